@@ -22,7 +22,7 @@ import numpy as np
 
 _SEED = 0
 _CLUSTERS, _TOPICS, _WORDS, _JOURNALS = 50, 200, 100_000, 500
-_TOKENS, _TOPICS_OF_A_DOCUMENT = 85, 6  # tokens are about 60 different words
+_TOPICS_OF_A_DOCUMENT = 6
 _BLOCK = 10_000
 _SECONDS = 0.25  # between two samples of memory
 
@@ -39,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Write the corpus, run the commands, print a Markdown table of what each took."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__.split("\n")[0])
     parser.add_argument("--documents", type=int, default=100_000)
+    parser.add_argument("--tokens", type=int, default=85, help="of a document; 85 are about 60 different words")
     parser.add_argument("--predicted", type=int, help="documents of mc2 predict (default: all)")
     parser.add_argument("--folder", type=Path, required=True, help="for files; what is there is replaced")
     parser.add_argument("--epochs", type=int, default=1)
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder, threads = options.folder, ["--threads", str(options.threads)]
     folder.mkdir(parents=True, exist_ok=True)
     records, fit = folder / "documents.jsonl", folder / "fit"
-    write(records, options.documents)
+    write(records, options.documents, options.tokens)
     contexts = ["--context", "year:number", "--context", "journal:bag"]
     given = ["--text", "text", "--id", "id", *contexts, "--min-documents", "2"]
     chosen = [f"max_clusters={_CLUSTERS}", f"n_topics={_TOPICS}", "batch_size=500", *options.settings]
@@ -78,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def write(path: Path, n_documents: int) -> None:
+def write(path: Path, n_documents: int, n_tokens: int) -> None:
     """Documents of a few topics each, those of its cluster, with a year and a journal that depend on it."""
     random = np.random.default_rng(_SEED)
     words = np.array([f"{_letters(number)}" for number in range(_WORDS)])
@@ -92,8 +93,8 @@ def write(path: Path, n_documents: int) -> None:
             n = min(_BLOCK, n_documents - first)
             cluster = random.integers(_CLUSTERS, size=n)
             topics = np.array([random.choice(_TOPICS, _TOPICS_OF_A_DOCUMENT, p=of_cluster[one]) for one in cluster])
-            topic = np.take_along_axis(topics, random.integers(_TOPICS_OF_A_DOCUMENT, size=(n, _TOKENS)), axis=1)
-            text = words[order[topic, np.searchsorted(ranks, random.random((n, _TOKENS)))]]
+            topic = np.take_along_axis(topics, random.integers(_TOPICS_OF_A_DOCUMENT, size=(n, n_tokens)), axis=1)
+            text = words[order[topic, np.searchsorted(ranks, random.random((n, n_tokens)))]]
             year = 1970 + cluster + random.integers(5, size=n)
             journal = 10 * cluster + random.integers(10, size=n)
             for j in range(n):

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 if TYPE_CHECKING:
     import pandas as pd
 
+_CHUNK = 1 << 20  # entries that are looked at together
 Context: TypeAlias = Any
 """(J,) float64 array, NaN where missing, (J, A) int32 CSR, an empty row where missing, or (J, D) float64 array, NaN
 where a coordinate is missing, a row of them where the vector is (SciPy is not typed)."""
@@ -59,7 +60,7 @@ def whole_counts(matrix: Any, name: str, rows: int | None = None) -> sp.csr_matr
     if counts.data.dtype.kind not in "biuf":
         raise ValueError(f"{name} holds {counts.data.dtype} values; counts are whole numbers of at least 0")
     _check_counts(counts, name)
-    if not counts.has_canonical_format or (counts.data == 0).any():
+    if not counts.has_canonical_format or counts.data.min(initial=1) == 0:
         # a copy: the caller's matrix must not change; and sums of repeated entries may exceed int32
         counts = counts.astype(np.int64, copy=True)
         counts.sum_duplicates()
@@ -69,16 +70,17 @@ def whole_counts(matrix: Any, name: str, rows: int | None = None) -> sp.csr_matr
 
 
 def _check_counts(counts: sp.csr_matrix, name: str) -> None:
-    data = counts.data
-    with np.errstate(invalid="ignore"):
-        bad = ~((data >= 0) & (data <= np.iinfo(np.int32).max) & (data == np.floor(data)))
-    if bad.any():
-        position = int(np.flatnonzero(bad)[0])
-        row = int(np.searchsorted(counts.indptr, position, side="right")) - 1
-        raise ValueError(
-            f"{name}: row {row}, column {counts.indices[position]} holds {data[position]}; "
-            "counts are whole numbers of at least 0 (and below 2**31)"
-        )
+    for first in range(0, counts.nnz, _CHUNK):
+        data = np.asarray(counts.data[first : first + _CHUNK])
+        with np.errstate(invalid="ignore"):
+            bad = ~((data >= 0) & (data <= np.iinfo(np.int32).max) & (data == np.floor(data)))
+        if bad.any():
+            position = first + int(np.flatnonzero(bad)[0])
+            row = int(np.searchsorted(counts.indptr, position, side="right")) - 1
+            raise ValueError(
+                f"{name}: row {row}, column {counts.indices[position]} holds {counts.data[position]}; "
+                "counts are whole numbers of at least 0 (and below 2**31)"
+            )
 
 
 def check_values(values: Any, name: str, rows: int) -> np.ndarray:

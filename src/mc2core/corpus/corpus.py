@@ -30,6 +30,7 @@ from mc2core.corpus.checks import (
     placeholders,
     whole_counts,
 )
+from mc2core.corpus.row_blocks import csr_of
 
 # pandas, numba and what turns texts to counts are imported where they are used: they take longer to load than all else
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ CORPUS_FILES = (
     r"|context\.[^/]+\.names\.txt|(label_names|vocabulary)\.txt|documents\.csv|datasheet\.md|bad_rows\.tsv"
 )
 _META = "corpus.json"
+_ROWS = 1 << 14  # documents of which a temporary array is made at a time
 _CHUNK = 1 << 18  # entries that stay in the processor's cache while several things are looked at
 _LARGEST = 2**31 - 1
 _SHOWN_DOCUMENTS = 5  # in a notebook
@@ -281,8 +283,12 @@ class Corpus:
     @property
     def document_lengths(self) -> np.ndarray:
         """(J,) int64: tokens of each document (N_j)."""
-        total = np.concatenate([[0], np.cumsum(self.content.data, dtype=np.int64)])
-        return np.diff(total[self.content.indptr])
+        lengths, start = np.empty(self.n_documents, np.int64), self.content.indptr
+        for first in range(0, self.n_documents, _ROWS):
+            last = min(first + _ROWS, self.n_documents)
+            total = np.concatenate([[0], np.cumsum(self.content.data[start[first] : start[last]], dtype=np.int64)])
+            lengths[first:last] = np.diff(total[start[first : last + 1] - start[first]])
+        return lengths
 
     @property
     def has_vocabulary(self) -> bool:
@@ -335,15 +341,15 @@ class Corpus:
         """SHA-256 of all an engine can see: content and contexts."""
         if self._digest is None:
             arrays = {
-                "content.indptr": self.content.indptr.astype(np.int64),
-                "content.indices": self.content.indices.astype(np.int32),
+                "content.indptr": self.content.indptr.astype(np.int64, copy=False),
+                "content.indices": self.content.indices.astype(np.int32, copy=False),
                 "content.data": self.content.data,
                 "shape": np.array(self.content.shape, dtype=np.int64),
             }
             for name, context in self.contexts.items():
                 if sp.issparse(context):
-                    arrays[f"context.{name}.indptr"] = context.indptr.astype(np.int64)
-                    arrays[f"context.{name}.indices"] = context.indices.astype(np.int32)
+                    arrays[f"context.{name}.indptr"] = context.indptr.astype(np.int64, copy=False)
+                    arrays[f"context.{name}.indices"] = context.indices.astype(np.int32, copy=False)
                     arrays[f"context.{name}.data"] = context.data
                     arrays[f"context.{name}.shape"] = np.array(context.shape, dtype=np.int64)
                 else:
@@ -585,9 +591,9 @@ def _spread(values: np.ndarray) -> tuple[float, float]:
 
 # -- arrays on disk ----------------------------------------------------------------------------------------------------
 def _save_sparse(folder: Path, name: str, matrix: sp.csr_matrix) -> None:
-    storage.write_array(folder / f"{name}.indptr.npy", matrix.indptr.astype(np.int64))
-    storage.write_array(folder / f"{name}.indices.npy", matrix.indices.astype(np.int32))
-    storage.write_array(folder / f"{name}.data.npy", matrix.data.astype(np.int32))
+    storage.write_array(folder / f"{name}.indptr.npy", matrix.indptr.astype(np.int64, copy=False))
+    storage.write_array(folder / f"{name}.indices.npy", matrix.indices.astype(np.int32, copy=False))
+    storage.write_array(folder / f"{name}.data.npy", matrix.data.astype(np.int32, copy=False))
 
 
 def save_context(folder: Path, name: str, context: Context) -> None:
@@ -613,9 +619,7 @@ def _load_sparse(folder: Path, name: str, shape: tuple[int, int]) -> sp.csr_matr
     indices = _map_array(folder / f"{name}.indices.npy", np.int32, int(indptr[-1]))
     data = _map_array(folder / f"{name}.data.npy", np.int32, int(indptr[-1]))
     check_entries(f"{folder / name}", indptr, indices, data, shape[1])
-    # the constructor of csr_matrix would read and copy the mapped arrays to check and narrow them
-    matrix = sp.csr_matrix(shape, dtype=np.int32)
-    matrix.indptr, matrix.indices, matrix.data = indptr, indices, data
+    matrix = csr_of(indptr, indices, data, shape[1])
     matrix.has_canonical_format = True
     return matrix
 

@@ -14,6 +14,7 @@ from mc2core.base import storage
 from mc2core.base.records import csv_rows
 from mc2core.corpus import Corpus
 from mc2core.corpus.building.counts import Dropped
+from mc2core.corpus.row_blocks import count_columns
 
 #: names of words and of values that a sheet shows
 _MOST_FREQUENT = 10
@@ -72,15 +73,14 @@ def quantities(corpus: Corpus) -> dict[str, str]:
         for name, mean, sd in zip(corpus.vocabulary, of_all.mean(axis=0), of_all.std(axis=0), strict=True):
             sheet[f"{name}: mean, sd"] = f"{mean:.6g}, {sd:.6g}"
     elif corpus.has_vocabulary:
-        totals = np.bincount(corpus.content.indices, weights=corpus.content.data, minlength=corpus.n_words)
-        sheet["words: most frequent"] = _most_frequent(totals, corpus.vocabulary)
+        sheet["words: most frequent"] = _most_frequent(count_columns(corpus.content)[1], corpus.vocabulary)
     if "part" in corpus.documents:
         for part, number in corpus.documents["part"].value_counts(sort=False).items():
             sheet[f"{part} documents"] = f"{number:,}"
     for name, context in corpus.contexts.items():
         present = ~corpus.missing(name)
         if sp.issparse(context):
-            spread = np.bincount(context.indices, minlength=context.shape[1])
+            spread, _ = count_columns(context)
             sheet[f"{name}: values"] = f"{context.shape[1]:,}"
             sheet[f"{name}: values with one document"] = f"{(spread == 1).sum():,}"
             counts = np.diff(context.indptr)[present]

@@ -113,10 +113,14 @@ class StackedContexts:
     def natural(self, cluster: np.ndarray, n_clusters: int) -> np.ndarray:
         """(K, D) posterior natural parameters given (J,) cluster indices; -1 leaves a document out."""
         natural = np.tile(self.prior, (n_clusters, 1))
+        self.add_statistics(cluster, natural)
+        return natural
+
+    def add_statistics(self, cluster: np.ndarray, natural: np.ndarray) -> None:
+        """Add the documents of (J,) ``cluster`` indices, -1 for none, to (K, D) ``natural`` in place."""
         if self.dimension:
             statistics = self.statistics
             kernels.sum_statistics(statistics.indptr, statistics.indices, statistics.data, cluster, natural)
-        return natural
 
     def sums_by_context(self, values: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
         """(C, ...): sums of (D, ...) ``values`` over each context's columns, or over some ``columns`` (ascending)."""

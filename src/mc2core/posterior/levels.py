@@ -11,8 +11,8 @@ together as their prior: topics that know the document's cluster would hold it t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from mc2core.families import DirichletCategorical
 from mc2core.families.kernels import add_statistics, log_predictive
 from mc2core.families.stacked import StackedContexts
 from mc2core.posterior.clustering import adjusted_rand_index
-from mc2core.posterior.mixture import SampleMixture
+from mc2core.posterior.mixture import SampleMixture, blocks
 from mc2core.posterior.proportions import expected_tokens
 from mc2core.posterior.sample import Sample
 
@@ -55,7 +55,6 @@ LEAST_LOSS = 0.2
 """Of all that clusters explain: what joining the next two loses, times the clusters; of less a level is not marked."""
 _LEAST = 1e-12  # prior of a topic: its logarithm is finite
 _PASSES = 5  # over a document whose proportions are its own
-_ENTRIES = 1 << 22  # of a block: documents by topics
 _STALE = 0.05  # share of a cluster's documents that come or go before what its unions lose is computed anew
 _FACTORS = 8.0  # of a product before its logarithm is taken
 _SMALL_COUNT = 16.0
@@ -111,6 +110,22 @@ class Levels:
             joined[second] = joined[first]
         number = np.unique(joined, return_inverse=True)[1].astype(np.int32)
         return np.where(found < 0, np.int32(-1), number[found])
+
+    def of_documents(self, rows: np.ndarray) -> Levels:
+        """The same clusterings of some documents, their numbers ``rows`` ascending; clusters may be without any.
+
+        Scores are those of all, for as many documents.
+        """
+        place = np.searchsorted(rows, self.document)
+        kept = np.flatnonzero(rows[np.minimum(place, len(rows) - 1)] == self.document)
+        return replace(
+            self,
+            cluster=self.cluster[rows],
+            start=np.searchsorted(kept, self.start),
+            document=place[kept].astype(np.int32),
+            to=self.to[kept],
+            scores=self.scores * (len(rows) / len(self.cluster)),
+        )
 
     def table(self) -> pd.DataFrame:
         """A row for each size, from 1 to K.
@@ -177,11 +192,10 @@ def find_levels(posterior: Posterior, corpus: Corpus) -> Levels:
     if len(posterior.samples) > 1:
         places = np.linspace(0, len(posterior.samples) - 1, N_OTHERS).astype(int)
         others = [posterior.samples[place].cluster for place in np.unique(places)]
-    n = max(len(np.unique(one)) for one in (start, *others))
-    held = _Held.of(posterior, corpus, n)
-    with stopping.noting(), work("levels", sum(int(one.max()) + 1 for one in (start, *others)), "sizes") as told:
-        levels = _descend(held, start, told)
-        of_others = [_descend(held, one, told) for one in others]
+    starts = [_numbered(one) for one in (start, *others)]
+    held = _Held.of(posterior, corpus, starts)
+    with stopping.noting(), work("levels", sum(int(one.max()) + 1 for one in starts), "sizes") as told:
+        levels, *of_others = (_descend(held, number, told) for number in range(len(starts)))
     agreement = np.full(levels.n_clusters, np.nan)
     for size in range(1, levels.n_clusters + 1):
         of_size = [one.at(size) for one in of_others if one.n_clusters >= size]
@@ -191,11 +205,16 @@ def find_levels(posterior: Posterior, corpus: Corpus) -> Levels:
     return levels
 
 
-def _descend(held: _Held, start: np.ndarray, told: Work) -> Levels:
-    """Levels from the clusters ``start`` (J,), -1 for none; without agreement."""
-    used, number = np.unique(start, return_inverse=True)
-    cluster: np.ndarray = (number - np.searchsorted(used, 0)).astype(np.int32)
-    clusters = _Clusters(held, cluster)
+def _numbered(cluster: np.ndarray) -> np.ndarray:
+    """(J,) int32: the clusters that have documents, numbered from 0; -1 for none."""
+    used, number = np.unique(cluster, return_inverse=True)
+    numbered: np.ndarray = (number - np.searchsorted(used, 0)).astype(np.int32)
+    return numbered
+
+
+def _descend(held: _Held, number: int, told: Work) -> Levels:
+    """Levels from one of the starts, by its number; without agreement."""
+    clusters = _Clusters(held, number)
     n_clusters, swept = clusters.n, math.inf
     joined, moves = np.zeros((n_clusters - 1, 2), np.int32), []
     scores = np.empty(n_clusters)
@@ -220,7 +239,7 @@ def _descend(held: _Held, start: np.ndarray, told: Work) -> Levels:
         np.concatenate([np.zeros(0, np.int32), *(move[part] for move in moves)]).astype(np.int32) for part in (0, 1)
     )
     start_of = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return Levels(cluster, joined, start_of, document, to, scores, np.full(n_clusters, np.nan))
+    return Levels(held.starts[number], joined, start_of, document, to, scores, np.full(n_clusters, np.nan))
 
 
 @dataclass(frozen=True)
@@ -229,78 +248,112 @@ class _Held:
 
     Attributes
     ----------
-    counts : (J, F) float64 CSR, sorted, no zeros
+    starts : (J,) int32 each, clusters from which levels are made, -1 for none
+    sums : of each start, (F, n) float64 counts and (n, D) natural parameters of its clusters
+    counts : (J, F) float64 CSR, sorted, no zeros; None where documents are too many to move at any size
     block : (F,) int64; prior : (F,) float64; totals : (B,) float64, the prior's sums
-    numbers : StackedContexts, those that are no counts
+    numbers : StackedContexts, those that are no counts; where counts are None, of the last documents alone
+    products : float, of a sweep, for each cluster
     """
 
-    counts: sp.csr_matrix
+    starts: list[np.ndarray]
+    sums: list[tuple[np.ndarray, np.ndarray]]
+    counts: sp.csr_matrix | None
     block: np.ndarray
     prior: np.ndarray
     totals: np.ndarray
     numbers: StackedContexts
+    products: float
 
     @classmethod
-    def of(cls, posterior: Posterior, corpus: Corpus, n_clusters: int) -> _Held:
-        """ValueError where ``n_clusters`` are too many."""
-        stacked = posterior.stacked(corpus)
-        parts = [_content(posterior.representative, corpus)]
-        parts += [
-            (stacked.statistics[:, columns], stacked.prior[columns])
-            for family, columns in stacked.segments()
-            if isinstance(family, DirichletCategorical)
-        ]
-        prior = np.concatenate([prior for _, prior in parts])
-        if n_clusters > MOST_CLUSTERS or n_clusters * len(prior) > MOST_CELLS:
+    def of(cls, posterior: Posterior, corpus: Corpus, starts: list[np.ndarray]) -> _Held:
+        """Documents are looked at in blocks, and kept where they may move. ValueError where there are too many
+        clusters.
+        """
+        content, of_content = _content(posterior.representative)
+        priors = {name: one.prior(posterior.dimensions[name]) for name, one in sorted(posterior.families.items())}
+        numbers = {name: one for name, one in posterior.families.items() if not isinstance(one, DirichletCategorical)}
+        parts = [of_content, *(prior for name, prior in priors.items() if name not in numbers)]
+        prior, n_clusters = np.concatenate(parts), [int(one.max()) + 1 for one in starts]
+        if max(n_clusters) > MOST_CLUSTERS or max(n_clusters) * len(prior) > MOST_CELLS:
             raise ValueError(
-                f"{n_clusters} clusters of {len(prior)} topics, words or names are too many for levels; "
+                f"{max(n_clusters)} clusters of {len(prior)} topics, words or names are too many for levels; "
                 f"at most {MOST_CLUSTERS}, and {MOST_CELLS // len(prior)} of so many"
             )
-        counts = sp.csr_matrix(sp.hstack([part for part, _ in parts], format="csr"), dtype=np.float64)
-        counts.sum_duplicates()
-        counts.eliminate_zeros()
-        block = np.repeat(np.arange(len(parts)), [len(prior) for _, prior in parts])
-        numbers = {name: one for name, one in posterior.families.items() if not isinstance(one, DirichletCategorical)}
-        seen = matching.in_units(corpus, numbers, posterior.units)
-        return cls(counts, block, prior, np.bincount(block, prior), StackedContexts(seen, numbers))
+        of_numbers = np.concatenate([np.zeros(0), *(priors[name] for name in sorted(numbers))])
+        sums = [(np.zeros((len(prior), n)), np.tile(of_numbers, (n, 1))) for n in n_clusters]
+        kept: list[sp.csr_matrix] | None = []
+        products = 0.0
+        with stopping.noting(), work("topics of documents", corpus.n_documents, "documents") as told:
+            for rows in blocks(corpus, len(prior)):
+                some = corpus.subset(rows)
+                stacked = posterior.stacked(some)
+                tables = [content(some, told.advance)]
+                tables += [
+                    stacked.statistics[:, columns]
+                    for family, columns in stacked.segments()
+                    if isinstance(family, DirichletCategorical)
+                ]
+                counts = sp.csr_matrix(sp.hstack(tables, format="csr"), dtype=np.float64)
+                counts.sum_duplicates()
+                counts.eliminate_zeros()
+                of_block = StackedContexts(matching.in_units(some, numbers, posterior.units), numbers)
+                for start, (table, natural) in zip(starts, sums, strict=True):
+                    seen = np.flatnonzero(start[rows] >= 0)
+                    one_hot = np.ones(len(seen)), (start[rows][seen], seen)
+                    members = sp.csr_matrix(one_hot, shape=(table.shape[1], len(rows)))
+                    table += sp.csr_matrix(members @ counts).toarray().T
+                    of_block.add_statistics(start[rows], natural)
+                products += float(np.minimum(counts.data, _SMALL_COUNT).sum()) + 32.0 * of_block.statistics.nnz
+                if kept is not None:
+                    kept.append(counts)
+                if 2.0 * SWEEPS * products > WORK:
+                    kept = None
+        block = np.repeat(np.arange(len(parts)), list(map(len, parts)))
+        whole = None if kept is None else sp.csr_matrix(sp.vstack(kept, format="csr"))
+        if kept is not None:
+            of_block = StackedContexts(matching.in_units(corpus, numbers, posterior.units), numbers)
+        totals = np.bincount(block, prior)
+        return cls(starts, sums, whole, block, prior, totals, of_block, max(1.0, products))
 
     @property
     def most_refined(self) -> int:
-        """Documents move at all sizes up to this one: sums over these of products are ``WORK`` at most."""
+        """Documents move at all sizes up to this one: sums over these of products are ``WORK`` at most. It is above 1
+        only where their counts are kept.
+        """
         return int(math.sqrt(2.0 * WORK / (SWEEPS * self.products)))
-
-    @cached_property
-    def products(self) -> float:
-        """Of a sweep, for each cluster."""
-        of_counts = np.minimum(self.counts.data, _SMALL_COUNT).sum()
-        return max(1.0, float(of_counts) + 32.0 * self.numbers.statistics.nnz)
 
 
 # -- what documents hold -------------------------------------------------------------------------------------------
-def _content(sample: Sample, corpus: Corpus) -> tuple[sp.csr_matrix, np.ndarray]:
-    """(J, F) whole counts of each document and (F,) their Dirichlet prior: its words, where each cluster is a topic;
-    else the topics of its words, those in use and last the rest.
+def _content(sample: Sample) -> tuple[Callable[[Corpus, Callable[[float], None]], sp.csr_matrix], np.ndarray]:
+    """What gives (B, F) whole counts of documents, and (F,) their Dirichlet prior: of their words, where each cluster
+    is a topic; else of the topics of their words, those in use and last the rest. It tells how many are done.
     """
     known: Any = sample.topic_given_cluster
     if sp.issparse(known):
         if known.shape[0] != known.shape[1] or (known != sp.identity(known.shape[0], format="csr")).nnz:
             raise ValueError("clusters with sparse shares of several topics have no levels")
-        return sp.csr_matrix(corpus.content), np.full(corpus.n_words, sample.topic_prior)
+
+        def words(corpus: Corpus, done: Callable[[float], None]) -> sp.csr_matrix:
+            done(corpus.n_documents)
+            return sp.csr_matrix(corpus.content)
+
+        return words, np.full(sample.topic_words.shape[1], sample.topic_prior)
     weights = np.append(sample.topic_weights, max(0.0, 1.0 - sample.topic_weights.sum()))
-    prior = np.maximum(sample.table_concentration * weights, _LEAST)
-    n_topics = len(sample.topic_weights)
-    if sample.contents is None:
-        psi = np.ascontiguousarray(sample.word_given_topic.T)
-    else:
-        psi = np.maximum(SampleMixture(sample).words(np.asarray(corpus.observations))[:, :-1], _LEAST)
+    mixture = None if sample.contents is None else SampleMixture(sample)
+    of_words = np.ascontiguousarray(sample.word_given_topic.T) if mixture is None else np.zeros((0, 0))
     shares = sample.cluster_weights @ ((1.0 - sample.new_topic_weight)[:, None] * known)
     concentration = sample.document_concentration if sample.has_document_level else sample.table_concentration
-    of_all = np.zeros(corpus.n_documents, np.int64)
-    tokens = expected_tokens(corpus.content, psi, concentration * shares[None], of_all, _PASSES)
-    rows = max(1, _ENTRIES // n_topics)
-    whole = [sp.csr_matrix(_whole(tokens[first : first + rows])) for first in range(0, len(tokens), rows)]
-    rest = sp.csr_matrix((corpus.n_documents, 1))
-    return sp.csr_matrix(sp.hstack([sp.vstack(whole), rest], format="csr")), prior
+
+    def topics(corpus: Corpus, done: Callable[[float], None]) -> sp.csr_matrix:
+        psi = of_words
+        if mixture is not None:
+            psi = np.maximum(mixture.words(np.asarray(corpus.observations))[:, :-1], _LEAST)
+        of_all = np.zeros(corpus.n_documents, np.int64)
+        tokens = expected_tokens(corpus.content, psi, concentration * shares[None], of_all, _PASSES, done=done)
+        return sp.csr_matrix(np.column_stack([_whole(tokens), np.zeros(len(tokens))]))
+
+    return topics, np.maximum(sample.table_concentration * weights, _LEAST)
 
 
 def _whole(tokens: np.ndarray) -> np.ndarray:
@@ -317,18 +370,15 @@ def _whole(tokens: np.ndarray) -> np.ndarray:
 class _Clusters:
     """The clusters of one size in columns 0..n-1 of their tables, and what the union of any two changes."""
 
-    def __init__(self, held: _Held, cluster: np.ndarray) -> None:
-        self._held = held
-        self.n = n = int(cluster.max()) + 1
+    def __init__(self, held: _Held, number: int) -> None:
+        self._held, cluster = held, held.starts[number]
+        self._counts, self._natural = held.sums[number]
+        self.n = n = self._counts.shape[1]
         self._column = cluster.astype(np.int64)
         self._number = np.arange(n, dtype=np.int32)  # of the cluster in each column
         self._sizes = np.bincount(cluster[cluster >= 0], minlength=n).astype(np.int64)
-        seen = np.flatnonzero(cluster >= 0)
-        members = sp.csr_matrix((np.ones(len(seen)), (cluster[seen], seen)), shape=(n, len(cluster)))
-        self._counts = np.ascontiguousarray(sp.csr_matrix(members @ held.counts).toarray().T)
         self._totals = np.zeros((len(held.totals), n))
         np.add.at(self._totals, held.block, self._counts)
-        self._natural = held.numbers.natural(self._column, n)
         self._changes = np.full((n, n), -np.inf)
         for one in range(n):
             self._renew(one)
@@ -377,8 +427,8 @@ class _Clusters:
 
     def sweep(self) -> bool:
         """Each document in turn goes to the cluster that raises the score most; returns whether one moved."""
-        held, counts = self._held, self._held.counts
-        numbers = held.numbers
+        held, counts, numbers = self._held, self._held.counts, self._held.numbers
+        assert counts is not None
         of_counts = counts.indptr.astype(np.int64), counts.indices.astype(np.int64), counts.data, held.block, held.prior
         statistics = numbers.statistics
         of_numbers = (

@@ -57,7 +57,14 @@ def _expect(indptr, indices, counts, psi, priors, kind, passes, first, last, out
 
 
 def expected_tokens(
-    content: sp.csr_matrix, psi: np.ndarray, priors: np.ndarray, kind: np.ndarray, passes: int, threads: int = 1
+    content: sp.csr_matrix,
+    psi: np.ndarray,
+    priors: np.ndarray,
+    kind: np.ndarray,
+    passes: int,
+    threads: int = 1,
+    *,
+    done: Callable[[float], None],
 ) -> np.ndarray:
     """(J, M) float64: tokens of each document that are expected in each topic, by updates of their pseudo-counts.
 
@@ -70,21 +77,8 @@ def expected_tokens(
         Pseudo-counts before any token; ``kind`` (J,) int is the row of each document.
     passes : updates; after the first, each adds the tokens expected so far to the prior
     threads : change no bit
+    done : is told how many documents are
     """
-    with stopping.noting(), work("topics of documents", content.shape[0], "documents") as told:
-        return _expected(content, psi, priors, kind, passes, threads, told.advance)
-
-
-def _expected(
-    content: sp.csr_matrix,
-    psi: np.ndarray,
-    priors: np.ndarray,
-    kind: np.ndarray,
-    passes: int,
-    threads: int,
-    done: Callable[[float], None],
-) -> np.ndarray:
-    """:func:`expected_tokens`; ``done`` is told of documents."""
     out = np.empty((content.shape[0], psi.shape[1]))
     arrays = content.indptr.astype(np.int64), content.indices.astype(np.int64), content.data.astype(np.int64)
 
@@ -131,8 +125,8 @@ class DocumentTopics:
             for rows in blocks(corpus, self._n_topics):
                 block = Block(corpus, rows)
                 psi = self._likely(block)
-                given = self._priors, cluster[rows], self._passes, threads, told.advance
-                parts.append(sp.csr_matrix(_expected(block.counts, psi, *given)))
+                given = self._priors, cluster[rows], self._passes, threads
+                parts.append(sp.csr_matrix(expected_tokens(block.counts, psi, *given, done=told.advance)))
         return sp.csr_matrix(sp.vstack(parts, format="csr"))
 
     def _likely(self, block: Block) -> np.ndarray:

@@ -14,7 +14,7 @@ from mc2core import Corpus, Posterior, fit
 from mc2core.app.cli import main
 from mc2core.base import storage
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
-from mc2core.posterior import Sample, SparseRows, clustering, levels
+from mc2core.posterior import Sample, SparseRows, clustering, levels, mixture
 from mc2core.posterior.levels import Levels, find_levels
 
 FAMILIES = {
@@ -222,6 +222,23 @@ class TestSteps:
         find_levels(mc2_of(corpus, n_clusters=24), corpus)
         assert seen == [23, *range(20, 1, -1)]
 
+    def test_documents_may_be_looked_at_in_blocks_and_are_kept_only_where_they_move(self, monkeypatch):
+        corpus = small_corpus()
+        posterior = mc2_of(corpus, n_samples=3)
+        cluster = posterior.samples[0].cluster.copy()
+        cluster[[2, 20]] = -1
+        posterior = replace(posterior, samples=[replace(posterior.samples[0], cluster=cluster), *posterior.samples[1:]])
+        for work, is_kept in ((levels.WORK, True), (0, False)):
+            monkeypatch.setattr(levels, "WORK", work)
+            whole = find_levels(posterior, corpus)
+            monkeypatch.setattr(levels, "blocks", lambda corpus, width: mixture.blocks(corpus, width, 5))
+            assert find_levels(posterior, corpus).at(3).tolist() == whole.at(3).tolist()
+            assert np.allclose(find_levels(posterior, corpus).scores, whole.scores, rtol=1e-12, atol=0)
+            held = levels._Held.of(posterior, corpus, [posterior.cluster])
+            assert (held.counts is not None) == is_kept
+            assert held.numbers.n_documents == (N_DOCUMENTS if is_kept else N_DOCUMENTS % 5)
+            monkeypatch.setattr(levels, "blocks", mixture.blocks)
+
     def test_whole_numbers_keep_the_sums_of_documents(self):
         tokens = np.array([[0.4, 0.4, 0.2], [2.6, 0.3, 1.1], [0.5, 0.5, 2.0], [0.0, 0.0, 0.0]])
         assert levels._whole(tokens).tolist() == [[1, 0, 0], [3, 0, 1], [1, 0, 2], [0, 0, 0]]
@@ -248,6 +265,16 @@ class TestLevels:
                 cluster[found.document[move]] = found.to[move]
             expected = np.unique(cluster, return_inverse=True)[1]
             assert found.at(found.n_clusters - 1 - step).tolist() == expected.tolist()
+
+    def test_of_some_documents_they_are_those_of_all(self):
+        corpus, rows = small_corpus(), np.array([0, 3, 4, 11, 20, 23])
+        found = find_levels(mc2_of(corpus), corpus)
+        assert len(found.document) > 5
+        part = found.of_documents(rows)
+        for size in range(1, 8):
+            assert part.at(size).tolist() == found.at(size)[rows].tolist()
+        assert part.chosen == found.chosen
+        assert part.table()["log_marginal"].tolist() == pytest.approx(found.table()["log_marginal"].tolist())
 
     def test_documents_of_no_cluster_stay_in_none(self):
         corpus = small_corpus()

@@ -12,6 +12,8 @@ from typing import Generic, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
+from mc2core.corpus.row_blocks import Growing, by_rows, count_columns, csr_of
+
 MAX_COUNT = 2**31 - 1
 
 
@@ -37,7 +39,7 @@ class Dropped:
 
 
 class CountsBuilder(Generic[Name]):
-    """Rows of named counts, eight bytes for each distinct name of a row.
+    """Rows of named counts, eight bytes for each distinct name of a row, in a temporary file where they are many.
 
     Parameters
     ----------
@@ -49,7 +51,7 @@ class CountsBuilder(Generic[Name]):
         self._fixed = names is not None
         self._column: dict[Name, int] = collections.defaultdict(itertools.count().__next__)
         self._column.update((name, column) for column, name in enumerate(names or ()))
-        self._columns, self._counts, self._ends = array("i"), array("i"), array("q", [0])
+        self._columns, self._counts, self._ends = Growing(), Growing(), array("q", [0])
         self.outside = 0
 
     def add(self, bag: Mapping[Name, int]) -> None:
@@ -73,12 +75,19 @@ class CountsBuilder(Generic[Name]):
         names = list(self._column) if self._fixed else sorted(self._column)
         rank = np.empty(len(names), dtype=np.int32)
         rank[[self._column[name] for name in names]] = np.arange(len(names), dtype=np.int32)
-        counts = sp.csr_matrix(
-            (np.array(self._counts, np.int32), rank[np.array(self._columns, np.int32)], np.array(self._ends)),
-            shape=(len(self), len(names)),
-        )
-        counts.sum_duplicates()
-        return counts, names
+
+        def ordered(counts: sp.csr_matrix) -> sp.csr_matrix:
+            counts = sp.csr_matrix((counts.data, rank[counts.indices], counts.indptr), shape=counts.shape)
+            counts.sum_duplicates()
+            return counts
+
+        counts, _ = self.unordered()
+        return by_rows(ordered, counts), names
+
+    def unordered(self) -> tuple[sp.csr_matrix, list[Name]]:
+        """The same, rows and names in the order in which they came."""
+        names = list(self._column)
+        return csr_of(np.array(self._ends), self._columns.all(), self._counts.all(), len(names)), names
 
 
 WORD_COUNTS = ("raw", "presence", "log")
@@ -91,10 +100,14 @@ def damped(counts: sp.csr_matrix, how: str) -> sp.csr_matrix:
     """
     if how == "raw":
         return counts
-    damped = counts.copy()
-    # frexp: n = fraction * 2**exponent with a fraction in [1/2, 1), so that the exponent is 1 + floor(log2 n)
-    damped.data = np.ones_like(counts.data) if how == "presence" else np.frexp(counts.data)[1].astype(np.int32)
-    return damped
+
+    def of_rows(counts: sp.csr_matrix) -> sp.csr_matrix:
+        damped = counts.copy()
+        # frexp: n = fraction * 2**exponent with a fraction in [1/2, 1), so that the exponent is 1 + floor(log2 n)
+        damped.data = np.ones_like(counts.data) if how == "presence" else np.frexp(counts.data)[1].astype(np.int32)
+        return damped
+
+    return by_rows(of_rows, counts)
 
 
 @dataclass(frozen=True)
@@ -120,8 +133,7 @@ class VocabularyRule:
 
     def apply(self, counts: sp.csr_matrix, words: Sequence[str]) -> tuple[sp.csr_matrix, list[str], list[Dropped]]:
         """Counts and words that are kept, in their order, and what was dropped."""
-        totals = np.bincount(counts.indices, weights=counts.data, minlength=len(words)).astype(np.int64)
-        spread = np.bincount(counts.indices, minlength=len(words))
+        spread, totals = count_columns(counts)
         rare = spread < self.min_documents
         common = spread > self.max_share * counts.shape[0]
         kept = np.flatnonzero(~(rare | common))
@@ -138,5 +150,5 @@ class VocabularyRule:
         ):
             dropped += [Dropped("words", int(mask.sum()), why)]
             dropped += [Dropped("tokens", int(totals[mask].sum()), f"of a word {why}")]
-        kept_counts = counts if len(kept) == len(words) else counts[:, kept]
+        kept_counts = counts if len(kept) == len(words) else by_rows(lambda rows: rows[:, kept], counts)
         return kept_counts, [words[word] for word in kept.tolist()], [one for one in dropped if one.number]

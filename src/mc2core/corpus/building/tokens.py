@@ -26,6 +26,7 @@ import stop_words
 
 from mc2core.base.checks import choice, whole
 from mc2core.corpus.building.counts import CountsBuilder
+from mc2core.corpus.row_blocks import by_rows
 
 # Function words and contractions; words that can be the subject of a text ("system", "fire", which some lists carry)
 # are not here. The papers' corpora have a list of their own (letters.py), of words of three letters or more.
@@ -204,11 +205,9 @@ class TextCounts:
 
     def finish(self) -> tuple[sp.csr_matrix, list[str]]:
         """((rows, A) int32 counts, the A words)."""
-        in_runs, runs = self._runs.finish()
-        in_words, words = self._words.finish()
-        counts = sp.hstack([in_runs, in_words], format="csr") if words else in_runs
+        in_runs, runs = self._runs.unordered()
+        in_words, words = self._words.unordered()
         found = [self._tokeniser.words_of(run) for run in runs] + [[word] for word in words]
-        del in_runs, in_words, runs, words
         names = self._names
         if names is None:
             names = sorted({word for several in found for word in several if word is not None})
@@ -221,11 +220,16 @@ class TextCounts:
         ]
         rows, columns = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
         ones = np.ones(len(rows), dtype=np.int32)
-        counts = sp.csr_matrix(counts @ sp.csr_matrix((ones, (rows, columns)), shape=(len(found), len(names) + 1)))
-        self.outside = int(counts[:, [len(names)]].sum())
-        counts = counts[:, : len(names)]
-        counts.sort_indices()
-        return counts, list(names)
+        into = sp.csr_matrix((ones, (rows, columns)), shape=(len(found), len(names) + 1))
+
+        def in_names(in_runs: sp.csr_matrix, in_words: sp.csr_matrix) -> sp.csr_matrix:
+            counts = sp.csr_matrix(sp.hstack([in_runs, in_words], format="csr") @ into)
+            self.outside += int(counts[:, [len(names)]].sum())
+            counts = counts[:, : len(names)]
+            counts.sort_indices()
+            return counts
+
+        return by_rows(in_names, in_runs, in_words), list(names)
 
 
 def has_pairs(words: Iterable[str]) -> bool:

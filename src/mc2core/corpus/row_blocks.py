@@ -1,0 +1,114 @@
+"""Matrices of counts that may be larger than memory: numbers that go on in a file, and rows in blocks.
+
+What is small stays in memory. Beyond that, numbers are in temporary files that have no name, in the folder that
+``TMPDIR`` names, and their arrays are mapped: pages that the system may drop.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.base import storage
+
+# numbers that are held in memory, 32 MB
+_MOST_HELD = 1 << 23
+# entries of a block of rows, about
+_BLOCK = 1 << 20
+
+
+class Growing:
+    """Whole numbers, one after another, as int32."""
+
+    def __init__(self) -> None:
+        self._recent, self._written = array("i"), 0
+        self._file: IO[bytes] | None = None
+
+    def extend(self, numbers: Iterable[int]) -> None:
+        """Append numbers; OSError, which names the folder, where its disk is full."""
+        if isinstance(numbers, np.ndarray):
+            self._recent.frombytes(numbers.astype(np.int32).tobytes())
+        else:
+            self._recent.extend(numbers)
+        if len(self._recent) > _MOST_HELD:
+            self._write()
+
+    def __len__(self) -> int:
+        return self._written + len(self._recent)
+
+    def _write(self) -> None:
+        with storage.naming(f"a temporary file in {tempfile.gettempdir()} (TMPDIR names another folder)"):
+            if self._file is None:
+                self._file = tempfile.TemporaryFile()  # noqa: SIM115
+            self._recent.tofile(self._file)
+            self._file.flush()
+        self._written += len(self._recent)
+        self._recent = array("i")
+
+    def all(self) -> np.ndarray:
+        """(n,) int32: all numbers so far."""
+        if self._file is None:
+            return np.array(self._recent, np.int32)
+        self._write()
+        return np.memmap(self._file, np.int32, "r", shape=(self._written,))
+
+
+def csr_of(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, n_columns: int) -> sp.csr_matrix:
+    """CSR of these arrays, which it shares: SciPy's constructor would read mapped ones and copy them."""
+    matrix = sp.csr_matrix((len(indptr) - 1, n_columns), dtype=data.dtype)
+    matrix.indptr, matrix.indices, matrix.data = indptr, indices, data
+    return matrix
+
+
+def by_rows(function: Callable[..., sp.csr_matrix], *matrices: sp.csr_matrix) -> sp.csr_matrix:
+    """``function`` of CSR matrices of as many rows: int32 counts in canonical form. It looks at each row alone.
+
+    It is given copies of all rows, where the matrices are large of some after others.
+    """
+    if sum(one.nnz for one in matrices) <= _MOST_HELD:
+        return function(*(_between(one, 0, one.shape[0]) for one in matrices))
+    columns, counts, ends = Growing(), Growing(), [np.zeros(1, np.int64)]
+    for first, last in _blocks(matrices):
+        part = function(*(_between(one, first, last) for one in matrices))
+        ends.append(len(columns) + part.indptr[1:].astype(np.int64))
+        columns.extend(part.indices)
+        counts.extend(part.data)
+    indptr = np.concatenate(ends)
+    if indptr[-1] <= np.iinfo(np.int32).max:
+        indptr = indptr.astype(np.int32)
+    made = csr_of(indptr, columns.all(), counts.all(), part.shape[1])
+    made.has_canonical_format = True
+    return made
+
+
+def _blocks(matrices: tuple[sp.csr_matrix, ...]) -> Iterator[tuple[int, int]]:
+    """First and last rows of blocks, at least one."""
+    n_rows = matrices[0].shape[0]
+    ends: np.ndarray = np.sum([one.indptr for one in matrices], axis=0, dtype=np.int64)
+    first = 0
+    while first < n_rows:
+        last = max(first + 1, int(np.searchsorted(ends, ends[first] + _BLOCK, side="right")) - 1)
+        yield first, last
+        first = last
+
+
+def _between(matrix: sp.csr_matrix, first: int, last: int) -> sp.csr_matrix:
+    """Rows first..last-1, copied."""
+    start, end = matrix.indptr[first], matrix.indptr[last]
+    indptr = (matrix.indptr[first : last + 1] - start).astype(np.int32)
+    return csr_of(indptr, np.array(matrix.indices[start:end]), np.array(matrix.data[start:end]), matrix.shape[1])
+
+
+def count_columns(matrix: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
+    """(A,) int64 rows that have an entry in each column of a canonical CSR matrix of counts, and sums of these."""
+    spread, totals = np.zeros((2, matrix.shape[1]), np.int64)
+    for first in range(0, matrix.nnz, _BLOCK):
+        indices, data = (np.asarray(one[first : first + _BLOCK]) for one in (matrix.indices, matrix.data))
+        spread += np.bincount(indices, minlength=len(spread))
+        totals += np.bincount(indices, data, len(spread)).astype(np.int64)
+    return spread, totals
