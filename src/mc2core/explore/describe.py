@@ -17,6 +17,8 @@ from mc2core.explore.texts import texts_of
 from mc2core.explore.words import Names
 from mc2core.posterior import Posterior
 
+MOST_DOCUMENTS = 100_000
+"""Documents of the tables and the page; of a larger corpus so many are drawn."""
 DESCRIBED_FILES = (
     r"(summary|clusters|cluster_\w+|topics|topic_\w+|names|shares|trends|documents|document_clusters|document_topics|levels|level_clusters|arrivals)\.csv|index\.html"
     r"|summary\.md|texts_\d+\.js"
@@ -39,7 +41,8 @@ def describe(
     """Write the tables of :func:`mc2core.explore.tables.tables_of` as CSV, ``index.html``, which shows them, and
     ``summary.md``, which tells the most of it in short.
 
-    ``corpus`` may be the one that was fitted or other documents in its words. ``seed`` is that of the map, ``threads``
+    ``corpus`` may be the one that was fitted or other documents in its words; of more than ``MOST_DOCUMENTS`` so many
+    are described, drawn evenly. ``seed`` is that of the draw and of the map, ``threads``
     and ``progress`` those of :meth:`mc2core.Posterior.predict`. ``names`` take the place of the words by which clusters
     and topics are named: {"cluster": {1: "Trade"}, "topic": {3: "Oil"}}, numbers as in the tables. ``texts``, J of
     them, the name of a kept column or the file that was imported (:func:`mc2core.explore.texts.texts_of`), are put in
@@ -53,7 +56,9 @@ def describe(
     extras.require("sklearn", extra="explore", purpose="the page")
     with showing(progress):
         known_texts = None if texts is None else texts_of(corpus, texts)
-        description = Description.of(posterior, corpus, threads, names)
+        description = Description.of(posterior, corpus, threads, names, MOST_DOCUMENTS, seed)
+        if known_texts is not None and description.drawn is not None:
+            known_texts = [known_texts[number] for number in description.drawn]
         tables = tables_of(description, seed)
         with work("page"):
             said = summary(description, tables, title)

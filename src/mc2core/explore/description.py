@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from mc2core.compute import streams
 from mc2core.corpus import Corpus
 from mc2core.explore.words import Names, check_names
 from mc2core.posterior import Posterior
@@ -46,6 +47,10 @@ class Description:
         named by their words (:func:`mc2core.explore.words.name_of`).
     threads : int
         That work on it; they change nothing.
+    drawn : (J,) int64 or None
+        Where the documents were drawn from a larger corpus, their numbers there; and
+    n_documents : int
+        how many it has.
     """
 
     posterior: Posterior
@@ -55,17 +60,32 @@ class Description:
     levels: dict[int, np.ndarray]
     names: Names = field(default_factory=dict)
     threads: int = 1
+    drawn: np.ndarray | None = None
+    n_documents: int = 0
 
     @classmethod
-    def of(cls, posterior: Posterior, corpus: Corpus, threads: int = 1, names: Names | None = None) -> Description:
-        """Of a posterior and documents.
+    def of(
+        cls,
+        posterior: Posterior,
+        corpus: Corpus,
+        threads: int = 1,
+        names: Names | None = None,
+        most: int | None = None,
+        seed: int = 0,
+    ) -> Description:
+        """Of a posterior and documents; of more than ``most`` so many, drawn evenly by ``seed``.
 
         ValueError where the posterior has no clusters of documents, the corpus does not fit it, or a name is given to
         something that is not there.
         """
-        sample = posterior.representative
+        sample, n_documents, drawn = posterior.representative, corpus.n_documents, None
         if sample.documents_are_clusters:
             raise ValueError("each document is a cluster of its own in this posterior; there is nothing to describe")
+        if most is not None and n_documents > most:
+            rng = streams.generator(seed, "explore.documents")
+            drawn = np.sort(rng.choice(n_documents, most, replace=False))
+            posterior, corpus = posterior.of_documents(corpus, drawn)
+            sample = posterior.representative
         cluster, probability = posterior.assign(corpus, threads=threads)
         is_of_fit = posterior.was_fitted_on(corpus)
         kept = posterior.levels or (posterior.find_levels(corpus) if is_of_fit else None)
@@ -78,7 +98,7 @@ class Description:
                 levels[size] = found.astype(np.int64)
         names = names or {}
         check_names(names, {"cluster": sample.n_clusters + sum(levels), "topic": sample.n_topics})
-        return cls(posterior, corpus, cluster, probability, levels, names, threads)
+        return cls(posterior, corpus, cluster, probability, levels, names, threads, drawn, n_documents)
 
     @property
     def n_clusters(self) -> int:

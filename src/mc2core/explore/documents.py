@@ -19,19 +19,23 @@ MOST_POINTS = 8000
 LEAST_PROBABILITY = 0.01
 _DIMENSIONS = 50
 _NEIGHBOURS = 30  # perplexity of t-SNE
+_ANGLE = 0.8  # of its cells: a fifth faster than at 0.5, and no further from the distances
 _TITLES = ("title", "name", "headline", "subject")
 
 
 def document_tables(description: Description, seed: int = 0, with_map: bool = True) -> dict[str, pd.DataFrame]:
     """Tables by name: documents, document_clusters (probabilities of at least LEAST_PROBABILITY).
 
-    ``with_map``: columns x and y of documents are its place (:func:`layout`).
+    ``with_map``: columns x and y of documents are its place (:func:`layout`). ``corpus_document`` is the number in the
+    corpus that they were drawn from, where they were.
     """
     corpus, probability = description.corpus, description.probability
     n = corpus.n_documents
     table = pd.DataFrame({"document": np.arange(n) + 1, "title": titles_of(description)})
     if corpus.labels is not None and not sp.issparse(corpus.labels):
         table["label"] = np.array(label_names(corpus), dtype=object)[corpus.labels]
+    if description.drawn is not None:
+        table["corpus_document"] = description.drawn + 1
     table["tokens"] = corpus.document_lengths
     table["cluster"] = description.cluster + 1
     table["probability"] = probability[np.arange(n), description.cluster]
@@ -120,7 +124,7 @@ def flattened(features: np.ndarray, neighbours: int, seed: int) -> np.ndarray:
         if min(features.shape) > _DIMENSIONS:
             features = PCA(_DIMENSIONS, svd_solver="randomized", random_state=seed).fit_transform(features)
         perplexity = min(neighbours, (n - 1) / 3)
-        tsne = TSNE(perplexity=perplexity, init="pca", max_iter=500, random_state=seed, n_jobs=1)
+        tsne = TSNE(perplexity=perplexity, init="pca", max_iter=500, angle=_ANGLE, random_state=seed, n_jobs=1)
         flat = tsne.fit_transform(features)
     low, high = flat.min(axis=0), flat.max(axis=0)
     return (flat - low) / np.where(high > low, high - low, 1.0)

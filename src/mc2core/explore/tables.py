@@ -54,6 +54,7 @@ def _summary(description: Description) -> pd.DataFrame:
     shown = ("clusters", "topics") if len(posterior.samples) > 1 else ()
     rows: dict[str, Any] = {
         "documents": corpus.n_documents,
+        **({} if description.drawn is None else {"drawn evenly from documents": description.n_documents}),
         **(
             {"numbers": corpus.n_words, "observations": corpus.n_tokens}
             if description.is_of_observations

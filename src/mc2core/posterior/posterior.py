@@ -282,6 +282,26 @@ class Posterior:
         seen = corpus.with_contexts({name: corpus.contexts[name] for name in names})
         return matching.in_units(seen, names, self.units).digest == self.provenance.get("corpus")
 
+    def of_documents(self, corpus: Corpus, rows: np.ndarray) -> tuple[Posterior, Corpus]:
+        """The same posterior of some of the documents it was fitted on, their numbers ``rows`` ascending, and these.
+
+        Of other documents ``corpus`` the posterior as it is. The representative is that of all documents, and of each
+        of them cluster and levels stay.
+        """
+        some = corpus.subset(rows)
+        if not self.was_fitted_on(corpus):
+            return self, some
+        names = [name for name in self.families if name in corpus.contexts]
+        seen = some.with_contexts({name: some.contexts[name] for name in names})
+        part = replace(
+            self,
+            samples=[replace(sample, cluster=sample.cluster[rows]) for sample in self.samples],
+            provenance=self.provenance | {"corpus": matching.in_units(seen, names, self.units).digest},
+            levels=None if self.levels is None else self.levels.of_documents(rows),
+        )
+        part.__dict__ |= {"_first": self._first, "cluster": self.cluster[rows]}  # not found anew
+        return part, some
+
     def stacked(self, corpus: Corpus, families: Mapping[str, Family] | None = None) -> StackedContexts:
         """The posterior's contexts of ``corpus``, or some of them (``families``), numbers in the unit of the fit.
 

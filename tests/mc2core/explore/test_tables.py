@@ -285,6 +285,27 @@ def test_a_large_corpus_has_a_sample_on_the_map_and_all_documents_in_the_tables(
     assert (len(table), table["x"].notna().sum()) == (60, 20)
 
 
+def test_of_more_documents_than_are_described_some_are_drawn_and_are_as_they_were(description, tmp_path, monkeypatch):
+    part = Description.of(description.posterior, description.corpus, most=25, seed=3)
+    rows = part.drawn
+    assert (len(set(rows.tolist())), part.n_documents) == (25, 60)
+    for size in description.first:
+        assert part.at(size).tolist() == description.at(size)[rows].tolist()
+    assert part.posterior.was_fitted_on(part.corpus)
+    table = documents.document_tables(part, with_map=False)["documents"]
+    whole = documents.document_tables(description, with_map=False)["documents"]
+    assert table["corpus_document"].tolist() == (rows + 1).tolist()
+    for name in ("tokens", "cluster", "context_author", "probability"):
+        assert table[name].tolist() == whole[name][rows].tolist()
+    assert Description.of(description.posterior, description.corpus, most=60).drawn is None
+    monkeypatch.setattr(describe, "MOST_DOCUMENTS", 25)
+    texts = [f"said in {number}." for number in range(60)]
+    describe.describe(description.posterior, description.corpus, tmp_path / "out", seed=3, texts=texts)
+    assert "25 documents, drawn from 60, " in (tmp_path / "out/summary.md").read_text()
+    told = (tmp_path / "out/index.html").read_text()
+    assert [number for number in range(60) if f"said in {number}." in told] == rows.tolist()
+
+
 def read_page(text):
     """What the page's script is given."""
     return json.loads(re.search(r"<script>window\.DESCRIPTION = (.*?);</script>", text, re.S)[1])
