@@ -89,7 +89,7 @@ def by_rows(function: Callable[..., sp.csr_matrix], *matrices: sp.csr_matrix) ->
 def _blocks(matrices: tuple[sp.csr_matrix, ...]) -> Iterator[tuple[int, int]]:
     """First and last rows of blocks, at least one."""
     n_rows = matrices[0].shape[0]
-    ends: np.ndarray = np.sum([one.indptr for one in matrices], axis=0, dtype=np.int64)
+    ends = np.asarray(sum(one.indptr.astype(np.int64) for one in matrices))
     first = 0
     while first < n_rows:
         last = max(first + 1, int(np.searchsorted(ends, ends[first] + _BLOCK, side="right")) - 1)

@@ -29,6 +29,7 @@ def documents(path, n=90):
         {
             "text": " ".join(rng.choice(WORDS, rng.integers(0, 12))),
             "author": [f"a{number}" for number in rng.integers(0, 20, rng.integers(0, 4))],
+            "kind": f"k{rng.integers(3)}",
         }
         for _ in range(n)
     ]
@@ -45,7 +46,7 @@ def is_mapped(array):
 @pytest.mark.parametrize("word_counts", ["raw", "log"])
 def test_an_import_of_more_than_memory_holds_is_the_same(tmp_path, word_counts, little_memory, monkeypatch):
     path = documents(tmp_path / "rows.jsonl")
-    layout = Layout("text", contexts={"author": ContextColumn("author", "bag")}, word_counts=word_counts)
+    layout = Layout("text", contexts={"author": ContextColumn("author", "bag")}, labels="kind", word_counts=word_counts)
     rule = VocabularyRule(min_documents=32, max_share=0.45)
     large, dropped = read_table(path, layout, rule=rule)
     for array in (large.content.data, large.content.indices, large.contexts["author"].data):
@@ -56,6 +57,7 @@ def test_an_import_of_more_than_memory_holds_is_the_same(tmp_path, word_counts, 
     assert not is_mapped(small.content.data)
     assert (small.vocabulary, small.context_names, dropped) == (large.vocabulary, large.context_names, also_dropped)
     assert 1 < small.n_words < 9
+    assert small.labels.tolist() == large.labels.tolist()
     assert small.digest == large.digest == Corpus.load(tmp_path / "large", verify=True).digest
 
 

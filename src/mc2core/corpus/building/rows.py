@@ -205,8 +205,8 @@ def _without_words(layout: Layout, outside: int, dropped: Sequence[Dropped]) -> 
 
 def _labels(where: str, column: Bags, layout: Layout) -> tuple[Any, list[str] | None]:
     """One number for each document where each has one label, else the (J, L) membership; None for optional gaps."""
-    membership, names = column.builder.finish()
-    membership.data[:] = 1
+    counts, names = column.builder.finish()
+    membership = damped(counts, "presence")
     lengths = np.diff(membership.indptr)
     if (lengths == 1).all():
         return membership.indices.astype(np.int64), names
