@@ -108,12 +108,13 @@ def test_a_topic_is_found_where_another_sample_has_one_that_overlaps(description
     sample = description.posterior.representative
     far = dataclasses.replace(sample.contents, centre=sample.contents.centre + 1000.0)
     near = dataclasses.replace(sample.contents, centre=sample.contents.centre + 0.1)
-    samples = [sample, dataclasses.replace(sample, contents=far), dataclasses.replace(sample, contents=near)]
+    fewer = dataclasses.replace(far, natural=far.natural[1:])
+    samples = [sample, *(dataclasses.replace(sample, contents=one) for one in (far, near, fewer))]
     posterior = dataclasses.replace(description.posterior, samples=samples)
     posterior.__dict__["representative"] = sample
     found = found_topics(dataclasses.replace(description, posterior=posterior))
-    assert found.shape == (3, sample.n_topics)
-    assert found.all(axis=1).tolist() == [True, False, True]
+    assert found.shape == (4, sample.n_topics)
+    assert found.all(axis=1).tolist() == [True, False, True, False]
     assert not found[1].any()
 
 

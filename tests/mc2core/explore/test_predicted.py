@@ -4,35 +4,43 @@ import dataclasses
 
 import numpy as np
 import pytest
-from helpers.explored_fits import corpus, gibbs
+from helpers.explored_fits import corpus
+from helpers.fits import gibbs
 from scipy import optimize, stats
 
 from mc2core import fit
 from mc2core.explore.description import Description
 from mc2core.explore.page import _predicted
 from mc2core.explore.predicted import N_NAMES, predictions
+from mc2core.families import DirichletCategorical, NormalGamma
 
 
 @pytest.fixture(scope="module")
 def description():
     made = corpus()
-    posterior = gibbs(made)
-    sample = posterior.samples[-1]
-    moved = dataclasses.replace(sample, cluster=np.where(np.arange(60) < 20, 0, sample.cluster).astype(np.int32))
-    return Description.of(dataclasses.replace(posterior, samples=[sample, moved]), made)
+    contexts = {"year": NormalGamma(), "author": DirichletCategorical(0.1)}
+    engine = gibbs(contexts=contexts, start_topics=5, start_clusters=6)
+    return Description.of(fit(made, *engine, iterations=3, seed=1, burn_in=1).posterior, made)
 
 
 def clusters_of(description, document):
     return [int(sample.cluster[document]) for sample in description.posterior.samples]
 
 
+def natural_of(description, name, document):
+    """(S, D): of the cluster that the document has in each sample."""
+    alone = [dataclasses.replace(description.posterior, samples=[one]) for one in description.posterior.samples]
+    clusters = clusters_of(description, document)
+    return np.array([one.context_parameters(name)[k] for one, k in zip(alone, clusters, strict=True)])
+
+
 def test_names_are_those_of_the_clusters_over_samples(description):
     rows = np.array([0, 7, 31, 59])
     found = predictions(description, rows)["author"]
-    natural = description.posterior.context_parameters("author")
-    probability = natural / natural.sum(axis=1, keepdims=True)
+    assert len(description.posterior.samples) == 2
     for place, document in enumerate(rows):
-        expected = probability[clusters_of(description, document)].mean(axis=0)
+        natural = natural_of(description, "author", document)
+        expected = (natural / natural.sum(axis=1, keepdims=True)).mean(axis=0)
         best = np.argsort(-expected, kind="stable")[:N_NAMES]
         which = found["of"][place]
         assert found["columns"][which].tolist() == best.tolist()
@@ -43,17 +51,14 @@ def test_numbers_are_those_of_the_mixture_of_clusters(description):
     rows = np.array([2, 18, 40])
     found, posterior = predictions(description, rows)["year"], description.posterior
     centre, unit = posterior.units["year"]
-    first, kappa, a, second = posterior.context_parameters("year").T
-    mu, b = first / kappa, second - first**2 / kappa / 2
-    spread = np.sqrt(b * (kappa + 1) / (a * kappa))
     for place, document in enumerate(rows):
-        own = clusters_of(description, document)
+        first, kappa, a, second = natural_of(description, "year", document).T
+        mu, b = first / kappa, second - first**2 / kappa / 2
+        mixed = stats.t(2 * a, mu, np.sqrt(b * (kappa + 1) / (a * kappa)))
         which = found["of"][place]
-        assert found["mean"][which] == pytest.approx(mu[own].mean() * unit + centre)
+        assert found["mean"][which] == pytest.approx(mu.mean() * unit + centre)
         for bound, share in (("low", 0.05), ("high", 0.95)):
-            at = optimize.brentq(
-                lambda x, k=own, p=share: stats.t.cdf(x, 2 * a[k], mu[k], spread[k]).mean() - p, -50, 50
-            )
+            at = optimize.brentq(lambda x, of=mixed, p=share: of.cdf(x).mean() - p, -50, 50)
             assert found[bound][which] == pytest.approx(at * unit + centre, abs=1e-4)
 
 
