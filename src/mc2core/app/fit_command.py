@@ -33,7 +33,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME[=FAMILY[:SETTING=VALUE,...]]",
         help="use a context, with the family of its kind or another: normal_gamma (numbers, dates), dirichlet (names; "
         "dirichlet:concentration=0.1 has a prior count of 0.1 of each in place of 1), gamma_poisson (counts), "
-        "diagonal_normal_gamma (vectors); "
+        "beta_bernoulli (zeros and ones), diagonal_normal_gamma, gauss_wishart, gamma_poisson_vector, "
+        "beta_bernoulli_vector (vectors); "
         "normal_gamma:strength=0.1 lets the context count a tenth beside the words; may be given again",
     )
     parser.add_argument(
@@ -87,6 +88,7 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
     from mc2core.base.progress import work
 
     with work("reading the corpus"):
+        from mc2core.base.kinds import STANDARDISED
         from mc2core.base.settings import parse_settings
         from mc2core.corpus import Corpus
         from mc2core.inference.running.files import fit_corpus
@@ -94,7 +96,7 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
         corpus, contexts = Corpus.load(options.corpus), dict(_family(text) for text in options.context)
     for name, family in contexts.items():
         is_numeric = corpus.context_kinds.get(name) in ("number", "vector")
-        if is_numeric and (family is None or family["family"] != "gamma_poisson") and name not in corpus.units:
+        if is_numeric and (family is None or family["family"] in STANDARDISED) and name not in corpus.units:
             corpus = corpus.standardised(name)
     told = [] if options.clusters is None else [f"n_clusters={options.clusters}"]
     given = parse_settings(" ".join([*told, *options.set]), "--set")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
+from mc2core.base.checks import choice
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -17,6 +19,8 @@ Context: TypeAlias = Any
 where a coordinate is missing, a row of them where the vector is (SciPy is not typed)."""
 Unit: TypeAlias = tuple[Any, Any]
 """(mean, sd) of a standardised context: two floats, of vectors two tuples of D floats."""
+CONTENT_KINDS = {"numbers": "numbers", "counts": "counts", "binary": "zeros or ones"}
+"""Kinds of observations of a corpus, and what their values are called."""
 KINDS = {"number": "numbers", "counts": "names", "vector": "vectors"}
 """Kinds of contexts of a corpus, and what their values are called."""
 
@@ -144,8 +148,11 @@ def ones(counts: np.ndarray) -> sp.csr_matrix:
     return sp.csr_matrix((np.ones(n, np.int32), np.arange(n, dtype=np.int32), start), shape=(len(counts), n))
 
 
-def check_observations(values: Any, document: Any, n_documents: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """(N, D) float64 and (N,) int64 of what documents hold; ValueError for no or other rows, or values not finite."""
+def check_observations(values: Any, document: Any, n_documents: int | None, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """(N, D) float64 and (N,) int64 of what documents hold; ValueError for no or other rows, or values that are not
+    finite or not of the kind.
+    """
+    choice("kind", kind, CONTENT_KINDS)
     try:
         table = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -153,9 +160,7 @@ def check_observations(values: Any, document: Any, n_documents: int | None) -> t
     table = table[:, None] if table.ndim == 1 else table
     if table.ndim != 2 or not table.size:
         raise ValueError(f"values has shape {np.shape(values)}; a row of numbers for each observation is needed")
-    if not np.isfinite(table).all():
-        row, column = np.argwhere(~np.isfinite(table))[0]
-        raise ValueError(f"values: observation {row} holds {table[row, column]} in column {column}; leave it out")
+    check_kind_of_values(table, kind)
     of = np.asarray(document)
     if of.shape != (len(table),) or of.dtype.kind not in "iu":
         raise ValueError(
@@ -167,6 +172,19 @@ def check_observations(values: Any, document: Any, n_documents: int | None) -> t
     if len(wrong):
         raise ValueError(f"document holds {of[wrong[0]]} at observation {wrong[0]}; it must lie in 0..{most - 1}")
     return table, of.astype(np.int64)
+
+
+def check_kind_of_values(table: np.ndarray, kind: str) -> None:
+    """ValueError for a value of (N, D) that is not finite or not of the kind, one of CONTENT_KINDS."""
+    bad, needed = ~np.isfinite(table), "; leave it out"
+    if kind == "counts" and not bad.any():
+        bad = (table < 0) | (table != np.floor(table)) | (table >= 2.0**31)
+        needed = "; counts are whole numbers of at least 0 and below 2**31"
+    elif kind == "binary" and not bad.any():
+        bad, needed = (table != 0.0) & (table != 1.0), "; of the kind 'binary' values are 0 or 1"
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise ValueError(f"values: observation {row} holds {table[row, column]} in column {column}{needed}")
 
 
 def check_labels(labels: Any, n_documents: int) -> Context | None:

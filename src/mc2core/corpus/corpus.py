@@ -13,13 +13,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import npy, storage
+from mc2core.base.checks import choice
 from mc2core.base.pages import facts
 from mc2core.corpus.checks import (
+    CONTENT_KINDS,
     KINDS,
     Context,
     Unit,
     check_context,
     check_documents,
+    check_kind_of_values,
     check_labels,
     check_names,
     check_observations,
@@ -99,6 +102,8 @@ class Corpus:
     observations : (N, D) float64 or None
         Of a corpus of observations (:meth:`from_observations`), document by document. ``content`` is then (J, N): each
         observation is a column of its own, with the count 1. Words elsewhere: None.
+    content_kind : {"words", "numbers", "counts", "binary"}
+        What topics emit: words, or observations of that kind.
 
     Raises
     ------
@@ -149,6 +154,7 @@ class Corpus:
                 raise ValueError(f"units[{name!r}] must be (mean, sd > 0) of a context of the corpus") from error
         self.imported: dict[str, Any] | None = None
         self.observations: np.ndarray | None = None
+        self.content_kind = "words"
         self._folder: Path | None = None
         self._digest: str | None = None
         self._origin: tuple[Corpus, np.ndarray] | None = None  # the corpus this is a part of, and its rows
@@ -156,9 +162,9 @@ class Corpus:
     @classmethod
     def from_observations(
         cls, values: Any, document: Any, contexts: Any = None, labels: Any = None, documents: Any = None,
-        *, names: Sequence[str] | None = None, n_documents: int | None = None, **called: Any,
+        *, kind: str = "numbers", names: Sequence[str] | None = None, n_documents: int | None = None, **called: Any,
     ) -> Corpus:  # fmt: skip
-        """Documents that are sets of observations: vectors of numbers in place of words.
+        """Documents that are sets of observations: vectors of numbers, counts, or zeros and ones in place of words.
 
         Parameters
         ----------
@@ -168,6 +174,8 @@ class Corpus:
             The document of each observation, from 0. A document may have none.
         contexts, labels, documents
             Of the documents, as of :class:`Corpus`.
+        kind : {"numbers", "counts", "binary"}, default "numbers"
+            What the values are; binary: zeros and ones.
         names : D strings, optional
             What the columns of ``values`` are called; they are the corpus' ``vocabulary``.
         n_documents : int, optional
@@ -178,13 +186,14 @@ class Corpus:
         Raises
         ------
         ValueError
-            Naming the first observation that is no finite number or has no document, or another number of rows.
+            Naming the first observation that is no finite number, not of the kind or has no document, or another
+            number of rows.
         """
-        table, of = check_observations(values, document, n_documents)
+        table, of = check_observations(values, document, n_documents, kind)
         order = np.argsort(of, kind="stable")
         n_documents = int(of.max()) + 1 if n_documents is None else n_documents
         corpus = cls(ones(np.bincount(of, minlength=n_documents)), None, contexts, labels, documents, **called)
-        corpus.observations = np.ascontiguousarray(table[order])
+        corpus.observations, corpus.content_kind = np.ascontiguousarray(table[order]), kind
         corpus._vocabulary = check_names(names, "names", table.shape[1])
         return corpus
 
@@ -355,14 +364,14 @@ class Corpus:
                 else:
                     arrays[f"context.{name}"] = context
             if self.observations is not None:
-                arrays["observations"] = self.observations
+                arrays[f"observations of {self.content_kind}"] = self.observations
             self._digest = storage.digest_arrays(arrays)
         return self._digest
 
     def __repr__(self) -> str:
         content = f"{self.n_words} words, {self.n_tokens} tokens"
         if self.is_of_observations:
-            content = f"{self.n_tokens} observations of {self.n_words} numbers"
+            content = f"{self.n_tokens} observations of {self.n_words} {CONTENT_KINDS[self.content_kind]}"
         return f"Corpus({self.n_documents} documents, {content}, contexts: {self._contexts_in_words()})"
 
     def _contexts_in_words(self) -> str:
@@ -370,7 +379,9 @@ class Corpus:
 
     def _repr_html_(self) -> str:
         """In a notebook: its sizes, and the first documents."""
-        columns, tokens = ("numbers", "observations") if self.is_of_observations else ("words", "tokens")
+        columns, tokens = CONTENT_KINDS.get(self.content_kind, "words"), "tokens"
+        if self.is_of_observations:
+            tokens = "observations"
         rows = {"documents": f"{self.n_documents:,}", columns: f"{self.n_words:,}", tokens: f"{self.n_tokens:,}"}
         rows["contexts"] = self._contexts_in_words()
         rows["labels"] = "none" if self.labels is None else "one or more of each document"
@@ -509,7 +520,7 @@ class Corpus:
         if self.imported is not None:
             meta["imported"] = self.imported
         if self.observations is not None:
-            meta["observations"] = self.n_words
+            meta["observations"] = {"kind": self.content_kind, "length": self.n_words}
         documents = self.documents
         meta["documents"] = {str(name): str(dtype) for name, dtype in documents.dtypes.items()}
         vocabulary, label_names = self.vocabulary if self.has_vocabulary else None, self.label_names
@@ -550,8 +561,9 @@ class Corpus:
         corpus._folder, corpus._digest, corpus.imported = folder, meta["digest"], meta.get("imported")
         corpus._vocabulary, corpus._documents, corpus._origin = None, None, None
         corpus.content = load_context(folder, "content", rows, [rows, columns])
-        length = meta.get("observations")
-        corpus.observations = None if length is None else load_observations(folder, corpus.content, length)
+        corpus.observations, corpus.content_kind = None, "words"
+        if (described := meta.get("observations")) is not None:
+            corpus.observations, corpus.content_kind = load_observations(folder, corpus.content, described)
         corpus.contexts = {
             name: load_context(folder, f"context.{name}", rows, shape) for name, shape in meta["contexts"].items()
         }
@@ -672,15 +684,20 @@ def load_context(folder: Path, name: str, rows: int, shape: Any) -> Context:
     return values
 
 
-def load_observations(folder: Path, content: sp.csr_matrix, length: Any) -> np.ndarray:
-    """(N, ``length``) float64, memory-mapped; ValueError unless all are finite and each is a column of ``content``."""
-    n = content.shape[1]
+def load_observations(folder: Path, content: sp.csr_matrix, described: Any) -> tuple[np.ndarray, str]:
+    """(N, D) float64, memory-mapped, and their kind, as corpus.json has ``described`` it; ValueError unless all are of
+    it and each is a column of ``content``.
+    """
+    if not isinstance(described, dict) or described.keys() != {"kind", "length"}:
+        raise ValueError(f"{folder}/{_META} describes observations as {described!r}")
+    n, kind, length = content.shape[1], choice("kind", described["kind"], CONTENT_KINDS), described["length"]
     values = load_context(folder, "observations", n, length)
     if np.ndim(values) != 2 or np.isnan(values).any():
         raise ValueError(f"{folder}/observations.npy holds NaN, or {_META} gives its rows the length {length}")
     if content.nnz != n or (content.indices != np.arange(n)).any() or content.data.max(initial=1) > 1:
         raise ValueError(f"{folder}: the content does not count each of {n} observations once, document by document")
-    return values
+    check_kind_of_values(values, kind)
+    return values, kind
 
 
 def load_labels(folder: Path, rows: int, shape: Any) -> Context:

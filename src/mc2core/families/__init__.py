@@ -9,29 +9,56 @@ from mc2core.base.checks import nearest
 from mc2core.base.kinds import FAMILY_OF_KIND
 from mc2core.corpus.checks import kind_of
 from mc2core.families.base import Family
+from mc2core.families.bernoulli import BetaBernoulli, BetaBernoulliVector
 from mc2core.families.dirichlet import DirichletCategorical
-from mc2core.families.gaussian import DiagonalNormalGamma, NormalGamma
-from mc2core.families.poisson import GammaPoisson
+from mc2core.families.gaussian import DiagonalNormalGamma, GaussWishart, NormalGamma
+from mc2core.families.poisson import GammaPoisson, GammaPoissonVector
+from mc2core.families.vectors import VectorFamily
 
 __all__ = [
     "FAMILIES",
+    "BetaBernoulli",
+    "BetaBernoulliVector",
     "DiagonalNormalGamma",
     "DirichletCategorical",
     "Family",
     "GammaPoisson",
+    "GammaPoissonVector",
+    "GaussWishart",
     "NormalGamma",
+    "VectorFamily",
     "family_for",
+    "family_for_content",
     "family_from_settings",
 ]
 
 FAMILIES: dict[str, type[Family]] = {
-    family.name: family for family in (DirichletCategorical, NormalGamma, DiagonalNormalGamma, GammaPoisson)
+    family.name: family
+    for family in (
+        DirichletCategorical,
+        NormalGamma,
+        DiagonalNormalGamma,
+        GaussWishart,
+        GammaPoisson,
+        GammaPoissonVector,
+        BetaBernoulli,
+        BetaBernoulliVector,
+    )
 }
 _OF_KIND = {
     "counts": FAMILY_OF_KIND["bag"],
     "number": FAMILY_OF_KIND["number"],
     "vector": FAMILY_OF_KIND["vector"],
 }
+
+_OF_CONTENT: dict[str, type[VectorFamily]] = {
+    family.content_kind: family for family in (DiagonalNormalGamma, GammaPoissonVector, BetaBernoulliVector)
+}
+
+
+def family_for_content(kind: str) -> VectorFamily:
+    """The family of observations of a kind (``Corpus.content_kind``) where none is named."""
+    return _OF_CONTENT[kind]()
 
 
 def family_for(context: Any) -> Family:

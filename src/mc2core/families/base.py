@@ -132,7 +132,8 @@ class ScalarFamily(Family):
     kind: ClassVar[str] = "number"
     #: whether values are whole numbers
     is_discrete: ClassVar[bool] = False
-    _dimension: ClassVar[int]
+    #: D, the length of T(x)
+    n_statistics: ClassVar[int]
 
     @staticmethod
     @abstractmethod
@@ -141,14 +142,14 @@ class ScalarFamily(Family):
 
     def dimension(self, context: Any) -> int:
         self._values(context)
-        return self._dimension
+        return self.n_statistics
 
     @abstractmethod
-    def _rows(self, observed: np.ndarray) -> np.ndarray:
+    def rows(self, observed: np.ndarray) -> np.ndarray:
         """(n, D) statistics of n observed values."""
 
-    def _check(self, observed: np.ndarray, documents: np.ndarray) -> None:
-        """Raise ValueError for a value outside the domain."""
+    def check_each(self, observed: np.ndarray, documents: np.ndarray) -> None:
+        """ValueError for a value outside the domain, which names its document, one of ``documents``."""
 
     def _values(self, context: Any) -> np.ndarray:
         if sp.issparse(context) or np.ndim(context) != 1:
@@ -159,15 +160,15 @@ class ScalarFamily(Family):
         values = self._values(context)
         documents = np.flatnonzero(~np.isnan(values))
         observed = values[documents]
-        self._check(observed, documents)
+        self.check_each(observed, documents)
         lengths = np.zeros(len(values), dtype=np.int64)
-        lengths[documents] = self._dimension
+        lengths[documents] = self.n_statistics
         # built by hand: a statistic that happens to be 0 is stored like any other
         return sp.csr_matrix(
             (
-                self._rows(observed).ravel(),
-                np.tile(np.arange(self._dimension, dtype=np.int32), len(documents)),
+                self.rows(observed).ravel(),
+                np.tile(np.arange(self.n_statistics, dtype=np.int32), len(documents)),
                 np.concatenate([[0], np.cumsum(lengths)]),
             ),
-            shape=(len(values), self._dimension),
+            shape=(len(values), self.n_statistics),
         )

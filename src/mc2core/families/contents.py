@@ -1,20 +1,24 @@
-"""Topics that emit observations, vectors of D numbers: what they know of them, and compiled predictive densities.
+"""Topics that emit observations, vectors of D values: what they know of them, and compiled predictive densities.
 
-Of :class:`mc2core.families.gaussian.DiagonalNormalGamma` on standardised numbers. With (kappa, mu, a, b) of a topic, of
-a coordinate each but for kappa and a, its predictive density is a product of Student's t,
+A family (:class:`mc2core.families.vectors.VectorFamily`) gives kernels its ``code`` and ``prior_sums``; sweeps add an
+observation to a topic, take it out, and ask for densities, and know nothing else of it. All densities are less the
+base measure, which is the same in all topics. With two sums of its observations, the prior's included:
 
-    p(x) = prod_d G(a + 1/2) / G(a) sqrt(c_d / pi) (1 + c_d (x_d - mu_d)^2)^-(a + 1/2)
-    c_d = kappa / (2 b_d (kappa + 1))
+* **Diagonal Normal-Gamma** of (kappa, mu, a, b), of a coordinate each but for kappa and a: a product of Student's t,
 
-and that without one of its own n observations, x,
+      p(x) prop. to prod_d G(a + 1/2) / G(a) sqrt(c_d) (1 + c_d (x_d - mu_d)^2)^-(a + 1/2),    c_d = kappa / (2 b_d (kappa + 1))
 
-    p(x) = prod_d G(a) / G(a - 1/2) sqrt((kappa - 1) / (2 pi kappa b_d)) (1 - r_d (x_d - mu_d)^2)^(a - 1/2)
-    r_d = c_d (kappa + 1) / (kappa - 1)
+  and without one of its own n observations, x,
 
-so that tables of mu, c and the constants of each topic, renewed when it gains or loses an observation, are all that
-is needed, and powers are taken of products over coordinates. Plain twin: ``Family.log_normaliser``
-(tests/mc2core/families/test_contents.py).
-"""
+      p(x) prop. to prod_d G(a) / G(a - 1/2) sqrt(r c_d) (kappa - 1) / kappa (1 - r c_d (x_d - mu_d)^2)^(a - 1/2),    r = (kappa + 1) / (kappa - 1)
+
+* **Gamma-Poisson** of (a_d, b_d), in units e_d: prod_d G(a_d + x_d) / G(a_d) (b_d / (b_d + e_d))^a_d (b_d + e_d)^-x_d
+* **Beta-Bernoulli** of (a_d, b_d): prod_d b_d / (a_d + b_d) (a_d / b_d)^x_d
+* **Gauss-Wishart**: Student's t by a Cholesky factor of each topic (:mod:`mc2core.families.factors`)
+
+Tables of what these hold of each topic are renewed when it gains or loses an observation, and powers are taken of
+products over coordinates. Plain twin: ``Family.log_normaliser`` (tests/mc2core/families/test_contents.py).
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -28,35 +32,55 @@ from scipy.special import gammaln
 
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import log
-from mc2core.families.gaussian import STATISTICS, DiagonalNormalGamma
-from mc2core.families.kernels import LAST_DIGIT
+from mc2core.families.factors import (
+    MOST_DOWNDATES,
+    change_by_rank_one,
+    factorise,
+    log_head,
+    log_student,
+    log_student_without,
+    shift_of,
+)
+from mc2core.families.kernels import BETA_BERNOULLI, GAMMA_POISSON, GAUSS_WISHART, LAST_DIGIT, NORMAL_GAMMA, log_rising
+from mc2core.families.vectors import VectorFamily
 
 # coordinates whose factors, each below 1e19, are multiplied before a logarithm is taken
 _TOGETHER = 16
-# the same of slopes, which may be smaller
-_SLOPES_TOGETHER = 8
-_HALF_LOG_PI = 0.5 * math.log(math.pi)
+# the same of factors that may be smaller or larger
+_FEW_TOGETHER = 8
+# and of those of counts, which priors may take to 1e-60
+_COUNTS_TOGETHER = 4
+_HALF_LOG_2 = 0.5 * math.log(2.0)
+_NEAR_WHOLE = 1e-6
 
 
 class ContentTables(NamedTuple):
-    """What topics know, a column for each; columns without observations are the prior's."""
+    """What topics know, a column for each; columns without observations are the prior's.
 
-    n: np.ndarray  # (columns,) int64: observations
-    first: np.ndarray  # (D, columns) float64: kappa mu
-    second: np.ndarray  # (D, columns) float64: b + kappa mu**2 / 2
+    Of Gauss-Wishart ``second`` has no rows, of all others ``scatter`` and ``factor`` hold nothing.
+    """
+
+    code: int  # of the family
+    n: np.ndarray  # (columns,) float64: observations, as whole numbers but for expected ones
+    first: np.ndarray  # (D, columns) float64: prior's and sum of x
+    second: np.ndarray  # (D, columns) float64: prior's and sum of x**2 / 2, units, or 1 - x
+    scatter: np.ndarray  # (columns, D, D) float64, upper triangles: prior's and sum of x x'
+    factor: np.ndarray  # (columns, D, D) float64, upper triangles
     mean: np.ndarray  # (D, columns) float64: mu
-    slope: np.ndarray  # (D, columns) float64: c
+    slope: np.ndarray  # (D, columns) float64: c; 1 / (b + e); a / b
     power: np.ndarray  # (columns,) float64: a + 1/2
-    constant: np.ndarray  # (columns,) float64: ln of all before the power
+    constant: np.ndarray  # (columns,) float64: ln of all that does not hang on x
     own_constant: np.ndarray  # (columns,) float64: the same without one of the topic's own
-    own_ratio: np.ndarray  # (columns,) float64: (kappa + 1) / (kappa - 1)
-    prior: np.ndarray  # (4,) float64: natural parameters of a coordinate
+    own_ratio: np.ndarray  # (columns,) float64: r
+    downdates: np.ndarray  # (columns,) int64: of the factor since it was made anew
+    unit: np.ndarray  # (D,) float64: e
+    prior: np.ndarray  # (5,) float64: of VectorFamily.prior_sums
     log_gammas: np.ndarray  # (most + 2,) float64: ln G(a0 + i / 2)
 
 
-# arrays of named tuples are handed over one by one: each access to a tuple's would count references, atomically
+# arrays of named tuples are handed over one by one where time matters: each access to a tuple's counts references
 @kernel(error_model="numpy")
-def _renew(m, n, first, second, mean, slope, power, constant, own_constant, own_ratio, prior, log_gammas):
+def _renew_normal(m, n, first, second, mean, slope, power, constant, own_constant, own_ratio, prior, log_gammas):
     """What follows from the sums of topic m."""
     dimension, count = first.shape[0], n[m]
     kappa, a = prior[1] + count, prior[2] + 0.5 * count
@@ -68,44 +92,133 @@ def _renew(m, n, first, second, mean, slope, power, constant, own_constant, own_
         mean[d, m] = mu
         slope[d, m] = half / b
         product *= slope[d, m]
-        if (d + 1) % _SLOPES_TOGETHER == 0 or d == dimension - 1:
+        if (d + 1) % _FEW_TOGETHER == 0 or d == dimension - 1:
             log_slopes += math.log(product)
             product = 1.0
     power[m] = a + 0.5
-    rising = log_gammas[count + 1] - log_gammas[count]
-    constant[m] = dimension * (rising - _HALF_LOG_PI) + 0.5 * log_slopes
-    if count > 0:
-        # ln (kappa - 1) / (2 pi kappa b) = ln c + ln (kappa - 1) (kappa + 1) / (pi kappa**2)
-        rising = log_gammas[count] - log_gammas[count - 1]
+    whole = int(count)
+    if whole == count and whole + 1 < log_gammas.size:
+        now, above, below = log_gammas[whole], log_gammas[whole + 1], log_gammas[max(whole - 1, 0)]
+    else:
+        now, above, below = math.lgamma(a), math.lgamma(a + 0.5), math.lgamma(max(a - 0.5, prior[2]))
+    constant[m] = dimension * (above - now + _HALF_LOG_2) + 0.5 * log_slopes
+    if count > 0.0:
+        # ln (kappa - 1) / (kappa b) = ln 2 c + ln (kappa - 1) (kappa + 1) / kappa**2
         of_kappa = 0.5 * math.log((kappa - 1.0) * (kappa + 1.0) / (kappa * kappa))
-        own_constant[m] = dimension * (rising + of_kappa - _HALF_LOG_PI) + 0.5 * log_slopes
+        own_constant[m] = dimension * (now - below + of_kappa + _HALF_LOG_2) + 0.5 * log_slopes
         own_ratio[m] = (kappa + 1.0) / (kappa - 1.0)
 
 
 @kernel(error_model="numpy")
-def renew_all(n, first, second, mean, slope, power, constant, own_constant, own_ratio, prior, log_gammas):
-    """Fill in all that follows from counts and sums."""
-    for m in range(n.size):
-        _renew(m, n, first, second, mean, slope, power, constant, own_constant, own_ratio, prior, log_gammas)
+def _renew(m, tables):
+    """What follows from the sums of topic m, and of its factor."""
+    code, n, first, second, factor, slope = (
+        tables.code, tables.n, tables.first, tables.second, tables.factor, tables.slope
+    )  # fmt: skip
+    constant, own_constant, prior, dimension = tables.constant, tables.own_constant, tables.prior, len(tables.first)
+    if code == NORMAL_GAMMA:
+        _renew_normal(
+            m, n, first, second, tables.mean, slope, tables.power, constant, own_constant, tables.own_ratio, prior,
+            tables.log_gammas,
+        )  # fmt: skip
+    elif code == GAMMA_POISSON:
+        constant[m] = own_constant[m] = 0.0
+        for d in range(dimension):
+            a, b = first[d, m], second[d, m]
+            slope[d, m] = 1.0 / (b + tables.unit[d])
+            constant[m] += a * math.log1p(-tables.unit[d] * slope[d, m])
+            if n[m] > 0.0:
+                own_constant[m] += a * math.log1p(-tables.unit[d] / b)
+    elif code == BETA_BERNOULLI:
+        constant[m], product = 0.0, 1.0
+        for d in range(dimension):
+            a, b = first[d, m], second[d, m]
+            slope[d, m] = a / b
+            product *= b / (a + b)
+            if (d + 1) % _FEW_TOGETHER == 0 or d == dimension - 1:
+                constant[m] += math.log(product)
+                product = 1.0
+    else:
+        strength, freedom = prior[1] + n[m], 2.0 * prior[2] + n[m]
+        constant[m] = log_head(strength, freedom, factor[m]) + dimension * _HALF_LOG_2
 
 
 @kernel(error_model="numpy")
-def add_observation(tables, values, i, m, sign):
-    """Add observation i to topic m (``sign`` 1) or take it out (-1)."""
-    n, first, second, mean, slope, power, constant, own_constant, own_ratio, prior, log_gammas = tables
-    n[m] += sign
-    for d in range(first.shape[0]):
-        if n[m] == 0:  # exactly, or differences would stay
-            first[d, m], second[d, m] = prior[0], prior[3]
+def _factorise(m, n, first, scatter, factor, prior, zeros):
+    for d in range(zeros.size):
+        zeros[d] = 0.0
+    factorise(prior[1] + n[m], first[:, m], scatter[m], zeros, 0.0, factor[m])
+
+
+@kernel(error_model="numpy")
+def renew_all(tables):
+    """Fill in all that follows from counts and sums."""
+    zeros = np.zeros(tables.first.shape[0])
+    for m in range(tables.n.size):
+        if tables.code == GAUSS_WISHART:
+            _factorise(m, tables.n, tables.first, tables.scatter, tables.factor, tables.prior, zeros)
+            tables.downdates[m] = 0
+        _renew(m, tables)
+
+
+@numba.njit(inline="always")
+def _add_sums(code, values, i, m, sign, first, second, scatter, unit):
+    """Add observation i to the sums of topic m (``sign`` 1.0) or take it out (-1.0)."""
+    dimension = first.shape[0]
+    for d in range(dimension):
+        x = values[i, d]
+        first[d, m] += sign * x
+        if code == NORMAL_GAMMA:
+            second[d, m] += sign * 0.5 * x * x
+        elif code == GAMMA_POISSON:
+            second[d, m] += sign * unit[d]
+        elif code == BETA_BERNOULLI:
+            second[d, m] += sign * (1.0 - x)
         else:
-            first[d, m] += sign * values[i, d]
-            second[d, m] += sign * 0.5 * values[i, d] * values[i, d]
-    _renew(m, n, first, second, mean, slope, power, constant, own_constant, own_ratio, prior, log_gammas)
+            for e in range(d, dimension):
+                scatter[m, d, e] += sign * x * values[i, e]
+
+
+@kernel
+def sum_observations(code, values, topic, n, first, second, scatter, unit):
+    """Add every observation to the number and the sums of its topic."""
+    for i in range(topic.size):
+        n[topic[i]] += 1.0
+        _add_sums(code, values, i, topic[i], 1.0, first, second, scatter, unit)
+
+
+@kernel(error_model="numpy")
+def add_observation(tables, values, i, m, sign, shift):
+    """Add observation i to topic m (``sign`` 1) or take it out (-1); ``shift`` (D,) is room to work in."""
+    code, n, first, second, scatter, prior = (
+        tables.code, tables.n, tables.first, tables.second, tables.scatter, tables.prior
+    )  # fmt: skip
+    if code == GAUSS_WISHART:
+        strength = prior[1] + n[m] - (sign < 0)  # without the observation, as is the mean
+        shift_of(strength, first[:, m], values[i], sign, shift)
+    n[m] += sign
+    _add_sums(code, values, i, m, sign, first, second, scatter, tables.unit)
+    if n[m] == 0.0:  # exactly, or differences would stay
+        first[:, m] = prior[0]
+        if code == GAUSS_WISHART:
+            scatter[m] = prior[4]
+            for d in range(shift.size):
+                scatter[m, d, d] = prior[3]
+        else:
+            second[:, m] = prior[3]
+    if code == GAUSS_WISHART:
+        downdates, factor = tables.downdates, tables.factor
+        downdates[m] += sign < 0
+        is_near = n[m] > 0.0 and downdates[m] <= MOST_DOWNDATES
+        if not (is_near and change_by_rank_one(factor[m], shift, sign)):
+            _factorise(m, n, first, scatter, factor, prior, shift)
+            downdates[m] = 0
+    _renew(m, tables)
 
 
 @kernel(error_model="numpy", fastmath={"contract"})
-def log_densities(values, i, n_columns, product, out, mean, slope, power, constant):
-    """Fill in ``out[:n_columns]`` with ln p(observation i | topic); ``product`` (columns,) is room to work in."""
+def log_normal_densities(values, i, n_columns, product, out, mean, slope, power, constant):
+    """As :func:`log_densities`, of Normal-Gamma."""
     dimension = mean.shape[0]
     for m in range(n_columns):
         out[m] = 0.0
@@ -123,9 +236,77 @@ def log_densities(values, i, n_columns, product, out, mean, slope, power, consta
         out[m] = constant[m] - power[m] * out[m]
 
 
+@kernel(error_model="numpy", fastmath={"contract"})
+def _log_counts(values, i, n_columns, product, out, first, slope, constant):
+    """Of Gamma-Poisson."""
+    taken = 0
+    for m in range(n_columns):
+        out[m] = constant[m]
+        product[m] = 1.0
+    for d in range(first.shape[0]):
+        x, a, c = values[i, d], first[d], slope[d]
+        if x > _COUNTS_TOGETHER:
+            for m in range(n_columns):
+                out[m] += log_rising(a[m], x) + x * log(c[m])
+            continue
+        if taken + x > _COUNTS_TOGETHER:
+            for m in range(n_columns):
+                out[m] += log(product[m])
+                product[m] = 1.0
+            taken = 0
+        taken += int(x)
+        for step in range(int(x)):
+            for m in range(n_columns):
+                product[m] *= (a[m] + step) * c[m]
+    for m in range(n_columns):
+        out[m] += log(product[m])
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def _log_ones(values, i, n_columns, product, out, slope, constant):
+    """Of Beta-Bernoulli."""
+    taken = 0
+    for m in range(n_columns):
+        out[m] = constant[m]
+        product[m] = 1.0
+    for d in range(slope.shape[0]):
+        if values[i, d] == 0.0:
+            continue
+        c = slope[d]
+        for m in range(n_columns):
+            product[m] *= c[m]
+        taken += 1
+        if taken == _FEW_TOGETHER:
+            for m in range(n_columns):
+                out[m] += log(product[m])
+                product[m] = 1.0
+            taken = 0
+    for m in range(n_columns):
+        out[m] += log(product[m])
+
+
+@kernel(error_model="numpy")
+def log_densities(tables, values, i, n_columns, out, product, shift):
+    """Fill in ``out[:n_columns]`` with ln p(observation i | topic) less its base measure; ``product`` (columns,) and
+    ``shift`` (D,) are room to work in.
+    """
+    code, first, slope, constant = tables.code, tables.first, tables.slope, tables.constant
+    if code == NORMAL_GAMMA:
+        log_normal_densities(values, i, n_columns, product, out, tables.mean, slope, tables.power, constant)
+    elif code == GAMMA_POISSON:
+        _log_counts(values, i, n_columns, product, out, first, slope, constant)
+    elif code == BETA_BERNOULLI:
+        _log_ones(values, i, n_columns, product, out, slope, constant)
+    else:
+        n, factor, prior = tables.n, tables.factor, tables.prior
+        for m in range(n_columns):
+            strength, freedom = prior[1] + n[m], 2.0 * prior[2] + n[m]
+            out[m] = log_student(strength, freedom, first[:, m], factor[m], constant[m], values[i], shift)
+
+
 @numba.njit(inline="always")
-def log_density_without(values, i, m, mean, slope, power, own_constant, own_ratio):
-    """ln p(observation i | topic m without it), of a topic of at least two."""
+def log_normal_without(values, i, m, mean, slope, power, own_constant, own_ratio):
+    """As :func:`log_density_without`, of Normal-Gamma."""
     dimension, ratio, product, logs = mean.shape[0], own_ratio[m], 1.0, 0.0
     for d in range(dimension):
         z = values[i, d] - mean[d, m]
@@ -137,52 +318,101 @@ def log_density_without(values, i, m, mean, slope, power, own_constant, own_rati
 
 
 @kernel(error_model="numpy")
-def _all_log_densities(tables, values, out):
-    mean, slope, power, constant, product = (
-        tables.mean,
-        tables.slope,
-        tables.power,
-        tables.constant,
-        np.empty(len(out.T)),
+def log_density_without(tables, values, i, m, shift, square):
+    """ln p(observation i | topic m without it) less its base measure, of a topic of at least two.
+
+    ``shift`` (D,) and ``square`` (D, D) are room to work in.
+    """
+    code, first, second, own_constant = tables.code, tables.first, tables.second, tables.own_constant
+    if code == NORMAL_GAMMA:
+        return log_normal_without(values, i, m, tables.mean, tables.slope, tables.power, own_constant, tables.own_ratio)
+    result, dimension = 0.0, first.shape[0]
+    if code == GAMMA_POISSON:
+        for d in range(dimension):
+            x = values[i, d]
+            if x > 0.0:
+                result += log_rising(first[d, m] - x, x) - x * math.log(second[d, m] - tables.unit[d])
+        return own_constant[m] + result
+    if code == BETA_BERNOULLI:
+        product = 1.0
+        for d in range(dimension):
+            a, b = first[d, m], second[d, m]
+            product *= (a - 1.0 if values[i, d] == 1.0 else b - 1.0) / (a + b - 1.0)
+            if (d + 1) % _FEW_TOGETHER == 0 or d == dimension - 1:
+                result += math.log(product)
+                product = 1.0
+        return result
+    strength, freedom = tables.prior[1] + tables.n[m] - 1.0, 2.0 * tables.prior[2] + tables.n[m] - 1.0
+    result = log_student_without(
+        strength, freedom, first[:, m], tables.scatter[m], 0.0, tables.factor[m], values[i], shift, square
     )
+    return result + dimension * _HALF_LOG_2
+
+
+@kernel(error_model="numpy")
+def _all_log_densities(tables, values, out, product, shift):
     for i in range(out.shape[0]):
-        log_densities(values, i, out.shape[1], product, out[i], mean, slope, power, constant)
+        log_densities(tables, values, i, out.shape[1], out[i], product, shift)
 
 
-def log_gammas_of(family: DiagonalNormalGamma, most: int) -> np.ndarray:
+def log_gammas_of(family: VectorFamily, most: int) -> np.ndarray:
     """(most + 2,) float64: ln G(a0 + i / 2), of topics of at most so many observations."""
-    return gammaln(family.a0 + 0.5 * np.arange(most + 2))
+    return gammaln(family.prior_sums[2] + 0.5 * np.arange(most + 2)) if family.code == NORMAL_GAMMA else np.zeros(0)
 
 
 def content_tables(
-    family: DiagonalNormalGamma, natural: np.ndarray, columns: int, log_gammas: np.ndarray | None = None
+    family: VectorFamily,
+    natural: np.ndarray,
+    columns: int,
+    unit: np.ndarray,
+    log_gammas: np.ndarray | None = None,
 ) -> ContentTables:
-    """Tables of (M, 4 D) ``natural`` parameters, and of the prior from column M on.
+    """Tables of (M, P) ``natural`` parameters, and of the prior from column M on.
 
-    ``log_gammas`` of :func:`log_gammas_of`; None: topics do not grow.
+    ``unit`` (D,) is the scale of the family; ``log_gammas`` of :func:`log_gammas_of`, None: topics do not grow.
     """
-    n_topics, dimension = len(natural), natural.shape[1] // STATISTICS
-    prior = family.prior(STATISTICS)
-    of_all = np.tile(family.prior(STATISTICS * dimension), (columns, 1))
-    of_all[:n_topics] = natural
-    by_coordinate = of_all.reshape(columns, dimension, STATISTICS)
-    n = np.rint(by_coordinate[:, 0, 1] - family.kappa0).astype(np.int64)
-    first, second = (np.ascontiguousarray(by_coordinate[:, :, part].T) for part in (0, 3))
-    mean, slope = np.empty((2, dimension, columns))
+    of_all = np.tile(family.prior(family.n_parameters(len(unit))), (columns, 1))
+    of_all[: len(natural)] = natural
+    n, first, of_each, scatter = _columns(*family.parts(of_all, unit))
+    mean, slope = np.empty((2, *first.shape))
     power, constant, own_constant, own_ratio = np.zeros((4, columns))
-    log_gammas = log_gammas_of(family, n.max()) if log_gammas is None else log_gammas
     tables = ContentTables(
-        n, first, second, mean, slope, power, constant, own_constant, own_ratio, prior, log_gammas
+        family.code, n, first, of_each, scatter, np.empty_like(scatter), mean, slope, power, constant, own_constant,
+        own_ratio, np.zeros(columns, np.int64), np.ascontiguousarray(unit), family.prior_sums,
+        np.zeros(0) if log_gammas is None else log_gammas,
     )  # fmt: skip
-    renew_all(*tables)
+    renew_all(tables)
     return tables
 
 
-def with_columns(tables: ContentTables, family: DiagonalNormalGamma, columns: int) -> ContentTables:
+def with_columns(tables: ContentTables, family: VectorFamily, columns: int) -> ContentTables:
     """The same tables, with more columns."""
-    n, prior = tables.n[:, None] + np.zeros(len(tables.first)), tables.prior
-    natural = np.stack([tables.first.T, prior[1] + n, prior[2] + 0.5 * n, tables.second.T], axis=-1)
-    return content_tables(family, natural.reshape(len(n), -1), columns, tables.log_gammas)
+    known = family.natural_of(tables.n, tables.first.T, _second(tables.second, tables.scatter))
+    return content_tables(family, known, columns, tables.unit, tables.log_gammas)
+
+
+def natural_of_topics(
+    family: VectorFamily, values: np.ndarray, topic: np.ndarray, n_topics: int, unit: np.ndarray
+) -> np.ndarray:
+    """(M, P): posterior natural parameters of topics of the observations ``values``."""
+    prior = np.tile(family.prior(family.n_parameters(len(unit))), (n_topics, 1))
+    n, first, of_each, scatter = _columns(*family.parts(prior, unit))
+    sum_observations(family.code, values, topic, n, first, of_each, scatter, unit)
+    return family.natural_of(n, first.T, _second(of_each, scatter))
+
+
+def _columns(n: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, ...]:
+    """``n``, ``first``, ``second`` and ``scatter`` of :class:`ContentTables`, new ones, of ``VectorFamily.parts``."""
+    nearest = np.rint(n)
+    n = np.where(abs(n - nearest) < _NEAR_WHOLE, nearest, n)  # they are differences
+    if second.ndim == 3:
+        return n, first.T.copy(), np.zeros((0, len(n))), second.copy()
+    return n, first.T.copy(), second.T.copy(), np.zeros((0, 0, 0))
+
+
+def _second(of_each: np.ndarray, scatter: np.ndarray) -> np.ndarray:
+    """(M, D) or (M, D, D), full matrices, of ``second`` and ``scatter`` of :class:`ContentTables`."""
+    return np.triu(scatter) + np.triu(scatter, 1).transpose(0, 2, 1) if scatter.size else of_each.T
 
 
 @dataclass(frozen=True)
@@ -191,14 +421,15 @@ class Contents:
 
     Attributes
     ----------
-    family : DiagonalNormalGamma
+    family : VectorFamily
     centre, scale : (D,) float64
-        Standardised numbers, of which the family is, are (x - centre) / scale.
-    natural : (M, 4 D) float64
+        Of the unit that the family is in: standardised numbers are (x - centre) / scale, rates of counts are those of
+        the family times scale.
+    natural : (M, P) float64
         Posterior natural parameters of each topic.
     """
 
-    family: DiagonalNormalGamma
+    family: VectorFamily
     centre: np.ndarray
     scale: np.ndarray
     natural: np.ndarray
@@ -206,23 +437,33 @@ class Contents:
     @property
     def mean(self) -> np.ndarray:
         """(M, D): the expected mean of each topic's observations, in their own unit."""
-        return self.family.standard(self.natural)[0] * self.scale + self.centre
+        return self.family.mean(self.natural) * self.scale + self.centre
 
     @property
     def sd(self) -> np.ndarray:
-        """(M, D): the standard deviation of each topic's observations, at the expected precision, in their own unit."""
-        _, _, a, b = self.family.standard(self.natural)
-        return np.sqrt(b / a) * self.scale
+        """(M, D): the standard deviation of each topic's observations, at the expected parameters (of Gaussians the
+        precision), in their own unit.
+        """
+        return self.family.sd(self.natural, self.scale)
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """(M, D, D): the covariance of each topic's observations, as :attr:`sd`; diagonal but of ``GaussWishart``."""
+        return self.family.covariance(self.natural, self.scale)
 
     @property
     def n_observations(self) -> np.ndarray:
         """(M,) float64: how many observations each topic has."""
-        return self.family.standard(self.natural)[1][:, 0] - self.family.kappa0
+        return self.family.parts(self.natural, self.scale)[0]
 
     def log_densities(self, values: np.ndarray) -> np.ndarray:
-        """(n, M + 1): ln p(x | topic) of (n, D) observations in their own unit; the last column is a new topic's."""
+        """(n, M + 1): ln p(x | topic) of (n, D) observations in their own unit; the last column is a new topic's.
+
+        ValueError for a value that the family does not take.
+        """
         columns = len(self.natural) + 1
         out = np.empty((len(values), columns))
-        standardised = np.ascontiguousarray((values - self.centre) / self.scale)
-        _all_log_densities(content_tables(self.family, self.natural, columns), standardised, out)
-        return out - np.log(self.scale).sum()
+        in_unit = self.family.in_unit(np.asarray(values, np.float64), self.centre, self.scale)
+        tables = content_tables(self.family, self.natural, columns, self.scale)
+        _all_log_densities(tables, in_unit, out, np.empty(columns), np.empty(len(self.scale)))
+        return out + self.family.log_base_in(in_unit, self.scale)[:, None]

@@ -1,7 +1,8 @@
-"""Real values (timestamps) and vectors of them (embeddings) with Normal-Gamma priors."""
+"""Real values (timestamps) and vectors of them (embeddings), with Normal-Gamma and Gauss-Wishart priors."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,9 +10,9 @@ import scipy.sparse as sp
 from scipy.special import digamma, gammaln
 
 from mc2core.base.checks import finite, prior_count, prior_scale
-from mc2core.corpus.checks import kind_of
 from mc2core.families.base import Family, ScalarFamily
-from mc2core.families.kernels import LAST_DIGIT, NORMAL_GAMMA
+from mc2core.families.kernels import GAUSS_WISHART, LAST_DIGIT, NORMAL_GAMMA
+from mc2core.families.vectors import CoordinateFamily, VectorFamily
 
 _LOG_2PI = np.log(2.0 * np.pi)
 _LEAST_PRECISION = 1e-200
@@ -20,12 +21,7 @@ STATISTICS = 4
 
 
 class _Gaussian(Family):
-    """Independent Gaussian coordinates, each with a Normal-Gamma prior of the same hyper-parameters.
-
-    Natural parameters (..., 4 D) are those of the coordinates side by side, four of each.
-    """
-
-    code = NORMAL_GAMMA
+    """Hyper-parameters of a Gaussian's mean and precision, of each coordinate the same."""
 
     def __init__(
         self, mu0: float = 0.0, kappa0: float = 1.0, a0: float = 1.0, b0: float = 1.0, *, strength: float = 1.0
@@ -60,21 +56,7 @@ class _Gaussian(Family):
         """The largest |x| whose n observations' sum of squares, halved, has a last digit below b0."""
         return float(np.sqrt(2.0**53 * self.b0 / n))
 
-    def prior(self, dimension: int) -> np.ndarray:
-        of_each = [self.kappa0 * self.mu0, self.kappa0, self.a0, self.b0 + 0.5 * self.kappa0 * self.mu0**2]
-        return np.tile(of_each, dimension // STATISTICS)
-
-    def positive(self, dimension: int) -> np.ndarray:
-        return np.arange(dimension) % STATISTICS > 0
-
-    @staticmethod
-    def standard(natural: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(mu, kappa, a, b), each (...,), of (..., 4) natural parameters; rounding does not take b to 0."""
-        kappa_mu, kappa, a, rest = np.moveaxis(np.asarray(natural, dtype=np.float64), -1, 0)
-        mu = kappa_mu / kappa
-        return mu, kappa, a, np.maximum(rest - 0.5 * kappa_mu * mu, LAST_DIGIT * rest)
-
-    def _check(self, observed: np.ndarray, documents: np.ndarray) -> None:
+    def check_each(self, observed: np.ndarray, documents: np.ndarray) -> None:
         most = self._most(1.0)
         if (np.abs(observed) > most).any():
             first = int(np.flatnonzero(np.abs(observed) > most)[0])
@@ -82,37 +64,6 @@ class _Gaussian(Family):
                 f"{type(self).__name__}: document {documents[first]} holds {observed[first]:g}; with b0 {self.b0:g} "
                 f"values must lie within {most:g} of 0, or their squares lose b0: standardise them"
             )
-
-    def _rows(self, observed: np.ndarray) -> np.ndarray:
-        return np.stack([observed, np.ones_like(observed), np.full_like(observed, 0.5), 0.5 * observed**2], axis=1)
-
-    def _log_normalisers(self, natural: np.ndarray) -> np.ndarray:
-        """A of each coordinate."""
-        _, kappa, a, b = self.standard(natural)
-        return gammaln(a) - a * np.log(b) - 0.5 * np.log(kappa) + 0.5 * _LOG_2PI
-
-    def expected_parameters(self, natural: np.ndarray, total: np.ndarray | None = None) -> np.ndarray:
-        mu, kappa, a, b = self.standard(natural)
-        precision = a / b
-        expected = precision * mu, -0.5 * (precision * mu**2 + 1.0 / kappa), digamma(a) - np.log(b), -precision
-        return np.stack(expected, axis=-1).reshape(np.shape(natural))
-
-    def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        mu, kappa, a, b = self.standard(natural)
-        # what underflows would be 0; at this precision no value is likely
-        precision = np.maximum(generator.standard_gamma(a) / b, _LEAST_PRECISION)
-        centre = mu + generator.standard_normal(mu.shape) / np.sqrt(kappa * precision)
-        drawn = precision * centre, -0.5 * precision * centre**2, np.log(precision), -precision
-        return np.stack(drawn, axis=-1).reshape(np.shape(natural))
-
-    @staticmethod
-    def _draw(parameters: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        """(...,) values, one for each t(phi) of (..., 4) ``parameters``."""
-        precision = -parameters[..., 3]
-        return parameters[..., 0] / precision + generator.standard_normal(precision.shape) / np.sqrt(precision)
-
-    def mean(self, natural: np.ndarray) -> np.ndarray:
-        return self.standard(natural)[0]
 
 
 class NormalGamma(_Gaussian, ScalarFamily):
@@ -126,19 +77,56 @@ class NormalGamma(_Gaussian, ScalarFamily):
     (:meth:`mc2core.Corpus.standardised`).
     """
 
+    code = NORMAL_GAMMA
     name: ClassVar[str] = "normal_gamma"
-    _dimension = STATISTICS
+    n_statistics = STATISTICS
+
+    def prior(self, dimension: int) -> np.ndarray:
+        return np.array([self.kappa0 * self.mu0, self.kappa0, self.a0, self.b0 + 0.5 * self.kappa0 * self.mu0**2])
+
+    def positive(self, dimension: int) -> np.ndarray:
+        return np.arange(STATISTICS) > 0
+
+    @staticmethod
+    def standard(natural: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(mu, kappa, a, b), each (...,), of (..., 4) natural parameters; rounding does not take b to 0."""
+        kappa_mu, kappa, a, rest = np.moveaxis(np.asarray(natural, dtype=np.float64), -1, 0)
+        mu = kappa_mu / kappa
+        return mu, kappa, a, np.maximum(rest - 0.5 * kappa_mu * mu, LAST_DIGIT * rest)
+
+    def rows(self, observed: np.ndarray) -> np.ndarray:
+        return np.stack([observed, np.ones_like(observed), np.full_like(observed, 0.5), 0.5 * observed**2], axis=1)
+
+    def log_normaliser(self, natural: np.ndarray) -> np.ndarray:
+        _, kappa, a, b = self.standard(natural)
+        return gammaln(a) - a * np.log(b) - 0.5 * np.log(kappa) + 0.5 * _LOG_2PI
+
+    def expected_parameters(self, natural: np.ndarray, total: np.ndarray | None = None) -> np.ndarray:
+        mu, kappa, a, b = self.standard(natural)
+        precision = a / b
+        expected = precision * mu, -0.5 * (precision * mu**2 + 1.0 / kappa), digamma(a) - np.log(b), -precision
+        return np.stack(expected, axis=-1)
+
+    def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        mu, kappa, a, b = self.standard(natural)
+        # what underflows would be 0; at this precision no value is likely
+        precision = np.maximum(generator.standard_gamma(a) / b, _LEAST_PRECISION)
+        centre = mu + generator.standard_normal(mu.shape) / np.sqrt(kappa * precision)
+        drawn = precision * centre, -0.5 * precision * centre**2, np.log(precision), -precision
+        return np.stack(drawn, axis=-1)
+
+    def mean(self, natural: np.ndarray) -> np.ndarray:
+        return self.standard(natural)[0]
 
     def log_base(self, context: Any) -> np.ndarray:
         return np.where(np.isnan(self._values(context)), 0.0, -0.5 * _LOG_2PI)
 
-    def log_normaliser(self, natural: np.ndarray) -> np.ndarray:
-        return self._log_normalisers(natural)
-
     def draw_observations(
         self, parameters: np.ndarray, sizes: np.ndarray, generator: np.random.Generator
     ) -> np.ndarray:
-        return np.where(np.asarray(sizes) > 0, self._draw(parameters, generator), np.nan)
+        precision = -parameters[:, 3]
+        values = parameters[:, 0] / precision + generator.standard_normal(precision.shape) / np.sqrt(precision)
+        return np.where(np.asarray(sizes) > 0, values, np.nan)
 
     @staticmethod
     def predictive(natural: np.ndarray) -> Any:
@@ -148,8 +136,16 @@ class NormalGamma(_Gaussian, ScalarFamily):
         return student(2.0 * a, mu, np.sqrt(b * (kappa + 1.0) / (a * kappa)))
 
 
-class DiagonalNormalGamma(_Gaussian):
-    """A vector of D numbers: given the cluster, each coordinate is a :class:`NormalGamma` number of its own.
+class _GaussianVector(_Gaussian, VectorFamily):
+    """What vectors of real numbers share as observations: they are standardised over all of a corpus."""
+
+    def unit(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        centre, scale = values.mean(axis=0), values.std(axis=0)
+        return centre, np.where(scale > 0.0, scale, 1.0)
+
+
+class DiagonalNormalGamma(_GaussianVector, CoordinateFamily):
+    """A vector of D numbers: given the cluster or the topic, each is a :class:`NormalGamma` number of its own.
 
     So means are shrunk to ``mu0``, by as much as ``kappa0`` documents are worth, and variances to b0 / a0, by as much
     as 2 ``a0`` documents; of a standardised context (:meth:`mc2core.Corpus.standardised`) ``mu0`` 0 is the mean of the
@@ -160,55 +156,189 @@ class DiagonalNormalGamma(_Gaussian):
     it count as much as one number.
     """
 
+    code = NORMAL_GAMMA
     name: ClassVar[str] = "diagonal_normal_gamma"
-    kind: ClassVar[str] = "vector"
 
     @property
     def of_coordinate(self) -> NormalGamma:
-        """The family of one coordinate."""
         return NormalGamma(**self.settings())
 
-    @staticmethod
-    def standard(natural: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def standard(self, natural: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """(mu, kappa, a, b), each (..., D), of (..., 4 D) natural parameters."""
+        return NormalGamma.standard(self.by_coordinate(natural))
+
+    def sd(self, natural: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        _, _, a, b = self.standard(natural)
+        return np.sqrt(b / a) * scale
+
+    def parts(self, natural: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        of_each = self.by_coordinate(natural)
+        return of_each[:, 0, 1] - self.kappa0, of_each[..., 0], of_each[..., 3]
+
+    def natural_of(self, n: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        n = n[:, None] + np.zeros(first.shape[1])
+        return np.stack([first, self.kappa0 + n, self.a0 + 0.5 * n, second], axis=-1).reshape(len(first), -1)
+
+    @property
+    def prior_sums(self) -> np.ndarray:
+        return np.append(self.of_coordinate.prior(STATISTICS), 0.0)
+
+
+class GaussWishart(_GaussianVector):
+    """A vector of D numbers with a covariance: x ~ Normal(mu, Lambda^-1), mu ~ Normal(mu0, (kappa0 Lambda)^-1),
+    Lambda ~ Wishart(nu0, (2 b0 I)^-1), nu0 = D - 1 + 2 a0.
+
+    By itself each number is that of :class:`NormalGamma` with the same hyper-parameters, and one number is. Numbers
+    that follow from each other take one topic, where those of :class:`DiagonalNormalGamma` take several; what it costs
+    grows with the square of D.
+
+    T(x) = (x, 1, 1, x x'), t(phi) = (Lambda mu, -mu' Lambda mu / 2, ln det(Lambda) / 2, -Lambda / 2), eta = (kappa mu,
+    kappa, nu - D, Psi + kappa mu mu'), D + 2 + D**2 numbers, and A(eta) = ln G_D(nu / 2) + nu D / 2 ln 2 -
+    nu / 2 ln det(Psi) - D / 2 ln(kappa / 2 pi). A vector with a NaN is a missing one as a whole, or refused.
+    """
+
+    code = GAUSS_WISHART
+    name: ClassVar[str] = "gauss_wishart"
+
+    def n_parameters(self, length: int) -> int:
+        return length + 2 + length**2
+
+    def length(self, size: int) -> int:
+        return math.isqrt(4 * (size - 2) + 1) // 2
+
+    def prior(self, dimension: int) -> np.ndarray:
+        length = self.length(dimension)
+        mean = np.full((1, length), self.mu0)
+        products = 2.0 * self.b0 * np.eye(length) + self.kappa0 * mean.T @ mean
+        return self.natural_of(np.zeros(1), self.kappa0 * mean, products[None])[0]
+
+    def positive(self, dimension: int) -> np.ndarray:
+        length = self.length(dimension)
+        of_products = np.eye(length, dtype=bool).ravel()
+        return np.concatenate([np.zeros(length, bool), [True, False], of_products])
+
+    def standard(self, natural: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(mu (..., D), kappa (...,), nu (...,), Psi (..., D, D)) of (..., P) natural parameters."""
         natural = np.asarray(natural, dtype=np.float64)
-        return _Gaussian.standard(natural.reshape(*natural.shape[:-1], -1, STATISTICS))
+        length = self.length(natural.shape[-1])
+        kappa, freedom = natural[..., length], natural[..., length + 1] + length
+        mu = natural[..., :length] / kappa[..., None]
+        products = natural[..., length + 2 :].reshape(*natural.shape[:-1], length, length)
+        return mu, kappa, freedom, products - kappa[..., None, None] * mu[..., :, None] * mu[..., None, :]
 
-    def dimension(self, context: Any) -> int:
-        return STATISTICS * self._values(context).shape[1]
+    def check(self, values: np.ndarray) -> None:
+        self.check_each(values.ravel(), np.repeat(np.arange(len(values)), values.shape[1]))
 
-    def _values(self, context: Any) -> np.ndarray:
-        if kind_of(context) != "vector":
-            raise ValueError(
-                "DiagonalNormalGamma needs a vector for each document, a dense (J, D) matrix of floats, "
-                f"not {'a matrix of counts' if sp.issparse(context) else 'one number'}"
-            )
-        return np.asarray(context, dtype=np.float64)
+    def rows(self, values: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        products = (values[:, :, None] * values[:, None, :]).reshape(len(values), -1)
+        return np.hstack([values, np.ones((len(values), 2)), products])
 
     def statistics(self, context: Any) -> sp.csr_matrix:
         values = self._values(context)
-        known = ~np.isnan(values)
-        documents, coordinates = np.nonzero(known)
-        observed = values[known]
-        self._check(observed, documents)
-        # built by hand: a statistic that happens to be 0 is stored like any other
-        return sp.csr_matrix(
-            (
-                self._rows(observed).ravel(),
-                (STATISTICS * coordinates.astype(np.int32)[:, None] + np.arange(STATISTICS, dtype=np.int32)).ravel(),
-                np.concatenate([[0], np.cumsum(STATISTICS * known.sum(axis=1))]),
-            ),
-            shape=(len(values), STATISTICS * values.shape[1]),
-        )
+        missing = np.isnan(values)
+        documents = np.flatnonzero(~missing.all(axis=1))
+        if missing[documents].any():
+            first = documents[missing[documents].any(axis=1)][0]
+            raise ValueError(
+                f"GaussWishart: document {first} lacks a part of its vector; DiagonalNormalGamma takes such ones"
+            )
+        self.check(values)
+        size, length = self.n_parameters(values.shape[1]), values.shape[1]
+        lengths = np.zeros(len(values), dtype=np.int64)
+        lengths[documents] = size
+        rows = self.rows(values[documents], np.ones(length))
+        columns = np.tile(np.arange(size, dtype=np.int32), len(documents))
+        start = np.concatenate([[0], np.cumsum(lengths)])
+        return sp.csr_matrix((rows.ravel(), columns, start), shape=(len(values), size))
 
     def log_base(self, context: Any) -> np.ndarray:
-        return -0.5 * _LOG_2PI * (~np.isnan(self._values(context))).sum(axis=1)
+        values = self._values(context)
+        return np.where(np.isnan(values).all(axis=1), 0.0, -0.5 * values.shape[1] * _LOG_2PI)
 
     def log_normaliser(self, natural: np.ndarray) -> np.ndarray:
-        return self._log_normalisers(natural).sum(axis=-1)
+        _, kappa, freedom, psi = self.standard(natural)
+        length = psi.shape[-1]
+        gammas = gammaln(0.5 * (freedom[..., None] - np.arange(length))).sum(axis=-1)
+        gammas += 0.25 * length * (length - 1) * np.log(np.pi)
+        of_scatter = 0.5 * freedom * (length * np.log(2.0) - np.linalg.slogdet(psi)[1])
+        return gammas + of_scatter - 0.5 * length * (np.log(kappa) - _LOG_2PI)
+
+    def expected_parameters(self, natural: np.ndarray, total: np.ndarray | None = None) -> np.ndarray:
+        mu, kappa, freedom, psi = self.standard(natural)
+        length = psi.shape[-1]
+        precision = freedom[..., None, None] * np.linalg.inv(psi)
+        shift = np.einsum("...de,...e->...d", precision, mu)
+        log_det = digamma(0.5 * (freedom[..., None] - np.arange(length))).sum(axis=-1)
+        log_det += length * np.log(2.0) - np.linalg.slogdet(psi)[1]
+        square = (shift * mu).sum(axis=-1) + length / kappa
+        return _side_by_side(shift, -0.5 * square, 0.5 * log_det, -0.5 * precision)
+
+    def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        mu, kappa, freedom, psi = self.standard(natural)
+        length = psi.shape[-1]
+        # Bartlett's: a triangle of Normals, roots of chi squares in its diagonal
+        triangle = np.tril(generator.standard_normal(psi.shape), -1)
+        chi = np.sqrt(2.0 * generator.standard_gamma(0.5 * (freedom[:, None] - np.arange(length))))
+        triangle[:, np.arange(length), np.arange(length)] = np.maximum(chi, np.sqrt(_LEAST_PRECISION))
+        root = np.linalg.cholesky(np.linalg.inv(psi)) @ triangle
+        precision = root @ root.transpose(0, 2, 1)
+        noise = generator.standard_normal((len(mu), length, 1))
+        centre = mu + np.linalg.solve(root.transpose(0, 2, 1), noise)[..., 0] / np.sqrt(kappa)[:, None]
+        shift = np.einsum("kde,ke->kd", precision, centre)
+        log_det = 2.0 * np.log(abs(np.diagonal(root, axis1=1, axis2=2))).sum(axis=1)
+        return _side_by_side(shift, -0.5 * (shift * centre).sum(axis=1), 0.5 * log_det, -0.5 * precision)
 
     def draw_observations(
         self, parameters: np.ndarray, sizes: np.ndarray, generator: np.random.Generator
     ) -> np.ndarray:
-        values = self._draw(parameters.reshape(len(parameters), -1, STATISTICS), generator)
+        length = self.length(parameters.shape[1])
+        precision = -2.0 * parameters[:, length + 2 :].reshape(-1, length, length)
+        root = np.linalg.cholesky(precision).transpose(0, 2, 1)
+        noise = generator.standard_normal((len(parameters), length, 1))
+        shift = np.linalg.solve(precision, parameters[:, :length, None])
+        values = (shift + np.linalg.solve(root, noise))[..., 0]
         return np.where(np.asarray(sizes)[:, None] > 0, values, np.nan)
+
+    def mean(self, natural: np.ndarray) -> np.ndarray:
+        return self.standard(natural)[0]
+
+    def coordinate(self, natural: np.ndarray, number: int) -> tuple[NormalGamma, np.ndarray]:
+        mu, kappa, freedom, psi = self.standard(natural)
+        shift, length = kappa * mu[:, number], psi.shape[-1]
+        b = 0.5 * psi[:, number, number]
+        a = 0.5 * (freedom - (length - 1))
+        return NormalGamma(**self.settings()), np.stack([shift, kappa, a, b + 0.5 * shift * mu[:, number]], axis=-1)
+
+    def covariance(self, natural: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        _, _, freedom, psi = self.standard(natural)
+        return psi / freedom[:, None, None] * scale[:, None] * scale
+
+    def sd(self, natural: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        return np.sqrt(np.diagonal(self.covariance(natural, scale), axis1=1, axis2=2))
+
+    def parts(self, natural: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        length = len(scale)
+        products = natural[:, length + 2 :].reshape(-1, length, length)
+        return natural[:, length] - self.kappa0, natural[:, :length], products
+
+    def natural_of(self, n: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        return _side_by_side(first, self.kappa0 + n, 2.0 * self.a0 - 1.0 + n, second)
+
+    def is_distribution(self, natural: np.ndarray) -> bool:
+        if not super().is_distribution(natural):
+            return False
+        _, _, freedom, psi = self.standard(natural)
+        products = natural[:, psi.shape[1] + 2 :].reshape(psi.shape)
+        is_symmetric = bool((products == products.transpose(0, 2, 1)).all())
+        return is_symmetric and bool((freedom > psi.shape[1] - 1).all() and (np.linalg.eigvalsh(psi) > 0.0).all())
+
+    @property
+    def prior_sums(self) -> np.ndarray:
+        square = self.kappa0 * self.mu0**2
+        return np.array([self.kappa0 * self.mu0, self.kappa0, self.a0, 2.0 * self.b0 + square, square])
+
+
+def _side_by_side(first: np.ndarray, second: np.ndarray, third: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """(..., D + 2 + D**2) of vectors, two numbers and (..., D, D) matrices."""
+    flat = matrix.reshape(*matrix.shape[:-2], -1)
+    return np.concatenate([first, second[..., None], third[..., None], flat], axis=-1)

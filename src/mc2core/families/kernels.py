@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 
 import numba
+import numpy as np
 
 from mc2core.compute.kernels import kernel
+from mc2core.families.factors import factorise, squared_distance
 
 #: codes of families that :func:`log_predictive` has a branch for
-CODES = DIRICHLET, NORMAL_GAMMA, GAMMA_POISSON = range(3)
+CODES = DIRICHLET, NORMAL_GAMMA, GAMMA_POISSON, BETA_BERNOULLI, GAUSS_WISHART = range(5)
 _SMALL_COUNT = 16.0
 _LARGE = 1e8
 LAST_DIGIT = 2.0**-53
@@ -65,10 +67,47 @@ def _normal_gamma(indices, values, start, end, natural):
 
 
 @kernel
-def _gamma_poisson(values, start, natural, first):
-    a, b = natural[first], natural[first + 1]
-    a_new, b_new = a + values[start], b + values[start + 1]
-    return math.lgamma(a_new) - math.lgamma(a) - a_new * math.log(b_new) + a * math.log(b)
+def _gamma_poisson(indices, values, start, end, natural):
+    """Of a count, or of all coordinates of a vector, two columns each."""
+    result = 0.0
+    for position in range(start, end, 2):
+        first = indices[position]
+        a, b = natural[first], natural[first + 1]
+        a_new, b_new = a + values[position], b + values[position + 1]
+        result += math.lgamma(a_new) - math.lgamma(a) - a_new * math.log(b_new) + a * math.log(b)
+    return result
+
+
+@kernel
+def _beta_bernoulli(indices, values, start, end, natural):
+    """Of a zero or one, or of all coordinates of a vector, two columns each."""
+    result = 0.0
+    for position in range(start, end, 2):
+        first = indices[position]
+        a, b, more_a, more_b = natural[first], natural[first + 1], values[position], values[position + 1]
+        result += log_rising(a, more_a) + log_rising(b, more_b) - log_rising(a + b, more_a + more_b)
+    return result
+
+
+@kernel(error_model="numpy")
+def _gauss_wishart(values, start, end, natural, first):
+    """Of a vector, all columns of it: x, 1, 1, x x', times the strength."""
+    dimension = int(math.sqrt(4.0 * (end - start) - 7.0)) // 2
+    strength, kappa = values[start + dimension], natural[first + dimension]
+    freedom = natural[first + dimension + 1] + dimension
+    if strength == 0.0:
+        return 0.0
+    sums, scatter = natural[first : first + dimension], natural[first + dimension + 2 : first + end - start]
+    factor, v = np.empty((dimension, dimension)), np.zeros(dimension)
+    factorise(kappa, sums, scatter.reshape(dimension, dimension), v, 0.0, factor)
+    result, log_det = 0.5 * strength * dimension * math.log(2.0), 0.0
+    for d in range(dimension):
+        v[d] = values[start + d] / strength - sums[d] / kappa
+        log_det += 2.0 * math.log(factor[d, d])
+        result += math.lgamma(0.5 * (freedom + strength - d)) - math.lgamma(0.5 * (freedom - d))
+    more = math.log1p(kappa * strength / (kappa + strength) * squared_distance(factor, v))
+    result -= 0.5 * (strength * log_det + (freedom + strength) * more)
+    return result - 0.5 * dimension * math.log1p(strength / kappa)
 
 
 @kernel
@@ -97,8 +136,12 @@ def log_predictive(indptr, indices, values, j, natural, totals, offsets, codes):
                 result += _dirichlet(indices, values, start, position, natural, totals[c])
             elif codes[c] == NORMAL_GAMMA:
                 result += _normal_gamma(indices, values, start, position, natural)
+            elif codes[c] == GAMMA_POISSON:
+                result += _gamma_poisson(indices, values, start, position, natural)
+            elif codes[c] == BETA_BERNOULLI:
+                result += _beta_bernoulli(indices, values, start, position, natural)
             else:
-                result += _gamma_poisson(values, start, natural, offsets[c])
+                result += _gauss_wishart(values, start, position, natural, offsets[c])
     return result
 
 

@@ -1,4 +1,4 @@
-"""Counts of one thing (visits, citations) with a Gamma prior."""
+"""Counts of one thing (visits, citations), and vectors of counts (baskets), with Gamma priors."""
 
 from __future__ import annotations
 
@@ -9,44 +9,50 @@ from scipy.special import digamma, gammaln
 
 from mc2core.base.checks import prior_count, prior_scale
 from mc2core.compute import variates
-from mc2core.families.base import ScalarFamily
+from mc2core.families.base import Family, ScalarFamily
 from mc2core.families.kernels import GAMMA_POISSON
+from mc2core.families.vectors import CoordinateFamily
 
 _COUNT_LIMIT = 2.0**31
 
 
-class GammaPoisson(ScalarFamily):
+class _Poisson(Family):
+    """Hyper-parameters of a Poisson's rate."""
+
+    code = GAMMA_POISSON
+
+    def __init__(self, a0: float = 1.0, b0: float = 1.0, *, strength: float = 1.0) -> None:
+        super().__init__(strength)
+        self.a0 = prior_count(f"{type(self).__name__} a0", a0)
+        self.b0 = prior_scale(f"{type(self).__name__} b0", b0)
+
+    def settings(self) -> dict[str, float]:
+        return {"a0": self.a0, "b0": self.b0, "strength": self.strength}
+
+    def check_each(self, observed: np.ndarray, documents: np.ndarray) -> None:
+        bad = (observed < 0) | (observed != np.floor(observed)) | (observed >= _COUNT_LIMIT)
+        if bad.any():
+            first = int(np.flatnonzero(bad)[0])
+            raise ValueError(
+                f"{type(self).__name__}: document {documents[first]} holds {observed[first]}; "
+                "counts are whole numbers of at least 0 and below 2**31 (NaN where missing)"
+            )
+
+
+class GammaPoisson(_Poisson, ScalarFamily):
     """x ~ Poisson(rate); rate ~ Gamma(a0, rate b0). Predictive: negative binomial (docs/model.md, section 1).
 
     T(x) = (x, 1), t(phi) = (ln rate, -rate), eta = (a, b), ln h(x) = -ln x!.
     """
 
-    code = GAMMA_POISSON
     name: ClassVar[str] = "gamma_poisson"
     is_discrete: ClassVar[bool] = True
-    _dimension = 2
-
-    def __init__(self, a0: float = 1.0, b0: float = 1.0, *, strength: float = 1.0) -> None:
-        super().__init__(strength)
-        self.a0 = prior_count("GammaPoisson a0", a0)
-        self.b0 = prior_scale("GammaPoisson b0", b0)
-
-    def settings(self) -> dict[str, float]:
-        return {"a0": self.a0, "b0": self.b0, "strength": self.strength}
+    n_statistics = 2
 
     def prior(self, dimension: int) -> np.ndarray:
         return np.array([self.a0, self.b0])
 
-    def _check(self, observed: np.ndarray, documents: np.ndarray) -> None:
-        bad = (observed < 0) | (observed != np.floor(observed)) | (observed >= _COUNT_LIMIT)
-        if bad.any():
-            first = int(np.flatnonzero(bad)[0])
-            raise ValueError(
-                f"GammaPoisson: document {documents[first]} holds {observed[first]}; "
-                "counts are whole numbers of at least 0 and below 2**31 (NaN where missing)"
-            )
-
-    def _rows(self, observed: np.ndarray) -> np.ndarray:
+    def rows(self, observed: np.ndarray) -> np.ndarray:
         return np.stack([observed, np.ones_like(observed)], axis=1)
 
     def log_base(self, context: Any) -> np.ndarray:
@@ -82,3 +88,51 @@ class GammaPoisson(ScalarFamily):
     def mean(self, natural: np.ndarray) -> np.ndarray:
         a, b = np.moveaxis(np.asarray(natural, dtype=np.float64), -1, 0)
         return a / b
+
+
+class GammaPoissonVector(_Poisson, CoordinateFamily):
+    """A vector of D counts: given the cluster or the topic, each is a :class:`GammaPoisson` count of its own.
+
+    Of observations rates are relative to the mean count of their column, which ``a0`` / ``b0`` 1 expects.
+    """
+
+    name: ClassVar[str] = "gamma_poisson_vector"
+    content_kind: ClassVar[str] = "counts"
+
+    @property
+    def of_coordinate(self) -> GammaPoisson:
+        return GammaPoisson(**self.settings())
+
+    def unit(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        centre, scale = np.zeros(values.shape[1]), values.mean(axis=0)
+        return centre, np.where(scale > 0.0, scale, 1.0)
+
+    def in_unit(self, values: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        return np.array(values, order="C")
+
+    def rows(self, values: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        of_each = super().rows(values, scale)
+        of_each[:, 1::2] = scale  # x ~ Poisson(scale rate)
+        return of_each
+
+    def log_base_in(self, values: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        return self.log_base(values) + values @ np.log(scale)
+
+    def features(self, values: np.ndarray) -> np.ndarray:
+        roots = np.sqrt(values)  # whose spread is the same at any rate
+        sd = roots.std(axis=0)
+        return (roots - roots.mean(axis=0)) / np.where(sd > 0.0, sd, 1.0)
+
+    def sd(self, natural: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        return np.sqrt(self.mean(natural) * scale)
+
+    def parts(self, natural: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        a, b = np.moveaxis(self.by_coordinate(natural), -1, 0)
+        return (b[:, 0] - self.b0) / scale[0], a, b
+
+    def natural_of(self, n: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        return np.stack([first, second], axis=-1).reshape(len(first), -1)
+
+    @property
+    def prior_sums(self) -> np.ndarray:
+        return np.array([self.a0, 0.0, 0.0, self.b0, 0.0])

@@ -13,7 +13,15 @@ import numpy as np
 from mc2core.base.checks import choice, prior_count, truth_value
 from mc2core.base.settings import Settings
 from mc2core.corpus import Corpus
-from mc2core.families import DiagonalNormalGamma, Family, family_for, family_from_settings, family_settings
+from mc2core.families import (
+    FAMILIES,
+    Family,
+    VectorFamily,
+    family_for,
+    family_for_content,
+    family_from_settings,
+    family_settings,
+)
 
 #: names of the concentrations alpha, v, eta (ICML14), in this order
 ROLES = ("group", "table", "topic")
@@ -33,7 +41,7 @@ class Model(Settings, ABC):
     Attributes
     ----------
     contexts : dict of names of contexts to families; None until a corpus says the kind (:meth:`for_corpus`)
-    content : DiagonalNormalGamma of the observations that topics emit; None where they emit words
+    content : VectorFamily of the observations that topics emit; None where they emit words
     """
 
     #: name in sheets and on the command line
@@ -45,7 +53,7 @@ class Model(Settings, ABC):
     has_content: ClassVar[bool] = False
 
     contexts: dict[str, Family]
-    content: DiagonalNormalGamma | None = None
+    content: VectorFamily | None = None
 
     def settings(self) -> dict[str, Any]:
         """Constructor's arguments as JSON-able values."""
@@ -86,7 +94,12 @@ class Model(Settings, ABC):
         if corpus.observations is not None:
             if not self.has_content:
                 raise ValueError(f"{self.name} has topics of words; a corpus of observations takes mc2 or hdp")
-            known.content = self.content or DiagonalNormalGamma()
+            known.content = self.content or family_for_content(corpus.content_kind)
+            if known.content.content_kind != corpus.content_kind:
+                raise ValueError(
+                    f"content is {type(known.content).__name__}, of {known.content.content_kind}, but the corpus holds "
+                    f"{corpus.content_kind}; Corpus.from_observations has the kind"
+                )
         return known
 
 
@@ -198,11 +211,12 @@ def _priors(priors: Any, roles: tuple[str, ...], further: tuple[str, ...]) -> di
     return known
 
 
-def content_family(content: Any) -> DiagonalNormalGamma | None:
+def content_family(content: Any) -> VectorFamily | None:
     """Checked ``content`` argument: a family of observations, its settings, or None."""
     family = family_from_settings(content) if isinstance(content, Mapping) else content
-    if family is not None and not (isinstance(family, DiagonalNormalGamma) and family.strength == 1.0):
-        raise ValueError(f"content is {content!r}; it must be DiagonalNormalGamma() of strength 1, or None for words")
+    if family is not None and not (isinstance(family, VectorFamily) and family.strength == 1.0):
+        known = ", ".join(f"{one.__name__}()" for one in FAMILIES.values() if issubclass(one, VectorFamily))
+        raise ValueError(f"content is {content!r}; it must be one of {known}, of strength 1, or None for words")
     return family
 
 

@@ -18,8 +18,10 @@ class HDP(TopicModel):
         three levels, beside which MC2 with a document level is compared.
     document_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         omega, of that level; "learn" starts at 10.
-    content : DiagonalNormalGamma or mapping of its settings or None, default None
-        What topics emit in a corpus of observations: None is DiagonalNormalGamma. Where it is of words: None.
+    content : VectorFamily or mapping of its settings or None, default None
+        What topics emit in a corpus of observations: None is the family of their kind, DiagonalNormalGamma of numbers,
+        GammaPoissonVector of counts, BetaBernoulliVector of zeros and ones; GaussWishart is another one of numbers.
+        Where it is of words: None.
     table_concentration : float in [1e-10, 1e10], default 1.0
         v, within a document; the start where it is learnt.
     topic_concentration : float in [1e-10, 1e10], default 1.0

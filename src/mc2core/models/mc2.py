@@ -29,8 +29,10 @@ class MC2(TopicModel):
     contexts : list of names, or mapping of names to families or None, default None
         Contexts of the corpus that clusters emit. Families, their settings as a plan holds them, or None: that of the
         context's kind, NormalGamma of numbers and DirichletCategorical of counts.
-    content : DiagonalNormalGamma or mapping of its settings or None, default None
-        What topics emit in a corpus of observations: None is DiagonalNormalGamma. Where it is of words: None.
+    content : VectorFamily or mapping of its settings or None, default None
+        What topics emit in a corpus of observations: None is the family of their kind, DiagonalNormalGamma of numbers,
+        GammaPoissonVector of counts, BetaBernoulliVector of zeros and ones; GaussWishart is another one of numbers.
+        Where it is of words: None.
     group_concentration : float in [1e-10, 1e10] or None, default None
         alpha of ICML14, of document clusters; the start where it is learnt. None is 1, and 10 N with n_clusters: with N
         or less, clusters of short documents empty.

@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.families.gaussian import STATISTICS
-
 if TYPE_CHECKING:
     import pandas as pd
 
     from mc2core.corpus.checks import Unit
-    from mc2core.families import DiagonalNormalGamma
+    from mc2core.families import VectorFamily
     from mc2core.families.base import ScalarFamily
 
 # shares of clusters below this are left out
@@ -179,14 +177,14 @@ class PredictedVectors:
     Attributes
     ----------
     shares : (J, C) float64 CSR, rows sum to 1: of each document, over the clusters of all samples
-    natural : (C, 4 D) float64: natural parameters of each of these clusters
+    natural : (C, P) float64: natural parameters of each of these clusters
     family : what the context was fitted with
     unit : (mean, sd) by which the values of the fit were standardised, of each coordinate
     """
 
     shares: sp.csr_matrix
     natural: np.ndarray
-    family: DiagonalNormalGamma
+    family: VectorFamily
     unit: Unit
 
     @property
@@ -196,12 +194,12 @@ class PredictedVectors:
 
     def coordinate(self, number: int) -> PredictedNumbers:
         """The coordinate ``number``, 0 to D - 1, by itself, with its density and intervals."""
-        n = self.natural.shape[1] // STATISTICS
+        n = self.family.mean(self.natural).shape[1]
         if not 0 <= number < n:
             raise ValueError(f"coordinate {number} was asked for; it must be 0 to {n - 1}")
         mean, sd = (float(np.broadcast_to(part, n)[number]) for part in self.unit)
-        natural = self.natural[:, STATISTICS * number : STATISTICS * (number + 1)]
-        return PredictedNumbers(self.shares, natural, self.family.of_coordinate, (mean, sd))
+        family, natural = self.family.coordinate(self.natural, number)
+        return PredictedNumbers(self.shares, natural, family, (mean, sd))
 
     def table(self) -> pd.DataFrame:
         """A row for each document: document (from 1), and the mean of each coordinate, 0 to D - 1."""

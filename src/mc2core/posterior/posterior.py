@@ -19,11 +19,10 @@ from mc2core.base.described import Stored, check
 from mc2core.base.pages import facts
 from mc2core.base.progress import showing
 from mc2core.corpus import Corpus, matching
-from mc2core.corpus.checks import Unit, check_unit, placeholders
-from mc2core.families import DiagonalNormalGamma, Family, family_from_settings, family_settings
+from mc2core.corpus.checks import CONTENT_KINDS, Unit, check_unit, placeholders
+from mc2core.families import Family, VectorFamily, family_from_settings, family_settings
 from mc2core.families.base import ScalarFamily
 from mc2core.families.contents import Contents
-from mc2core.families.gaussian import STATISTICS
 from mc2core.families.stacked import StackedContexts
 from mc2core.posterior import consensus, perplexity
 from mc2core.posterior.contexts import PredictedNames, PredictedNumbers, PredictedVectors, mixed
@@ -203,7 +202,12 @@ class Posterior:
 
     @property
     def _columns(self) -> str:
-        return "numbers" if self.is_of_observations else "words"
+        return "words" if self.contents is None else CONTENT_KINDS[self.content_kind]
+
+    @property
+    def content_kind(self) -> str:
+        """What topics emit: "words", or observations, "numbers", "counts" or "binary"."""
+        return "words" if self.contents is None else self.contents.family.content_kind
 
     @property
     def n_words(self) -> int:
@@ -218,9 +222,8 @@ class Posterior:
     @property
     def vector_lengths(self) -> dict[str, int]:
         """How many numbers a vector of each context of vectors has."""
-        return {
-            name: self.dimensions[name] // STATISTICS for name, kind in self.context_kinds.items() if kind == "vector"
-        }
+        families = self.families.items()
+        return {name: one.length(self.dimensions[name]) for name, one in families if isinstance(one, VectorFamily)}
 
     def context_parameters(self, name: str) -> np.ndarray:
         """(K, D) posterior natural parameters of the context ``name`` in each cluster of the representative."""
@@ -261,7 +264,10 @@ class Posterior:
 
         Where either has no names for them, their number is compared and a warning logged.
         """
-        of_fit, of_corpus = ("words" if one is None else "observations" for one in (self.contents, corpus.observations))
+        of_fit, of_corpus = (
+            kind if kind == "words" else f"observations ({CONTENT_KINDS[kind]})"
+            for kind in (self.content_kind, corpus.content_kind)
+        )
         if of_fit != of_corpus:
             raise ValueError(f"the corpus is one of {of_corpus}, but the model was fitted on {of_fit}")
         found = corpus.vocabulary if corpus.has_vocabulary else None
@@ -426,7 +432,7 @@ class Posterior:
         family, nobody = self.families[name], sp.csr_matrix((0, len(natural)))
         if isinstance(family, ScalarFamily):
             return PredictedNumbers(nobody, natural, family, self.units.get(name, (0.0, 1.0)))
-        if isinstance(family, DiagonalNormalGamma):
+        if isinstance(family, VectorFamily):
             return PredictedVectors(nobody, natural, family, self.units.get(name, (0.0, 1.0)))
         names = self.context_names.get(name) or placeholders(self.dimensions[name])
         return PredictedNames(names, nobody, family.mean(natural))
@@ -531,7 +537,12 @@ class Posterior:
             families = {name: family_from_settings(one) for name, one in meta["families"].items()}
             for i, sample in enumerate(samples):
                 _check_natural(sample, families, meta["dimensions"], f"sample {i}")
-            units = {name: check_unit(unit, dimensions[name] // STATISTICS) for name, unit in meta["units"].items()}
+            lengths = {
+                name: family.length(dimensions[name])
+                for name, family in families.items()
+                if isinstance(family, VectorFamily)
+            }
+            units = {name: check_unit(unit, lengths.get(name)) for name, unit in meta["units"].items()}
             if "marks" in arrays:
                 check(arrays, {"marks": Stored("i", "N")}, {})
             return cls(
@@ -576,6 +587,8 @@ def _check_natural(sample: Sample, families: Mapping[str, Family], dimensions: M
         positive = np.zeros(rows.shape[1], dtype=bool)
         positive[first:last] = families[name].positive(last - first)
         above = rows.above.data[positive[rows.above.indices]]
-        if (rows.least[positive] <= 0.0).any() or (above <= 0.0).any():
+        family = families[name]
+        is_one = not isinstance(family, VectorFamily) or family.is_distribution(rows.dense(slice(first, last)))
+        if not is_one or (rows.least[positive] <= 0.0).any() or (above <= 0.0).any():
             raise ValueError(f"{where}: the parameters of context {name!r} are those of no distribution")
         first = last

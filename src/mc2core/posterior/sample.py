@@ -12,9 +12,8 @@ import scipy.sparse as sp
 
 from mc2core.base import storage
 from mc2core.base.described import Stored, check, check_csr
-from mc2core.families import DiagonalNormalGamma, family_from_settings, family_settings
+from mc2core.families import VectorFamily, family_from_settings, family_settings
 from mc2core.families.contents import Contents
-from mc2core.families.gaussian import STATISTICS
 
 
 @dataclass(frozen=True)
@@ -221,10 +220,12 @@ def _unpack_contents(stored: Mapping[str, np.ndarray], sizes: Mapping[str, int])
     if "contents.family" not in stored:
         return None
     described = {f"contents.{name}": one for name, one in _DESCRIBED_CONTENTS.items()}
-    check(stored, described, {**sizes, "P": STATISTICS * sizes["V"]})
     family = family_from_settings(storage.parse_json(str(stored["contents.family"])))
+    if not isinstance(family, VectorFamily):
+        raise ValueError(f"'contents' are of {family!r}, which is no family of observations")
+    check(stored, described, {**sizes, "P": family.n_parameters(sizes["V"])})
     natural = stored["contents.natural"]
-    if not isinstance(family, DiagonalNormalGamma) or (natural[:, family.positive(natural.shape[1])] <= 0.0).any():
+    if not family.is_distribution(natural):
         raise ValueError("'contents' are those of no distribution")
     return Contents(family, stored["contents.centre"], stored["contents.scale"], natural)
 

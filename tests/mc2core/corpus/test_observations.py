@@ -96,6 +96,37 @@ def test_bad_input_is_named(values, document, said):
         Corpus.from_observations(values, document)
 
 
+@pytest.mark.parametrize(
+    ("kind", "values", "said"),
+    [
+        ("counts", [[1, 2], [3, -1]], "observation 1 holds -1.0 in column 1; counts are whole numbers"),
+        ("counts", [[0.5, 2]], "observation 0 holds 0.5 in column 0; counts are whole numbers"),
+        ("counts", [[2.0**31]], "and below 2\\*\\*31"),
+        ("counts", [[np.inf]], "observation 0 holds inf in column 0; leave it out"),
+        ("binary", [[0, 1], [1, 2]], "observation 1 holds 2.0 in column 1; of the kind 'binary' values are 0 or 1"),
+        ("binary", [[np.nan]], "observation 0 holds nan in column 0; leave it out"),
+        ("count", [[1]], "kind is 'count'; allowed: numbers, counts, binary; did you mean 'counts'"),
+        ("counts", np.zeros((2, 0)), "a row of numbers for each observation"),
+    ],
+)
+def test_values_are_of_the_kind(kind, values, said):
+    with pytest.raises(ValueError, match=said):
+        Corpus.from_observations(values, np.zeros(len(values), int), kind=kind)
+
+
+def test_the_kind_is_kept(tmp_path):
+    values = [[0, 3], [1, 1]]
+    corpus = Corpus.from_observations(values, [0, 1], kind="counts")
+    assert (corpus.content_kind, made().content_kind) == ("counts", "numbers")
+    assert "2 observations of 2 counts" in repr(corpus)
+    assert corpus.digest != Corpus.from_observations(values, [0, 1]).digest
+    corpus.save(tmp_path / "corpus")
+    assert Corpus.load(tmp_path / "corpus", verify=True).content_kind == corpus.subset([0]).content_kind == "counts"
+    np.save(tmp_path / "corpus" / "observations.npy", np.array([[0.5, 3.0], [1.0, 1.0]]))
+    with pytest.raises(ValueError, match="observation 0 holds"):
+        Corpus.load(tmp_path / "corpus")
+
+
 def test_corpora_of_observations_are_not_concatenated():
     with pytest.raises(ValueError, match=r"give all rows to Corpus\.from_observations"):
         Corpus.concatenate([made(), made()])

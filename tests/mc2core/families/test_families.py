@@ -11,9 +11,13 @@ from scipy.special import logsumexp
 
 from mc2core import Corpus, fit
 from mc2core.families import (
+    BetaBernoulli,
+    BetaBernoulliVector,
     DiagonalNormalGamma,
     DirichletCategorical,
     GammaPoisson,
+    GammaPoissonVector,
+    GaussWishart,
     NormalGamma,
     family_from_settings,
     family_settings,
@@ -26,12 +30,26 @@ BAGS = sp.csr_matrix(np.array([[2, 0, 1], [0, 0, 0], [1, 1, 0], [0, 30, 5], [1, 
 REALS = np.array([0.3, np.nan, -1.2, 2.5, 0.0])
 COUNTS = np.array([0.0, 3.0, np.nan, 41.0, 1.0])
 VECTORS = np.array([[0.3, -1.0], [np.nan, np.nan], [-1.2, 0.4], [2.5, np.nan], [0.0, 1.7]])
+WHOLE_VECTORS = np.array([[0.3, -1.0], [np.nan, np.nan], [-1.2, 0.4], [2.5, 0.8], [0.0, 1.7]])
+COUNT_VECTORS = np.array([[0.0, 7.0], [np.nan, np.nan], [3.0, 1.0], [2.0, np.nan], [30.0, 0.0]])
+YES = np.array([0.0, 1.0, np.nan, 1.0, 1.0])
+YES_VECTORS = np.array([[0.0, 1.0], [np.nan, np.nan], [1.0, 1.0], [1.0, np.nan], [0.0, 0.0]])
 CASES = [
     pytest.param(DirichletCategorical(0.3), BAGS, id="dirichlet"),
     pytest.param(NormalGamma(0.4, 2.0, 1.5, 0.7), REALS, id="normal_gamma"),
     pytest.param(DiagonalNormalGamma(0.4, 2.0, 1.5, 0.7), VECTORS, id="diagonal_normal_gamma"),
     pytest.param(GammaPoisson(1.7, 0.6), COUNTS, id="gamma_poisson"),
+    pytest.param(GaussWishart(0.4, 2.0, 1.5, 0.7), WHOLE_VECTORS, id="gauss_wishart"),
+    pytest.param(GammaPoissonVector(1.7, 0.6), COUNT_VECTORS, id="gamma_poisson_vector"),
+    pytest.param(BetaBernoulli(1.7, 0.6), YES, id="beta_bernoulli"),
+    pytest.param(BetaBernoulliVector(1.7, 0.6), YES_VECTORS, id="beta_bernoulli_vector"),
 ]
+#: of each family of independent coordinates, that of one
+OF_COORDINATE = {
+    "diagonal_normal_gamma": NormalGamma(0.4, 2.0, 1.5, 0.7),
+    "gamma_poisson_vector": GammaPoisson(1.7, 0.6),
+    "beta_bernoulli_vector": BetaBernoulli(1.7, 0.6),
+}
 
 
 def posterior(family, context, documents):
@@ -55,9 +73,19 @@ def scipy_predictive(family, context, given, j):
                 total += np.log(counts[category] / counts.sum())
                 counts[category] += 1
         return total
-    if isinstance(family, DiagonalNormalGamma):
-        one = NormalGamma(family.mu0, family.kappa0, family.a0, family.b0)
+    if one := OF_COORDINATE.get(family.name):
         return sum(scipy_predictive(one, column, given, j) for column in context.T)
+    if isinstance(family, GaussWishart):
+        if np.isnan(context[j]).any():
+            return 0.0
+        seen = context[given][~np.isnan(context[given]).any(axis=1)]
+        n, size = seen.shape
+        mean = seen.mean(axis=0) if n else np.zeros(size)
+        kappa, df = family.kappa0 + n, 2 * family.a0 + n
+        mu = (family.kappa0 * family.mu0 + n * mean) / kappa
+        spread = family.kappa0 * n / kappa * np.outer(mean - family.mu0, mean - family.mu0)
+        psi = 2 * family.b0 * np.eye(size) + (seen - mean).T @ (seen - mean) + spread
+        return stats.multivariate_t(mu, psi * (kappa + 1) / (kappa * df), df).logpdf(context[j])
     x, seen = context[j], context[given][~np.isnan(context[given])]
     if np.isnan(x):
         return 0.0
@@ -69,6 +97,9 @@ def scipy_predictive(family, context, given, j):
         a = family.a0 + n / 2
         b = family.b0 + ((seen - mean) ** 2).sum() / 2 + family.kappa0 * n * (mean - family.mu0) ** 2 / (2 * kappa)
         return stats.t.logpdf(x, df=2 * a, loc=mu, scale=np.sqrt(b * (kappa + 1) / (a * kappa)))
+    if isinstance(family, BetaBernoulli):
+        a, b = family.a0 + seen.sum(), family.b0 + n - seen.sum()
+        return stats.bernoulli.logpmf(x, a / (a + b))
     a, b = family.a0 + seen.sum(), family.b0 + n
     return stats.nbinom.logpmf(x, a, b / (b + 1))
 
@@ -88,7 +119,7 @@ class TestEveryFamily:
             assert chain == pytest.approx(joint, abs=1e-9)
 
     def test_missing_adds_nothing(self, family, context):
-        missing = {"dirichlet": 1, "normal_gamma": 1, "diagonal_normal_gamma": 1, "gamma_poisson": 2}[family.name]
+        missing = 2 if family.name in ("gamma_poisson", "beta_bernoulli") else 1
         assert family.statistics(context)[[missing]].nnz == 0
         assert family.log_base(context)[missing] == 0.0
         assert log_predictive(family, context, [0, 3], missing) == 0.0
@@ -144,6 +175,10 @@ class TestEveryFamily:
             "normal_gamma": lambda: phi[0, 0] / -phi[0, 3],
             "diagonal_normal_gamma": lambda: phi[0, [0, 4]] / -phi[0, [3, 7]],
             "gamma_poisson": lambda: np.exp(phi[0, 0]),
+            "gauss_wishart": lambda: np.linalg.solve(-2.0 * phi[0, 4:].reshape(2, 2), phi[0, :2]),
+            "gamma_poisson_vector": lambda: np.exp(phi[0, ::2]),
+            "beta_bernoulli": lambda: np.exp(phi[0, 0]),
+            "beta_bernoulli_vector": lambda: np.exp(phi[0, ::2]),
         }[family.name]()
         spread = 1.0 if family.name == "dirichlet" else np.std(drawn, axis=0)
         assert np.all(np.abs(fitted - expected) < 5 * spread / np.sqrt(n) + 1e-3)
@@ -287,10 +322,10 @@ class TestStackedContexts:
 
     def test_a_family_without_a_compiled_predictive_is_refused(self):
         class Other(GammaPoisson):
-            code = 3
+            code = 99
 
         corpus = self.make()[0]
-        with pytest.raises(ValueError, match=r"^contexts\['visits'\] has the code 3, for which there is no compiled"):
+        with pytest.raises(ValueError, match=r"^contexts\['visits'\] has the code 99, for which there is no compiled"):
             StackedContexts(corpus, {"visits": Other()})
 
     def test_sums_over_contexts(self):

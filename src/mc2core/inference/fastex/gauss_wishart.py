@@ -4,13 +4,10 @@ A cluster with n documents of V counts x, their sum s and their scatter C, the s
 
     strength = a + n,    m = s / strength,    Psi = 2 b I + C - s s' / strength.
 
-A document more adds c (x - m)(x - m)' to Psi, c = strength / (strength + 1): a change of rank one, which its Cholesky
-factor follows in O(V^2) (NIPS12, section 3.5). A document's density in a cluster without it is Student's t: by one
-triangular solve, also O(V^2). Where the document is in the cluster, the factor with it tells both determinant and
-distance without it, by the matrix determinant lemma.
+whose Cholesky factor follows a document that joins or leaves, and tells densities (:mod:`mc2core.families.factors`).
 
 Sums and scatters are whole numbers, so no order of moves changes them. Factors are made anew from them after a sweep,
-after :data:`MOST_DOWNDATES` downdates of a cluster, and where a downdate would lose more than four digits: rounding
+after :data:`.MOST_DOWNDATES` downdates of a cluster, and where a downdate would lose more than four digits: rounding
 does not build up, and what a sweep starts from depends on the assignments alone.
 """
 
@@ -23,17 +20,21 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import multigammaln
 
-from mc2core.compute import special, streams
+from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
 from mc2core.compute.variates import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.corpus import Corpus
+from mc2core.families import factors
+from mc2core.families.factors import (
+    MOST_DOWNDATES,
+    change_by_rank_one,
+    factorise,
+    log_student,
+    log_student_without,
+    shift_of,
+)
 from mc2core.inference.fastex.components import ChainSettings, DocumentCells, document_columns, log_joint_of_weights
 from mc2core.inference.fastex.state import MixtureState
-
-#: downdates of a factor, at most, until it is made anew
-MOST_DOWNDATES = 100
-#: least share that a downdate may leave of the determinant, and of the square of a pivot
-LEAST_LEFT = 1e-4
 
 
 class Priors(NamedTuple):
@@ -67,82 +68,19 @@ class DrawScratch(NamedTuple):
 
 # -- a cluster's factor ---------------------------------------------------------------------------------------------
 @kernel(error_model="numpy")
-def factorise(n_documents, sums, scatter, x, word_prior, rate_prior, factor):
-    """Fill the upper triangle of ``factor`` from a cluster's statistics less those of a document (V,) ``x``, or zeros.
-
-    Its numbers are NaN where rounding leaves a matrix that is not positive definite.
-    """
-    strength = word_prior + n_documents
-    n_words = sums.size
-    for i in range(n_words):
-        row, products = factor[i], scatter[i]
-        others = sums[i] - x[i]
-        for d in range(i, n_words):
-            row[d] = products[d] - x[i] * x[d] - others * (sums[d] - x[d]) / strength
-        row[i] += 2.0 * rate_prior
-    for i in range(n_words):
-        row = factor[i]
-        pivot = math.sqrt(row[i])
-        for d in range(i, n_words):
-            row[d] /= pivot
-        for e in range(i + 1, n_words):
-            other, share = factor[e], row[e]
-            for d in range(e, n_words):
-                other[d] -= share * row[d]
-
-
-@kernel(error_model="numpy")
-def change_by_rank_one(factor, v, sign):
-    """Turn U of Psi into that of Psi + ``sign`` v v' in place; (V,) ``v`` is scratch afterwards.
-
-    Returns whether that kept the digits, see :data:`LEAST_LEFT`; if not, ``factor`` is of no use.
-    """
-    for i in range(v.size):
-        row = factor[i]
-        square = row[i] * row[i]
-        changed = square + sign * v[i] * v[i]
-        if not changed >= LEAST_LEFT * square:
-            return False
-        pivot = math.sqrt(changed)
-        cosine, sine = pivot / row[i], v[i] / row[i]
-        row[i] = pivot
-        for d in range(i + 1, v.size):
-            row[d] = (row[d] + sign * sine * v[d]) / cosine
-            v[d] = cosine * v[d] - sine * row[d]
-    return True
-
-
-@kernel(error_model="numpy")
-def squared_distance(factor, v):
-    """v' Psi^-1 v by forward substitution; (V,) ``v`` is scratch afterwards."""
-    total = 0.0
-    for i in range(v.size):
-        row = factor[i]
-        share = v[i] / row[i]
-        total += share * share
-        for d in range(i + 1, v.size):
-            v[d] -= share * row[d]
-    return total
-
-
-@kernel(error_model="numpy")
-def log_head(priors, n_documents, n_words, factor):
+def log_head(priors, n_documents, factor):
     """Part of the log evidence, in a cluster, that is the same for all documents; but for V / 2 ln pi."""
-    strength = priors.word_prior + n_documents
-    half_log_det = 0.0
-    for i in range(n_words):
-        half_log_det += math.log(factor[i, i])
-    head = math.log(n_documents + priors.weight_prior) + 0.5 * n_words * math.log(strength / (strength + 1.0))
-    head += special.log_gamma(0.5 * (n_words + 2 + n_documents)) - special.log_gamma(0.5 * (n_documents + 2))
-    return head - half_log_det
+    head = factors.log_head(priors.word_prior + n_documents, n_documents + 2, factor)
+    return math.log(n_documents + priors.weight_prior) + head
 
 
 @kernel(error_model="numpy")
 def refresh(priors, clusters, zeros, k):
     """Make the factor of cluster k anew from its statistics; ``zeros`` (V,) float64."""
     n_k, factor = clusters.n_k[k], clusters.factor[k]
-    factorise(n_k, clusters.sums[k], clusters.scatter[k], zeros, priors.word_prior, priors.rate_prior, factor)
-    clusters.head[k] = log_head(priors, n_k, zeros.size, factor)
+    strength, ridge = priors.word_prior + n_k, 2.0 * priors.rate_prior
+    factorise(strength, clusters.sums[k], clusters.scatter[k], zeros, ridge, factor)
+    clusters.head[k] = log_head(priors, n_k, factor)
     clusters.downdates[k] = 0
 
 
@@ -180,15 +118,12 @@ def count_documents(documents, clusters, cluster):
 def add_or_remove(priors, documents, clusters, j, k, sign, work):
     """Add document j, which is in ``work.x``, to cluster k (sign 1) or take it out (-1)."""
     strength = priors.word_prior + clusters.n_k[k] - (sign < 0)  # without the document, as is the mean
-    root = math.sqrt(strength / (strength + 1.0))
-    sums, x, v = clusters.sums[k], work.x, work.difference
-    for d in range(v.size):
-        others = sums[d] - x[d] if sign < 0 else np.float64(sums[d])
-        v[d] = root * (x[d] - others / strength)
+    v = work.difference
+    shift_of(strength, clusters.sums[k], work.x, sign, v)
     add_statistics(documents, clusters, j, k, sign)
     clusters.downdates[k] += sign < 0
     if clusters.downdates[k] <= MOST_DOWNDATES and change_by_rank_one(clusters.factor[k], v, sign):
-        clusters.head[k] = log_head(priors, clusters.n_k[k], v.size, clusters.factor[k])
+        clusters.head[k] = log_head(priors, clusters.n_k[k], clusters.factor[k])
         return
     v[:] = 0.0
     refresh(priors, clusters, v, k)
@@ -197,30 +132,18 @@ def add_or_remove(priors, documents, clusters, j, k, sign, work):
 @kernel(error_model="numpy")
 def log_evidence_with(priors, n_documents, sums, factor, head, x, v):
     """Log evidence of a document (V,) ``x`` that is not in the cluster, its weight included; but for V / 2 ln pi."""
-    strength = priors.word_prior + n_documents
-    for d in range(v.size):
-        v[d] = x[d] - sums[d] / strength
-    c = strength / (strength + 1.0)
-    return head - 0.5 * (v.size + 2 + n_documents) * math.log1p(c * squared_distance(factor, v))
+    return log_student(priors.word_prior + n_documents, n_documents + 2, sums, factor, head, x, v)
 
 
 @kernel(error_model="numpy")
 def log_evidence_without(priors, clusters, k, work):
     """As :func:`log_evidence_with`, for a document, ``work.x``, that is in the cluster k and is taken out first."""
-    x, v, sums, n_words = work.x, work.difference, clusters.sums[k], work.x.size
-    n_others = clusters.n_k[k] - 1
-    strength = priors.word_prior + n_others
-    for d in range(n_words):
-        v[d] = x[d] - (sums[d] - x[d]) / strength
-    # |Psi without| = left |Psi|, and 1 + c times the distance in it is 1 / left
-    left = 1.0 - strength / (strength + 1.0) * squared_distance(clusters.factor[k], v)
-    if left >= LEAST_LEFT:
-        head = log_head(priors, n_others, n_words, clusters.factor[k])
-        return head + 0.5 * (n_words + 1 + n_others) * math.log(left)
-    factor = work.factor
-    factorise(n_others, sums, clusters.scatter[k], x, priors.word_prior, priors.rate_prior, factor)
-    others = sums - x
-    return log_evidence_with(priors, n_others, others, factor, log_head(priors, n_others, n_words, factor), x, v)
+    n_others, ridge = clusters.n_k[k] - 1, 2.0 * priors.rate_prior
+    log_density = log_student_without(
+        priors.word_prior + n_others, n_others + 2, clusters.sums[k], clusters.scatter[k], ridge, clusters.factor[k],
+        work.x, work.difference, work.factor,
+    )  # fmt: skip
+    return math.log(n_others + priors.weight_prior) + log_density
 
 
 @kernel

@@ -28,9 +28,13 @@ from mc2core.families.contents import (
     log_densities,
     log_density_without,
     log_gammas_of,
+    log_normal_densities,
+    log_normal_without,
+    natural_of_topics,
     with_columns,
 )
-from mc2core.families.gaussian import STATISTICS, DiagonalNormalGamma
+from mc2core.families.kernels import NORMAL_GAMMA
+from mc2core.families.vectors import VectorFamily
 from mc2core.inference.gibbs.collapsed import grown
 from mc2core.inference.gibbs.document_level.tokens import DocumentLevelTopics, TopicConstants, open_topic
 from mc2core.inference.gibbs.state import Assignments, Concentrations, no_topic
@@ -51,6 +55,8 @@ class SweepWork(NamedTuple):
     log_p: np.ndarray  # (columns,) float64
     weight: np.ndarray  # (columns,) float64
     product: np.ndarray  # (columns,) float64
+    shift: np.ndarray  # (D,) float64
+    square: np.ndarray  # (D, D) float64
 
 
 @kernel(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
@@ -76,9 +82,10 @@ def _sweep(key, stream, position, start, cluster, topic, n_km, values, tables, t
     """
     n_topics = position[_TOPICS]
     eps, rest, tau, tau_rest = topics.eps, topics.rest, topics.tau, topics.tau_rest
-    prior, n, log_p, weight, product = work
+    prior, n, log_p, weight, product, shift, square = work
     count, mean, slope, power, constant = tables.n, tables.mean, tables.slope, tables.power, tables.constant
     own_constant, own_ratio, columns, has_level = tables.own_constant, tables.own_ratio, count.size, tau_rest.size > 0
+    is_normal = tables.code == NORMAL_GAMMA
     for j in range(position[_DOCUMENT], cluster.size):
         resume, k, begin, end = position[_OBSERVATION], cluster[j], start[j], start[j + 1]
         if resume <= begin:
@@ -92,9 +99,16 @@ def _sweep(key, stream, position, start, cluster, topic, n_km, values, tables, t
         stopped = _DONE
         for i in range(max(begin, resume), end):
             m = topic[i]
-            log_densities(values, i, n_topics + 1, product, log_p, mean, slope, power, constant)
-            if count[m] > 1:
-                log_p[m] = log_density_without(values, i, m, mean, slope, power, own_constant, own_ratio)
+            if is_normal:
+                log_normal_densities(values, i, n_topics + 1, product, log_p, mean, slope, power, constant)
+            else:
+                log_densities(tables, values, i, n_topics + 1, log_p, product, shift)
+            if count[m] > 1.0:
+                log_p[m] = (
+                    log_normal_without(values, i, m, mean, slope, power, own_constant, own_ratio)
+                    if is_normal
+                    else log_density_without(tables, values, i, m, shift, square)
+                )
             else:
                 log_p[m] = log_p[n_topics]
             n[m] -= 1.0
@@ -125,8 +139,8 @@ def _sweep(key, stream, position, start, cluster, topic, n_km, values, tables, t
                 n_topics += 1
             n[m] -= 1.0
             n[chosen] += 1.0
-            add_observation(tables, values, i, m, -1)
-            add_observation(tables, values, i, chosen, 1)
+            add_observation(tables, values, i, m, -1, shift)
+            add_observation(tables, values, i, chosen, 1, shift)
             topic[i] = chosen
         if not has_level:
             for m in range(n_topics):
@@ -137,59 +151,42 @@ def _sweep(key, stream, position, start, cluster, topic, n_km, values, tables, t
     return _DONE
 
 
-@kernel(error_model="numpy")
-def _sum_values(values, topic, first, second):
-    """Add every observation, and its squares halved, to its topic's rows of (M, D) ``first`` and ``second``."""
-    for i in range(topic.size):
-        m = topic[i]
-        for d in range(values.shape[1]):
-            x = values[i, d]
-            first[m, d] += x
-            second[m, d] += 0.5 * x * x
-
-
 @dataclass(frozen=True)
 class Observations:
-    """A corpus' observations as topics emit them: standardised over all of them, so that the family's prior shrinks
-    topics to the mean and the spread of all.
+    """A corpus' observations as topics emit them, in the unit of their family, so that its prior shrinks topics to
+    what all of them are.
 
     Attributes
     ----------
-    family : DiagonalNormalGamma
+    family : VectorFamily
     values : (N, D) float64
     centre, scale : (D,) float64
-        ``values`` are (those of the corpus - centre) / scale.
+        Of that unit: ``VectorFamily.unit``.
     log_gammas : (N + 2,) float64
-        ln G(a0 + i / 2).
+        ln G(a0 + i / 2), of Normal-Gamma; empty of others.
     """
 
-    family: DiagonalNormalGamma
+    family: VectorFamily
     values: np.ndarray
     centre: np.ndarray
     scale: np.ndarray
     log_gammas: np.ndarray
 
     @classmethod
-    def of(cls, corpus: Corpus, family: DiagonalNormalGamma) -> Self:
-        """ValueError for an observation whose square would lose digits, even standardised."""
+    def of(cls, corpus: Corpus, family: VectorFamily) -> Self:
+        """ValueError for an observation that the family does not take."""
         table = np.asarray(corpus.observations)
-        centre, scale = table.mean(axis=0), table.std(axis=0)
-        scale = np.where(scale > 0.0, scale, 1.0)
-        values = np.ascontiguousarray((table - centre) / scale)
+        centre, scale = family.unit(table)
+        values = family.in_unit(table, centre, scale)
         try:
-            family.statistics(values)
+            family.check(values)
         except ValueError as error:
             raise ValueError(f"observations: {str(error).replace('document', 'observation')}") from error
         return cls(family, values, centre, scale, log_gammas_of(family, len(values)))
 
     def natural(self, assignments: Assignments) -> np.ndarray:
-        """(M, 4 D): posterior natural parameters of each topic."""
-        n_topics, dimension = assignments.n_topics, self.values.shape[1]
-        n = np.bincount(assignments.topic, minlength=n_topics)[:, None] + np.zeros(dimension)
-        first, second = np.zeros((2, n_topics, dimension))
-        _sum_values(self.values, assignments.topic, first, second)
-        sums = np.stack([first, n, 0.5 * n, second], axis=-1).reshape(n_topics, -1)
-        return self.family.prior(STATISTICS * dimension) + sums
+        """(M, P): posterior natural parameters of each topic."""
+        return natural_of_topics(self.family, self.values, assignments.topic, assignments.n_topics, self.scale)
 
     def contents(self, assignments: Assignments) -> Contents:
         """What the topics are known to be."""
@@ -197,7 +194,7 @@ class Observations:
 
     def log_marginal(self, assignments: Assignments) -> list[float]:
         """Terms of ln p(x | l) in nats, in the unit of the corpus, topics' parameters integrated out."""
-        base = float(self.family.log_base(self.values).sum()) - len(self.values) * float(np.log(self.scale).sum())
+        base = float(self.family.log_base_in(self.values, self.scale).sum())
         return [float(self.family.log_marginal(self.natural(assignments)).sum()), base]
 
     def start(self, n_topics: int, rng: np.random.Generator) -> np.ndarray:
@@ -205,8 +202,9 @@ class Observations:
 
         Of directions to the observations from far below a plane that holds them, which differ as these do.
         """
-        plane = np.full((len(self.values), 1), _FAR * np.sqrt(self.values.shape[1]))
-        rows = np.hstack([self.values, plane])
+        features = self.family.features(self.values)
+        plane = np.full((len(features), 1), _FAR * np.sqrt(features.shape[1]))
+        rows = np.hstack([features, plane])
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         return cluster_rows(sp.csr_matrix(rows), n_topics, rng).astype(np.int32)
 
@@ -234,17 +232,19 @@ class Observations:
             tau over the topics now in use, and the rest.
         """
         n_topics = assignments.n_topics
-        columns = n_topics + 1 + _SPARE
-        tables = content_tables(self.family, self.natural(assignments), columns, self.log_gammas)
+        columns, dimension = n_topics + 1 + _SPARE, self.values.shape[1]
+        tables = content_tables(self.family, self.natural(assignments), columns, self.scale, self.log_gammas)
+        unused = np.zeros((0, columns), np.int32), np.zeros(0, np.int64)
         topics = DocumentLevelTopics(
-            np.zeros((0, columns), np.int32), tables.n, grown(assignments.topic_weights, columns),
-            np.array([assignments.rest]), grown(np.ascontiguousarray(tau[:, :-1]), columns), tau[:, -1].copy(),
+            *unused, grown(assignments.topic_weights, columns),
+            np.array([assignments.rest]),
+            grown(np.ascontiguousarray(tau[:, :-1]), columns), tau[:, -1].copy(),
         )  # fmt: skip
         constants = TopicConstants(float(omega), float(concentrations.table), float(concentrations.topic), 0.0, 0.0)
         n_km, position, stream = grown(assignments.n_km, columns), np.array([0, 0, n_topics]), np.zeros(2, np.uint64)
         stopped = _FULL
         while stopped == _FULL:
-            work = SweepWork(*np.zeros((5, columns)))
+            work = SweepWork(*[*np.zeros((5, columns)), np.zeros(dimension), np.zeros((dimension, dimension))])
             stopped = _sweep(
                 key, stream, position, assignments.document_start, assignments.cluster, assignments.topic, n_km,
                 self.values, tables, topics, constants, work,
@@ -253,7 +253,7 @@ class Observations:
                 columns += _SPARE
                 tables = with_columns(tables, self.family, columns)
                 n_km, eps, tau = (grown(array, columns) for array in (n_km, topics.eps, topics.tau))
-                topics = DocumentLevelTopics(topics.n_wm, tables.n, eps, topics.rest, tau, topics.tau_rest)
+                topics = DocumentLevelTopics(*unused, eps, topics.rest, tau, topics.tau_rest)
         if stopped == _FAILED:
             raise no_topic(assignments.document_of(int(position[_OBSERVATION])), concentrations, self.family)
         n_topics = int(position[_TOPICS])
@@ -273,5 +273,5 @@ def quantised(corpus: Corpus, topic: np.ndarray) -> Corpus:
     )
     counts.sum_duplicates()
     seen = copy.copy(corpus)
-    seen.content, seen.observations = counts, None
+    seen.content, seen.observations, seen.content_kind = counts, None, "words"
     return seen

@@ -25,7 +25,7 @@ from mc2core.compute import streams
 from mc2core.compute.kernels import compile_seconds
 from mc2core.compute.threads import in_blocks, thread_budget
 from mc2core.corpus import Corpus
-from mc2core.families import DiagonalNormalGamma, Family, NormalGamma
+from mc2core.families import DiagonalNormalGamma, Family, GaussWishart, NormalGamma
 from mc2core.inference.base import Engine, State, n_samples, posterior_of, run_length
 from mc2core.inference.registry import DEFAULT_MODEL, engine_class, engine_for, model_class
 from mc2core.inference.running import checkpoint as checkpoints
@@ -543,7 +543,7 @@ def tell_far(corpus: Corpus, families: Mapping[str, Family]) -> None:
     prior expects.
     """
     for name, family in families.items():
-        if not isinstance(family, NormalGamma | DiagonalNormalGamma) or name in corpus.units:
+        if not isinstance(family, NormalGamma | DiagonalNormalGamma | GaussWishart) or name in corpus.units:
             continue
         if corpus.context_kinds.get(name) != family.kind or corpus.missing(name).all():
             continue

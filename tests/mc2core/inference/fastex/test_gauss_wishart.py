@@ -24,6 +24,7 @@ from scipy.stats import multivariate_t
 from mc2core import Corpus
 from mc2core.base import memory
 from mc2core.compute import streams
+from mc2core.families.factors import change_by_rank_one, squared_distance
 from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN, DocumentCells
 from mc2core.inference.fastex.exact import ExactState
 from mc2core.inference.fastex.gauss_wishart import (
@@ -31,12 +32,10 @@ from mc2core.inference.fastex.gauss_wishart import (
     GaussWishartState,
     Priors,
     add_or_remove,
-    change_by_rank_one,
     count_documents,
     log_evidence_with,
     no_clusters,
     refresh_all,
-    squared_distance,
     sweep,
     weigh_document,
     workspace,

@@ -14,13 +14,21 @@ from helpers.document_level_enumeration import document_level_posterior
 from helpers.fits import gibbs
 from helpers.gibbs_chains import CONTEXTS, assert_chain_follows, fixed, log_context_of
 from helpers.gibbs_enumeration import log_clusters, partitions, posterior
-from helpers.observed import crossed_corpus, log_observations, standardised
+from helpers.observed import crossed_corpus, log_observations, log_values, standardised
 from scipy.special import logsumexp
+from scipy.stats import invwishart
 from scipy.stats import t as student
 
 from mc2core import Corpus, fit
 from mc2core.app.cli import main
-from mc2core.families import DiagonalNormalGamma, GammaPoisson, NormalGamma
+from mc2core.families import (
+    BetaBernoulliVector,
+    DiagonalNormalGamma,
+    GammaPoisson,
+    GammaPoissonVector,
+    GaussWishart,
+    NormalGamma,
+)
 from mc2core.families.contents import log_gammas_of
 from mc2core.inference import SVI, FastEx, Gibbs
 from mc2core.inference.gibbs.observations import Observations
@@ -36,18 +44,29 @@ FAMILY = DiagonalNormalGamma(*HYPER)
 USED = {"visits": GammaPoisson(1.3, 0.8), "year": NormalGamma(0.0, 0.5, 1.5, 0.7)}
 
 
-def tiny(contexts=()):
-    return Corpus.from_observations(VALUES, DOCUMENT, contexts={name: CONTEXTS[name] for name in contexts})
+COUNTS = np.array([[0, 3], [1, 2], [9, 0], [7, 1], [0, 5], [6, 0]])
+ONES = np.array([[1, 0, 1], [1, 0, 0], [0, 1, 0], [0, 1, 1], [1, 0, 1], [0, 1, 0]])
+OF_KIND = {"numbers": VALUES, "counts": COUNTS, "binary": ONES}
+OTHERS = [
+    pytest.param(family, id=family.name)
+    for family in (GaussWishart(*HYPER), GammaPoissonVector(1.3, 0.8), BetaBernoulliVector(0.6, 1.4))
+]
 
 
-def exact_of(pair, corpus):
+def tiny(contexts=(), kind="numbers"):
+    return Corpus.from_observations(
+        OF_KIND[kind], DOCUMENT, contexts={name: CONTEXTS[name] for name in contexts}, kind=kind
+    )
+
+
+def exact_of(pair, corpus, family=FAMILY):
     """The enumerated posterior: words are all the same and say nothing."""
-    model, x = pair.model, standardised(VALUES)
+    model = pair.model
     words, is_hdp = [[0] * n for n in LENGTHS], not pair.model.has_clusters
     log_context = log_context_of(pair, corpus)
 
     def log_tokens(topics):
-        return log_observations(x, topics, *HYPER)
+        return log_values(family, OF_KIND[family.content_kind], topics)
 
     alpha, v, eta = model.group_concentration, model.table_concentration, model.topic_concentration
     if model.document_level:
@@ -76,6 +95,18 @@ def test_the_chain_has_the_enumerated_posterior(model, settings):
     assert_chain_follows(pair, corpus, exact_of(pair, corpus), sweeps)
 
 
+@pytest.mark.parametrize("family", OTHERS)
+@pytest.mark.parametrize("omega", [None, pytest.param(2.0, marks=pytest.mark.thorough)])
+def test_the_chain_of_other_families_has_the_enumerated_posterior(family, omega):
+    settings = {} if omega is None else {"document_concentration": omega}
+    pair, corpus = fixed("mc2", content=family, **settings), tiny(kind=family.content_kind)
+    assert_chain_follows(pair, corpus, exact_of(pair, corpus, family), 4_000)
+    state = pair.init(corpus, 0)
+    unit = np.log(VALUES.std(axis=0)).sum() if family.content_kind == "numbers" else 0.0
+    of_topics = log_values(family, OF_KIND[family.content_kind], tuple(state.topic))
+    assert sum(state.log_content()) == pytest.approx(of_topics - len(DOCUMENT) * unit, rel=1e-10)
+
+
 def test_of_one_document_the_hdp_is_a_dirichlet_process_mixture():
     """Where eta is large each table of the one restaurant has a topic of its own."""
     corpus = Corpus.from_observations(VALUES, np.zeros(6, int))
@@ -87,9 +118,19 @@ def test_of_one_document_the_hdp_is_a_dirichlet_process_mixture():
 
 
 # -- the joint distribution ----------------------------------------------------------------------------------------
-def draw_values(topic, rng):
-    """(N, 2): numbers given the topics, whose means and precisions have the family's prior."""
+def draw_values(topic, rng, family=FAMILY):
+    """(N, 2): observations given the topics, whose parameters have the family's prior."""
+    size = topic.max() + 1, 2
+    if family.name == "gamma_poisson_vector":
+        return rng.poisson(rng.gamma(family.a0, 1 / family.b0, size)[topic]).astype(float)
+    if family.name == "beta_bernoulli_vector":
+        return (rng.random((len(topic), 2)) < rng.beta(family.a0, family.b0, size)[topic]).astype(float)
     mu0, kappa0, a0, b0 = HYPER
+    if family.name == "gauss_wishart":
+        law = invwishart(1 + 2 * a0, 2 * b0 * np.eye(2))
+        root = np.linalg.cholesky(law.rvs(size[0], random_state=rng).reshape(-1, 2, 2))
+        mean = mu0 + (root @ rng.standard_normal((*size, 1)))[..., 0] / np.sqrt(kappa0)
+        return mean[topic] + (root[topic] @ rng.standard_normal((len(topic), 2, 1)))[..., 0]
     precision = rng.gamma(a0, 1 / b0, (topic.max() + 1, 2))
     mean = mu0 + rng.standard_normal(precision.shape) / np.sqrt(kappa0 * precision)
     return mean[topic] + rng.standard_normal((len(topic), 2)) / np.sqrt(precision[topic])
@@ -113,8 +154,15 @@ def joint_statistics(concentrations, cluster, topic, values):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("has_level", [False, pytest.param(True, marks=pytest.mark.thorough)])
-def test_forward_draws_and_the_chain_agree(has_level):
+@pytest.mark.parametrize(
+    ("has_level", "family"),
+    [
+        (False, FAMILY),
+        pytest.param(True, FAMILY, marks=pytest.mark.thorough),
+        *(pytest.param(False, *one.values, marks=pytest.mark.thorough, id=one.id) for one in OTHERS),
+    ],
+)
+def test_forward_draws_and_the_chain_agree(has_level, family):
     document = np.repeat(np.arange(len(gibbs_forward.LENGTHS)), gibbs_forward.LENGTHS)
     priors = gibbs_forward.PRIORS | ({"document": (3.0, 2.0)} if has_level else {})
 
@@ -129,23 +177,24 @@ def test_forward_draws_and_the_chain_agree(has_level):
     rng, rows = np.random.default_rng(41), []
     for _ in range(gibbs_forward.FORWARD):
         concentrations, cluster, topic = draw(rng)
-        rows.append(joint_statistics(concentrations, cluster, topic, draw_values(topic, rng)))
+        rows.append(joint_statistics(concentrations, cluster, topic, draw_values(topic, rng, family)))
     forward = np.array(rows)
 
     pair = gibbs(
-        document_level=has_level, content=FAMILY, concentration_priors=priors, start_topics=2, start_clusters=2,
+        document_level=has_level, content=family, concentration_priors=priors, start_topics=2, start_clusters=2,
         kernel="collapsed",
     )  # fmt: skip
-    values = draw_values(topic, rng)
-    corpus = Corpus.from_observations(values, document, n_documents=len(gibbs_forward.LENGTHS))
+    values = draw_values(topic, rng, family)
+    n_documents, kind = len(gibbs_forward.LENGTHS), family.content_kind
+    corpus = Corpus.from_observations(values, document, n_documents=n_documents, kind=kind)
     state, chain = pair.init(corpus, 0), []
     for iteration in range(1, gibbs_forward.SWEEPS + 1):
         # the family is of the numbers as they are: the standard unit would hang on them
-        state.observations = Observations(FAMILY, values, np.zeros(2), np.ones(2), log_gammas_of(FAMILY, len(values)))
+        state.observations = Observations(family, values, np.zeros(2), np.ones(2), log_gammas_of(family, len(values)))
         pair.step(corpus, state, 0, iteration)
         concentrations = [state.concentrations.group, state.concentrations.table, state.concentrations.topic]
         concentrations += [state.omega] if has_level else []
-        values = draw_values(state.topic, rng)
+        values = draw_values(state.topic, rng, family)
         chain.append(joint_statistics(concentrations, state.cluster, state.topic, values))
     gibbs_forward.assert_agree(
         np.array(chain), forward.mean(axis=0), forward.std(axis=0) / np.sqrt(gibbs_forward.FORWARD)
@@ -241,6 +290,42 @@ def test_a_run_goes_on_to_the_same_bits(crossed, tmp_path):
             np.testing.assert_array_equal(one.contents.natural, other.contents.natural)
 
 
+@pytest.mark.parametrize("family", OTHERS)
+def test_fits_of_other_families_find_clusters_and_keep_their_bits(family, tmp_path):
+    rng = np.random.default_rng(1)
+    cluster = np.arange(40) % 2
+    topic = (rng.random((40, 20)) < np.where(cluster, 0.8, 0.2)[:, None]).astype(int).ravel()
+    if family.content_kind == "numbers":
+        # two crossed clouds: each number by itself is the same in both
+        across = rng.standard_normal((800, 1))
+        values = np.hstack([across, np.where(topic, 1.0, -1.0)[:, None] * across]) + 0.2 * rng.standard_normal((800, 2))
+    elif family.content_kind == "counts":
+        values = rng.poisson(np.array([[1.0, 9.0], [30.0, 2.0]])[topic])
+    else:
+        values = rng.random((800, 6)) < np.where(topic[:, None] == np.arange(6) % 2, 0.9, 0.1)
+    corpus = Corpus.from_observations(values, np.repeat(np.arange(40), 20), labels=cluster, kind=family.content_kind)
+    corpus.save(tmp_path / "corpus")
+    corpus = Corpus.load(tmp_path / "corpus", verify=True)
+    one = fit(corpus, MC2(content=family), Gibbs(), iterations=20, seed=2)
+    other = fit(corpus, MC2(content=family), Gibbs(threads=2), iterations=20, seed=2)
+    np.testing.assert_array_equal(one.state.topic, other.state.topic)
+    assert adjusted_rand_index(one.posterior.cluster, cluster) > 0.8
+    assert adjusted_rand_index(one.state.topic, topic) > 0.5
+    one.posterior.save(tmp_path / "posterior.npz")
+    again = Posterior.load(tmp_path / "posterior.npz")
+    assert again.contents.family == family
+    np.testing.assert_array_equal(again.log_likelihood(corpus), other.posterior.log_likelihood(corpus))
+    with pytest.raises(ValueError, match="but the model was fitted on observations"):
+        again.predict(tiny(kind="counts" if corpus.content_kind == "binary" else "binary"))
+
+
+def test_content_must_be_of_the_kind_of_the_observations():
+    with pytest.raises(ValueError, match=r"content is GaussWishart, of numbers, but the corpus holds counts; "):
+        fit(tiny(kind="counts"), MC2(content=GaussWishart()), iterations=2)
+    for kind, family in (("counts", GammaPoissonVector()), ("binary", BetaBernoulliVector())):
+        assert MC2().for_corpus(tiny(kind=kind)).content == family
+
+
 def test_documents_without_observations_and_a_constant_coordinate():
     values = np.column_stack([np.arange(6.0), np.full(6, 7.0)])
     corpus = Corpus.from_observations(values, [0, 0, 2, 2, 2, 4], n_documents=6)
@@ -267,7 +352,7 @@ def test_what_does_not_fit_observations_says_so(model, engine, said):
 
 
 def test_content_must_be_a_family_of_observations_and_the_corpus_one_of_these():
-    with pytest.raises(ValueError, match="must be DiagonalNormalGamma"):
+    with pytest.raises(ValueError, match=r"must be one of DiagonalNormalGamma\(\), GaussWishart\(\), "):
         MC2(content=NormalGamma())
     with pytest.raises(ValueError, match="of strength 1"):
         HDP(content=DiagonalNormalGamma(strength=0.5))

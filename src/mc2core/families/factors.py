@@ -1,0 +1,135 @@
+"""Cholesky factors of scatter matrices that change by rank one, and Student's t by them.
+
+A Gauss-Wishart posterior of strength kappa, 2 a degrees of freedom of each coordinate alone, sums s = kappa m and
+scatter C has
+
+    Psi = C - s s' / kappa,    p(x) prop. to |Psi|^-1/2 (1 + c (x - m)' Psi^-1 (x - m))^-(D / 2 + a),    c = kappa / (kappa + 1)
+
+An observation more adds c (x - m)(x - m)' to Psi: a change of rank one, which its Cholesky factor follows in O(D^2)
+(NIPS12, section 3.5). A density is one triangular solve, also O(D^2); where the observation is in the sums, the factor
+with it tells both determinant and distance without it, by the matrix determinant lemma.
+"""  # noqa: E501
+
+from __future__ import annotations
+
+import math
+
+from mc2core.compute import special
+from mc2core.compute.kernels import kernel
+
+#: downdates of a factor, at most, until it is made anew
+MOST_DOWNDATES = 100
+#: least share that a downdate may leave of the determinant, and of the square of a pivot
+LEAST_LEFT = 1e-4
+
+
+@kernel(error_model="numpy")
+def factorise(strength, sums, scatter, x, ridge, factor):
+    """Fill the upper triangle of ``factor`` with U, U' U = Psi + ``ridge`` I, of sums and scatter less those of (D,)
+    ``x``, or zeros; ``strength`` is that without it.
+
+    Its numbers are NaN where rounding leaves a matrix that is not positive definite.
+    """
+    dimension = sums.size
+    for i in range(dimension):
+        row, products = factor[i], scatter[i]
+        others = sums[i] - x[i]
+        for d in range(i, dimension):
+            row[d] = products[d] - x[i] * x[d] - others * (sums[d] - x[d]) / strength
+        row[i] += ridge
+    for i in range(dimension):
+        row = factor[i]
+        pivot = math.sqrt(row[i])
+        for d in range(i, dimension):
+            row[d] /= pivot
+        for e in range(i + 1, dimension):
+            other, share = factor[e], row[e]
+            for d in range(e, dimension):
+                other[d] -= share * row[d]
+
+
+@kernel(error_model="numpy")
+def change_by_rank_one(factor, v, sign):
+    """Turn U of Psi into that of Psi + ``sign`` v v' in place; (D,) ``v`` is scratch afterwards.
+
+    Returns whether that kept the digits, see :data:`LEAST_LEFT`; if not, ``factor`` is of no use.
+    """
+    for i in range(v.size):
+        row = factor[i]
+        square = row[i] * row[i]
+        changed = square + sign * v[i] * v[i]
+        if not changed >= LEAST_LEFT * square:
+            return False
+        pivot = math.sqrt(changed)
+        cosine, sine = pivot / row[i], v[i] / row[i]
+        row[i] = pivot
+        for d in range(i + 1, v.size):
+            row[d] = (row[d] + sign * sine * v[d]) / cosine
+            v[d] = cosine * v[d] - sine * row[d]
+    return True
+
+
+@kernel(error_model="numpy")
+def squared_distance(factor, v):
+    """v' Psi^-1 v by forward substitution; (D,) ``v`` is scratch afterwards."""
+    total = 0.0
+    for i in range(v.size):
+        row = factor[i]
+        share = v[i] / row[i]
+        total += share * share
+        for d in range(i + 1, v.size):
+            v[d] -= share * row[d]
+    return total
+
+
+@kernel(error_model="numpy")
+def log_head(strength, freedom, factor):
+    """ln of all of Student's t before the power, but for D / 2 ln pi; ``freedom`` is 2 a."""
+    dimension = factor.shape[0]
+    half_log_det = 0.0
+    for i in range(dimension):
+        half_log_det += math.log(factor[i, i])
+    head = 0.5 * dimension * math.log(strength / (strength + 1.0))
+    head += special.log_gamma(0.5 * (dimension + freedom)) - special.log_gamma(0.5 * freedom)
+    return head - half_log_det
+
+
+@kernel(error_model="numpy")
+def log_student(strength, freedom, sums, factor, head, x, v):
+    """ln p(x), ``head`` being that of :func:`log_head`; (D,) ``v`` is scratch."""
+    for d in range(v.size):
+        v[d] = x[d] - sums[d] / strength
+    c = strength / (strength + 1.0)
+    return head - 0.5 * (v.size + freedom) * math.log1p(c * squared_distance(factor, v))
+
+
+@kernel(error_model="numpy")
+def log_student_without(strength, freedom, sums, scatter, ridge, factor, x, v, room):
+    """As :func:`log_student`, of ``x`` that is in sums, scatter and ``factor`` and is taken out first.
+
+    ``strength`` and ``freedom`` are those without it; (D,) ``v`` and (D, D) ``room`` are scratch.
+    """
+    for d in range(v.size):
+        v[d] = x[d] - (sums[d] - x[d]) / strength
+    # |Psi without| = left |Psi|, and 1 + c times the distance in it is 1 / left
+    left = 1.0 - strength / (strength + 1.0) * squared_distance(factor, v)
+    if left >= LEAST_LEFT:
+        return log_head(strength, freedom, factor) + 0.5 * (v.size - 1 + freedom) * math.log(left)
+    factorise(strength, sums, scatter, x, ridge, room)
+    for d in range(v.size):
+        v[d] = x[d] - (sums[d] - x[d]) / strength
+    c = strength / (strength + 1.0)
+    head = log_head(strength, freedom, room)
+    return head - 0.5 * (v.size + freedom) * math.log1p(c * squared_distance(room, v))
+
+
+@kernel(error_model="numpy")
+def shift_of(strength, sums, x, sign, v):
+    """Fill (D,) ``v`` with the vector of the change of rank one by which ``x`` joins (``sign`` 1) or leaves (-1).
+
+    ``sums`` are those before it; ``strength`` is that without ``x``.
+    """
+    root = math.sqrt(strength / (strength + 1.0))
+    for d in range(v.size):
+        others = sums[d] - x[d] if sign < 0 else sums[d] + 0.0
+        v[d] = root * (x[d] - others / strength)
