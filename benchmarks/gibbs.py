@@ -1,8 +1,9 @@
 """Chains of documents with proportions of their own, kernel beside kernel: ``python -m benchmarks.gibbs``.
 
-Two tables. The first has, at each quarter of a run, how far a chain has come: iterations, seconds of the processor, and
-the perplexity of held-out words by ``left_to_right``. The second says where an iteration goes, in nanoseconds of the
-processor a token, and what part of it is done in blocks on threads.
+Three tables. The first has, at each quarter of a run, how far a chain has come: iterations, seconds of the processor,
+and the perplexity of held-out words by ``left_to_right``. The second says where an iteration goes, in nanoseconds of
+the processor a token, and what part of it is done in blocks on threads. The third is what a sweep over tokens can be
+held against: a plain loop that weighs every topic for every token, and what memory bandwidth alone would take.
 
 Quarters are of ``clock``: the seconds by the clock that these threads would take on a machine that does nothing else.
 It is reckoned as what is done on one thread, plus what is done in blocks over the number of threads, both in seconds
@@ -15,6 +16,7 @@ for as many seconds of the processor; held-out words are scored by the same esti
 from __future__ import annotations
 
 import argparse
+import itertools
 import subprocess
 import tempfile
 import threading
@@ -25,6 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import scipy.sparse as sp
 
@@ -57,6 +60,8 @@ PARTS = {
 _QUARTERS = 4
 _BLOCK = 50_000  # documents drawn at a time
 _TOPICS = 300  # of the library's LDA, and at the start of its HDP
+_LOOPED = 200_000  # tokens that the plain loop visits
+_COPIED = 1 << 25  # numbers of a copy by which bandwidth is measured: 256 MB, more than any cache holds
 
 
 # -- corpora: documents to learn from, and to score ------------------------------------------------------------------
@@ -133,8 +138,10 @@ def watching() -> Iterator[Watch]:
 Row = dict[str, Any]
 
 
-def run(train: Corpus, test: Corpus, kernel: str, seed: int, n_threads: int, seconds: float) -> tuple[list[Row], Row]:
-    """Rows of the quarters of a chain that takes so many seconds by the clock, and where its iterations go."""
+def run(
+    train: Corpus, test: Corpus, kernel: str, seed: int, n_threads: int, seconds: float
+) -> tuple[list[Row], Row, list[Row]]:
+    """Rows of the quarters of a chain that takes so many seconds by the clock, where its iterations go, and limits."""
     model, engine, few = MC2(), Gibbs(kernel=kernel, threads=n_threads), train.subset(np.arange(40))
     engine.step(few, engine.init(model, few, 0), 0, 1)  # compiles
     reached: list[tuple[Row, Any]] = []
@@ -160,12 +167,100 @@ def run(train: Corpus, test: Corpus, kernel: str, seed: int, n_threads: int, sec
             "all": (watch.seconds - of_start) * scale,
             "of it in blocks": (watch.in_blocks - blocks_of_start) * scale,
         }
+    assert isinstance(chain, DocumentLevelState)
     about = {"chain": kernel, "seed": seed}
     rows = []
     for row, sample in reached:
         posterior = posterior_of(model, train, [sample], {})
         rows.append(about | row | {"perplexity": posterior.perplexity(test, "left_to_right", threads=n_threads)})
-    return rows, about | {"topics": reached[-1][0]["topics"]} | parts
+    return rows, about | {"topics": reached[-1][0]["topics"]} | parts, limits(train, chain, n_threads)
+
+
+# -- what a sweep over tokens is held against ------------------------------------------------------------------------
+@numba.njit(error_model="numpy")
+def _dense_sweep(indptr, word, counts, topic, cluster, prior, n_wm, n_m, s, vs, uniform, n_documents):
+    """The first documents, their tokens one by one, every topic weighed for each."""
+    n_topics, i = n_m.size, 0
+    n_j, sums = np.zeros(n_topics, np.int64), np.empty(n_topics)
+    for j in range(n_documents):
+        n_j[:] = 0
+        first = i
+        for cell in range(indptr[j], indptr[j + 1]):
+            for _ in range(counts[cell]):
+                n_j[topic[i]] += 1
+                i += 1
+        i = first
+        for cell in range(indptr[j], indptr[j + 1]):
+            w = word[cell]
+            for _ in range(counts[cell]):
+                m, total = topic[i], 0.0
+                n_j[m], n_wm[w, m], n_m[m] = n_j[m] - 1, n_wm[w, m] - 1, n_m[m] - 1
+                for m in range(n_topics):
+                    total += (n_j[m] + prior[cluster[j], m]) * (n_wm[w, m] + s) / (n_m[m] + vs)
+                    sums[m] = total
+                m = min(np.searchsorted(sums, uniform[i] * total), n_topics - 1)
+                n_j[m], n_wm[w, m], n_m[m], topic[i] = n_j[m] + 1, n_wm[w, m] + 1, n_m[m] + 1, m
+                i += 1
+
+
+def dense_loop(corpus: Corpus, chain: DocumentLevelState, n_tokens: int = _LOOPED) -> float:
+    """Nanoseconds a token of a plain loop over the first documents, about so many tokens, of a copy of the chain."""
+    assignments, content, n_words = chain.assignments, corpus.content, corpus.n_words
+    n_documents = max(1, int(np.searchsorted(assignments.document_start, n_tokens, side="right")) - 1)
+    prior, n_wm = chain.omega * chain.level.proportions[:, :-1], chain.words()
+    given = content.indptr, content.indices, content.data, assignments.topic.copy(), assignments.cluster, prior
+    tables = n_wm, n_wm.sum(axis=0, dtype=np.int64), chain.topic_prior, chain.topic_prior * n_words
+    uniform = np.random.default_rng(0).random(assignments.document_start[n_documents])
+    _dense_sweep(*given, *tables, uniform, 0)  # compiles
+    started = time.process_time()
+    _dense_sweep(*given, *tables, uniform, n_documents)
+    return 1e9 * (time.process_time() - started) / assignments.document_start[n_documents]
+
+
+def bandwidth(n_threads: int) -> float:
+    """Bytes a second that so many threads read and write together as they copy, the best of three."""
+    source, target = np.ones(_COPIED), np.zeros(_COPIED)
+    bounds = np.linspace(0, _COPIED, n_threads + 1).astype(int)
+    best = np.inf
+    for _ in range(3):
+        parts = [
+            threading.Thread(target=np.copyto, args=(target[first:last], source[first:last]))
+            for first, last in itertools.pairwise(bounds)
+        ]
+        started = time.perf_counter()
+        for part in parts:
+            part.start()
+        for part in parts:
+            part.join()
+        best = min(best, time.perf_counter() - started)
+    return 2.0 * source.nbytes / best
+
+
+def limits(corpus: Corpus, chain: DocumentLevelState, n_threads: int) -> list[Row]:
+    """The plain loop, and what a sweep must move through memory at least, at the measured bandwidth.
+
+    Of a token: its topic, read and written, its share of its cell's word and count; and the word's row of counts,
+    once for a cell, dense (4 bytes a topic) or its entries above 0 alone (8 bytes, with their topics), if no cache held
+    any of it.
+    """
+    n_wm, cells = chain.words(), corpus.content.nnz / corpus.n_tokens
+    met = np.bincount(corpus.content.indices, minlength=len(n_wm)) @ np.count_nonzero(n_wm, axis=1) / corpus.n_tokens
+    alone = 8.0 + 8.0 * cells
+    moved = {
+        "corpus and topics": alone,
+        "and dense rows": alone + 4.0 * n_wm.shape[1] * cells,
+        "and entries of rows": alone + 8.0 * met,
+    }
+    rows: list[Row] = [
+        {"limit": "plain loop", "threads": 1, "bytes a token": "", "GB/s": "", "ns a token": dense_loop(corpus, chain)}
+    ]
+    for n in range(1, n_threads + 1):
+        speed = bandwidth(n)
+        rows += [
+            {"limit": what, "threads": n, "bytes a token": size, "GB/s": speed / 1e9, "ns a token": 1e9 * size / speed}
+            for what, size in moved.items()
+        ]
+    return rows
 
 
 # -- many documents --------------------------------------------------------------------------------------------------
@@ -226,8 +321,10 @@ def peak_memory() -> Iterator[Callable[[], float]]:
         watcher.join()
 
 
-def run_many(n_documents: int, kernel: str, n_threads: int, iterations: int = 2) -> Row:
-    """Where the iterations of so many documents of 100 words go, from the state they were drawn with, and memory."""
+def run_many(n_documents: int, kernel: str, n_threads: int, iterations: int = 2) -> tuple[Row, list[Row]]:
+    """Where the iterations of so many documents of 100 words go, from the state they were drawn with, memory, and
+    limits.
+    """
     corpus, chain = known_state(n_documents)
     engine, few = Gibbs(kernel=kernel, threads=n_threads), corpus.subset(np.arange(40))
     engine.step(few, engine.init(MC2(), few, 0), 0, 1)  # compiles
@@ -235,12 +332,13 @@ def run_many(n_documents: int, kernel: str, n_threads: int, iterations: int = 2)
         for iteration in range(1, iterations + 1):
             engine.step(corpus, chain, 0, iteration)
         scale = 1e9 / corpus.n_tokens / iterations
-        return {
+        row = {
             "documents": n_documents, "chain": kernel, "clusters": chain.assignments.n_clusters,
             "topics": chain.assignments.n_topics, "processor": watch.seconds / iterations,
             "clock": watch.clock(n_threads) / iterations, "GB": most(),
             **{part: watch.parts[part] * scale for part in PARTS}, "of it in blocks": watch.in_blocks * scale,
         }  # fmt: skip
+    return row, limits(corpus, chain, n_threads)
 
 
 # -- the library beside ----------------------------------------------------------------------------------------------
@@ -292,14 +390,15 @@ def main() -> None:
     given = parser.parse_args()
     if given.documents:
         for kernel in given.kernels:
-            print(as_markdown([run_many(given.documents, kernel, given.threads)]), flush=True)
+            row, beside = run_many(given.documents, kernel, given.threads)
+            print(as_markdown([row]), as_markdown(beside), sep="\n", flush=True)
         return
     train, test = CORPORA[given.corpus]()
     test = test.subset(np.arange(min(given.held_out, test.n_documents)))
     for seed in given.seeds:
         for kernel in given.kernels:
-            rows, row = run(train, test, kernel, seed, given.threads, given.seconds)
-            print(as_markdown(rows), as_markdown([row]), sep="\n", flush=True)
+            rows, row, beside = run(train, test, kernel, seed, given.threads, given.seconds)
+            print(as_markdown(rows), as_markdown([row]), as_markdown(beside), sep="\n", flush=True)
         for kind in ("LDA", "HDP") if given.library else ():
             row = run_library(given.library, kind, _TOPICS, train, test, seed, given.threads, given.seconds)
             print(as_markdown([row]), flush=True)

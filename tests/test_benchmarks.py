@@ -218,18 +218,30 @@ class TestGibbs:
         assert watch.clock(2) == pytest.approx(watch.seconds - watch.in_blocks / 2, abs=0.03)
 
     def test_kernels_are_held_against_each_other(self, monkeypatch, capsys):
+        monkeypatch.setattr(gibbs, "_COPIED", 1 << 20)
         monkeypatch.setattr(gibbs, "CORPORA", {"small": lambda: gibbs.short(100)})
         monkeypatch.setattr(sys, "argv", ["gibbs", "--corpus", "small", "--seconds", "0.5", "--threads", "1"])
         gibbs.main()
         tables = [part.splitlines() for part in capsys.readouterr().out.strip().split("\n\n")]
-        assert [len(table) for table in tables] == [6, 3, 6, 3]
-        for quarters, parts in zip(tables[::2], tables[1::2], strict=True):
+        assert [len(table) for table in tables] == [6, 3, 6, 6, 3, 6]
+        for quarters, parts, limits in zip(*(tables[place::3] for place in range(3)), strict=True):
             rows = [dict(zip(quarters[0].split(" | "), line.split(" | "), strict=True)) for line in quarters[2:]]
             assert [float(row["clock"]) >= 0.125 * (i + 1) for i, row in enumerate(rows)] == [True] * 4
             assert all(1 < float(row["perplexity |"].strip("| ")) < 500 for row in rows)
             figures = [float(one) for one in parts[2].strip("| ").split(" | ")[3:]]
             assert 0 < sum(figures[:-2]) < 1.1 * figures[-2]  # counts within the joint are in both
             assert 0 < figures[-1] <= figures[-2]
+            rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in limits[2:]]
+            assert [row[0] for row in rows] == [
+                "plain loop", "corpus and topics", "and dense rows", "and entries of rows"
+            ]  # fmt: skip
+            assert float(rows[0][-1]) > 10.0
+            for row in rows[1:]:
+                size, speed, took = map(float, row[2:])
+                assert took == pytest.approx(size / speed, rel=2e-3)
+            alone, dense, entries = (float(row[2]) for row in rows[1:])
+            assert 8.0 < alone <= 16.0
+            assert alone < entries < dense + 8.0
 
     def test_a_state_of_many_documents_is_the_one_they_were_drawn_with(self, monkeypatch, capsys):
         corpus, state = gibbs.known_state(300)
@@ -241,9 +253,24 @@ class TestGibbs:
             return len(word) - len(np.unique(topic * corpus.n_words + word))
 
         assert repeats(state.topic.astype(int)) > 3 * repeats(np.random.default_rng(0).permutation(state.topic))
+        monkeypatch.setattr(gibbs, "_COPIED", 1 << 20)
         monkeypatch.setattr(sys, "argv", ["gibbs", "--documents", "300", "--kernels", "collapsed"])
         gibbs.main()
         assert capsys.readouterr().out.splitlines()[2].startswith("| 300 | collapsed | ")
+
+    def test_the_plain_loop_draws_from_the_posterior_of_a_token(self):
+        # one document of one token: its topic is drawn prop. to omega tau_m (n_mw + s) / (n_m + V s) of the others
+        topic, n_wm = np.array([0], np.int32), np.array([[2, 3], [0, 5]], np.int32)
+        uniform, prior, drawn = np.linspace(0.001, 0.999, 999), np.array([[2.0, 6.0]]), []
+        for u in uniform:
+            table = n_wm.copy()
+            gibbs._dense_sweep(
+                np.array([0, 1], np.int32), np.array([0], np.int32), np.array([1], np.int32), topic[:] * 0,
+                np.array([0], np.int32), prior, table, table.sum(axis=0, dtype=np.int64), 0.5, 1.0, np.array([u]), 1,
+            )  # fmt: skip
+            drawn.append(int(table[0, 1] - n_wm[0, 1]))
+        weights = np.array([2.0 * 1.5 / 2.0, 6.0 * 3.5 / 9.0])
+        assert np.mean(drawn) == pytest.approx(weights[1] / weights.sum(), abs=0.003)
 
     def test_topics_of_another_library_are_scored_by_the_same_estimator(self):
         psi = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]])

@@ -18,6 +18,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -40,8 +41,8 @@ from mc2core.inference.gibbs.state import (
     WordCells,
     document_start,
     log_words,
+    topics_of_words,
     word_cells,
-    words_of_topics,
 )
 from mc2core.inference.gibbs.token_contexts import TokenTimes, sweep_timed_topics
 from mc2core.inference.gibbs.weights import ConcentrationPriors, GammaPrior, draw_topic_prior, update_weights
@@ -76,9 +77,9 @@ class GibbsState(State):
         alpha, v, eta now.
     topic_prior : float
         s now.
-    cells, contexts, observations
-        The corpus word by word, its contexts as clusters emit them, and its observations as topics do (None where it is
-        of words): follow from the corpus, not stored.
+    content, contexts, observations
+        The counts of the corpus, its contexts as clusters emit them, and its observations as topics do (None where it
+        is of words): follow from the corpus, not stored.
     log_joint : float
         ln p(w, x, z, l | epsilon, alpha, v, eta) in nats, with tau, psi, phi and pi integrated out: the law of
         the clusters, the Dirichlet-multinomials of topics in clusters and of words in topics (or the marginal
@@ -90,7 +91,7 @@ class GibbsState(State):
     assignments: Assignments
     concentrations: Concentrations
     topic_prior: float
-    cells: WordCells
+    content: sp.csr_matrix
     contexts: StackedContexts
     observations: Observations | None
     log_joint: float = 0.0
@@ -100,7 +101,6 @@ class GibbsState(State):
         cls, model: TopicModel, corpus: Corpus, contexts: StackedContexts, assignments: Assignments, **more: Any
     ) -> Self:
         """The state with these assignments and the concentrations that the model starts from."""
-        content = corpus.content
         return cls(
             model,
             assignments,
@@ -108,7 +108,7 @@ class GibbsState(State):
                 model.group_concentration, model.table_concentration, model.topic_concentration, model.most_clusters
             ),
             model.topic_prior,
-            word_cells(content.indptr, content.indices, content.data, content.shape[1]),
+            corpus.content,
             contexts,
             None if model.content is None else Observations.of(corpus, model.content),
             **more,
@@ -137,6 +137,12 @@ class GibbsState(State):
         """Terms of ln p(l | z, .) in nats."""
 
     # -- what does not ------------------------------------------------------------------------------------------
+    @cached_property
+    def cells(self) -> WordCells:
+        """The corpus word by word, 12 bytes for each word of a document: made for the kernels that look at it."""
+        content = self.content
+        return word_cells(content.indptr, content.indices, content.data, content.shape[1])
+
     @property
     def cluster(self) -> np.ndarray:  # type: ignore[override]
         """(J,) int32: z."""
@@ -162,7 +168,7 @@ class GibbsState(State):
         """Move s."""
         prior = GammaPrior(*self.model.prior_of(WORDS))
         key, rng = streams.key(seed, "words", iteration), streams.generator(seed, "topic_prior", iteration)
-        words = words_of_topics(self.cells, self.assignments.topic, self.assignments.n_topics)
+        words = np.ascontiguousarray(self.words().T)
         self.topic_prior = draw_topic_prior(self.topic_prior, words, prior, key, rng)
 
     def compute_log_joint(self) -> float:
@@ -181,11 +187,15 @@ class GibbsState(State):
         """Terms of ln p(w | l), psi summed out, in nats."""
         if self.observations is not None:
             return self.observations.log_marginal(self.assignments)
-        assignments, total = self.assignments, self.topic_prior * (len(self.cells.start) - 1)
+        assignments, total = self.assignments, self.topic_prior * self.content.shape[1]
         return [
             (gammaln(total) - gammaln(total + assignments.n_km.sum(axis=0, dtype=np.int64))).sum(),
-            log_words(self.cells, assignments.topic, assignments.n_topics, self.topic_prior),
+            log_words(self.words(), self.topic_prior),
         ]
+
+    def words(self) -> np.ndarray:
+        """(V, M) int32 tokens of each word in each topic."""
+        return topics_of_words(self.content, self.assignments.topic, self.assignments.n_topics)
 
     def log_contexts(self) -> list[float]:
         """Terms of the log marginal likelihood of the contexts, in nats."""
@@ -213,9 +223,9 @@ class GibbsState(State):
         total = mass.sum(axis=1, keepdims=True)
         contents = None if self.observations is None else self.observations.contents(assignments)
         if contents is None:
-            words = words_of_topics(self.cells, assignments.topic, assignments.n_topics)
+            words = sp.csr_matrix(self.words()).T
         else:
-            words = np.zeros(contents.mean.shape, np.int32)
+            words = sp.csr_matrix(contents.mean.shape, dtype=np.int32)
         return Sample(
             cluster_weights=(n_k + law.each) / (n_documents + len(n_k) * law.each),
             new_cluster_weight=(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import log_gamma
@@ -26,7 +27,7 @@ class WordCells(NamedTuple):
 
     start: np.ndarray  # (V + 1,) int64
     document: np.ndarray  # (cells,) int32
-    token: np.ndarray  # (cells,) int64: its first token in CSR order
+    token: np.ndarray  # (cells,) int32 where that holds all tokens, else int64: its first token in CSR order
     counts: np.ndarray  # (cells,) int32: its tokens, which follow each other
     largest: int  # tokens of the most frequent word
     widest: int  # documents of the most widespread word
@@ -52,7 +53,7 @@ def word_cells(indptr: np.ndarray, indices: np.ndarray, counts: np.ndarray, n_wo
     start = np.concatenate([[0], np.cumsum(documents_of, dtype=np.int64)])
     cells = len(indices)
     document, count = np.empty(cells, np.int32), np.empty(cells, np.int32)
-    token = np.empty(cells, np.int64)
+    token = np.empty(cells, np.int32 if tokens_of.sum() <= np.iinfo(np.int32).max else np.int64)
     _transpose(indptr, indices, counts, start[:-1].copy(), document, token, count)
     largest, widest = int(tokens_of.max(initial=0)), int(documents_of.max(initial=0))
     return WordCells(start, document, token, count, largest, widest)
@@ -239,36 +240,30 @@ def start_assignments(
 
 
 # -- words in topics ------------------------------------------------------------------------------------------
+@kernel
+def count_words(word, counts, topic, n_wm):
+    """Add the tokens of every word in each topic to ``n_wm``, given the words and counts of a CSR matrix (J, V)."""
+    i = 0
+    for cell in range(word.size):
+        for _ in range(counts[cell]):
+            n_wm[word[cell], topic[i]] += 1
+            i += 1
+
+
+def topics_of_words(content: sp.csr_matrix, topic: np.ndarray, columns: int) -> np.ndarray:
+    """(V, columns) int32 tokens of each word in each topic, ``columns`` at least M."""
+    n_wm = np.zeros((content.shape[1], columns), np.int32)
+    count_words(content.indices, content.data, topic, n_wm)
+    return n_wm
+
+
 @kernel(error_model="numpy")
-def count_words(cells, topic, table):
-    """Add the tokens of every topic and word to ``table`` (M, V)."""
-    start, token, count = cells.start, cells.token, cells.counts
-    for w in range(start.size - 1):
-        for cell in range(start[w], start[w + 1]):
-            for i in range(token[cell], token[cell] + count[cell]):
-                table[topic[i], w] += 1
-
-
-def words_of_topics(cells: WordCells, topic: np.ndarray, n_topics: int) -> np.ndarray:
-    """(M, V) int32 tokens of each word in each topic."""
-    table = np.zeros((n_topics, len(cells.start) - 1), np.int32)
-    count_words(cells, topic, table)
-    return table
-
-
-@kernel(error_model="numpy")
-def log_words(cells, topic, n_topics, s):
-    """Sum over topics and words of ln G(n_mw + s) - ln G(s)."""
-    start, token, count = cells.start, cells.token, cells.counts
-    n_w = np.zeros(n_topics, np.int64)
+def log_words(n_wm, s):
+    """Sum over topics and words of ln G(n_wm + s) - ln G(s)."""
     result = 0.0
     at_zero = log_gamma(s)
-    for w in range(start.size - 1):
-        for cell in range(start[w], start[w + 1]):
-            for i in range(token[cell], token[cell] + count[cell]):
-                n_w[topic[i]] += 1
-        for m in range(n_topics):
-            if n_w[m] > 0:
-                result += log_gamma(n_w[m] + s) - at_zero
-                n_w[m] = 0
+    for w in range(n_wm.shape[0]):
+        for m in range(n_wm.shape[1]):
+            if n_wm[w, m] > 0:
+                result += log_gamma(n_wm[w, m] + s) - at_zero
     return result

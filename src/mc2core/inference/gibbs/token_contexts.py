@@ -33,7 +33,7 @@ from mc2core.families import Family
 from mc2core.families.kernels import LAST_DIGIT
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.collapsed import find_block, find_topic, grown, open_topic, weigh
-from mc2core.inference.gibbs.state import Assignments, Concentrations, no_topic
+from mc2core.inference.gibbs.state import Assignments, Concentrations, no_topic, topics_of_words
 
 _DOCUMENT, _TOKEN, _TOPICS = 0, 1, 2
 _DONE, _FULL, _FAILED = 0, 1, 2
@@ -326,14 +326,6 @@ def _sweep(key, stream, position, documents, topic, topics, constants, weights):
     return _DONE
 
 
-@kernel
-def _count_words(documents, topic, n_wm):
-    word, start = documents.word, documents.start
-    for cell in range(word.size):
-        for i in range(start[cell], start[cell + 1]):
-            n_wm[word[cell], topic[i]] += 1
-
-
 def _weights(topics: TimedTopics, s: float, v: float) -> TimedWeights:
     columns = len(topics.n_m)
     prior = (v * topics.eps).astype(np.float32)
@@ -361,8 +353,7 @@ def sweep_timed_topics(
     start = np.concatenate([[0], np.cumsum(content.data, dtype=np.int64)])
     documents = TimedDocuments(content.indptr, content.indices, start, times.values)
     n_km = grown(assignments.n_km, capacity)
-    n_wm = np.zeros((corpus.n_words, capacity), np.int32)
-    _count_words(documents, assignments.topic, n_wm)
+    n_wm = topics_of_words(content, assignments.topic, capacity)
     eps, rest = grown(assignments.topic_weights, capacity), np.array([assignments.rest])
     sums = grown(times.sums(assignments), capacity)
     topics = TimedTopics(n_km, n_wm, n_km.sum(axis=0, dtype=np.int64), eps, rest, sums)

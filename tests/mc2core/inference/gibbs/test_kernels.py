@@ -25,7 +25,7 @@ from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs import blocked
 from mc2core.inference.gibbs.collapsed import sweep_clusters, sweep_topics
-from mc2core.inference.gibbs.state import Assignments, Concentrations
+from mc2core.inference.gibbs.state import Assignments, Concentrations, word_cells
 
 
 # -- tokens --------------------------------------------------------------------------------------------------------
@@ -229,6 +229,21 @@ def test_log_joint_equals_its_factors_written_out(told):
         natural = contexts.prior + np.asarray(contexts.statistics[z == k].sum(axis=0)).ravel()
         expected += contexts.log_marginal(natural)
     assert state.log_joint == pytest.approx(expected + contexts.log_base.sum(), rel=1e-10)
+
+
+def test_the_corpus_is_held_word_by_word_only_where_a_kernel_looks_at_it(monkeypatch):
+    corpus = small_corpus(9)
+    for settings, is_held in ({"document_level": True}, False), ({}, True):
+        engine, state = run(corpus, 1, **settings)
+        engine.sample(corpus, state)
+        assert ("cells" in vars(state)) == is_held
+    # 12 bytes a cell, as long as all tokens have numbers of 4 bytes
+    assert [array.dtype.itemsize for array in state.cells[1:4]] == [4, 4, 4]
+    most = np.iinfo(np.int32).max
+    for counts, size in ((most, 0), 4), ((most, 1), 8):
+        cells = word_cells(*(np.array(one, np.int32) for one in ([0, 2], [0, 1], counts)), 2)
+        assert cells.token.dtype.itemsize == size
+        assert cells.token.tolist() == [0, most]
 
 
 @pytest.mark.parametrize("told", TOLD)

@@ -32,8 +32,7 @@ from mc2core.inference.gibbs.document_level.sweep import (
 )
 from mc2core.inference.gibbs.document_level.tokens import sweep_document_topics
 from mc2core.inference.gibbs.document_level.topic_moves import split_and_merge_topics
-from mc2core.inference.gibbs.observations import Observations
-from mc2core.inference.gibbs.state import Assignments, Concentrations, WordCells
+from mc2core.inference.gibbs.state import Assignments, Concentrations
 from mc2core.inference.gibbs.weights import ConcentrationPriors, GammaPrior, update_weights
 from mc2core.inference.shards import ShardedCorpus
 from mc2core.models.base import DOCUMENT, TopicModel
@@ -103,41 +102,6 @@ class DocumentLevel:
         if ((tables > assignments.n_km) | ((tables > 0) != in_use)).any():
             raise ValueError("'tables' are more than the tokens at them, or none where there are tokens")
         return cls(proportions, tables, float(arrays["document_concentration"]))
-
-    def move_tokens(
-        self,
-        assignments: Assignments,
-        corpus: Corpus,
-        cells: WordCells,
-        observations: Observations | None,
-        concentrations: Concentrations,
-        topic_prior: float,
-        kernel: str,
-        seed: int,
-        iteration: int,
-        pool: Executor | None,
-        sharded: ShardedCorpus | None,
-    ) -> None:
-        """One sweep over all tokens, then splits and merges of topics of words, in place."""
-        if observations is not None:
-            key = streams.key(seed, "topics", iteration)
-            self.proportions = observations.sweep(assignments, self.proportions, self.omega, concentrations, key)
-            return
-        if kernel == "parallel":
-            self.proportions = sweep_documents_apart(
-                assignments, corpus, cells, self.proportions, self.omega, concentrations, topic_prior, seed,
-                iteration, pool, sharded,
-            )  # fmt: skip
-        else:
-            key = streams.key(seed, "topics", iteration)
-            self.proportions = sweep_document_topics(
-                assignments, corpus, self.proportions, self.omega, concentrations, topic_prior, key
-            )
-        topic_key = streams.key(seed, "topic_moves", iteration)
-        self.proportions, _ = split_and_merge_topics(
-            assignments, corpus, self.proportions, self.omega, concentrations, topic_prior, topic_key,
-            topic_proposals(corpus.n_tokens), pool=pool,
-        )  # fmt: skip
 
     def move_all_but_tokens(
         self,
@@ -250,11 +214,26 @@ class DocumentLevelState(GibbsState):
         self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None,
         sharded: ShardedCorpus | None,
     ) -> None:  # fmt: skip
-        """:meth:`DocumentLevel.move_tokens` of this state."""
-        self.level.move_tokens(
-            self.assignments, corpus, self.cells, self.observations, self.concentrations, self.topic_prior, kernel,
-            seed, iteration, pool, sharded,
-        )  # fmt: skip
+        """One sweep over all tokens, then splits and merges of topics of words, in place."""
+        level, given = self.level, (self.level.omega, self.concentrations)
+        key = streams.key(seed, "topics", iteration)
+        if self.observations is not None:
+            level.proportions = self.observations.sweep(self.assignments, level.proportions, *given, key)
+            return
+        if kernel == "parallel":
+            level.proportions = sweep_documents_apart(
+                self.assignments, corpus, self.cells, level.proportions, *given, self.topic_prior, seed, iteration,
+                pool, sharded,
+            )  # fmt: skip
+        else:
+            level.proportions = sweep_document_topics(
+                self.assignments, corpus, level.proportions, *given, self.topic_prior, key
+            )
+        topic_key = streams.key(seed, "topic_moves", iteration)
+        n_proposals = topic_proposals(corpus.n_tokens)
+        level.proportions, _ = split_and_merge_topics(
+            self.assignments, corpus, level.proportions, *given, self.topic_prior, topic_key, n_proposals, pool=pool
+        )
 
     def move_all_but_tokens(self, seed: int, iteration: int, pool: Executor | None, *, is_settled: bool = True) -> None:
         """:meth:`DocumentLevel.move_all_but_tokens` of this state; until it is settled, z and omega are held."""

@@ -27,7 +27,7 @@ from mc2core.compute.variates import log_gamma_variate
 from mc2core.corpus import Corpus
 from mc2core.inference.gibbs.collapsed import find_block, find_topic, grown, weigh
 from mc2core.inference.gibbs.document_level.sweep import LEAST
-from mc2core.inference.gibbs.state import Assignments, Concentrations, no_topic
+from mc2core.inference.gibbs.state import Assignments, Concentrations, no_topic, topics_of_words
 
 _DOCUMENT, _TOKEN, _TOPICS = 0, 1, 2
 _DONE, _FULL, _FAILED = 0, 1, 2
@@ -84,17 +84,6 @@ def _weights(topics: DocumentLevelTopics, constants: TopicConstants) -> Document
     prior, scale, p = np.zeros((3, columns), np.float32)
     s = np.full(columns, constants.s, np.float32)
     return DocumentWeights(s, inverse, prior, np.zeros(columns, np.int32), scale, p, np.zeros(columns // LANES))
-
-
-@kernel
-def count_words(documents, topic, n_wm):
-    """Add the tokens of every word in each topic to ``n_wm``."""
-    word, counts = documents.word, documents.counts
-    i = 0
-    for cell in range(word.size):
-        for _ in range(counts[cell]):
-            n_wm[word[cell], topic[i]] += 1
-            i += 1
 
 
 @kernel(error_model="numpy")
@@ -263,8 +252,7 @@ def sweep_document_topics(
     documents = DocumentCells(
         content.indptr, content.indices, content.data, assignments.document_start, assignments.cluster
     )
-    n_wm = np.zeros((corpus.n_words, columns), np.int32)
-    count_words(documents, assignments.topic, n_wm)
+    n_wm = topics_of_words(content, assignments.topic, columns)
     n_m = n_wm.sum(axis=0, dtype=np.int64)
     topics = DocumentLevelTopics(
         n_wm, n_m, grown(assignments.topic_weights, columns), np.array([assignments.rest]),

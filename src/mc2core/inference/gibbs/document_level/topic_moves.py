@@ -52,8 +52,8 @@ from mc2core.compute.variates import log_gamma_variate
 from mc2core.corpus import Corpus
 from mc2core.inference.gibbs.document_level.cluster_moves import copy
 from mc2core.inference.gibbs.document_level.sweep import LEAST, log_rising_factorial
-from mc2core.inference.gibbs.document_level.tokens import DocumentCells, TopicConstants, count_words
-from mc2core.inference.gibbs.state import Assignments, Concentrations
+from mc2core.inference.gibbs.document_level.tokens import TopicConstants
+from mc2core.inference.gibbs.state import Assignments, Concentrations, topics_of_words
 
 # -- the two sides of a split of a topic, or of a merge of two ------------------------------------------------
 _SMALL = 1e-150  # a product of probabilities below it is put into its logarithm
@@ -885,16 +885,14 @@ def split_and_merge_topics(
         np.repeat(content.indices, content.data),
     )
     order, cluster, start = np.empty(2 * n_tokens, np.int32), assignments.cluster, assignments.document_start
-    documents = DocumentCells(content.indptr, content.indices, content.data, start, cluster)
     made, proposal = np.zeros(2, np.int64), 0
     while n_tokens > 0 and proposal < n_proposals:
         n_topics = assignments.n_topics
         slots = n_topics + SPARE_TOPICS
         tokens = Tokens(document, word, assignments.topic, cluster, order, *np.zeros((2, slots), np.int64))
-        by_topic, eps, n_wm = np.zeros((slots, n_clusters)), np.zeros(slots), np.zeros((n_words, slots), np.int32)
+        by_topic, eps = np.zeros((slots, n_clusters)), np.zeros(slots)
         by_topic[:n_topics], eps[:n_topics] = tau[:, :-1].T, assignments.topic_weights
-        count_words(documents, assignments.topic, n_wm)
-        topics = TopicSlots(n_wm, eps, by_topic, *np.empty((2, slots)))
+        topics = TopicSlots(topics_of_words(content, assignments.topic, slots), eps, by_topic, *np.empty((2, slots)))
         proposal, n_slots = _move(
             pool, proposal, n_proposals, n_topics, chain, start, tokens, topics, constants, desks, made
         )
