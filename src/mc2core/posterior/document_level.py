@@ -379,6 +379,84 @@ def _add(logs, log_p):
 
 
 @kernel(error_model="numpy")
+def _list_tokens(indices, counts, begin, end):
+    """Of each token of the cells from begin to end: its word's row of psi, and its word's place in the document."""
+    n_tokens = counts[begin:end].sum()
+    token, word, i = np.empty(n_tokens, np.int64), np.empty(n_tokens, np.int64), 0
+    for position in range(begin, end):
+        for _ in range(counts[position]):
+            token[i], word[i] = indices[position], position - begin
+            i += 1
+    return token, word
+
+
+@kernel(error_model="numpy")
+def _weigh_clusters(n_tables, shared, opened, token, word, psi, likely, by_topic, sums, alone, is_known, log_p):
+    """Add to ``log_p`` what each cluster gives the tables, their topics summed out.
+
+    ``sums`` are 1 of every topic, room for sums of blocks, and for logarithms.
+    """
+    ones, own_sums, logs = sums
+    for t in range(n_tables):
+        w = word[opened[t]]
+        if shared[t] >= 0:
+            _log_weights(likely, shared[t], ones, own_sums, by_topic, logs)
+            _add(logs, log_p)
+            continue
+        if not is_known[w]:
+            _log_weights(psi, token[opened[t]], ones, own_sums, by_topic, alone[w])
+            is_known[w] = True
+        _add(alone[w], log_p)
+
+
+@kernel(error_model="numpy")
+def _draw_topics(state, number, n_tables, shared, opened, token, word, psi, likely, by_cluster, own_sums, remembered):
+    """Draw the topic of each table given cluster ``number``, left in ``opened``."""
+    weighed, totals, sums = remembered
+    prior, slot = by_cluster[number], number % weighed.shape[0]
+    for t in range(n_tables):
+        w, row, s = word[opened[t]], token[opened[t]], shared[t]
+        if s >= 0:
+            total = _weigh(likely, s, prior, own_sums)
+            opened[t] = _find(likely, s, prior, own_sums, streams.uniform(state) * total)
+            continue
+        if weighed[slot, w] != number:
+            totals[slot, w], weighed[slot, w] = _weigh(psi, row, prior, sums[slot, w]), number
+        opened[t] = _find(psi, row, prior, sums[slot, w], streams.uniform(state) * totals[slot, w])
+
+
+@kernel(error_model="numpy")
+def _mix(log_weights, rows, mean):
+    """The mean of rows by weights whose logarithms are given, in place."""
+    mean[:] = 0.0
+    for k in range(log_weights.size):
+        share = exp(log_weights[k])
+        for m in range(mean.size):
+            mean[m] += share * rows[k, m]
+
+
+@kernel(error_model="numpy")
+def _exponentiate(log_p, p):
+    """exp of ``log_p`` less its largest, in place; returns their sum."""
+    top, total = log_p.max(), 0.0
+    for k in range(p.size):
+        p[k] = exp(log_p[k] - top)
+    for k in range(p.size):
+        total += p[k]
+    return total
+
+
+@kernel(error_model="numpy")
+def _pick(u, p):
+    """The index that ``u``, evenly drawn below the sum of ``p``, falls on."""
+    for k in range(p.size):
+        if u < p[k]:
+            return k
+        u -= p[k]
+    return int(p.argmax())
+
+
+@kernel(error_model="numpy")
 def _sample_clusters(block, psi, by_cluster, by_topic, log_prior, sweeps, doubt, key, first, last, out):
     """Fill in rows first..last of ``out`` (B, K), 0 so far, P(z_j | w_j) by a chain for each document; NaN where a word
     is impossible.
@@ -394,17 +472,14 @@ def _sample_clusters(block, psi, by_cluster, by_topic, log_prior, sweeps, doubt,
     mean, n_m, ones, own_sums = np.empty(n_topics), np.empty(n_topics), np.ones(n_topics), np.empty(n_blocks)
     met, place_of = np.empty(n_topics, np.int64), np.empty(n_topics, np.int64)
     tables_of = np.empty(n_topics, np.int64), np.empty(n_topics)
-    log_p, p, logs = np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters)
+    log_p, p = np.empty(n_clusters), np.empty(n_clusters)
+    room = ones, own_sums, np.empty(n_clusters)
     likely, held = np.empty((_SCALED, n_topics)), np.empty(_SCALED, np.int64)
     for j in range(first, last):
         begin, end = indptr[j], indptr[j + 1]
-        n_tokens, n_words = counts[begin:end].sum(), end - begin
         kernels.seek_document(state, key, words, indices, counts, begin, end)
-        token, word, i = np.empty(n_tokens, np.int64), np.empty(n_tokens, np.int64), 0
-        for position in range(begin, end):
-            for _ in range(counts[position]):
-                token[i], word[i] = indices[position], position - begin
-                i += 1
+        token, word = _list_tokens(indices, counts, begin, end)
+        n_tokens, n_words = token.size, end - begin
         topic, shared = np.full(n_tokens, -1), np.empty(n_tokens, np.int64)
         table, older, opened = np.empty(n_tokens, np.int64), np.empty(n_tokens, np.int64), np.empty(n_tokens, np.int64)
         size = np.empty(n_tokens)
@@ -414,13 +489,8 @@ def _sample_clusters(block, psi, by_cluster, by_topic, log_prior, sweeps, doubt,
         weighed = np.full((n_slots, n_words), -1)
         totals = np.empty((n_slots, n_words))
         sums = np.empty((n_slots, n_words, n_blocks))
-        # the first sweep meets the clusters' mean
-        mean[:] = 0.0
         n_m[:] = 0.0
-        for k in range(n_clusters):
-            share = exp(log_prior[j, k])
-            for m in range(n_topics):
-                mean[m] += share * by_cluster[k, m]
+        _mix(log_prior[j], by_cluster, mean)  # which the first sweep meets
         prior, number, kept = mean, n_clusters, 0
         enough, most = (sweeps[0], sweeps[1]) if n_tokens > 0 else (1, 1)
         for sweep in range(most):
@@ -439,46 +509,22 @@ def _sample_clusters(block, psi, by_cluster, by_topic, log_prior, sweeps, doubt,
             _gather(token, table, shared, psi, ones, own_sums, likely, held)
             for k in range(n_clusters):
                 log_p[k] = log_prior[j, k]
-            for t in range(n_tables):
-                w = word[opened[t]]
-                if shared[t] >= 0:
-                    _log_weights(likely, shared[t], ones, own_sums, by_topic, logs)
-                    _add(logs, log_p)
-                    continue
-                if not is_known[w]:
-                    _log_weights(psi, token[opened[t]], ones, own_sums, by_topic, alone[w])
-                    is_known[w] = True
-                _add(alone[w], log_p)
-            top, total = log_p.max(), 0.0
-            for k in range(n_clusters):
-                p[k] = exp(log_p[k] - top)
-            for k in range(n_clusters):
-                total += p[k]
+            _weigh_clusters(n_tables, shared, opened, token, word, psi, likely, by_topic, room, alone, is_known, log_p)
+            total = _exponentiate(log_p, p)
             if sweep >= enough // 4:
                 kept += 1
                 for k in range(n_clusters):
                     out[j, k] += p[k] / total
                 if sweep + 1 == enough and out[j].max() > (1.0 - doubt) * kept:
                     break
-            before = number
-            u, number = streams.uniform(state) * total, int(log_p.argmax())
-            for k in range(n_clusters):
-                if u < p[k]:
-                    number = k
-                    break
-                u -= p[k]
+            before, number = number, _pick(streams.uniform(state) * total, p)
             if number == before:  # the tables may keep their topics: each way is as likely as back
                 continue
-            prior, slot = by_cluster[number], number % n_slots
-            for t in range(n_tables):
-                w, row, s = word[opened[t]], token[opened[t]], shared[t]
-                if s >= 0:
-                    total = _weigh(likely, s, prior, own_sums)
-                    opened[t] = _find(likely, s, prior, own_sums, streams.uniform(state) * total)
-                    continue
-                if weighed[slot, w] != number:
-                    totals[slot, w], weighed[slot, w] = _weigh(psi, row, prior, sums[slot, w]), number
-                opened[t] = _find(psi, row, prior, sums[slot, w], streams.uniform(state) * totals[slot, w])
+            prior = by_cluster[number]
+            _draw_topics(
+                state, number, n_tables, shared, opened, token, word, psi, likely, by_cluster, own_sums,
+                (weighed, totals, sums),
+            )  # fmt: skip
             for place in range(n_met):
                 n_m[met[place]] = 0.0
             for i in range(n_tokens):
