@@ -213,7 +213,7 @@ CASES = {
         lambda d: damaged_model(d, changed_meta(families={"author": {"family": "dirichlt"}})),
         "family 'dirichlt' is not known; did you mean 'dirichlet'",
     ),
-    "other vocabulary": (lambda d: model().perplexity(corpus([[1], [1]])), "has 1 words, but the model was fitted"),
+    "other vocabulary": (lambda d: model().perplexity(corpus([[1], [1]])), "has 1 word, but the model was fitted"),
     "context absent": (
         lambda d: model().perplexity(Corpus(COUNTS), "context"), "context 'author' is not in the corpus; it has: none"
     ),

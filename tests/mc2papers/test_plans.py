@@ -80,7 +80,7 @@ class TestRowsOfThePapers:
         )
         runs = plan.read_experiments(path, schema, plan_of, plan_of["corpora"])
         settings = {name: whole_settings(run) for name, run in runs.items() if run["fit"]["engine"] in plan.ENGINES}
-        own = {name for name, run in runs.items() if "document level (ours" in run["method"]}
+        own = {name for name in settings if "document level (ours" in runs[name]["method"]}
         assert {name for name, one in settings.items() if one.get("document_level")} == own
         assert {settings[name]["document_concentration"] for name in own} == {"learn"}
         for target, datasets in {

@@ -48,12 +48,12 @@ class Gibbs(Engine):
         Document clusters of the starting state, at most; n_clusters of the model takes its place. With a document
         level the chain is started from this number, its square root and 1 (three times from n_clusters), and the
         likeliest state after some sweeps goes on; of more than a million tokens once, from this number.
+    n_shards : int in [1, inf) or None, default None
+        Parts of the corpus whose tokens Spark's executors move (docs/how_to/spark.md), of the kernel "parallel"; None
+        is this process alone. The result does not depend on it.
     threads : int in [1, inf), default 1
         Threads of the blocked move and the parallel sweep, of splits and merges of topics and clusters, and of what is
         drawn for each document; the result does not depend on it.
-    n_shards : int in [1, inf) or None, default None
-        Parts of the corpus whose tokens Spark's executors move (docs/how_to/spark.md), of the kernel "parallel"; None
-        is this process alone. The result depends on neither.
 
     Raises
     ------
