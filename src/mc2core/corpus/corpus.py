@@ -47,6 +47,7 @@ CORPUS_FILES = (
 )
 _META = "corpus.json"
 _ROWS = 1 << 14  # documents of which a temporary array is made at a time
+_TABLE_ROWS = 100_000  # of the table of documents of a saved corpus that are read at a time
 _CHUNK = 1 << 18  # entries that stay in the processor's cache while several things are looked at
 _LARGEST = 2**31 - 1
 _SHOWN_DOCUMENTS = 5  # in a notebook
@@ -329,7 +330,7 @@ class Corpus:
         if self._documents is None:
             if self._origin is not None:
                 whole, rows = self._origin
-                self._documents = whole.documents.iloc[rows].reset_index(drop=True)
+                self._documents = _taken(whole.document_blocks(), rows)
             elif self._folder is not None and (self._folder / "documents.csv").exists():
                 self._documents = read_documents(self._folder, self.n_documents)
             else:
@@ -337,6 +338,14 @@ class Corpus:
 
                 self._documents = pd.DataFrame(index=pd.RangeIndex(self.n_documents))
         return self._documents
+
+    def document_blocks(self) -> Iterator[pd.DataFrame]:
+        """:attr:`documents`, 100,000 rows after others where a saved corpus has more: these are read and not kept."""
+        is_here = self._documents is not None or self._origin is not None or self.n_documents <= _TABLE_ROWS
+        if is_here or self._folder is None or not (self._folder / "documents.csv").exists():
+            yield self.documents
+        else:
+            yield from read_document_blocks(self._folder, self.n_documents, _TABLE_ROWS)
 
     def missing(self, name: str) -> np.ndarray:
         """(J,) bool: the documents whose context ``name`` is missing, of vectors all coordinates."""
@@ -743,22 +752,45 @@ def read_names(path: Path, length: int | None) -> list[str]:
 
 def read_documents(folder: Path, rows: int) -> pd.DataFrame:
     """The table of documents with the types it was saved with; ValueError for damage or another number of rows."""
+    (table,) = read_document_blocks(folder, rows, rows + 1)
+    return table
+
+
+def read_document_blocks(folder: Path, rows: int, together: int) -> Iterator[pd.DataFrame]:
+    """:func:`read_documents`, ``together`` rows after others; another number of rows is told at the end."""
     import pandas as pd
 
-    dtypes = storage.read_json(folder / _META)["documents"]
+    dtypes, found = storage.read_json(folder / _META)["documents"], 0
     text = {name: str for name, dtype in dtypes.items() if dtype in ("object", "str", "string")}
     try:
-        table = pd.read_csv(
+        with pd.read_csv(
             folder / "documents.csv",
             dtype=text,
             keep_default_na=False,
             na_values={name: [""] for name in dtypes if name not in text},
-        )
+            chunksize=together,
+        ) as blocks:
+            for block in blocks:
+                found += len(block)
+                yield block
     except (ValueError, pd.errors.ParserError) as error:
         raise ValueError(f"{folder}/documents.csv is damaged: {error}") from error
-    if len(table) != rows:
-        raise ValueError(f"{folder}/documents.csv has {len(table)} rows, but the corpus has {rows} documents")
-    return table
+    if found != rows:
+        raise ValueError(f"{folder}/documents.csv has {found} rows, but the corpus has {rows} documents")
+
+
+def _taken(blocks: Iterable[pd.DataFrame], rows: np.ndarray) -> pd.DataFrame:
+    """The rows of a table, in that order, of which ``blocks`` hold some after others."""
+    import pandas as pd
+
+    order, parts, first = np.argsort(rows, kind="stable"), [], 0
+    ascending = rows[order]
+    for block in blocks:
+        last = first + len(block)
+        low, high = np.searchsorted(ascending, [first, last])
+        parts.append(block.iloc[ascending[low:high] - first])
+        first = last
+    return pd.concat(parts).iloc[np.argsort(order)].reset_index(drop=True)
 
 
 # -- corpus.json -------------------------------------------------------------------------------------------------------

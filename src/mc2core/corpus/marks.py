@@ -35,8 +35,13 @@ def marks_of(
     contexts : ``{context: names that are looked at}``, None for numbers; all contexts and names if not given
     """
     column = (corpus.imported or {}).get("settings", {}).get("id", "id")
-    if column in corpus.documents:
-        return _named("id", corpus.documents[column].astype(str)).view(np.int64)
+    named = []
+    for block in corpus.document_blocks():
+        if column not in block:
+            break
+        named.append(_named("id", block[column].astype(str)))
+    else:
+        return np.concatenate(named).view(np.int64)
     if contexts is None:
         contexts = dict.fromkeys(corpus.contexts)
     parts = [(corpus.content, _columns("word", corpus.vocabulary, words))]

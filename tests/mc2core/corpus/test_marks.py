@@ -72,3 +72,17 @@ def test_an_id_alone_decides_where_there_is_one(corpus):
     one, other = map(marks_of, named)
     assert (one[0], one[2]) == (other[2], other[0])
     assert len({*one.tolist(), *other.tolist()}) == 4
+
+
+def test_a_saved_table_of_documents_is_read_in_blocks(tmp_path, monkeypatch):
+    table = pd.DataFrame({"id": [f"d{j}" for j in range(11)], "title": [f"a\n{j}" for j in range(11)]})
+    whole = Corpus(np.ones((11, 1), int), documents=table)
+    whole.save(tmp_path / "c")
+    monkeypatch.setattr("mc2core.corpus.corpus._TABLE_ROWS", 4)
+    stored = Corpus.load(tmp_path / "c")
+    assert [len(block) for block in stored.document_blocks()] == [4, 4, 3]
+    assert np.array_equal(marks_of(stored), marks_of(whole))
+    rows = np.array([9, 0, 4, 4, 10])
+    taken = stored.subset(rows).documents
+    pd.testing.assert_frame_equal(taken, table.iloc[rows].reset_index(drop=True), check_dtype=False)
+    assert stored._documents is None  # the whole table is not kept
