@@ -39,18 +39,23 @@ _server: subprocess.Popen[bytes] | None = None
 
 
 def start() -> None:
-    """Start the process that forks; it ends with this one. Only on Linux: elsewhere forks are not safe."""
+    """Start the process that forks, if none is named yet; it ends with this one. Only on Linux: elsewhere forks are not
+    safe."""
     global _server
-    if sys.platform != "linux":
-        return
+    if sys.platform == "linux" and VARIABLE not in os.environ:
+        os.environ[VARIABLE], _server = serve()
+
+
+def serve() -> tuple[str, subprocess.Popen[bytes]]:
+    """(path of its socket, process) of a new one that forks; it ends when its standard input is closed."""
     folder = tempfile.mkdtemp(prefix="mc2-")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{folder}/socket")
         listener.listen(1024)
         command = [sys.executable, "-m", "mc2papers.forking", str(listener.fileno()), folder]
-        # the end of its standard input tells it that this process has ended, however it did
-        _server = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
-    os.environ[VARIABLE] = f"{folder}/socket"
+        # the end of its standard input tells it that who started it has ended, however that did
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
+    return f"{folder}/socket", process
 
 
 def hand_over() -> None:

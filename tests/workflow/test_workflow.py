@@ -377,6 +377,19 @@ def run_to_the_end(tmp_path_factory):
 
 class TestRun:
     @pytest.mark.workflow
+    def test_a_run_ends_with_its_last_job(self, checkout):
+        """Whether all went well or not: Snakemake's timers, here of an hour, are not waited for."""
+        hour = ["--max-jobs-per-timespan", "100/1h"]
+        mine = ["--config", "datasets=mine", "corpora={mine: {file: my.csv, text: text}}"]
+        (checkout / "my.csv").write_text("text\nred lake\nblue sea\nred sea\n")
+        code, output = snakemake(checkout, "corpora", *hour, *mine)
+        assert code == 0, output
+        (checkout / "my.csv").write_text("paragraph\nred lake\n")
+        code, output = snakemake(checkout, "corpora", *hour, *mine)
+        assert code == 1
+        assert "Error: my.csv has no column 'text'" in output
+
+    @pytest.mark.workflow
     @pytest.mark.slow
     def test_a_corpus_of_ones_own_ends_in_its_page_beside_those_of_the_papers(self, checkout):
         (checkout / "my.csv").write_text("text,score,tags\n" + "red lake,1,a; b\nblue sea,2.5,b\n" * 10)

@@ -1,6 +1,7 @@
 """What both entries include, ../../Snakefile and ../Snakefile: the default plan, all rules, the text of the report."""
 
 import sys
+import threading
 from pathlib import Path
 
 from snakemake.utils import min_version
@@ -31,6 +32,21 @@ include: "report.smk"
 onstart:
     if workflow.local_exec:
         forking.start()
+
+
+def end_at_once():
+    """Cancel the timers by which Snakemake 9.27 would look for work again: it waits for the last, up to five seconds."""
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.cancel()
+
+
+onsuccess:
+    end_at_once()
+
+
+onerror:
+    end_at_once()
 
 
 if workflow.is_main_process and workflow.modifier.is_main_snakefile():
