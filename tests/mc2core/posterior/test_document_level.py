@@ -226,7 +226,7 @@ def test_a_prediction_is_not_held_in_a_cluster_that_shares_no_topic_with_the_oth
         topic_given_cluster=tau, new_topic_weight=np.full(3, 1e-9), topic_words=sp.csr_matrix(np.round(words)),
         topic_weights=np.full(6, 1 / 6), cluster=np.zeros(1, np.int32), contexts=SparseRows.of(np.zeros((3, 0))),
     )  # fmt: skip
-    counts = generator.multinomial(4, [1 / V] * V, 12)
+    counts = generator.multinomial(3, [1 / V] * V, 12)
     _, used = clusters_of(sample, None)
     exact = np.array([[enumerate_document(tokens_of(row), OMEGA * one, topics_of(sample)) for one in used]
                       for row in counts]) * sample.cluster_weights  # fmt: skip
