@@ -1,8 +1,11 @@
 """Corpora, engines and a slow per-token twin for the tests of SVI-MC2."""
 
+import itertools
+
 import numpy as np
 import scipy.sparse as sp
 from helpers.fits import svi
+from helpers.gibbs_enumeration import stirling
 from scipy.special import betaln, digamma, gammaln, log_softmax, logsumexp, softmax
 
 from mc2core import Corpus
@@ -57,6 +60,57 @@ def log_clusters(n_k, alpha, is_told):
         return float(gammaln(alpha) - gammaln(alpha + n_k.sum()) + seats.sum())
     later = n_k.sum() - np.cumsum(n_k)
     return float(np.sum(betaln(1 + n_k, alpha + later) - betaln(1, alpha)))
+
+
+def log_topics(counts, a, v, omega):
+    """ln p(l | z) of one cluster's documents, (J, M) ``counts``: theta and tau summed out by all numbers of tables."""
+    places = [(j, m) for j, m in np.ndindex(counts.shape) if counts[j, m]]
+    terms = []
+    for seated in itertools.product(*(range(1, counts[place] + 1) for place in places)):
+        t_m, term = np.zeros(len(a)), 0.0
+        for place, t in zip(places, seated, strict=True):
+            t_m[place[1]] += t
+            term += np.log(stirling(int(counts[place]), t)) + t * np.log(omega)
+        terms.append(term + np.sum(gammaln(a + t_m) - gammaln(a)) + gammaln(v) - gammaln(v + t_m.sum()))
+    return logsumexp(terms) + np.sum(gammaln(omega) - gammaln(omega + counts.sum(axis=1)))
+
+
+def log_words(corpus, topic_prior):
+    """ln p(w | l), topics summed out, as a function of the topics of all tokens."""
+    words = np.concatenate([np.repeat(np.arange(corpus.n_words), row) for row in corpus.content.toarray()])
+
+    def of_topics(topic):
+        n_mw = np.full((max(topic) + 1, corpus.n_words), topic_prior)
+        np.add.at(n_mw, (list(topic), words), 1)
+        value = np.sum(gammaln(n_mw)) - n_mw.size * gammaln(topic_prior)
+        return value + np.sum(gammaln(topic_prior * corpus.n_words) - gammaln(n_mw.sum(axis=1)))
+
+    return of_topics
+
+
+def log_evidence_given_weights(lengths, contexts, n_clusters, alpha, weights, is_told, log_tokens, omega=np.inf):
+    """ln p(w, x | eps, v, omega), all z and l (and tables) up to (K, M) listed; clusters and topics beyond are left
+    out, which is less. ``log_tokens`` gives ln p(w | l).
+    """
+    owner, n_topics = np.repeat(np.arange(len(lengths)), lengths), len(weights.topics)
+    a, terms = weights.v * weights.topics, []
+    for topic in itertools.product(range(n_topics), repeat=len(owner)):
+        counts = np.zeros((len(lengths), n_topics), int)
+        np.add.at(counts, (owner, list(topic)), 1)
+        of_tokens = log_tokens(topic)
+        for z in itertools.product(range(n_clusters), repeat=len(lengths)):
+            z = np.array(z)
+            log_z = log_clusters(np.bincount(z, minlength=n_clusters), alpha, is_told)
+            log_z += contexts.log_base.sum() + contexts.log_marginal(contexts.natural(z, n_clusters)).sum()
+            of_clusters = [counts[z == k] for k in range(n_clusters)]
+            if omega < np.inf:
+                log_l = sum(log_topics(one, a, weights.v, omega) for one in of_clusters)
+            else:
+                n_km = np.array([one.sum(axis=0) for one in of_clusters])
+                log_l = np.sum(gammaln(a + n_km) - gammaln(a))
+                log_l += np.sum(gammaln(weights.v) - gammaln(weights.v + n_km.sum(axis=1)))
+            terms.append(log_z + log_l + of_tokens)
+    return logsumexp(terms)
 
 
 def local_and_statistics(corpus, state, rows=None):

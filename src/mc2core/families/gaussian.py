@@ -316,6 +316,11 @@ class GaussWishart(_GaussianVector):
     def sd(self, natural: np.ndarray, scale: np.ndarray) -> np.ndarray:
         return np.sqrt(np.diagonal(self.covariance(natural, scale), axis1=1, axis2=2))
 
+    def first_alike(self, length: int) -> np.ndarray:
+        row, column = np.indices((length, length)).reshape(2, -1)
+        of_products = length + 2 + np.minimum(row, column) * length + np.maximum(row, column)
+        return np.concatenate([np.arange(length), [length, length], of_products])
+
     def parts(self, natural: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         length = len(scale)
         products = natural[:, length + 2 :].reshape(-1, length, length)

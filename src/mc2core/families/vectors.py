@@ -54,6 +54,10 @@ class VectorFamily(Family):
         return self.sd(natural, scale)[:, :, None] ** 2 * np.eye(len(scale))
 
     # -- observations --------------------------------------------------------------------------------------
+    def first_alike(self, length: int) -> np.ndarray:
+        """(P,) ints: for each statistic of vectors of ``length`` numbers the first that is always the same number."""
+        return np.arange(self.n_parameters(length))
+
     @abstractmethod
     def parts(self, natural: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """n (M,), ``first`` (M, D) and ``second`` (M, D) or (M, D, D) of (M, P) natural parameters."""

@@ -46,8 +46,6 @@ class Engine(Settings, ABC):
     models: ClassVar[tuple[type[Model], ...]]
     #: whether a posterior averages over samples of several iterations, or holds the last state only
     keeps_samples: ClassVar[bool]
-    #: whether it fits models whose topics emit observations
-    fits_observations: ClassVar[bool] = False
     #: sweeps or epochs of a run that names no number of them
     default_iterations: ClassVar[int]
     aside: ClassVar[tuple[str, ...]] = ("threads",)
@@ -64,8 +62,6 @@ class Engine(Settings, ABC):
         if not isinstance(model, self.models):
             able = ", ".join(kind.name for kind in self.models)
             raise ValueError(f"{type(self).__name__} cannot fit {model.name}; it fits {able}")
-        if model.content is not None and not self.fits_observations:
-            raise ValueError(f"{type(self).__name__} fits topics of words only; topics of observations take gibbs")
 
     @classmethod
     def defaults_for(cls, model: type[Model]) -> dict[str, Any]:

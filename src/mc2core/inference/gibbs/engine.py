@@ -64,7 +64,6 @@ class Gibbs(Engine):
     name: ClassVar[str] = "gibbs"
     models = (MC2, HDP, NPTOT)
     keeps_samples: ClassVar[bool] = True
-    fits_observations: ClassVar[bool] = True
     default_iterations: ClassVar[int] = 60
     aside = ("threads", "n_shards")
 

@@ -309,7 +309,7 @@ _SHARES = 8
 class WordTopics(NamedTuple):
     """What the documents of a batch share, over its U distinct words.
 
-    scores : (U, M) float64, E ln psi
+    scores : (U, M) float64, E ln psi, or expected log densities of observations
     weights : (U, M) float64, exp(scores - the word's highest score)
     sums : (U, K) float64, sum_m tau_km weights_m; may vanish
     log_likelihood : (U, K) float64, lse_k(w); of lost pairs that are not ``exact`` something above it
@@ -355,9 +355,10 @@ class _Rows(NamedTuple):
 
 @kernel(error_model="numpy")
 def fill_weights(topic_words, shrink, words, prior, log_total, first, last, scores, top, weights):
-    """E ln psi of words first..last-1, its maxima, and exp of what it is below them, as of :class:`WordTopics`."""
+    """Scores of words first..last-1, their maxima, and exp of what they are below them, as of :class:`WordTopics`."""
     for u in range(first, last):  # a row at a time, which stays in the cache
-        fill_log_psi(topic_words, shrink, words, prior, log_total, u, u + 1, scores)
+        if log_total.size > 0:  # scores of observations are there already
+            fill_log_psi(topic_words, shrink, words, prior, log_total, u, u + 1, scores)
         row_maxima(scores, u, u + 1, top)
         exponentiate(scores, top, u, u + 1, weights)
         for m in range(weights.shape[1]):
@@ -399,6 +400,7 @@ def word_topics(
     rows = _Rows(scores, np.empty(len(words)), weights, sums, log_likelihood)
 
     def work(first: int, last: int) -> bool:
+        state.fill_scores(expected, words, first, last, scores)
         return fill_likelihoods(topics, rows, first, last)
 
     has_lost = any(in_blocks(pool, work, len(words), WORD_BLOCK))
@@ -613,9 +615,11 @@ class DirectGlobals(Globals):
             cluster=start.cluster,
             topic_prior=model.topic_prior,
             contexts=contexts,
-            n_m=topic_words.sum(axis=0),
+            n_m=np.zeros(n_topics),
+            observed=start.observed,
             **cls.further_fields(model, settings, corpus),
         )
+        state.n_m = state.topic_sizes()
         state.tidy(None, is_full=True)
         state.weights = step_weights(state.objective, state.weights, STEPS_AT_START)
         return state
@@ -644,8 +648,8 @@ class DirectGlobals(Globals):
 
     @property
     def s_prior(self) -> tuple[float, float] | None:
-        """The same of s, ``topic_prior``."""
-        return self._prior(WORDS)
+        """The same of s, ``topic_prior``, which topics that emit observations do not have."""
+        return self._prior(WORDS) if self.observed is None else None
 
     @property
     def n_k(self) -> np.ndarray:

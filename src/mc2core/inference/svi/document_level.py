@@ -62,6 +62,7 @@ from mc2core.compute.special import digamma, exp, log, log_gamma
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
+from mc2core.inference.gibbs.observations import quantised
 from mc2core.inference.seeding import join_nearest
 from mc2core.inference.svi.direct import (
     LEAST_FACTOR,
@@ -234,7 +235,8 @@ SUMS = {"contract", "reassoc", "nsz"}
 
 
 class Words(NamedTuple):
-    """E ln psi of a batch's words: ``scores`` (U, M), ``top`` (U,) their maxima, ``weights`` exp(scores - top).
+    """E ln psi of a batch's words, or expected log densities of its observations: ``scores`` (U, M), ``top`` (U,) their
+    maxima, ``weights`` exp(scores - top).
 
     Those over words and topics are in the state's buffers, until its next step.
     """
@@ -247,13 +249,14 @@ class Words(NamedTuple):
 def topic_scores(
     state: DocumentLevelGlobals, expected: DocumentLevelExpectations, words: np.ndarray, pool: Executor | None
 ) -> Words:
-    """E ln psi of the given words under the current globals."""
-    shape = len(words), len(expected.log_topic_total)
+    """Scores of the given words or observations under the current globals."""
+    shape = len(words), len(state.n_m)
     scores, weights = (state.buffers.empty(name, *shape) for name in ("scores", "weights"))
     top = np.empty(len(words))
 
     def work(first: int, last: int) -> None:
         known = state.topic_words, state.shrink, words, state.topic_prior, expected.log_topic_total
+        state.fill_scores(expected, words, first, last, scores)
         fill_weights(*known, first, last, scores, top, weights)
 
     in_blocks(pool, work, len(words), WORD_BLOCK)
@@ -710,7 +713,10 @@ class DocumentLevelGlobals(DirectGlobals):
         state.n_km *= np.divide(tables, tokens, where=tokens > 0, out=np.zeros_like(tables))[:, None]
         state.weights = step_weights(state.objective, state.weights, STEPS_AT_START)
         # those that the start did not look at would be free in the first epoch, and clusters would join
-        state.cluster = join_nearest(corpus.content, state.cluster, len(state.n_km))
+        content = corpus.content
+        if state.observed is not None and (state.cluster < 0).any():
+            content = quantised(corpus, state.observed.likeliest(state.topic_sums)).content
+        state.cluster = join_nearest(content, state.cluster, len(state.n_km))
         return state
 
     @classmethod

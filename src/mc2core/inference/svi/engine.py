@@ -13,6 +13,7 @@ from concurrent.futures import Executor
 from typing import ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from mc2core.base import memory
 from mc2core.base.checks import MOST_LABELS, choice, finite, whole
@@ -25,6 +26,7 @@ from mc2core.inference.svi import local, start
 from mc2core.inference.svi.direct import DirectGlobals
 from mc2core.inference.svi.document_level import DocumentLevelGlobals
 from mc2core.inference.svi.joining import join_alike
+from mc2core.inference.svi.observed import ObservedTopics
 from mc2core.inference.svi.spark import assign_on_shards
 from mc2core.inference.svi.state import BatchStep, Globals, RunSettings, clusters_in_use, divergence, topics_in_use
 from mc2core.inference.svi.tables import TableGlobals
@@ -140,6 +142,9 @@ class SVI(Engine):
     def supports(self, model: Model) -> None:
         super().supports(model)
         assert isinstance(model, MC2)
+        for name in ("n_tables", "n_shards"):
+            if model.content is not None and getattr(self, name) is not None:
+                raise ValueError(f"{name} is {getattr(self, name)}; where topics emit observations it must be None")
         if model.n_clusters is not None and self.n_tables is not None:
             raise ValueError(
                 f"n_tables is {self.n_tables}; with n_clusters it must be None: with tables, weights are sticks (UAI16)"
@@ -171,8 +176,9 @@ class SVI(Engine):
     def init(self, model: MC2, corpus: Corpus, seed: int) -> Globals:
         kind, settings = self.kind(model), self.resolved(model, corpus)
         contexts, (n_clusters, n_tables, n_topics, *_) = StackedContexts(corpus, model.contexts), settings
+        n_rows = model.content.n_parameters(corpus.n_words) if model.content else corpus.n_words
         # at least three copies of each: parameters, and what a step makes of them
-        n_numbers = kind.n_numbers(settings, corpus) + n_clusters * contexts.dimension + corpus.n_words * n_topics
+        n_numbers = kind.n_numbers(settings, corpus) + n_clusters * contexts.dimension + n_rows * n_topics
         clusters = f"{n_clusters} clusters" if n_tables is None else f"{n_clusters} clusters of {n_tables} tables"
         what = f"an SVI run of {clusters}, {n_topics} topics and {corpus.n_words} words"
         memory.need(24 * n_numbers, what, "max_clusters, n_tables and n_topics may be lower")
@@ -218,7 +224,8 @@ class SVI(Engine):
 
     def restore(self, model: MC2, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Globals:
         contexts, settings = StackedContexts(corpus, model.contexts), self.resolved(model, corpus)
-        state = self.kind(model).restore(model, settings, corpus.content.shape, contexts, arrays)
+        observed = None if model.content is None else ObservedTopics.of(corpus, model.content)
+        state = self.kind(model).restore(model, settings, corpus.content.shape, contexts, arrays, observed)
         if state.n_visited % (settings.batch_size or corpus.n_documents):
             raise ValueError(f"'n_visited' is {state.n_visited}; mini-batches have {settings.batch_size} documents")
         return state
@@ -230,6 +237,10 @@ class SVI(Engine):
         has_new, weights = len(clusters) < len(weights), weights[clusters]
         proportions, topic_weights, v = state.proportions(clusters, topics)
         in_use = proportions.sum(axis=1)
+        counts, contents = np.ascontiguousarray(state.topic_words[:, topics].T) * state.shrink, None
+        if state.observed is not None:
+            contents = state.observed.contents(state.topic_sums[:, topics])
+            counts = sp.csr_matrix(contents.mean.shape, dtype=np.int32)
         number = np.full(state.n_clusters, -1, np.int32)
         number[clusters] = np.arange(len(clusters), dtype=np.int32)
         known = in_use[:, None] > 0
@@ -238,7 +249,7 @@ class SVI(Engine):
             new_cluster_weight=max(0.0, 1.0 - float(weights.sum())) if has_new else 0.0,
             topic_given_cluster=np.divide(proportions, in_use[:, None], where=known, out=np.zeros_like(proportions)),
             new_topic_weight=np.clip(1.0 - in_use, 0.0, 1.0),
-            topic_words=np.ascontiguousarray(state.topic_words[:, topics].T) * state.shrink,
+            topic_words=counts,
             topic_prior=state.topic_prior,
             topic_weights=topic_weights,
             table_concentration=v,
@@ -246,6 +257,7 @@ class SVI(Engine):
             cluster=np.where(state.cluster >= 0, number[state.cluster], np.int32(-1)),
             log_joint=state.elbo,
             document_concentration=state.document_concentration,
+            contents=contents,
         )
 
     # -- the run -------------------------------------------------------------------------------------------

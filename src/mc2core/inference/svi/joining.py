@@ -5,8 +5,8 @@ own words, and documents of two clusters that are one go on to use the topics of
 are joined whose union does not lower the bound. What a union changes is known given the local posteriors of some
 documents, whose shares gamma of the two topics, or mu of the two clusters, are added:
 
-* topics: the words' marginal likelihoods, sum_jk mu_jk ln G(a_m + n_jm) / G(a_m), the divergence of the q(tau_k) and
-  the entropy of gamma. Pairs that gain are proposed, of each topic those with the likest words;
+* topics: the marginal likelihoods of words or observations, sum_jk mu_jk ln G(a_m + n_jm) / G(a_m), the divergence of
+  the q(tau_k) and the entropy of gamma. Pairs that gain are proposed, of each topic those with the likest words;
 * clusters: the marginal likelihoods of their tables, of their contexts and of their documents under the sticks, and the
   entropy of mu. As the bound is convex in E ln tau, and documents change their topics with their cluster, this is far
   below what the bound gains; it says which pairs to propose, in which order.
@@ -68,10 +68,18 @@ def rising(prior: np.ndarray | float, n: np.ndarray) -> np.ndarray:
 
 # -- topics --------------------------------------------------------------------------------------------------------
 def near_topics(state: DocumentLevelGlobals) -> np.ndarray:
-    """(P, 2) pairs of topics, the first the smaller number: each with those whose words are likest (Hellinger)."""
-    roots = np.sqrt(state.topic_words / np.maximum(state.n_m, 1e-300))
-    likeness = roots.T @ roots
-    np.fill_diagonal(likeness, -1.0)
+    """(P, 2) pairs of topics, the first the smaller number: each with those whose words are likest (Hellinger), or with
+    which its observations, or theirs, lose least.
+    """
+    if state.observed is None:
+        roots = np.sqrt(state.topic_words / np.maximum(state.n_m, 1e-300))
+        likeness = roots.T @ roots
+    else:
+        n_topics = len(state.n_m)
+        every = np.indices((n_topics, n_topics)).reshape(2, -1).T
+        gains = state.observed.gains(state.topic_words, every).reshape(n_topics, n_topics)
+        likeness = gains / np.maximum(np.minimum(state.n_m, state.n_m[:, None]), 1e-300)
+    np.fill_diagonal(likeness, -np.inf)
     near = np.argsort(-likeness, axis=1, kind="stable")[:, : min(_NEAR, len(likeness) - 1)]
     pairs = np.sort(np.stack([np.repeat(np.arange(len(near)), near.shape[1]), near.ravel()], axis=1), axis=1)
     return np.unique(pairs, axis=0)
@@ -113,8 +121,8 @@ def topic_gains(
     """(P,) nats by which each union changes the bound, local posteriors being fixed but for their sums."""
     s, v, omega, tables = state.topic_prior, state.table_concentration, state.document_concentration, state.n_km
     n_words, (one, other) = len(state.topic_words), pairs.T
-    gains = np.empty(len(pairs))
-    for p, (m, o) in enumerate(pairs):
+    gains = np.empty(len(pairs)) if state.observed is None else state.observed.gains(state.topic_words, pairs)
+    for p, (m, o) in enumerate(pairs if state.observed is None else ()):
         n, more = state.topic_words[:, m], state.topic_words[:, o]
         both = np.flatnonzero((n > 0) & (more > 0))
         gains[p] = np.sum(rising(s + n[both], more[both]) - rising(s, more[both]))

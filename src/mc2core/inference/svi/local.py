@@ -42,17 +42,19 @@ class Expectations:
     log_group (K,) : E ln beta
     log_topic_total (M,) : digamma(sum_w lambda_mw)
     contexts (K, D) : E[t(phi_k)], or (K, columns) of those asked for
+    observed (P, M) : E[t(psi_m)] of topics that emit observations, whose ``log_topic_total`` is empty; None of words
     """
 
     log_group: np.ndarray
     log_topic_total: np.ndarray
     contexts: np.ndarray
+    observed: np.ndarray | None = None
 
 
 class Batch(NamedTuple):
     """Some documents over their distinct words.
 
-    words : (U,) int64, ascending numbers of the words in the corpus
+    words : (U,) int64, ascending numbers of the words in the corpus, or of its observations
     indptr (B + 1,) int64, indices (cells,) int32, counts (cells,) int32 : CSR of the counts over ``words``
     contexts : StackedContexts of the documents
     columns : (D',) int64, ascending numbers in the corpus of the contexts' columns
@@ -81,7 +83,7 @@ class Batch(NamedTuple):
 def take_batch(corpus: Corpus, contexts: StackedContexts, rows: np.ndarray) -> Batch:
     """The documents ``rows`` of a corpus whose contexts were stacked before."""
     taken = take_rows(corpus.content, rows)
-    number = np.zeros(corpus.n_words, np.int32)
+    number = np.zeros(corpus.content.shape[1], np.int32)
     number[taken.indices] = 1
     words = np.flatnonzero(number)
     number[words] = np.arange(len(words), dtype=np.int32)

@@ -7,6 +7,8 @@ table as the tokens of its topic.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -15,7 +17,9 @@ from mc2core.compute import streams
 from mc2core.corpus import Corpus, take_rows
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.engine import Gibbs
+from mc2core.inference.gibbs.observations import quantised
 from mc2core.inference.seeding import cluster_documents, cluster_rows, members, unit_rows
+from mc2core.inference.svi.observed import ObservedTopics
 from mc2core.inference.svi.state import Assignments, RunSettings, Start
 from mc2core.models import MC2
 
@@ -46,10 +50,15 @@ def start(
     if corpus.n_documents > _SAMPLE:
         chosen = np.sort(rng.choice(corpus.n_documents, size=_SAMPLE, replace=False))
     seen, some = corpus.subset(chosen), contexts.take(chosen)
-    if initialisation == "random":
+    observed = None if model.content is None else ObservedTopics.of(corpus, model.content)
+    if observed is not None:
+        numbers = take_rows(corpus.content, chosen).indices
+        where = assign_observations(seen, some, model, observed, numbers, settings, initialisation, rng, seed, threads)
+        assignments = assignments_of(seen, *where, settings, (observed, numbers))
+    elif initialisation == "random":
         assignments = assign_at_random(seen, settings, rng)
     elif initialisation == "gibbs":
-        assignments = assign_by_gibbs(seen, model, settings, seed, threads)
+        assignments = assignments_of(seen, *assign_by_gibbs(seen, model, settings, seed, threads), settings)
     else:
         assignments = assign_by_seeds(seen, some, settings, rng)
     n_clusters = settings.n_clusters
@@ -68,7 +77,33 @@ def start(
         contexts=np.ascontiguousarray(scale * sums.toarray().T),
         cluster=cluster,
         assignments=assignments,
+        observed=observed,
     )
+
+
+def assign_observations(
+    seen: Corpus,
+    some: StackedContexts,
+    model: MC2,
+    observed: ObservedTopics,
+    numbers: np.ndarray,
+    settings: RunSettings,
+    initialisation: str,
+    rng: np.random.Generator,
+    seed: int,
+    threads: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) clusters of the documents and topics of their observations, which are ``numbers`` of all: by k-means, of
+    documents by these topics; by Gibbs sampling; or drawn evenly.
+    """
+    if initialisation == "gibbs":
+        return assign_by_gibbs(seen, model, settings, seed, threads)
+    if initialisation == "random":
+        cluster = rng.integers(settings.n_clusters, size=seen.n_documents)
+        return cluster, rng.integers(settings.n_topics, size=len(numbers))
+    some_values = replace(observed.observations, values=observed.observations.values[numbers])
+    topic = some_values.start(settings.n_topics, rng)
+    return cluster_documents(quantised(seen, topic.copy()), some, settings.n_clusters, rng), topic
 
 
 def tables_at_start(settings: RunSettings) -> int:
@@ -76,12 +111,15 @@ def tables_at_start(settings: RunSettings) -> int:
     return settings.n_tables or min(_NEAREST_TOPICS, settings.n_topics)
 
 
-def assign_by_gibbs(seen: Corpus, model: MC2, settings: RunSettings, seed: int, threads: int) -> Assignments:
-    """Some sweeps of the interleaved Gibbs sampler; the largest clusters, topics and tables that fit are kept."""
+def assign_by_gibbs(
+    seen: Corpus, model: MC2, settings: RunSettings, seed: int, threads: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) clusters of documents and topics of tokens after some sweeps of the interleaved Gibbs sampler."""
     shared = MC2(
         document_level=False,
         n_clusters=model.n_clusters,
         contexts=model.contexts,
+        content=model.content,
         topic_prior=model.topic_prior,
         group_concentration=model.group_concentration,
         table_concentration=model.table_concentration,
@@ -95,11 +133,19 @@ def assign_by_gibbs(seen: Corpus, model: MC2, settings: RunSettings, seed: int, 
         for iteration in range(1, _GIBBS_SWEEPS + 1):
             sampler.step(seen, state, seed, iteration)
             told.advance()
-    return assignments_of(seen, state.cluster, state.topic, settings)
+    return state.cluster, state.topic
 
 
-def assignments_of(seen: Corpus, cluster: np.ndarray, topic: np.ndarray, settings: RunSettings) -> Assignments:
-    """A Gibbs state (z: (n,), l: (n_tokens,) in CSR order) cut to the truncations of ``settings``.
+def assignments_of(
+    seen: Corpus,
+    cluster: np.ndarray,
+    topic: np.ndarray,
+    settings: RunSettings,
+    observed: tuple[ObservedTopics, np.ndarray] | None = None,
+) -> Assignments:
+    """Clusters z (n,) and topics l (n_tokens,), in CSR order, cut to the truncations of ``settings``.
+
+    ``observed`` : all observations, and (n_tokens,) the numbers of these, where topics emit them.
 
     Tokens whose topic gets no table in their cluster move to a common topic, which is the last one and has a table in
     every cluster: left out, a third of the tokens would be of words that no table of their cluster expects.
@@ -108,7 +154,6 @@ def assignments_of(seen: Corpus, cluster: np.ndarray, topic: np.ndarray, setting
     n_tables = settings.n_tables or n_topics
     cluster = _largest(cluster, n_clusters)
     topic = _largest(topic, n_topics)
-    word = np.repeat(seen.content.indices, seen.content.data)
     token_cluster = np.repeat(cluster, seen.document_lengths)
     table_topic = _largest_topics(token_cluster, topic, n_clusters, n_tables, n_topics)
     if settings.n_tables is None:
@@ -120,14 +165,19 @@ def assignments_of(seen: Corpus, cluster: np.ndarray, topic: np.ndarray, setting
         np.put_along_axis(is_served[:-1], table_topic, True, axis=1)
         topic = np.where(is_served[token_cluster, topic], topic, common)
     known = topic >= 0
-    topic_words = np.bincount(word[known] * n_topics + topic[known], minlength=seen.n_words * n_topics)
+    if observed is None:
+        word = np.repeat(seen.content.indices, seen.content.data)
+        topic_words = np.bincount(word[known] * n_topics + topic[known], minlength=seen.n_words * n_topics)
+        topic_words = topic_words.reshape(seen.n_words, -1).astype(np.float64)
+    else:
+        topic_words = observed[0].sums_of(observed[1][known], topic[known], n_topics)
     known &= token_cluster >= 0
     n_km = np.bincount(token_cluster[known] * n_topics + topic[known], minlength=n_clusters * n_topics)
     n_kt = np.take_along_axis(n_km.reshape(n_clusters, n_topics), table_topic, axis=1).astype(np.float64)
     # a topic that several tables of a cluster serve has its tokens at the first of them
     for k in range(n_clusters):
         n_kt[k, np.setdiff1d(np.arange(n_tables), np.unique(table_topic[k], return_index=True)[1])] = 0.0
-    return Assignments(cluster, topic_words.reshape(seen.n_words, -1).astype(np.float64), table_topic, n_kt)
+    return Assignments(cluster, topic_words, table_topic, n_kt)
 
 
 def _largest_topics(

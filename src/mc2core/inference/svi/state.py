@@ -38,6 +38,7 @@ from mc2core.inference.svi.local import (
     fill_log_psi,
     likeliest,
 )
+from mc2core.inference.svi.observed import ObservedTopics
 from mc2core.models import MC2
 from mc2core.models.base import ROLES
 
@@ -74,7 +75,7 @@ class Assignments:
     """A guess at who sits where in the documents that were looked at, as counts.
 
     cluster : (n,) int, -1 where the document has none
-    topic_words : (V, M) float64, tokens of each word in each topic
+    topic_words : (V, M) float64, tokens of each word in each topic; of observations (P, M), see :class:`Globals`
     table_topic : (K, T) int, the topic that a table serves
     n_kt : (K, T) float64, tokens at each table
     """
@@ -95,6 +96,7 @@ class Start:
     contexts : (D, K) float64, statistics of each cluster's contexts, scaled
     cluster : (J,) int32, -1 where a document has none
     assignments : Assignments, neither scaled nor ordered
+    observed : ObservedTopics or None, see :class:`Globals`
     """
 
     scale: float
@@ -103,6 +105,7 @@ class Start:
     contexts: np.ndarray
     cluster: np.ndarray
     assignments: Assignments
+    observed: ObservedTopics | None
 
 
 class BatchStep(NamedTuple):
@@ -131,6 +134,7 @@ class Globals(State):
         q(beta): see :mod:`mc2core.inference.svi.sticks`; without tables :mod:`mc2core.inference.svi.group_weights`.
     topic_words : (V, M) float64, >= 0
         Expected tokens of word w in topic m, divided by ``shrink``; q(psi_m) = Dir(s + shrink topic_words[:, m]).
+        Where topics emit observations (P, M), any numbers: expected sums of their statistics, divided likewise.
     context_counts : (D, K) float64
         Expected statistics of each cluster's contexts, side by side, divided by ``context_shrink``.
     context_totals : (C, K) float64
@@ -144,6 +148,8 @@ class Globals(State):
     topic_prior : float
         s.
     contexts : StackedContexts of the corpus
+    observed : ObservedTopics or None
+        What topics emit in place of words.
     shrink, context_shrink : float
         1 between epochs. A step that shrinks all counts by 1 - rate changes this one number and the rows of the
         batch's words or columns, not the whole table.
@@ -194,6 +200,7 @@ class Globals(State):
     topic_prior: float
     contexts: StackedContexts
     n_m: np.ndarray
+    observed: ObservedTopics | None = None
     document_concentration: float = math.inf
     shrink: float = 1.0
     context_shrink: float = 1.0
@@ -330,16 +337,22 @@ class Globals(State):
         shape: tuple[int, int],
         contexts: StackedContexts,
         arrays: Mapping[str, np.ndarray],
+        observed: ObservedTopics | None = None,
     ) -> Self:
         """The inverse of :meth:`arrays` of (J, V) documents and words; ValueError where they lack sizes or range."""
+        described = cls.described | cls.described_numbers
+        if observed is not None:
+            described, shape = described | {"topic_words": Stored("f", "V M")}, (shape[0], len(observed.prior))
         sizes = {"J": shape[0], "V": shape[1], "C": len(contexts.names), "D": contexts.dimension}
-        check(arrays, cls.described | cls.described_numbers, sizes | cls.sizes(model, settings, arrays))
+        check(arrays, described, sizes | cls.sizes(model, settings, arrays))
         types = {"i": np.int32, "f": np.float64}
         fields: dict[str, Any] = {"topic_prior": model.topic_prior}
         fields |= {name: np.array(arrays[name], types[one.kind]) for name, one in cls.described.items()}
         fields |= {name: arrays[name].item() for name in cls.described_numbers}
-        state = cls(**fields, model=model, settings=settings, contexts=contexts)
+        state = cls(**fields, model=model, settings=settings, contexts=contexts, observed=observed)
         with np.errstate(all="ignore"):
+            if observed is not None and not observed.family.is_distribution(observed.natural(state.topic_sums)):
+                raise ValueError("'topic_words' holds statistics of no distribution")
             if not np.isfinite(contexts.kl(state.natural)).all():
                 raise ValueError("'context_counts' holds statistics of no distribution")
         return state
@@ -354,8 +367,24 @@ class Globals(State):
         """(K, D): natural parameters of q(phi_k)."""
         return self.contexts.prior + self.context_shrink * self.context_counts.T
 
-    def shared_expectations(self, columns: np.ndarray | None) -> dict[str, np.ndarray]:
+    @property
+    def topic_sums(self) -> np.ndarray:
+        """(P, M): sums of statistics of topics that emit observations."""
+        return self.shrink * self.topic_words
+
+    def topic_sizes(self) -> np.ndarray:
+        """(M,): ``n_m`` as ``topic_words`` has it, less ``shrink``."""
+        return self.topic_words.sum(axis=0) if self.observed is None else self.observed.sizes(self.topic_words)
+
+    def shared_expectations(self, columns: np.ndarray | None) -> dict[str, Any]:
         """Fields of :class:`.local.Expectations` that every kind of state has, but for ``log_group``."""
+        if self.observed is not None:
+            of_topics = self.observed.expected(self.topic_sums)
+            return {
+                "log_topic_total": np.zeros(0),
+                "contexts": self._expected_contexts(columns),
+                "observed": of_topics,
+            }
         return {
             "log_topic_total": array_digamma(self.n_m + self.topic_prior * len(self.topic_words)),
             "contexts": self._expected_contexts(columns),
@@ -389,10 +418,20 @@ class Globals(State):
             log_psi = np.empty((last - first, counts.shape[1]))
             block = words[first:last]
             total = expected.log_topic_total
-            fill_log_psi(self.topic_words, self.shrink, block, self.topic_prior, total, 0, len(block), log_psi)
+            if self.observed is not None:
+                self.fill_scores(expected, block, 0, len(block), log_psi)
+            else:
+                fill_log_psi(self.topic_words, self.shrink, block, self.topic_prior, total, 0, len(block), log_psi)
             return float(np.sum(counts[first:last] * log_psi))
 
         return sum(in_blocks(pool, work, len(words), WORD_BLOCK))
+
+    def fill_scores(
+        self, expected: Expectations, numbers: np.ndarray, first: int, last: int, scores: np.ndarray
+    ) -> None:
+        """Fill rows first..last-1 of ``scores`` (U, M), of observations ``numbers`` (U,); kernels do those of words."""
+        if self.observed is not None and expected.observed is not None:
+            scores[first:last] = self.observed.scores(expected.observed, numbers[first:last])
 
     def concentrations(self) -> Concentrations:
         """Those with sticks behind them as they are used now."""
@@ -413,14 +452,22 @@ class Globals(State):
         if self.context_shrink != 1.0:
             self.context_counts *= self.context_shrink
             self.context_shrink = 1.0
-        self.n_m = self.topic_words.sum(axis=0)
+        self.n_m = self.topic_sizes()
         self.context_totals = self.contexts.sums_by_context(self.context_counts)
 
     def blend_topic_words(
         self, words: np.ndarray, counts: np.ndarray, scale: float, rate: float, pool: Executor | None = None
     ) -> None:
-        """Move the expected tokens to (1 - rate) of themselves plus rate scale ``counts`` (U, M) at ``words`` (U,)."""
-        self.shrink, total = blend_rows(self.topic_words, self.shrink, words, counts, scale, rate, pool)
+        """Move the expected tokens to (1 - rate) of themselves plus rate scale ``counts`` (U, M) at ``words`` (U,).
+
+        Sums of statistics likewise, of observations ``words`` that topics have shares ``counts`` of.
+        """
+        if self.observed is not None:
+            rows, sums = np.arange(len(self.topic_words)), self.observed.sums(words, counts, pool)
+            self.shrink, _ = blend_rows(self.topic_words, self.shrink, rows, sums, scale, rate)
+            total = counts.sum(axis=0)
+        else:
+            self.shrink, total = blend_rows(self.topic_words, self.shrink, words, counts, scale, rate, pool)
         self.n_m = (1.0 - rate) * self.n_m + rate * scale * total
         if self.shrink < _SMALLEST_SHRINK:
             self.fold()
@@ -540,7 +587,9 @@ def sum_topic_divergence(topic_words, prior, log_total, log_gamma_prior, first, 
 
 
 def topic_divergence(state: Globals, pool: Executor | None) -> float:
-    """Sum over topics of KL(q(psi_m) || Dir(s)), in nats. ``shrink`` must be 1."""
+    """Sum over topics of KL of q(psi_m) from its prior, in nats. ``shrink`` must be 1."""
+    if state.observed is not None:
+        return state.observed.divergence(state.topic_words)
     s, n_words = state.topic_prior, len(state.topic_words)
     totals = state.n_m + s * n_words
     log_total = array_digamma(totals)

@@ -444,6 +444,8 @@ def _pair(provenance: Mapping[str, Any], threads: int) -> tuple[MC2, SVI]:
     names = of_model.pop("name"), of_engine.pop("name")
     if names[1] != SVI.name:
         raise ValueError(f"the fit is by {names[1]}; a stream goes on from one by {SVI.name}")
+    if of_model["content"] is not None:  # new ones would change the unit of all
+        raise ValueError("the fit is of observations; a stream goes on with documents of words")
     if of_engine["batch_size"] is None:
         raise ValueError("batch_size is None; a stream needs mini-batches")
     if of_engine["n_shards"] is not None:

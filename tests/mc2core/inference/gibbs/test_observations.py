@@ -30,7 +30,7 @@ from mc2core.families import (
     NormalGamma,
 )
 from mc2core.families.contents import log_gammas_of
-from mc2core.inference import SVI, FastEx, Gibbs
+from mc2core.inference import FastEx, Gibbs
 from mc2core.inference.gibbs.observations import Observations
 from mc2core.models import HDP, MC2, NPTOT, Mixture
 from mc2core.posterior import Posterior
@@ -339,7 +339,6 @@ def test_documents_without_observations_and_a_constant_coordinate():
 @pytest.mark.parametrize(
     ("model", "engine", "said"),
     [
-        (MC2(document_level=False), SVI(), "SVI fits topics of words only"),
         (Mixture(n_clusters=2), FastEx(), "mixture has topics of words"),
         (NPTOT(contexts=["year"]), Gibbs(kernel="collapsed"), "nptot has topics of words"),
         (MC2(document_level=False), Gibbs(kernel="blocked"), "where topics emit observations"),

@@ -12,8 +12,9 @@ from helpers.svi_twin import (
     corpus_of,
     dirichlet_logs,
     engine_of,
-    log_clusters,
+    log_evidence_given_weights,
     log_weights,
+    log_words,
     naive_direct,
     small_corpus,
     states_equal,
@@ -92,47 +93,6 @@ def some_local(rng, n_documents=5, n_clusters=3, n_topics=4):
     counts = rng.gamma(0.5, 8.0, (n_documents, 2, n_topics))
     lengths = rng.integers(1, 40, n_documents).astype(float)
     return Local(cluster, rng.dirichlet([1, 1], n_documents), counts, 0.3 * counts, lengths)
-
-
-def stirling(n, t):
-    """Unsigned Stirling numbers of the first kind."""
-    if n == t:
-        return 1
-    return 0 if t == 0 or t > n else stirling(n - 1, t - 1) + (n - 1) * stirling(n - 1, t)
-
-
-def log_topics(counts, a, v, omega):
-    """ln p(l | z) of one cluster's documents, (J, M) ``counts``: theta and tau summed out by all numbers of tables."""
-    places = [(j, m) for j, m in np.ndindex(counts.shape) if counts[j, m]]
-    terms = []
-    for tables in itertools.product(*(range(1, counts[place] + 1) for place in places)):
-        t_m, term = np.zeros(len(a)), 0.0
-        for place, t in zip(places, tables, strict=True):
-            t_m[place[1]] += t
-            term += np.log(stirling(counts[place], t)) + t * np.log(omega)
-        terms.append(term + np.sum(gammaln(a + t_m) - gammaln(a)) + gammaln(v) - gammaln(v + t_m.sum()))
-    return logsumexp(terms) + np.sum(gammaln(omega) - gammaln(omega + counts.sum(axis=1)))
-
-
-def log_evidence_given_weights(corpus, contexts, n_clusters, alpha, weights, omega, topic_prior, is_told):
-    """ln p(w, x | eps, v, omega), all z, l and tables listed up to (K, M)."""
-    tokens = [np.repeat(np.arange(corpus.n_words), row) for row in corpus.content.toarray()]
-    owner, words = np.repeat(np.arange(len(tokens)), [len(one) for one in tokens]), np.concatenate(tokens)
-    n_topics = len(weights.topics)
-    a, terms = weights.v * weights.topics, []
-    for topic in itertools.product(range(n_topics), repeat=len(words)):
-        counts, n_mw = np.zeros((len(tokens), n_topics), int), np.full((n_topics, corpus.n_words), topic_prior)
-        np.add.at(counts, (owner, list(topic)), 1)
-        np.add.at(n_mw, (list(topic), words), 1)
-        log_words = np.sum(gammaln(n_mw)) - n_mw.size * gammaln(topic_prior)
-        log_words += np.sum(gammaln(topic_prior * corpus.n_words) - gammaln(n_mw.sum(axis=1)))
-        for z in itertools.product(range(n_clusters), repeat=len(tokens)):
-            z = np.array(z)
-            log_z = log_clusters(np.bincount(z, minlength=n_clusters), alpha, is_told)
-            log_z += contexts.log_base.sum() + contexts.log_marginal(contexts.natural(z, n_clusters)).sum()
-            log_l = sum(log_topics(counts[z == k], a, weights.v, omega) for k in range(n_clusters))
-            terms.append(log_z + log_l + log_words)
-    return logsumexp(terms)
 
 
 def drawn_corpus(seed, n_clusters=4, n_documents=160, n_topics=8, n_words=80, length=60):
@@ -272,8 +232,8 @@ class TestBound:
                 learn_concentrations=["table"], group_concentration=0.8, topic_concentration=0.6,
             )  # fmt: skip
             state = fit(corpus, *one, iterations=40, seed=seed, progress=False).state
-            weights = state.document_concentration, topic_prior
-            known = log_evidence_given_weights(corpus, contexts, 2, 0.8, state.weights, *weights, is_told)
+            given = 2, 0.8, state.weights, is_told, log_words(corpus, topic_prior), state.document_concentration
+            known = log_evidence_given_weights(corpus.document_lengths, contexts, *given)
             penalty = state.objective.terms(state.weights)[1] + state.omega_penalty()
             assert penalty <= 0
             gaps.append(known + penalty - state.elbo)

@@ -1,0 +1,242 @@
+"""SVI of topics that emit observations: closed forms of expected densities, the bound against enumeration and its
+gradients, runs and what is refused.
+"""
+
+import numpy as np
+import pytest
+from helpers.fits import svi
+from helpers.observed import crossed_corpus, log_values
+from helpers.svi_twin import log_evidence_given_weights, states_equal
+from scipy.special import digamma, gammaln
+
+from mc2core import Corpus, Fit, fit
+from mc2core.base import storage
+from mc2core.families import BetaBernoulliVector, DiagonalNormalGamma, GammaPoissonVector, GaussWishart, NormalGamma
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference import SVI, Stream
+from mc2core.inference.svi import engine as svi_engine
+from mc2core.inference.svi import start
+from mc2core.inference.svi.observed import ObservedTopics
+from mc2core.models import MC2
+from mc2core.posterior import Posterior
+from mc2core.posterior.clustering import adjusted_rand_index
+
+HYPER = (0.2, 0.6, 1.4, 0.5)
+FAMILIES = [
+    pytest.param(one, id=one.name)
+    for one in (
+        DiagonalNormalGamma(*HYPER),
+        GaussWishart(*HYPER),
+        GammaPoissonVector(1.3, 0.8),
+        BetaBernoulliVector(0.6, 1.4),
+    )
+]
+LENGTHS = [3, 2, 1]
+OF_KIND = {
+    "numbers": np.array([[0.2, 9.0], [0.3, 8.0], [2.0, 1.0], [2.2, 2.0], [0.1, 8.5], [1.0, 1.5]]),
+    "counts": np.array([[0, 3], [1, 2], [9, 0], [7, 1], [0, 5], [6, 0]]),
+    "binary": np.array([[1, 0, 1], [1, 0, 0], [0, 1, 0], [0, 1, 1], [1, 0, 1], [0, 1, 0]]),
+}
+
+
+def tiny(family):
+    kind, year = family.content_kind, np.array([0.5, np.nan, -1.0])
+    return Corpus.from_observations(OF_KIND[kind], np.repeat(range(3), LENGTHS), contexts={"year": year}, kind=kind)
+
+
+def drawn(family, seed=0, n_documents=12):
+    """Documents of five observations, of two clusters that prefer other topics."""
+    rng = np.random.default_rng(seed)
+    topic = (rng.random(5 * n_documents) < np.where(np.arange(5 * n_documents) % 10 < 5, 0.9, 0.2)).astype(int)
+    means = np.array([[0.3, 4.0, 2.0], [3.0, 0.5, 2.0]])[topic]
+    draw = {
+        "numbers": means + rng.standard_normal(means.shape),
+        "counts": rng.poisson(means),
+        "binary": rng.random(means.shape) < means / 5,
+    }
+    kind = family.content_kind
+    return Corpus.from_observations(draw[kind].astype(float), np.repeat(range(n_documents), 5), kind=kind)
+
+
+def engine(family, n_clusters=3, n_topics=4, **settings):
+    settings = {"batch_size": None, "initialisation": "random"} | settings
+    return svi(max_clusters=n_clusters, n_topics=n_topics, content=family, **settings)
+
+
+def expected_log_density(family, natural, x, scale):
+    """E ln p(x | psi) of one topic and (n, D) observations in the unit of the family, by textbook forms."""
+    n, first, second = (one[0] for one in family.parts(natural[None], scale))
+    if family.name == "beta_bernoulli_vector":
+        return (x * digamma(first) + (1 - x) * digamma(second) - digamma(first + second)).sum(axis=1)
+    if family.name == "gamma_poisson_vector":
+        log_rate = digamma(first) - np.log(second) + np.log(scale)
+        return (x * log_rate - scale * first / second - gammaln(x + 1)).sum(axis=1)
+    _, kappa0, a0, _ = HYPER
+    kappa, size = kappa0 + n, x.shape[1]
+    mean = first / kappa
+    if family.name == "diagonal_normal_gamma":
+        a, b = a0 + n / 2, second - kappa * mean**2 / 2
+        terms = digamma(a) - np.log(b) - a / b * (x - mean) ** 2 - 1 / kappa - np.log(2 * np.pi)
+    else:  # Bishop 2006, eqs. 10.64 and 10.65
+        nu, psi = size - 1 + 2 * a0 + n, second - kappa * np.outer(mean, mean)
+        log_det = digamma((nu - np.arange(size)) / 2).sum() + size * np.log(2) - np.linalg.slogdet(psi)[1]
+        square = np.einsum("ni,ij,nj->n", x - mean, np.linalg.inv(psi), x - mean)
+        terms = (log_det - size / kappa - nu * square - size * np.log(2 * np.pi))[:, None]
+    return 0.5 * terms.sum(axis=1) - np.log(scale).sum()
+
+
+# -- one topic -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("family", FAMILIES)
+def test_scores_are_expected_log_densities(family):
+    corpus, rng = tiny(family), np.random.default_rng(0)
+    observed = ObservedTopics.of(corpus, family)
+    sums = observed.sums(np.arange(6), rng.random((6, 3)))
+    values, scale = observed.observations.values, observed.observations.scale
+    known = [expected_log_density(family, one, values, scale) for one in observed.natural(sums)]
+    np.testing.assert_allclose(observed.scores(observed.expected(sums), np.arange(6)), np.array(known).T, rtol=1e-9)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_natural_gradient_of_the_bound_vanishes_where_a_step_ends(family):
+    """The slope of sum_i gamma_i E ln p(x_i | psi) - KL by natural parameters is the Fisher information times the way
+    to prior and statistics: central differences, and the information as the slope of E t(psi)."""
+    corpus, rng = tiny(family), np.random.default_rng(1)
+    observed, shares = ObservedTopics.of(corpus, family), rng.random((6, 1))
+    goal = observed.sums(np.arange(6), shares)
+    sums = observed.sums(np.arange(6), rng.random((6, 1)))
+
+    def bound(at):
+        return float((shares * observed.scores(observed.expected(at), np.arange(6))).sum()) - observed.divergence(at)
+
+    ways = 1e-5 * np.eye(len(sums))[:, :, None]
+    slope = np.array([bound(sums + way) - bound(sums - way) for way in ways]) / 2e-5
+    information = (
+        np.array([(observed.expected(sums + way) - observed.expected(sums - way))[:, 0] for way in ways]) / 2e-5
+    )
+    np.testing.assert_allclose(slope, information @ (goal - sums)[:, 0], rtol=1e-5, atol=1e-6)
+    assert all(bound(goal) >= bound(goal + 1e3 * way) for way in (*ways, *-ways))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_gains_of_unions_are_those_of_marginal_likelihoods(family):
+    corpus, topic = tiny(family), np.array([0, 0, 1, 1, 0, 2])
+    observed = ObservedTopics.of(corpus, family)
+    gain = observed.gains(observed.sums_of(np.arange(6), topic, 3), np.array([[1, 2]]))
+    joined = np.minimum(topic, 1)
+    known = [log_values(family, OF_KIND[family.content_kind], tuple(one)) for one in (joined, topic)]
+    assert gain[0] == pytest.approx(known[0] - known[1])
+
+
+# -- the bound -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("level", [{}, {"document_concentration": "learn"}], ids=["shared", "document level"])
+def test_full_batch_never_lowers_the_elbo(family, level):
+    for seed, initialisation in enumerate(["random", "seeded"]):
+        one = engine(family, initialisation=initialisation, **level)
+        trace = fit(drawn(family, seed), *one, iterations=15, seed=seed, progress=False).trace
+        assert np.diff(trace.elbo).min() > -1e-7
+        assert trace.elbo.iloc[-1] > trace.elbo.iloc[0]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("omega", [np.inf, 0.7])
+def test_elbo_stays_below_the_enumerated_evidence(family, omega):
+    corpus, contexts = tiny(family), {"year": NormalGamma(0.1, 1.2, 1.5, 0.8)}
+    level = {} if omega == np.inf else {"document_concentration": omega}
+    values = OF_KIND[family.content_kind]
+    unit = len(values) * np.log(values.std(axis=0)).sum() if family.content_kind == "numbers" else 0.0
+    logs, gaps = {}, []
+
+    def log_tokens(topic):
+        if topic not in logs:
+            logs[topic] = log_values(family, values, topic) - unit
+        return logs[topic]
+
+    for seed in range(4):
+        one = engine(
+            family, 2, 2, contexts=contexts, learn_concentrations=["table"], group_concentration=0.8,
+            topic_concentration=0.6, **level,
+        )  # fmt: skip
+        state = fit(corpus, *one, iterations=40, seed=seed, progress=False).state
+        stacked = StackedContexts(corpus, contexts)
+        known = log_evidence_given_weights(LENGTHS, stacked, 2, 0.8, state.weights, False, log_tokens, omega)
+        gaps.append(known + state.objective.terms(state.weights)[1] - state.elbo)
+    assert min(gaps) > 0
+    # q keeps to one of the 2 x 2 ways to name clusters and topics: at most their logarithm, and mean field's cost
+    assert min(gaps) < np.log(4) + 2.0
+
+
+# -- runs ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("level", "batch_size"), [(False, None), (True, None), (True, 20)], ids=["shared", "level", "level in batches"]
+)
+def test_clusters_and_topics_are_recovered(level, batch_size, tmp_path):
+    corpus, topic = crossed_corpus()
+    found = fit(corpus, MC2(document_level=level), SVI(batch_size=batch_size), iterations=12, progress=False)
+    assert adjusted_rand_index(corpus.labels, found.state.cluster) > 0.9
+    if level:
+        assert found.trace.topics.iloc[-1] == 5
+        means = found.posterior.contents.mean
+        truth = np.array([corpus.observations[topic == m].mean(axis=0) for m in range(5)])
+        assert np.linalg.norm(truth[:, None] - means, axis=2).min(axis=1).max() < 1.0
+    # the topics are 12 units apart, and one Gaussian of all would give -11.3
+    new, _ = crossed_corpus(20)
+    assert found.posterior.log_density(corpus) > -9.0
+    path = tmp_path / "posterior.npz"
+    found.posterior.save(path)
+    np.testing.assert_array_equal(Posterior.load(path).log_likelihood(new), found.posterior.log_likelihood(new))
+
+
+@pytest.mark.parametrize("level", [{}, {"document_concentration": "learn"}], ids=["shared", "document level"])
+def test_threads_do_not_change_a_bit(level, monkeypatch):
+    monkeypatch.setattr(svi_engine, "_LEAST_FOR_THREADS", 0)
+    corpus, _ = crossed_corpus()
+    states = [
+        fit(
+            corpus, *engine(GaussWishart(), 6, 9, batch_size=30, threads=threads, initialisation="seeded", **level),
+            iterations=2, progress=False,
+        ).state
+        for threads in (1, 3)
+    ]  # fmt: skip
+    assert states_equal(*states)
+
+
+@pytest.mark.parametrize("level", [{}, {"document_concentration": "learn"}], ids=["shared", "document level"])
+@pytest.mark.parametrize("family", FAMILIES[:2])
+def test_resumed_within_an_epoch(family, level, tmp_path):
+    corpus, one = drawn(family), engine(family, batch_size=1, initialisation="gibbs", **level)
+    corpus = Corpus.from_observations(np.tile(corpus.observations, (4, 1)), np.repeat(range(48), 5))
+    straight, state, stops = fit(corpus, *one, iterations=2, progress=False), one.init(corpus, 0), 0
+    for iteration in (1, 2):
+        while (row := one.advance(corpus, state, 0, iteration)) is None:
+            stops += 1
+            storage.write_arrays(tmp_path / "state.npz", state.arrays())
+            state = one.restore(corpus, storage.read_arrays(tmp_path / "state.npz"))
+        assert row["elbo"] == straight.trace.elbo[iteration - 1]
+    assert stops == 46
+    assert states_equal(straight.state, state)
+    arrays = state.arrays() | {"topic_words": -state.topic_words}
+    with pytest.raises(ValueError, match="'topic_words' holds statistics of no distribution"):
+        one.restore(corpus, arrays)
+
+
+def test_documents_that_the_start_did_not_look_at_join_clusters_by_their_topics(monkeypatch):
+    monkeypatch.setattr(start, "_SAMPLE", 30)
+    corpus, _ = crossed_corpus()
+    state = engine(None, 3, 8, batch_size=20, initialisation="seeded", document_concentration="learn").init(corpus, 0)
+    assert adjusted_rand_index(corpus.labels, state.cluster) > 0.9
+
+
+# -- what does not carry over --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("setting", ["n_tables", "n_shards"])
+def test_tables_and_spark_are_of_words(setting):
+    with pytest.raises(ValueError, match=f"{setting} is 2; where topics emit observations it must be None"):
+        fit(tiny(DiagonalNormalGamma()), MC2(document_level=False), SVI(**{setting: 2}), iterations=1)
+
+
+def test_streams_are_of_words():
+    corpus, _ = crossed_corpus(20)
+    found = fit(corpus, MC2(), SVI(), iterations=1, progress=False)
+    assert isinstance(found, Fit)
+    with pytest.raises(ValueError, match="the fit is of observations; a stream goes on with documents of words"):
+        Stream(found)
