@@ -175,6 +175,21 @@ def _find_lane(typingctx, weights, first, u, left_out):
     return signature, generate
 
 
+def _find_equal(typingctx, numbers, first, number):
+    """Index 0..15 of the first of numbers[first:first + 16] (int32) that is ``number`` (int32); 16 if none is."""
+    signature = types.intp(numbers, types.intp, types.int32)
+
+    def generate(context, builder, signature, arguments):
+        found = Arrays(context, builder, signature, arguments).load(0, arguments[1], _I32)
+        is_equal = builder.icmp_signed("==", found, spread(builder, arguments[2], _I32))
+        # the bit after the last lane's ends the search
+        bits = builder.zext(builder.bitcast(is_equal, ir.IntType(LANES)), ir.IntType(64))
+        bits = builder.or_(bits, ir.Constant(ir.IntType(64), 1 << LANES))
+        return builder.cttz(bits, ir.Constant(ir.IntType(1), 1))
+
+    return signature, generate
+
+
 def _count_passed(typingctx, sums, first, u):
     """How many of sums[first:first + 16] are at most ``u``: for ascending sums, the index of the first above it."""
     signature = types.intp(sums, types.intp, types.float64)
@@ -193,4 +208,5 @@ weigh_counts: Any = intrinsic(_weigh_counts)
 weigh_gathered: Any = intrinsic(_weigh_gathered)
 weigh_products: Any = intrinsic(_weigh_products)
 find_lane: Any = intrinsic(_find_lane)
+find_equal: Any = intrinsic(_find_equal)
 count_passed: Any = intrinsic(_count_passed)

@@ -101,6 +101,19 @@ def test_weighing_gathered(draw):
 
 
 @numba.njit
+def _equal(numbers, first, number):
+    return simd.find_equal(numbers, first, np.int32(number))
+
+
+def test_finding_a_number(draw):
+    numbers = draw.permutation(48).astype(np.int32)
+    for number in range(-1, 49):
+        expected = np.flatnonzero(numbers[16:32] == number)
+        assert _equal(numbers, 16, number) == (expected[0] if len(expected) else 16)
+    assert _equal(np.zeros(32, np.int32), 16, 0) == 0  # of several the first
+
+
+@numba.njit
 def _passed(sums, first, u):
     return simd.count_passed(sums, first, u)
 

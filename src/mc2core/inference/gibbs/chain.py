@@ -137,12 +137,6 @@ class GibbsState(State):
         """Terms of ln p(l | z, .) in nats."""
 
     # -- what does not ------------------------------------------------------------------------------------------
-    @cached_property
-    def cells(self) -> WordCells:
-        """The corpus word by word, 12 bytes for each word of a document: made for the kernels that look at it."""
-        content = self.content
-        return word_cells(content.indptr, content.indices, content.data, content.shape[1])
-
     @property
     def cluster(self) -> np.ndarray:  # type: ignore[override]
         """(J,) int32: z."""
@@ -171,31 +165,31 @@ class GibbsState(State):
         words = np.ascontiguousarray(self.words().T)
         self.topic_prior = draw_topic_prior(self.topic_prior, words, prior, key, rng)
 
-    def compute_log_joint(self) -> float:
-        """``log_joint`` of the state as it is now."""
+    def compute_log_joint(self, pool: Executor | None = None) -> float:
+        """``log_joint`` of the state as it is now; the threads ``pool`` change no bit."""
         assignments = self.assignments
         result = log_partition(self.concentrations.partition, assignments.n_k) if self.model.has_clusters else 0.0
         for term in self.log_topics():
             result += term
-        for term in self.log_content():
+        for term in self.log_content(pool):
             result += term
         for term in self.log_contexts():
             result += term
         return float(result)
 
-    def log_content(self) -> list[float]:
-        """Terms of ln p(w | l), psi summed out, in nats."""
+    def log_content(self, pool: Executor | None = None) -> list[float]:
+        """Terms of ln p(w | l), psi summed out, in nats; the threads ``pool`` change no bit."""
         if self.observations is not None:
             return self.observations.log_marginal(self.assignments)
         assignments, total = self.assignments, self.topic_prior * self.content.shape[1]
         return [
             (gammaln(total) - gammaln(total + assignments.n_km.sum(axis=0, dtype=np.int64))).sum(),
-            log_words(self.words(), self.topic_prior),
+            log_words(self.words(pool), self.topic_prior),
         ]
 
-    def words(self) -> np.ndarray:
-        """(V, M) int32 tokens of each word in each topic."""
-        return topics_of_words(self.content, self.assignments.topic, self.assignments.n_topics)
+    def words(self, pool: Executor | None = None) -> np.ndarray:
+        """(V, M) int32 tokens of each word in each topic, counted by the threads ``pool``."""
+        return topics_of_words(self.content, self.assignments.topic, self.assignments.n_topics, pool)
 
     def log_contexts(self) -> list[float]:
         """Terms of the log marginal likelihood of the contexts, in nats."""
@@ -301,6 +295,12 @@ class SharedState(GibbsState):
     ) -> Self:
         times = TokenTimes(corpus, model.contexts) if model.has_token_context else None
         return super().of(model, corpus, contexts, assignments, times=times, **more)
+
+    @cached_property
+    def cells(self) -> WordCells:
+        """The corpus word by word, 12 bytes for each word of a document: made for the kernels that look at it."""
+        content = self.content
+        return word_cells(content.indptr, content.indices, content.data, content.shape[1])
 
     @property
     def seats(self) -> np.ndarray:

@@ -133,9 +133,9 @@ class Gibbs(Engine):
     def step(self, corpus: Corpus, state: GibbsState, seed: int, iteration: int) -> dict[str, float]:  # type: ignore[override]
         with thread_budget(self.threads) as pool:
             state.sweep(corpus, self.kernel, seed, iteration, pool, self._sharded(corpus))
-        if state.is_prior_learnt:
-            state.draw_topic_prior(seed, iteration)
-        state.log_joint = state.compute_log_joint()
+            if state.is_prior_learnt:
+                state.draw_topic_prior(seed, iteration)
+            state.log_joint = state.compute_log_joint(pool)
         return state.report()
 
     def _sharded(self, corpus: Corpus) -> ShardedCorpus | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,6 +13,7 @@ import scipy.sparse as sp
 
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import log_gamma
+from mc2core.compute.threads import in_blocks, n_threads
 from mc2core.corpus import Corpus
 from mc2core.families import Family
 from mc2core.families.stacked import StackedContexts
@@ -240,21 +243,78 @@ def start_assignments(
 
 
 # -- words in topics ------------------------------------------------------------------------------------------
+_SAMPLED = 10_000  # cells, at most twice as many, by which threads share words out
+
+
 @kernel
-def count_words(word, counts, topic, n_wm):
-    """Add the tokens of every word in each topic to ``n_wm``, given the words and counts of a CSR matrix (J, V)."""
-    i = 0
+def _count_words(first, last, word, counts, topic, n_wm):
+    """Add the tokens of words first..last-1 in each topic to ``n_wm``, given the cells of a CSR matrix (J, V)."""
+    end = 0
     for cell in range(word.size):
-        for _ in range(counts[cell]):
-            n_wm[word[cell], topic[i]] += 1
-            i += 1
+        w, begin, end = word[cell], end, end + counts[cell]
+        if first <= w < last:
+            for i in range(begin, end):
+                n_wm[w, topic[i]] += 1
 
 
-def topics_of_words(content: sp.csr_matrix, topic: np.ndarray, columns: int) -> np.ndarray:
-    """(V, columns) int32 tokens of each word in each topic, ``columns`` at least M."""
+def topics_of_words(
+    content: sp.csr_matrix, topic: np.ndarray, columns: int, pool: Executor | None = None
+) -> np.ndarray:
+    """(V, columns) int32 tokens of each word in each topic, ``columns`` at least M.
+
+    Each of the threads ``pool`` looks at all cells and counts words of its own.
+    """
     n_wm = np.zeros((content.shape[1], columns), np.int32)
-    count_words(content.indices, content.data, topic, n_wm)
+
+    def count(first: int, last: int) -> None:
+        _count_words(first, last, content.indices, content.data, topic, n_wm)
+
+    _share_words(content, count, pool)
     return n_wm
+
+
+@kernel
+def _count_tokens(word, counts, n_w):
+    for cell in range(word.size):
+        n_w[word[cell]] += counts[cell]
+
+
+@kernel
+def _list_topics(first, last, word, counts, topic, place, listed):
+    """List the topics of the tokens of words first..last-1, those of word w from place[w] on, which is moved on."""
+    end = 0
+    for cell in range(word.size):
+        w, begin, end = word[cell], end, end + counts[cell]
+        if first <= w < last:
+            for i in range(begin, end):
+                listed[place[w]] = topic[i]
+                place[w] += 1
+
+
+def topics_by_word(
+    content: sp.csr_matrix, topic: np.ndarray, pool: Executor | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The topics of all tokens, word by word: (V + 1,) int64, where each word's begin, and (n_tokens,) int32, in the
+    order of documents. Threads as in :func:`topics_of_words`.
+    """
+    n_w, listed = np.zeros(content.shape[1], np.int64), np.empty(len(topic), np.int32)
+    _count_tokens(content.indices, content.data, n_w)
+    start = np.concatenate([[0], np.cumsum(n_w)])
+    place = start[:-1].copy()
+
+    def list_topics(first: int, last: int) -> None:
+        _list_topics(first, last, content.indices, content.data, topic, place, listed)
+
+    _share_words(content, list_topics, pool)
+    return start, listed
+
+
+def _share_words(content: sp.csr_matrix, work: Callable[[int, int], None], pool: Executor | None) -> None:
+    """``work(first, last)`` of the words of each thread, which have about as many cells as those of the others."""
+    n_words, n = content.shape[1], n_threads(pool)
+    some = np.append(np.sort(content.indices[:: 1 + len(content.indices) // _SAMPLED]), n_words)
+    bounds = np.concatenate([[0], some[len(some) * np.arange(1, n) // n], [n_words]]).astype(np.int64)
+    in_blocks(pool, lambda thread, _: work(bounds[thread], bounds[thread + 1]), n, 1)
 
 
 @kernel(error_model="numpy")

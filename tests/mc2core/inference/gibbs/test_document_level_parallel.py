@@ -11,16 +11,16 @@ from helpers.document_level_enumeration import document_level_posterior
 from helpers.fits import gibbs
 from helpers.gibbs_chains import DOCUMENTS, assert_chain_follows, corpus_of, fixed, log_context_of
 from helpers.gibbs_transitions import TopicDraw, assert_invariant, paths, take_lane
-from helpers.gibbs_twin import CONCENTRATIONS, assignments_of, cells_of, pick, small_corpus, tokens_of
+from helpers.gibbs_twin import CONCENTRATIONS, assignments_of, pick, small_corpus, tokens_of
 from scipy.special import gammaln, hyp1f1
 
 from mc2core.compute import streams
-from mc2core.compute.simd import LANES, weigh_gathered
+from mc2core.compute.simd import LANES, find_equal, weigh_gathered
 from mc2core.compute.threads import thread_budget
 from mc2core.inference.gibbs import collapsed, engine
 from mc2core.inference.gibbs.document_level import parallel, state
 from mc2core.inference.gibbs.document_level.tokens import DocumentCells
-from mc2core.inference.gibbs.state import Assignments, Concentrations
+from mc2core.inference.gibbs.state import Assignments, Concentrations, topics_by_word
 from mc2core.inference.shards import ShardedCorpus, step_file, visit, write_shards
 
 
@@ -43,21 +43,18 @@ def test_what_is_shown_of_psi_has_its_law(s):
     products of two words of a topic hold its sum too. 6 standard errors, some 150 figures.
     """
     corpus = small_corpus(1)
-    assignments, cells = assignments_of(corpus), cells_of(corpus)
-    topic = np.where(assignments.topic == 3, 0, assignments.topic).astype(np.int32)
+    topic = assignments_of(corpus).topic
+    topic[topic == 3] = 0
     is_big, expected = np.array([True, True, True, True, False]), np.array([30.0, 2.0, 0.4, 0.01, 5.0])
     _, word = tokens_of(corpus)
     n = np.zeros((corpus.n_words, 5))
     np.add.at(n, (word, topic), 1)
+    by_word = topics_by_word(corpus.content, topic)
     draws, moments = 3000, []
     for i in range(draws):
-        rows, sums = parallel.draw_rows(topic, cells, is_big, expected, s, 7, i, None)
-        position = parallel.find_places(rows, cells, topic, len(is_big), None)
+        rows, sums = parallel.draw_rows(*by_word, is_big, expected, s, 7, i, None)
         psi = shown_psi(rows, sums)
         moments.append(np.stack([psi > 0, psi, psi**2, psi * np.roll(psi, 1, axis=0)]))
-        here = position >= 0
-        assert (rows.topic[rows.start[word[here]] + position[here]] == topic[here]).all()
-        assert (here == (psi[word, topic] > 0)).all()
     moments = np.array(moments)
     assert not moments[..., 4].any()
     a, rate = (n + s)[:, :4], parallel.PHANTOMS * (expected + corpus.n_words * s)[:4]
@@ -109,18 +106,22 @@ def compiled_weigh_gathered(values, places, row, dense, weights, first):
     return weigh_gathered(values, places, row, dense, weights, first)
 
 
+@numba.njit
+def compiled_find_equal(numbers, first, number):
+    return find_equal(numbers, first, np.int32(number))
+
+
 def rows_of(x):
-    """Rows with the entries of (V, M) ``x`` above 0, and the places of topics in them, -1 of those that are not."""
+    """Rows with the entries of (V, M) ``x`` above 0."""
     size = (x > 0).sum(axis=1)
     rows = parallel.WordRows(
         np.arange(len(x) + 1) * LANES, size, np.zeros(len(x) * LANES, np.int32), np.zeros(len(x) * LANES, np.float32)
     )
-    places = np.full(x.shape, -1)
     for w, row in enumerate(x):
         shown = np.flatnonzero(row)
-        rows.topic[w * LANES : w * LANES + len(shown)], places[w, shown] = shown, np.arange(len(shown))
+        rows.topic[w * LANES : w * LANES + len(shown)] = shown
         rows.x[w * LANES : w * LANES + len(shown)] = row[shown]
-    return rows, places
+    return rows
 
 
 @pytest.mark.parametrize("omega", [1e-3, 0.7, 30.0])
@@ -128,11 +129,12 @@ def test_sweep_leaves_its_posterior_given_psi_invariant(omega, monkeypatch):
     """Four tokens of one document, four topics of which words show some; the last token's is not shown and stays."""
     corpus = corpus_of([[0, 0, 1, 2]], 3)
     x = np.array([[0.5, 1.5, 0.01, 0.0], [2.0, 0.0, 0.3, 0.0], [0.4, 0.2, 0.0, 0.0]])
-    rows, places = rows_of(x)
+    rows = rows_of(x)
     sums, tau, words = np.array([3.0, 2.0, 0.5, 1.0]), np.array([[0.5, 0.2, 0.1, 0.15, 0.05]]), [0, 0, 1, 2]
     content, start, cluster = corpus.content, np.array([0, 4]), np.zeros(1, np.int32)
     documents = DocumentCells(content.indptr, content.indices, content.data, start, cluster)
     monkeypatch.setattr(parallel, "weigh_gathered", compiled_weigh_gathered)
+    monkeypatch.setattr(parallel, "find_equal", compiled_find_equal)
     monkeypatch.setattr(parallel, "_fetch_row", lambda *_: None)
     monkeypatch.setattr(collapsed, "find_lane", take_lane)
     states = [
@@ -148,12 +150,16 @@ def test_sweep_leaves_its_posterior_given_psi_invariant(omega, monkeypatch):
     for i, topics in enumerate(states):
 
         def run(topics=topics):
-            topic, position = np.array(topics, np.int32), places[words, topics].astype(np.int32)
-            assert parallel._sweep(np.uint64(0), 0, 1, 0, documents, rows, position, tau, omega, inverse, topic) == -1
+            topic = np.array(topics, np.int32)
+            assert parallel._sweep(np.uint64(0), 0, 1, 0, documents, rows, tau, omega, inverse, topic) == -1
             return tuple(topic.tolist())
 
         for probability, result in paths(
-            run, parallel, ("_sweep", "_enter", "_weigh", "_join", "find_block", "find_topic"), monkeypatch, TopicDraw
+            run,
+            parallel,
+            ("_sweep", "_enter", "_find_place", "_weigh", "_join", "find_block", "find_topic"),
+            monkeypatch,
+            TopicDraw,
         ):
             matrix[i, states.index(result)] += probability
     assert_invariant(matrix, np.array(log_pi), 1e-6, 1e-5)
@@ -168,9 +174,8 @@ def plain_sweep(assignments, corpus, tau, omega, concentrations, s, seed, iterat
     rng = streams.generator(seed, "new topics", iteration)
     epsilon, _, tau = parallel.instantiate(assignments, tau, concentrations, smallest, rng)
     expected = tau[cluster[document], :-1].sum(axis=0)
-    rows, sums = parallel.draw_rows(
-        topic, cells_of(corpus), epsilon > smallest, expected, s, seed, iteration, None
-    )  # fmt: skip
+    by_word = topics_by_word(corpus.content, topic)
+    rows, sums = parallel.draw_rows(*by_word, epsilon > smallest, expected, s, seed, iteration, None)
     psi, stream = shown_psi(rows, sums), np.zeros(2, np.uint64)
     for j in range(corpus.n_documents):
         streams.seek(stream, streams.key(seed, "topics", iteration), j)
@@ -201,9 +206,7 @@ def test_sweep_equals_its_plain_twin(seed, omega, s):
     tau = np.random.default_rng(seed).dirichlet([0.7, 0.7, 0.7, 0.7, 0.7, 3.0], 3)
     before = assignments.topic.copy()
     topic, epsilon, expected, used = plain_sweep(assignments, corpus, tau, omega, CONCENTRATIONS, s, seed, 4)
-    found = parallel.sweep_documents_apart(
-        assignments, corpus, cells_of(corpus), tau, omega, CONCENTRATIONS, s, seed, 4, None
-    )
+    found = parallel.sweep_documents_apart(assignments, corpus, tau, omega, CONCENTRATIONS, s, seed, 4, None)
     assert (before != used[topic]).mean() > 0.1
     assert omega < 1 or used[-1] >= 5  # topics are born
     np.testing.assert_array_equal(assignments.topic, topic)
@@ -223,9 +226,7 @@ def test_threads_change_no_bit():
     for threads in (1, 2, 3):
         assignments = assignments_of(corpus)
         with thread_budget(threads) as pool:
-            found = parallel.sweep_documents_apart(
-                assignments, corpus, cells_of(corpus), tau, 5.0, CONCENTRATIONS, 0.05, 0, 1, pool
-            )
+            found = parallel.sweep_documents_apart(assignments, corpus, tau, 5.0, CONCENTRATIONS, 0.05, 0, 1, pool)
         results.append((assignments.topic, assignments.topic_weights, found))
     for other in results[1:]:
         for one, two in zip(results[0], other, strict=True):
@@ -251,9 +252,7 @@ def test_shards_change_no_bit(tmp_path, n_shards):
     for sharded in (None, ShardsHere(corpus, n_shards, tmp_path)):
         assignments = assignments_of(corpus)
         before = assignments.topic.copy()
-        found = parallel.sweep_documents_apart(
-            assignments, corpus, cells_of(corpus), tau, 5.0, CONCENTRATIONS, 0.05, 0, 1, None, sharded
-        )
+        found = parallel.sweep_documents_apart(assignments, corpus, tau, 5.0, CONCENTRATIONS, 0.05, 0, 1, None, sharded)
         results.append((assignments.topic, assignments.topic_weights, assignments.n_km, found))
     assert (before != assignments.topic).mean() > 0.1
     for one, two in zip(*results, strict=True):
@@ -290,7 +289,7 @@ def test_a_token_without_a_finite_weight_is_found_on_its_shard(tmp_path):
     for sharded in (None, ShardsHere(corpus, 3, tmp_path)):
         with pytest.raises(ValueError, match=r"^document \d+: the weights of a token's topics") as caught:
             parallel.sweep_documents_apart(  # omega is no float32
-                assignments_of(corpus), corpus, cells_of(corpus), tau, 1e39, CONCENTRATIONS, 0.9, 0, 1, None, sharded
+                assignments_of(corpus), corpus, tau, 1e39, CONCENTRATIONS, 0.9, 0, 1, None, sharded
             )
         messages.append(str(caught.value))
     assert messages[0] == messages[1]

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from helpers.fits import gibbs
 from helpers.gibbs_twin import (
     CONCENTRATIONS,
@@ -21,11 +22,12 @@ from helpers.gibbs_twin import (
 )
 
 from mc2core.compute import streams
+from mc2core.compute.threads import thread_budget
 from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs import blocked
 from mc2core.inference.gibbs.collapsed import sweep_clusters, sweep_topics
-from mc2core.inference.gibbs.state import Assignments, Concentrations, word_cells
+from mc2core.inference.gibbs.state import Assignments, Concentrations, topics_by_word, topics_of_words, word_cells
 
 
 # -- tokens --------------------------------------------------------------------------------------------------------
@@ -231,9 +233,25 @@ def test_log_joint_equals_its_factors_written_out(told):
     assert state.log_joint == pytest.approx(expected + contexts.log_base.sum(), rel=1e-10)
 
 
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_words_in_topics_are_counted_by_any_number_of_threads(threads):
+    corpus = small_corpus(4, n_words=7)  # few words, some threads may have none
+    document, word = tokens_of(corpus)
+    topic, expected = (3 * document + word).astype(np.int32) % 6, np.zeros((corpus.n_words, 8), int)
+    np.add.at(expected, (word, topic), 1)
+    with thread_budget(threads) as pool:
+        np.testing.assert_array_equal(topics_of_words(corpus.content, topic, 8, pool), expected)
+        start, listed = topics_by_word(corpus.content, topic, pool)
+        nothing = topics_of_words(sp.csr_matrix((2, 3), dtype=np.int32), np.zeros(0, np.int32), 1, pool)
+    assert start.tolist() == [0, *np.cumsum(np.bincount(word, minlength=corpus.n_words))]
+    assert listed.tolist() == [m for w in range(corpus.n_words) for m in topic[word == w]]
+    assert nothing.tolist() == [[0]] * 3
+
+
 def test_the_corpus_is_held_word_by_word_only_where_a_kernel_looks_at_it(monkeypatch):
     corpus = small_corpus(9)
-    for settings, is_held in ({"document_level": True}, False), ({}, True):
+    level = {"document_level": True}
+    for settings, is_held in (level, False), (level | {"kernel": "parallel"}, False), ({}, True):
         engine, state = run(corpus, 1, **settings)
         engine.sample(corpus, state)
         assert ("cells" in vars(state)) == is_held

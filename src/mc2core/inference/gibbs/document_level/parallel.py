@@ -39,7 +39,7 @@ import numpy as np
 
 from mc2core.compute import streams, variates
 from mc2core.compute.kernels import kernel
-from mc2core.compute.simd import LANES, prefetch, weigh_gathered
+from mc2core.compute.simd import LANES, find_equal, prefetch, weigh_gathered
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
 from mc2core.inference.gibbs.blocked import WORD_BLOCK, smallest_atom, split_rest
@@ -50,10 +50,9 @@ from mc2core.inference.gibbs.partition import PartitionLaw
 from mc2core.inference.gibbs.state import (
     Assignments,
     Concentrations,
-    WordCells,
     document_start,
     no_topic,
-    word_cells,
+    topics_by_word,
 )
 from mc2core.inference.shards import Shard, ShardedCorpus, name_of
 
@@ -102,22 +101,20 @@ class ShownWords(NamedTuple):
 
 
 @kernel(error_model="numpy")
-def _draw_used(key, first, last, cells, topic, is_big, s, is_dense, used, sums, n_used):
+def _draw_used(key, first, last, start, topic, is_big, s, is_dense, used, sums, n_used):
     """Draw entries of words first..last-1; ``sums`` and ``n_used`` (M,) gain what these have of each topic."""
-    start, token, count = cells.start, cells.token, cells.counts
     room, size, topic_of, x_of = used
     stream, n_w = np.zeros(2, np.uint64), np.zeros(is_big.size, np.int64)
     for w in range(first, last):
         streams.seek(stream, key, w)
         begin = end = room[w]
-        for cell in range(start[w], start[w + 1]):
-            for i in range(token[cell], token[cell] + count[cell]):
-                m = topic[i]
-                if is_big[m]:
-                    if n_w[m] == 0:
-                        topic_of[end] = m
-                        end += 1
-                    n_w[m] += 1
+        for i in range(start[w], start[w + 1]):
+            m = topic[i]
+            if is_big[m]:
+                if n_w[m] == 0:
+                    topic_of[end] = m
+                    end += 1
+                n_w[m] += 1
         if is_dense:
             for m in range(is_big.size):
                 if is_big[m] and n_w[m] == 0:
@@ -245,8 +242,8 @@ def _fill_used(key, first, last, used, rate, rows):
 
 
 def draw_rows(
+    start: np.ndarray,
     topic: np.ndarray,
-    cells: WordCells,
     is_big: np.ndarray,
     expected: np.ndarray,
     topic_prior: float,
@@ -258,7 +255,8 @@ def draw_rows(
 
     Parameters
     ----------
-    topic : (n_tokens,) int32
+    start, topic : (V + 1,) int64, (n_tokens,) int32
+        The tokens' topics, word by word.
     is_big : (M,) bool
     expected : (M,) float64
         Tokens that are expected of each topic; they must not depend on ``topic``.
@@ -269,17 +267,16 @@ def draw_rows(
     sums : (M,) float64
         Of all Gammas of each topic, in its rows or not; 1 for topics that are not big.
     """
-    n_words, n_topics, s = len(cells.start) - 1, len(is_big), float(topic_prior)
+    n_words, n_topics, s = len(start) - 1, len(is_big), float(topic_prior)
     is_dense = s >= _DENSE_PRIOR
-    tokens_before = np.concatenate([[0], np.cumsum(cells.counts, dtype=np.int64)])[cells.start]
-    most = np.full(n_words, n_topics) if is_dense else np.minimum(np.diff(tokens_before), n_topics)
+    most = np.full(n_words, n_topics) if is_dense else np.minimum(np.diff(start), n_topics)
     room = np.concatenate([[0], np.cumsum(most)])
     used = UsedWords(room, np.zeros(n_words, np.int64), np.empty(room[-1], np.int32), np.empty(room[-1]))
     key = streams.key(seed, "psi", iteration)
 
     def draw(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
         sums, n_used = np.zeros(n_topics), np.zeros(n_topics, np.int64)
-        _draw_used(key, first, last, cells, topic, is_big, s, is_dense, used, sums, n_used)
+        _draw_used(key, first, last, start, topic, is_big, s, is_dense, used, sums, n_used)
         return sums, n_used
 
     sums, n_used = (np.sum(parts, axis=0) for parts in zip(*in_blocks(pool, draw, n_words, WORD_BLOCK), strict=True))
@@ -303,8 +300,8 @@ def draw_rows(
     in_blocks(pool, show, n_topics, _TOPIC_BLOCK)
     size = np.zeros(n_words, np.int64)
     _count_shown(shown, size)
-    start = np.concatenate([[0], np.cumsum(-(-(size + used.size) // LANES) * LANES)])
-    rows = WordRows(start, np.zeros(n_words, np.int64), np.empty(start[-1], np.int32), np.empty(start[-1], np.float32))
+    room = np.concatenate([[0], np.cumsum(-(-(size + used.size) // LANES) * LANES)])
+    rows = WordRows(room, np.zeros(n_words, np.int64), np.empty(room[-1], np.int32), np.empty(room[-1], np.float32))
     _fill_shown(shown, rows)
     used_key = streams.key(seed, "shown", iteration)
 
@@ -316,33 +313,14 @@ def draw_rows(
 
 
 # -- tokens given psi and tau --------------------------------------------------------------------------------------
-@kernel
-def _find_places(first, last, cells, topic, n_topics, rows, position):
-    """Places of the tokens of words first..last-1 in their rows, -1 of those that have none and stay."""
-    start, token, count = cells.start, cells.token, cells.counts
-    row_start, row_size, row_topic, _ = rows
-    place_of = np.full(n_topics, -1, np.int32)
-    for w in range(first, last):
-        for place in range(row_size[w]):
-            place_of[row_topic[row_start[w] + place]] = place
-        for cell in range(start[w], start[w + 1]):
-            for i in range(token[cell], token[cell] + count[cell]):
-                position[i] = place_of[topic[i]]
-        for place in range(row_size[w]):
-            place_of[row_topic[row_start[w] + place]] = -1
-
-
-def find_places(
-    rows: WordRows, cells: WordCells, topic: np.ndarray, n_topics: int, pool: Executor | None
-) -> np.ndarray:
-    """(n_tokens,) int32: place of each token's topic in its word's row, -1 where it has none."""
-    position = np.empty(len(topic), np.int32)
-
-    def find(first: int, last: int) -> None:
-        _find_places(first, last, cells, topic, n_topics, rows, position)
-
-    in_blocks(pool, find, len(rows.size), WORD_BLOCK)
-    return position
+@numba.njit(inline="always")
+def _find_place(m, row, n, row_topic):
+    """Place of topic m in a row of n topics; -1 where it has none, and its tokens stay."""
+    for place in range(0, n, LANES):
+        lane = find_equal(row_topic, row + place, m)
+        if lane < LANES:
+            return place + lane if place + lane < n else -1  # what fills the last vector up is no topic
+    return -1
 
 
 @numba.njit(inline="always")
@@ -388,7 +366,7 @@ def _join(m, place, x, inverse, n_j, prior, scale, p, block):
 
 
 @kernel(error_model="numpy")
-def _sweep(key, first, last, number, documents, rows, position, tau, omega, inverse, topic):
+def _sweep(key, first, last, number, documents, rows, tau, omega, inverse, topic):
     """Sweep over documents first..last-1, of which 0 has the stream ``number``.
 
     Returns the first token whose weights sum to infinity or no number, or -1.
@@ -415,11 +393,12 @@ def _sweep(key, first, last, number, documents, rows, position, tau, omega, inve
             n_blocks = (row_size[w] + LANES - 1) // LANES
             total = _weigh(row, n_blocks, row_topic, row_x, scale, p, block)
             for i in range(begin, end):
-                place = position[i]
+                m = topic[i]
+                place = _find_place(m, row, row_size[w], row_topic)
                 if place < 0:
                     continue
                 # stay or move?
-                m, old = row_topic[row + place], np.float64(p[place])
+                old = np.float64(p[place])
                 scale_less = (np.float32(n_j[m] - 1) + prior[m]) * inverse[m]
                 less = scale_less * row_x[row + place]
                 others = total - old
@@ -446,7 +425,7 @@ def _sweep(key, first, last, number, documents, rows, position, tau, omega, inve
                 m = row_topic[row + chosen]
                 gain = _join(m, chosen, row_x[row + chosen], inverse, n_j, prior, scale, p, block)
                 total = others + np.float64(less) + gain
-                topic[i], position[i] = m, chosen
+                topic[i] = m
         for i in range(start[j], start[j + 1]):
             n_j[topic[i]] = 0
     return -1
@@ -465,7 +444,6 @@ class TokenSweep(NamedTuple):
 def sweep_documents(
     sweep: TokenSweep,
     corpus: Corpus,
-    cells: WordCells,
     start: np.ndarray,
     cluster: np.ndarray,
     topic: np.ndarray,
@@ -476,7 +454,7 @@ def sweep_documents(
 
     Parameters
     ----------
-    corpus, cells : of these documents alone
+    corpus : of these documents alone
     start : (documents + 1,) int64
         First token of each.
     cluster : (documents,) int32
@@ -493,10 +471,9 @@ def sweep_documents(
     key, rows, inverse, tau, omega = sweep
     content = corpus.content
     documents = DocumentCells(content.indptr, content.indices, content.data, start, cluster)
-    position = find_places(rows, cells, topic, len(inverse), pool)
 
     def move(first: int, last: int) -> int:
-        return _sweep(key, first, last, number, documents, rows, position, tau, omega, inverse, topic)
+        return _sweep(key, first, last, number, documents, rows, tau, omega, inverse, topic)
 
     a_block = max(1, _TOKEN_BLOCK * corpus.n_documents // max(1, len(topic)))
     failed = in_blocks(pool, move, corpus.n_documents, a_block)
@@ -533,7 +510,6 @@ def instantiate(
 def sweep_documents_apart(
     assignments: Assignments,
     corpus: Corpus,
-    cells: WordCells,
     tau: np.ndarray,
     omega: float,
     concentrations: Concentrations,
@@ -547,7 +523,6 @@ def sweep_documents_apart(
 
     Parameters
     ----------
-    cells : the corpus word by word
     tau : (K, M + 1) float64
         Topic proportions of the clusters, the rest in the last column.
     omega : float, > 0
@@ -569,11 +544,12 @@ def sweep_documents_apart(
     in_cluster = np.bincount(assignments.cluster, weights=lengths, minlength=len(tau))
     expected = in_cluster @ tau[:, :-1]
     topic = assignments.topic
-    rows, sums = draw_rows(topic, cells, epsilon > smallest, expected, topic_prior, seed, iteration, pool)
+    by_word = topics_by_word(corpus.content, topic, pool)
+    rows, sums = draw_rows(*by_word, epsilon > smallest, expected, topic_prior, seed, iteration, pool)
     key, inverse = streams.key(seed, "topics", iteration), (1.0 / sums).astype(np.float32)
     sweep, start = TokenSweep(key, rows, inverse, tau, float(omega)), assignments.document_start
     if sharded is None:
-        failed = sweep_documents(sweep, corpus, cells, start, assignments.cluster, topic, 0, pool)
+        failed = sweep_documents(sweep, corpus, start, assignments.cluster, topic, 0, pool)
     else:
         failed = sweep_on_shards(sharded, sweep, start, assignments.cluster, topic)
     if failed >= 0:
@@ -612,14 +588,10 @@ def sweep_on_shards(
 
 def _sweep_shard(shard: Shard, step: Mapping[str, np.ndarray]) -> tuple[int, np.ndarray]:
     """Of a task: the first token of its shard that failed, or -1, and the topics of all of them."""
-    if "words" not in shard.kept:
-        content = shard.corpus.content
-        cells = word_cells(content.indptr, content.indices, content.data, shard.corpus.n_words)
-        shard.kept["words"] = cells, document_start(shard.corpus)
-    cells, start = shard.kept["words"]
+    start = document_start(shard.corpus)
     short, cluster = (step[f"{what}.{name_of(shard.number)}"] for what in ("topic", "cluster"))
     rows = WordRows(*(step[f"rows.{name}"] for name in WordRows._fields))
     sweep = TokenSweep(np.uint64(step["key"]), rows, step["inverse"], step["tau"], float(step["omega"]))
     topic = short.astype(np.int32)
-    failed = sweep_documents(sweep, shard.corpus, cells, start, cluster, topic, shard.first, None)
+    failed = sweep_documents(sweep, shard.corpus, start, cluster, topic, shard.first, None)
     return failed, topic.astype(short.dtype)

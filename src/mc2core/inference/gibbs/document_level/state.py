@@ -222,12 +222,11 @@ class DocumentLevelState(GibbsState):
             return
         if kernel == "parallel":
             level.proportions = sweep_documents_apart(
-                self.assignments, corpus, self.cells, level.proportions, *given, self.topic_prior, seed, iteration,
-                pool, sharded,
-            )  # fmt: skip
+                self.assignments, corpus, level.proportions, *given, self.topic_prior, seed, iteration, pool, sharded
+            )
         else:
             level.proportions = sweep_document_topics(
-                self.assignments, corpus, level.proportions, *given, self.topic_prior, key
+                self.assignments, corpus, level.proportions, *given, self.topic_prior, key, pool
             )
         topic_key = streams.key(seed, "topic_moves", iteration)
         n_proposals = topic_proposals(corpus.n_tokens)

@@ -15,6 +15,7 @@ with eps_m a stick of GEM(eta). A topic that ends the sweep empty gives epsilon 
 from __future__ import annotations
 
 import math
+from concurrent.futures import Executor
 from typing import NamedTuple
 
 import numba
@@ -231,6 +232,7 @@ def sweep_document_topics(
     concentrations: Concentrations,
     topic_prior: float,
     key: np.uint64,
+    pool: Executor | None = None,
 ) -> np.ndarray:
     """One sweep over all tokens, in place; topics that end empty are dropped.
 
@@ -241,6 +243,7 @@ def sweep_document_topics(
     omega : float, > 0
         Concentration of a document's proportions around its cluster's.
     key : one stream for each document (:func:`mc2core.compute.streams.key`)
+    pool : threads that count words before the sweep, and change no bit
 
     Returns
     -------
@@ -252,7 +255,7 @@ def sweep_document_topics(
     documents = DocumentCells(
         content.indptr, content.indices, content.data, assignments.document_start, assignments.cluster
     )
-    n_wm = topics_of_words(content, assignments.topic, columns)
+    n_wm = topics_of_words(content, assignments.topic, columns, pool)
     n_m = n_wm.sum(axis=0, dtype=np.int64)
     topics = DocumentLevelTopics(
         n_wm, n_m, grown(assignments.topic_weights, columns), np.array([assignments.rest]),

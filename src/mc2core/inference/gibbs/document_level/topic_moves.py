@@ -47,7 +47,7 @@ import numpy as np
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import exp, log, log_gamma
-from mc2core.compute.threads import look_ahead, n_threads
+from mc2core.compute.threads import in_blocks, look_ahead, n_threads
 from mc2core.compute.variates import log_gamma_variate
 from mc2core.corpus import Corpus
 from mc2core.inference.gibbs.document_level.cluster_moves import copy
@@ -99,6 +99,20 @@ class Sides(NamedTuple):
     eps_share: np.ndarray  # (2,) float64: of epsilon, estimated
     eps_log_share: np.ndarray  # (2,) float64: of epsilon, drawn
     eps_tables: np.ndarray  # (2,) float64: tables of tables
+
+
+_LISTING_BLOCK = 256  # documents that a thread takes at a time
+
+
+@kernel
+def _list_cells(first, last, indptr, indices, counts, start, document, word):
+    """The document and word of every token of documents first..last-1."""
+    for j in range(first, last):
+        i = start[j]
+        for cell in range(indptr[j], indptr[j + 1]):
+            for _ in range(counts[cell]):
+                document[i], word[i] = j, indices[cell]
+                i += 1
 
 
 @kernel
@@ -871,20 +885,23 @@ def split_and_merge_topics(
     (2,) int64
         Splits and merges made.
     """
-    content, lengths = corpus.content, np.diff(assignments.document_start)
+    content, start = corpus.content, assignments.document_start
     n_tokens, n_words, n_clusters = corpus.n_tokens, corpus.n_words, len(tau)
     constants = TopicConstants(
         float(omega), float(concentrations.table), float(concentrations.topic), topic_prior, topic_prior * n_words
     )
     desks = [
-        (_sides(n_tokens, len(lengths), n_words, n_clusters), np.zeros(4, np.int64)) for _ in range(n_threads(pool))
+        (_sides(n_tokens, corpus.n_documents, n_words, n_clusters), np.zeros(4, np.int64))
+        for _ in range(n_threads(pool))
     ]
     chain = Chain(key, float(launched), float(least_launched), most_allocated)
-    document, word = (
-        np.repeat(np.arange(len(lengths), dtype=np.int32), lengths),
-        np.repeat(content.indices, content.data),
-    )
-    order, cluster, start = np.empty(2 * n_tokens, np.int32), assignments.cluster, assignments.document_start
+    document, word = np.empty((2, n_tokens), np.int32)
+
+    def list_cells(first: int, last: int) -> None:
+        _list_cells(first, last, content.indptr, content.indices, content.data, start, document, word)
+
+    in_blocks(pool, list_cells, corpus.n_documents, _LISTING_BLOCK)
+    order, cluster = np.empty(2 * n_tokens, np.int32), assignments.cluster
     made, proposal = np.zeros(2, np.int64), 0
     while n_tokens > 0 and proposal < n_proposals:
         n_topics = assignments.n_topics
@@ -892,7 +909,8 @@ def split_and_merge_topics(
         tokens = Tokens(document, word, assignments.topic, cluster, order, *np.zeros((2, slots), np.int64))
         by_topic, eps = np.zeros((slots, n_clusters)), np.zeros(slots)
         by_topic[:n_topics], eps[:n_topics] = tau[:, :-1].T, assignments.topic_weights
-        topics = TopicSlots(topics_of_words(content, assignments.topic, slots), eps, by_topic, *np.empty((2, slots)))
+        n_wm = topics_of_words(content, assignments.topic, slots, pool)
+        topics = TopicSlots(n_wm, eps, by_topic, *np.empty((2, slots)))
         proposal, n_slots = _move(
             pool, proposal, n_proposals, n_topics, chain, start, tokens, topics, constants, desks, made
         )
