@@ -159,7 +159,7 @@ def token_sweeps(n_topics: int, n_documents: int, kernel: str) -> Iterator[float
     def sweep(iteration: int) -> None:
         if kernel == "parallel":
             level.proportions = sweep_documents_apart(
-                state.assignments, corpus, state.cells, level.proportions, level.omega, *given, _SEED, iteration, None
+                state.assignments, corpus, level.proportions, level.omega, *given, _SEED, iteration, None
             )
         else:
             key = streams.key(_SEED, "topics", iteration)

@@ -11,6 +11,10 @@ of the processor: so that runs beside other work can be compared.
 
 ``--library PYTHON`` adds rows of LDA and of the HDP by tomotopy, which that interpreter must have, on as many workers
 for as many seconds of the processor; held-out words are scored by the same estimator given its topics.
+
+``--documents N --workers W`` is where an iteration on Spark goes, on so many executors of one core each and as many
+shards: processor seconds of this process, outside Spark's jobs and in them, of the slowest executor's tasks, and of
+Spark's own processes.
 """
 
 from __future__ import annotations
@@ -22,23 +26,28 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numba
 import numpy as np
+import psutil
 import scipy.sparse as sp
 
 from benchmarks.recovery import Cell, draw
 from benchmarks.suite import MIRROR
 from mc2core import Corpus
-from mc2core.compute import streams, threads
-from mc2core.inference import Gibbs
+from mc2core.compute import spark, streams, threads
+from mc2core.inference import Gibbs, shards
 from mc2core.inference.base import posterior_of
+from mc2core.inference.gibbs import engine as gibbs_engine
+from mc2core.inference.gibbs import state as gibbs_state
 from mc2core.inference.gibbs.chain import GibbsState
-from mc2core.inference.gibbs.document_level import cluster_moves, parallel, start, state, sweep
+from mc2core.inference.gibbs.document_level import cluster_moves, parallel, start, state, sweep, topic_moves
 from mc2core.inference.gibbs.document_level.state import DocumentLevelState
 from mc2core.models import MC2
 from mc2core.posterior import perplexity, perplexity_kernels
@@ -61,7 +70,7 @@ _QUARTERS = 4
 _BLOCK = 50_000  # documents drawn at a time
 _TOPICS = 300  # of the library's LDA, and at the start of its HDP
 _LOOPED = 200_000  # tokens that the plain loop visits
-_COPIED = 1 << 25  # numbers of a copy by which bandwidth is measured: 256 MB, more than any cache holds
+_NUMBERS = 1 << 24  # of each array of the triad by which bandwidth is measured: 128 MB, more than a cache holds
 
 
 # -- corpora: documents to learn from, and to score ------------------------------------------------------------------
@@ -123,7 +132,7 @@ def watching() -> Iterator[Watch]:
     watch, kept = Watch(), []
     for part, (owner, names) in PARTS.items():
         kept += [(owner, name, getattr(owner, name), watch.timed(getattr(owner, name), part)) for name in names]
-    modules = (parallel, sweep, start, cluster_moves, threads)
+    modules = (parallel, sweep, start, cluster_moves, topic_moves, gibbs_state, threads)
     kept += [(module, "in_blocks", module.in_blocks, watch.timed_blocks(module.in_blocks)) for module in modules]
     for owner, name, _, new in kept:
         setattr(owner, name, new)
@@ -217,14 +226,21 @@ def dense_loop(corpus: Corpus, chain: DocumentLevelState, n_tokens: int = _LOOPE
     return 1e9 * (time.process_time() - started) / assignments.document_start[n_documents]
 
 
+@numba.njit(nogil=True, fastmath=True)
+def _triad(a, b, c):
+    for i in range(a.size):
+        a[i] = b[i] + 3.0 * c[i]
+
+
 def bandwidth(n_threads: int) -> float:
-    """Bytes a second that so many threads read and write together as they copy, the best of three."""
-    source, target = np.ones(_COPIED), np.zeros(_COPIED)
-    bounds = np.linspace(0, _COPIED, n_threads + 1).astype(int)
+    """Bytes a second that so many threads read and write together in the triad a = b + 3 c, the best of three."""
+    arrays = np.ones((3, _NUMBERS))
+    bounds = np.linspace(0, _NUMBERS, n_threads + 1).astype(int)
+    _triad(*arrays[:, :1])  # compiles
     best = np.inf
     for _ in range(3):
         parts = [
-            threading.Thread(target=np.copyto, args=(target[first:last], source[first:last]))
+            threading.Thread(target=_triad, args=tuple(arrays[:, first:last]))
             for first, last in itertools.pairwise(bounds)
         ]
         started = time.perf_counter()
@@ -233,7 +249,7 @@ def bandwidth(n_threads: int) -> float:
         for part in parts:
             part.join()
         best = min(best, time.perf_counter() - started)
-    return 2.0 * source.nbytes / best
+    return float(arrays.nbytes / best)
 
 
 def limits(corpus: Corpus, chain: DocumentLevelState, n_threads: int) -> list[Row]:
@@ -341,6 +357,69 @@ def run_many(n_documents: int, kernel: str, n_threads: int, iterations: int = 2)
     return row, limits(corpus, chain, n_threads)
 
 
+# -- on Spark --------------------------------------------------------------------------------------------------------
+def timed_task(work: shards.Work, shard: shards.Shard, step: Mapping[str, np.ndarray]) -> tuple[Any, float]:
+    """Of a task: what ``work`` gives, and its seconds of the processor."""
+    started = time.process_time()
+    return work(shard, step), time.process_time() - started
+
+
+class TimedShards:
+    """A corpus on executors, and seconds of the processor: of the slowest task of each job, and of this process."""
+
+    def __init__(self, sharded: shards.ShardedCorpus) -> None:
+        self.shards, self._sharded = sharded.shards, sharded
+        self.tasks, self.here, self.clock = 0.0, 0.0, 0.0
+
+    def run(self, arrays: Mapping[str, Any], work: shards.Work) -> list[Any]:
+        """As :meth:`ShardedCorpus.run`."""
+        here, clock = time.process_time(), time.perf_counter()
+        results = self._sharded.run(arrays, partial(timed_task, work))
+        self.here += time.process_time() - here
+        self.clock += time.perf_counter() - clock
+        self.tasks += max(seconds for _, seconds in results)
+        return [result for result, _ in results]
+
+
+def seconds_below() -> float:
+    """Of the processor, of all processes that this one has started and that still run."""
+    found = 0.0
+    for one in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            found += sum(one.cpu_times()[:2])
+    return found
+
+
+def run_on_spark(n_documents: int, n_workers: int, iterations: int = 3) -> Row:
+    """Where the iterations of so many documents of 100 words go on so many executors, seconds of the processor each."""
+    corpus, chain = known_state(n_documents)
+    few, alone = corpus.subset(np.arange(40)), Gibbs(kernel="parallel")
+    alone.step(few, alone.init(MC2(), few, 0), 0, 1)  # compiles
+    with tempfile.TemporaryDirectory() as folder:
+        properties = {
+            "spark.master": f"local-cluster[{n_workers},1,1500]", "spark.executor.memory": "1400m",
+            spark.FOLDER: folder,
+        }  # fmt: skip
+        with spark.session(properties), watching() as watch, mock.patch.object(gibbs_engine, "shards_of") as shards_of:
+            timed = TimedShards(shards.shards_of(corpus, n_workers))
+            shards_of.return_value = timed
+            on_spark = Gibbs(kernel="parallel", n_shards=n_workers)
+            for iteration in range(1, iterations + 2):
+                if iteration == 2:  # in the first one, executors open their shards and load kernels
+                    timed.tasks = timed.here = timed.clock = 0.0
+                    watch.parts.clear()
+                    below, started = seconds_below(), time.process_time()
+                on_spark.step(corpus, chain, 0, iteration)
+            here, below = time.process_time() - started, seconds_below() - below
+    return {
+        "documents": n_documents, "workers": n_workers, "topics": chain.assignments.n_topics,
+        "this process, outside the job": (here - timed.here) / iterations,
+        "in it": timed.here / iterations, "slowest task": timed.tasks / iterations,
+        "Spark's processes, tasks included": below / iterations, "job by the clock": timed.clock / iterations,
+        **{part: watch.parts[part] / iterations for part in PARTS},
+    }  # fmt: skip
+
+
 # -- the library beside ----------------------------------------------------------------------------------------------
 def run_library(
     python: str, kind: str, n_topics: int, train: Corpus, test: Corpus, seed: int, n_threads: int, seconds: float
@@ -387,7 +466,11 @@ def main() -> None:
     parser.add_argument("--held-out", type=int, default=40, help="documents to score")
     parser.add_argument("--library", metavar="PYTHON", help="an interpreter that has tomotopy")
     parser.add_argument("--documents", type=int, help="so many of 100 words, two iterations each, and nothing else")
+    parser.add_argument("--workers", type=int, help="with --documents: on Spark, on so many executors")
     given = parser.parse_args()
+    if given.documents and given.workers:
+        print(as_markdown([run_on_spark(given.documents, given.workers)]))
+        return
     if given.documents:
         for kernel in given.kernels:
             row, beside = run_many(given.documents, kernel, given.threads)
