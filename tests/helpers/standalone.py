@@ -39,6 +39,11 @@ class Standalone:
         """For ``spark.master``."""
         return f"spark://127.0.0.1:{self.port}"
 
+    @property
+    def workers(self):
+        """Processes of the workers that run."""
+        return [one for name, one in self.processes.items() if name != "master" and one.poll() is None]
+
     def __enter__(self):
         self.port = _free_port()
         try:
