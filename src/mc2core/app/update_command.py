@@ -12,10 +12,10 @@ from typing import Any
 from mc2core.app.commands import COLUMNS, add_columns, add_fit
 
 _ABOUT = """\
-A fit by svi takes each new document once, in the order of NEW, and nothing of the old ones is needed. A fit by gibbs
-goes on over all documents: NEW is the corpus of the fit with documents that 'mc2 import --append' has added, and the
-result goes to --out. A killed update goes on where it was when the same command is given again. Columns of a file are
-those that the documents of the fit were read from, unless others are given."""
+A fit by svi takes each new document once, in the order of NEW; of the old ones it needs only the sample that is in its
+file. A fit by gibbs goes on over all documents: NEW is the corpus of the fit with documents that 'mc2 import --append'
+has added, and the result goes to --out. A killed update goes on where it was when the same command is given again.
+Columns of a file are those that the documents of the fit were read from, unless others are given."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

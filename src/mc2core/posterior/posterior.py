@@ -20,6 +20,7 @@ from mc2core.base.pages import facts
 from mc2core.base.progress import showing
 from mc2core.corpus import Corpus, matching
 from mc2core.corpus.checks import CONTENT_KINDS, Unit, check_unit, placeholders
+from mc2core.corpus.reservoir import pack_kept, unpack_kept
 from mc2core.families import Family, VectorFamily, family_from_settings, family_settings
 from mc2core.families.base import ScalarFamily
 from mc2core.families.contents import Contents
@@ -65,7 +66,8 @@ class Posterior:
     ``samples`` holds at least one :class:`Sample`, of one chain after another; the plain attributes
     (``cluster_weights`` ...) are those of :attr:`representative`. ``provenance`` says how it came about (model, engine,
     seed, versions, digests, seconds), ``imported`` how the documents were read (:class:`mc2core.Corpus`). ``marks``
-    (n,) int64 say which documents ``mc2 fit`` and ``mc2 update`` have taken (:mod:`mc2core.corpus.marks`).
+    (n,) int64 say which documents ``mc2 fit`` and ``mc2 update`` have taken (:mod:`mc2core.corpus.marks`), ``kept``
+    holds some of them, of fits by SVI (:mod:`mc2core.corpus.reservoir`).
     """
 
     samples: list[Sample]
@@ -78,6 +80,7 @@ class Posterior:
     imported: dict[str, Any] | None = None
     levels: Levels | None = None
     marks: np.ndarray | None = None
+    kept: Corpus | None = None
 
     def __post_init__(self) -> None:
         if not self.samples:
@@ -514,6 +517,8 @@ class Posterior:
             arrays |= pack_levels(self.levels)
         if self.marks is not None:
             arrays["marks"] = self.marks
+        if self.kept is not None:
+            arrays |= pack_kept(self.kept)
         return arrays
 
     @classmethod
@@ -545,6 +550,7 @@ class Posterior:
             units = {name: check_unit(unit, lengths.get(name)) for name, unit in meta["units"].items()}
             if "marks" in arrays:
                 check(arrays, {"marks": Stored("i", "N")}, {})
+            columns = {name: dimensions[name] if one.kind == "counts" else None for name, one in families.items()}
             return cls(
                 samples=samples,
                 families=families,
@@ -556,6 +562,7 @@ class Posterior:
                 imported=meta.get("imported"),
                 levels=unpack_levels(arrays, sizes.get("J", 0)),
                 marks=arrays.get("marks"),
+                kept=unpack_kept(arrays, sizes["V"], columns),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a saved posterior: {error}") from error

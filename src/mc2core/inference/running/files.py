@@ -13,7 +13,7 @@ import numpy as np
 from mc2core.base import locks, stopping, storage
 from mc2core.base.progress import work
 from mc2core.compute import spark as cluster
-from mc2core.corpus import Corpus, subsets
+from mc2core.corpus import Corpus, reservoir, subsets
 from mc2core.corpus.marks import marks_of
 from mc2core.inference.base import State
 from mc2core.inference.registry import specify
@@ -64,8 +64,8 @@ def fit_corpus(
     ``spark`` holds properties of Spark, for fits that use it (``n_shards``).
     With ``keep_all`` the checkpoint stays, so that the fit goes on when more iterations are asked for, a run that a
     signal stops leaves a posterior and provenance of what there is so far, and the posterior keeps its levels
-    (:meth:`mc2core.Posterior.find_levels`), where it has any, and the marks of its documents
-    (:mod:`mc2core.corpus.marks`).
+    (:meth:`mc2core.Posterior.find_levels`), where it has any, the marks of its documents (:mod:`mc2core.corpus.marks`),
+    and by SVI some of these (:mod:`mc2core.corpus.reservoir`), which ``mc2 update`` goes over again.
     With ``follow_labels`` each row of the trace has ``vi_bits``, the distance of the clusters from the corpus' labels.
     """
     specified, way = specify(model, engine, settings, contexts, threads)
@@ -82,6 +82,8 @@ def fit_corpus(
                 logger.info("the fit has no levels: %s", error)
             if not part.is_of_observations:
                 done.posterior.marks = marks_of(part)
+            if way.name == "svi":
+                done.posterior.kept = reservoir.begun(part)
         with work("writing the posterior"):
             done.posterior.save(posterior)
         storage.write_json(provenance, done.provenance | ({"missing": missing} if missing else {}))

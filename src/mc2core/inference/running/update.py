@@ -46,11 +46,12 @@ _OWN_CORPUS = "a fit by gibbs goes on with its own corpus, to which mc2 import -
 
 
 class _Saved(NamedTuple):
-    """A fit, as far as a stream goes on from it."""
+    """A fit, as far as a stream goes on from it; ``corpus`` are the documents that were kept."""
 
     posterior: Posterior
     state: Globals
     trace: pd.DataFrame
+    corpus: Corpus
 
 
 def update_fit(
@@ -211,8 +212,10 @@ def open_stream(folder: Path, population: int | None = None, threads: int = 1) -
     trace = pd.DataFrame(stored.trace)
     if trace.empty:
         raise ValueError(f"{checkpoint} has not ended an epoch; mc2 fit goes on with it")
+    if posterior.kept is None:
+        raise ValueError(f"{path} has none of the documents that were fitted, which mc2 fit keeps there")
     state = state_of(posterior, stored.state, int(trace["tokens"].iloc[-1]))
-    return Stream(_Saved(posterior, state, trace), population=population, threads=threads)
+    return Stream(_Saved(posterior, state, trace, posterior.kept), population=population, threads=threads)
 
 
 def _stream_at(path: Path, threads: int) -> Stream | None:

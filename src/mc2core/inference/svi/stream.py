@@ -12,8 +12,9 @@ and get several passes: a block's statistics under the globals that hold those o
 and not added (as batches of memoised variational inference are: Hughes and Sudderth, "Memoized online variational
 inference for Dirichlet process mixture models", NIPS 2013). A block moves the globals as far as its mini-batches would.
 Topics that the fit had no use for are born: after the first pass some topics without tokens are given, for one pass,
-words of documents of the block that are like each other, and keep what documents then put there
-(docs/notes/arrivals.md).
+words of documents of the block that are like each other, and keep what documents then put there. So that old
+documents have new topics, too, mini-batches of documents that came before follow each block: some of those that the
+stream keeps, an even sample of all so far (docs/notes/arrivals.md).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from mc2core.base import storage
 from mc2core.base.checks import whole
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
-from mc2core.corpus import Corpus, following
+from mc2core.corpus import Corpus, following, matching, reservoir
 from mc2core.corpus.building.counts import Dropped
 from mc2core.corpus.checks import all_missing
 from mc2core.corpus.marks import marks_of
@@ -60,6 +61,8 @@ _STATE = "stream."
 _SMALL = 0.01
 # documents of a block that gets several passes, at least
 _BLOCK = 400
+# documents gone over again after a block, for each of its own
+_AGAIN = 6
 # share of their documents' tokens that topics are suggested with
 _SUGGESTED = 0.5
 
@@ -78,6 +81,10 @@ class Fitted(Protocol):
     @property
     def trace(self) -> pd.DataFrame:
         """With a column ``tokens``."""
+
+    @property
+    def corpus(self) -> Corpus:
+        """Its documents, or those that :mod:`mc2core.corpus.reservoir` keeps of them."""
 
 
 class Visit(NamedTuple):
@@ -111,9 +118,10 @@ class Stream:
     ``population`` says. Documents are taken in the order in which they come, in blocks of 400 or the fit's mini-batch
     where that is larger, at the rates that follow those of the fit. Clusters and topics can fall out of use. Topics are
     born, but for models with tables: as many for a document as the fit had as a truncation, up to what the engine's
-    rule, or its ``n_topics``, allows. Clusters are not born; with a document level none are joined, since that takes
-    all documents at once. Words and values of contexts that the fit has not get columns by :meth:`grow`. The fit itself
-    is not changed.
+    rule, or its ``n_topics``, allows. Of at most 2,000 documents that it keeps, an even sample of all that came, those
+    of the fit among them, six are gone over again for each new one. Clusters are not born; with a document level none
+    are joined, since that takes all documents at once. Words and values of contexts that the fit has not get columns by
+    :meth:`grow`. The fit itself is not changed.
 
     Parameters
     ----------
@@ -125,8 +133,8 @@ class Stream:
         is scaled to it. It says how sure the posterior is; how fast it follows the stream is for the engine's ``delay``
         and ``forgetting`` to say.
     passes : int in [1, inf), default 3
-        Over each block. With 1 documents are taken in mini-batches of the fit's size and no topics are born, as in an
-        epoch of the fit.
+        Over each block. With 1 documents are taken in mini-batches of the fit's size, no topics are born and no
+        documents are gone over again, as in an epoch of the fit.
     threads : int in [1, inf), default 1
         Never changes a bit of the result.
 
@@ -172,7 +180,14 @@ class Stream:
         if population != fitted:
             self._state.weigh(population / fitted)
             self._state.follow(self._state.cluster[-population:])
+        self._kept = self._in_columns(reservoir.begun(fit.corpus))
         self._posterior: Posterior | None = None
+
+    def _in_columns(self, corpus: Corpus) -> Corpus:
+        """The documents of a corpus in the words of the stream, with its contexts alone, in its units."""
+        corpus = matching.in_units(corpus, self.model.contexts, self._columns.units)
+        contexts = {name: corpus.contexts[name] for name in self._columns.contexts}
+        return self._columns.with_documents(corpus.content, contexts)
 
     def _restored(self, arrays: Mapping[str, np.ndarray], settings: RunSettings) -> Globals:
         """The state of a stream from its arrays, which are copied."""
@@ -207,7 +222,7 @@ class Stream:
             stream |= self._state.settings._asdict()
             sample = self.engine.sample(self._columns, self._state)
             self._posterior = posterior_of(self.model, self._columns, [sample], self._about | {"stream": stream})
-            self._posterior.marks = self.taken
+            self._posterior.marks, self._posterior.kept = self.taken, self._kept
         return self._posterior
 
     def grow(self, corpus: Corpus, new_columns: int = 2) -> Corpus:
@@ -260,6 +275,7 @@ class Stream:
         placed, dropped = following.conform(Corpus, corpus, pattern)
         if new.words or new.values:
             names = {name: one for name, one in pattern.columns.items() if one is not None}
+            self._kept, _ = following.conform(Corpus, self._kept, pattern)
             self._columns = _stand_in(pattern.words, self.posterior, names)
             self._state.widen(StackedContexts(self._columns, self.model.contexts), len(pattern.words))
             self._posterior = None
@@ -328,12 +344,16 @@ class Stream:
             latest = np.append(latest, own)[-self.population :]
         finally:
             state.follow(latest)
+        n_before = self.fitted["documents"] + self.n_documents
         self.n_documents += len(rows)
         clusters = np.flatnonzero(sizes), np.flatnonzero(_sizes(latest, state.n_clusters))
         changes = (*_changes(*clusters), *_changes(topics, topics_in_use(state)))
         if isinstance(state, DirectGlobals) and len(state.n_m) > n_topics:
             born = np.setdiff1d(topics_in_use(state), np.arange(n_topics))
             state.keep(np.arange(state.n_clusters), np.append(np.arange(n_topics), born))
+        self._kept = reservoir.gone_on(self._kept, n_before, self._in_columns(corpus.subset(rows)))
+        if self.passes > 1:
+            self._go_over_kept(_AGAIN * len(rows), pool)
         if state.n_visited >= self.population:
             self.engine.end_epoch(state, pool)
         return Visit(len(rows), int(counts.sum(dtype=np.int64)), evidence, int(small[own].sum()), *changes)
@@ -364,6 +384,21 @@ class Stream:
         state.n_visited += len(rows)
         state.evidence += evidence
         return evidence
+
+    def _go_over_kept(self, n: int, pool: Executor | None) -> None:
+        """Mini-batches of n documents of those kept, or of all these, drawn anew each time."""
+        state, kept = self._state, self._kept
+        known = state.cluster, state.contexts
+        state.cluster = np.full(kept.n_documents, -1, np.int32)
+        state.contexts = StackedContexts(kept, self.model.contexts)
+        drawn = streams.generator(0, "svi.again", state.n_updates).permutation(kept.n_documents)[:n]
+        size = cast(int, state.settings.batch_size)
+        try:
+            for first in range(0, len(drawn), size):
+                rate = self.engine.rate(self.model, state.n_updates)
+                self.engine.batch_step(kept, state, np.sort(drawn[first : first + size]), rate, pool)
+        finally:
+            state.cluster, state.contexts = known
 
     def _n_new(self, n_documents: int) -> int:
         """Topics that a block of so many documents may add."""
@@ -399,6 +434,8 @@ class Stream:
             stream._columns = _one_document(posterior)
             stream._about = {name: one for name, one in posterior.provenance.items() if name != "stream"}
             stream.taken = _marks(posterior)
+            kept = cast(Corpus, posterior.kept)
+            stream._kept = stream._columns.with_documents(kept.content, kept.contexts)
             settings = dict(posterior.provenance["stream"])
             stream.n_documents = whole("documents", settings.pop("documents"), least=0)
             stream.fitted, stream.updates = settings.pop("fitted"), settings.pop("updates")

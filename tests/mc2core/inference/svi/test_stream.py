@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from helpers.fits import gibbs, svi
 from helpers.svi_twin import FAMILIES, small_corpus, states_equal
 
@@ -95,7 +96,8 @@ def test_calls_threads_and_files_change_no_bit(form, passes, tmp_path, monkeypat
     assert once._state.n_visited == several._state.n_visited == 3  # the fifth mini-batch filled the population
     assert states_equal(once._state, several._state)
     assert once.posterior.arrays().keys() == several.posterior.arrays().keys()
-    assert all(np.array_equal(one, several.posterior.arrays()[name]) for name, one in once.posterior.arrays().items())
+    for name, array in once.posterior.arrays().items():
+        np.testing.assert_array_equal(several.posterior.arrays()[name], array, err_msg=name)
     assert all(np.array_equal(before[name], array) for name, array in done.state.arrays().items())
     read = Posterior.load(tmp_path / "2.npz")
     assert np.array_equal(read.predict(new), once.posterior.predict(new))
@@ -105,8 +107,9 @@ def test_calls_threads_and_files_change_no_bit(form, passes, tmp_path, monkeypat
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("population", "passes"), [(20, 1), (4000, 1), (4000, 4)])
-def test_a_mini_batch_stands_for_the_population(form, population, passes):
+def test_a_mini_batch_stands_for_the_population(form, population, passes, monkeypatch):
     """Expected tokens, observed contexts and documents after one step: the old and new ones at the rate of the step."""
+    monkeypatch.setattr(svi_stream, "_AGAIN", 0)
     corpus, new = documents(), documents(8, n=SIZE)
     done = fitted(form, corpus, iterations=2)
     stream = Stream(done, population=population, passes=passes)
@@ -163,6 +166,7 @@ def test_it_follows_what_comes():
 def test_a_pass_replaces_the_statistics_of_the_one_before(form, monkeypatch):
     """Three passes are steps from the state before the block, each with what the step before it left as its globals."""
     done, new = fitted(form, iterations=2), documents(8, n=SIZE)
+    monkeypatch.setattr(svi_stream, "_AGAIN", 0)
     monkeypatch.setattr(Stream, "_n_new", lambda *_: 0)
     ours = Stream(done, population=50, passes=3).partial_fit(new)._state
     stream = Stream(done, population=50)
@@ -204,6 +208,38 @@ def test_topics_are_born_of_documents_unlike_those_before(form):
     assert several._state.n_m.size == len(several._state.arrays()["n_m"])
     told = Stream(fit(old, *pair(form, **(more | {"n_topics": 2})), iterations=5, seed=0, progress=False))
     assert told.partial_fit(new[0])._state.n_m.size <= 2
+
+
+@pytest.mark.parametrize("form", ["direct", "document level", "tables"])
+def test_documents_that_came_before_are_gone_over_again(form, monkeypatch):
+    """In mini-batches that stand for the population, at the rates that follow; what is kept of them is what came."""
+    monkeypatch.setattr(svi_stream, "_BLOCK", SIZE)
+    corpus, new = documents(), documents(8, n=SIZE)
+    stream, visited = Stream(fitted(form, corpus)), []
+    step = stream.engine.batch_step
+
+    def noted(corpus, state, rows, rate, pool):
+        before = state.topic_words.sum() * state.shrink
+        done = step(corpus, state, rows, rate, pool)
+        n_tokens = int(corpus.subset(rows).n_tokens)
+        # tokens are those before and those of the mini-batch, as many as the population's, at the rate
+        expected = (1.0 - rate) * before + rate * 40 / len(rows) * n_tokens
+        visited.append((rows, rate, state.topic_words.sum() * state.shrink, expected))
+        return done
+
+    monkeypatch.setattr(stream.engine, "batch_step", noted)
+    n_updates = stream._state.n_updates
+    stream.partial_fit(new)
+    came = sp.vstack([corpus.content, new.content]).toarray()
+    assert np.array_equal(stream._kept.content.toarray(), came)  # fewer than are kept at most
+    time = np.concatenate([corpus.contexts["time"], new.contexts["time"]])
+    assert np.array_equal(stream._kept.contexts["time"], time, equal_nan=True)
+    rows = np.concatenate([one[0] for one in visited])
+    assert len(rows) == len(set(rows.tolist())) == 6 * SIZE
+    rates = [stream.engine.rate(stream.model, n_updates + 1 + number) for number in range(len(visited))]
+    assert [one[1] for one in visited] == rates
+    np.testing.assert_allclose([one[2] for one in visited], [one[3] for one in visited], rtol=1e-6)
+    assert (len(stream.posterior.cluster), stream.n_documents) == (40, SIZE)
 
 
 def test_names_decide_and_what_is_refused_changes_nothing(tmp_path):

@@ -1,0 +1,85 @@
+"""An even sample of documents that keep coming, of a bounded number (Vitter 1985, algorithm R).
+
+Each document that came is among those kept with the same probability, whenever it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.compute import streams
+from mc2core.corpus.corpus import Corpus
+
+#: documents that are kept
+MOST = 2000
+_PREFIX = "kept."
+
+
+def places(n_before: int, n_new: int, most: int) -> np.ndarray:
+    """(n,) int64: which documents are kept after ``n_new`` have come, ``n_before`` before them.
+
+    The place of each among those kept before, and of a new one i the number of these + i.
+    """
+    number = n_before + np.arange(n_new)
+    chance = streams.generator(0, "documents kept", n_before).random(n_new)
+    place = np.where(number < most, number, (chance * (number + 1)).astype(np.int64))
+    n_kept = min(n_before, most)
+    kept = np.arange(min(n_before + n_new, most))
+    new = np.flatnonzero(place < most)
+    kept[place[new]] = n_kept + new  # of two at a place the later one stays
+    return kept
+
+
+def begun(corpus: Corpus) -> Corpus:
+    """Those kept of the documents of a corpus, which came first."""
+    return corpus.subset(places(0, corpus.n_documents, MOST)) if corpus.n_documents > MOST else corpus
+
+
+def gone_on(kept: Corpus, n_before: int, new: Corpus) -> Corpus:
+    """Those kept after ``new`` have come, in the same columns, ``n_before`` documents before them."""
+    rows = places(n_before, new.n_documents, MOST)
+    contexts = {name: _rows_of(one, new.contexts[name], rows) for name, one in kept.contexts.items()}
+    return kept.with_documents(_rows_of(kept.content, new.content, rows), contexts)
+
+
+def _rows_of(one: Any, other: Any, rows: np.ndarray) -> Any:
+    """``rows`` of two tables, one above the other."""
+    if sp.issparse(one):
+        return sp.csr_matrix(sp.vstack([one, other], format="csr")[rows])
+    return np.concatenate([one, other])[rows]
+
+
+# -- on disk -------------------------------------------------------------------------------------------------------
+def pack_kept(kept: Corpus) -> dict[str, np.ndarray]:
+    """Words and contexts as plain arrays, their names led by "kept."."""
+    tables = {"content": kept.content} | {f"context.{name}": one for name, one in kept.contexts.items()}
+    arrays: dict[str, np.ndarray] = {}
+    for name, table in tables.items():
+        if sp.issparse(table):
+            parts = ("indptr", "indices", "data")
+            arrays |= {f"{_PREFIX}{name}.{part}": np.asarray(getattr(table, part)) for part in parts}
+        else:
+            arrays[f"{_PREFIX}{name}"] = np.asarray(table)
+    return arrays
+
+
+def unpack_kept(arrays: Mapping[str, np.ndarray], n_words: int, columns: Mapping[str, int | None]) -> Corpus | None:
+    """The inverse of :func:`pack_kept`; None where there are none. ValueError for what cannot be documents.
+
+    ``columns`` : of each context of counts; None for numbers and vectors.
+    """
+    if f"{_PREFIX}content.indptr" not in arrays:
+        return None
+
+    def table(name: str, n_columns: int | None) -> Any:
+        if n_columns is None:
+            return arrays[f"{_PREFIX}{name}"]
+        indptr, indices, data = (arrays[f"{_PREFIX}{name}.{part}"] for part in ("indptr", "indices", "data"))
+        return sp.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, n_columns))
+
+    contexts = {name: table(f"context.{name}", width) for name, width in columns.items()}
+    return Corpus(table("content", n_words), contexts=contexts)
