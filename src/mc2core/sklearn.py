@@ -138,8 +138,9 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         """Go on with new counts, once through; the first time it is ``fit``. ``y`` is not looked at.
 
         With the engine SVI and mini-batches only; documents are taken in their order
-        (:meth:`mc2core.inference.Stream.partial_fit`). ``labels_`` are those that ``predict`` gives these documents,
-        and ``probabilities_`` how probable they are.
+        (:meth:`mc2core.inference.Stream.partial_fit`). As everywhere in scikit-learn, counts that are given again
+        count again: rows have no ids, and two documents may have the same words. ``labels_`` are those that ``predict``
+        gives these documents, and ``probabilities_`` how probable they are.
         """
         stream = self._stream
         if stream is None:

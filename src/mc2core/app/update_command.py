@@ -97,7 +97,8 @@ def _said(about: dict[str, Any]) -> str:
     new = {"words": now["new_words"]} | {f"values of {name}": n for name, n in now["new_values"].items()}
     columns = ", ".join(counted(n, what) for what, n in new.items() if n)
     lines = [counted(now["documents"], "documents taken") + (f"; new columns: {columns}" if columns else "")]
-    whose = "those of earlier updates" if len(about["stream"]["updates"]) > 1 else "those of the fit"
+    is_first = len(about["stream"]["updates"]) == 1
+    whose = "documents of the fit, after it had learnt from them" if is_first else "those of earlier updates, likewise"
     before = "" if drift["before"] is None else f" ({whose}: {drift['before']:.3f})"
     lines.append(f"log likelihood a word, before they were learnt from: {drift['log_likelihood']:.3f} nats{before}")
     lines.append(f"in clusters that were small or empty: {drift['in_small']:.1%} of the documents")

@@ -77,7 +77,7 @@ def test_it_is_the_stream_of_python_and_a_file_or_a_corpus_will_do(fits, capsys)
     )
     said = capsys.readouterr().out
     assert "35 documents taken\n" in said
-    assert "(those of the fit: -" in said
+    assert "(documents of the fit, after it had learnt from them: -" in said
     assert (
         main(["update", str(fits / "svi"), new, "--population", "500", "--threads", "2", "--out", str(fits / "two")])
         == 0

@@ -38,9 +38,10 @@ def drift(fitted: Mapping[str, Any], updates: Sequence[Mapping[str, Any]]) -> di
     left_out = now["left_out_tokens"] / max(now["left_out_tokens"] + now["tokens"], 1)
     warnings = []
     if before is not None and likelihood < before - (LEAST_DRIFT if earlier else FIRST_DRIFT):
-        whose = "those of earlier updates" if earlier else "those of the fit"
+        whose = "those of earlier updates" if earlier else "the fit's own, which it had learnt from"
         warnings.append(
-            f"the new documents are less likely than {whose}, {likelihood:.3f} in place of {before:.3f} nats a word"
+            f"the new documents are less likely than {whose}, by {before - likelihood:.3f} nats a word: "
+            f"{likelihood:.3f}, before they were learnt from, in place of {before:.3f}"
         )
     if in_small > MOST_IN_SMALL:
         warnings.append(f"{in_small:.0%} of the new documents are in clusters that held less than 1 % before, or none")

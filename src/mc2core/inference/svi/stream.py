@@ -289,6 +289,9 @@ class Stream:
         documents as the population the state is put in order as at the end of an epoch: clusters that are the
         likeliest one of none of the latest, and topics of less than half a token, are left out.
 
+        Documents that are given again count again, which is for the caller to know; ``mc2 update`` leaves out those
+        that it took before, by their ids.
+
         Parameters
         ----------
         corpus : Corpus
