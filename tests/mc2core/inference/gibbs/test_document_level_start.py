@@ -74,6 +74,21 @@ def test_of_several_starts_the_likeliest_goes_on(monkeypatch):
     assert densities_of(engine, corpus, monkeypatch, -1) == (tried, min(tried))
 
 
+@pytest.mark.parametrize(
+    ("densities", "n_clusters", "chosen"),
+    [
+        ([-1000.0, -1002.0, -1001.0], [1, 9, 4], 2),  # within .3 % of one cluster, the likelier of those of several
+        ([-1000.0, -1004.0, -1010.0], [1, 9, 4], 0),
+        ([-1004.0, -1000.0, -1001.0], [1, 9, 4], 1),
+        ([-1002.0, -1000.0], [9, 4], 1),
+        ([-1000.0, -1001.0], [1, 1], 0),
+        ([5.0, 4.99], [1, 2], 1),
+    ],
+)
+def test_one_cluster_is_the_start_only_where_it_is_ahead_beyond_chance(densities, n_clusters, chosen):
+    assert starting.likeliest(densities, n_clusters) == chosen
+
+
 def test_numbers_of_starts_follow_from_corpus_and_settings(monkeypatch):
     corpus, _ = simulated()
     assert starting.numbers_to_try(MC2(), corpus, 20) == [1, 4, 20]

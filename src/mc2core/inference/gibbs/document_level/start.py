@@ -4,7 +4,8 @@ Topics that begin at random end as many copies of each true one, which hundreds 
 settle in one cluster at a small omega erase the clusters of short documents. So a token begins with a topic of its
 word's, words being clustered by the documents they are in, and documents begin in clusters found by k-means, which are
 held while topics settle. Then all move. How many clusters k-means had better find is not known before: several numbers
-are tried, one of them 1, and the state of the highest posterior density after equal sweeps goes on.
+are tried, one of them 1, and the state of the highest posterior density after equal sweeps goes on. On long documents
+that density differs for the topics alone by more than clusters are worth: one cluster has to be ahead of that.
 
 Where a number is told and all of so many clusters are in use, none can be split, and a long document hardly ever leaves
 its own. So of few long documents, those whose topics are told from words, all move halfway through settling, given
@@ -14,7 +15,7 @@ topics as if these were words (docs/notes/labelled.md).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 
 import numpy as np
@@ -41,6 +42,8 @@ from mc2core.models.base import DOCUMENT, TopicModel
 SETTLING = 20
 #: ... and those after them, in which all move, where several are compared
 TRYING = 20
+# of a log density: by as much two starts of a corpus differ for their topics alone (a standard deviation)
+_NOISE = 0.003
 # sweeps of documents halfway through settling
 _MENDING = 3
 #: tokens beyond which one start is all that is tried: sweeps of several would take longer than the chain
@@ -118,7 +121,14 @@ def settle(
     states = in_blocks(of_starts, attempt, len(numbers), 1)
     if not trying:
         return states[0]
-    return states[int(np.argmax([log_density(state) for state in states]))]
+    return states[likeliest([log_density(state) for state in states], [one.assignments.n_clusters for one in states])]
+
+
+def likeliest(densities: Sequence[float], n_clusters: Sequence[int]) -> int:
+    """The start of the highest log density; one that ended in one cluster only where it is ahead beyond chance."""
+    order = np.argsort(densities)[::-1]
+    within = [i for i in order if densities[order[0]] - densities[i] <= _NOISE * abs(densities[order[0]])]
+    return int(next((i for i in within if n_clusters[i] > 1), order[0]))
 
 
 def _sweep(
