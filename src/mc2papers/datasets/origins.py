@@ -55,7 +55,7 @@ ORIGINS = {
     "articles": Origin("simulated articles", MIXTURE),
     "labelme": Origin("LabelMe"),
     "uiucsports": Origin("UIUC-Sports"),
-    "ohsumed": Origin("ohsumed"),
+    "ohsumed": Origin("Ohsumed"),
     "stateunion": Origin("State of the Union"),
     "mine": Origin("own corpus"),
 }
