@@ -2,11 +2,10 @@
 
     p(w_j) = sum_k pi_k integral Dir(theta; omega tau_k) prod_i (sum_m theta_m psi_m,w_ji)
 
-The integral is that of the HDP and of LDA, with a cluster's own prior; it has unbiased estimators (Wallach et al.
-2009), of which ``left_to_right`` is the one to trust: under a small omega topics of a document have several modes, and
-``importance`` is then mostly low. A document is hardly ever at home in more than a few clusters, so that only some are
-estimated with care: those that suit the topics it has under all clusters together, and of these most draws go to the
-ones that a few draws find likely.
+The integral is that of the HDP and of LDA, with a cluster's own prior; it has unbiased estimators, of which
+``left_to_right`` is the one to trust: under a small omega topics of a document have several modes, and ``importance``
+is then mostly low. A document is hardly ever at home in more than a few clusters, so that only some are estimated:
+those that suit the topics it has under all clusters together, the less they do the more seldom.
 
 Which cluster a document belongs to is another question: estimates of the integral err by more than clusters differ as
 soon as documents are long. It is answered by a Gibbs sampler of the document's topics and its cluster. Given its topics
@@ -27,7 +26,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
 
 from mc2core.base import stopping
 from mc2core.base.progress import work
@@ -42,11 +41,9 @@ from mc2core.posterior.proportions import add_expected
 from mc2core.posterior.sample import Sample
 
 CLUSTERS = 8
-"""Clusters of which a document's likelihood is estimated with care."""
-SCREENING_DRAWS = 4
-"""Draws of a document's topics, for each of these, by which it is known how far it falls behind the first."""
-SCREENING_PASSES = 4
-"""Updates of a document's pseudo-counts by which they are chosen, and of the proposal's."""
+"""Clusters of which a document's likelihood is estimated, at most."""
+FIT_PASSES = 4
+"""Updates of a document's pseudo-counts by which they are chosen."""
 SHARED = 0.2
 """Part of each cluster's topic proportions that is the mean of all, where clusters are chosen: a word whose topic a
 cluster lacks may be of another topic there."""
@@ -60,32 +57,52 @@ FIRST_SWEEPS, DOUBT = 20, 1e-3
 """Of these a quarter is left out. No more are done where clusters but the likeliest have less than this by then."""
 
 # documents a thread takes at a time
-_CHUNK = 4
+_CHUNK = 8
 # documents whose words are looked at together
 _DRAWN_BLOCK = 256
-_BLOCK = 16  # topics whose weights are summed together
 # of these sums, for words under clusters, a document's chain remembers so many (512 KB)
 _REMEMBERED = 1 << 16
 _LEAST = 1e-300
+# tokens of a topic up to which factors of a product are taken in place of log-gammas
+_FEW = 8
 # blocks of topics with less than this share of a table's likelihood are left out
 _FAINT = 1e-10
 # tokens of a table after which its likelihood is scaled, lest it vanish
 _SCALED = 8
-_SUMS = {"contract", "reassoc", "nsz"}  # sums may be taken in any order: vector code
 
 
-def _priors(mixture: SampleMixture) -> np.ndarray:
-    """(K, M + 1) omega tau_k, a new cluster's drawn one included where the mixture has it."""
+def _priors(mixture: SampleMixture) -> tuple[np.ndarray, np.ndarray]:
+    """(K, M + 1) omega tau_k and (K,) ln pi_k, a new cluster's drawn one included where the mixture has it.
+
+    Of an admixture (HDP, LDA), without a document level, v epsilon for all documents.
+    """
+    omega = mixture.sample.document_concentration
+    if omega == np.inf:
+        return mixture.alpha[None, :], np.zeros(1)
     tau = mixture.tau.toarray() if sp.issparse(mixture.tau) else mixture.tau
-    return np.ascontiguousarray(mixture.sample.document_concentration * tau)
+    return np.ascontiguousarray(omega * tau), mixture.log_weights
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def _add_topic(prior, n, log_p):
+    """log_p[k] += ln G(prior[k] + n) / G(prior[k])."""
+    if n > _FEW:
+        for k in range(log_p.size):
+            log_p[k] += log_gamma(prior[k] + n) - log_gamma(prior[k])
+        return
+    for k in range(log_p.size):
+        product = prior[k]
+        for i in range(1, n):
+            product *= prior[k] + i
+        log_p[k] += log(product)
 
 
 @kernel(error_model="numpy")
-def _fit_clusters(indptr, indices, counts, psi, prior, priors, log_gamma_priors, log_weights, passes, first, last, out):
+def _fit_clusters(indptr, indices, counts, psi, prior, priors, log_weights, passes, first, last, out):
     """Fill in rows first..last of ``out`` (B, K): ln of pi_k p(topics of a document | k), theta summed out.
 
-    Its tokens in each topic are expected given the ``prior`` (M,) after some ``passes``, and rounded. ``priors`` and
-    their log-gammas are (M, K).
+    Its tokens in each topic are expected given the ``prior`` (M,) after some ``passes``, and rounded; ``priors``
+    (M, K).
     """
     n_topics, n_clusters = priors.shape
     tokens, expected, weights = np.empty(n_topics), np.zeros(n_topics), np.empty(n_topics)
@@ -100,58 +117,31 @@ def _fit_clusters(indptr, indices, counts, psi, prior, priors, log_gamma_priors,
             out[j, k] = log_weights[k]
         for m in range(n_topics):
             n = math.floor(expected[m] + 0.5)
-            if n > 0.0:
-                _add_topic(priors[m], n, log_gamma_priors[m], out[j])
+            if n > 0:
+                _add_topic(priors[m], n, out[j])
 
 
-def choose_clusters(block: Block, mixture: SampleMixture, priors: np.ndarray, psi: np.ndarray, threads: int) -> Any:
-    """(B, at most ``CLUSTERS``) int: the clusters that suit each document best, by the topics of its words; all, in
-    order, where there are no more.
+def choose_clusters(
+    block: Block, priors: np.ndarray, log_weights: np.ndarray, psi: np.ndarray, threads: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(B, C) int64 and float64, C at most ``CLUSTERS``: the clusters that suit each document best, by the topics of its
+    words, and by how many nats they fall behind the first.
 
-    ``priors`` (K, M + 1) omega tau_k, ``psi`` (U, M + 1).
+    ``priors`` (K, M + 1) omega tau_k, ``log_weights`` (K,) ln pi_k, ``psi`` (U, M + 1).
     """
-    if len(priors) <= CLUSTERS:
-        return np.tile(np.arange(len(priors)), (len(block.rows), 1))
-    weights = np.exp(mixture.log_weights)
+    weights = np.exp(log_weights)
     mean = weights @ priors / weights.sum()
     mixed = np.maximum(np.ascontiguousarray(((1.0 - SHARED) * priors + SHARED * mean).T), _LEAST)
-    out, log_gammas = np.empty((len(block.rows), len(priors))), gammaln(mixed)
+    out = np.empty((len(block.rows), len(priors)))
 
     def run(first: int, last: int) -> None:
-        given = psi, mean, mixed, log_gammas, mixture.log_weights
-        _fit_clusters(*block.arrays, *given, SCREENING_PASSES, first, last, out)
+        _fit_clusters(*block.arrays, psi, mean, mixed, log_weights, FIT_PASSES, first, last, out)
 
     in_chunks(run, len(out), threads, _CHUNK, lambda n_done: stopping.look())
-    return np.argsort(-out, axis=1, kind="stable")[:, :CLUSTERS]
-
-
-def log_likelihood_of(
-    block: Block,
-    mixture: SampleMixture,
-    chosen: np.ndarray,
-    priors: np.ndarray,
-    psi: np.ndarray,
-    seed: int,
-    threads: int,
-) -> np.ndarray:
-    """(B, C) float64: ln of pi_k and the importance-sampling estimate, by ``SCREENING_DRAWS``, of p(w_j | z_j = k) for
-    the ``chosen`` clusters (B, C); -inf where pi_k is 0.
-
-    Streams do not depend on the cluster: what is compared meets the same numbers.
-    """
-    out = np.full(chosen.T.shape, -np.inf)
-    key = streams.key(seed, "perplexity.screening", mixture.number)
-
-    def run(first: int, last: int) -> None:
-        for j in range(first, last):
-            for place, k in enumerate(chosen[j]):
-                if mixture.log_weights[k] > -np.inf:
-                    settings = SCREENING_DRAWS, SCREENING_PASSES, key
-                    kernels.importance(*block.arrays, block.words, psi, priors[k], *settings, j, j + 1, out[place])
-                    out[place, j] += mixture.log_weights[k]
-
-    in_chunks(run, len(block.rows), threads, _CHUNK, lambda n_done: stopping.look())
-    return out.T
+    chosen = np.ascontiguousarray(np.argsort(-out, axis=1, kind="stable")[:, :CLUSTERS])
+    fitting = np.take_along_axis(out, chosen, axis=1)
+    with np.errstate(invalid="ignore"):  # where all are -inf
+        return chosen, fitting[:, :1] - fitting
 
 
 def log_likelihood(
@@ -159,83 +149,45 @@ def log_likelihood(
     settings: tuple[int, int],
     name: str,
     block: Block,
-    mixture: SampleMixture,
+    mixtures: list[SampleMixture],
     seed: int,
     threads: int,
     done: Callable[[float], None],
 ) -> np.ndarray:
-    """(B,) float64: ln of an estimate of p(w_j) by ``kernel``, one of :mod:`mc2core.posterior.perplexity_kernels`.
+    """(B,) float64: ln of the mean over samples of estimates of p(w_j) by ``kernel``, one of
+    :mod:`mc2core.posterior.perplexity_kernels`.
 
-    Of each document's clusters those of :func:`choose_clusters` are kept. The one with the largest estimate of pi_k
-    p(w_j | k) by a few draws, on streams of their own, gets the draws of ``settings`` (draws or particles, passes or
-    moves), the others fewer as they fall behind (``SLACK``), since they add little. exp of the result is unbiased for
-    the sum over these clusters at any number of draws; leaving out the others only lowers it. ``done`` is told how many
-    documents are.
+    Of each document's clusters those of :func:`choose_clusters` are kept. The first gets the draws of ``settings``
+    (draws or particles, passes or moves) over the square root of the number of samples, whose errors cancel, the
+    others fewer as they fall behind (``SLACK``), since they add little. exp of the result is unbiased for the sum over
+    these clusters at any number of draws, also below one (:func:`mc2core.posterior.perplexity_kernels.start`); leaving
+    out the others only lowers it. ``done`` is told how many documents are, for each sample.
     """
-    priors, psi = _priors(mixture), mixture.words(block.emitted)
-    chosen = choose_clusters(block, mixture, priors, psi, threads)
-    screened = log_likelihood_of(block, mixture, chosen, priors, psi, seed, threads)
-    keys = [streams.key(seed, f"perplexity.{name}.cluster.{k}", mixture.number) for k in range(len(priors))]
-    logs = np.full((chosen.shape[1], len(block.rows)), -np.inf)
-    slack = np.maximum(SLACK, SLACK_OF_A_TOKEN * np.asarray(block.counts.sum(axis=1)).ravel())
-    most, moves = settings
+    buffers, (of_one, passes) = Buffers(), settings
+    most = max(1.0, of_one / math.sqrt(len(mixtures)))
+    slack = np.maximum(SLACK, SLACK_OF_A_TOKEN * np.asarray(block.counts.sum(axis=1)).ravel())[:, None]
+    total = np.full(len(block.rows), -np.inf)
+    for mixture in mixtures:
+        priors, log_weights = _priors(mixture)
+        psi = mixture.words(block.emitted, out=buffers.empty("words", len(block.words), priors.shape[1]))
+        chosen, behind = choose_clusters(block, priors, log_weights, psi, threads)
+        # of what has no finite weight the kernel finds out what it is
+        draws = np.nan_to_num(most * np.exp(-behind / slack), nan=most)
+        names = (f"perplexity.{name}.cluster.{k}" for k in range(len(priors)))
+        keys = np.array([streams.key(seed, one, mixture.number) for one in names])
+        given = *block.arrays, block.words, psi, priors, chosen, draws, passes, keys
+        found = np.empty(chosen.shape)
 
-    def run(first: int, last: int) -> None:
-        for j in range(first, last):
-            for place, k in enumerate(chosen[j]):
-                if screened[j, place] > -np.inf:
-                    behind = screened[j].max() - screened[j, place]
-                    draws = max(1, math.ceil(most * math.exp(-behind / slack[j])))
-                    kernel(*block.arrays, block.words, psi, priors[k], draws, moves, keys[k], j, j + 1, logs[place])
-                    logs[place, j] += mixture.log_weights[k]
+        def run(first: int, last: int, given: Any = given, found: Any = found) -> None:
+            kernel(*given, first, last, found)
 
-    in_chunks(run, len(block.rows), threads, _CHUNK, done)
-    return logsumexp(logs, axis=0)
+        in_chunks(run, len(total), threads, _CHUNK, done)
+        total = np.logaddexp(total, logsumexp(log_weights[chosen] + found, axis=1))
+    return total - np.log(len(mixtures))
 
 
 # -- the cluster of a document --------------------------------------------------------------------------------------
-@kernel(error_model="numpy", fastmath=_SUMS)
-def _weigh(psi, row, prior, sums):
-    """``sums`` of psi[row] * prior over blocks of topics; returns the total."""
-    total = 0.0
-    for b in range(sums.size):
-        of_block = 0.0
-        for m in range(b * _BLOCK, (b + 1) * _BLOCK):
-            of_block += psi[row, m] * prior[m]
-        sums[b] = of_block
-        total += of_block
-    return total
-
-
-@kernel(error_model="numpy")
-def _find(psi, row, prior, sums, u):
-    """The topic that ``u`` falls to, of weights psi[row] * prior."""
-    b = 0
-    while b < sums.size - 1 and u >= sums[b]:
-        u -= sums[b]
-        b += 1
-    m, end = b * _BLOCK, (b + 1) * _BLOCK - 1
-    while m < end and u >= psi[row, m] * prior[m]:
-        u -= psi[row, m] * prior[m]
-        m += 1
-    # rounding alone may go past the last weight above 0
-    while m > 0 and psi[row, m] * prior[m] == 0.0:
-        m -= 1
-    return m
-
-
-@kernel(error_model="numpy", fastmath={"contract"})
-def _add_topic(prior, n, log_gamma_prior, log_p):
-    """log_p[k] += ln G(prior[k] + n) / G(prior[k])."""
-    if n == 1.0:
-        for k in range(log_p.size):
-            log_p[k] += log(prior[k])
-        return
-    for k in range(log_p.size):
-        log_p[k] += log_gamma(prior[k] + n) - log_gamma_prior[k]
-
-
-@kernel(error_model="numpy", fastmath=_SUMS)
+@kernel(error_model="numpy", fastmath=kernels.SUMS)
 def _weigh_met(psi, row, met, n_met, n_m):
     """Sum of psi[row, m] n_m over the topics that the document's tokens have."""
     total = 0.0
@@ -269,7 +221,7 @@ def _sweep_tokens(state, token, word, topic, psi, prior, number, tokens_of, reme
                 met[place_of[m]] = met[n_met]
                 place_of[met[n_met]] = place_of[m]
         if weighed[w] != number:
-            totals[w], weighed[w] = _weigh(psi, row, prior, sums[w]), number
+            totals[w], weighed[w] = kernels.weigh(psi, row, prior, sums[w]), number
         of_tokens = _weigh_met(psi, row, met, n_met, n_m)
         total = of_tokens + totals[w]
         if not 0.0 < total < math.inf:
@@ -282,7 +234,7 @@ def _sweep_tokens(state, token, word, topic, psi, prior, number, tokens_of, reme
                 place += 1
             m = met[place]
         else:
-            m = _find(psi, row, prior, sums[w], u - of_tokens)
+            m = kernels.find(psi, row, prior, sums[w], u - of_tokens)
         topic[i] = m
         if n_m[m] == 0.0:
             met[n_met], place_of[m] = m, n_met
@@ -346,12 +298,12 @@ def _gather(token, table, shared, psi, ones, sums, likely, held):
             _multiply(likely, s, psi, token[i])
         held[s] += 1
         if held[s] % _SCALED == 0:
-            scale = 1.0 / _weigh(likely, s, ones, sums)
+            scale = 1.0 / kernels.weigh(likely, s, ones, sums)
             for m in range(likely.shape[1]):
                 likely[s, m] *= scale
 
 
-@kernel(error_model="numpy", fastmath=_SUMS)
+@kernel(error_model="numpy", fastmath=kernels.SUMS)
 def _add_four(likely, s, m, by_topic, out):
     one, two, three, four = likely[s, m], likely[s, m + 1], likely[s, m + 2], likely[s, m + 3]
     for k in range(out.size):
@@ -362,11 +314,11 @@ def _add_four(likely, s, m, by_topic, out):
 @kernel(error_model="numpy")
 def _log_weights(likely, s, ones, sums, by_topic, out):
     """Fill in ``out`` (K,): ln of the sum over topics of ``likely[s]`` and each cluster's prior."""
-    bound = _FAINT * _weigh(likely, s, ones, sums)
+    bound = _FAINT * kernels.weigh(likely, s, ones, sums)
     out[:] = 0.0
     for b in range(sums.size):
         if sums[b] > bound:
-            for m in range(b * _BLOCK, (b + 1) * _BLOCK, 4):
+            for m in range(b * kernels.BLOCK, (b + 1) * kernels.BLOCK, 4):
                 _add_four(likely, s, m, by_topic, out)
     for k in range(out.size):
         out[k] = log(out[k])
@@ -417,12 +369,12 @@ def _draw_topics(state, number, n_tables, shared, opened, token, word, psi, like
     for t in range(n_tables):
         w, row, s = word[opened[t]], token[opened[t]], shared[t]
         if s >= 0:
-            total = _weigh(likely, s, prior, own_sums)
-            opened[t] = _find(likely, s, prior, own_sums, streams.uniform(state) * total)
+            total = kernels.weigh(likely, s, prior, own_sums)
+            opened[t] = kernels.find(likely, s, prior, own_sums, streams.uniform(state) * total)
             continue
         if weighed[slot, w] != number:
-            totals[slot, w], weighed[slot, w] = _weigh(psi, row, prior, sums[slot, w]), number
-        opened[t] = _find(psi, row, prior, sums[slot, w], streams.uniform(state) * totals[slot, w])
+            totals[slot, w], weighed[slot, w] = kernels.weigh(psi, row, prior, sums[slot, w]), number
+        opened[t] = kernels.find(psi, row, prior, sums[slot, w], streams.uniform(state) * totals[slot, w])
 
 
 @kernel(error_model="numpy")
@@ -467,7 +419,7 @@ def _sample_clusters(block, psi, by_cluster, by_topic, log_prior, sweeps, doubt,
     """
     indptr, indices, counts, words = block
     n_clusters, n_topics = by_cluster.shape
-    n_blocks = n_topics // _BLOCK
+    n_blocks = n_topics // kernels.BLOCK
     state = np.zeros(2, np.uint64)
     mean, n_m, ones, own_sums = np.empty(n_topics), np.empty(n_topics), np.ones(n_topics), np.empty(n_blocks)
     met, place_of = np.empty(n_topics, np.int64), np.empty(n_topics, np.int64)
@@ -543,9 +495,9 @@ class ClusterChains:
 
     def __init__(self, sample: Sample) -> None:
         self._mixture, self._buffers = SampleMixture(sample), Buffers()
-        priors = _priors(self._mixture)
+        priors, _ = _priors(self._mixture)
         n_clusters, self._n_topics = priors.shape
-        self._n_columns = _BLOCK * (-(-self._n_topics // _BLOCK))
+        self._n_columns = kernels.BLOCK * (-(-self._n_topics // kernels.BLOCK))
         by_cluster = np.full((n_clusters, self._n_columns), _LEAST)
         by_cluster[:, : self._n_topics] = np.maximum(priors, _LEAST)
         by_topic = np.ascontiguousarray(by_cluster.T)

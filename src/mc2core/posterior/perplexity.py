@@ -35,9 +35,9 @@ IMPORTANCE_DRAWS = 500
 """Draws of a document's topics for ``importance``."""
 IMPORTANCE_PASSES = 20
 """Updates of the proposal's pseudo-counts for ``importance``."""
-LEFT_TO_RIGHT_PARTICLES = 20
-"""Particles of ``left_to_right``."""
-LEFT_TO_RIGHT_MOVES = 5
+LEFT_TO_RIGHT_PARTICLES = 60
+"""Particles of ``left_to_right``, of one sample; each of R has so many over the square root of R, as of draws."""
+LEFT_TO_RIGHT_MOVES = 1
 """Earlier topics that a particle redraws before each token."""
 ICML14_SMOOTH = 0.1
 """What ``icml14`` adds to each word's count in a topic, whatever prior the topics were fitted with (ICML14, A.4)."""
@@ -67,46 +67,25 @@ def _context(block: Block, mixture: SampleMixture, stacked: Any, seed: int, thre
     return logsumexp(mixture.log_likelihood(block) + log_weights, axis=1)
 
 
-def _proportions(mixture: SampleMixture) -> np.ndarray:
-    if not (np.isfinite(mixture.alpha).all() and mixture.alpha.sum() > 0):
-        raise ValueError(
-            f"table_concentration is {mixture.sample.table_concentration}; "
-            "an admixture (HDP, LDA) needs a finite one above 0"
-        )
-    return mixture.alpha
+def _check_proportions(mixtures: list[SampleMixture]) -> None:
+    for mixture in mixtures:
+        if not (np.isfinite(mixture.alpha).all() and mixture.alpha.sum() > 0):
+            raise ValueError(
+                f"table_concentration is {mixture.sample.table_concentration}; "
+                "an admixture (HDP, LDA) needs a finite one above 0"
+            )
 
 
-def _importance(block: Block, mixture: SampleMixture, stacked: Any, seed: int, threads: int, done: Done) -> np.ndarray:
-    if mixture.sample.document_concentration < np.inf:
-        settings = IMPORTANCE_DRAWS, IMPORTANCE_PASSES
-        given = "importance", block, mixture, seed, threads, done
-        return document_level.log_likelihood(kernels.importance, settings, *given)
-    alpha, psi, out = _proportions(mixture), mixture.words(block.emitted), np.empty(len(block.rows))
-    key = streams.key(seed, "perplexity.importance", mixture.number)
-
-    def run(first: int, last: int) -> None:
-        settings = IMPORTANCE_DRAWS, IMPORTANCE_PASSES, key
-        kernels.importance(*block.arrays, block.words, psi, alpha, *settings, first, last, out)
-
-    in_chunks(run, len(out), threads, _CHUNK, done)
-    return out
+def _importance(block: Block, mixtures: list[SampleMixture], stacked: Any, *rest: Any) -> np.ndarray:
+    _check_proportions(mixtures)
+    settings = IMPORTANCE_DRAWS, IMPORTANCE_PASSES
+    return document_level.log_likelihood(kernels.importance, settings, "importance", block, mixtures, *rest)
 
 
-def _left_to_right(
-    block: Block, mixture: SampleMixture, stacked: Any, seed: int, threads: int, done: Done
-) -> np.ndarray:
-    if mixture.sample.document_concentration < np.inf:
-        kernel, settings = kernels.left_to_right, (LEFT_TO_RIGHT_PARTICLES, LEFT_TO_RIGHT_MOVES)
-        return document_level.log_likelihood(kernel, settings, "left_to_right", block, mixture, seed, threads, done)
-    alpha, psi, out = _proportions(mixture), mixture.words(block.emitted), np.empty(len(block.rows))
-    key = streams.key(seed, "perplexity.left_to_right", mixture.number)
-
-    def run(first: int, last: int) -> None:
-        settings = LEFT_TO_RIGHT_PARTICLES, LEFT_TO_RIGHT_MOVES, key
-        kernels.left_to_right(*block.arrays, block.words, psi, alpha, *settings, first, last, out)
-
-    in_chunks(run, len(out), threads, _CHUNK, done)
-    return out
+def _left_to_right(block: Block, mixtures: list[SampleMixture], stacked: Any, *rest: Any) -> np.ndarray:
+    _check_proportions(mixtures)
+    settings = LEFT_TO_RIGHT_PARTICLES, LEFT_TO_RIGHT_MOVES
+    return document_level.log_likelihood(kernels.left_to_right, settings, "left_to_right", block, mixtures, *rest)
 
 
 def _average_over_samples(one: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
@@ -200,14 +179,14 @@ ESTIMATORS: dict[str, Estimator] = {
             "importance",
             f"importance sampling with iterated pseudo-counts, {IMPORTANCE_DRAWS} draws a document; "
             "documents have topic proportions of their own; low where their topics could be told in several ways",
-            _average_over_samples(_importance),
+            _importance,
             takes_document_level=True,
         ),
         Estimator(
             "left_to_right",
             f"left-to-right sampling, {LEFT_TO_RIGHT_PARTICLES} particles a document; "
             "documents have topic proportions of their own",
-            _average_over_samples(_left_to_right),
+            _left_to_right,
             takes_document_level=True,
         ),
     )

@@ -5,6 +5,10 @@ from its own words, so its value depends neither on its neighbours nor on how do
 
 All take one block of documents as CSR over its distinct words: ``indptr``, ``indices`` into the U rows of ``psi``,
 ``counts``; ``psi`` (U, M) float64 is the probability of each word in each topic; documents first..last are done.
+
+Estimators of p(w_j) do so for C clusters of each document, ``chosen`` (J, C) int64, of those with topics' pseudo-counts
+``priors`` (K, M) and keys of streams ``keys`` (K,), by ``draws`` (J, C) float64 (:func:`start`). ``words`` (U,) are
+the words' numbers in the corpus. NaN where the weights of a token's topics have no finite sum.
 """
 
 from __future__ import annotations
@@ -30,6 +34,61 @@ def seek_document(state, key, words, indices, counts, begin, end):
         word = np.uint64(words[indices[position]])
         item = streams.mix(item ^ (word + (np.uint64(counts[position]) << _32)))
     streams.seek(state, key, item)
+
+
+#: topics whose weights are summed together
+BLOCK = 16
+#: sums may be taken in any order: vector code
+SUMS = {"contract", "reassoc", "nsz"}
+
+
+@kernel(error_model="numpy", fastmath=SUMS)
+def weigh(psi, row, prior, sums):
+    """``sums`` of psi[row] * prior over blocks of topics, the last one maybe shorter; returns the total."""
+    total = 0.0
+    for b in range(sums.size):
+        of_block = 0.0
+        if (b + 1) * BLOCK <= prior.size:  # a loop of known length is vector code
+            for m in range(b * BLOCK, (b + 1) * BLOCK):
+                of_block += psi[row, m] * prior[m]
+        else:
+            for m in range(b * BLOCK, prior.size):
+                of_block += psi[row, m] * prior[m]
+        sums[b] = of_block
+        total += of_block
+    return total
+
+
+@kernel(error_model="numpy")
+def find(psi, row, prior, sums, u):
+    """The topic that ``u`` falls to, of weights psi[row] * prior whose ``sums`` are those of :func:`weigh`."""
+    b = 0
+    while b < sums.size - 1 and u >= sums[b]:
+        u -= sums[b]
+        b += 1
+    m, end = b * BLOCK, min((b + 1) * BLOCK, prior.size) - 1
+    while m < end and u >= psi[row, m] * prior[m]:
+        u -= psi[row, m] * prior[m]
+        m += 1
+    # rounding alone may go past the last weight above 0
+    while m > 0 and psi[row, m] * prior[m] == 0.0:
+        m -= 1
+    return m
+
+
+@kernel
+def start(state, draws, key, words, indices, counts, begin, end):
+    """Set ``state`` to the start of a document's stream; returns how many draws it gets, and their weight.
+
+    ``draws`` are rounded up. Of less than one, it is one with that probability and the weight 1 / ``draws``, else none:
+    what is estimated stays unbiased.
+    """
+    seek_document(state, key, words, indices, counts, begin, end)
+    if draws >= 1.0:
+        return math.ceil(draws), 1.0
+    if draws > 0.0 and streams.uniform(state) < draws:
+        return 1, 1.0 / draws
+    return 0, 0.0
 
 
 @kernel
@@ -66,75 +125,76 @@ def likeliest_topic(indptr, indices, psi, tau, cluster, first, last, out):
 
 
 @kernel
-def importance(indptr, indices, counts, words, psi, alpha, draws, passes, key, first, last, out):
-    """ln of the importance-sampling estimate of p(w_j | psi, theta_j ~ Dirichlet(alpha)) into ``out`` (J,).
+def importance(indptr, indices, counts, words, psi, priors, chosen, draws, passes, keys, first, last, out):
+    """ln of the importance-sampling estimates of p(w_j | psi, theta_j ~ Dirichlet(priors[k])) into ``out`` (J, C).
 
     Wallach et al. 2009, section 4.1, with their iterated pseudo-counts: the topics of all tokens are drawn
     independently from q(m | w) prop. to psi_mw (alpha_m + expected tokens of m among the other tokens), and weighed by
     p(w, z) / q(z) with theta_j integrated out. exp(out) is unbiased for any number of ``draws`` and ``passes``, but low
     more often than not: where p(z | w) has several modes, as under small alpha, q keeps to one of them, and the mass of
     the others is in rare draws of large weight. :func:`left_to_right` does without one q for all tokens.
-    ``words`` (U,) are the words' numbers in the corpus. NaN where the weights of a token's topics have no finite sum.
     """
-    n_topics = len(alpha)
-    total_alpha = alpha.sum()
+    n_topics = priors.shape[1]
     state = np.empty(2, np.uint64)
     expected, n_m = np.empty(n_topics), np.empty(n_topics)
-    log_weights = np.empty(draws)
     for j in range(first, last):
         begin, end = indptr[j], indptr[j + 1]
-        if begin == end:
-            out[j] = 0.0
-            continue
-        seek_document(state, key, words, indices, counts, begin, end)
-        proposal = np.zeros((end - begin, n_topics))
-        cumulative = np.empty((end - begin, n_topics))
-        expected[:] = 0.0
-        impossible, broken = False, False
-        for sweep in range(passes + 1):
+        proposal, cumulative = np.empty((end - begin, n_topics)), np.empty((end - begin, n_topics))
+        for c in range(chosen.shape[1]):
+            alpha, key = priors[chosen[j, c]], keys[chosen[j, c]]
+            n_draws, weight = start(state, draws[j, c], key, words, indices, counts, begin, end)
+            if n_draws == 0 or begin == end:
+                out[j, c] = math.log(weight)
+                continue
+            total_alpha = alpha.sum()
+            log_weights = np.empty(n_draws)
+            proposal[:] = 0.0
+            expected[:] = 0.0
+            impossible, broken = False, False
+            for sweep in range(passes + 1):
+                for u in range(end - begin):
+                    count = counts[begin + u]
+                    likely, mine, weights = psi[indices[begin + u]], proposal[u], cumulative[u]
+                    # loops without sums are vector code
+                    for m in range(n_topics):
+                        expected[m] -= count * mine[m]
+                        # the token itself does not count; rounding must not make a mass negative
+                        others = max(expected[m] + (count - 1) * mine[m], 0.0) if sweep > 0 else 0.0
+                        weights[m] = (alpha[m] + others) * likely[m]
+                    total = 0.0
+                    for m in range(n_topics):
+                        total += weights[m]
+                    impossible |= total == 0.0
+                    broken |= not total < math.inf
+                    for m in range(n_topics):
+                        mine[m] = weights[m] / total if total > 0.0 else 0.0
+                        expected[m] += count * mine[m]
             for u in range(end - begin):
-                count = counts[begin + u]
-                likely, mine, weights = psi[indices[begin + u]], proposal[u], cumulative[u]
-                # loops without sums are vector code
+                running = 0.0
                 for m in range(n_topics):
-                    expected[m] -= count * mine[m]
-                    # the token itself does not count; rounding must not make a mass negative
-                    others = max(expected[m] + (count - 1) * mine[m], 0.0) if sweep > 0 else 0.0
-                    weights[m] = (alpha[m] + others) * likely[m]
-                total = 0.0
-                for m in range(n_topics):
-                    total += weights[m]
-                impossible |= total == 0.0
-                broken |= not total < math.inf
-                for m in range(n_topics):
-                    mine[m] = weights[m] / total if total > 0.0 else 0.0
-                    expected[m] += count * mine[m]
-        for u in range(end - begin):
-            running = 0.0
-            for m in range(n_topics):
-                running += proposal[u, m]
-                cumulative[u, m] = running
-        if impossible or broken:
-            out[j] = math.nan if broken else -math.inf
-            continue
-        for draw in range(draws):
-            n_m[:] = 0.0
-            log_weight = 0.0
-            n = 0
-            for u in range(end - begin):
-                likely = psi[indices[begin + u]]
-                for _ in range(counts[begin + u]):
-                    m = _draw(state, cumulative[u])
-                    ratio = (alpha[m] + n_m[m]) * likely[m] / (proposal[u, m] * (total_alpha + n))
-                    log_weight += math.log(ratio)
-                    n_m[m] += 1.0
-                    n += 1
-            log_weights[draw] = log_weight
-        top = log_weights.max()
-        total = 0.0
-        for draw in range(draws):
-            total += math.exp(log_weights[draw] - top)
-        out[j] = top + math.log(total / draws)
+                    running += proposal[u, m]
+                    cumulative[u, m] = running
+            if impossible or broken:
+                out[j, c] = math.nan if broken else -math.inf
+                continue
+            for draw in range(n_draws):
+                n_m[:] = 0.0
+                log_weight = 0.0
+                n = 0
+                for u in range(end - begin):
+                    likely = psi[indices[begin + u]]
+                    for _ in range(counts[begin + u]):
+                        m = _draw(state, cumulative[u])
+                        ratio = (alpha[m] + n_m[m]) * likely[m] / (proposal[u, m] * (total_alpha + n))
+                        log_weight += math.log(ratio)
+                        n_m[m] += 1.0
+                        n += 1
+                log_weights[draw] = log_weight
+            top = log_weights.max()
+            total = 0.0
+            for draw in range(n_draws):
+                total += math.exp(log_weights[draw] - top)
+            out[j, c] = math.log(weight) + top + math.log(total / n_draws)
 
 
 @kernel
@@ -150,81 +210,126 @@ def _resample(state, weights, ancestors):
         ancestors[r] = source
 
 
-@kernel
-def left_to_right(indptr, indices, counts, words, psi, alpha, particles, moves, key, first, last, out):
-    """ln of the left-to-right estimate of p(w_j | psi, theta_j ~ Dirichlet(alpha)) into ``out`` (J,).
+@kernel(error_model="numpy")
+def left_to_right(indptr, indices, counts, words, psi, priors, chosen, draws, moves, keys, first, last, out):
+    """ln of the left-to-right estimates of p(w_j | psi, theta_j ~ Dirichlet(priors[k])) into ``out`` (J, C).
 
     Wallach et al. 2009, section 4.3. Particles hold the topics of the tokens so far. For the next token, each redraws
     ``moves`` of its earlier topics, given all others, and predicts the token; the predictions' mean is a factor of the
     estimate. The printed algorithm redraws every earlier topic (a cost quadratic in N_j) and weighs particles alike,
     which leaves a bias; here particles keep the weights that their predictions earn and are resampled when the
-    effective number of them falls below half. exp(out) is then unbiased for any ``particles`` and ``moves``. NaN where
-    the weights of a token's topics have no finite sum.
+    effective number of them falls below half. exp(out) is then unbiased for any number of particles, ``draws``, and
+    ``moves``.
+
+    A topic's weight is psi (n_m + alpha_m). The first part is summed over the topics that a particle has, the second
+    once for each word.
     """
-    n_topics = len(alpha)
-    total_alpha = alpha.sum()
+    n_topics, most = priors.shape[1], 1
+    for j in range(first, last):
+        for c in range(chosen.shape[1]):
+            most = max(most, math.ceil(draws[j, c]))
+    n_blocks = (n_topics + BLOCK - 1) // BLOCK
     state = np.empty(2, np.uint64)
     cumulative = np.empty(n_topics)
-    predicted, weights = np.empty(particles), np.empty(particles)
-    ancestors = np.empty(particles, np.int64)
+    predicted, weights, ancestors = np.empty(most), np.empty(most), np.empty(most, np.int64)
+    # the topics of each particle, how many tokens each has, and where each stands among them
+    n_met, met, place_of = (
+        np.zeros(most, np.int64),
+        np.empty((most, n_topics), np.int64),
+        np.zeros((most, n_topics), np.int64),
+    )
+    n_of = np.empty((most, n_topics))
+    other_n_met, other_met, other_place_of, other_n_of = n_met.copy(), met.copy(), place_of.copy(), n_of.copy()
     for j in range(first, last):
         begin, end = indptr[j], indptr[j + 1]
-        seek_document(state, key, words, indices, counts, begin, end)
-        n_tokens = 0
-        for position in range(begin, end):
-            n_tokens += counts[position]
-        # in random order: with equal words in a row, the first topics would be far from the document's
-        tokens = np.empty(n_tokens, np.int64)
-        n = 0
-        for position in range(begin, end):
-            for _ in range(counts[position]):
-                i = int(streams.uniform(state) * (n + 1))
-                tokens[n] = tokens[i]
-                tokens[i] = indices[position]
-                n += 1
-        topic = np.empty((particles, n_tokens), np.int32)
-        n_rm = np.zeros((particles, n_topics))
-        other_topic, other_n_rm = np.empty_like(topic), np.empty_like(n_rm)
-        weights[:] = 1.0 / particles
-        log_p = 0.0
-        for n in range(n_tokens):
-            for r in range(particles):
-                for move in range(min(moves, n) + 1):
-                    # the last of the moves is the prediction and the draw of the new token
-                    i = n
-                    if move < min(moves, n):
-                        i = int(streams.uniform(state) * n)
-                        n_rm[r, topic[r, i]] -= 1.0
-                    likely = psi[tokens[i]]
-                    running = 0.0
-                    for m in range(n_topics):
-                        running += likely[m] * (n_rm[r, m] + alpha[m])
-                        cumulative[m] = running
-                    if i == n:
-                        predicted[r] = running / (total_alpha + n)
-                    topic[r, i] = _draw(state, cumulative)
-                    n_rm[r, topic[r, i]] += 1.0
-            factor = 0.0
-            for r in range(particles):
-                weights[r] *= predicted[r]
-                factor += weights[r]
-            if not 0.0 < factor < math.inf:
-                log_p = -math.inf if factor == 0.0 else math.nan
-                break
-            log_p += math.log(factor)
-            squares = 0.0
-            for r in range(particles):
-                weights[r] /= factor
-                squares += weights[r] * weights[r]
-            if squares * particles < 2.0:
+        n_tokens = counts[begin:end].sum()
+        word = np.empty(n_tokens, np.int64)
+        topic = np.empty((most, n_tokens), np.int64)
+        other_topic = np.empty_like(topic)
+        totals, sums = np.empty(end - begin), np.empty((end - begin, n_blocks))
+        for c in range(chosen.shape[1]):
+            alpha, key = priors[chosen[j, c]], keys[chosen[j, c]]
+            particles, weight = start(state, draws[j, c], key, words, indices, counts, begin, end)
+            log_p = math.log(weight)
+            if particles == 0:
+                out[j, c] = log_p
                 continue
-            _resample(state, weights, ancestors)
-            for r in range(particles):
-                for i in range(n + 1):
-                    other_topic[r, i] = topic[ancestors[r], i]
-                for m in range(n_topics):
-                    other_n_rm[r, m] = n_rm[ancestors[r], m]
-            topic, other_topic = other_topic, topic
-            n_rm, other_n_rm = other_n_rm, n_rm
-            weights[:] = 1.0 / particles
-        out[j] = log_p
+            # in random order: with equal words in a row, the first topics would be far from the document's
+            n, is_impossible, is_broken = 0, False, False
+            for u in range(end - begin):
+                for _ in range(counts[begin + u]):
+                    i = int(streams.uniform(state) * (n + 1))
+                    word[n] = word[i]
+                    word[i] = u
+                    n += 1
+                totals[u] = weigh(psi, indices[begin + u], alpha, sums[u])
+                is_impossible |= totals[u] == 0.0
+                is_broken |= not totals[u] < math.inf
+            if is_impossible or is_broken:
+                out[j, c] = math.nan if is_broken else -math.inf
+                continue
+            total_alpha = alpha.sum()
+            n_met[:particles] = 0
+            weights[:particles] = 1.0 / particles
+            for n in range(n_tokens):
+                for r in range(particles):
+                    for move in range(min(moves, n) + 1):
+                        # the last of the moves is the prediction and the draw of the new token
+                        i = n
+                        if move < min(moves, n):
+                            i = int(streams.uniform(state) * n)
+                            place = place_of[r, topic[r, i]]
+                            n_of[r, place] -= 1.0
+                            if n_of[r, place] == 0.0:
+                                n_met[r] -= 1
+                                m = met[r, n_met[r]]
+                                met[r, place], n_of[r, place], place_of[r, m] = m, n_of[r, n_met[r]], place
+                        u = word[i]
+                        row = indices[begin + u]
+                        running = 0.0
+                        for place in range(n_met[r]):
+                            running += psi[row, met[r, place]] * n_of[r, place]
+                            cumulative[place] = running
+                        if i == n:
+                            predicted[r] = (running + totals[u]) / (total_alpha + n)
+                        target = streams.uniform(state) * (running + totals[u])
+                        if target < running:
+                            place = 0
+                            while cumulative[place] <= target:
+                                place += 1
+                            m = met[r, place]
+                        else:
+                            m = find(psi, row, alpha, sums[u], target - running)
+                            place = place_of[r, m]
+                            if place >= n_met[r] or met[r, place] != m:
+                                place = n_met[r]
+                                met[r, place], n_of[r, place], place_of[r, m] = m, 0.0, place
+                                n_met[r] += 1
+                        n_of[r, place] += 1.0
+                        topic[r, i] = m
+                factor = 0.0
+                for r in range(particles):
+                    weights[r] *= predicted[r]
+                    factor += weights[r]
+                log_p += math.log(factor)
+                squares = 0.0
+                for r in range(particles):
+                    weights[r] /= factor
+                    squares += weights[r] * weights[r]
+                if squares * particles < 2.0:
+                    continue
+                _resample(state, weights[:particles], ancestors)
+                for r in range(particles):
+                    source = ancestors[r]
+                    other_topic[r, : n + 1] = topic[source, : n + 1]
+                    other_n_met[r] = n_met[source]
+                    for place in range(n_met[source]):
+                        m = met[source, place]
+                        other_met[r, place], other_n_of[r, place], other_place_of[r, m] = m, n_of[source, place], place
+                topic, other_topic = other_topic, topic
+                n_met, other_n_met = other_n_met, n_met
+                met, other_met = other_met, met
+                n_of, other_n_of = other_n_of, n_of
+                place_of, other_place_of = other_place_of, place_of
+                weights[:particles] = 1.0 / particles
+            out[j, c] = log_p

@@ -19,7 +19,7 @@ from helpers.posterior_samples import (
     tokens_of,
     topics_of,
 )
-from scipy.special import logsumexp
+from scipy.special import gammaln, logsumexp
 
 from mc2core import Corpus
 from mc2core.compute import streams
@@ -125,34 +125,43 @@ def test_leaving_clusters_out_only_lowers_the_estimate(estimator, monkeypatch):
 
 
 def test_clusters_that_fall_behind_get_fewer_draws():
-    """Of 20 exp(-nats behind / max(3, tokens / 50)); a kernel of the test's own sees them. Enumerated where short."""
+    """Of 20 exp(-nats behind / max(3, tokens / 50)), by the tokens of each topic; a kernel of the test's own sees them.
+
+    Of four samples, each has half of them.
+    """
     weights = np.array([0.5, 0.3, 0.2])
     sample = replace(
         draw_sample(1, new_cluster=0.0), document_concentration=50.0, cluster_weights=weights,
         topic_given_cluster=np.array([[0.99, 0.01], [0.01, 0.99], [0.7, 0.3]]), new_topic_weight=np.full(3, 0.01),
         topic_words=sp.csr_matrix(np.array([[60, 0, 0, 20, 20], [0, 60, 0, 20, 20]])),
     )  # fmt: skip
-    counts = np.array([[6, 0, 0, 0, 0], [0, 6, 0, 0, 0], [14, 0, 0, 193, 193]])
-    mixed, seen = mixture.SampleMixture(sample, 0, 0), np.zeros((3, 3), int)
-    block = mixture.Block(Corpus(counts), np.arange(3))
+    counts = np.array([[6, 0, 0, 0, 0], [0, 6, 0, 0, 0], [400, 0, 0, 0, 0]])
+    block, seen = mixture.Block(Corpus(counts), np.arange(3)), {}
 
     def kernel(*arguments):
-        alpha, draws, moves, _, j = arguments[5:10]
-        seen[j, abs(mixed.tau * 50.0 - alpha).sum(axis=1).argmin()] = draws
-        assert moves == 5
-        arguments[-1][j] = 0.0
+        chosen, draws, passes, _, first, last, out = arguments[6:]
+        assert passes == 5
+        for j in range(first, last):
+            for k, n in zip(chosen[j], draws[j], strict=True):
+                seen[j, k] = n
+        out[first:last] = 0.0
 
-    document_level.log_likelihood(kernel, (20, 5), "test", block, mixed, 0, 1, lambda n_done: None)
-    psi = topics_of(sample)
-    short = [[enumerate_document(tokens_of(row), 50.0 * tau, psi) for tau in mixed.tau] * weights for row in counts[:2]]
-    for j, exact in enumerate(short):
-        assert 1 < seen[j, 2] < 20
-        assert seen[j].tolist() == pytest.approx(20 * (exact / exact.max()) ** (1 / 3), abs=2)
-    chosen, priors = np.tile(np.arange(3), (3, 1)), 50.0 * mixed.tau
-    given = chosen, priors, mixed.words(block.words)
-    screened = document_level.log_likelihood_of(block, mixed, *given, seed=0, threads=1)[2]
-    assert screened.max() - screened.min() > 10
-    assert seen[2].tolist() == np.ceil(20 * np.exp((screened - screened.max()) / 8)).tolist()  # 400 tokens
+    def draws_of(n_samples):
+        mixtures = [mixture.SampleMixture(sample, 0, number) for number in range(n_samples)]
+        document_level.log_likelihood(kernel, (20, 5), "test", block, mixtures, 0, 1, lambda n_done: None)
+        return np.array([[seen[j, k] for k in range(3)] for j in range(3)])
+
+    # all tokens are of the topic that has the word
+    tau = mixture.SampleMixture(sample).tau
+    prior = 50.0 * ((1 - document_level.SHARED) * tau + document_level.SHARED * weights @ tau)
+    logs = np.log(weights) + np.array([
+        [gammaln(a[m] + n) - gammaln(a[m]) for a in prior] for m, n in ((0, 6), (1, 6), (0, 400))
+    ])  # fmt: skip
+    behind = logs.max(axis=1, keepdims=True) - logs
+    found = draws_of(1)
+    np.testing.assert_allclose(found, 20 * np.exp(-behind / np.array([[3], [3], [8]])), rtol=1e-6)
+    assert found[2].min() < 1.0
+    np.testing.assert_allclose(draws_of(4), found / 2)
 
 
 def test_of_many_clusters_those_of_a_documents_topics_are_estimated():
@@ -176,18 +185,17 @@ def test_of_many_clusters_those_of_a_documents_topics_are_estimated():
     words = [generator.multinomial(40, generator.dirichlet(OMEGA * tau[k]) @ psi) for k in own]
     block, mixed = mixture.Block(Corpus(np.array(words)), np.arange(30)), mixture.SampleMixture(sample)
     priors, psi_of = OMEGA * mixed.tau, mixed.words(block.words)
-    exact = np.empty((n_clusters, 30))
-    for k in range(n_clusters):
-        perplexity_kernels.left_to_right(
-            *block.arrays, block.words, psi_of, priors[k], 100, 5, streams.key(k, "test"), 0, 30, exact[k]
-        )
-    exact = exact.T + np.log(weights)
+    keys = np.array([streams.key(k, "test") for k in range(n_clusters)])
+    every, exact = np.tile(np.arange(n_clusters), (30, 1)), np.empty((30, n_clusters))
+    given = priors, every, np.full(every.shape, 100.0), 5, keys
+    perplexity_kernels.left_to_right(*block.arrays, block.words, psi_of, *given, 0, 30, exact)
+    exact += np.log(weights)
 
     def lost(chosen):
         kept = np.take_along_axis(exact, chosen, axis=1)
         return (logsumexp(exact, axis=1) - logsumexp(kept, axis=1)).mean()
 
-    chosen = document_level.choose_clusters(block, mixed, priors, psi_of, threads=1)
+    chosen, _ = document_level.choose_clusters(block, priors, mixed.log_weights, psi_of, threads=1)
     assert chosen.shape == (30, document_level.CLUSTERS)
     assert lost(chosen) < 0.1
     assert lost(np.tile(np.argsort(-weights)[:8], (30, 1))) > 3

@@ -120,6 +120,16 @@ def own_block(rows, psi):
     return (*arrays, np.arange(100, 100 + content.shape[1]), np.ascontiguousarray(psi.T))
 
 
+def estimates(kernel, block, alpha, draws, passes, key, first=0, last=None, out=None):
+    """(J,) ln p(w_j) of documents whose proportions have one prior ``alpha``."""
+    n_documents = len(block[0]) - 1
+    out = np.full((n_documents, 1), np.nan) if out is None else out
+    chosen, of_each = np.zeros((n_documents, 1), np.int64), np.full((n_documents, 1), float(draws))
+    keys = np.array([key], np.uint64)
+    kernel(*block, alpha[None], chosen, of_each, passes, keys, first, n_documents if last is None else last, out)
+    return out[:, 0]
+
+
 PSI = np.array([[0.70, 0.25, 0.04, 0.01], [0.02, 0.08, 0.30, 0.60], [0.25, 0.25, 0.25, 0.25]])
 ALPHA = np.array([0.5, 0.9, 0.3])
 OWN = np.array([[2, 0, 0, 1], [3, 0, 1, 3], [0, 0, 0, 1], [1, 2, 2, 1]])
@@ -132,18 +142,17 @@ OWN = np.array([[2, 0, 0, 1], [3, 0, 1, 3], [0, 0, 0, 1], [1, 2, 2, 1]])
         pytest.param(kernels.importance, (3, 20), id="importance"),
         pytest.param(kernels.left_to_right, (1, 0), id="left_to_right, one particle, no moves"),
         pytest.param(kernels.left_to_right, (1, 3), id="left_to_right, one particle"),
+        pytest.param(kernels.left_to_right, (0.8, 3), id="left_to_right, less than one particle"),
         pytest.param(kernels.left_to_right, (6, 0), id="left_to_right without moves"),
-        pytest.param(kernels.left_to_right, (6, 2), id="left_to_right"),
+        pytest.param(kernels.left_to_right, (5.5, 2), id="left_to_right"),
     ],
 )
 def test_monte_carlo_is_unbiased(kernel, settings):
     """Mean of exp over 10,000 streams within 4.5 standard errors of the enumeration: false alarm 3e-5."""
     block = own_block(OWN, PSI)
     exact = np.array([enumerate_document(tokens_of(row), ALPHA, PSI) for row in OWN])
-    estimates = np.empty((10_000, len(OWN)))
-    for run in range(len(estimates)):
-        kernel(*block, ALPHA, *settings, streams.key(run, "test"), 0, len(OWN), estimates[run])
-    ratio = np.exp(estimates) / exact
+    found = [estimates(kernel, block, ALPHA, *settings, streams.key(run, "test")) for run in range(10_000)]
+    ratio = np.exp(found) / exact
     errors = ratio.std(axis=0) / np.sqrt(len(ratio))
     assert (errors < 0.02).all()
     assert (np.abs(ratio.mean(axis=0) - 1) < 4.5 * errors + 1e-12).all()
@@ -155,9 +164,9 @@ def test_estimates_agree_on_a_long_document():
     psi = generator.dirichlet(np.full(30, 0.1), 8)
     alpha = np.full(8, 0.2)
     row = generator.multinomial(120, generator.dirichlet(alpha) @ psi)
-    one, other = np.empty(1), np.empty(1)
-    kernels.importance(*own_block(row, psi), alpha, 5000, 20, streams.key(0, "test"), 0, 1, one)
-    kernels.left_to_right(*own_block(row, psi), alpha, 200, 5, streams.key(0, "test"), 0, 1, other)
+    block, key = own_block(row, psi), streams.key(0, "test")
+    one = estimates(kernels.importance, block, alpha, 5000, 20, key)
+    other = estimates(kernels.left_to_right, block, alpha, 200, 5, key)
     assert one[0] == pytest.approx(other[0], abs=0.3)
 
 
@@ -194,29 +203,49 @@ def plain_importance(words, counts, psi, alpha, draws, passes, key):
     return logsumexp(log_weights) - np.log(draws)
 
 
+def redraw(stream, of, psi, alpha, old=None):
+    """A token of one topic, or of none so far, gets another; ``of`` holds a particle's topics in their order, and their
+    tokens. Returns it as it is then, the topic, and the sum of the weights."""
+    if old is not None:
+        of[old] -= 1
+        if of[old] == 0:
+            last = list(of)[-1]
+            n_last = of.pop(last)
+            if last != old:  # it takes the place of the one that is gone
+                of = {last if m == old else m: n_last if m == old else n for m, n in of.items()}
+    known, rest = np.array([psi[m] * n for m, n in of.items()]), psi * alpha
+    total = known.sum() + rest.sum()
+    u = stream.uniform() * total
+    if u < known.sum():
+        m = list(of)[int(np.searchsorted(np.cumsum(known), u, side="right"))]
+    else:
+        m = int(np.searchsorted(np.cumsum(rest), u - known.sum(), side="right"))
+    return of | {m: of.get(m, 0) + 1}, m, total
+
+
 def plain_left_to_right(words, counts, psi, alpha, particles, moves, key):
     stream = Stream(key, words, counts)
     tokens = []
     for n, u in enumerate(np.repeat(np.arange(len(counts)), counts)):
         i = int(stream.uniform() * (n + 1))
         tokens = [*tokens[:i], u, *tokens[i + 1 :], *tokens[i : i + 1]]
-    topics = [[] for _ in range(particles)]
+    topics, of = [[] for _ in range(particles)], [{} for _ in range(particles)]
     weights, log_p, resampled = np.full(particles, 1 / particles), 0.0, 0
     for n, token in enumerate(tokens):
         predicted = np.empty(particles)
         for r, z in enumerate(topics):
             for _ in range(min(moves, n)):
                 i = int(stream.uniform() * n)
-                others = np.bincount(z[:i] + z[i + 1 :], minlength=len(alpha))
-                z[i] = stream.choice(psi[tokens[i]] * (alpha + others))
-            theta = (alpha + np.bincount(z, minlength=len(alpha))) / (alpha.sum() + n)
-            predicted[r] = psi[token] @ theta
-            z.append(stream.choice(psi[token] * theta))
+                of[r], z[i], _ = redraw(stream, of[r], psi[tokens[i]], alpha, z[i])
+            of[r], m, total = redraw(stream, of[r], psi[token], alpha)
+            predicted[r] = total / (alpha.sum() + n)
+            z.append(m)
         log_p += np.log(weights @ predicted)
         weights = weights * predicted / (weights @ predicted)
         if 1 / np.sum(weights**2) < particles / 2:
             points = (stream.uniform() + np.arange(particles)) / particles
-            topics = [list(topics[r]) for r in np.searchsorted(np.cumsum(weights), points)]
+            sources = np.searchsorted(np.cumsum(weights), points)
+            topics, of = [list(topics[r]) for r in sources], [dict(of[r]) for r in sources]
             weights[:] = 1 / particles
             resampled += 1
     return log_p, resampled
@@ -230,17 +259,17 @@ def test_kernels_equal_their_plain_twins():
     rows = generator.multinomial(15, np.full(12, 1 / 12), 20) * (generator.random((20, 12)) < 0.7)
     rows[3] = 0
     block = own_block(rows, psi)
-    found = {kernel: np.full(20, np.nan) for kernel in (kernels.importance, kernels.left_to_right)}
+    found = {kernel: np.full((20, 1), np.nan) for kernel in (kernels.importance, kernels.left_to_right)}
     for first, last in ((0, 7), (7, 20)):
-        kernels.importance(*block, alpha, 7, 4, key, first, last, found[kernels.importance])
-        kernels.left_to_right(*block, alpha, 8, 3, key, first, last, found[kernels.left_to_right])
+        for kernel, settings in ((kernels.importance, (7, 4)), (kernels.left_to_right, (8, 3))):
+            estimates(kernel, block, alpha, *settings, key, first, last, found[kernel])
     for j, row in enumerate(rows):
         present = np.flatnonzero(row)
         document = present + 100, row[present], psi.T[present], alpha
         expected = plain_importance(*document, 7, 4, key) if present.size else 0.0
-        assert found[kernels.importance][j] == pytest.approx(expected, abs=1e-9)
+        assert found[kernels.importance][j, 0] == pytest.approx(expected, abs=1e-9)
         expected, times = plain_left_to_right(*document, 8, 3, key)
-        assert found[kernels.left_to_right][j] == pytest.approx(expected, abs=1e-9)
+        assert found[kernels.left_to_right][j, 0] == pytest.approx(expected, abs=1e-9)
         resampled += times
     assert resampled > 10  # the branch was taken
     tau, cluster = generator.dirichlet(np.ones(4), 3), generator.integers(0, 3, 20)

@@ -37,16 +37,18 @@ def exact_lda(model):
     return np.log([enumerate_document(tokens_of(row), alpha, psi) for row in TEST.content.toarray()])
 
 
-def test_left_to_right_of_an_hdp_is_the_enumeration():
+def test_left_to_right_of_an_hdp_is_the_enumeration(monkeypatch):
     """160 streams of each of three samples: 0.06 nats are 5 standard deviations over seeds (0.012, from 50 seeds)."""
+    monkeypatch.setattr("mc2core.posterior.perplexity.LEFT_TO_RIGHT_PARTICLES", 440)  # 20 in each sample
     model = hdp(3)
     assert 2 <= max(sample.n_topics for sample in model.samples) <= 6
     many = replace(model, samples=model.samples * 160)
     np.testing.assert_allclose(many.log_likelihood(TEST, "left_to_right"), exact_hdp(model), atol=0.06)
 
 
-def test_left_to_right_of_lda_is_the_enumeration():
+def test_left_to_right_of_lda_is_the_enumeration(monkeypatch):
     """480 streams: 0.04 nats are 5 standard deviations over seeds (0.008); a prior added twice is off by 0.2."""
+    monkeypatch.setattr("mc2core.posterior.perplexity.LEFT_TO_RIGHT_PARTICLES", 440)  # 20 in each sample
     model = LDA(n_topics=3, document_prior=0.4, topic_prior=0.3).fit(TRAIN, 0).result
     many = replace(model, samples=model.samples * 480)
     np.testing.assert_allclose(many.log_likelihood(TEST, "left_to_right"), exact_lda(model), atol=0.04)
