@@ -121,10 +121,11 @@ class Gibbs(Engine):
                     self._sharded(corpus),
                 )  # fmt: skip
         else:
-            rng, seen, topic = streams.generator(seed, "start"), corpus, None
+            rng, seen = streams.generator(seed, "start"), corpus
             if model.content is not None:
-                seen, topic = start_topics(model, corpus, n_topics, rng)
-            assignments = start_assignments(seen, contexts, n_clusters, n_topics, rng, topic)
+                # documents by topics that are found, which themselves start at random: nothing would join pieces of one
+                seen, _ = start_topics(model, corpus, n_topics, rng)
+            assignments = start_assignments(seen, contexts, n_clusters, n_topics, rng)
             state = SharedState.of(model, corpus, contexts, assignments)
             state.draw_weights(seed, 0)
         state.log_joint = state.compute_log_joint()

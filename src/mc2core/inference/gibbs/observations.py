@@ -268,7 +268,7 @@ class Observations:
 def quantised(corpus: Corpus, topic: np.ndarray) -> Corpus:
     """The corpus whose words are the topics, (N,) int32, that observations start in."""
     counts = sp.csr_matrix(
-        (np.ones(len(topic), np.int32), topic, np.array(corpus.content.indptr)),
+        (np.ones(len(topic), np.int32), topic.copy(), np.array(corpus.content.indptr)),  # sorted in place below
         shape=(corpus.n_documents, int(topic.max(initial=0)) + 1),
     )
     counts.sum_duplicates()

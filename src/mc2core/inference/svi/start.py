@@ -103,7 +103,7 @@ def assign_observations(
         return cluster, rng.integers(settings.n_topics, size=len(numbers))
     some_values = replace(observed.observations, values=observed.observations.values[numbers])
     topic = some_values.start(settings.n_topics, rng)
-    return cluster_documents(quantised(seen, topic.copy()), some, settings.n_clusters, rng), topic
+    return cluster_documents(quantised(seen, topic), some, settings.n_clusters, rng), topic
 
 
 def tables_at_start(settings: RunSettings) -> int:

@@ -28,13 +28,13 @@ from mc2core.inference.gibbs.document_level.topic_moves import (
     Tokens,
     TopicConstants,
     TopicSlots,
-    _estimate,
     _keep_merge,
     _keep_split,
     _log_ratio,
     allocate,
     count_sides,
     draw_shares,
+    estimate_sides,
     forget_words,
     gather,
     launch,
@@ -147,7 +147,7 @@ def test_the_ratio_of_a_split_equals_its_plain_twin(v):
     )  # fmt: skip
     constants, stream = TopicConstants(omega, v, eta, s, 3 * s), np.zeros(2, np.uint64)
     n_words = count_sides(6, sides)
-    _estimate(6, eps[0], tokens, constants, sides)
+    estimate_sides(6, eps[0], tokens, constants, sides)
     assert sides.eps_share.sum() == pytest.approx(1)
     for item in range(3):
         streams.seek(stream, np.uint64(5), item)
@@ -213,7 +213,7 @@ def test_a_split_weighs_the_merge_that_undoes_it_as_that_merge_does(is_launched)
                 break
             forget_words(n_words, sides)
         assert log_q < 0 < sides.size[1]
-        _estimate(n, eps, tokens, constants, sides)
+        estimate_sides(n, eps, tokens, constants, sides)
         draw_shares(stream, eps, constants, sides)
         weight, others = weigh_back(i, is_launched, n, n_words, 4, start, tokens, topics, constants, sides)
         _keep_split(m, 4, n, n_words, tokens, topics, constants, sides)

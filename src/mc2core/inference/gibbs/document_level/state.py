@@ -21,6 +21,7 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.chain import GibbsState
 from mc2core.inference.gibbs.collapsed import sweep_clusters
 from mc2core.inference.gibbs.document_level.cluster_moves import split_and_merge_clusters
+from mc2core.inference.gibbs.document_level.observed_moves import split_and_merge_observed_topics
 from mc2core.inference.gibbs.document_level.parallel import sweep_documents_apart
 from mc2core.inference.gibbs.document_level.sweep import (
     count_topics,
@@ -55,6 +56,11 @@ def cluster_proposals(n_documents: int) -> int:
 def topic_proposals(n_tokens: int) -> int:
     """Proposals to split or merge topics, an iteration: 250, and fewer of fewer than 3,000 tokens, one for twelve."""
     return min(max(n_tokens // 12, 10), 250)
+
+
+def observed_proposals(n_tokens: int) -> int:
+    """The same of topics that emit observations: 25, and fewer of fewer than 300 observations, one for twelve."""
+    return min(max(n_tokens // 12, 2), 25)
 
 
 @dataclass
@@ -214,11 +220,15 @@ class DocumentLevelState(GibbsState):
         self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None,
         sharded: ShardedCorpus | None,
     ) -> None:  # fmt: skip
-        """One sweep over all tokens, then splits and merges of topics of words, in place."""
+        """One sweep over all tokens, then splits and merges of topics, in place."""
         level, given = self.level, (self.level.omega, self.concentrations)
         key = streams.key(seed, "topics", iteration)
         if self.observations is not None:
             level.proportions = self.observations.sweep(self.assignments, level.proportions, *given, key)
+            level.proportions, _ = split_and_merge_observed_topics(
+                self.assignments, self.observations, level.proportions, *given,
+                streams.key(seed, "topic_moves", iteration), observed_proposals(corpus.n_tokens),
+            )  # fmt: skip
             return
         if kernel == "parallel":
             level.proportions = sweep_documents_apart(

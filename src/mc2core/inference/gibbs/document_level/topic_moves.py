@@ -273,6 +273,17 @@ def estimate_shares(n, n_passes, eps, tokens, constants, sides):
                 sides.share[which, k] = (prior * sides.eps_share[which] + sides.tables[which, k]) / total
 
 
+@numba.njit(inline="always")
+def shuffle_documents(stream, n, sides):
+    """Put the documents of the first n members into random order, in ``sides.rows``; returns how many."""
+    rows, n_documents, end = sides.rows, 0, 0
+    while end < n:  # an inside-out shuffle
+        r = np.int64(streams.uniform(stream) * (n_documents + 1))
+        rows[n_documents], rows[r] = rows[r], n_documents
+        end, n_documents = sides.end[n_documents], n_documents + 1
+    return n_documents
+
+
 @kernel(error_model="numpy")
 def allocate(stream, n, fixed, first_topic, least, eps, tokens, constants, sides):
     """Draw the sides of all members but ``fixed``, on side 0, in one pass, each given those drawn before it.
@@ -283,11 +294,7 @@ def allocate(stream, n, fixed, first_topic, least, eps, tokens, constants, sides
     """
     side, n_w, word, words, rows = sides.side, sides.n_w, sides.word, sides.words, sides.rows
     s, vs, prior, tables = constants.s, constants.vs, constants.v * eps, sides.tables
-    n_documents, end = 0, 0
-    while end < n:  # an inside-out shuffle
-        r = np.int64(streams.uniform(stream) * (n_documents + 1))
-        rows[n_documents], rows[r] = rows[r], n_documents
-        end, n_documents = sides.end[n_documents], n_documents + 1
+    n_documents = shuffle_documents(stream, n, sides)
     tables[:], sides.eps_tables[:] = 0.0, 1.0
     side[fixed], words[0], n_words = 0, word[fixed], 1
     n_w[word[fixed], 0] = 1
@@ -324,14 +331,14 @@ def allocate(stream, n, fixed, first_topic, least, eps, tokens, constants, sides
             side[i] = new
         if result < least:
             break
-        _seat(0, k, n_j0, a_0, prior * u_0, sides)
-        _seat(1, k, n_j1, a_1, prior * (1.0 - u_0), sides)
+        seat(0, k, n_j0, a_0, prior * u_0, sides)
+        seat(1, k, n_j1, a_1, prior * (1.0 - u_0), sides)
     sides.size[0], sides.size[1] = np.int64(n_0), np.int64(n_1)
     return result + math.log(product), n_words
 
 
 @numba.njit(inline="always")
-def _seat(which, k, n_j, a, prior, sides):
+def seat(which, k, n_j, a, prior, sides):
     """Count the tables that n_j tokens of a document are expected to have, and the tables these are expected to."""
     if n_j > 0.0:
         tables = 1.0 + a * log((a + n_j - 0.5) / (a + 0.5))
@@ -489,7 +496,7 @@ def launch(stream, n, fixed, first_topic, least, eps, tokens, constants, sides):
 
 
 @kernel(error_model="numpy")
-def _estimate(n, eps, tokens, constants, sides):
+def estimate_sides(n, eps, tokens, constants, sides):
     """Estimate the shares given the sides alone."""
     sides.share[:] = 0.5
     sides.eps_share[:] = 0.5
@@ -606,7 +613,7 @@ def weigh_back(i, is_launched, n, n_words, n_slots, start, tokens, topics, const
 
 
 @numba.njit(inline="always")
-def _partner_share(weight, n, total):
+def partner_share(weight, n, total):
     """Probability that a token's topic is merged with one of this weight."""
     return 0.5 / n + 0.5 * weight / total
 
@@ -617,7 +624,7 @@ def _draw_partner(stream, m, n_slots, n, total, tokens, topics):
     u, chosen, share = streams.uniform(stream), -1, 0.0
     for other in range(n_slots):
         if other != m and tokens.size[other] > 0:
-            chosen, share = other, _partner_share(topics.weights[other], n, total)
+            chosen, share = other, partner_share(topics.weights[other], n, total)
             if u < share:
                 break
             u -= share
@@ -625,7 +632,7 @@ def _draw_partner(stream, m, n_slots, n, total, tokens, topics):
 
 
 @kernel(error_model="numpy")
-def _draw_token(stream, n_slots, tokens):
+def draw_token(stream, n_slots, tokens):
     """A token of a topic in use, both drawn evenly; returns how many topics are in use too."""
     n_topics = 0
     for m in range(n_slots):
@@ -639,7 +646,7 @@ def _draw_token(stream, n_slots, tokens):
 
 
 @kernel(error_model="numpy")
-def _place(n, token, members):
+def place_of(n, token, members):
     """Where a token is among the first n members."""
     first, last = 0, n - 1
     while first < last:
@@ -709,7 +716,7 @@ def _try_split(stream, i, is_launched, chain, n_topics, new, start, tokens, topi
         return False
     n, eps = gather(m, m, tokens, sides), topics.eps[m]
     copy(topics.tau[m], sides.tau)
-    fixed = _place(n, i, sides.members)
+    fixed = place_of(n, i, sides.members)
     if is_launched:
         log_q, n_words = launch(stream, n, fixed, -1, chain.least, eps, tokens, constants, sides)
     else:
@@ -717,7 +724,7 @@ def _try_split(stream, i, is_launched, chain, n_topics, new, start, tokens, topi
     if sides.size[1] == 0 or log_q == -np.inf:
         forget_words(n_words, sides)
         return False
-    _estimate(n, eps, tokens, constants, sides)
+    estimate_sides(n, eps, tokens, constants, sides)
     draw_shares(stream, eps, constants, sides)
     log_ratio = _log_ratio(n, n_words, eps, tokens, constants, sides) - log_q
     log_ratio += math.log(n / np.float64(sides.size[0]) * n_topics / (n_topics + 1.0))
@@ -725,7 +732,7 @@ def _try_split(stream, i, is_launched, chain, n_topics, new, start, tokens, topi
     is_made = log_u < log_ratio
     if is_made:  # the probability of the merge can only make it less
         weight, total = weigh_back(i, is_launched, n, n_words, new, start, tokens, topics, constants, sides)
-        is_made = log_u < log_ratio + math.log(_partner_share(weight, n_topics, total + weight))
+        is_made = log_u < log_ratio + math.log(partner_share(weight, n_topics, total + weight))
     if is_made:
         change[0], change[1], change[2], change[3] = m, new, n, n_words
     else:
@@ -752,7 +759,7 @@ def _try_merge(stream, i, is_launched, chain, n_topics, n_slots, start, tokens, 
         sides.tau[k] = tau_a + tau_b
         sides.log_share[0, k], sides.log_share[1, k] = math.log(tau_a / sides.tau[k]), math.log(tau_b / sides.tau[k])
     n_words = count_sides(n, sides)
-    _estimate(n, eps, tokens, constants, sides)
+    estimate_sides(n, eps, tokens, constants, sides)
     log_ratio = -_log_ratio(n, n_words, eps, tokens, constants, sides) - log_share
     log_ratio -= math.log(n / np.float64(sides.size[0]) * (n_topics - 1.0) / n_topics)
     forget_words(n_words, sides)
@@ -760,7 +767,7 @@ def _try_merge(stream, i, is_launched, chain, n_topics, n_slots, start, tokens, 
     # the probability of the split can only make it less; a ratio that is no number is refused too
     if not log_u < log_ratio:
         return False
-    fixed = _place(n, i, sides.members)
+    fixed = place_of(n, i, sides.members)
     if is_launched:
         log_q, n_words = launch(stream, n, fixed, a, chain.least, eps, tokens, constants, sides)
     else:
@@ -781,7 +788,7 @@ def _propose(first, last, n_slots, chain, start, tokens, topics, constants, side
     stream = np.zeros(2, np.uint64)
     for proposal in range(first, last):
         streams.seek(stream, chain.key, proposal)
-        i, n_topics = _draw_token(stream, n_slots, tokens)
+        i, n_topics = draw_token(stream, n_slots, tokens)
         is_launched = streams.uniform(stream) < chain.launched
         if streams.uniform(stream) < 0.5:
             if _try_split(
@@ -806,7 +813,7 @@ def _keep(n_slots, end, tokens, topics, constants, sides, change):
     return n_slots, _keep_merge(a, b, end, n, n_words, tokens, topics, constants, sides)
 
 
-def _sides(n_tokens: int, n_documents: int, n_words: int, n_clusters: int) -> Sides:
+def new_sides(n_tokens: int, n_documents: int, n_words: int, n_clusters: int) -> Sides:
     return Sides(
         np.empty(n_tokens, np.int32), np.empty(n_tokens, np.int32), np.empty(n_documents, np.int64),
         np.empty(n_tokens, np.int8), np.empty(n_documents, np.int64), np.zeros((n_words, 2), np.int32),
@@ -891,7 +898,7 @@ def split_and_merge_topics(
         float(omega), float(concentrations.table), float(concentrations.topic), topic_prior, topic_prior * n_words
     )
     desks = [
-        (_sides(n_tokens, corpus.n_documents, n_words, n_clusters), np.zeros(4, np.int64))
+        (new_sides(n_tokens, corpus.n_documents, n_words, n_clusters), np.zeros(4, np.int64))
         for _ in range(n_threads(pool))
     ]
     chain = Chain(key, float(launched), float(least_launched), most_allocated)

@@ -1,0 +1,266 @@
+"""Split and merge moves of topics that emit observations, at the document level.
+
+The moves are the allocated ones of :mod:`mc2core.inference.gibbs.document_level.topic_moves`, which has the state, the
+shares of epsilon and tau and their ratios; predictive densities and marginal likelihoods of observations take the place
+of words'. A topic is merged with another one that is drawn half evenly and half by what the marginal likelihood says:
+with D the nats that the observations gain by it, for each of the smaller topic, the weight is exp(min(D, 0)).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mc2core.compute import streams
+from mc2core.compute.kernels import kernel
+from mc2core.families.contents import add_observation, content_tables, log_densities, natural_of_topics
+from mc2core.inference.gibbs.document_level import topic_moves
+from mc2core.inference.gibbs.document_level.sweep import LEAST
+from mc2core.inference.gibbs.document_level.tokens import TopicConstants
+from mc2core.inference.gibbs.document_level.topic_moves import (
+    MOST_ALLOCATED,
+    Sides,
+    Tokens,
+    draw_shares,
+    draw_token,
+    estimate_sides,
+    gather,
+    list_tokens,
+    log_documents_ratio,
+    log_eps_ratio,
+    log_tau_ratio,
+    new_sides,
+    place_of,
+    seat,
+    shuffle_documents,
+)
+from mc2core.inference.gibbs.observations import Observations
+from mc2core.inference.gibbs.state import Assignments, Concentrations
+
+_partner_share = topic_moves.partner_share.py_func  # of arrays too
+
+
+@kernel
+def _uniform(stream):
+    return streams.uniform(stream)
+
+
+@kernel(error_model="numpy")
+def allocate(stream, n, fixed, first_topic, least, eps, tokens, constants, sides, values, tables, shift):
+    """As :func:`.topic_moves.allocate`, of observations: ``tables`` are of two topics without any."""
+    side, rows, seated, prior = sides.side, sides.rows, sides.tables, constants.v * eps
+    n_documents, log_p, product = shuffle_documents(stream, n, sides), np.empty(2), np.empty(2)
+    seated[:], sides.eps_tables[:] = 0.0, 1.0
+    side[fixed], result = 0, 0.0
+    add_observation(tables, values, np.int64(sides.members[fixed]), 0, 1, shift)
+    for position in range(n_documents):
+        row = rows[position]
+        begin, end = sides.end[row - 1] if row > 0 else 0, sides.end[row]
+        k = tokens.cluster[tokens.document[sides.members[begin]]]
+        u_0 = sides.eps_tables[0] / (sides.eps_tables[0] + sides.eps_tables[1])
+        a = constants.omega * max(sides.tau[k], LEAST) / (prior + seated[0, k] + seated[1, k])
+        a_0 = max(a * (prior * u_0 + seated[0, k]), LEAST)
+        a_1 = max(a * (prior * (1.0 - u_0) + seated[1, k]), LEAST)
+        n_j0, n_j1 = np.float64(begin <= fixed < end), 0.0
+        for i in range(begin, end):
+            if i == fixed:
+                continue
+            number = np.int64(sides.members[i])
+            log_densities(tables, values, number, 2, log_p, product, shift)
+            odds = math.log((n_j1 + a_1) / (n_j0 + a_0)) + log_p[1] - log_p[0]
+            if first_topic >= 0:
+                new = np.int8(tokens.topic[sides.members[i]] != first_topic)
+            else:
+                new = np.int8(streams.uniform(stream) * (1.0 + math.exp(-abs(odds))) < math.exp(min(odds, 0.0)))
+            result += min(odds if new == 1 else -odds, 0.0) - math.log1p(math.exp(-abs(odds)))
+            n_j0, n_j1 = n_j0 + (new == 0), n_j1 + (new == 1)
+            add_observation(tables, values, number, np.int64(new), 1, shift)
+            side[i] = new
+        if result < least:
+            break
+        seat(0, k, n_j0, a_0, prior * u_0, sides)
+        seat(1, k, n_j1, a_1, prior * (1.0 - u_0), sides)
+    return result
+
+
+@dataclass
+class ObservedMoves:
+    """Proposals, one after another, that change the topics of a chain in place.
+
+    Attributes
+    ----------
+    observations : Observations
+    tokens : Tokens
+        Their topics; the words are all 0 and not looked at.
+    sides : Sides
+    constants : TopicConstants
+    eps : (slots,) float64
+    tau : (slots, K) float64
+    natural : (slots, P) float64
+        Posterior natural parameters; the prior's where a slot is empty.
+    """
+
+    observations: Observations
+    tokens: Tokens
+    sides: Sides
+    constants: TopicConstants
+    eps: np.ndarray
+    tau: np.ndarray
+    natural: np.ndarray
+
+    def propose(self, stream: np.ndarray, n_slots: int) -> tuple[int, int]:
+        """One proposal; (1, 0) where a split was made, whose side 1 is in slot ``n_slots``, (0, 1) for a merge."""
+        i, n_topics = draw_token(stream, n_slots, self.tokens)
+        if _uniform(stream) < 0.5:
+            return int(self._split(stream, i, n_topics, n_slots)), 0
+        return 0, int(n_topics > 1 and self._merge(stream, i, n_topics, n_slots))
+
+    def _allocate(self, stream: np.ndarray, n: int, fixed: int, first_topic: int, least: float, eps: float) -> float:
+        one = self.observations
+        tables = content_tables(one.family, self.natural[:0], 2, one.scale, one.log_gammas)
+        given = self.tokens, self.constants, self.sides, one.values, tables, np.empty(one.values.shape[1])
+        return allocate(stream, n, fixed, first_topic, least, eps, *given)
+
+    def _log_ratio(self, n: int, eps: float, natural: np.ndarray) -> float:
+        """ln of the density of the split over that of the merge, of sides with (2, P) ``natural`` parameters."""
+        marginal, both = self.observations.family.log_marginal, natural.sum(axis=0) - self._prior
+        result = log_eps_ratio(self.constants, self.sides) + float(marginal(natural).sum() - marginal(both))
+        for k in range(self.sides.tau.size):
+            result += log_tau_ratio(k, eps, self.constants, self.sides)
+        return result + log_documents_ratio(n, self.tokens, self.constants, self.sides)
+
+    @property
+    def _prior(self) -> np.ndarray:
+        return self.natural[-1]  # a slot is spare, or nothing is proposed
+
+    def _of_sides(self, n: int) -> np.ndarray:
+        """(2, P) natural parameters; their sizes are left in ``sides.size``."""
+        one, side = self.observations, self.sides.side[:n].astype(np.int32)
+        self.sides.size[:] = np.bincount(side, minlength=2)
+        return natural_of_topics(one.family, one.values[self.sides.members[:n]], side, 2, one.scale)
+
+    def _weights(self, natural: np.ndarray, size: float, others: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Weights of merging a topic with ``others`` (n, P), of (n,) ``sizes``; 0 of those without observations."""
+        marginal = self.observations.family.log_marginal
+        gains = marginal(natural + others - self._prior) - marginal(natural) - marginal(others)
+        return np.where(sizes > 0, np.exp(np.minimum(gains / np.maximum(np.minimum(size, sizes), 1), 0.0)), 0.0)
+
+    def _others(self, m: int, natural: np.ndarray, size: float, n_slots: int) -> np.ndarray:
+        """(n_slots,) weights of all topics but m, to be merged with one of these parameters."""
+        weights = self._weights(natural, size, self.natural[:n_slots], self.tokens.size[:n_slots])
+        weights[m] = 0.0
+        return weights
+
+    def _split(self, stream: np.ndarray, i: int, n_topics: int, new: int) -> bool:
+        tokens, sides, m = self.tokens, self.sides, int(self.tokens.topic[i])
+        if tokens.size[m] > MOST_ALLOCATED:
+            return False
+        n, eps = gather(m, m, tokens, sides), float(self.eps[m])
+        sides.tau[:] = self.tau[m]
+        log_q = self._allocate(stream, n, place_of(n, i, sides.members), -1, -np.inf, eps)
+        natural = self._of_sides(n)
+        if sides.size[1] == 0:
+            return False
+        estimate_sides(n, eps, tokens, self.constants, sides)
+        draw_shares(stream, eps, self.constants, sides)
+        log_ratio = self._log_ratio(n, eps, natural) - log_q
+        log_ratio += math.log(n / sides.size[0] * n_topics / (n_topics + 1.0))
+        # of the merge that undoes it
+        weight = float(self._weights(natural[0], sides.size[0], natural[1:], sides.size[1:])[0])
+        total = weight + float(self._others(m, natural[0], sides.size[0], new).sum())
+        if not math.log(_uniform(stream)) < log_ratio + math.log(_partner_share(weight, n_topics, total)):
+            return False
+        tokens.topic[sides.members[:n][sides.side[:n] == 1]] = new
+        self.eps[[m, new]] = eps * np.exp(sides.eps_log_share)
+        self.tau[[m, new]] = np.maximum(sides.tau * np.exp(sides.log_share), LEAST)
+        self.natural[[m, new]] = natural
+        list_tokens(tokens)
+        return True
+
+    def _merge(self, stream: np.ndarray, i: int, n_topics: int, n_slots: int) -> bool:
+        tokens, sides, a = self.tokens, self.sides, int(self.tokens.topic[i])
+        weights = self._others(a, self.natural[a], tokens.size[a], n_slots)
+        is_other = tokens.size[:n_slots] > 0
+        is_other[a] = False
+        share = np.where(is_other, _partner_share(weights, n_topics - 1, weights.sum()), 0.0)
+        sums = np.cumsum(share)
+        b = int(np.searchsorted(sums, _uniform(stream) * sums[-1], side="right"))
+        if tokens.size[a] + tokens.size[b] > MOST_ALLOCATED:
+            return False
+        n, eps = gather(a, b, tokens, sides), float(self.eps[a] + self.eps[b])
+        sides.side[:n] = tokens.topic[sides.members[:n]] == b
+        both = np.maximum(self.tau[[a, b]], LEAST)
+        sides.tau[:] = both.sum(axis=0)
+        sides.eps_log_share[:], sides.log_share[:] = np.log(self.eps[[a, b]] / eps), np.log(both / sides.tau)
+        natural = self._of_sides(n)
+        estimate_sides(n, eps, tokens, self.constants, sides)
+        log_ratio = -self._log_ratio(n, eps, natural) - math.log(share[b])
+        log_ratio -= math.log(n / sides.size[0] * (n_topics - 1.0) / n_topics)
+        log_u = math.log(_uniform(stream))
+        if not log_u < log_ratio:  # the probability of the split can only make it less
+            return False
+        fixed = place_of(n, i, sides.members)
+        if not log_u < log_ratio + self._allocate(stream, n, fixed, a, log_u - log_ratio, eps):
+            return False
+        tokens.topic[sides.members[:n]] = a
+        self.eps[a], self.eps[b] = eps, 0.0
+        self.tau[a], self.tau[b] = self.tau[a] + self.tau[b], 0.0
+        self.natural[a], self.natural[b] = natural.sum(axis=0) - self._prior, self._prior
+        list_tokens(tokens)
+        return True
+
+
+def split_and_merge_observed_topics(
+    assignments: Assignments,
+    observations: Observations,
+    tau: np.ndarray,
+    omega: float,
+    concentrations: Concentrations,
+    key: np.uint64,
+    n_proposals: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Make ``n_proposals`` proposals; topics change in place, and those that end empty are dropped.
+
+    Parameters
+    ----------
+    tau : (K, M + 1) float64
+        Topic proportions of the clusters, the rest in the last column.
+    omega : document concentration
+    key : one stream for each proposal
+
+    Returns
+    -------
+    (K, M + 1) float64
+        tau over the topics now in use, and the rest.
+    (2,) int64
+        Splits and merges made.
+    """
+    lengths, n_clusters, n_tokens = np.diff(assignments.document_start), len(tau), len(assignments.topic)
+    constants = TopicConstants(float(omega), float(concentrations.table), float(concentrations.topic), 0.0, 0.0)
+    n_topics, made, stream = assignments.n_topics, np.zeros(2, np.int64), np.zeros(2, np.uint64)
+    if n_tokens == 0:
+        return tau, made
+    slots = n_topics + n_proposals + 1  # one is left
+    eps, by_topic = np.zeros(slots), np.zeros((slots, n_clusters))
+    eps[:n_topics], by_topic[:n_topics] = assignments.topic_weights, tau[:, :-1].T
+    prior = observations.family.prior(observations.family.n_parameters(observations.values.shape[1]))
+    natural = np.tile(prior, (slots, 1))
+    natural[:n_topics] = observations.natural(assignments)
+    tokens = Tokens(
+        np.repeat(np.arange(len(lengths), dtype=np.int32), lengths), np.zeros(n_tokens, np.int32), assignments.topic,
+        assignments.cluster, np.empty(2 * n_tokens, np.int32), *np.zeros((2, slots), np.int64),
+    )  # fmt: skip
+    list_tokens(tokens)
+    sides = new_sides(n_tokens, len(lengths), 1, n_clusters)
+    moves = ObservedMoves(observations, tokens, sides, constants, eps, by_topic, natural)
+    for proposal in range(n_proposals):
+        streams.seek(stream, key, proposal)
+        made += moves.propose(stream, n_topics + int(made[0]))
+    n_slots = n_topics + int(made[0])
+    used = tokens.size[:n_slots] > 0
+    assignments.topic_weights = eps[:n_slots]
+    assignments.count()
+    assignments.compact()
+    return np.column_stack([by_topic[:n_slots][used].T, tau[:, -1]]), made

@@ -1,0 +1,107 @@
+"""Splits and merges of topics that emit observations: the exact posterior, and topics that are copies of another."""
+
+import math
+
+import numpy as np
+import pytest
+from helpers.document_level_enumeration import log_document_level_topics
+from helpers.gibbs_enumeration import canonical, partitions
+from helpers.observed import log_values
+
+from mc2core import Corpus, fit
+from mc2core.compute import streams
+from mc2core.families import BetaBernoulliVector, DiagonalNormalGamma, GammaPoissonVector, GaussWishart
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference import Gibbs
+from mc2core.inference.gibbs.document_level import observed_moves
+from mc2core.inference.gibbs.document_level.observed_moves import split_and_merge_observed_topics
+from mc2core.inference.gibbs.document_level.state import DocumentLevel
+from mc2core.inference.gibbs.observations import Observations, quantised
+from mc2core.inference.gibbs.state import Assignments, Concentrations
+from mc2core.inference.gibbs.weights import ConcentrationPriors
+from mc2core.models import MC2
+from mc2core.posterior.clustering import adjusted_rand_index
+
+BATCHES, CALLS, V, ETA, OMEGA = 40, 4000, 1.5, 1.2, 2.0
+DOCUMENT = np.array([0, 0, 0, 1, 3, 3])
+CLUSTER = np.array([0, 1, 1, 0], np.int32)
+VALUES = {
+    "numbers": np.array([[0.2, 9.0], [0.3, 6.0], [2.0, 1.0], [1.2, 2.0], [0.1, 5.5], [1.0, 4.5]]),
+    "counts": np.array([[0, 3], [1, 2], [4, 0], [3, 1], [0, 5], [2, 1]]),
+    "binary": np.array([[1, 0, 1], [1, 0, 0], [0, 1, 0], [0, 1, 1], [1, 0, 1], [0, 1, 0]]),
+}
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        DiagonalNormalGamma(0.2, 0.6, 1.4, 0.5),
+        BetaBernoulliVector(0.6, 1.4),
+        pytest.param(GaussWishart(0.2, 0.6, 1.4, 0.5), marks=pytest.mark.thorough),
+        pytest.param(GammaPoissonVector(1.3, 0.8), marks=pytest.mark.thorough),
+    ],
+    ids=lambda family: family.name,
+)
+@pytest.mark.parametrize("most", [6, pytest.param(4, marks=pytest.mark.thorough)])
+def test_splits_and_merges_have_the_exact_posterior(family, most, monkeypatch):
+    """Against the 203 partitions of six observations; nothing else moves them."""
+    monkeypatch.setattr(observed_moves, "MOST_ALLOCATED", most)
+    values, logs = VALUES[family.content_kind], {}
+    for topics in partitions(6):
+        n_jm = np.zeros((4, max(topics) + 1), int)
+        np.add.at(n_jm, (DOCUMENT, list(topics)), 1)
+        logs[topics] = log_document_level_topics(n_jm, tuple(CLUSTER), OMEGA, V, ETA)
+        logs[topics] += log_values(family, values, topics)
+    total = np.logaddexp.reduce(list(logs.values()))
+    exact = {topics: math.exp(value - total) for topics, value in logs.items()}
+    corpus = Corpus.from_observations(values, DOCUMENT, n_documents=4, kind=family.content_kind)
+    observations, contexts = Observations.of(corpus, family), StackedContexts(corpus, {})
+    start = np.concatenate([[0], np.cumsum(corpus.document_lengths)])
+    state = Assignments(CLUSTER.copy(), np.zeros(6, np.int32), start, np.array([0.6]), 0.4)
+    state.count()
+    level, concentrations = DocumentLevel(np.full((2, 2), 0.5), state.n_km.copy(), OMEGA), Concentrations(1.0, V, ETA)
+    seen = [topics for topics, probability in exact.items() if probability > 0.01]
+    made, visits = np.zeros(2, int), np.zeros((BATCHES, len(seen)))
+    for i in range(CALLS):
+        level.proportions, done = split_and_merge_observed_topics(
+            state, observations, level.proportions, OMEGA, concentrations, streams.key(i, "test"), 3
+        )
+        made += done
+        # epsilon and tau given l: these moves hold the rests of both
+        level.move_all_but_tokens(
+            state, contexts, concentrations, ConcentrationPriors(), None, 0, i, None, documents_move=False,
+            clusters_are_fixed=False,
+        )  # fmt: skip
+        topics = canonical(state.topic)
+        if topics in seen:
+            visits[i * BATCHES // CALLS, seen.index(topics)] += 1
+    visits /= CALLS / BATCHES
+    known = np.array([exact[topics] for topics in seen])
+    error = np.maximum(visits.std(axis=0, ddof=1) / math.sqrt(BATCHES), np.sqrt(known * (1 - known) / CALLS))
+    scores = (visits.mean(axis=0) - known) / error
+    assert abs(made[0] - made[1]) < 6  # topics at the end, at most
+    assert made.min() > CALLS / 20
+    assert len(seen) > 5
+    assert abs(scores).max() < 6, np.round(np.column_stack([known, visits.mean(axis=0), scores]), 3)
+
+
+def test_copies_of_a_topic_become_one():
+    """Chains start from more pieces of topics than there are topics; sweeps alone left 7 of them here."""
+    rng = np.random.default_rng(0)
+    tau, centres = rng.dirichlet(np.full(5, 0.4), 3), 2.0 * rng.standard_normal((5, 6))
+    cluster = np.arange(90) % 3
+    topic = np.concatenate([rng.choice(5, 20, p=rng.dirichlet(20 * tau[k] + 1e-9)) for k in cluster])
+    values = centres[topic] + rng.standard_normal((1800, 6))
+    corpus = Corpus.from_observations(values, np.repeat(np.arange(90), 20))
+    found = fit(corpus, MC2(), Gibbs(), iterations=20, seed=1, progress=False)
+    assert found.posterior.representative.n_topics == 5
+    assert adjusted_rand_index(found.state.arrays()["topic"], topic) > 0.85
+
+
+def test_topics_that_stand_for_words_stay_in_the_order_of_observations():
+    """They were sorted within documents, in place, so that topics began with observations of others."""
+    corpus = Corpus.from_observations(np.arange(5.0)[:, None], [0, 0, 0, 1, 1])
+    topic = np.array([2, 0, 2, 1, 0])
+    given = topic.astype(np.int32)
+    quantised(corpus, given)
+    np.testing.assert_array_equal(given, topic)
