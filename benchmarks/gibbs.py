@@ -446,12 +446,15 @@ def run_library(
 
 def score(test: Corpus, psi: np.ndarray, alpha: np.ndarray) -> float:
     """Perplexity by ``left_to_right`` given (M, V) ``psi``, theta_j ~ Dirichlet(alpha); words of no topic get 1e-12."""
-    content, log_p = test.content, np.empty(test.n_documents)
+    content, log_p, shape = test.content, np.empty((test.n_documents, 1)), (test.n_documents, 1)
     by_word = np.maximum(np.ascontiguousarray(psi.T, dtype=np.float64), 1e-12)
+    asked = perplexity_kernels.Asked(
+        alpha.astype(np.float64)[None], np.array([streams.key(0, "benchmark")]), np.zeros(shape, np.int64),
+        np.full(shape, float(perplexity.LEFT_TO_RIGHT_PARTICLES)),
+    )  # fmt: skip
     perplexity_kernels.left_to_right(
         content.indptr.astype(np.int64), content.indices.astype(np.int64), content.data.astype(np.int64),
-        np.arange(test.n_words), by_word, alpha.astype(np.float64), perplexity.LEFT_TO_RIGHT_PARTICLES,
-        perplexity.LEFT_TO_RIGHT_MOVES, streams.key(0, "benchmark"), 0, test.n_documents, log_p,
+        np.arange(test.n_words), by_word, asked, perplexity.LEFT_TO_RIGHT_MOVES, 0, test.n_documents, log_p,
     )  # fmt: skip
     return float(np.exp(-log_p.sum() / test.n_tokens))
 

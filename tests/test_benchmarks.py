@@ -218,7 +218,7 @@ class TestGibbs:
         assert watch.clock(2) == pytest.approx(watch.seconds - watch.in_blocks / 2, abs=0.03)
 
     def test_kernels_are_held_against_each_other(self, monkeypatch, capsys):
-        monkeypatch.setattr(gibbs, "_COPIED", 1 << 20)
+        monkeypatch.setattr(gibbs, "_NUMBERS", 1 << 14)
         monkeypatch.setattr(gibbs, "CORPORA", {"small": lambda: gibbs.short(100)})
         monkeypatch.setattr(sys, "argv", ["gibbs", "--corpus", "small", "--seconds", "0.5", "--threads", "1"])
         gibbs.main()
@@ -253,7 +253,7 @@ class TestGibbs:
             return len(word) - len(np.unique(topic * corpus.n_words + word))
 
         assert repeats(state.topic.astype(int)) > 3 * repeats(np.random.default_rng(0).permutation(state.topic))
-        monkeypatch.setattr(gibbs, "_COPIED", 1 << 20)
+        monkeypatch.setattr(gibbs, "_NUMBERS", 1 << 14)
         monkeypatch.setattr(sys, "argv", ["gibbs", "--documents", "300", "--kernels", "collapsed"])
         gibbs.main()
         assert capsys.readouterr().out.splitlines()[2].startswith("| 300 | collapsed | ")

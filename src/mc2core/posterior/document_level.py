@@ -175,7 +175,7 @@ def log_likelihood(
         draws = np.nan_to_num(most * np.exp(-behind / slack), nan=most)
         names = (f"perplexity.{name}.cluster.{k}" for k in range(len(priors)))
         keys = np.array([streams.key(seed, one, mixture.number) for one in names])
-        given = *block.arrays, block.words, psi, priors, chosen, draws, passes, keys
+        given = *block.arrays, block.words, psi, kernels.Asked(priors, keys, chosen, draws), passes
         found = np.empty(chosen.shape)
 
         def run(first: int, last: int, given: Any = given, found: Any = found) -> None:

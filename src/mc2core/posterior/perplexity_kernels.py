@@ -6,14 +6,14 @@ from its own words, so its value depends neither on its neighbours nor on how do
 All take one block of documents as CSR over its distinct words: ``indptr``, ``indices`` into the U rows of ``psi``,
 ``counts``; ``psi`` (U, M) float64 is the probability of each word in each topic; documents first..last are done.
 
-Estimators of p(w_j) do so for C clusters of each document, ``chosen`` (J, C) int64, of those with topics' pseudo-counts
-``priors`` (K, M) and keys of streams ``keys`` (K,), by ``draws`` (J, C) float64 (:func:`start`). ``words`` (U,) are
-the words' numbers in the corpus. NaN where the weights of a token's topics have no finite sum.
+Estimators of p(w_j) do so for C clusters of each document (:class:`Asked`). ``words`` (U,) are the words' numbers in
+the corpus. NaN where the weights of a token's topics have no finite sum.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,25 @@ from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
 
 _32 = np.uint64(32)
+
+
+class Asked(NamedTuple):
+    """Clusters under which documents are estimated, and by how many draws (:func:`start`)."""
+
+    priors: np.ndarray  # (K, M) float64: topics' pseudo-counts of each cluster
+    keys: np.ndarray  # (K,) uint64: of streams
+    chosen: np.ndarray  # (J, C) int64: clusters of each document
+    draws: np.ndarray  # (J, C) float64
+
+
+class Particles(NamedTuple):
+    """Topics of a document's tokens so far, in R particles; which topics one has, and how many tokens each."""
+
+    topic: np.ndarray  # (R, N) int64
+    n_met: np.ndarray  # (R,) int64: topics that a particle has ...
+    met: np.ndarray  # (R, M) int64: ... these, first ...
+    place_of: np.ndarray  # (R, M) int64: ... and where each of them stands
+    n_of: np.ndarray  # (R, M) float64: tokens of the topic at a place
 
 
 @kernel
@@ -125,7 +144,7 @@ def likeliest_topic(indptr, indices, psi, tau, cluster, first, last, out):
 
 
 @kernel
-def importance(indptr, indices, counts, words, psi, priors, chosen, draws, passes, keys, first, last, out):
+def importance(indptr, indices, counts, words, psi, asked, passes, first, last, out):
     """ln of the importance-sampling estimates of p(w_j | psi, theta_j ~ Dirichlet(priors[k])) into ``out`` (J, C).
 
     Wallach et al. 2009, section 4.1, with their iterated pseudo-counts: the topics of all tokens are drawn
@@ -134,6 +153,7 @@ def importance(indptr, indices, counts, words, psi, priors, chosen, draws, passe
     more often than not: where p(z | w) has several modes, as under small alpha, q keeps to one of them, and the mass of
     the others is in rare draws of large weight. :func:`left_to_right` does without one q for all tokens.
     """
+    priors, keys, chosen, draws = asked
     n_topics = priors.shape[1]
     state = np.empty(2, np.uint64)
     expected, n_m = np.empty(n_topics), np.empty(n_topics)
@@ -210,8 +230,71 @@ def _resample(state, weights, ancestors):
         ancestors[r] = source
 
 
+@kernel
+def _order(state, counts, begin, end, word):
+    """Each token's place among its document's words into ``word``, in random order: with equal words in a row, the
+    first topics would be far from the document's."""
+    n = 0
+    for u in range(end - begin):
+        for _ in range(counts[begin + u]):
+            i = int(streams.uniform(state) * (n + 1))
+            word[n] = word[i]
+            word[i] = u
+            n += 1
+
+
+@kernel
+def _take_out(these, r, i):
+    """Take token i out of its topic in particle r."""
+    place = these.place_of[r, these.topic[r, i]]
+    these.n_of[r, place] -= 1.0
+    if these.n_of[r, place] == 0.0:
+        these.n_met[r] -= 1
+        last = these.n_met[r]
+        m = these.met[r, last]
+        these.met[r, place], these.n_of[r, place], these.place_of[r, m] = m, these.n_of[r, last], place
+
+
 @kernel(error_model="numpy")
-def left_to_right(indptr, indices, counts, words, psi, priors, chosen, draws, moves, keys, first, last, out):
+def _put_in(state, these, r, i, psi, row, alpha, of_prior, sums, cumulative):
+    """Draw the topic of token i in particle r, of the word in that row of ``psi``; returns the sum of all weights.
+
+    ``of_prior`` and ``sums`` are what :func:`weigh` gives for the word.
+    """
+    n_met, running = these.n_met[r], 0.0
+    for place in range(n_met):
+        running += psi[row, these.met[r, place]] * these.n_of[r, place]
+        cumulative[place] = running
+    target = streams.uniform(state) * (running + of_prior)
+    if target < running:
+        place = 0
+        while cumulative[place] <= target:
+            place += 1
+        m = these.met[r, place]
+    else:
+        m = find(psi, row, alpha, sums, target - running)
+        place = these.place_of[r, m]
+        if place >= n_met or these.met[r, place] != m:
+            place = n_met
+            these.met[r, place], these.n_of[r, place], these.place_of[r, m] = m, 0.0, place
+            these.n_met[r] += 1
+    these.n_of[r, place] += 1.0
+    these.topic[r, i] = m
+    return running + of_prior
+
+
+@kernel
+def _copy(these, source, others, r, n_tokens):
+    """Make particle r of ``others`` that of ``these`` at ``source``."""
+    others.topic[r, :n_tokens] = these.topic[source, :n_tokens]
+    others.n_met[r] = these.n_met[source]
+    for place in range(these.n_met[source]):
+        m = these.met[source, place]
+        others.met[r, place], others.n_of[r, place], others.place_of[r, m] = m, these.n_of[source, place], place
+
+
+@kernel(error_model="numpy")
+def left_to_right(indptr, indices, counts, words, psi, asked, moves, first, last, out):
     """ln of the left-to-right estimates of p(w_j | psi, theta_j ~ Dirichlet(priors[k])) into ``out`` (J, C).
 
     Wallach et al. 2009, section 4.3. Particles hold the topics of the tokens so far. For the next token, each redraws
@@ -224,28 +307,21 @@ def left_to_right(indptr, indices, counts, words, psi, priors, chosen, draws, mo
     A topic's weight is psi (n_m + alpha_m). The first part is summed over the topics that a particle has, the second
     once for each word.
     """
-    n_topics, most = priors.shape[1], 1
-    for j in range(first, last):
-        for c in range(chosen.shape[1]):
-            most = max(most, math.ceil(draws[j, c]))
+    priors, keys, chosen, draws = asked
+    n_topics, most = priors.shape[1], max(1, math.ceil(draws[first:last].max()))
     n_blocks = (n_topics + BLOCK - 1) // BLOCK
     state = np.empty(2, np.uint64)
     cumulative = np.empty(n_topics)
     predicted, weights, ancestors = np.empty(most), np.empty(most), np.empty(most, np.int64)
-    # the topics of each particle, how many tokens each has, and where each stands among them
-    n_met, met, place_of = (
-        np.zeros(most, np.int64),
-        np.empty((most, n_topics), np.int64),
-        np.zeros((most, n_topics), np.int64),
-    )
-    n_of = np.empty((most, n_topics))
-    other_n_met, other_met, other_place_of, other_n_of = n_met.copy(), met.copy(), place_of.copy(), n_of.copy()
+    n_met, met = np.zeros((2, most), np.int64), np.empty((2, most, n_topics), np.int64)
+    place_of, n_of = np.zeros((2, most, n_topics), np.int64), np.empty((2, most, n_topics))
     for j in range(first, last):
         begin, end = indptr[j], indptr[j + 1]
         n_tokens = counts[begin:end].sum()
         word = np.empty(n_tokens, np.int64)
-        topic = np.empty((most, n_tokens), np.int64)
-        other_topic = np.empty_like(topic)
+        topic = np.empty((2, most, n_tokens), np.int64)
+        these = Particles(topic[0], n_met[0], met[0], place_of[0], n_of[0])
+        others = Particles(topic[1], n_met[1], met[1], place_of[1], n_of[1])
         totals, sums = np.empty(end - begin), np.empty((end - begin, n_blocks))
         for c in range(chosen.shape[1]):
             alpha, key = priors[chosen[j, c]], keys[chosen[j, c]]
@@ -254,14 +330,9 @@ def left_to_right(indptr, indices, counts, words, psi, priors, chosen, draws, mo
             if particles == 0:
                 out[j, c] = log_p
                 continue
-            # in random order: with equal words in a row, the first topics would be far from the document's
-            n, is_impossible, is_broken = 0, False, False
+            _order(state, counts, begin, end, word)
+            is_impossible, is_broken = False, False
             for u in range(end - begin):
-                for _ in range(counts[begin + u]):
-                    i = int(streams.uniform(state) * (n + 1))
-                    word[n] = word[i]
-                    word[i] = u
-                    n += 1
                 totals[u] = weigh(psi, indices[begin + u], alpha, sums[u])
                 is_impossible |= totals[u] == 0.0
                 is_broken |= not totals[u] < math.inf
@@ -269,44 +340,18 @@ def left_to_right(indptr, indices, counts, words, psi, priors, chosen, draws, mo
                 out[j, c] = math.nan if is_broken else -math.inf
                 continue
             total_alpha = alpha.sum()
-            n_met[:particles] = 0
+            these.n_met[:particles] = 0
             weights[:particles] = 1.0 / particles
             for n in range(n_tokens):
                 for r in range(particles):
-                    for move in range(min(moves, n) + 1):
-                        # the last of the moves is the prediction and the draw of the new token
-                        i = n
-                        if move < min(moves, n):
-                            i = int(streams.uniform(state) * n)
-                            place = place_of[r, topic[r, i]]
-                            n_of[r, place] -= 1.0
-                            if n_of[r, place] == 0.0:
-                                n_met[r] -= 1
-                                m = met[r, n_met[r]]
-                                met[r, place], n_of[r, place], place_of[r, m] = m, n_of[r, n_met[r]], place
+                    for _ in range(min(moves, n)):
+                        i = int(streams.uniform(state) * n)
+                        _take_out(these, r, i)
                         u = word[i]
-                        row = indices[begin + u]
-                        running = 0.0
-                        for place in range(n_met[r]):
-                            running += psi[row, met[r, place]] * n_of[r, place]
-                            cumulative[place] = running
-                        if i == n:
-                            predicted[r] = (running + totals[u]) / (total_alpha + n)
-                        target = streams.uniform(state) * (running + totals[u])
-                        if target < running:
-                            place = 0
-                            while cumulative[place] <= target:
-                                place += 1
-                            m = met[r, place]
-                        else:
-                            m = find(psi, row, alpha, sums[u], target - running)
-                            place = place_of[r, m]
-                            if place >= n_met[r] or met[r, place] != m:
-                                place = n_met[r]
-                                met[r, place], n_of[r, place], place_of[r, m] = m, 0.0, place
-                                n_met[r] += 1
-                        n_of[r, place] += 1.0
-                        topic[r, i] = m
+                        _put_in(state, these, r, i, psi, indices[begin + u], alpha, totals[u], sums[u], cumulative)
+                    u = word[n]
+                    total = _put_in(state, these, r, n, psi, indices[begin + u], alpha, totals[u], sums[u], cumulative)
+                    predicted[r] = total / (total_alpha + n)
                 factor = 0.0
                 for r in range(particles):
                     weights[r] *= predicted[r]
@@ -320,16 +365,7 @@ def left_to_right(indptr, indices, counts, words, psi, priors, chosen, draws, mo
                     continue
                 _resample(state, weights[:particles], ancestors)
                 for r in range(particles):
-                    source = ancestors[r]
-                    other_topic[r, : n + 1] = topic[source, : n + 1]
-                    other_n_met[r] = n_met[source]
-                    for place in range(n_met[source]):
-                        m = met[source, place]
-                        other_met[r, place], other_n_of[r, place], other_place_of[r, m] = m, n_of[source, place], place
-                topic, other_topic = other_topic, topic
-                n_met, other_n_met = other_n_met, n_met
-                met, other_met = other_met, met
-                n_of, other_n_of = other_n_of, n_of
-                place_of, other_place_of = other_place_of, place_of
+                    _copy(these, ancestors[r], others, r, n + 1)
+                these, others = others, these
                 weights[:particles] = 1.0 / particles
             out[j, c] = log_p

@@ -139,10 +139,10 @@ def test_clusters_that_fall_behind_get_fewer_draws():
     block, seen = mixture.Block(Corpus(counts), np.arange(3)), {}
 
     def kernel(*arguments):
-        chosen, draws, passes, _, first, last, out = arguments[6:]
+        asked, passes, first, last, out = arguments[5:]
         assert passes == 5
         for j in range(first, last):
-            for k, n in zip(chosen[j], draws[j], strict=True):
+            for k, n in zip(asked.chosen[j], asked.draws[j], strict=True):
                 seen[j, k] = n
         out[first:last] = 0.0
 
@@ -187,7 +187,7 @@ def test_of_many_clusters_those_of_a_documents_topics_are_estimated():
     priors, psi_of = OMEGA * mixed.tau, mixed.words(block.words)
     keys = np.array([streams.key(k, "test") for k in range(n_clusters)])
     every, exact = np.tile(np.arange(n_clusters), (30, 1)), np.empty((30, n_clusters))
-    given = priors, every, np.full(every.shape, 100.0), 5, keys
+    given = perplexity_kernels.Asked(priors, keys, every, np.full(every.shape, 100.0)), 5
     perplexity_kernels.left_to_right(*block.arrays, block.words, psi_of, *given, 0, 30, exact)
     exact += np.log(weights)
 

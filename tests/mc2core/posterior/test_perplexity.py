@@ -125,8 +125,8 @@ def estimates(kernel, block, alpha, draws, passes, key, first=0, last=None, out=
     n_documents = len(block[0]) - 1
     out = np.full((n_documents, 1), np.nan) if out is None else out
     chosen, of_each = np.zeros((n_documents, 1), np.int64), np.full((n_documents, 1), float(draws))
-    keys = np.array([key], np.uint64)
-    kernel(*block, alpha[None], chosen, of_each, passes, keys, first, n_documents if last is None else last, out)
+    asked = kernels.Asked(alpha[None], np.array([key], np.uint64), chosen, of_each)
+    kernel(*block, asked, passes, first, n_documents if last is None else last, out)
     return out[:, 0]
 
 

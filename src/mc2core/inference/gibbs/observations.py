@@ -1,4 +1,4 @@
-"""Collapsed sweep over observations, which topics emit in place of words; their start, and their likelihood.
+"""Collapsed sweep over observations, which topics emit in place of words, and their likelihood.
 
     P(l_ji = m)         prop. to (n_km + v eps_m) p(x_ji | topic m without it)         (counts without it)
     P(l_ji = new topic) prop. to v eps_new p(x_ji | prior)
@@ -10,41 +10,33 @@ words: all other moves see the topics of observations as they see those of token
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import exp
-from mc2core.corpus import Corpus
 from mc2core.families.contents import (
     Contents,
     add_observation,
     content_tables,
     log_densities,
     log_density_without,
-    log_gammas_of,
     log_normal_densities,
     log_normal_without,
     natural_of_topics,
     with_columns,
 )
 from mc2core.families.kernels import NORMAL_GAMMA
-from mc2core.families.vectors import VectorFamily
 from mc2core.inference.gibbs.collapsed import grown
 from mc2core.inference.gibbs.document_level.tokens import DocumentLevelTopics, TopicConstants, open_topic
 from mc2core.inference.gibbs.state import Assignments, Concentrations, no_topic
-from mc2core.inference.seeding import cluster_rows
+from mc2core.inference.observed import ObservedValues
 
 _DOCUMENT, _OBSERVATION, _TOPICS = 0, 1, 2
 _DONE, _FULL, _FAILED = 0, 1, 2
 _SPARE = 8  # topics that can be born before tables grow
-# how far from 0, in units of a standardised observation's length, a plane is that has k-means of directions on it
-_FAR = 10.0
 
 
 class SweepWork(NamedTuple):
@@ -151,38 +143,8 @@ def _sweep(key, stream, position, start, cluster, topic, n_km, values, tables, t
     return _DONE
 
 
-@dataclass(frozen=True)
-class Observations:
-    """A corpus' observations as topics emit them, in the unit of their family, so that its prior shrinks topics to
-    what all of them are.
-
-    Attributes
-    ----------
-    family : VectorFamily
-    values : (N, D) float64
-    centre, scale : (D,) float64
-        Of that unit: ``VectorFamily.unit``.
-    log_gammas : (N + 2,) float64
-        ln G(a0 + i / 2), of Normal-Gamma; empty of others.
-    """
-
-    family: VectorFamily
-    values: np.ndarray
-    centre: np.ndarray
-    scale: np.ndarray
-    log_gammas: np.ndarray
-
-    @classmethod
-    def of(cls, corpus: Corpus, family: VectorFamily) -> Self:
-        """ValueError for an observation that the family does not take."""
-        table = np.asarray(corpus.observations)
-        centre, scale = family.unit(table)
-        values = family.in_unit(table, centre, scale)
-        try:
-            family.check(values)
-        except ValueError as error:
-            raise ValueError(f"observations: {str(error).replace('document', 'observation')}") from error
-        return cls(family, values, centre, scale, log_gammas_of(family, len(values)))
+class Observations(ObservedValues):
+    """A corpus' observations, and the topics of a chain that emit them."""
 
     def natural(self, assignments: Assignments) -> np.ndarray:
         """(M, P): posterior natural parameters of each topic."""
@@ -196,17 +158,6 @@ class Observations:
         """Terms of ln p(x | l) in nats, in the unit of the corpus, topics' parameters integrated out."""
         base = float(self.family.log_base_in(self.values, self.scale).sum())
         return [float(self.family.log_marginal(self.natural(assignments)).sum()), base]
-
-    def start(self, n_topics: int, rng: np.random.Generator) -> np.ndarray:
-        """(N,) int32 topics to start from: k-means++ and k-means.
-
-        Of directions to the observations from far below a plane that holds them, which differ as these do.
-        """
-        features = self.family.features(self.values)
-        plane = np.full((len(features), 1), _FAR * np.sqrt(features.shape[1]))
-        rows = np.hstack([features, plane])
-        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        return cluster_rows(sp.csr_matrix(rows), n_topics, rng).astype(np.int32)
 
     def sweep(
         self,
@@ -263,15 +214,3 @@ class Observations:
         assignments.count()
         assignments.compact()
         return np.column_stack([topics.tau[:, :n_topics][:, used], left])
-
-
-def quantised(corpus: Corpus, topic: np.ndarray) -> Corpus:
-    """The corpus whose words are the topics, (N,) int32, that observations start in."""
-    counts = sp.csr_matrix(
-        (np.ones(len(topic), np.int32), topic.copy(), np.array(corpus.content.indptr)),  # sorted in place below
-        shape=(corpus.n_documents, int(topic.max(initial=0)) + 1),
-    )
-    counts.sum_duplicates()
-    seen = copy.copy(corpus)
-    seen.content, seen.observations, seen.content_kind = counts, None, "words"
-    return seen

@@ -76,14 +76,7 @@ def fit_corpus(
 
     def leave(done: Fit) -> None:
         if keep_all:
-            try:
-                done.posterior.find_levels(part)
-            except ValueError as error:
-                logger.info("the fit has no levels: %s", error)
-            if not part.is_of_observations:
-                done.posterior.marks = marks_of(part)
-            if way.name == "svi":
-                done.posterior.kept = reservoir.begun(part)
+            _keep_for_later(done, part)
         with work("writing the posterior"):
             done.posterior.save(posterior)
         storage.write_json(provenance, done.provenance | ({"missing": missing} if missing else {}))
@@ -113,6 +106,18 @@ def fit_corpus(
             for path in checkpoints_of(checkpoint, chains):
                 Path(path).unlink(missing_ok=True)
     return done.provenance | ({"missing": missing} if missing else {})
+
+
+def _keep_for_later(done: Fit, corpus: Corpus) -> None:
+    """Add levels to the posterior, and what ``mc2 update`` needs of the documents."""
+    try:
+        done.posterior.find_levels(corpus)
+    except ValueError as error:
+        logger.info("the fit has no levels: %s", error)
+    if not corpus.is_of_observations:
+        done.posterior.marks = marks_of(corpus)
+    if done.provenance["engine"]["name"] == "svi":
+        done.posterior.kept = reservoir.begun(corpus)
 
 
 def _distance_to(labels: Any) -> Callable[[int, State], dict[str, float]]:

@@ -62,7 +62,7 @@ from mc2core.compute.special import digamma, exp, log, log_gamma
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.gibbs.observations import quantised
+from mc2core.inference.observed import quantised
 from mc2core.inference.seeding import join_nearest
 from mc2core.inference.svi.direct import (
     LEAST_FACTOR,

@@ -22,7 +22,7 @@ from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
 from mc2core.families import VectorFamily
 from mc2core.families.contents import Contents, natural_of_topics
-from mc2core.inference.gibbs.observations import Observations
+from mc2core.inference.observed import ObservedValues
 from mc2core.inference.svi.local import WORD_BLOCK
 
 
@@ -32,21 +32,21 @@ class ObservedTopics:
 
     Attributes
     ----------
-    observations : Observations
+    observations : ObservedValues
     log_base : (N,) float64
         ln h(x) in the unit of the corpus.
     prior : (P,) float64
         eta_0.
     """
 
-    observations: Observations
+    observations: ObservedValues
     log_base: np.ndarray
     prior: np.ndarray
 
     @classmethod
     def of(cls, corpus: Corpus, family: VectorFamily) -> Self:
         """ValueError for an observation that the family does not take."""
-        observations = Observations.of(corpus, family)
+        observations = ObservedValues.of(corpus, family)
         base = family.log_base_in(observations.values, observations.scale)
         return cls(observations, base, family.prior(family.n_parameters(observations.values.shape[1])))
 

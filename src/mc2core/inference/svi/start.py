@@ -17,7 +17,7 @@ from mc2core.compute import streams
 from mc2core.corpus import Corpus, take_rows
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.engine import Gibbs
-from mc2core.inference.gibbs.observations import quantised
+from mc2core.inference.observed import quantised
 from mc2core.inference.seeding import cluster_documents, cluster_rows, members, unit_rows
 from mc2core.inference.svi.observed import ObservedTopics
 from mc2core.inference.svi.state import Assignments, RunSettings, Start

@@ -16,9 +16,10 @@ from mc2core.inference import Gibbs
 from mc2core.inference.gibbs.document_level import observed_moves
 from mc2core.inference.gibbs.document_level.observed_moves import split_and_merge_observed_topics
 from mc2core.inference.gibbs.document_level.state import DocumentLevel
-from mc2core.inference.gibbs.observations import Observations, quantised
+from mc2core.inference.gibbs.observations import Observations
 from mc2core.inference.gibbs.state import Assignments, Concentrations
 from mc2core.inference.gibbs.weights import ConcentrationPriors
+from mc2core.inference.observed import quantised
 from mc2core.models import MC2
 from mc2core.posterior.clustering import adjusted_rand_index
 

@@ -30,10 +30,11 @@ from mc2core.inference.gibbs.collapsed import contexts_of, sweep_clusters
 from mc2core.inference.gibbs.document_level.cluster_moves import ClusterConstants, weigh_clusters
 from mc2core.inference.gibbs.document_level.state import DocumentLevel, DocumentLevelState
 from mc2core.inference.gibbs.document_level.sweep import LEAST, count_topics
-from mc2core.inference.gibbs.observations import Observations, quantised
+from mc2core.inference.gibbs.observations import Observations
 from mc2core.inference.gibbs.partition import log_openings
 from mc2core.inference.gibbs.state import Assignments, Concentrations, start_assignments
 from mc2core.inference.gibbs.weights import GammaPrior
+from mc2core.inference.observed import quantised
 from mc2core.inference.seeding import cluster_words
 from mc2core.inference.shards import ShardedCorpus
 from mc2core.models.base import DOCUMENT, TopicModel

@@ -814,6 +814,7 @@ def _keep(n_slots, end, tokens, topics, constants, sides, change):
 
 
 def new_sides(n_tokens: int, n_documents: int, n_words: int, n_clusters: int) -> Sides:
+    """The arrays of a move of two topics, nothing in them."""
     return Sides(
         np.empty(n_tokens, np.int32), np.empty(n_tokens, np.int32), np.empty(n_documents, np.int64),
         np.empty(n_tokens, np.int8), np.empty(n_documents, np.int64), np.zeros((n_words, 2), np.int32),
