@@ -24,6 +24,9 @@ def test_each_document_is_kept_with_the_same_probability(monkeypatch):
         assert len(set(kept.tolist())) == 6
         counts[kept] += 1
     assert np.abs(counts - 200).max() < 5 * np.sqrt(1000 * 0.2 * 0.8)
+    # the first that comes when all places are taken has the same chance too
+    second = sum(kept_of([1, 1], 1)[0] for _ in range(1000))
+    assert abs(second - 500) < 5 * np.sqrt(1000 * 0.5 * 0.5)
 
 
 def test_all_are_kept_while_there_are_few():
