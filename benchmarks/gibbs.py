@@ -12,6 +12,10 @@ of the processor: so that runs beside other work can be compared.
 ``--library PYTHON`` adds rows of LDA and of the HDP by tomotopy, which that interpreter must have, on as many workers
 for as many seconds of the processor; held-out words are scored by the same estimator given its topics.
 
+``--gain`` runs the same iterations by the clock on one thread, on ``--threads`` threads, and as so many processes of
+one thread side by side, in turn: what threads gain, and what of that of processes. Beside it stands where an iteration
+goes, in seconds, and what of each part is left on one thread. It needs a machine that does nothing else.
+
 ``--documents N --workers W`` is where an iteration on Spark goes, on so many executors of one core each and as many
 shards: processor seconds of this process, outside Spark's jobs and in them, of the slowest executor's tasks, and of
 Spark's own processes.
@@ -21,6 +25,8 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import multiprocessing
+import statistics
 import subprocess
 import tempfile
 import threading
@@ -93,6 +99,9 @@ class Watch:
 
     def __init__(self) -> None:
         self.parts: dict[str, float] = defaultdict(float)
+        #: of each part, what is not done in blocks, and seconds by the clock
+        self.alone: dict[str, float] = defaultdict(float)
+        self.clocks: dict[str, float] = defaultdict(float)
         self.in_blocks, self._depth, self._started = 0.0, 0, time.process_time()
 
     @property
@@ -104,11 +113,14 @@ class Watch:
 
     def timed(self, call: Callable[..., Any], part: str) -> Callable[..., Any]:
         def run(*arguments: Any, **more: Any) -> Any:
-            started = time.process_time()
+            started, clock, blocks = time.process_time(), time.perf_counter(), self.in_blocks
             try:
                 return call(*arguments, **more)
             finally:
-                self.parts[part] += time.process_time() - started
+                seconds = time.process_time() - started
+                self.parts[part] += seconds
+                self.clocks[part] += time.perf_counter() - clock
+                self.alone[part] += seconds - (self.in_blocks - blocks)
 
         return run
 
@@ -183,6 +195,77 @@ def run(
         posterior = posterior_of(model, train, [sample], {})
         rows.append(about | row | {"perplexity": posterior.perplexity(test, "left_to_right", threads=n_threads)})
     return rows, about | {"topics": reached[-1][0]["topics"]} | parts, limits(train, chain, n_threads)
+
+
+# -- threads and processes -------------------------------------------------------------------------------------------
+def _run_alone(
+    engine: Gibbs, corpus: Corpus, chain: DocumentLevelState, iterations: range, ready: Any, results: Any
+) -> None:
+    """In a process of its own: the seconds by the clock of these iterations, which start as all others are there.
+
+    One iteration goes before, in which memory that was the parent's is copied.
+    """
+    engine.step(corpus, chain, 0, iterations.start - 1)
+    ready.wait()
+    started = time.perf_counter()
+    for iteration in iterations:
+        engine.step(corpus, chain, 0, iteration)
+    results.put(time.perf_counter() - started)
+
+
+def clock_of(engine: Gibbs, corpus: Corpus, chain: DocumentLevelState, iterations: range, n_processes: int) -> float:
+    """Seconds by the clock of an iteration, the mean of processes that run side by side; ``chain`` stays as it is."""
+    context = multiprocessing.get_context("fork")
+    ready, results = context.Barrier(n_processes), context.Queue()
+    processes = [
+        context.Process(target=_run_alone, args=(engine, corpus, chain, iterations, ready, results))
+        for _ in range(n_processes)
+    ]
+    for process in processes:
+        process.start()
+    seconds = [results.get() for _ in processes]
+    for process in processes:
+        process.join()
+    return statistics.fmean(seconds) / len(iterations)
+
+
+def run_gain(
+    train: Corpus, kernel: str, n_threads: int, settled: int, iterations: int = 5, rounds: int = 3
+) -> tuple[Row, list[Row]]:
+    """What an iteration gains by threads and by processes, after so many that ``settled`` the chain; and its parts."""
+    alone, together = (Gibbs(kernel=kernel, threads=n) for n in (1, n_threads))
+    chain = together.init(MC2(), train, 0)
+    assert isinstance(chain, DocumentLevelState)
+    for iteration in range(1, settled + 1):
+        together.step(train, chain, 0, iteration)
+    timed = range(settled + 2, settled + 2 + iterations)
+    ways = (alone, 1), (together, 1), (alone, n_threads)
+    seconds = [[clock_of(engine, train, chain, timed, n) for engine, n in ways] for _ in range(rounds)]
+    one, threaded, beside = (statistics.median(of_way) for of_way in zip(*seconds, strict=True))
+    row = {
+        "chain": kernel, "clusters": chain.assignments.n_clusters, "topics": chain.assignments.n_topics,
+        "one thread, s": one, f"{n_threads} threads, s": threaded, f"{n_threads} processes, s": beside,
+        "gain of threads": one / threaded, "gain of processes": n_threads * one / beside,
+        "threads / processes": beside / (n_threads * threaded),
+    }  # fmt: skip
+    watches = []
+    for engine in (alone, together):
+        again = DocumentLevelState.restore(chain.model, train, chain.arrays())
+        with watching() as watch:
+            step = watch.timed(engine.step, "all")
+            for iteration in timed:
+                step(train, again, 0, iteration)
+        watches.append(watch)
+    one_watch, watch = watches
+    parts: list[Row] = [
+        {
+            "part": part, "clock, one thread": one_watch.clocks[part] / iterations,
+            f"clock, {n_threads} threads": watch.clocks[part] / iterations,
+            "processor": watch.parts[part] / iterations, "of it not in blocks": watch.alone[part] / iterations,
+        }
+        for part in sorted([*PARTS, "all"], key=lambda part: -watch.alone[part])
+    ]  # fmt: skip
+    return row, parts
 
 
 # -- what a sweep over tokens is held against ------------------------------------------------------------------------
@@ -468,6 +551,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="of a chain, by the clock of an idle machine")
     parser.add_argument("--held-out", type=int, default=40, help="documents to score")
     parser.add_argument("--library", metavar="PYTHON", help="an interpreter that has tomotopy")
+    parser.add_argument("--gain", type=int, metavar="N", help="threads beside processes, after N iterations; no more")
     parser.add_argument("--documents", type=int, help="so many of 100 words, two iterations each, and nothing else")
     parser.add_argument("--workers", type=int, help="with --documents: on Spark, on so many executors")
     given = parser.parse_args()
@@ -480,6 +564,11 @@ def main() -> None:
             print(as_markdown([row]), as_markdown(beside), sep="\n", flush=True)
         return
     train, test = CORPORA[given.corpus]()
+    if given.gain is not None:
+        for kernel in given.kernels:
+            row, parts = run_gain(train, kernel, given.threads, given.gain)
+            print(as_markdown([row]), as_markdown(parts), sep="\n", flush=True)
+        return
     test = test.subset(np.arange(min(given.held_out, test.n_documents)))
     for seed in given.seeds:
         for kernel in given.kernels:

@@ -212,8 +212,10 @@ class TestGibbs:
                 pass
 
         watch.timed(watch.timed_blocks(lambda: watch.timed_blocks(spin)()), "part")()
-        spin()
-        assert watch.parts["part"] == pytest.approx(0.1, abs=0.03)
+        watch.timed(spin, "part")()
+        assert watch.parts["part"] == pytest.approx(0.2, abs=0.05)
+        assert watch.alone["part"] == pytest.approx(0.1, abs=0.03)
+        assert watch.clocks["part"] > 0.05
         assert watch.in_blocks == pytest.approx(0.1, abs=0.03)
         assert watch.clock(2) == pytest.approx(watch.seconds - watch.in_blocks / 2, abs=0.03)
 
@@ -242,6 +244,21 @@ class TestGibbs:
             alone, dense, entries = (float(row[2]) for row in rows[1:])
             assert 8.0 < alone <= 16.0
             assert alone < entries < dense + 8.0
+
+    def test_threads_are_held_against_processes(self, monkeypatch, capsys):
+        monkeypatch.setattr(gibbs, "CORPORA", {"small": lambda: gibbs.short(100)})
+        monkeypatch.setattr(sys, "argv", ["gibbs", "--corpus", "small", "--gain", "1", "--kernels", "collapsed"])
+        gibbs.main()
+        gain, parts = [part.splitlines() for part in capsys.readouterr().out.strip().split("\n\n")]
+        one, threaded, beside, of_threads, of_processes, share = map(float, gain[2].strip("| ").split(" | ")[3:])
+        assert of_threads == pytest.approx(one / threaded, rel=2e-3)
+        assert of_processes == pytest.approx(2.0 * one / beside, rel=2e-3)
+        assert share == pytest.approx(of_threads / of_processes, rel=2e-3)
+        rows = [line.strip("| ").split(" | ") for line in parts[2:]]
+        assert {row[0] for row in rows} == {*gibbs.PARTS, "all"}
+        alone = [float(row[-1]) for row in rows]
+        assert alone == sorted(alone, reverse=True)
+        assert all(0.0 <= float(row[-1]) <= 1.001 * float(row[-2]) for row in rows)
 
     def test_a_state_of_many_documents_is_the_one_they_were_drawn_with(self, monkeypatch, capsys):
         corpus, state = gibbs.known_state(300)

@@ -70,14 +70,12 @@ def in_blocks(pool: Executor | None, work: Callable[[int, int], Any], size: int,
     return results
 
 
-#: proposals that a thread looks at before all go on from the first that is made
-_AT_A_TIME = 4
-
-
 def look_ahead(
     pool: Executor | None, first: int, last: int, look: Callable[[int, int, int], int]
 ) -> tuple[int, list[int]]:
     """Look at proposals on threads, each as if those before it were refused, as most are.
+
+    A thread takes the next proposal when it is done with its last, since some take a thousand times as long as others.
 
     Parameters
     ----------
@@ -90,14 +88,29 @@ def look_ahead(
     Returns
     -------
     int
-        Number of the first proposal that is to be made; where there is none, of the next to look at.
+        Number of the first proposal that is to be made; last where there is none.
     list of int
         Threads with a proposal to be made, the first's first. Those of the others are to be looked at again, so that
         the chain is that of one thread.
     """
     n = n_threads(pool)
-    at_a_time = _AT_A_TIME if n > 1 else last - first
-    bounds = [min(first + at_a_time * i, last) for i in range(n + 1)]
-    found = in_blocks(pool, lambda thread, _: look(thread, bounds[thread], bounds[thread + 1]), n, 1)
-    hits = [thread for thread in range(n) if found[thread] < bounds[thread + 1]]
-    return (found[hits[0]] if hits else bounds[-1]), hits
+    if n == 1:
+        found = look(0, first, last)
+        return found, [0] if found < last else []
+    left = deque(range(first, last))
+    hits: list[tuple[int, int]] = []
+
+    def take(thread: int, _: int) -> None:
+        # numbers are taken in order, so all those before the first that is to be made are looked at
+        while left and not hits:
+            try:
+                number = left.popleft()
+            except IndexError:  # another thread was faster
+                return
+            if look(thread, number, number + 1) == number:
+                hits.append((number, thread))
+                return
+
+    in_blocks(pool, take, n, 1)
+    hits.sort()
+    return (hits[0][0] if hits else last), [thread for _, thread in hits]

@@ -133,8 +133,8 @@ class GibbsState(State):
         """The document concentration; infinite without a document level."""
 
     @abstractmethod
-    def log_topics(self) -> list[float]:
-        """Terms of ln p(l | z, .) in nats."""
+    def log_topics(self, pool: Executor | None = None) -> list[float]:
+        """Terms of ln p(l | z, .) in nats; the threads ``pool`` change no bit."""
 
     # -- what does not ------------------------------------------------------------------------------------------
     @property
@@ -169,7 +169,7 @@ class GibbsState(State):
         """``log_joint`` of the state as it is now; the threads ``pool`` change no bit."""
         assignments = self.assignments
         result = log_partition(self.concentrations.partition, assignments.n_k) if self.model.has_clusters else 0.0
-        for term in self.log_topics():
+        for term in self.log_topics(pool):
             result += term
         for term in self.log_content(pool):
             result += term
@@ -310,7 +310,7 @@ class SharedState(GibbsState):
     def omega(self) -> float:
         return math.inf
 
-    def log_topics(self) -> list[float]:
+    def log_topics(self, pool: Executor | None = None) -> list[float]:
         v, n_km = self.concentrations.table, self.assignments.n_km
         prior = v * self.assignments.topic_weights
         clusters, topics = np.nonzero(n_km)

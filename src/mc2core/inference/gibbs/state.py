@@ -92,6 +92,14 @@ def order_by_cluster(document, cluster, work_count, work_order):
 
 
 # -- the state ------------------------------------------------------------------------------------------------
+class TopicCounts(NamedTuple):
+    """n_jm: row j holds the topics of document j in ascending order and its tokens in each."""
+
+    start: np.ndarray  # (J + 1,) int64
+    topic: np.ndarray  # int32
+    n: np.ndarray  # int32, at least 1
+
+
 @dataclass
 class Concentrations:
     """alpha, v and eta of ICML14, in this order (all > 0), and N, the most clusters that there can be."""
@@ -133,6 +141,14 @@ def _count(cluster, topic, document_start, n_km):
         row = n_km[cluster[j]]
         for i in range(document_start[j], document_start[j + 1]):
             row[topic[i]] += 1
+
+
+@kernel
+def _count_rows(cluster, start, topic, n, n_km):
+    for j in range(cluster.size):
+        row = n_km[cluster[j]]
+        for c in range(start[j], start[j + 1]):
+            row[topic[c]] += n[c]
 
 
 @kernel
@@ -185,13 +201,19 @@ class Assignments:
         """The document of a token (both numbers)."""
         return int(np.searchsorted(self.document_start, token, side="right")) - 1
 
-    def count(self, n_clusters: int | None = None) -> None:
-        """Recompute n_km and n_k from the assignments, for ``n_clusters`` or all clusters in use."""
+    def count(self, n_clusters: int | None = None, counts: TopicCounts | None = None) -> None:
+        """Recompute n_km and n_k from the assignments, for ``n_clusters`` or all clusters in use.
+
+        From ``counts``, n_jm of the tokens, where these are known: there are far fewer of them than of tokens.
+        """
         if n_clusters is None:
             n_clusters = int(self.cluster.max(initial=-1)) + 1
         self.n_k = np.bincount(self.cluster, minlength=n_clusters)
         self.n_km = np.zeros((n_clusters, self.n_topics), np.int32)
-        _count(self.cluster, self.topic, self.document_start, self.n_km)
+        if counts is None:
+            _count(self.cluster, self.topic, self.document_start, self.n_km)
+        else:
+            _count_rows(self.cluster, *counts, self.n_km)
 
     def compact(self) -> np.ndarray:
         """Drop empty clusters and topics, keeping the order of the others; weights of dropped topics go to ``rest``.

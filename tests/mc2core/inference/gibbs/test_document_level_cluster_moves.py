@@ -42,16 +42,24 @@ BATCHES = 50
 
 
 # -- counts --------------------------------------------------------------------------------------------------------
-def test_counts_of_topics_are_those_of_the_tokens():
+@pytest.mark.parametrize("threads", [1, 3])
+def test_counts_of_topics_are_those_of_the_tokens(threads, monkeypatch):
+    monkeypatch.setattr(sweep, "_COUNTED_BLOCK", 2)
     corpus = small_corpus(1)
     assignments = assignments_of(corpus)
-    found = count_topics(assignments)
+    with thread_budget(threads) as pool:
+        found = count_topics(assignments, pool)
     document, _ = tokens_of(corpus)
     expected = np.zeros((corpus.n_documents, assignments.n_topics), int)
     np.add.at(expected, (document, assignments.topic), 1)
     dense = sp.csr_matrix((found.n, found.topic, found.start), shape=expected.shape).toarray()
     np.testing.assert_array_equal(dense, expected)
     assert (found.n > 0).all()
+    # those of clusters, from the rows and from tokens, with a cluster more than is in use
+    n_km = np.array([expected[assignments.cluster == k].sum(axis=0) for k in range(assignments.n_clusters + 1)])
+    for counts in (None, found):
+        assignments.count(len(n_km), counts)
+        np.testing.assert_array_equal(assignments.n_km, n_km)
 
 
 # -- documents given tau -------------------------------------------------------------------------------------------

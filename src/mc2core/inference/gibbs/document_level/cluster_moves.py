@@ -41,9 +41,9 @@ from mc2core.compute.variates import log_gamma_variate
 from mc2core.families.kernels import add_statistics, log_predictive
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.collapsed import Contexts, contexts_of
-from mc2core.inference.gibbs.document_level.sweep import LEAST, TopicCounts, log_rising_factorial
+from mc2core.inference.gibbs.document_level.sweep import LEAST, log_rising_factorial
 from mc2core.inference.gibbs.partition import PartitionLaw
-from mc2core.inference.gibbs.state import Assignments, Concentrations
+from mc2core.inference.gibbs.state import Assignments, Concentrations, TopicCounts
 
 # -- one side of a split or merge: an estimate of its tau, a proposal around it, and what it weighs -----------
 ROUGH, FINE = 2, 6  # passes of an estimate of tau: for proposals, and for ratios
@@ -695,5 +695,5 @@ def split_and_merge_clusters(
             _keep(is_split, cluster, clusters, work, change)
             made[0 if is_split else 1] += 1
             proposal += 1
-    assignments.count(n_clusters + made[0])
+    assignments.count(n_clusters + made[0], counts)
     return clusters.tau[assignments.compact()], made

@@ -131,7 +131,7 @@ class DocumentLevel:
         ``clusters_are_fixed`` holds z, which says nothing of alpha then.
         """
         documents_move = documents_move and not clusters_are_fixed
-        prior, counts = self.omega * self.proportions[:, :-1], count_topics(assignments)
+        prior, counts = self.omega * self.proportions[:, :-1], count_topics(assignments, pool)
         if documents_move:
             key = streams.key(seed, "members", iteration)
             sweep_members(assignments, counts, prior, contexts, concentrations.partition, key, pool)
@@ -157,12 +157,12 @@ class DocumentLevel:
         self.proportions = draw_proportions(seated.n_km, seated, concentrations, rng)
         assignments.cluster[:] = seated.cluster
         assignments.topic_weights, assignments.rest = seated.topic_weights, seated.rest
-        assignments.count()
+        assignments.count(counts=counts)
 
-    def log_joint(self, assignments: Assignments) -> float:
-        """ln p(l | z, tau, omega), theta summed out."""
-        lengths, counts = np.diff(assignments.document_start), count_topics(assignments)
-        return log_documents(lengths, assignments.cluster, counts, self.proportions, self.omega)
+    def log_joint(self, assignments: Assignments, pool: Executor | None = None) -> float:
+        """ln p(l | z, tau, omega), theta summed out; the threads ``pool`` change no bit."""
+        lengths, counts = np.diff(assignments.document_start), count_topics(assignments, pool)
+        return log_documents(lengths, assignments.cluster, counts, self.proportions, self.omega, pool)
 
 
 @dataclass
@@ -206,8 +206,8 @@ class DocumentLevelState(GibbsState):
         """None where omega is held."""
         return GammaPrior(*self.model.prior_of(DOCUMENT)) if self.model.document_concentration == "learn" else None
 
-    def log_topics(self) -> list[float]:
-        return [self.level.log_joint(self.assignments)]
+    def log_topics(self, pool: Executor | None = None) -> list[float]:
+        return [self.level.log_joint(self.assignments, pool)]
 
     def sweep(
         self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None,

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import Executor
-from typing import NamedTuple
 
 import numpy as np
 
@@ -34,7 +33,7 @@ from mc2core.families.kernels import add_statistics, log_predictive
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.collapsed import contexts_of
 from mc2core.inference.gibbs.partition import PartitionLaw
-from mc2core.inference.gibbs.state import Assignments, Concentrations
+from mc2core.inference.gibbs.state import Assignments, Concentrations, TopicCounts
 from mc2core.inference.gibbs.weights import GammaPrior
 
 #: arguments of log-gammas and of logarithms below it count as it
@@ -42,38 +41,50 @@ LEAST = 1e-300
 
 
 # -- tokens of every document in each topic, n_jm -------------------------------------------------------------
-class TopicCounts(NamedTuple):
-    """Row j holds the topics of document j in ascending order and its tokens in each."""
-
-    start: np.ndarray  # (J + 1,) int64
-    topic: np.ndarray  # int32
-    n: np.ndarray  # int32, at least 1
+_COUNTED_BLOCK = 256  # documents that a thread takes at a time
 
 
 @kernel
-def _count_topics(start, topic, n_topics, rows, row_topic, row_count):
-    n_j, place = np.zeros(n_topics, np.int32), 0
-    for j in range(start.size - 1):
+def _count_topics(first, last, start, topic, n_topics, size, row_topic, row_count):
+    """Rows of documents first..last-1, from each one's first token on, and how long they are."""
+    n_j = np.zeros(n_topics, np.int32)
+    for j in range(first, last):
         for i in range(start[j], start[j + 1]):
             n_j[topic[i]] += 1
-        rows[j] = place
+        place = start[j]
         if start[j + 1] > start[j]:
             for m in range(n_topics):
                 if n_j[m] > 0:
                     row_topic[place], row_count[place] = m, n_j[m]
                     n_j[m] = 0
                     place += 1
-    rows[start.size - 1] = place
+        size[j] = place - start[j]
 
 
-def count_topics(assignments: Assignments) -> TopicCounts:
-    """n_jm of the assignments."""
-    start, n_documents = assignments.document_start, len(assignments.cluster)
-    most = int(np.minimum(np.diff(start), assignments.n_topics).sum())
-    rows = np.empty(n_documents + 1, np.int64)
-    topic, count = np.empty((2, most), np.int32)
-    _count_topics(start, assignments.topic, assignments.n_topics, rows, topic, count)
-    return TopicCounts(rows, topic[: rows[-1]], count[: rows[-1]])
+@kernel
+def _close_up(start, size, spread, closed):
+    """Copy ``size[j]`` entries of every document j, which begin at its first token, one after the other."""
+    place = 0
+    for j in range(size.size):
+        for i in range(start[j], start[j] + size[j]):
+            closed[place] = spread[i]
+            place += 1
+
+
+def count_topics(assignments: Assignments, pool: Executor | None = None) -> TopicCounts:
+    """n_jm of the assignments; the threads ``pool`` change no bit."""
+    start, n_documents, n_tokens = assignments.document_start, len(assignments.cluster), len(assignments.topic)
+    size, spread = np.zeros(n_documents, np.int64), np.empty((2, n_tokens), np.int32)
+
+    def count(first: int, last: int) -> None:
+        _count_topics(first, last, start, assignments.topic, assignments.n_topics, size, *spread)
+
+    in_blocks(pool, count, n_documents, _COUNTED_BLOCK)
+    rows = np.concatenate([[0], np.cumsum(size)])
+    closed = np.empty((2, rows[-1]), np.int32)
+    for which in range(2):
+        _close_up(start, size, spread[which], closed[which])
+    return TopicCounts(rows, *closed)
 
 
 # -- omega ----------------------------------------------------------------------------------------------------
@@ -263,7 +274,7 @@ def sweep_members(
     natural = contexts.natural(assignments.cluster, n_clusters)
     stacked, totals = contexts_of(contexts), contexts.totals(natural)
     _choose(key, scores, stacked, natural, totals, law.each, assignments.n_k, assignments.cluster)
-    assignments.count(n_clusters)
+    assignments.count(n_clusters, counts)
 
 
 # -- tables of documents, and tau given these -----------------------------------------------------------------
@@ -293,16 +304,6 @@ def _seat(key, first, last, cluster, topic, start, prior, n_j, tables, n_tables)
                     tables[place] = m
                     place += 1
         n_tables[j] = place - start[j]
-
-
-@kernel
-def _close_up(start, n_tables, tables, closed):
-    """Copy the tables of all documents one after the other."""
-    place = 0
-    for j in range(n_tables.size):
-        for t in range(start[j], start[j] + n_tables[j]):
-            closed[place] = tables[t]
-            place += 1
 
 
 def draw_document_tables(
