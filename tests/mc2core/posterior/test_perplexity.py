@@ -158,6 +158,19 @@ def test_monte_carlo_is_unbiased(kernel, settings):
     assert (np.abs(ratio.mean(axis=0) - 1) < 4.5 * errors + 1e-12).all()
 
 
+def test_less_than_one_draw_of_importance_is_unbiased():
+    """As above; single draws of longer documents differ too much to tell."""
+    few = OWN[[0, 2]]
+    exact = np.array([enumerate_document(tokens_of(row), ALPHA, PSI) for row in few])
+    block = own_block(few, PSI)
+    found = [estimates(kernels.importance, block, ALPHA, 0.6, 2, streams.key(run, "test")) for run in range(10_000)]
+    ratio = np.exp(found) / exact
+    np.testing.assert_allclose((ratio > 0).mean(axis=0), 0.6, atol=0.02)
+    errors = ratio.std(axis=0) / np.sqrt(len(ratio))
+    assert (errors < 0.02).all()
+    assert (np.abs(ratio.mean(axis=0) - 1) < 4.5 * errors + 1e-12).all()
+
+
 def test_estimates_agree_on_a_long_document():
     """p(w) of 120 tokens under 8 topics: the two methods within 0.3 nats (their standard errors are below 0.05)."""
     generator = np.random.default_rng(0)
