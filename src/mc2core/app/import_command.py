@@ -61,6 +61,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the numbers of an observation, which take the place of words",
     )
     parser.add_argument(
+        "--kind",
+        choices=("numbers", "counts", "binary"),
+        help="of observations: numbers of any unit, counts, or binary, zeros and ones (default: numbers)",
+    )
+    parser.add_argument(
         "--context",
         dest="contexts",
         action="append",

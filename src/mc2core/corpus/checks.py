@@ -176,15 +176,20 @@ def check_observations(values: Any, document: Any, n_documents: int | None, kind
 
 def check_kind_of_values(table: np.ndarray, kind: str) -> None:
     """ValueError for a value of (N, D) that is not finite or not of the kind, one of CONTENT_KINDS."""
-    bad, needed = ~np.isfinite(table), "; leave it out"
-    if kind == "counts" and not bad.any():
-        bad = (table < 0) | (table != np.floor(table)) | (table >= 2.0**31)
-        needed = "; counts are whole numbers of at least 0 and below 2**31"
-    elif kind == "binary" and not bad.any():
-        bad, needed = (table != 0.0) & (table != 1.0), "; of the kind 'binary' values are 0 or 1"
+    bad, needed = ~np.isfinite(table), "leave it out"
+    if kind != "numbers" and not bad.any():
+        bad, needed = not_of_kind(table, kind)
     if bad.any():
         row, column = np.argwhere(bad)[0]
-        raise ValueError(f"values: observation {row} holds {table[row, column]} in column {column}{needed}")
+        raise ValueError(f"values: observation {row} holds {table[row, column]} in column {column}; {needed}")
+
+
+def not_of_kind(values: np.ndarray, kind: str) -> tuple[np.ndarray, str]:
+    """Which of these finite values are not "counts", or not "binary", and what is needed in their place."""
+    if kind == "counts":
+        wrong = (values < 0) | (values != np.floor(values)) | (values >= 2.0**31)
+        return wrong, "counts are whole numbers of at least 0 and below 2**31"
+    return (values != 0.0) & (values != 1.0), "of the kind 'binary' values are 0 or 1"
 
 
 def check_labels(labels: Any, n_documents: int) -> Context | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mc2core.base.checks import shown
+from mc2core.base.checks import choice, shown
 from mc2core.base.faults import BadRow, Fault, place_text
 from mc2core.base.progress import work
 from mc2core.base.records import has_decimal_commas, rows_or_faults
@@ -19,6 +19,7 @@ from mc2core.corpus.building.columns import Layout
 from mc2core.corpus.building.counts import Dropped
 from mc2core.corpus.building.rows import BadRows, corpus_of_rows
 from mc2core.corpus.building.settings import complete, layout_of
+from mc2core.corpus.checks import CONTENT_KINDS, not_of_kind
 
 
 def read(path: Path, settings: Mapping[str, Any], bad: BadRows) -> tuple[Corpus, list[Dropped]]:
@@ -28,7 +29,7 @@ def read(path: Path, settings: Mapping[str, Any], bad: BadRows) -> tuple[Corpus,
     :func:`mc2core.corpus.readers.reading.read_own`; ``bad`` takes up the bad rows.
 
     ValueError: no column of documents or of observations, or one that is named twice, and rows without a document or a
-    number, or with something else of their document than the rows before.
+    number, with a number that is not of the kind, or with something else of their document than the rows before.
     """
     given, document = settings.get("observations", ()), settings.get("document")
     numbers = [name.strip() for name in given.split(",")] if isinstance(given, str) else list(given)
@@ -37,13 +38,14 @@ def read(path: Path, settings: Mapping[str, Any], bad: BadRows) -> tuple[Corpus,
     for place, name in enumerate(numbers):
         if name in numbers[:place]:
             raise ValueError(f"--observations names {name!r} twice")
+    kind = choice("kind", settings.get("kind", "numbers"), CONTENT_KINDS)
     known = {name: settings[name] for name in ("contexts", "separators", "date_format", "labels", "keep", "rare")
              if name in settings}  # fmt: skip
     # the rows of documents go the way of all tables: the name of each is its only word, and its id
     layout = layout_of(complete({"bag": document, "id": document, **known}))
     seen = _Seen([column for column in layout.columns if column != document])
     rows = rows_or_faults(path, [document, *numbers, *seen.columns])
-    n_rows = _gather(rows, numbers, seen, bad, has_decimal_commas(path))
+    n_rows = _gather(rows, numbers, kind, seen, bad, has_decimal_commas(path))
     bad.check(str(path), n_rows)
     if not seen.of:
         raise ValueError(f"{path} has no observation")
@@ -54,7 +56,7 @@ def read(path: Path, settings: Mapping[str, Any], bad: BadRows) -> tuple[Corpus,
         dropped = [Dropped("observations", bad.number, "bad rows"), *dropped]
     corpus = Corpus.from_observations(
         np.array(seen.values).reshape(-1, len(numbers)), np.array(seen.of), found.contexts, found.labels,
-        found.documents, names=numbers, context_names=found.context_names, label_names=found.label_names,
+        found.documents, kind=kind, names=numbers, context_names=found.context_names, label_names=found.label_names,
     )  # fmt: skip
     return corpus, dropped
 
@@ -85,7 +87,7 @@ class _Seen:
             yield place, [[name], *(own.get(column, name) for column in layout.columns[1:])]
 
 
-def _gather(rows: Any, numbers: Sequence[str], seen: _Seen, bad: BadRows, decimal_comma: bool) -> int:
+def _gather(rows: Any, numbers: Sequence[str], kind: str, seen: _Seen, bad: BadRows, decimal_comma: bool) -> int:
     """Put every good row into ``seen``; the number of rows."""
     n_rows = 0
     with work("reading observations", unit="observations") as told:
@@ -101,6 +103,11 @@ def _gather(rows: Any, numbers: Sequence[str], seen: _Seen, bad: BadRows, decima
                     values.append(_number(cell, decimal_comma))
                 except ValueError as error:
                     faults.append(BadRow(place, column, str(error), ""))
+            if kind != "numbers" and not faults:
+                wrong, needed = not_of_kind(np.array(values), kind)
+                faults = [
+                    BadRow(place, numbers[i], f"found {shown(cells[1 + i])}", needed) for i in np.flatnonzero(wrong)
+                ]
             document = "" if is_missing(cells[0]) or isinstance(cells[0], list | dict) else plain_text(str(cells[0]))
             if not document:
                 faults.append(BadRow(place, None, "names no document", ""))

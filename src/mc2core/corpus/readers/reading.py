@@ -25,7 +25,18 @@ _COLUMNS = (
 _SETTINGS = {
     "a table": (*_COLUMNS, "vocabulary", "min_documents", "max_share", "max_words", "rare", "skip_bad"),
     "a table of observations": (
-        *("document", "observations", "contexts", "separators", "date_format", "labels", "keep", "rare", "skip_bad"),
+        *(
+            "document",
+            "observations",
+            "kind",
+            "contexts",
+            "separators",
+            "date_format",
+            "labels",
+            "keep",
+            "rare",
+            "skip_bad",
+        ),
     ),
     "UCI bag-of-words": ("vocabulary",),
     "AnnData": ("contexts", "labels", "layer", "date_format"),
@@ -51,7 +62,8 @@ def read_own(
         ``tokeniser``: "unicode" or "a-z"; ``stop_words``: a language, a file of words, or "none"; ``separators``:
         "[COLUMN=]SIGN" each; ``rare``: "NAME=N" or "NAME=N:pool" each; ``word_counts``: "raw", "presence" or "log";
         ``skip_bad``: so many bad rows of a table are left out. ``document`` and ``observations``, a column and a list
-        of them: the table has an observation to a row (:mod:`mc2core.corpus.readers.observations`).
+        of them: the table has an observation to a row (:mod:`mc2core.corpus.readers.observations`), of the ``kind``
+        "numbers" (default), "counts" or "binary".
     like : read the documents as those of this corpus, or those this model was fitted on, were: in its words and the
         columns, kinds and units of its contexts (a model's: those it was fitted with). Where it comes from a file of
         the same form, the file's columns are known too; those that are given stand in their place, a context's under

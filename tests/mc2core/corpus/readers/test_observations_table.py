@@ -76,6 +76,24 @@ def test_bad_rows_are_named(tmp_path, old, new, said):
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "said"),
+    [
+        ("counts", "3,200", "3.5,200", "line 2, column 'maths': found '3.5'; counts are whole numbers of at least 0"),
+        ("counts", "3,200", "-3,200", "line 2, column 'maths': found '-3'; counts are whole numbers of at least 0"),
+        ("binary", "0,8", "2,8", "line 3, column 'maths': found '2'; of the kind 'binary' values are 0 or 1"),
+    ],
+)
+def test_observations_are_of_the_kind_that_is_told(tmp_path, kind, old, new, said):
+    rows = "school,maths,size\nA,3,200\nA,0,200\n" if kind == "counts" else "school,maths,size\nA,1,8\nA,0,8\n"
+    told = {"document": "school", "observations": "maths", "kind": kind, "keep": None, "contexts": []}
+    corpus = read(tmp_path, rows, **told)
+    assert corpus.content_kind == kind
+    np.testing.assert_array_equal(corpus.observations, [[3], [0]] if kind == "counts" else [[1], [0]])
+    with pytest.raises(ValueError, match=re.escape(said)):
+        read(tmp_path, rows.replace(old, new), **told)
+
+
 def test_bad_rows_may_be_left_out(tmp_path):
     path = tmp_path / "points.csv"
     path.write_text(ROWS.replace("B,5,", "B,,"), encoding="utf-8")
@@ -94,6 +112,7 @@ def test_bad_rows_may_be_left_out(tmp_path):
         ({"observations": "maths,writing"}, "has no column 'writing'"),
         ({"text": "head"}, "'text' has no meaning for"),
         ({"max_words": 3}, "'max_words' has no meaning for"),
+        ({"kind": "sums"}, "kind is 'sums'; allowed: numbers, counts, binary"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(tmp_path, settings, said):
