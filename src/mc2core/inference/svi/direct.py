@@ -720,13 +720,19 @@ class DirectGlobals(Globals):
             self.topic_words = np.ascontiguousarray(self.topic_words[:, topics])
             self.n_m = self.n_m[topics]
 
-    def add_topics(self, n: int) -> None:
-        """Add ``n`` topics without tokens, each with a share of the weight of the rest, in place."""
-        self.topic_words = np.concatenate([self.topic_words, np.zeros((len(self.topic_words), n))], axis=1)
-        self.n_km = np.concatenate([self.n_km, np.zeros((len(self.n_km), n))], axis=1)
-        self.n_m = np.append(self.n_m, np.zeros(n))
-        self.rest /= n + 1
-        self.topic_weights = np.append(self.topic_weights, np.full(n, self.rest))
+    def add_topics(self, n: int, *rows: dict[str, Any]) -> None:
+        """Add ``n`` topics without tokens, each with a share of the weight of the rest, in place.
+
+        They are added to ``rows``, too, which :meth:`rows_of` gave before.
+        """
+        now = {name: getattr(self, name) for name in ("topic_words", "n_km", "n_m", "topic_weights", "rest")}
+        for part in (now, *rows):
+            for name in ("topic_words", "n_km", "n_m"):
+                part[name] = np.concatenate([part[name], np.zeros((*part[name].shape[:-1], n))], axis=-1)
+            part["rest"] = part["rest"] / (n + 1)
+            part["topic_weights"] = np.append(part["topic_weights"], np.full(n, part["rest"]))
+        for name, value in now.items():
+            setattr(self, name, value)
         self.settings = self.settings._replace(n_topics=max(self.settings.n_topics, len(self.n_m)))
 
     def suggest(self, words: np.ndarray, counts: np.ndarray) -> None:

@@ -369,11 +369,12 @@ class Stream:
         rate, scale = 1.0 - math.prod(1.0 - one for one in rates), self.population / len(rows)
         batch = take_batch(corpus, state.contexts, rows).narrowed()
         n_new = self._n_new(len(rows))
-        if isinstance(state, DirectGlobals) and n_new:
-            state.add_topics(n_new)
         since, evidence = state.rows_of(batch), 0.0
         for number in range(self.passes):
             if isinstance(state, DirectGlobals) and number == 1 and n_new:
+                # not before: the first pass says how likely documents are, and a word that no topic has had yet is in
+                # one without tokens hundreds of nats less likely than the model's prior has it
+                state.add_topics(n_new, since)
                 counts = sp.csr_matrix((batch.counts, batch.indices, batch.indptr), (len(rows), len(batch.words)))
                 rng = streams.generator(0, "svi.births", state.n_updates)
                 group = cluster_rows(unit_rows(counts), n_new, rng)

@@ -210,6 +210,29 @@ def test_topics_are_born_of_documents_unlike_those_before(form):
     assert told.partial_fit(new[0])._state.n_m.size <= 2
 
 
+def test_a_new_word_makes_documents_less_likely_by_the_mass_of_the_prior():
+    """And not by that of topics without tokens, which the block may add: of those it takes hundreds of nats."""
+    rng = np.random.default_rng(0)
+    shares = np.repeat(np.eye(3), 10, axis=1) / 10
+    old, new = (sp.csr_matrix(rng.multinomial(20, shares[np.arange(n) % 3])) for n in (300, 30))
+    words = [f"word {number}" for number in range(30)]
+    done = fit(Corpus(old, words), *svi(document_level=True), iterations=20, seed=0, progress=False)
+    of_new = sp.csr_matrix(2 * (np.arange(30) < 8)[:, None])
+
+    def told(content, names):
+        stream = Stream(done)
+        placed = stream.grow(Corpus(content, names))
+        assert stream._n_new(30) > 0
+        known = stream.posterior
+        (visit,) = stream.visits(placed)
+        return visit.log_evidence, known
+
+    plain, _ = told(new, words)
+    with_new, known = told(sp.hstack([new, of_new], format="csr"), [*words, "neu"])
+    masses = np.log(known.word_given_topic[:, known.vocabulary.index("neu")])
+    assert with_new - plain == pytest.approx(16 * masses.mean(), abs=16.0)
+
+
 @pytest.mark.parametrize("form", ["direct", "document level", "tables"])
 def test_documents_that_came_before_are_gone_over_again(form, monkeypatch):
     """In mini-batches that stand for the population, at the rates that follow; what is kept of them is what came."""
