@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,8 @@ def _gather(rows: Any, numbers: Sequence[str], kind: str, seen: _Seen, bad: BadR
             if kind != "numbers" and not faults:
                 wrong, needed = not_of_kind(np.array(values), kind)
                 faults = [
-                    BadRow(place, numbers[i], f"found {shown(cells[1 + i])}", needed) for i in np.flatnonzero(wrong)
+                    BadRow(place, column, f"found {shown(cell)}", needed)
+                    for column, cell in compress(zip(numbers, cells[1:], strict=False), wrong)
                 ]
             document = "" if is_missing(cells[0]) or isinstance(cells[0], list | dict) else plain_text(str(cells[0]))
             if not document:
