@@ -74,11 +74,19 @@ def refuse_foreign(path: str | os.PathLike[str], known: str) -> None:
     ``known``: regular expression of the paths, relative to the folder, of all that is written to such a folder.
     """
     path = Path(path)
-    # one look: between two, another process may put its folder in the place of this one
-    with contextlib.suppress(FileNotFoundError):
-        if not stat.S_ISDIR(path.stat().st_mode):
-            raise ValueError(f"{path} is no folder; it will not be replaced")
-    for entry in sorted(path.rglob("*")):
+    while True:
+        # one look: between two, another process may put its folder in the place of this one
+        try:
+            if not stat.S_ISDIR(path.stat().st_mode):
+                raise ValueError(f"{path} is no folder; it will not be replaced")
+        except FileNotFoundError:
+            return
+        try:
+            entries = sorted(path.rglob("*"))
+            break
+        except FileNotFoundError:  # another process moved the folder away meanwhile: look at what is there now
+            continue
+    for entry in entries:
         if not re.fullmatch(known, entry.relative_to(path).as_posix()):
             raise ValueError(
                 f"{path} holds {entry.relative_to(path)}, which is not of what is written there; "

@@ -395,3 +395,27 @@ class TestArrays:
         assert storage.digest_arrays({"a": np.arange(12)[::2]}) == storage.digest_arrays({"a": np.arange(0, 12, 2)})
         assert storage.digest_value({"a": 1, "b": 2}) == storage.digest_value({"b": 2, "a": 1})
         assert storage.digest_value({"a": 1}) != storage.digest_value({"a": 1.5})
+
+
+@pytest.mark.parametrize("there", ["nothing", "ours", "foreign"])
+def test_a_folder_that_vanishes_while_it_is_looked_at_is_looked_at_again(tmp_path, monkeypatch, there):
+    folder, looked = tmp_path / "out", []
+    folder.mkdir()
+    look = type(folder).rglob
+
+    def vanishing(self, pattern):
+        looked.append(self)
+        if len(looked) == 1:  # another process moves it away, and may put another in its place
+            self.rename(tmp_path / "moved")
+            if there != "nothing":
+                self.mkdir()
+                (self / ("a.npy" if there == "ours" else "thesis.tex")).touch()
+            raise FileNotFoundError(self)
+        return look(self, pattern)
+
+    monkeypatch.setattr(type(folder), "rglob", vanishing)
+    if there == "foreign":
+        with pytest.raises(ValueError, match=r"holds thesis\.tex"):
+            storage.refuse_foreign(folder, r"a\.npy")
+    else:
+        storage.refuse_foreign(folder, r"a\.npy")
