@@ -90,6 +90,53 @@ def test_splits_and_merges_have_the_exact_posterior(family, most, monkeypatch):
     assert abs(scores).max() < 6, np.round(np.column_stack([known, visits.mean(axis=0), scores]), 3)
 
 
+@pytest.mark.parametrize("family", [DiagonalNormalGamma(0.2, 0.6, 1.4, 0.5), BetaBernoulliVector(0.6, 1.4)])
+def test_observations_go_to_sides_by_their_densities(family, monkeypatch):
+    """Any probability of a split that is the same both ways leaves the posterior: this one is compared by itself."""
+    values, real, seen = VALUES[family.content_kind], observed_moves.allocate, []
+    corpus = Corpus.from_observations(values, np.zeros(6, int), kind=family.content_kind)
+    observations = Observations.of(corpus, family)
+    rows, prior = (
+        family.rows(observations.values, observations.scale),
+        family.prior(family.n_parameters(values.shape[1])),
+    )
+
+    def allocate(stream, n, fixed, first_topic, least, eps, tokens, constants, sides, *given):
+        found = real(stream, n, fixed, first_topic, -math.inf, eps, tokens, constants, sides, *given)
+        members, side, known = [[fixed], []], sides.side[:n], 0.0
+        of_side = 0.5 * constants.omega * sides.tau[0]  # the two halves of what the document expects
+        for i in set(range(n)) - {fixed}:
+            logs = []
+            for group in members:
+                natural = prior + rows[sides.members[group]].sum(axis=0)
+                gained = family.log_marginal(natural + rows[sides.members[i]]) - family.log_marginal(natural)
+                logs.append(math.log(len(group) + of_side) + float(gained))
+            known += logs[side[i]] - np.logaddexp(*logs)
+            members[side[i]].append(i)
+        seen.append((n, found, known))
+        return found
+
+    monkeypatch.setattr(observed_moves, "allocate", allocate)
+    for i in range(40):
+        topic = np.arange(6, dtype=np.int32) % 2
+        state = Assignments(np.zeros(1, np.int32), topic, np.array([0, 6]), np.full(2, 0.3), 0.4)
+        state.count()
+        given = OMEGA, Concentrations(1.0, V, ETA), streams.key(i, "test"), 1
+        split_and_merge_observed_topics(state, observations, np.array([[0.3, 0.3, 0.4]]), *given)
+    assert max(n for n, _, _ in seen) == 6
+    assert len(seen) > 10
+    for _, found, known in seen:
+        assert found == pytest.approx(known)
+
+
+def test_no_topic_is_merged_with_an_empty_slot():
+    family = DiagonalNormalGamma()
+    corpus = Corpus.from_observations(VALUES["numbers"], DOCUMENT, n_documents=4)
+    natural = np.tile(family.prior(family.n_parameters(2)), (3, 1))
+    moves = observed_moves.ObservedMoves(Observations.of(corpus, family), *[None] * 5, natural)
+    assert moves._weights(natural[0], 2.0, natural, np.array([2, 0, 1])).tolist() == [1.0, 0.0, 1.0]
+
+
 def test_copies_of_a_topic_become_one():
     """Chains start from more pieces of topics than there are topics; sweeps alone left 7 of them here."""
     rng = np.random.default_rng(0)

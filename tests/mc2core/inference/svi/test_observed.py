@@ -127,6 +127,17 @@ def test_gains_of_unions_are_those_of_marginal_likelihoods(family):
     assert gain[0] == pytest.approx(known[0] - known[1])
 
 
+def test_statistics_that_are_the_same_number_have_the_same_sum(monkeypatch):
+    family, rng = GaussWishart(), np.random.default_rng(0)
+    observed = ObservedTopics.of(Corpus.from_observations(rng.standard_normal((500, 3)), np.arange(500)), family)
+    rows = observed._statistics
+    noise = 1.0 + 1e-12 * rng.standard_normal(len(observed.prior))  # as by products that add in another order
+    monkeypatch.setattr(ObservedTopics, "_statistics", lambda self, numbers: rows(numbers) * noise)
+    sums = observed.sums(np.arange(500), rng.random((500, 4)))
+    _, _, second = family.parts(observed.natural(sums), np.ones(3))
+    np.testing.assert_array_equal(second, second.transpose(0, 2, 1))
+
+
 # -- the bound -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("level", [{}, {"document_concentration": "learn"}], ids=["shared", "document level"])
