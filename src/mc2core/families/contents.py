@@ -14,7 +14,12 @@ base measure, which is the same in all topics. With two sums of its observations
 
 * **Gamma-Poisson** of (a_d, b_d), in units e_d: prod_d G(a_d + x_d) / G(a_d) (b_d / (b_d + e_d))^a_d (b_d + e_d)^-x_d
 * **Beta-Bernoulli** of (a_d, b_d): prod_d b_d / (a_d + b_d) (a_d / b_d)^x_d
-* **Gauss-Wishart**: Student's t by a Cholesky factor of each topic (:mod:`mc2core.families.factors`)
+* **Gauss-Wishart**: Student's t by the inverse of a Cholesky factor of each topic (:mod:`mc2core.families.factors`);
+  with q = |W (x - m)|^2 and c, kappa and r as above
+
+      p(x) prop. to |W| c^(D/2) G(a + D/2) / G(a) (1 + c q)^-(a + D/2)
+
+  and without one of its own, x, prop. to |W| ((kappa - 1) / kappa)^(D/2) G(a + (D - 1)/2) / G(a - 1/2) (1 - r c q)^(a + D/2 - 1)
 
 Tables of what these hold of each topic are renewed when it gains or loses an observation, and powers are taken of
 products over coordinates. Plain twin: ``Family.log_normaliser`` (tests/mc2core/families/test_contents.py).
@@ -33,12 +38,12 @@ from scipy.special import gammaln
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import log
 from mc2core.families.factors import (
+    LEAST_LEFT,
     MOST_DOWNDATES,
-    change_by_rank_one,
+    change_inverse_by_rank_one,
     factorise,
-    log_head,
-    log_student,
-    log_student_without,
+    invert,
+    log_student_anew,
     shift_of,
 )
 from mc2core.families.kernels import BETA_BERNOULLI, GAMMA_POISSON, GAUSS_WISHART, LAST_DIGIT, NORMAL_GAMMA, log_rising
@@ -48,8 +53,10 @@ from mc2core.families.vectors import VectorFamily
 _TOGETHER = 16
 # the same of factors that may be smaller or larger
 _FEW_TOGETHER = 8
-# and of those of counts, which priors may take to 1e-60
-_COUNTS_TOGETHER = 4
+# largest count whose factors are multiplied one by one
+_MOST_FACTORS = 100.0
+# decimal digits that a product may have, and those of the largest sum of counts
+_MOST_DIGITS, _DIGITS_OF_SUMS = 290.0, 12.0
 _HALF_LOG_2 = 0.5 * math.log(2.0)
 _NEAR_WHOLE = 1e-6
 
@@ -57,7 +64,7 @@ _NEAR_WHOLE = 1e-6
 class ContentTables(NamedTuple):
     """What topics know, a column for each; columns without observations are the prior's.
 
-    Of Gauss-Wishart ``second`` has no rows, of all others ``scatter`` and ``factor`` hold nothing.
+    Of Gauss-Wishart ``second`` has no rows, of all others ``scatter`` holds nothing.
     """
 
     code: int  # of the family
@@ -65,17 +72,19 @@ class ContentTables(NamedTuple):
     first: np.ndarray  # (D, columns) float64: prior's and sum of x
     second: np.ndarray  # (D, columns) float64: prior's and sum of x**2 / 2, units, or 1 - x
     scatter: np.ndarray  # (columns, D, D) float64, upper triangles: prior's and sum of x x'
-    factor: np.ndarray  # (columns, D, D) float64, upper triangles
-    mean: np.ndarray  # (D, columns) float64: mu
-    slope: np.ndarray  # (D, columns) float64: c; 1 / (b + e); a / b
-    power: np.ndarray  # (columns,) float64: a + 1/2
+    inverse: np.ndarray  # (D (D + 1) / 2, columns) float64: W, row by row
+    room: np.ndarray  # (D + 1, D) float64 of Gauss-Wishart: to work in
+    mean: np.ndarray  # (D, columns) float64: mu; 1 / (b - e); W mu
+    slope: np.ndarray  # (D, columns) float64: c; 1 / (b + e); a / b; c, in the first row
+    power: np.ndarray  # (columns,) float64: a + 1/2; a + D / 2
     constant: np.ndarray  # (columns,) float64: ln of all that does not hang on x
     own_constant: np.ndarray  # (columns,) float64: the same without one of the topic's own
     own_ratio: np.ndarray  # (columns,) float64: r
     downdates: np.ndarray  # (columns,) int64: of the factor since it was made anew
     unit: np.ndarray  # (D,) float64: e
     prior: np.ndarray  # (5,) float64: of VectorFamily.prior_sums
-    log_gammas: np.ndarray  # (most + 2,) float64: ln G(a0 + i / 2)
+    log_gammas: np.ndarray  # (N + D + 1,) float64: ln G(a0 + i / 2)
+    together: int  # factors of counts
 
 
 # arrays of named tuples are handed over one by one where time matters: each access to a tuple's counts references
@@ -110,53 +119,96 @@ def _renew_normal(m, n, first, second, mean, slope, power, constant, own_constan
 
 
 @kernel(error_model="numpy")
-def _renew(m, tables):
-    """What follows from the sums of topic m, and of its factor."""
-    code, n, first, second, factor, slope = (
-        tables.code, tables.n, tables.first, tables.second, tables.factor, tables.slope
-    )  # fmt: skip
-    constant, own_constant, prior, dimension = tables.constant, tables.own_constant, tables.prior, len(tables.first)
-    if code == NORMAL_GAMMA:
-        _renew_normal(
-            m, n, first, second, tables.mean, slope, tables.power, constant, own_constant, tables.own_ratio, prior,
-            tables.log_gammas,
-        )  # fmt: skip
-    elif code == GAMMA_POISSON:
-        constant[m] = own_constant[m] = 0.0
-        for d in range(dimension):
-            a, b = first[d, m], second[d, m]
-            slope[d, m] = 1.0 / (b + tables.unit[d])
-            constant[m] += a * math.log1p(-tables.unit[d] * slope[d, m])
-            if n[m] > 0.0:
-                own_constant[m] += a * math.log1p(-tables.unit[d] / b)
-    elif code == BETA_BERNOULLI:
-        constant[m], product = 0.0, 1.0
-        for d in range(dimension):
-            a, b = first[d, m], second[d, m]
-            slope[d, m] = a / b
-            product *= b / (a + b)
-            if (d + 1) % _FEW_TOGETHER == 0 or d == dimension - 1:
-                constant[m] += math.log(product)
-                product = 1.0
-    else:
-        strength, freedom = prior[1] + n[m], 2.0 * prior[2] + n[m]
-        constant[m] = log_head(strength, freedom, factor[m]) + dimension * _HALF_LOG_2
+def _renew_counts(m, n, first, second, mean, slope, constant, own_constant, unit):
+    constant[m] = own_constant[m] = 0.0
+    for d in range(unit.size):
+        a, b = first[d, m], second[d, m]
+        slope[d, m] = 1.0 / (b + unit[d])
+        constant[m] += a * math.log1p(-unit[d] * slope[d, m])
+        if n[m] > 0.0:
+            mean[d, m] = 1.0 / (b - unit[d])
+            own_constant[m] += a * math.log1p(-unit[d] / b)
 
 
 @kernel(error_model="numpy")
-def _factorise(m, n, first, scatter, factor, prior, zeros):
-    for d in range(zeros.size):
-        zeros[d] = 0.0
-    factorise(prior[1] + n[m], first[:, m], scatter[m], zeros, 0.0, factor[m])
+def _renew_ones(m, n, first, second, slope, constant, own_constant):
+    dimension, both = first.shape[0], first[0, m] + second[0, m]
+    logs, product = 0.0, 1.0
+    for d in range(dimension):
+        slope[d, m] = first[d, m] / second[d, m]
+        product *= second[d, m]
+        if (d + 1) % _FEW_TOGETHER == 0 or d == dimension - 1:
+            logs += math.log(product)
+            product = 1.0
+    constant[m] = logs - dimension * math.log(both)
+    if n[m] > 0.0:
+        own_constant[m] = -dimension * math.log(both - 1.0)
+
+
+@kernel(error_model="numpy")
+def _renew_vectors(m, n, first, mean, slope, power, constant, own_constant, own_ratio, inverse, prior, log_gammas):
+    dimension, count = first.shape[0], n[m]
+    kappa, half = prior[1] + count, prior[2] + 0.5 * count
+    half_log_det, product = 0.0, 1.0
+    for r in range(dimension):
+        row, total = r * (r + 1) // 2, 0.0
+        for s in range(r + 1):
+            total += inverse[row + s, m] * first[s, m]
+        mean[r, m] = total / kappa
+        product *= inverse[row + r, m]
+        if (r + 1) % _FEW_TOGETHER == 0 or r == dimension - 1:
+            half_log_det -= math.log(product)
+            product = 1.0
+    slope[0, m], power[m] = kappa / (kappa + 1.0), half + 0.5 * dimension
+    whole = int(count)
+    if whole == count and whole + dimension < log_gammas.size:
+        below, now = log_gammas[max(whole - 1, 0)], log_gammas[whole]
+        far_below, far = log_gammas[max(whole + dimension - 1, 0)], log_gammas[whole + dimension]
+    else:
+        below, now = math.lgamma(max(half - 0.5, prior[2])), math.lgamma(half)
+        far_below, far = math.lgamma(power[m] - 0.5), math.lgamma(power[m])
+    constant[m] = far - now - half_log_det + dimension * (_HALF_LOG_2 + 0.5 * math.log(slope[0, m]))
+    if count > 0.0:
+        own = dimension * (_HALF_LOG_2 + 0.5 * math.log((kappa - 1.0) / kappa))
+        own_constant[m] = far_below - below - half_log_det + own
+        own_ratio[m] = (kappa + 1.0) / (kappa - 1.0)
+
+
+@kernel(error_model="numpy")
+def _renew(m, tables):
+    """What follows from the sums of topic m, and of its inverse factor."""
+    code, n, first, second, slope = tables.code, tables.n, tables.first, tables.second, tables.slope
+    mean, power, constant, own_constant = tables.mean, tables.power, tables.constant, tables.own_constant
+    if code == NORMAL_GAMMA:
+        _renew_normal(
+            m, n, first, second, mean, slope, power, constant, own_constant, tables.own_ratio, tables.prior,
+            tables.log_gammas,
+        )  # fmt: skip
+    elif code == GAMMA_POISSON:
+        _renew_counts(m, n, first, second, mean, slope, constant, own_constant, tables.unit)
+    elif code == BETA_BERNOULLI:
+        _renew_ones(m, n, first, second, slope, constant, own_constant)
+    else:
+        _renew_vectors(
+            m, n, first, mean, slope, power, constant, own_constant, tables.own_ratio, tables.inverse, tables.prior,
+            tables.log_gammas,
+        )  # fmt: skip
+
+
+@kernel(error_model="numpy")
+def _factorise(m, tables):
+    zeros, factor = tables.room[0], tables.room[1:]
+    zeros[:] = 0.0
+    factorise(tables.prior[1] + tables.n[m], tables.first[:, m], tables.scatter[m], zeros, 0.0, factor)
+    invert(factor, tables.inverse, m)
 
 
 @kernel(error_model="numpy")
 def renew_all(tables):
     """Fill in all that follows from counts and sums."""
-    zeros = np.zeros(tables.first.shape[0])
     for m in range(tables.n.size):
         if tables.code == GAUSS_WISHART:
-            _factorise(m, tables.n, tables.first, tables.scatter, tables.factor, tables.prior, zeros)
+            _factorise(m, tables)
             tables.downdates[m] = 0
         _renew(m, tables)
 
@@ -188,12 +240,13 @@ def sum_observations(code, values, topic, n, first, second, scatter, unit):
 
 
 @kernel(error_model="numpy")
-def add_observation(tables, values, i, m, sign, shift):
-    """Add observation i to topic m (``sign`` 1) or take it out (-1); ``shift`` (D,) is room to work in."""
+def add_observation(tables, values, i, m, sign):
+    """Add observation i to topic m (``sign`` 1) or take it out (-1)."""
     code, n, first, second, scatter, prior = (
         tables.code, tables.n, tables.first, tables.second, tables.scatter, tables.prior
     )  # fmt: skip
     if code == GAUSS_WISHART:
+        shift, sums = tables.room[0], tables.room[1]
         strength = prior[1] + n[m] - (sign < 0)  # without the observation, as is the mean
         shift_of(strength, first[:, m], values[i], sign, shift)
     n[m] += sign
@@ -202,22 +255,22 @@ def add_observation(tables, values, i, m, sign, shift):
         first[:, m] = prior[0]
         if code == GAUSS_WISHART:
             scatter[m] = prior[4]
-            for d in range(shift.size):
+            for d in range(first.shape[0]):
                 scatter[m, d, d] = prior[3]
         else:
             second[:, m] = prior[3]
     if code == GAUSS_WISHART:
-        downdates, factor = tables.downdates, tables.factor
+        downdates = tables.downdates
         downdates[m] += sign < 0
         is_near = n[m] > 0.0 and downdates[m] <= MOST_DOWNDATES
-        if not (is_near and change_by_rank_one(factor[m], shift, sign)):
-            _factorise(m, n, first, scatter, factor, prior, shift)
+        if not (is_near and change_inverse_by_rank_one(tables.inverse, m, shift, sign, sums)):
+            _factorise(m, tables)
             downdates[m] = 0
     _renew(m, tables)
 
 
 @kernel(error_model="numpy", fastmath={"contract"})
-def log_normal_densities(values, i, n_columns, product, out, mean, slope, power, constant):
+def log_normal(values, i, n_columns, product, out, mean, slope, power, constant):
     """As :func:`log_densities`, of Normal-Gamma."""
     dimension = mean.shape[0]
     for m in range(n_columns):
@@ -237,34 +290,34 @@ def log_normal_densities(values, i, n_columns, product, out, mean, slope, power,
 
 
 @kernel(error_model="numpy", fastmath={"contract"})
-def _log_counts(values, i, n_columns, product, out, first, slope, constant):
-    """Of Gamma-Poisson."""
+def log_counts(values, i, n_columns, product, out, first, slope, constant, together):
+    """As :func:`log_densities`, of Gamma-Poisson."""
     taken = 0
     for m in range(n_columns):
         out[m] = constant[m]
         product[m] = 1.0
     for d in range(first.shape[0]):
         x, a, c = values[i, d], first[d], slope[d]
-        if x > _COUNTS_TOGETHER:
+        if x > _MOST_FACTORS:
             for m in range(n_columns):
                 out[m] += log_rising(a[m], x) + x * log(c[m])
             continue
-        if taken + x > _COUNTS_TOGETHER:
-            for m in range(n_columns):
-                out[m] += log(product[m])
-                product[m] = 1.0
-            taken = 0
-        taken += int(x)
         for step in range(int(x)):
+            if taken == together:
+                for m in range(n_columns):
+                    out[m] += log(product[m])
+                    product[m] = 1.0
+                taken = 0
             for m in range(n_columns):
                 product[m] *= (a[m] + step) * c[m]
+            taken += 1
     for m in range(n_columns):
         out[m] += log(product[m])
 
 
 @kernel(error_model="numpy", fastmath={"contract"})
-def _log_ones(values, i, n_columns, product, out, slope, constant):
-    """Of Beta-Bernoulli."""
+def log_ones(values, i, n_columns, product, out, slope, constant):
+    """As :func:`log_densities`, of Beta-Bernoulli."""
     taken = 0
     for m in range(n_columns):
         out[m] = constant[m]
@@ -285,26 +338,51 @@ def _log_ones(values, i, n_columns, product, out, slope, constant):
         out[m] += log(product[m])
 
 
-@kernel(error_model="numpy")
-def log_densities(tables, values, i, n_columns, out, product, shift):
-    """Fill in ``out[:n_columns]`` with ln p(observation i | topic) less its base measure; ``product`` (columns,) and
-    ``shift`` (D,) are room to work in.
-    """
-    code, first, slope, constant = tables.code, tables.first, tables.slope, tables.constant
-    if code == NORMAL_GAMMA:
-        log_normal_densities(values, i, n_columns, product, out, tables.mean, slope, tables.power, constant)
-    elif code == GAMMA_POISSON:
-        _log_counts(values, i, n_columns, product, out, first, slope, constant)
-    elif code == BETA_BERNOULLI:
-        _log_ones(values, i, n_columns, product, out, slope, constant)
-    else:
-        n, factor, prior = tables.n, tables.factor, tables.prior
+@kernel(error_model="numpy", fastmath={"contract"})
+def log_vectors(values, i, n_columns, product, out, mean, slope, power, constant, inverse):
+    """As :func:`log_densities`, of Gauss-Wishart; leaves squared distances in ``product``."""
+    for m in range(n_columns):
+        product[m] = 0.0
+    for r in range(mean.shape[0]):
+        mu, s, row = mean[r], 0, r * (r + 1) // 2
         for m in range(n_columns):
-            strength, freedom = prior[1] + n[m], 2.0 * prior[2] + n[m]
-            out[m] = log_student(strength, freedom, first[:, m], factor[m], constant[m], values[i], shift)
+            out[m] = -mu[m]
+        while s + 3 <= r:  # four at once: each look at ``out`` costs as much as a product
+            x, y, z, u = values[i, s], values[i, s + 1], values[i, s + 2], values[i, s + 3]
+            of_x, of_y, of_z, of_u = inverse[row + s], inverse[row + s + 1], inverse[row + s + 2], inverse[row + s + 3]
+            for m in range(n_columns):
+                out[m] += of_x[m] * x + of_y[m] * y + (of_z[m] * z + of_u[m] * u)
+            s += 4
+        while s <= r:
+            x, of_x = values[i, s], inverse[row + s]
+            for m in range(n_columns):
+                out[m] += of_x[m] * x
+            s += 1
+        for m in range(n_columns):
+            product[m] += out[m] * out[m]
+    c = slope[0]
+    for m in range(n_columns):
+        out[m] = constant[m] - power[m] * log(1.0 + c[m] * product[m])
 
 
-@numba.njit(inline="always")
+@kernel(error_model="numpy")
+def log_densities(tables, values, i, n_columns, out, product):
+    """Fill in ``out[:n_columns]`` with ln p(observation i | topic) less its base measure.
+
+    ``product`` (columns,) is left to :func:`log_density_without`.
+    """
+    code, mean, slope, power, constant = tables.code, tables.mean, tables.slope, tables.power, tables.constant
+    if code == NORMAL_GAMMA:
+        log_normal(values, i, n_columns, product, out, mean, slope, power, constant)
+    elif code == GAMMA_POISSON:
+        log_counts(values, i, n_columns, product, out, tables.first, slope, constant, tables.together)
+    elif code == BETA_BERNOULLI:
+        log_ones(values, i, n_columns, product, out, slope, constant)
+    else:
+        log_vectors(values, i, n_columns, product, out, mean, slope, power, constant, tables.inverse)
+
+
+@kernel(error_model="numpy")
 def log_normal_without(values, i, m, mean, slope, power, own_constant, own_ratio):
     """As :func:`log_density_without`, of Normal-Gamma."""
     dimension, ratio, product, logs = mean.shape[0], own_ratio[m], 1.0, 0.0
@@ -318,46 +396,89 @@ def log_normal_without(values, i, m, mean, slope, power, own_constant, own_ratio
 
 
 @kernel(error_model="numpy")
-def log_density_without(tables, values, i, m, shift, square):
-    """ln p(observation i | topic m without it) less its base measure, of a topic of at least two.
-
-    ``shift`` (D,) and ``square`` (D, D) are room to work in.
-    """
-    code, first, second, own_constant = tables.code, tables.first, tables.second, tables.own_constant
-    if code == NORMAL_GAMMA:
-        return log_normal_without(values, i, m, tables.mean, tables.slope, tables.power, own_constant, tables.own_ratio)
-    result, dimension = 0.0, first.shape[0]
-    if code == GAMMA_POISSON:
-        for d in range(dimension):
-            x = values[i, d]
-            if x > 0.0:
-                result += log_rising(first[d, m] - x, x) - x * math.log(second[d, m] - tables.unit[d])
-        return own_constant[m] + result
-    if code == BETA_BERNOULLI:
-        product = 1.0
-        for d in range(dimension):
-            a, b = first[d, m], second[d, m]
-            product *= (a - 1.0 if values[i, d] == 1.0 else b - 1.0) / (a + b - 1.0)
-            if (d + 1) % _FEW_TOGETHER == 0 or d == dimension - 1:
+def log_counts_without(values, i, m, first, mean, own_constant, together):
+    """As :func:`log_density_without`, of Gamma-Poisson."""
+    result, product, taken = own_constant[m], 1.0, 0
+    for d in range(first.shape[0]):
+        x, c = values[i, d], mean[d, m]
+        a = first[d, m] - x
+        if x > _MOST_FACTORS:
+            result += log_rising(a, x) + x * math.log(c)
+            continue
+        for step in range(int(x)):
+            if taken == together:
                 result += math.log(product)
-                product = 1.0
-        return result
-    strength, freedom = tables.prior[1] + tables.n[m] - 1.0, 2.0 * tables.prior[2] + tables.n[m] - 1.0
-    result = log_student_without(
-        strength, freedom, first[:, m], tables.scatter[m], 0.0, tables.factor[m], values[i], shift, square
-    )
-    return result + dimension * _HALF_LOG_2
+                product, taken = 1.0, 0
+            product *= (a + step) * c
+            taken += 1
+    return result + math.log(product)
 
 
 @kernel(error_model="numpy")
-def _all_log_densities(tables, values, out, product, shift):
+def log_ones_without(values, i, m, first, second, own_constant):
+    """As :func:`log_density_without`, of Beta-Bernoulli."""
+    dimension, result, product = first.shape[0], own_constant[m], 1.0
+    for d in range(dimension):
+        product *= (first[d, m] if values[i, d] == 1.0 else second[d, m]) - 1.0
+        if (d + 1) % _FEW_TOGETHER == 0 or d == dimension - 1:
+            result += math.log(product)
+            product = 1.0
+    return result
+
+
+@kernel(error_model="numpy")
+def log_vector_without(m, product, slope, power, own_constant, own_ratio):
+    """As :func:`log_density_without`, of Gauss-Wishart, by squared distances; NaN where they keep too few digits."""
+    left = 1.0 - own_ratio[m] * slope[0, m] * product[m]  # of the determinant
+    return own_constant[m] + (power[m] - 1.0) * math.log(left) if left >= LEAST_LEFT else math.nan
+
+
+@kernel(error_model="numpy")
+def log_vector_anew(tables, values, i, m):
+    """As :func:`log_vector_without`, by a factor of its own."""
+    strength, freedom = tables.prior[1] + tables.n[m] - 1.0, 2.0 * tables.prior[2] + tables.n[m] - 1.0
+    v, room = tables.room[0], tables.room[1:]
+    result = log_student_anew(strength, freedom, tables.first[:, m], tables.scatter[m], 0.0, values[i], v, room)
+    return result + v.size * _HALF_LOG_2
+
+
+@kernel(error_model="numpy")
+def log_density_without(tables, values, i, m, product):
+    """ln p(observation i | topic m without it) less its base measure, of a topic of at least two.
+
+    ``product`` is as :func:`log_densities` of this observation left it.
+    """
+    code, mean, slope, power, own_constant, own_ratio = (
+        tables.code, tables.mean, tables.slope, tables.power, tables.own_constant, tables.own_ratio
+    )  # fmt: skip
+    if code == NORMAL_GAMMA:
+        return log_normal_without(values, i, m, mean, slope, power, own_constant, own_ratio)
+    if code == GAMMA_POISSON:
+        return log_counts_without(values, i, m, tables.first, mean, own_constant, tables.together)
+    if code == BETA_BERNOULLI:
+        return log_ones_without(values, i, m, tables.first, tables.second, own_constant)
+    result = log_vector_without(m, product, slope, power, own_constant, own_ratio)
+    return log_vector_anew(tables, values, i, m) if math.isnan(result) else result
+
+
+@kernel(error_model="numpy")
+def _all_log_densities(tables, values, out, product):
     for i in range(out.shape[0]):
-        log_densities(tables, values, i, out.shape[1], out[i], product, shift)
+        log_densities(tables, values, i, out.shape[1], out[i], product)
 
 
-def log_gammas_of(family: VectorFamily, most: int) -> np.ndarray:
-    """(most + 2,) float64: ln G(a0 + i / 2), of topics of at most so many observations."""
-    return gammaln(family.prior_sums[2] + 0.5 * np.arange(most + 2)) if family.code == NORMAL_GAMMA else np.zeros(0)
+def log_gammas_of(family: VectorFamily, shape: tuple[int, int]) -> np.ndarray:
+    """(N + D + 1,) float64: ln G(a0 + i / 2), of Gaussian topics of at most N observations of D numbers."""
+    of_gauss = family.code in (NORMAL_GAMMA, GAUSS_WISHART)
+    return gammaln(family.prior_sums[2] + 0.5 * np.arange(sum(shape) + 1)) if of_gauss else np.zeros(0)
+
+
+def _factors_together(family: VectorFamily) -> int:
+    """How many of the factors of counts, (a + step) / (b + e), can be multiplied before a logarithm is taken."""
+    if family.code != GAMMA_POISSON:
+        return 0
+    a, b = family.prior_sums[[0, 3]]
+    return max(int(_MOST_DIGITS / (_DIGITS_OF_SUMS + abs(np.log10(a)) + abs(np.log10(b)))), 1)
 
 
 def content_tables(
@@ -374,12 +495,15 @@ def content_tables(
     of_all = np.tile(family.prior(family.n_parameters(len(unit))), (columns, 1))
     of_all[: len(natural)] = natural
     n, first, of_each, scatter = _columns(*family.parts(of_all, unit))
+    length = len(unit)
     mean, slope = np.empty((2, *first.shape))
+    size = length if scatter.size else 0
+    room, inverse = np.empty((size + 1, size)), np.empty((size * (size + 1) // 2, columns))
     power, constant, own_constant, own_ratio = np.zeros((4, columns))
     tables = ContentTables(
-        family.code, n, first, of_each, scatter, np.empty_like(scatter), mean, slope, power, constant, own_constant,
+        family.code, n, first, of_each, scatter, inverse, room, mean, slope, power, constant, own_constant,
         own_ratio, np.zeros(columns, np.int64), np.ascontiguousarray(unit), family.prior_sums,
-        np.zeros(0) if log_gammas is None else log_gammas,
+        np.zeros(0) if log_gammas is None else log_gammas, _factors_together(family),
     )  # fmt: skip
     renew_all(tables)
     return tables
@@ -465,5 +589,5 @@ class Contents:
         out = np.empty((len(values), columns))
         in_unit = self.family.in_unit(np.asarray(values, np.float64), self.centre, self.scale)
         tables = content_tables(self.family, self.natural, columns, self.scale)
-        _all_log_densities(tables, in_unit, out, np.empty(columns), np.empty(len(self.scale)))
+        _all_log_densities(tables, in_unit, out, np.empty(columns))
         return out + self.family.log_base_in(in_unit, self.scale)[:, None]

@@ -8,6 +8,12 @@ scatter C has
 An observation more adds c (x - m)(x - m)' to Psi: a change of rank one, which its Cholesky factor follows in O(D^2)
 (NIPS12, section 3.5). A density is one triangular solve, also O(D^2); where the observation is in the sums, the factor
 with it tells both determinant and distance without it, by the matrix determinant lemma.
+
+Where one vector is held against many topics at once, W = U'^-1 serves better: (x - m)' Psi^-1 (x - m) = |W (x - m)|^2
+without a division. With p = W v, the change Psi + s v v' has U' K, K K' = I + s p p', so that W is K^-1 W after it: of
+t_0 = 1, t_r = t_{r-1} + s p_r^2 and W's rows w_r
+
+    row r = sqrt(t_{r-1} / t_r) (w_r - s p_r / t_{r-1} sum_{q < r} p_q w_q)
 """  # noqa: E501
 
 from __future__ import annotations
@@ -70,6 +76,40 @@ def change_by_rank_one(factor, v, sign):
 
 
 @kernel(error_model="numpy")
+def invert(factor, inverse, m):
+    """Fill column m of (D (D + 1) / 2, columns) ``inverse`` with the triangle W = U'^-1, row by row."""
+    for s in range(factor.shape[0]):
+        for r in range(s, factor.shape[0]):
+            total = 1.0 if r == s else 0.0
+            for q in range(s, r):
+                total -= factor[q, r] * inverse[q * (q + 1) // 2 + s, m]
+            inverse[r * (r + 1) // 2 + s, m] = total / factor[r, r]
+
+
+@kernel(error_model="numpy")
+def change_inverse_by_rank_one(inverse, m, v, sign, sums):
+    """Turn column m of :func:`invert` into that of Psi + ``sign`` v v' in place; (D,) ``sums`` is scratch.
+
+    Returns whether that kept the digits, as :func:`change_by_rank_one`.
+    """
+    t = 1.0
+    for r in range(v.size):
+        row, p = r * (r + 1) // 2, 0.0
+        for s in range(r + 1):
+            p += inverse[row + s, m] * v[s]
+        before, t = t, t + sign * p * p
+        if not t >= LEAST_LEFT * before:
+            return False
+        scale, share = math.sqrt(before / t), sign * p / before
+        sums[r] = 0.0
+        for s in range(r + 1):
+            w = inverse[row + s, m]
+            inverse[row + s, m] = scale * (w - share * sums[s])
+            sums[s] += p * w
+    return True
+
+
+@kernel(error_model="numpy")
 def squared_distance(factor, v):
     """v' Psi^-1 v by forward substitution; (D,) ``v`` is scratch afterwards."""
     total = 0.0
@@ -115,6 +155,12 @@ def log_student_without(strength, freedom, sums, scatter, ridge, factor, x, v, r
     left = 1.0 - strength / (strength + 1.0) * squared_distance(factor, v)
     if left >= LEAST_LEFT:
         return log_head(strength, freedom, factor) + 0.5 * (v.size - 1 + freedom) * math.log(left)
+    return log_student_anew(strength, freedom, sums, scatter, ridge, x, v, room)
+
+
+@kernel(error_model="numpy")
+def log_student_anew(strength, freedom, sums, scatter, ridge, x, v, room):
+    """As :func:`log_student_without`, by a factor that is made anew without ``x``."""
     factorise(strength, sums, scatter, x, ridge, room)
     for d in range(v.size):
         v[d] = x[d] - (sums[d] - x[d]) / strength

@@ -29,8 +29,8 @@ class ObservedValues:
     values : (N, D) float64
     centre, scale : (D,) float64
         Of that unit: ``VectorFamily.unit``.
-    log_gammas : (N + 2,) float64
-        ln G(a0 + i / 2), of Normal-Gamma; empty of others.
+    log_gammas : (N + D + 1,) float64
+        ln G(a0 + i / 2), of Gaussian families; empty of others.
     """
 
     family: VectorFamily
@@ -49,7 +49,7 @@ class ObservedValues:
             family.check(values)
         except ValueError as error:
             raise ValueError(f"observations: {str(error).replace('document', 'observation')}") from error
-        return cls(family, values, centre, scale, log_gammas_of(family, len(values)))
+        return cls(family, values, centre, scale, log_gammas_of(family, values.shape))
 
     def start(self, n_topics: int, rng: np.random.Generator) -> np.ndarray:
         """(N,) int32 topics to start from: k-means++ and k-means.

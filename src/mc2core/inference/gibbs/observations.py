@@ -10,6 +10,7 @@ words: all other moves see the topics of observations as they see those of token
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -21,14 +22,19 @@ from mc2core.families.contents import (
     Contents,
     add_observation,
     content_tables,
-    log_densities,
-    log_density_without,
-    log_normal_densities,
+    log_counts,
+    log_counts_without,
+    log_normal,
     log_normal_without,
+    log_ones,
+    log_ones_without,
+    log_vector_anew,
+    log_vector_without,
+    log_vectors,
     natural_of_topics,
     with_columns,
 )
-from mc2core.families.kernels import NORMAL_GAMMA
+from mc2core.families.kernels import BETA_BERNOULLI, GAMMA_POISSON, NORMAL_GAMMA
 from mc2core.inference.gibbs.collapsed import grown
 from mc2core.inference.gibbs.document_level.tokens import DocumentLevelTopics, TopicConstants, open_topic
 from mc2core.inference.gibbs.state import Assignments, Concentrations, no_topic
@@ -47,8 +53,6 @@ class SweepWork(NamedTuple):
     log_p: np.ndarray  # (columns,) float64
     weight: np.ndarray  # (columns,) float64
     product: np.ndarray  # (columns,) float64
-    shift: np.ndarray  # (D,) float64
-    square: np.ndarray  # (D, D) float64
 
 
 @kernel(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
@@ -64,6 +68,84 @@ def _weigh(n_columns, n, prior, log_p, weight):
     return total
 
 
+@kernel
+def _draw(u, n_columns, weight):
+    """The column whose share of the total ``u`` falls in; the last one above 0 where rounding leaves some."""
+    chosen = 0
+    for m in range(n_columns):
+        if weight[m] > 0.0:
+            chosen = m
+            if u < weight[m]:
+                break
+            u -= weight[m]
+    return chosen
+
+
+@kernel(error_model="numpy")
+def _sweep_document(k, first, end, stream, position, topic, values, tables, topics, constants, work):
+    """Sweep observations ``first`` to ``end`` - 1 of a document of cluster k; as :func:`_sweep`."""
+    n_topics, tau, tau_rest = position[_TOPICS], topics.tau, topics.tau_rest
+    prior, n, log_p, weight, product = work
+    # arrays of named tuples are handed over one by one: each access to a tuple's counts references
+    code, count, sums, others, mean, slope, power = (
+        tables.code, tables.n, tables.first, tables.second, tables.mean, tables.slope, tables.power
+    )  # fmt: skip
+    constant, own_constant, own_ratio, inverse, together = (
+        tables.constant, tables.own_constant, tables.own_ratio, tables.inverse, tables.together
+    )  # fmt: skip
+    has_level = tau_rest.size > 0
+    for i in range(first, end):
+        m, columns = topic[i], n_topics + 1
+        is_alone = count[m] == 1.0
+        if code == NORMAL_GAMMA:
+            log_normal(values, i, columns, product, log_p, mean, slope, power, constant)
+            if not is_alone:
+                log_p[m] = log_normal_without(values, i, m, mean, slope, power, own_constant, own_ratio)
+        elif code == GAMMA_POISSON:
+            log_counts(values, i, columns, product, log_p, sums, slope, constant, together)
+            if not is_alone:
+                log_p[m] = log_counts_without(values, i, m, sums, mean, own_constant, together)
+        elif code == BETA_BERNOULLI:
+            log_ones(values, i, columns, product, log_p, slope, constant)
+            if not is_alone:
+                log_p[m] = log_ones_without(values, i, m, sums, others, own_constant)
+        else:
+            log_vectors(values, i, columns, product, log_p, mean, slope, power, constant, inverse)
+            if not is_alone:
+                log_p[m] = log_vector_without(m, product, slope, power, own_constant, own_ratio)
+                if math.isnan(log_p[m]):
+                    log_p[m] = log_vector_anew(tables, values, i, m)
+        if is_alone:
+            log_p[m] = log_p[n_topics]
+        n[m] -= 1.0
+        n[n_topics] = 0.0
+        prior[n_topics] = constants.omega * tau_rest[k] if has_level else constants.v * topics.rest[0]
+        total = _weigh(columns, n, prior, log_p, weight)
+        n[m] += 1.0
+        if not 0.0 < total < np.inf:
+            position[_OBSERVATION] = i
+            return _FAILED
+        before = stream[0]
+        chosen = _draw(streams.uniform(stream) * total, columns, weight)
+        if chosen == m:
+            continue
+        if chosen == n_topics:
+            if n_topics + 2 > count.size:  # the last column stays a new topic's
+                stream[0], position[_OBSERVATION] = before, i
+                return _FULL
+            open_topic(chosen, k, stream, topics, constants)
+            prior[chosen] = constants.omega * tau[k, chosen] if has_level else constants.v * topics.eps[chosen]
+            n_topics += 1
+            position[_TOPICS] = n_topics
+        n[m] -= 1.0
+        n[chosen] += 1.0
+        add_observation(tables, values, i, m, -1)
+        add_observation(tables, values, i, chosen, 1)
+        topic[i] = chosen
+    position[_OBSERVATION] = 0
+    return _DONE
+
+
 @kernel(error_model="numpy")
 def _sweep(key, stream, position, start, cluster, topic, n_km, values, tables, topics, constants, work):
     """Sweep from ``position`` on; says why it stopped.
@@ -72,74 +154,27 @@ def _sweep(key, stream, position, start, cluster, topic, n_km, values, tables, t
     position[_OBSERVATION] have no finite sum above 0. ``position`` (3,) int64 and ``stream`` are left so that a call
     after growing the tables goes on with the very same draw. Without a document level ``topics.tau`` has no rows.
     """
-    n_topics = position[_TOPICS]
-    eps, rest, tau, tau_rest = topics.eps, topics.rest, topics.tau, topics.tau_rest
-    prior, n, log_p, weight, product, shift, square = work
-    count, mean, slope, power, constant = tables.n, tables.mean, tables.slope, tables.power, tables.constant
-    own_constant, own_ratio, columns, has_level = tables.own_constant, tables.own_ratio, count.size, tau_rest.size > 0
-    is_normal = tables.code == NORMAL_GAMMA
+    eps, tau, has_level, prior, n = topics.eps, topics.tau, topics.tau_rest.size > 0, work.prior, work.n
     for j in range(position[_DOCUMENT], cluster.size):
-        resume, k, begin, end = position[_OBSERVATION], cluster[j], start[j], start[j + 1]
-        if resume <= begin:
+        first, k, begin, end = position[_OBSERVATION], cluster[j], start[j], start[j + 1]
+        if first <= begin:
             streams.seek(stream, key, j)
-        for m in range(n_topics):
+        for m in range(position[_TOPICS]):
             n[m] = 0.0 if has_level else n_km[k, m]
             prior[m] = constants.omega * tau[k, m] if has_level else constants.v * eps[m]
         if has_level:
             for i in range(begin, end):
                 n[topic[i]] += 1.0
-        stopped = _DONE
-        for i in range(max(begin, resume), end):
-            m = topic[i]
-            if is_normal:
-                log_normal_densities(values, i, n_topics + 1, product, log_p, mean, slope, power, constant)
-            else:
-                log_densities(tables, values, i, n_topics + 1, log_p, product, shift)
-            if count[m] > 1.0:
-                log_p[m] = (
-                    log_normal_without(values, i, m, mean, slope, power, own_constant, own_ratio)
-                    if is_normal
-                    else log_density_without(tables, values, i, m, shift, square)
-                )
-            else:
-                log_p[m] = log_p[n_topics]
-            n[m] -= 1.0
-            n[n_topics], prior[n_topics] = 0.0, constants.omega * tau_rest[k] if has_level else constants.v * rest[0]
-            total = _weigh(n_topics + 1, n, prior, log_p, weight)
-            n[m] += 1.0
-            if not 0.0 < total < np.inf:
-                position[_OBSERVATION] = i
-                return _FAILED
-            rewind = stream[0]
-            u, chosen = streams.uniform(stream) * total, m
-            for other in range(n_topics + 1):
-                if weight[other] > 0.0:
-                    chosen = other
-                    if u < weight[other]:
-                        break
-                    u -= weight[other]
-            if chosen == m:
-                continue
-            if chosen == n_topics:
-                if n_topics + 2 > columns:  # the last column stays a new topic's
-                    stream[0] = rewind
-                    position[_DOCUMENT], position[_OBSERVATION], position[_TOPICS] = j, i, n_topics
-                    stopped = _FULL
-                    break
-                open_topic(chosen, k, stream, topics, constants)
-                prior[chosen] = constants.omega * tau[k, chosen] if has_level else constants.v * eps[chosen]
-                n_topics += 1
-            n[m] -= 1.0
-            n[chosen] += 1.0
-            add_observation(tables, values, i, m, -1, shift)
-            add_observation(tables, values, i, chosen, 1, shift)
-            topic[i] = chosen
+        first = max(begin, first)
+        stopped = _sweep_document(k, first, end, stream, position, topic, values, tables, topics, constants, work)
+        if stopped == _FAILED:
+            return _FAILED
         if not has_level:
-            for m in range(n_topics):
+            for m in range(position[_TOPICS]):
                 n_km[k, m] = np.int32(n[m])
         if stopped == _FULL:
+            position[_DOCUMENT] = j
             return _FULL
-        position[_OBSERVATION], position[_TOPICS] = 0, n_topics
     return _DONE
 
 
@@ -183,7 +218,7 @@ class Observations(ObservedValues):
             tau over the topics now in use, and the rest.
         """
         n_topics = assignments.n_topics
-        columns, dimension = n_topics + 1 + _SPARE, self.values.shape[1]
+        columns = n_topics + 1 + _SPARE
         tables = content_tables(self.family, self.natural(assignments), columns, self.scale, self.log_gammas)
         unused = np.zeros((0, columns), np.int32), np.zeros(0, np.int64)
         topics = DocumentLevelTopics(
@@ -195,7 +230,7 @@ class Observations(ObservedValues):
         n_km, position, stream = grown(assignments.n_km, columns), np.array([0, 0, n_topics]), np.zeros(2, np.uint64)
         stopped = _FULL
         while stopped == _FULL:
-            work = SweepWork(*[*np.zeros((5, columns)), np.zeros(dimension), np.zeros((dimension, dimension))])
+            work = SweepWork(*np.zeros((5, columns)))
             stopped = _sweep(
                 key, stream, position, assignments.document_start, assignments.cluster, assignments.topic, n_km,
                 self.values, tables, topics, constants, work,

@@ -190,7 +190,7 @@ def test_forward_draws_and_the_chain_agree(has_level, family):
     state, chain = pair.init(corpus, 0), []
     for iteration in range(1, gibbs_forward.SWEEPS + 1):
         # the family is of the numbers as they are: the standard unit would hang on them
-        state.observations = Observations(family, values, np.zeros(2), np.ones(2), log_gammas_of(family, len(values)))
+        state.observations = Observations(family, values, np.zeros(2), np.ones(2), log_gammas_of(family, values.shape))
         pair.step(corpus, state, 0, iteration)
         concentrations = [state.concentrations.group, state.concentrations.table, state.concentrations.topic]
         concentrations += [state.omega] if has_level else []

@@ -48,13 +48,13 @@ def _uniform(stream):
 
 
 @kernel(error_model="numpy")
-def allocate(stream, n, fixed, first_topic, least, eps, tokens, constants, sides, values, tables, shift):
+def allocate(stream, n, fixed, first_topic, least, eps, tokens, constants, sides, values, tables):
     """As :func:`.topic_moves.allocate`, of observations: ``tables`` are of two topics without any."""
     side, rows, seated, prior = sides.side, sides.rows, sides.tables, constants.v * eps
     n_documents, log_p, product = shuffle_documents(stream, n, sides), np.empty(2), np.empty(2)
     seated[:], sides.eps_tables[:] = 0.0, 1.0
     side[fixed], result = 0, 0.0
-    add_observation(tables, values, np.int64(sides.members[fixed]), 0, 1, shift)
+    add_observation(tables, values, np.int64(sides.members[fixed]), 0, 1)
     for position in range(n_documents):
         row = rows[position]
         begin, end = sides.end[row - 1] if row > 0 else 0, sides.end[row]
@@ -68,7 +68,7 @@ def allocate(stream, n, fixed, first_topic, least, eps, tokens, constants, sides
             if i == fixed:
                 continue
             number = np.int64(sides.members[i])
-            log_densities(tables, values, number, 2, log_p, product, shift)
+            log_densities(tables, values, number, 2, log_p, product)
             odds = math.log((n_j1 + a_1) / (n_j0 + a_0)) + log_p[1] - log_p[0]
             if first_topic >= 0:
                 new = np.int8(tokens.topic[sides.members[i]] != first_topic)
@@ -76,7 +76,7 @@ def allocate(stream, n, fixed, first_topic, least, eps, tokens, constants, sides
                 new = np.int8(streams.uniform(stream) * (1.0 + math.exp(-abs(odds))) < math.exp(min(odds, 0.0)))
             result += min(odds if new == 1 else -odds, 0.0) - math.log1p(math.exp(-abs(odds)))
             n_j0, n_j1 = n_j0 + (new == 0), n_j1 + (new == 1)
-            add_observation(tables, values, number, np.int64(new), 1, shift)
+            add_observation(tables, values, number, np.int64(new), 1)
             side[i] = new
         if result < least:
             break
@@ -120,7 +120,7 @@ class ObservedMoves:
     def _allocate(self, stream: np.ndarray, n: int, fixed: int, first_topic: int, least: float, eps: float) -> float:
         one = self.observations
         tables = content_tables(one.family, self.natural[:0], 2, one.scale, one.log_gammas)
-        given = self.tokens, self.constants, self.sides, one.values, tables, np.empty(one.values.shape[1])
+        given = self.tokens, self.constants, self.sides, one.values, tables
         return allocate(stream, n, fixed, first_topic, least, eps, *given)
 
     def _log_ratio(self, n: int, eps: float, natural: np.ndarray) -> float:
