@@ -1,5 +1,5 @@
-"""How kernels are compiled: stored on disk, free of the interpreter's lock, safe beside others that compile, and
-without what Python needs to call them where only kernels do.
+"""How kernels are compiled: stored on disk, free of the interpreter's lock, once by all processes that need one at the
+same time, and without what Python needs to call them where only kernels do.
 """
 
 from __future__ import annotations
@@ -7,10 +7,11 @@ from __future__ import annotations
 import fcntl
 import functools
 import hashlib
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numba
 from numba.core import event, sigutils
@@ -22,6 +23,8 @@ from mc2core.base import progress, stopping
 _PACKAGE = Path(__file__).parents[1]
 #: folders of the package of which no kernel uses anything: after an edit there, stored kernels stay valid
 WITHOUT_KERNELS = ("app", "explore")
+# of a wait for another process that compiles the same: between two looks, and in all, as that one may be held
+_LOOK_SECONDS, _MOST_SECONDS = 0.05, 300.0
 
 
 @functools.cache
@@ -49,7 +52,7 @@ def _is_inner() -> bool:
 
 class SharedCache(FunctionCache):
     """numba's store of the compiled versions of one function: stamped with all sources that it may be made of, and
-    written to by one process at a time.
+    written to by one process at a time, which others that need the same version wait for.
 
     numba stamps it with the file of the function alone: after an edit of what the function calls it goes on with the
     old code. It reads the list of versions, chooses a name for the new one and writes the list again: two processes
@@ -60,9 +63,45 @@ class SharedCache(FunctionCache):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._cache_file._source_stamp = (self._cache_file._source_stamp, _sources_digest())
+        self._lock: IO[str] | None = None  # of the version that this process compiles now
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         return (*super()._index_key(sig, codegen), _is_inner())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        known = super().load_overload(sig, target_context)
+        if known is None and not _is_inner() and self._wait_for_others(sig):
+            known = super().load_overload(sig, target_context)
+        return known
+
+    def _wait_for_others(self, sig: Any) -> bool:
+        """Take the lock of a version, until :meth:`release`; whether another process had it, which may have stored it.
+
+        The lock's file is removed with it: who waits for one that is gone looks into the store next, or compiles.
+        """
+        version = f"{self._py_func.__module__}.{self._py_func.__qualname__} {sig} {_sources_digest()}"
+        name = hashlib.sha256(version.encode()).hexdigest()[:16]
+        try:
+            path = Path(self.cache_path, f"{name}.compiling")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = path.open("a")
+        except OSError:  # nothing can be stored there either
+            return False
+        if _has_locked(self._lock):
+            return False
+        with event.trigger_event("numba:compile", data={"dispatcher": _open[-1], "args": sig, "return_type": None}):
+            until = time.monotonic() + _MOST_SECONDS
+            while not _has_locked(self._lock) and time.monotonic() < until:
+                stopping.look()
+                time.sleep(_LOOK_SECONDS)
+        return True
+
+    def release(self) -> None:
+        """What this process was to compile is stored, or was not to be compiled."""
+        if self._lock is not None:
+            Path(self._lock.name).unlink(missing_ok=True)
+            self._lock.close()
+            self._lock = None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         folder = Path(self.cache_path)
@@ -76,6 +115,17 @@ class SharedCache(FunctionCache):
                 lock.truncate(0)
                 lock.write(_sources_digest())
             super().save_overload(sig, data)
+
+
+def _has_locked(lock: IO[str]) -> bool:
+    """Whether a file could be locked at once, or its file system knows no locks."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 class _Compiling(event.Listener):
@@ -168,6 +218,8 @@ def _without_entry(compiled: Any) -> None:
                 return compile_for(signature)
             finally:
                 _open.pop()
+                if not _open:
+                    compiled._cache.release()
 
     compiled._compiler._customize_flags = customize
     compiled.add_overload, compiled.compile = add_overload, compile_version

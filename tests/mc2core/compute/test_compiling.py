@@ -186,3 +186,71 @@ def test_what_only_kernels_call_cannot_be_called_by_python_until_python_does(tmp
     assert run("quarter", "half", "half", "quarter") == "1.5 3.0 3.0 1.5 [True] [True] 2 1"
     shutil.rmtree(tmp_path / "kernels")
     assert run("half", "quarter") == "3.0 1.5 [True] [True] 1 1"
+
+
+# says what it does, and stores a version when it is told to
+SLOW = """
+import sys
+from numba.core import caching, event
+from adding import add
+
+class Told(event.Listener):
+    def on_start(self, event):
+        print("begins", flush=True)
+
+    def on_end(self, event):
+        pass
+
+save = caching.IndexDataCacheFile.save
+caching.IndexDataCacheFile.save = lambda *given: (print("compiled", flush=True), sys.stdin.readline(), save(*given))
+event.register("numba:compile", Told())
+print(add(1, 2), sum(add.stats.cache_hits.values()))
+"""
+
+
+@pytest.fixture
+def slow(tmp_path):
+    """The function that starts a process, whose lines are read and which is told to go on by ``communicate``."""
+    (tmp_path / "adding.py").write_text(KERNEL)
+
+    def start():
+        command, pipe = [sys.executable, "-c", SLOW], subprocess.PIPE
+        return subprocess.Popen(command, cwd=tmp_path, stdin=pipe, stdout=pipe, text=True)
+
+    return start
+
+
+def test_a_version_that_another_process_compiles_is_waited_for(tmp_path, slow):
+    """By processes that need the same, until it is stored; those that wait say that kernels are compiled."""
+    first = slow()
+    assert [first.stdout.readline() for _ in range(2)] == ["begins\n", "compiled\n"]
+    second = slow()
+    assert second.stdout.readline() == "begins\n"
+    assert first.communicate("\n")[0] == "3 0\n"
+    assert second.communicate()[0] == "3 1\n"
+    assert not [*tmp_path.rglob("*.compiling")]
+
+
+def test_a_lock_whose_process_was_killed_holds_nobody(slow):
+    with slow() as first:
+        assert [first.stdout.readline() for _ in range(2)] == ["begins\n", "compiled\n"]
+        first.kill()
+    assert slow().communicate("\n")[0] == "begins\ncompiled\n3 0\n"
+
+
+def test_a_wait_for_what_is_never_compiled_ends(tmp_path, monkeypatch):
+    @kernel
+    def add(a, b):
+        return a + b
+
+    cache = kernels.SharedCache(add.py_func)
+    monkeypatch.setattr(type(cache), "cache_path", str(tmp_path))
+    monkeypatch.setattr(kernels, "_MOST_SECONDS", 0.1)
+    monkeypatch.setattr(kernels, "_open", [add])
+    holding = kernels.SharedCache(add.py_func)
+    assert not holding._wait_for_others("a version")
+    assert cache._wait_for_others("a version")
+    holding.release()
+    cache.release()
+    assert not cache._wait_for_others("a version")
+    cache.release()

@@ -330,7 +330,7 @@ def _tables(
     n_tokens = n_mk.sum(axis=0, dtype=np.int64)
     kept_mk, kept_k = np.empty(n_mk.shape), np.empty((1, slots))
     _log_gamma_table(prior, n_mk, kept_mk)
-    _log_gamma_table(np.array([v]), n_tokens[None, :], kept_k)
+    _log_gamma_table(np.array([v]), n_tokens[None, :].astype(n_mk.dtype), kept_k)
     natural = contexts.natural(assignments.cluster, slots)
     return ClusterTables(n_k, n_tokens, n_mk, kept_k[0], kept_mk, natural, contexts.totals(natural))
 

@@ -23,6 +23,7 @@ from mc2core.base.checks import finite, shown, whole
 from mc2core.base.provenance import environment
 from mc2core.compute import streams
 from mc2core.compute.kernels import compile_seconds
+from mc2core.compute.second_process import helped_by
 from mc2core.compute.threads import in_blocks, thread_budget
 from mc2core.corpus import Corpus
 from mc2core.families import DiagonalNormalGamma, Family, GaussWishart, NormalGamma
@@ -482,7 +483,7 @@ def _warm(model: Model, engine: Engine, corpus: Corpus) -> float:
     part = _as_stored(corpus.subset(few), corpus)
     loading = telling.work(f"{engine.name}, preparing kernels")
     # ValueError: the run itself meets the same settings, and names documents by their numbers
-    with compile_seconds() as seconds, loading, suppress(ValueError):
+    with compile_seconds() as seconds, helped_by(engine.to_compile_apart(model)), loading, suppress(ValueError):
         engine, iterations = engine.to_warm(model, corpus)
         state = engine.init(model, part, seed=0)
         for iteration in iterations:

@@ -27,7 +27,11 @@ from mc2core.compute.threads import in_blocks, n_threads
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.collapsed import contexts_of, sweep_clusters
-from mc2core.inference.gibbs.document_level.cluster_moves import ClusterConstants, weigh_clusters
+from mc2core.inference.gibbs.document_level.cluster_moves import (
+    ClusterConstants,
+    split_and_merge_clusters,
+    weigh_clusters,
+)
 from mc2core.inference.gibbs.document_level.state import DocumentLevel, DocumentLevelState
 from mc2core.inference.gibbs.document_level.sweep import LEAST, count_topics
 from mc2core.inference.gibbs.observations import Observations
@@ -37,6 +41,7 @@ from mc2core.inference.gibbs.weights import GammaPrior
 from mc2core.inference.observed import quantised
 from mc2core.inference.seeding import cluster_words
 from mc2core.inference.shards import ShardedCorpus
+from mc2core.models import MC2
 from mc2core.models.base import DOCUMENT, TopicModel
 
 #: sweeps of a start in which documents stay in their clusters ...
@@ -49,6 +54,8 @@ _NOISE = 0.003
 _MENDING = 3
 #: tokens beyond which one start is all that is tried: sweeps of several would take longer than the chain
 _MOST_TRIED = 1_000_000
+# iterations of a tiny state in which moves of all kinds are accepted
+_COMPILING = 20
 # words, and tokens of a document, for each topic at the start
 _WORDS_FOR_TOPIC, _TOKENS_FOR_TOPIC = 25, 10
 
@@ -196,3 +203,22 @@ def log_clustering(
         if (prior := priors[role]) is not None:
             result += (prior.shape - 1.0) * math.log(value) - prior.rate * value
     return float(result)
+
+
+def compile_moves_of_clusters() -> None:
+    """Move documents and clusters of a tiny state until all kernels of these moves are there, for any model's fit.
+
+    They are half of a first fit's kernels, and need none of those that move tokens and topics. Splits and merges, which
+    take longest, come first: the process that runs the fit compiles others of these kernels meanwhile.
+    """
+    model, corpus = MC2(), Corpus(np.ones((3, 2), np.int64))
+    contexts, topic = StackedContexts(corpus, {}), np.zeros(corpus.n_tokens, np.int32)
+    assignments = start_assignments(corpus, contexts, 2, 1, streams.generator(0, "start"), topic)
+    state = DocumentLevelState.of(model, corpus, contexts, assignments)
+    state.level.proportions, _ = split_and_merge_clusters(
+        assignments, count_topics(assignments), state.level.proportions, contexts, state.concentrations, state.omega,
+        streams.key(0, "split_merge"), 1,
+    )  # fmt: skip
+    for iteration in range(_COMPILING):
+        state.move_all_but_tokens(0, iteration, None)
+    log_density(state)

@@ -926,5 +926,6 @@ def split_and_merge_topics(
         used = tokens.size[:n_slots] > 0
         assignments.count()
         assignments.compact()
-        tau = np.column_stack([by_topic[:n_slots][used].T, tau[:, -1]])
+        # row by row, as kernels have it from elsewhere: for another order they would be compiled once more
+        tau = np.ascontiguousarray(np.column_stack([by_topic[:n_slots][used].T, tau[:, -1]]))
     return tau, made
