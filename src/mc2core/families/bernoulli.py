@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -92,7 +93,7 @@ class BetaBernoulliVector(_Bernoulli, CoordinateFamily):
     name: ClassVar[str] = "beta_bernoulli_vector"
     content_kind: ClassVar[str] = "binary"
 
-    @property
+    @cached_property
     def of_coordinate(self) -> BetaBernoulli:
         return BetaBernoulli(**self.settings())
 

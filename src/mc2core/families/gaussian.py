@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -159,7 +160,7 @@ class DiagonalNormalGamma(_GaussianVector, CoordinateFamily):
     code = NORMAL_GAMMA
     name: ClassVar[str] = "diagonal_normal_gamma"
 
-    @property
+    @cached_property
     def of_coordinate(self) -> NormalGamma:
         return NormalGamma(**self.settings())
 

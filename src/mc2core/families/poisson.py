@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -99,7 +100,7 @@ class GammaPoissonVector(_Poisson, CoordinateFamily):
     name: ClassVar[str] = "gamma_poisson_vector"
     content_kind: ClassVar[str] = "counts"
 
-    @property
+    @cached_property
     def of_coordinate(self) -> GammaPoisson:
         return GammaPoisson(**self.settings())
 

@@ -262,6 +262,15 @@ def test_a_context_of_strength_0_leaves_a_chain_as_it_is_without(document_level)
     assert not np.array_equal(found[0.5].trace.log_joint, found[None].trace.log_joint)
 
 
+@pytest.mark.parametrize("kind", [DiagonalNormalGamma, GammaPoissonVector, BetaBernoulliVector])
+def test_the_family_of_a_coordinate_is_made_and_checked_once(kind):
+    """A sweep asks for it some twenty times; one of another strength is another family, with its own."""
+    family = kind(strength=0.5)
+    assert family.of_coordinate is family.of_coordinate
+    assert family.of_coordinate.settings() == family.settings()
+    assert at_strength({"x": family}, 1.0)["x"].of_coordinate.strength == 1.0
+
+
 def test_bag_predictive_sums_to_one():
     family, given = DirichletCategorical(0.3), np.array([[1, 2, 0]])
     pairs = [np.bincount([a, b], minlength=3) for a in range(3) for b in range(3)]
