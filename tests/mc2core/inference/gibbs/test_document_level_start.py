@@ -118,6 +118,19 @@ def test_topics_of_the_start_follow_from_tokens_words_and_documents(content, kno
     assert starting.topics_by_rule(corpus) == known
 
 
+def test_topics_are_joined_and_dissolved_while_they_settle(monkeypatch):
+    """60 documents of 200 words, ten topics; words begin with 23."""
+    rng = np.random.default_rng(1)
+    words, tau = rng.dirichlet(np.full(300, 0.02), TOPICS), rng.dirichlet(np.full(TOPICS, 1.0), 2)
+    content = [rng.multinomial(200, rng.dirichlet(5.0 * tau[j % 2]) @ words) for j in range(60)]
+    corpus, model, found = Corpus(np.array(content)), MC2(), []
+    for after in (starting._CONSOLIDATING, ()):
+        monkeypatch.setattr(starting, "_CONSOLIDATING", after)
+        states = [Gibbs().init(model, corpus, seed) for seed in range(3)]
+        found.append([state.assignments.n_topics for state in states])
+    assert np.mean(found[0]) <= TOPICS + 2 < np.mean(found[1]), found
+
+
 def test_a_start_has_the_same_bits_on_two_threads():
     corpus, _ = simulated()
     one, two = (gibbs(document_level=True, threads=n).init(corpus, 3).arrays() for n in (1, 2))

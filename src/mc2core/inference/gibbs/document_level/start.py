@@ -3,9 +3,11 @@
 Topics that begin at random end as many copies of each true one, which hundreds of sweeps do not join; topics that
 settle in one cluster at a small omega erase the clusters of short documents. So a token begins with a topic of its
 word's, words being clustered by the documents they are in, and documents begin in clusters found by k-means, which are
-held while topics settle. Then all move. How many clusters k-means had better find is not known before: several numbers
-are tried, one of them 1, and the state of the highest posterior density after equal sweeps goes on. On long documents
-that density differs for the topics alone by more than clusters are worth: one cluster has to be ahead of that.
+held while topics settle. Topics that are still two for one, or of none, are joined and dissolved then
+(:mod:`mc2core.inference.gibbs.document_level.consolidate`), and all move. How many clusters k-means had better find is
+not known before: several numbers are tried, one of them 1, and the state of the highest posterior density after equal
+sweeps goes on. On long documents that density differs for the topics alone by more than clusters are worth: one cluster
+has to be ahead of that.
 
 Where a number is told and all of so many clusters are in use, none can be split, and a long document hardly ever leaves
 its own. So of few long documents, those whose topics are told from words, all move halfway through settling, given
@@ -32,6 +34,7 @@ from mc2core.inference.gibbs.document_level.cluster_moves import (
     split_and_merge_clusters,
     weigh_clusters,
 )
+from mc2core.inference.gibbs.document_level.consolidate import consolidate_topics
 from mc2core.inference.gibbs.document_level.state import DocumentLevel, DocumentLevelState
 from mc2core.inference.gibbs.document_level.sweep import LEAST, count_topics
 from mc2core.inference.gibbs.observations import Observations
@@ -50,6 +53,8 @@ SETTLING = 20
 TRYING = 20
 # of a log density: by as much two starts of a corpus differ for their topics alone (a standard deviation)
 _NOISE = 0.003
+# sweeps of a start after which topics are joined and dissolved
+_CONSOLIDATING = (20, 25, 30, 35, 40)
 # sweeps of documents halfway through settling
 _MENDING = 3
 #: tokens beyond which one start is all that is tried: sweeps of several would take longer than the chain
@@ -151,10 +156,18 @@ def _sweep(
     with work(told, SETTLING + trying, "sweeps") as progress:
         for iteration in range(first + 1, last + 1):
             state.move_tokens(corpus, kernel, seed, iteration, pool, sharded)
+            if iteration - first in _CONSOLIDATING and state.observations is None:
+                _consolidate_topics(state, corpus, seed, iteration)
             if is_mended and iteration == first + SETTLING // 2:
                 _mend_clusters(state, seed, iteration)
             state.move_all_but_tokens(seed, iteration, pool, is_settled=iteration > first + SETTLING)
             progress.advance()
+
+
+def _consolidate_topics(state: DocumentLevelState, corpus: Corpus, seed: int, iteration: int) -> None:
+    level = state.level
+    given = level.omega, state.concentrations, state.topic_prior, seed, iteration
+    level.proportions = consolidate_topics(state.assignments, corpus, level.proportions, *given)
 
 
 def _mend_clusters(state: DocumentLevelState, seed: int, iteration: int) -> None:

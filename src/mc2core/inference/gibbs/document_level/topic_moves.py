@@ -105,7 +105,7 @@ _LISTING_BLOCK = 256  # documents that a thread takes at a time
 
 
 @kernel
-def _list_cells(first, last, indptr, indices, counts, start, document, word):
+def list_cells(first, last, indptr, indices, counts, start, document, word):
     """The document and word of every token of documents first..last-1."""
     for j in range(first, last):
         i = start[j]
@@ -685,7 +685,7 @@ def _keep_split(m, new, n, n_words, tokens, topics, constants, sides):
 
 
 @numba.njit(inline="always")
-def _keep_merge(a, b, end, n, n_words, tokens, topics, constants, sides):
+def keep_merge(a, b, end, n, n_words, tokens, topics, constants, sides):
     """Make topics a and b one; returns the end of what is listed."""
     if end + n > tokens.order.size:
         for i in range(n):
@@ -706,6 +706,27 @@ def _keep_merge(a, b, end, n, n_words, tokens, topics, constants, sides):
     for k in range(sides.tau.size):
         topics.tau[a, k], topics.tau[b, k] = topics.tau[a, k] + topics.tau[b, k], 0.0
     return end
+
+
+@numba.njit(inline="always")
+def weigh_merge(a, b, tokens, topics, constants, sides):
+    """(ln of the density of topics a and b as one over that of both, their tokens, their epsilon).
+
+    Times the density of the shares that a split would draw; of the sides that it would draw nothing is in it.
+    """
+    n, eps = gather(a, b, tokens, sides), topics.eps[a] + topics.eps[b]
+    for c in range(n):
+        sides.side[c] = 0 if tokens.topic[sides.members[c]] == a else 1
+    sides.eps_log_share[0], sides.eps_log_share[1] = math.log(topics.eps[a] / eps), math.log(topics.eps[b] / eps)
+    for k in range(sides.tau.size):
+        tau_a, tau_b = max(topics.tau[a, k], LEAST), max(topics.tau[b, k], LEAST)
+        sides.tau[k] = tau_a + tau_b
+        sides.log_share[0, k], sides.log_share[1, k] = math.log(tau_a / sides.tau[k]), math.log(tau_b / sides.tau[k])
+    n_words = count_sides(n, sides)
+    estimate_sides(n, eps, tokens, constants, sides)
+    log_ratio = -_log_ratio(n, n_words, eps, tokens, constants, sides)
+    forget_words(n_words, sides)
+    return log_ratio, n, eps
 
 
 @numba.njit(inline="always")
@@ -750,19 +771,9 @@ def _try_merge(stream, i, is_launched, chain, n_topics, n_slots, start, tokens, 
     b, log_share = _draw_partner(stream, a, n_slots, n_topics - 1, total, tokens, topics)
     if not is_launched and tokens.size[a] + tokens.size[b] > chain.most:
         return False
-    n, eps = gather(a, b, tokens, sides), topics.eps[a] + topics.eps[b]
-    for c in range(n):
-        sides.side[c] = 0 if tokens.topic[sides.members[c]] == a else 1
-    sides.eps_log_share[0], sides.eps_log_share[1] = math.log(topics.eps[a] / eps), math.log(topics.eps[b] / eps)
-    for k in range(sides.tau.size):
-        tau_a, tau_b = max(topics.tau[a, k], LEAST), max(topics.tau[b, k], LEAST)
-        sides.tau[k] = tau_a + tau_b
-        sides.log_share[0, k], sides.log_share[1, k] = math.log(tau_a / sides.tau[k]), math.log(tau_b / sides.tau[k])
-    n_words = count_sides(n, sides)
-    estimate_sides(n, eps, tokens, constants, sides)
-    log_ratio = -_log_ratio(n, n_words, eps, tokens, constants, sides) - log_share
+    log_ratio, n, eps = weigh_merge(a, b, tokens, topics, constants, sides)
+    log_ratio -= log_share
     log_ratio -= math.log(n / np.float64(sides.size[0]) * (n_topics - 1.0) / n_topics)
-    forget_words(n_words, sides)
     log_u = math.log(streams.uniform(stream))
     # the probability of the split can only make it less; a ratio that is no number is refused too
     if not log_u < log_ratio:
@@ -810,7 +821,7 @@ def _keep(n_slots, end, tokens, topics, constants, sides, change):
         _keep_split(a, b, n, n_words, tokens, topics, constants, sides)
         forget_words(n_words, sides)
         return n_slots + 1, end
-    return n_slots, _keep_merge(a, b, end, n, n_words, tokens, topics, constants, sides)
+    return n_slots, keep_merge(a, b, end, n, n_words, tokens, topics, constants, sides)
 
 
 def new_sides(n_tokens: int, n_documents: int, n_words: int, n_clusters: int) -> Sides:
@@ -905,10 +916,10 @@ def split_and_merge_topics(
     chain = Chain(key, float(launched), float(least_launched), most_allocated)
     document, word = np.empty((2, n_tokens), np.int32)
 
-    def list_cells(first: int, last: int) -> None:
-        _list_cells(first, last, content.indptr, content.indices, content.data, start, document, word)
+    def list_block(first: int, last: int) -> None:
+        list_cells(first, last, content.indptr, content.indices, content.data, start, document, word)
 
-    in_blocks(pool, list_cells, corpus.n_documents, _LISTING_BLOCK)
+    in_blocks(pool, list_block, corpus.n_documents, _LISTING_BLOCK)
     order, cluster = np.empty(2 * n_tokens, np.int32), assignments.cluster
     made, proposal = np.zeros(2, np.int64), 0
     while n_tokens > 0 and proposal < n_proposals:

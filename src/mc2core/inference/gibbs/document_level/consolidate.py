@@ -1,0 +1,288 @@
+"""Join and dissolve topics while the start of a chain settles (docs/model.md, section 2).
+
+Topics that begin as clusters of words end in two ways that sweeps, which move a token at a time, hardly mend:
+
+* One topic is two, each with some of its words, or in some of the documents. Each topic is tried with the one whose
+  documents are most like its own, and with the one whose words are. Two are joined where one topic is likelier than
+  both, by the density of :mod:`mc2core.inference.gibbs.document_level.topic_moves` over the probability with which one
+  pass allocates the tokens to the two as they are: an estimate of how likely two topics are, however tokens are shared.
+* A topic is a remnant: a few words of several others, so that no merge with one of them mends it. Its tokens are
+  shared out among all others, one by one, each given those before it. The product of their sums,
+
+      prod_ji sum_m' (n_jm' + omega tau_km') (n_m'w + s) / (n_m' + V s),    k = z_j,  m' other than m,
+
+  is an estimate of how likely their words are without topic m, their topics summed out (that of one particle). It is
+  dissolved where this is more than how likely these words and their topic m are with it, over the probabilities with
+  which the tokens would be drawn into m, each given all others: tokens that are as well elsewhere count as such.
+
+For a start alone: neither leaves the posterior invariant.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.compute import streams
+from mc2core.compute.kernels import kernel
+from mc2core.compute.special import log_gamma
+from mc2core.corpus import Corpus
+from mc2core.inference.gibbs.document_level.sweep import LEAST, count_topics, log_rising_factorial
+from mc2core.inference.gibbs.document_level.tokens import TopicConstants
+from mc2core.inference.gibbs.document_level.topic_moves import (
+    Tokens,
+    TopicSlots,
+    allocate,
+    forget_words,
+    keep_merge,
+    list_cells,
+    list_tokens,
+    new_sides,
+    weigh_merge,
+)
+from mc2core.inference.gibbs.state import Assignments, Concentrations, topics_of_words
+
+
+# -- two topics that are one ----------------------------------------------------------------------------------
+def nearest(counts: sp.csr_matrix) -> np.ndarray:
+    """(M,) int64: for each column the other one whose cosine with it is largest."""
+    products = (counts.T @ counts).toarray().astype(np.float64)
+    lengths = np.sqrt(np.maximum(products.diagonal(), 1.0))
+    cosines = products / lengths / lengths[:, None]
+    np.fill_diagonal(cosines, -1.0)
+    return cosines.argmax(axis=1)
+
+
+@kernel(error_model="numpy")
+def _join(key, pairs, end, tokens, topics, constants, sides):
+    """Join the topics of each pair in turn, if both are still there and better one."""
+    stream = np.zeros(2, np.uint64)
+    for number in range(len(pairs)):
+        a, b = pairs[number]
+        if tokens.size[a] == 0 or tokens.size[b] == 0:
+            continue
+        log_ratio, n, eps = weigh_merge(a, b, tokens, topics, constants, sides)
+        if not log_ratio > 0.0:  # the probability of the sides can only make it less
+            continue
+        streams.seek(stream, key, number)
+        fixed = min(np.int64(streams.uniform(stream) * n), n - 1)
+        first_topic = tokens.topic[sides.members[fixed]]
+        log_q, n_words = allocate(stream, n, fixed, first_topic, -log_ratio, eps, tokens, constants, sides)
+        forget_words(n_words, sides)
+        if log_ratio + log_q > 0.0:
+            end = keep_merge(a, b, end, n, n_words, tokens, topics, constants, sides)
+
+
+def join_topics(
+    assignments: Assignments, corpus: Corpus, tau: np.ndarray, tokens: Tokens, constants: TopicConstants,
+    key: np.uint64,
+) -> np.ndarray:  # fmt: skip
+    """Join topics in place, and leave out those that are gone; returns (K, M + 1) float64 tau."""
+    content, n_topics = corpus.content, assignments.n_topics
+    n_wm = topics_of_words(content, assignments.topic, n_topics)
+    rows = count_topics(assignments)
+    n_jm = sp.csr_matrix((rows.n.astype(np.int64), rows.topic, rows.start), (corpus.n_documents, n_topics))
+    partners = np.stack([nearest(n_jm), nearest(sp.csr_matrix(n_wm, dtype=np.int64))], axis=1)
+    smallest = np.argsort(n_wm.sum(axis=0), kind="stable")
+    pairs = np.stack([smallest.repeat(2), partners[smallest].ravel()], axis=1)
+    by_topic, eps = np.ascontiguousarray(tau[:, :-1].T), assignments.topic_weights.copy()
+    topics = TopicSlots(n_wm, eps, by_topic, *np.zeros((2, n_topics)))
+    sides = new_sides(corpus.n_tokens, corpus.n_documents, corpus.n_words, len(tau))
+    _join(key, pairs, list_tokens(tokens), tokens, topics, constants, sides)
+    used = tokens.size > 0
+    assignments.topic_weights = eps
+    assignments.count(assignments.n_clusters)
+    assignments.compact()
+    return np.column_stack([by_topic[used].T, tau[:, -1]])
+
+
+# -- topics that the others do without ------------------------------------------------------------------------
+@kernel
+def _gather(m, tokens, members):
+    """The tokens of topic m in ascending order; returns how many."""
+    n = 0
+    for i in range(tokens.topic.size):
+        if tokens.topic[i] == m:
+            members[n] = i
+            n += 1
+    return n
+
+
+@numba.njit(inline="always")
+def count_document(j, start, tokens, n_j):
+    """The tokens of document j in each topic."""
+    n_j[:] = 0.0
+    for i in range(start[j], start[j + 1]):
+        n_j[tokens.topic[i]] += 1.0
+
+
+@kernel(error_model="numpy")
+def log_with(m, members, n, start, n_wm, n_m, tau, tokens, constants):
+    """ln of how likely the words of topic m's n ``members`` and their topic are, theta and psi summed out, given tau,
+    and ln of the product of the probabilities of topic m for each member given the topics of all other tokens.
+
+    Less what is common to all topics: (N_j + omega) of each document.
+    """
+    omega, s, vs, document = constants.omega, constants.s, constants.vs, tokens.document
+    n_j, inverse = np.empty((2, n_m.size))
+    for t in range(n_m.size):
+        inverse[t] = 1.0 / (n_m[t] + vs) if n_m[t] > 0 and t != m else 0.0
+    result, chosen, log_gamma_s, end = log_gamma(vs) - log_gamma(vs + n), 0.0, log_gamma(s), 0
+    for w in range(n_wm.shape[0]):
+        if n_wm[w, m] > 0:
+            result += log_gamma(n_wm[w, m] + s) - log_gamma_s
+    while end < n:
+        begin, j = end, document[members[end]]
+        while end < n and document[members[end]] == j:
+            end += 1
+        row = tau[tokens.cluster[j]]
+        result += log_rising_factorial(max(omega * row[m], LEAST), end - begin)
+        count_document(j, start, tokens, n_j)
+        for i in range(begin, end):
+            w, total = tokens.word[members[i]], 0.0
+            for t in range(n_m.size):
+                total += (n_j[t] + omega * row[t]) * (n_wm[w, t] + s) * inverse[t]
+            own = max(n_j[m] - 1.0 + omega * row[m], LEAST) * (n_wm[w, m] - 1 + s) / (n - 1 + vs)
+            chosen += math.log(own / (own + total))
+    return result, chosen
+
+
+@kernel(error_model="numpy")
+def share_out(stream, m, members, n, start, n_wm, n_m, tau, tokens, constants, new):
+    """Draw topics other than m for topic m's n ``members``, into ``new``, and count them there, no longer in m.
+
+    Returns the logarithm of the product of the sums of their weights.
+    """
+    n_j, prior, inverse, weights = np.empty((4, n_m.size))
+    for i in range(n):
+        n_wm[tokens.word[members[i]], m] -= 1
+    n_m[m], other = 0, -1
+    for t in range(n_m.size):
+        inverse[t] = 1.0 / (n_m[t] + constants.vs) if n_m[t] > 0 else 0.0
+        if n_m[t] > 0:
+            other = t
+    result, end = 0.0, 0
+    while end < n:
+        begin, j = end, tokens.document[members[end]]
+        while end < n and tokens.document[members[end]] == j:
+            end += 1
+        row = tau[tokens.cluster[j]]
+        scale = constants.omega / max(1.0 - row[m], LEAST)
+        for t in range(n_m.size):
+            prior[t] = max(scale * row[t], LEAST)
+        count_document(j, start, tokens, n_j)
+        for i in range(begin, end):
+            w, total = tokens.word[members[i]], 0.0
+            for t in range(n_m.size):
+                weights[t] = (n_j[t] + prior[t]) * (n_wm[w, t] + constants.s) * inverse[t]
+                total += weights[t]
+            u, chosen = streams.uniform(stream) * total, other
+            for t in range(n_m.size):
+                if weights[t] > 0.0:
+                    chosen = t
+                    if u < weights[t]:
+                        break
+                    u -= weights[t]
+            result += math.log(total)
+            new[i] = chosen
+            n_j[chosen] += 1.0
+            n_wm[w, chosen] += 1
+            n_m[chosen] += 1
+            inverse[chosen] = 1.0 / (n_m[chosen] + constants.vs)
+    return result
+
+
+@kernel
+def _put_back(m, members, n, n_wm, n_m, tokens, new):
+    """Count the members in topic m again."""
+    for i in range(n):
+        w = tokens.word[members[i]]
+        n_wm[w, new[i]] -= 1
+        n_m[new[i]] -= 1
+        n_wm[w, m] += 1
+    n_m[m] = n
+
+
+@kernel(error_model="numpy")
+def _dissolve(key, order, most, start, n_wm, n_m, tau, tokens, constants):
+    """Try topics in this order, those of at most so many tokens; tau of what is dissolved goes to all others."""
+    stream, members, new = np.zeros(2, np.uint64), np.empty(most, np.int64), np.empty(most, np.int32)
+    for m in order:
+        if n_m[m] == 0 or n_m[m] > most:
+            continue
+        streams.seek(stream, key, m)
+        n = _gather(m, tokens, members)
+        kept, chosen = log_with(m, members, n, start, n_wm, n_m, tau, tokens, constants)
+        shared = share_out(stream, m, members, n, start, n_wm, n_m, tau, tokens, constants, new)
+        if not shared > kept - chosen:
+            _put_back(m, members, n, n_wm, n_m, tokens, new)
+            continue
+        for i in range(n):
+            tokens.topic[members[i]] = new[i]
+        for k in range(tau.shape[0]):
+            others = max(1.0 - tau[k, m], LEAST)
+            for t in range(tau.shape[1]):
+                tau[k, t] = 0.0 if t == m else tau[k, t] / others
+
+
+def dissolve_topics(
+    assignments: Assignments, corpus: Corpus, tau: np.ndarray, tokens: Tokens, constants: TopicConstants,
+    key: np.uint64,
+) -> np.ndarray:  # fmt: skip
+    """Dissolve topics in place, the smallest first and none larger than the mean; returns (K, M + 1) float64 tau."""
+    n_topics = assignments.n_topics
+    n_wm = topics_of_words(corpus.content, assignments.topic, n_topics)
+    n_m = n_wm.sum(axis=0, dtype=np.int64)
+    tau, order = tau.copy(), np.argsort(n_m, kind="stable")
+    _dissolve(
+        key, order, corpus.n_tokens // n_topics, assignments.document_start, n_wm, n_m, tau, tokens, constants
+    )  # fmt: skip
+    used = n_m > 0
+    lost = float(assignments.topic_weights[~used].sum())
+    assignments.topic_weights = np.where(used, assignments.topic_weights / (1.0 - lost), 0.0)
+    assignments.rest /= 1.0 - lost
+    assignments.count(assignments.n_clusters)
+    assignments.compact()
+    return np.ascontiguousarray(tau[:, np.append(used, True)])
+
+
+def consolidate_topics(
+    assignments: Assignments, corpus: Corpus, tau: np.ndarray, omega: float, concentrations: Concentrations,
+    topic_prior: float, seed: int, iteration: int,
+) -> np.ndarray:  # fmt: skip
+    """Join topics that are one, then dissolve those that the others do without.
+
+    Parameters
+    ----------
+    assignments : topics change in place, and those that are gone are dropped
+    tau : (K, M + 1) float64
+        Topic proportions of the clusters, the rest in the last column.
+    omega : document concentration
+    topic_prior : s
+    seed, iteration : of the streams
+
+    Returns
+    -------
+    (K, M + 1) float64
+        tau over the topics that are left, and the rest.
+    """
+    content, start, n_tokens = corpus.content, assignments.document_start, corpus.n_tokens
+    document, word = np.empty((2, n_tokens), np.int32)
+    list_cells(0, corpus.n_documents, content.indptr, content.indices, content.data, start, document, word)
+    constants = TopicConstants(
+        float(omega), float(concentrations.table), float(concentrations.topic), topic_prior,
+        topic_prior * corpus.n_words,
+    )  # fmt: skip
+    tokens = Tokens(
+        document, word, assignments.topic, assignments.cluster, np.empty(2 * n_tokens, np.int32),
+        *np.zeros((2, assignments.n_topics), np.int64),
+    )  # fmt: skip
+    given = assignments, corpus
+    if assignments.n_topics > 1:
+        tau = join_topics(*given, tau, tokens, constants, streams.key(seed, "join topics", iteration))
+    if assignments.n_topics > 1:
+        tau = dissolve_topics(*given, tau, tokens, constants, streams.key(seed, "dissolve topics", iteration))
+    return tau
