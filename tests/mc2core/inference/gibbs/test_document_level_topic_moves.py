@@ -28,7 +28,6 @@ from mc2core.inference.gibbs.document_level.topic_moves import (
     Tokens,
     TopicConstants,
     TopicSlots,
-    _keep_merge,
     _keep_split,
     _log_ratio,
     allocate,
@@ -37,6 +36,7 @@ from mc2core.inference.gibbs.document_level.topic_moves import (
     estimate_sides,
     forget_words,
     gather,
+    keep_merge,
     launch,
     list_tokens,
     set_norms,
@@ -234,7 +234,7 @@ def test_a_split_weighs_the_merge_that_undoes_it_as_that_merge_does(is_launched)
             assert again == pytest.approx(log_q)
         sides.side[:n] = tokens.topic[sides.members[:n]] == 4
         n_words = count_sides(n, sides)
-        _keep_merge(m, 4, 90, n, n_words, tokens, topics, constants, sides)
+        keep_merge(m, 4, 90, n, n_words, tokens, topics, constants, sides)
         assert topics.norm[:4] == pytest.approx(((topics.n_wm[:, :4] + constants.s) ** 2).sum(axis=0))
 
 
