@@ -205,6 +205,22 @@ def find_levels(posterior: Posterior, corpus: Corpus) -> Levels:
     return levels
 
 
+def join_clusters(posterior: Posterior, corpus: Corpus, size: int) -> np.ndarray:
+    """(J,) int32, 0..size-1: the clusters of ``corpus``, which was fitted, joined until ``size`` are left, by the steps
+    of :func:`find_levels`; as they are where there are no more. ValueError as there.
+    """
+    held = _Held.of(posterior, corpus, [_numbered(posterior.cluster)])
+    clusters = _Clusters(held, 0)
+    while clusters.n > size:
+        clusters.step()
+    return _numbered(clusters.numbers())
+
+
+def are_too_many(n_clusters: int, columns: int) -> bool:
+    """Whether levels of so many clusters and topics, words and names take more memory than they may."""
+    return n_clusters > MOST_CLUSTERS or n_clusters * columns > MOST_CELLS
+
+
 def _numbered(cluster: np.ndarray) -> np.ndarray:
     """(J,) int32: the clusters that have documents, numbered from 0; -1 for none."""
     used, number = np.unique(cluster, return_inverse=True)
@@ -215,20 +231,12 @@ def _numbered(cluster: np.ndarray) -> np.ndarray:
 def _descend(held: _Held, number: int, told: Work) -> Levels:
     """Levels from one of the starts, by its number; without agreement."""
     clusters = _Clusters(held, number)
-    n_clusters, swept = clusters.n, math.inf
+    n_clusters = clusters.n
     joined, moves = np.zeros((n_clusters - 1, 2), np.int32), []
     scores = np.empty(n_clusters)
     scores[-1] = clusters.score()
     for step in range(n_clusters - 1):
-        joined[step] = clusters.join_best()
-        before = clusters.numbers()
-        is_tenth = clusters.n <= 0.9 * swept and 8.0 * held.products * clusters.n <= WORK
-        if clusters.n > 1 and (clusters.n <= held.most_refined or is_tenth):
-            swept = clusters.n
-            for _ in range(SWEEPS):
-                if not clusters.sweep():
-                    break
-        clusters.renew()
+        joined[step], before = clusters.step()
         after = clusters.numbers()
         went = np.flatnonzero(before != after)
         moves.append((went.astype(np.int32), after[went]))
@@ -275,7 +283,7 @@ class _Held:
         numbers = {name: one for name, one in posterior.families.items() if not isinstance(one, DirichletCategorical)}
         parts = [of_content, *(prior for name, prior in priors.items() if name not in numbers)]
         prior, n_clusters = np.concatenate(parts), [int(one.max()) + 1 for one in starts]
-        if max(n_clusters) > MOST_CLUSTERS or max(n_clusters) * len(prior) > MOST_CELLS:
+        if are_too_many(max(n_clusters), len(prior)):
             raise ValueError(
                 f"{max(n_clusters)} clusters of {len(prior)} topics, words or names are too many for levels; "
                 f"at most {MOST_CLUSTERS}, and {MOST_CELLS // len(prior)} of so many"
@@ -383,6 +391,7 @@ class _Clusters:
         for one in range(n):
             self._renew(one)
         self._came = np.zeros(n, np.int64)
+        self._swept = math.inf  # clusters when documents last moved
 
     def numbers(self) -> np.ndarray:
         """(J,) int32: the number of each document's cluster, -1 for none."""
@@ -393,6 +402,22 @@ class _Clusters:
         held, n = self._held, self.n
         of_counts = _score(self._counts, self._totals, n, held.block, held.prior, held.totals)
         return float(of_counts + held.numbers.log_marginal(self._natural[:n]).sum())
+
+    def step(self) -> tuple[tuple[int, int], np.ndarray]:
+        """Join two clusters, then move documents, if that does not cost too much at this size.
+
+        Returns the numbers of the two, and :meth:`numbers` before documents move.
+        """
+        held, pair = self._held, self.join_best()
+        before = self.numbers()
+        is_tenth = self.n <= 0.9 * self._swept and 8.0 * held.products * self.n <= WORK
+        if self.n > 1 and (self.n <= held.most_refined or is_tenth):
+            self._swept = self.n
+            for _ in range(SWEEPS):
+                if not self.sweep():
+                    break
+        self.renew()
+        return pair, before
 
     def join_best(self) -> tuple[int, int]:
         """Join the two whose union changes the score most; returns their numbers, the smaller first, which stays."""

@@ -15,7 +15,7 @@ from mc2core.app.cli import main
 from mc2core.base import storage
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.posterior import Sample, SparseRows, clustering, levels, mixture
-from mc2core.posterior.levels import Levels, find_levels
+from mc2core.posterior.levels import Levels, find_levels, join_clusters
 
 FAMILIES = {
     "year": NormalGamma(0.2, 0.7, 1.3, 0.9),
@@ -255,6 +255,13 @@ class TestLevels:
         for wrong in (0, 8):
             with pytest.raises(ValueError, match=f"{wrong} clusters were asked for; levels go from 1 to 7"):
                 found.at(wrong)
+
+    def test_clusters_are_joined_to_a_size_as_levels_are(self):
+        corpus, posterior = small_corpus(), mc2_of(small_corpus(), seed=2)
+        known = find_levels(posterior, corpus)
+        for size in range(1, 8):
+            assert join_clusters(posterior, corpus, size).tolist() == known.at(size).tolist()
+        assert join_clusters(posterior, corpus, 9).tolist() == known.at(7).tolist()
 
     def test_a_level_is_its_steps_one_after_another(self):
         found = find_levels(mc2_of(small_corpus(), seed=3), small_corpus())

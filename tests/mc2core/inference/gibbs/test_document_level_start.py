@@ -21,6 +21,7 @@ from mc2core.inference.gibbs.document_level.state import DocumentLevel
 from mc2core.inference.gibbs.state import Concentrations
 from mc2core.inference.gibbs.weights import GammaPrior
 from mc2core.models import HDP, MC2
+from mc2core.posterior import levels
 
 CLUSTERS, DOCUMENTS, TOPICS, WORDS, LENGTH = 6, 150, 10, 100, 60
 
@@ -77,29 +78,37 @@ def test_of_several_starts_the_likeliest_goes_on(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("densities", "n_clusters", "chosen"),
+    ("densities", "n_clusters", "least", "chosen"),
     [
-        ([-1000.0, -1002.0, -1001.0], [1, 9, 4], 2),  # within .3 % of one cluster, the likelier of those of several
-        ([-1000.0, -1004.0, -1010.0], [1, 9, 4], 0),
-        ([-1004.0, -1000.0, -1001.0], [1, 9, 4], 1),
-        ([-1002.0, -1000.0], [9, 4], 1),
-        ([-1000.0, -1001.0], [1, 1], 0),
-        ([5.0, 4.99], [1, 2], 1),
+        ([-1000.0, -1002.0, -1001.0], [1, 9, 4], 2, 2),  # within .3 % of one cluster, the likelier of those of several
+        ([-1000.0, -1004.0, -1010.0], [1, 9, 4], 2, 0),
+        ([-1004.0, -1000.0, -1001.0], [1, 9, 4], 2, 1),
+        ([-1002.0, -1000.0], [9, 4], 2, 1),
+        ([-1000.0, -1001.0], [1, 1], 2, 0),
+        ([5.0, 4.99], [1, 2], 2, 1),
+        ([-1000.0, -1002.0, -1001.0], [8, 9, 8], 9, 1),  # told 9
+        ([-1000.0, -1004.0, -1001.0], [8, 9, 8], 9, 0),
+        ([-1000.0, -1001.0, -1002.0], [7, 8, 8], 9, 0),
     ],
 )
-def test_one_cluster_is_the_start_only_where_it_is_ahead_beyond_chance(densities, n_clusters, chosen):
-    assert starting.likeliest(densities, n_clusters) == chosen
+def test_one_cluster_or_fewer_than_told_are_the_start_only_where_ahead_beyond_chance(
+    densities, n_clusters, least, chosen
+):
+    assert starting.likeliest(densities, n_clusters, least) == chosen
 
 
 def test_numbers_of_starts_follow_from_corpus_and_settings(monkeypatch):
     corpus, _ = simulated()
-    assert starting.numbers_to_try(MC2(), corpus, 20) == [1, 4, 20]
-    assert starting.numbers_to_try(MC2(), corpus, 1000) == [1, 12, 150]
-    assert starting.numbers_to_try(MC2(), corpus, 1) == [1]
-    assert starting.numbers_to_try(MC2(n_clusters=8), corpus, 20) == [8, 8, 8]
-    assert starting.numbers_to_try(HDP(document_level=True), corpus, 20) == [None]
+    assert starting.numbers_to_try(MC2(), corpus, 20, 10) == [1, 4, 20]
+    assert starting.numbers_to_try(MC2(), corpus, 1000, 10) == [1, 12, 150]
+    assert starting.numbers_to_try(MC2(), corpus, 1, 10) == [1]
+    assert starting.numbers_to_try(MC2(n_clusters=8), corpus, 20, 10) == [16, 16, 16]
+    assert starting.numbers_to_try(MC2(n_clusters=100), corpus, 20, 10) == [150, 150, 150]
+    assert starting.numbers_to_try(MC2(n_clusters=8), corpus, 20, levels.MOST_CELLS // 8) == [8, 8, 8]
+    assert starting.numbers_to_try(HDP(document_level=True), corpus, 20, 10) == [None]
     monkeypatch.setattr(starting, "_MOST_TRIED", corpus.n_tokens - 1)
-    assert starting.numbers_to_try(MC2(), corpus, 20) == [20]
+    assert starting.numbers_to_try(MC2(), corpus, 20, 10) == [20]
+    assert starting.numbers_to_try(MC2(n_clusters=8), corpus, 20, 10) == [8]
 
 
 @pytest.mark.parametrize(
@@ -131,9 +140,10 @@ def test_topics_are_joined_and_dissolved_while_they_settle(monkeypatch):
     assert np.mean(found[0]) <= TOPICS + 2 < np.mean(found[1]), found
 
 
-def test_a_start_has_the_same_bits_on_two_threads():
+@pytest.mark.parametrize("told", [{}, {"n_clusters": CLUSTERS}])
+def test_a_start_has_the_same_bits_on_two_threads(told):
     corpus, _ = simulated()
-    one, two = (gibbs(document_level=True, threads=n).init(corpus, 3).arrays() for n in (1, 2))
+    one, two = (gibbs(document_level=True, threads=n, **told).init(corpus, 3).arrays() for n in (1, 2))
     assert one.keys() == two.keys()
     for name in one:
         np.testing.assert_array_equal(one[name], two[name])
@@ -165,20 +175,37 @@ def test_clusters_of_short_documents_are_kept():
     assert np.mean(agreements) > 0.35
 
 
-def test_clusters_that_are_told_are_mended_while_topics_settle(monkeypatch):
-    """All are in use, so that none can be split: where k-means joined two and halved a third, it mostly stayed so."""
+def test_clusters_that_are_told_are_joined_from_twice_as_many(monkeypatch):
+    """All that are told are in use, so that none can be split: where k-means joined two and halved a third, it stayed
+    so. Of twice as many each is of one class.
+    """
     truth = np.repeat(np.arange(CLUSTERS), 4)
     wrong = np.where(truth == 1, 0, truth)
     wrong[np.flatnonzero(truth == 2)[::2]] = 1
-    monkeypatch.setattr(seeding, "cluster_documents", lambda *of: wrong)
+    halves = 2 * truth + np.tile([0, 1], len(truth) // 2)
+    monkeypatch.setattr(seeding, "cluster_documents", lambda _, __, n, ___: wrong if n == CLUSTERS else halves)
+    join, laws = starting._join, []
+
+    def noted(state, corpus):
+        before = state.concentrations.partition, state.assignments.n_clusters
+        join(state, corpus)
+        laws.append((*before, state.concentrations.partition))
+
+    monkeypatch.setattr(starting, "_join", noted)
     model, engine, agreements = MC2(n_clusters=CLUSTERS), Gibbs(), []
     for number in range(2):
         rng = np.random.default_rng(number)
         words = rng.dirichlet(np.full(2000, 0.05), 30)
         tau = rng.dirichlet(np.full(30, 0.5), CLUSTERS) + 1e-9
         corpus = Corpus(np.array([rng.multinomial(2000, rng.dirichlet(20.0 * tau[k]) @ words) for k in truth]))
-        agreements += [agreement(truth, engine.init(model.for_corpus(corpus), corpus, seed).cluster) for seed in (0, 1)]
-    assert np.mean(agreements) > 0.97
+        state = engine.init(model.for_corpus(corpus), corpus, 0)
+        agreements.append(agreement(truth, state.cluster))
+    assert min(agreements) > 0.97
+    # documents join clusters of the same b before and after, and there may be twice as many before
+    assert len(laws) == 6
+    for before, n_clusters, after in laws:
+        assert CLUSTERS < n_clusters <= 2 * CLUSTERS == before.most
+        assert (after.most, after.alpha, after.each) == (CLUSTERS, 10.0 * CLUSTERS, before.each)
 
 
 @pytest.mark.parametrize("n_clusters", [math.inf, 5])

@@ -6,12 +6,12 @@ word's, words being clustered by the documents they are in, and documents begin 
 held while topics settle. Topics that are still two for one, or of none, are joined and dissolved then
 (:mod:`mc2core.inference.gibbs.document_level.consolidate`), and all move. How many clusters k-means had better find is
 not known before: several numbers are tried, one of them 1, and the state of the highest posterior density after equal
-sweeps goes on. On long documents that density differs for the topics alone by more than clusters are worth: one cluster
-has to be ahead of that.
+sweeps goes on. On long documents that density differs for the topics alone by more than clusters are worth: one
+cluster, or fewer than are told, have to be ahead of that.
 
-Where a number is told and all of so many clusters are in use, none can be split, and a long document hardly ever leaves
-its own. So of few long documents, those whose topics are told from words, all move halfway through settling, given
-topics as if these were words (docs/notes/labelled.md).
+Where a number is told and all of so many clusters are in use, none can be split: two classes that k-means puts together
+stay together. So such a start has twice as many clusters, which are joined to the number told as levels are
+(:mod:`mc2core.posterior.levels`) halfway through the sweeps that are compared (docs/notes/labelled.md).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import gammaln
@@ -28,7 +29,8 @@ from mc2core.compute import streams
 from mc2core.compute.threads import in_blocks, n_threads
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.gibbs.collapsed import contexts_of, sweep_clusters
+from mc2core.inference.base import posterior_of
+from mc2core.inference.gibbs.collapsed import contexts_of
 from mc2core.inference.gibbs.document_level.cluster_moves import (
     ClusterConstants,
     split_and_merge_clusters,
@@ -46,6 +48,7 @@ from mc2core.inference.seeding import cluster_words
 from mc2core.inference.shards import ShardedCorpus
 from mc2core.models import MC2
 from mc2core.models.base import DOCUMENT, TopicModel
+from mc2core.posterior.levels import are_too_many, join_clusters
 
 #: sweeps of a start in which documents stay in their clusters ...
 SETTLING = 20
@@ -55,8 +58,10 @@ TRYING = 20
 _NOISE = 0.003
 # sweeps of a start after which topics are joined and dissolved
 _CONSOLIDATING = (20, 25, 30, 35, 40)
-# sweeps of documents halfway through settling
-_MENDING = 3
+# clusters of a start for each that is told
+_FOR_ONE = 2
+# topics to make room for, for each at the start: splits make more
+_GROWTH = 16
 #: tokens beyond which one start is all that is tried: sweeps of several would take longer than the chain
 _MOST_TRIED = 1_000_000
 # iterations of a tiny state in which moves of all kinds are accepted
@@ -71,20 +76,15 @@ def topics_by_rule(corpus: Corpus) -> int:
     Of few long documents more: one for 25 words, but at most one for ten tokens of a document. What tells their
     clusters is in fine topics; under few, documents leave even the clusters they belong to (docs/notes/labelled.md).
     """
-    return max(_topics_by_tokens(corpus), _topics_by_words(corpus))
-
-
-def _topics_by_tokens(corpus: Corpus) -> int:
-    return max(1, round(corpus.n_tokens ** (1 / 3)))
-
-
-def _topics_by_words(corpus: Corpus) -> int:
+    by_tokens = max(1, round(corpus.n_tokens ** (1 / 3)))
     n_words = int(np.count_nonzero(np.bincount(corpus.content.indices)))
-    return min(n_words // _WORDS_FOR_TOPIC, corpus.n_tokens // (_TOKENS_FOR_TOPIC * corpus.n_documents))
+    by_words = min(n_words // _WORDS_FOR_TOPIC, corpus.n_tokens // (_TOKENS_FOR_TOPIC * corpus.n_documents))
+    return max(by_tokens, by_words)
 
 
-def numbers_to_try(model: TopicModel, corpus: Corpus, start_clusters: int) -> list[int | None]:
-    """Clusters of each start: ``start_clusters``, its square root and 1, or three times as many as the model is told.
+def numbers_to_try(model: TopicModel, corpus: Corpus, start_clusters: int, columns: int) -> list[int | None]:
+    """Clusters of each start: ``start_clusters``, its square root and 1, or three times twice as many as the model is
+    told, if so many clusters of ``columns`` topics and names of contexts can be joined.
 
     None: each document is a cluster of its own.
     """
@@ -93,7 +93,10 @@ def numbers_to_try(model: TopicModel, corpus: Corpus, start_clusters: int) -> li
     most = min(model.n_clusters or start_clusters, corpus.n_documents)
     if corpus.n_tokens > _MOST_TRIED:
         return [most]
-    return [most] * 3 if model.n_clusters else [*sorted({1, round(math.sqrt(most)), most})]
+    if model.n_clusters:
+        more = min(_FOR_ONE * most, corpus.n_documents)
+        return [most if are_too_many(more, columns) else more] * 3
+    return [*sorted({1, round(math.sqrt(most)), most})]
 
 
 def start_topics(
@@ -116,7 +119,7 @@ def settle(
 ) -> DocumentLevelState:  # fmt: skip
     """The state that the chain begins with: the best of those from several numbers of clusters."""
     seen, topic = start_topics(model, corpus, n_topics, streams.generator(seed, "start topics"))
-    numbers = numbers_to_try(model, corpus, start_clusters)
+    numbers = numbers_to_try(model, corpus, start_clusters, _GROWTH * n_topics + contexts.dimension)
     trying = TRYING if len(numbers) > 1 else 0
     # few threads have a start each, many share the blocks of its sweeps
     has_few = pool is not None and n_threads(pool) <= len(numbers) and sharded is None
@@ -126,6 +129,9 @@ def settle(
         rng = streams.generator(seed, "start", number)
         assignments = start_assignments(seen, contexts, numbers[number], n_topics, rng, topic)
         state = DocumentLevelState.of(model, corpus, contexts, assignments)
+        if (told := model.n_clusters) and assignments.n_clusters > told:
+            group = model.group_concentration / told * assignments.n_clusters  # alpha / N as it is told
+            state.concentrations = replace(state.concentrations, group=group, most_clusters=assignments.n_clusters)
         # iterations before the first of the chain, of each attempt its own
         last = (number + 1 - len(numbers)) * (SETTLING + trying + 1)
         _sweep(state, corpus, kernel, seed, last, of_sweeps, sharded, numbers[number], trying)
@@ -134,33 +140,42 @@ def settle(
     states = in_blocks(of_starts, attempt, len(numbers), 1)
     if not trying:
         return states[0]
-    return states[likeliest([log_density(state) for state in states], [one.assignments.n_clusters for one in states])]
+    densities, n_clusters = zip(*((log_density(one), one.assignments.n_clusters) for one in states), strict=True)
+    return states[likeliest(densities, n_clusters, min(model.n_clusters or 2, corpus.n_documents))]
 
 
-def likeliest(densities: Sequence[float], n_clusters: Sequence[int]) -> int:
-    """The start of the highest log density; one that ended in one cluster only where it is ahead beyond chance."""
+def likeliest(densities: Sequence[float], n_clusters: Sequence[int], least: int) -> int:
+    """The start of the highest log density; one of fewer than ``least`` clusters only where it is ahead beyond chance.
+
+    ``least`` is the number that is told, or 2.
+    """
     order = np.argsort(densities)[::-1]
     within = [i for i in order if densities[order[0]] - densities[i] <= _NOISE * abs(densities[order[0]])]
-    return int(next((i for i in within if n_clusters[i] > 1), order[0]))
+    return int(next((i for i in within if n_clusters[i] >= least), order[0]))
 
 
 def _sweep(
     state: DocumentLevelState, corpus: Corpus, kernel: str, seed: int, last: int, pool: Executor | None,
     sharded: ShardedCorpus | None, n_clusters: int | None, trying: int,
 ) -> None:  # fmt: skip
-    """Sweeps that hold clusters and omega while topics settle, then ``trying`` in which all move, to no. ``last``."""
+    """Sweeps that hold clusters and omega while topics settle, then ``trying`` in which all move, to no. ``last``.
+
+    Where there are more clusters than are told, they are joined in place of the sweep halfway through the latter.
+    """
     first = last - SETTLING - trying
-    is_mended = bool(state.model.n_clusters) and _topics_by_words(corpus) > _topics_by_tokens(corpus)
+    joining = last - trying // 2 if state.concentrations.most_clusters != state.model.most_clusters else None
     state.move_all_but_tokens(seed, first, pool, is_settled=False)
     told = "topics settle" + (f" from {n_clusters} cluster{'s' if n_clusters > 1 else ''}" if n_clusters else "")
     with work(told, SETTLING + trying, "sweeps") as progress:
         for iteration in range(first + 1, last + 1):
-            state.move_tokens(corpus, kernel, seed, iteration, pool, sharded)
-            if iteration - first in _CONSOLIDATING and state.observations is None:
-                _consolidate_topics(state, corpus, seed, iteration)
-            if is_mended and iteration == first + SETTLING // 2:
-                _mend_clusters(state, seed, iteration)
-            state.move_all_but_tokens(seed, iteration, pool, is_settled=iteration > first + SETTLING)
+            if iteration == joining:
+                _join(state, corpus)
+            else:
+                state.move_tokens(corpus, kernel, seed, iteration, pool, sharded)
+                if iteration - first in _CONSOLIDATING and state.observations is None:
+                    _consolidate_topics(state, corpus, seed, iteration)
+            is_settled = iteration > first + SETTLING and iteration != joining
+            state.move_all_but_tokens(seed, iteration, pool, is_settled=is_settled)
             progress.advance()
 
 
@@ -170,12 +185,15 @@ def _consolidate_topics(state: DocumentLevelState, corpus: Corpus, seed: int, it
     level.proportions = consolidate_topics(state.assignments, corpus, level.proportions, *given)
 
 
-def _mend_clusters(state: DocumentLevelState, seed: int, iteration: int) -> None:
-    """Sweep documents, each token a draw from its cluster's tau, summed out; then every cluster is at epsilon."""
-    for number in range(_MENDING):
-        key = streams.key(seed, "start clusters", _MENDING * iteration + number)
-        sweep_clusters(state.assignments, state.contexts, state.concentrations, key)
-    state.level = DocumentLevel.start(state.assignments, state.model.document_concentration)
+def _join(state: DocumentLevelState, corpus: Corpus) -> None:
+    """Join clusters to as many as are told; then every cluster is at epsilon, from which its tau is drawn."""
+    model, omega = state.model, state.omega
+    posterior = posterior_of(model, corpus, [state.sample()], {})
+    state.assignments.cluster[:] = join_clusters(posterior, corpus, int(model.most_clusters))
+    state.assignments.count()
+    state.level = replace(DocumentLevel.start(state.assignments, model.document_concentration), omega=omega)
+    group, most = model.group_concentration, model.most_clusters
+    state.concentrations = replace(state.concentrations, group=group, most_clusters=most)
 
 
 def log_density(state: DocumentLevelState) -> float:
