@@ -16,7 +16,6 @@ from typing import IO, Any
 import numba
 from numba.core import event, sigutils
 from numba.core.caching import FunctionCache
-from numba.core.compiler import Flags
 from numba.core.compiler_lock import global_compiler_lock
 
 from mc2core.base import progress, stopping
@@ -40,21 +39,6 @@ def _sources_digest() -> str:
         if inside.parts[0] not in WITHOUT_KERNELS:
             total.update(str(inside).encode() + b"\0" + path.read_bytes() + b"\0")
     return total.hexdigest()
-
-
-# numba compares the flags of versions a hundred thousand times in a first fit, and looks each of them up by its name:
-# 2.6 of 39 seconds of the processor. The same equality, and the same hash, which is that of the names alone
-_DEFAULT_FLAGS = {name: option.default for name, option in Flags.options.items()}
-_HASH_OF_FLAGS = hash(tuple(sorted(Flags.options)))
-
-
-def _are_equal(one: Any, other: Any) -> bool:
-    if not isinstance(other, Flags):
-        return False
-    return bool(one._values == other._values or _DEFAULT_FLAGS | one._values == _DEFAULT_FLAGS | other._values)
-
-
-Flags.__eq__, Flags.__hash__ = _are_equal, lambda _: _HASH_OF_FLAGS  # type: ignore[method-assign]
 
 
 #: kernels that are compiled or loaded now, each for the one before: one thread at a time does so

@@ -10,8 +10,6 @@ from pathlib import Path
 import grimp
 import numpy as np
 import pytest
-from numba.core.compiler import Flags
-from numba.core.targetconfig import TargetConfig
 
 from mc2core.compute import kernels
 from mc2core.compute.kernels import kernel
@@ -142,16 +140,6 @@ def test_constants_and_narrow_integers_do_not_make_versions():
     assert outer(values, places) == 54.0
     assert len(inner.signatures) == 1
     assert outer.py_func(values, places) == 54.0
-
-
-def test_flags_are_compared_as_numba_does():
-    made = [Flags() for _ in range(5)]
-    made[1].nrt = made[2].nrt = made[3].no_cpython_wrapper = True
-    made[4].nrt = False  # the default
-    for one in made:
-        assert hash(one) == TargetConfig.__hash__(one)
-        assert [one == other for other in made] == [one.values() == other.values() for other in made]
-    assert made[0] != "flags"
 
 
 NESTED = """
