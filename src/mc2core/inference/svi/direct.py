@@ -568,7 +568,8 @@ class DirectGlobals(Globals):
         **Globals.described_numbers,
     }
 
-    #: topics by rule at most
+    #: clusters and topics by rule at most
+    most_clusters: ClassVar[int] = _MOST_CLUSTERS
     most_topics: ClassVar[int] = _TOPICS_FOR_CLUSTER * _MOST_CLUSTERS
 
     n_km: np.ndarray

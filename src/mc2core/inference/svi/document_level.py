@@ -49,7 +49,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import digamma as array_digamma
 from scipy.special import gammaln, softmax
 
@@ -616,12 +615,6 @@ def assign_documents(
         len(topic_words),
         WORD_BLOCK,
     )
-    lengths = np.asarray(
-        sp.csr_matrix((batch.counts, batch.indices, batch.indptr), shape=(batch.n_documents, len(topic_words))).sum(
-            axis=1
-        ),
-        np.float64,
-    ).ravel()
     shares = shares_of(visit)
     return shares, DocumentLevelStatistics(
         n_documents=batch.n_documents,
@@ -629,7 +622,7 @@ def assign_documents(
         n_k=shares.sum(axis=0),
         word_mass=np.empty((0, len(visit.prior))),
         contexts=np.asarray(batch.contexts.statistics.T @ shares).T,
-        local=visit.local(lengths),
+        local=visit.local(batch.lengths),
         topic_words=topic_words,
     )
 
@@ -674,6 +667,7 @@ class DocumentLevelGlobals(DirectGlobals):
         **DirectGlobals.described_numbers,
     }
 
+    most_clusters: ClassVar[int] = _MOST_CLUSTERS
     most_topics: ClassVar[int] = _TOPICS_FOR_CLUSTER * _MOST_CLUSTERS
 
     omega_information: float = 0.0
@@ -754,15 +748,42 @@ class DocumentLevelGlobals(DirectGlobals):
         self.local_cluster = np.empty((len(cluster), 0), np.int32)
         self.local_counts = np.empty((len(cluster), 0, len(self.n_m)))
 
-    def join(self, cluster_of: np.ndarray, topic_of: np.ndarray) -> None:
-        """Unions, given the (K,) and (M,) new numbers of clusters and topics, from 0 on; clusters by size again."""
+    def add_clusters(
+        self, n_k: np.ndarray, n_km: np.ndarray, contexts: np.ndarray, batch: Batch, rows: dict[str, Any]
+    ) -> None:
+        """Add n clusters of a Dirichlet process behind those that there are, in place.
+
+        They begin with ``n_k`` (n,) documents, ``n_km`` (n, M) tables and ``contexts`` (n, columns of ``batch``)
+        statistics. To ``rows``, which :meth:`rows_of` gave of ``batch`` before, they are added with nothing.
+        """
+        n, alpha = len(n_k), self.concentrations().mean[GROUP]
+        counts = np.zeros((len(self.context_counts), n))
+        counts[batch.columns] = contexts.T / self.context_shrink
+        totals = self.contexts.sums_by_context(contexts.T, batch.columns)
+        none = {name: np.zeros((*rows[name].shape[:-1], n)) for name in ("context_counts", "context_totals")}
+        none |= {"group_weights": self.law.posterior(np.zeros(n), alpha)}
+        for name, more in none.items():
+            rows[name] = np.concatenate([rows[name], more], axis=1)
+        rows["n_km"] = np.concatenate([rows["n_km"], np.zeros_like(n_km)])
+        self.group_weights = self.law.posterior(np.append(self.n_k, n_k), alpha)
+        self.context_counts = np.concatenate([self.context_counts, counts], axis=1)
+        self.context_totals = np.concatenate([self.context_totals, totals], axis=1)
+        self.n_km = np.concatenate([self.n_km, n_km])
+        self.settings = self.settings._replace(n_clusters=max(self.settings.n_clusters, len(self.n_km)))
+
+    def join(self, cluster_of: np.ndarray, topic_of: np.ndarray) -> np.ndarray:
+        """Unions, given the (K,) and (M,) new numbers of clusters and topics, from 0 on; clusters by size again.
+
+        Returns (K,) int32, the numbers that clusters then have.
+        """
         n_k = sum_by(cluster_of, self.n_k)
         order = np.argsort(-n_k, kind="stable")
         cluster_of = np.argsort(order, kind="stable")[cluster_of].astype(np.int32)
         self.n_km = sum_by(topic_of, sum_by(cluster_of, self.n_km).T).T.copy()
         self.context_counts = sum_by(cluster_of, self.context_counts.T).T.copy()
         self.context_totals = sum_by(cluster_of, self.context_totals.T).T.copy()
-        self.topic_words = sum_by(topic_of, self.topic_words.T).T.copy()
+        if not np.array_equal(topic_of, np.arange(len(self.n_m))):  # the largest table stays where no topics are joined
+            self.topic_words = sum_by(topic_of, self.topic_words.T).T.copy()
         self.topic_weights, self.n_m = sum_by(topic_of, self.topic_weights), sum_by(topic_of, self.n_m)
         self.group_weights = self.law.posterior(n_k[order], self.concentrations().mean[GROUP])
         self.cluster = np.where(self.cluster >= 0, cluster_of[self.cluster], np.int32(-1))
@@ -772,6 +793,7 @@ class DocumentLevelGlobals(DirectGlobals):
         self.local_cluster = number
         shape = (*self.local_counts.shape[:2], len(self.n_m))
         self.local_counts = sum_by(topic_of, self.local_counts.reshape(-1, len(topic_of)).T).T.reshape(shape).copy()
+        return cluster_of
 
     def document_prior(self) -> np.ndarray:
         """(K, M): omega exp(E ln tau)."""

@@ -21,7 +21,8 @@ from __future__ import annotations
 import copy
 import math
 from concurrent.futures import Executor
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.special import betaln, gammaln
@@ -44,7 +45,7 @@ from mc2core.inference.svi.document_level import (
     topic_scores,
     visit_batch,
 )
-from mc2core.inference.svi.local import take_batch
+from mc2core.inference.svi.local import Batch, take_batch
 from mc2core.inference.svi.state import GROUP, divergence
 
 # documents that say what a union changes where mini-batches are used: at most, and at most so many tokens unless few
@@ -203,28 +204,36 @@ def numbers(pairs: np.ndarray, size: int) -> np.ndarray:
     return np.unique(first, return_inverse=True)[1]
 
 
+@dataclass
 class Documents:
-    """The documents that say what unions change: all of a full batch, else some that are spread evenly.
+    """The documents that say what unions change.
 
     Attributes
     ----------
     batch : Batch
     scale : float, documents of the corpus for each of them
     pool : Executor or None
+    is_full : whether they are all of a full batch, which go on from the local posteriors that they have
+    columns : (columns,) int64, those of ``batch``, where it is narrowed; else None
     """
 
-    def __init__(self, corpus: Corpus, state: DocumentLevelGlobals, pool: Executor | None) -> None:
-        n = corpus.n_documents
-        self.is_full = state.settings.batch_size is None
+    batch: Batch
+    scale: float
+    pool: Executor | None
+    is_full: bool = False
+    columns: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, corpus: Corpus, state: DocumentLevelGlobals, pool: Executor | None) -> Self:
+        """All of a full batch, else some that are spread evenly."""
+        n, is_full = corpus.n_documents, state.settings.batch_size is None
         by_tokens = int(max(_LEAST_SAMPLE, _MOST_TOKENS * n / max(corpus.n_tokens, 1)))
-        size = n if self.is_full else min(n, _MOST_SAMPLE, by_tokens)
-        self.batch = take_batch(corpus, state.contexts, np.arange(size) * n // size)
-        self.scale, self.pool = n / size, pool
-        self.lengths = corpus.document_lengths[self.batch.rows].astype(np.float64)
+        size = n if is_full else min(n, _MOST_SAMPLE, by_tokens)
+        return cls(take_batch(corpus, state.contexts, np.arange(size) * n // size), n / size, pool, is_full)
 
     def visit(self, state: DocumentLevelGlobals) -> Visited:
         """Their local posteriors, under the globals as they are."""
-        expected = state.expectations()
+        expected = state.expectations(self.columns)
         words = topic_scores(state, expected, self.batch.words, self.pool)
         kept = (state.local_cluster, state.local_counts) if self.is_full else None
         held = np.full(self.batch.n_documents, -1)
@@ -237,7 +246,7 @@ class Documents:
         trial = copy.copy(state)
         visited = self.visit(trial)
         for _ in range(0 if self.is_full or trial.omega_prior is None else _STEPS_OF_OMEGA):
-            local = visited.visit.local(self.lengths)
+            local = visited.visit.local(self.batch.lengths)
             of_document = tables_of(local, visited.visit.prior, is_seated=True)[1]
             trial.document_concentration *= math.exp(step_of_omega(trial, local, of_document, self.scale, 1.0))
             visited = self.visit(trial)
@@ -280,7 +289,7 @@ def join_alike(corpus: Corpus, state: DocumentLevelGlobals, pool: Executor | Non
 
     Returns the bound in nats: of a full batch as it is, else as the documents that are looked at say.
     """
-    documents = Documents(corpus, state, pool)
+    documents = Documents.of(corpus, state, pool)
     now = documents.with_omega(state)
     if len(state.n_m) > 1 and state.n_epochs >= _EPOCHS_BEFORE_TOPICS:
         pairs = near_topics(state)

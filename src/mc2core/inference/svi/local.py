@@ -74,6 +74,12 @@ class Batch(NamedTuple):
         """B."""
         return len(self.indptr) - 1
 
+    @property
+    def lengths(self) -> np.ndarray:
+        """(B,) float64: tokens of each document."""
+        before = np.append(0, np.cumsum(self.counts, dtype=np.int64))
+        return np.diff(before[self.indptr]).astype(np.float64)
+
     def narrowed(self) -> Batch:
         """The same in those columns alone in which its documents have something."""
         columns, contexts = self.contexts.narrowed()

@@ -575,19 +575,19 @@ class Concentrations:
 
 
 @kernel(error_model="numpy", fastmath={"contract"})
-def sum_topic_divergence(topic_words, prior, log_total, log_gamma_prior, first, last):
-    """Sum over words first..last-1 and topics of n E ln psi - lnG(s + n) + lnG(s)."""
+def sum_topic_divergence(topic_words, shrink, prior, log_total, log_gamma_prior, first, last):
+    """Sum over words first..last-1 and topics of n E ln psi - lnG(s + n) + lnG(s), n being shrink topic_words."""
     total = 0.0
     for w in range(first, last):
         for m in range(topic_words.shape[1]):
-            n = topic_words[w, m]
+            n = shrink * topic_words[w, m]
             x = prior + n
             total += n * (digamma(x) - log_total[m]) - log_gamma(x) + log_gamma_prior
     return total
 
 
 def topic_divergence(state: Globals, pool: Executor | None) -> float:
-    """Sum over topics of KL of q(psi_m) from its prior, in nats. ``shrink`` must be 1."""
+    """Sum over topics of KL of q(psi_m) from its prior, in nats. ``shrink`` must be 1 of observations."""
     if state.observed is not None:
         return state.observed.divergence(state.topic_words)
     s, n_words = state.topic_prior, len(state.topic_words)
@@ -596,7 +596,7 @@ def topic_divergence(state: Globals, pool: Executor | None) -> float:
     log_gamma_prior = float(gammaln(s))
 
     def work(first: int, last: int) -> float:
-        return sum_topic_divergence(state.topic_words, s, log_total, log_gamma_prior, first, last)
+        return sum_topic_divergence(state.topic_words, state.shrink, s, log_total, log_gamma_prior, first, last)
 
     return float(np.sum(gammaln(totals) - gammaln(s * n_words))) + sum(in_blocks(pool, work, n_words, _ROW_BLOCK))
 

@@ -12,9 +12,10 @@ and get several passes: a block's statistics under the globals that hold those o
 and not added (as batches of memoised variational inference are: Hughes and Sudderth, "Memoized online variational
 inference for Dirichlet process mixture models", NIPS 2013). A block moves the globals as far as its mini-batches would.
 Topics that the fit had no use for are born: after the first pass some topics without tokens are given, for one pass,
-words of documents of the block that are like each other, and keep what documents then put there. So that old
-documents have new topics, too, mini-batches of documents that came before follow each block: some of those that the
-stream keeps, an even sample of all so far (docs/notes/arrivals.md).
+words of documents of the block that are like each other, and keep what documents then put there. Clusters are born
+after the last pass (:mod:`mc2core.inference.svi.births`). So that old documents have new topics and clusters, too,
+mini-batches of documents that came before follow each block: some of those that the stream keeps, an even sample of all
+so far (docs/notes/arrivals.md).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -42,10 +44,12 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
 from mc2core.inference.registry import specify
 from mc2core.inference.seeding import cluster_rows, members, unit_rows
+from mc2core.inference.svi.births import bear_clusters
 from mc2core.inference.svi.direct import DirectGlobals
+from mc2core.inference.svi.document_level import DocumentLevelGlobals, DocumentLevelStatistics
 from mc2core.inference.svi.engine import SVI
 from mc2core.inference.svi.local import take_batch
-from mc2core.inference.svi.state import Globals, RunSettings, topics_in_use
+from mc2core.inference.svi.state import Globals, RunSettings, clusters_in_use, topics_in_use
 from mc2core.models import MC2
 from mc2core.posterior import Posterior
 from mc2core.posterior.posterior import posterior_file
@@ -97,8 +101,8 @@ class Visit(NamedTuple):
     in_small : int
         Documents whose likeliest cluster held less than a hundredth of the latest ones, or none.
     clusters_born, clusters_gone, topics_born, topics_gone : int
-        Clusters that were the likeliest one of none of the latest documents and now are, and the reverse; topics of
-        less than half a token that now have more, and the reverse.
+        Clusters that were the likeliest one of none of the latest documents, and of those kept, and now are, and the
+        reverse; topics of less than half a token that now have more, and the reverse.
     """
 
     documents: int
@@ -118,10 +122,11 @@ class Stream:
     ``population`` says. Documents are taken in the order in which they come, in blocks of 400 or the fit's mini-batch
     where that is larger, at the rates that follow those of the fit. Clusters and topics can fall out of use. Topics are
     born, but for models with tables: as many for a document as the fit had as a truncation, up to what the engine's
-    rule, or its ``n_topics``, allows. Of at most 2,000 documents that it keeps, an even sample of all that came, those
-    of the fit among them, six are gone over again for each new one. Clusters are not born; with a document level none
-    are joined, since that takes all documents at once. Words and values of contexts that the fit has not get columns by
-    :meth:`grow`. The fit itself is not changed.
+    rule, or its ``n_topics``, allows. With a document level clusters are born, unless their number is told, where the
+    bound of a block is higher with them; the engine's rule or ``max_clusters`` bounds them likewise. Of at most 2,000
+    documents that it keeps, an even sample of all that came, those of the fit among them, six are gone over again for
+    each new one. Older clusters are not joined with each other, since that takes all documents at once. Words and
+    values of contexts that the fit has not get columns by :meth:`grow`. The fit itself is not changed.
 
     Parameters
     ----------
@@ -133,8 +138,8 @@ class Stream:
         is scaled to it. It says how sure the posterior is; how fast it follows the stream is for the engine's ``delay``
         and ``forgetting`` to say.
     passes : int in [1, inf), default 3
-        Over each block. With 1 documents are taken in mini-batches of the fit's size, no topics are born and no
-        documents are gone over again, as in an epoch of the fit.
+        Over each block. With 1 documents are taken in mini-batches of the fit's size, no clusters or topics are born
+        and no documents are gone over again, as in an epoch of the fit.
     threads : int in [1, inf), default 1
         Never changes a bit of the result.
 
@@ -146,7 +151,7 @@ class Stream:
         Documents taken so far, not those of the fit.
     fitted : dict
         ``documents``, ``tokens``, ``log_evidence`` (nats, of the last epoch; None before its end), ``words``,
-        ``topics`` (its truncation) and ``dimensions`` of contexts of the fit.
+        ``clusters`` and ``topics`` (its truncations) and ``dimensions`` of contexts of the fit.
     updates : list of dicts
         What ``mc2 update`` took.
     taken : (n,) int64
@@ -173,13 +178,15 @@ class Stream:
         evidence = None if math.isnan(state.last_evidence) else state.last_evidence
         self.fitted: dict[str, Any] = {"documents": fitted, "tokens": tokens, "log_evidence": evidence}
         self.fitted |= {"words": self._columns.n_words, "dimensions": dict(fit.posterior.dimensions)}
-        self.fitted |= {"topics": state.settings.n_topics}
+        self.fitted |= {"clusters": state.settings.n_clusters, "topics": state.settings.n_topics}
         settings = state.settings._replace(population=population)
         self._state = self._restored(state.arrays(), settings)
         self._state.n_visited, self._state.evidence = 0, 0.0  # what a stop left of an epoch is over
         if population != fitted:
             self._state.weigh(population / fitted)
-            self._state.follow(self._state.cluster[-population:])
+        # clusters of the latest documents, then those of the documents kept, where these are gone over again
+        cluster, kept = self._state.cluster, reservoir.places(0, fitted, reservoir.MOST)
+        self._state.follow(np.append(cluster[-population:], cluster[kept if self.passes > 1 else []]))
         self._kept = self._in_columns(reservoir.begun(fit.corpus))
         self._posterior: Posterior | None = None
 
@@ -204,6 +211,11 @@ class Stream:
         return cast(int, self._state.settings.population)
 
     @property
+    def _n_latest(self) -> int:
+        """Documents whose clusters the state has, but for those kept."""
+        return min(self.population, self.fitted["documents"] + self.n_documents)
+
+    @property
     def block(self) -> int:
         """Documents of a block."""
         size = cast(int, self._state.settings.batch_size)
@@ -221,6 +233,7 @@ class Stream:
             stream |= {"passes": self.passes}
             stream |= self._state.settings._asdict()
             sample = self.engine.sample(self._columns, self._state)
+            sample = replace(sample, cluster=sample.cluster[: self._n_latest])
             self._posterior = posterior_of(self.model, self._columns, [sample], self._about | {"stream": stream})
             self._posterior.marks, self._posterior.kept = self.taken, self._kept
         return self._posterior
@@ -329,9 +342,38 @@ class Stream:
     def _visit(self, corpus: Corpus, rows: np.ndarray, pool: Executor | None) -> Visit:
         """One block; its documents become the latest ones."""
         state, self._posterior = self._state, None
-        latest, state.cluster = state.cluster, np.full(corpus.n_documents, -1, np.int32)
-        sizes, topics, n_topics = _sizes(latest, state.n_clusters), topics_in_use(state), len(state.n_m)
-        small = sizes < _SMALL * len(latest)
+        latest, kept = np.split(state.cluster, [self._n_latest])
+        clusters, topics = clusters_in_use(state), topics_in_use(state)
+        n_clusters, n_topics = state.n_clusters, len(state.n_m)
+        is_small = np.bincount(latest[latest >= 0], minlength=n_clusters) < _SMALL * len(latest)
+        n_tokens, unmet = self._unmet(corpus, rows)
+        state.cluster = np.full(corpus.n_documents, -1, np.int32)
+        try:
+            learn = self._learn if self.passes > 1 else self.engine.visit
+            evidence = learn(corpus, state, rows, pool) + unmet
+            own = state.cluster[rows]
+            latest = np.append(latest, own)[-self.population :]
+            n_before = self.fitted["documents"] + self.n_documents
+            if self.passes > 1:
+                kept = np.append(kept, own)[reservoir.places(n_before, len(rows), reservoir.MOST)]
+        finally:
+            state.follow(np.append(latest, kept))
+        self.n_documents += len(rows)
+        if isinstance(state, DirectGlobals) and len(state.n_m) > n_topics:
+            born = np.setdiff1d(topics_in_use(state), np.arange(n_topics))
+            state.keep(np.arange(state.n_clusters), np.append(np.arange(n_topics), born))
+        self._kept = reservoir.gone_on(self._kept, n_before, self._in_columns(corpus.subset(rows)))
+        in_small = np.count_nonzero(np.append(is_small, np.ones(state.n_clusters - n_clusters, bool))[own])
+        changes = (*_changes(clusters, clusters_in_use(state)), *_changes(topics, topics_in_use(state)))
+        if self.passes > 1:
+            self._go_over_kept(_AGAIN * len(rows), pool)
+        if state.n_visited >= self.population:
+            self.engine.end_epoch(state, pool)
+        return Visit(len(rows), n_tokens, evidence, in_small, *changes)
+
+    def _unmet(self, corpus: Corpus, rows: np.ndarray) -> tuple[int, float]:
+        """Tokens of a block, and the nats by which names that nothing was known of are likelier by their prior mass."""
+        state = self._state
         first, last = corpus.content.indptr[[rows[0], rows[-1] + 1]]
         words, counts = corpus.content.indices[first:last], corpus.content.data[first:last]
         unmet = _unmet(state.topic_words, words, counts) * _geometric(state.topic_prior)
@@ -340,26 +382,7 @@ class Stream:
                 part = state.contexts.statistics[rows, columns]
                 known = state.context_counts[columns]
                 unmet += _unmet(known, part.indices, part.data) * _geometric(family.concentration)
-        try:
-            learn = self._learn if self.passes > 1 else self.engine.visit
-            evidence = learn(corpus, state, rows, pool) + unmet
-            own = state.cluster[rows]
-            latest = np.append(latest, own)[-self.population :]
-        finally:
-            state.follow(latest)
-        n_before = self.fitted["documents"] + self.n_documents
-        self.n_documents += len(rows)
-        clusters = np.flatnonzero(sizes), np.flatnonzero(_sizes(latest, state.n_clusters))
-        changes = (*_changes(*clusters), *_changes(topics, topics_in_use(state)))
-        if isinstance(state, DirectGlobals) and len(state.n_m) > n_topics:
-            born = np.setdiff1d(topics_in_use(state), np.arange(n_topics))
-            state.keep(np.arange(state.n_clusters), np.append(np.arange(n_topics), born))
-        self._kept = reservoir.gone_on(self._kept, n_before, self._in_columns(corpus.subset(rows)))
-        if self.passes > 1:
-            self._go_over_kept(_AGAIN * len(rows), pool)
-        if state.n_visited >= self.population:
-            self.engine.end_epoch(state, pool)
-        return Visit(len(rows), int(counts.sum(dtype=np.int64)), evidence, int(small[own].sum()), *changes)
+        return int(counts.sum(dtype=np.int64)), unmet
 
     def _learn(self, corpus: Corpus, state: Globals, rows: np.ndarray, pool: Executor | None) -> float:
         """The passes over a block, in place; the sum of its ln Z_j under the globals before, nats."""
@@ -368,21 +391,25 @@ class Stream:
         rates = [self.engine.rate(self.model, state.n_updates + step) for step in range(n_steps)]
         rate, scale = 1.0 - math.prod(1.0 - one for one in rates), self.population / len(rows)
         batch = take_batch(corpus, state.contexts, rows).narrowed()
-        n_new = self._n_new(len(rows))
+        n_clusters, n_topics = self._n_new(len(rows))
         since, evidence = state.rows_of(batch), 0.0
         for number in range(self.passes):
-            if isinstance(state, DirectGlobals) and number == 1 and n_new:
+            if isinstance(state, DirectGlobals) and number == 1 and n_topics:
                 # not before: the first pass says how likely documents are, and a word that no topic has had yet is in
                 # one without tokens hundreds of nats less likely than the model's prior has it
-                state.add_topics(n_new, since)
+                state.add_topics(n_topics, since)
                 counts = sp.csr_matrix((batch.counts, batch.indices, batch.indptr), (len(rows), len(batch.words)))
                 rng = streams.generator(0, "svi.births", state.n_updates)
-                group = cluster_rows(unit_rows(counts), n_new, rng)
-                alike = (members(group, n_new) @ counts).toarray().T
+                group = cluster_rows(unit_rows(counts), n_topics, rng)
+                alike = (members(group, n_topics) @ counts).toarray().T
                 state.suggest(batch.words, _SUGGESTED * rate * scale * alike)
-            step = state.step(batch, scale, rate, pool, since=since)
+            before = state.rows_of(batch) if number == self.passes - 1 else {}
+            state.cluster[rows] = -1  # no pass holds documents where the one before seated them
+            documents = state.step(batch, scale, rate, pool, since=since).documents
             if number == 0:
-                evidence = step.documents.log_evidence
+                evidence = documents.log_evidence
+        if isinstance(documents, DocumentLevelStatistics) and n_clusters:
+            bear_clusters(state, batch, documents.local, before, since, n_clusters, scale, rate, pool)
         state.step_concentrations()
         state.n_updates += n_steps
         state.n_visited += len(rows)
@@ -392,8 +419,7 @@ class Stream:
     def _go_over_kept(self, n: int, pool: Executor | None) -> None:
         """Mini-batches of n documents of those kept, or of all these, drawn anew each time."""
         state, kept = self._state, self._kept
-        known = state.cluster, state.contexts
-        state.cluster = np.full(kept.n_documents, -1, np.int32)
+        contexts, (latest, state.cluster) = state.contexts, np.split(state.cluster, [self._n_latest])
         state.contexts = StackedContexts(kept, self.model.contexts)
         drawn = streams.generator(0, "svi.again", state.n_updates).permutation(kept.n_documents)[:n]
         size = cast(int, state.settings.batch_size)
@@ -402,16 +428,23 @@ class Stream:
                 rate = self.engine.rate(self.model, state.n_updates)
                 self.engine.batch_step(kept, state, np.sort(drawn[first : first + size]), rate, pool)
         finally:
-            state.cluster, state.contexts = known
+            state.cluster, state.contexts = np.append(latest, state.cluster), contexts
 
-    def _n_new(self, n_documents: int) -> int:
-        """Topics that a block of so many documents may add."""
+    def _n_new(self, n_documents: int) -> tuple[int, int]:
+        """Clusters and topics that a block of so many documents may add."""
         state = self._state
         if not isinstance(state, DirectGlobals):
-            return 0
-        most = self.engine.n_topics or state.most_topics
-        a_document = self.fitted["topics"] / self.fitted["documents"]
-        return max(0, min(math.ceil(a_document * n_documents), most - len(state.n_m), n_documents))
+            return 0, 0
+        has_births = isinstance(state, DocumentLevelGlobals) and self.model.n_clusters is None
+        most = (self.engine.max_clusters or state.most_clusters) if has_births else 0
+        room = {"clusters": most - len(state.n_km)}
+        room["topics"] = (self.engine.n_topics or state.most_topics) - len(state.n_m)
+
+        def allowed(what: str) -> int:
+            by_rule = math.ceil(self.fitted[what] / self.fitted["documents"] * n_documents)
+            return max(0, min(by_rule, room[what], n_documents))
+
+        return allowed("clusters"), allowed("topics")
 
     # -- disk ------------------------------------------------------------------------------------------------------
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -456,11 +489,6 @@ class Stream:
 
 def _marks(posterior: Posterior) -> np.ndarray:
     return np.zeros(0, np.int64) if posterior.marks is None else posterior.marks
-
-
-def _sizes(cluster: np.ndarray, n_clusters: int) -> np.ndarray:
-    """(K,) documents of each cluster."""
-    return np.bincount(cluster[cluster >= 0], minlength=n_clusters)
 
 
 def _changes(before: np.ndarray, after: np.ndarray) -> tuple[int, int]:
