@@ -77,6 +77,7 @@ def bear_clusters(
     without = _tried(documents, state, np.arange(n_before), weight).bound
     trial = copy.copy(state)
     trial.cluster = state.cluster.copy()
+    trial.cluster[batch.rows] = -1  # free, however few mini-batches there were
     trial.go_back(batch, before)
     rows = dict(since)
     if _suggest(trial, batch, local, rows, n, weight):

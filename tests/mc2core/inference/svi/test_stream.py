@@ -15,9 +15,10 @@ from mc2core import Corpus, Posterior, fit
 from mc2core.app.cli import main
 from mc2core.base import storage
 from mc2core.inference import Stream
+from mc2core.inference.svi import births, sticks
 from mc2core.inference.svi import engine as svi_engine
-from mc2core.inference.svi import sticks
 from mc2core.inference.svi import stream as svi_stream
+from mc2core.inference.svi.document_level import DocumentLevelGlobals
 
 SIZE = 7
 FORMS = {
@@ -341,3 +342,118 @@ def test_corpora_and_streams_on_disk_are_taken_as_they_are(tmp_path, capsys):
     table = pd.read_csv(io.StringIO(capsys.readouterr().out))
     assert table["cluster"].nunique() > 1
     assert len(table) == new.n_documents
+
+
+def test_no_pass_holds_documents_where_the_one_before_seated_them(monkeypatch):
+    """A block of more mini-batches than the fit had steps: it is in what would be the first epoch of its documents."""
+    done, new, held = fitted("document level"), documents(8, n=100), []
+    of_class = DocumentLevelGlobals.held
+
+    def noted(state, batch):
+        if batch.n_documents == 100:
+            assert state.n_epochs == 0
+            held.append(of_class(state, batch).copy())
+        return of_class(state, batch)
+
+    monkeypatch.setattr(DocumentLevelGlobals, "held", noted)
+    Stream(done).partial_fit(new)
+    assert len(held) >= 3
+    assert (np.array(held) == -1).all()
+
+
+class TestBirthsOfClusters:
+    """300 documents of three subjects, with three topics each, are fitted; those of a fourth may come."""
+
+    @staticmethod
+    def begun(seed):
+        rng = np.random.default_rng(seed)
+        topics = rng.dirichlet(np.full(400, 0.05), (4, 3))
+
+        def drawn(subjects):
+            shares = [rng.dirichlet(np.full(3, 2.0)) @ topics[subject] for subject in subjects]
+            return Corpus(np.array([rng.multinomial(40, one) for one in shares]))
+
+        old = drawn(rng.integers(0, 3, 300))
+        return fit(old, *svi(document_level=True), iterations=10, seed=seed, progress=False), drawn, rng
+
+    @staticmethod
+    def clusters(stream, drawn):
+        """The cluster of most of 25 documents of each subject, and how many of them are in it."""
+        cluster = stream.posterior.predict(drawn(np.repeat(np.arange(4), 25))).argmax(axis=1).reshape(4, 25)
+        sizes = np.array([np.bincount(one, minlength=cluster.max() + 1) for one in cluster])
+        return sizes.argmax(axis=1).tolist(), sizes.max(axis=1)
+
+    def test_a_new_subject_gets_one_of_its_own(self, tmp_path):
+        done, drawn, rng = self.begun(1)
+        stream = Stream(done)
+        (visit,) = stream.visits(drawn(np.where(rng.random(100) < 0.25, 3, rng.integers(0, 3, 100))))
+        assert (visit.clusters_born, visit.clusters_gone) == (1, 0)
+        assert visit.in_small >= 15  # it held none before
+        cluster, sizes = self.clusters(stream, drawn)
+        assert len(set(cluster)) == 4
+        assert sizes.min() >= 23
+        stream.save(tmp_path / "stream.npz")
+        again, new = Stream.load(tmp_path / "stream.npz"), drawn(rng.integers(0, 4, 100))
+        assert states_equal(again.partial_fit(new)._state, stream.partial_fit(new)._state)
+        assert len(stream._state.n_km) == 4
+
+    def test_older_ones_stay_where_only_the_new_subject_comes(self):
+        """For three days, until the latest documents, as many as the population, are all of it."""
+        done, drawn, _ = self.begun(0)
+        stream = Stream(done)
+        for _ in range(3):
+            stream.partial_fit(drawn(np.full(100, 3)))
+        cluster, sizes = self.clusters(stream, drawn)
+        assert len(set(cluster)) == 4
+        assert sizes.min() >= 20
+        assert len(stream.posterior.cluster) == 300
+
+    @pytest.mark.parametrize("population", [None, 30_000])
+    def test_none_is_born_where_nothing_is_new_and_the_bits_are_those_without(self, population, monkeypatch):
+        done, drawn, rng = self.begun(2)
+        stream, plain = (Stream(done, population=population) for _ in range(2))
+        tried = []
+        monkeypatch.setattr(
+            svi_stream, "bear_clusters", lambda *given: tried.append(given[5]) or births.bear_clusters(*given)
+        )
+        for new in (drawn(rng.integers(0, 3, 100)) for _ in range(2)):
+            stream.partial_fit(new)
+            with monkeypatch.context() as without:
+                without.setattr(svi_stream, "bear_clusters", lambda *_: None)
+                plain.partial_fit(new)
+        assert len(tried) == 2
+        assert min(tried) > 1
+        assert states_equal(stream._state, plain._state)
+
+    def test_the_number_told_and_the_most_clusters_are_kept(self):
+        done, drawn, _ = self.begun(0)
+        new = drawn(np.full(100, 3))
+        for name in ("n_clusters", "max_clusters"):
+            old = drawn(np.arange(60) % 3)
+            few = fit(old, *svi(document_level=True, **{name: 3}), iterations=3, seed=0, progress=False)
+            assert len(Stream(few).partial_fit(new)._state.n_km) <= 3
+        assert len(Stream(done).partial_fit(new)._state.n_km) > 3
+
+    def test_clusters_that_are_added_hold_what_they_begin_with(self):
+        stream = Stream(fitted("document level"))
+        state, new = stream._state, documents(8, n=SIZE)
+        state.contexts = stream.posterior.stacked(new)
+        batch = svi_stream.take_batch(new, state.contexts, np.arange(SIZE)).narrowed()
+        before, rows = copy.copy(state), state.rows_of(batch)
+        since = {name: one.copy() for name, one in rows.items()}
+        n_km = np.arange(2.0 * len(state.n_m)).reshape(2, -1)
+        contexts = np.ones((2, len(batch.columns)))
+        state.add_clusters(np.array([3.0, 5.0]), n_km, contexts, batch, rows)
+        np.testing.assert_allclose(state.n_k, [*before.n_k, 3.0, 5.0])
+        np.testing.assert_array_equal(state.n_km, [*before.n_km, *n_km])
+        natural = state.natural - state.contexts.prior
+        np.testing.assert_allclose(natural[:-2], before.natural - state.contexts.prior)
+        np.testing.assert_allclose(natural[-2:, batch.columns], 1.0)
+        assert natural[-2:].sum() == pytest.approx(2 * len(batch.columns))
+        totals = state.contexts.sums_by_context(state.context_shrink * state.context_counts)
+        np.testing.assert_allclose(state.context_totals, totals, atol=1e-9)
+        state.go_back(batch, rows)  # as before the block, with clusters of nothing
+        np.testing.assert_allclose(state.n_k, [*before.n_k, 0.0, 0.0], atol=1e-12)
+        np.testing.assert_array_equal(state.n_km[:-2], since["n_km"])
+        assert not state.n_km[-2:].any()
+        assert not state.context_counts[batch.columns, -2:].any()
