@@ -360,11 +360,16 @@ def _in_columns(
 ) -> tuple[sp.csr_matrix, tuple[int, int]]:
     """(J, A) counts of ``names`` as (J, B) counts of the ``wanted``, and how many names and counts are of others.
 
-    The others are left out, or counted as ``others`` where that is among the wanted.
+    The others are left out, or counted as ``others`` where that is among the wanted. Where ``names`` are the first of
+    the wanted, in their order, what is returned shares the arrays of ``counts``.
     """
     place = {name: column for column, name in enumerate(wanted)}
     other = -1 if others is None else place.get(others, -1)
-    column_of = np.array([place.get(name, other) for name in names], dtype=np.int64)
+    column_of = np.array([place.get(name, other) for name in names], dtype=np.int32)
+    if np.array_equal(column_of, np.arange(len(names))):  # the same arrays do, whose copies may be gigabytes
+        found = sp.csr_matrix((counts.data, counts.indices, counts.indptr), shape=(counts.shape[0], len(wanted)))
+        found.has_canonical_format = True
+        return found, (0, 0)
     columns = column_of[counts.indices]
     known = columns >= 0
     kept = np.concatenate([[0], np.cumsum(known)])[counts.indptr]

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ import scipy.sparse as sp
 
 from mc2core import Corpus
 from mc2core.app.cli import main
-from mc2core.corpus import following
+from mc2core.corpus import checks, following
 
 
 def corpus(words, counts, authors=None, who=None, **more):
@@ -100,6 +101,26 @@ def test_labels_and_documents_are_united():
     assert Corpus.concatenate(many).labels.toarray().tolist() == [[1, 0, 0], [0, 1, 1]]
     plain = Corpus.concatenate([corpus(["ash"], [[1]], labels=[3]), corpus(["ash"], [[1]], labels=[0])])
     assert plain.labels.tolist() == [3, 0]
+
+
+@pytest.mark.parametrize(("is_reversed", "most"), [(False, 1.5), (True, 2.0)])
+def test_columns_that_stay_are_not_copied_on_the_way(is_reversed, most, monkeypatch):
+    """Beside the counts of all there is one copy of those whose columns move, at most."""
+    names, rng = [f"word {number}" for number in range(1000)], np.random.default_rng(0)
+    one = Corpus(sp.csr_matrix((rng.random((2000, 1000)) < 0.2).astype(np.int32)), names)
+    other = Corpus(one.content, names[::-1] if is_reversed else names)
+    monkeypatch.setattr(checks, "_CHUNK", 1 << 12)
+    Corpus.concatenate([one, other])  # what is imported then is there
+    tracemalloc.start()
+    united = Corpus.concatenate([one, other])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    content = united.content
+    assert peak < most * (content.data.nbytes + content.indices.nbytes)
+    assert np.array_equal(content[:2000].toarray(), one.content.toarray())
+    assert np.array_equal(content[2000:].toarray()[:, :: -1 if is_reversed else 1], one.content.toarray())
+    united.content.data[:] = 9  # those of the corpora are theirs
+    assert one.content.data.max() == 1
 
 
 def test_what_cannot_be_one_is_refused_in_a_sentence():

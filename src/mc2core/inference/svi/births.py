@@ -25,7 +25,7 @@ from mc2core.inference.seeding import cluster_rows, members, unit_rows
 from mc2core.inference.svi.document_level import DocumentLevelGlobals, Local, Visit
 from mc2core.inference.svi.joining import Documents, apart, cluster_gains, numbers
 from mc2core.inference.svi.local import Batch
-from mc2core.inference.svi.state import GROUP
+from mc2core.inference.svi.state import GROUP, topic_divergence
 
 # documents that a cluster can begin with, at least
 _LEAST_DOCUMENTS = 2
@@ -34,7 +34,8 @@ _LEAST_DOCUMENTS = 2
 class Trial(NamedTuple):
     """A state, (K,) the numbers that its clusters have of those before, and what the block's documents say of it.
 
-    ``bound`` in nats and ``visit`` are those of ``counted``, in which each document of the block counts once at most.
+    ``bound``, of which ``of_topics`` is the divergence of topics, in nats, and ``visit`` are those of ``counted``, in
+    which each document of the block counts once at most.
     """
 
     state: DocumentLevelGlobals
@@ -42,6 +43,7 @@ class Trial(NamedTuple):
     counted: DocumentLevelGlobals
     visit: Visit
     bound: float
+    of_topics: float
 
     @property
     def is_born(self) -> np.ndarray:
@@ -119,15 +121,18 @@ def _keep(state: DocumentLevelGlobals, clusters: np.ndarray) -> None:
     state.group_weights = state.law.posterior(n_k, alpha)
 
 
-def _tried(documents: Documents, state: DocumentLevelGlobals, place: np.ndarray, weight: float) -> Trial:
+def _tried(
+    documents: Documents, state: DocumentLevelGlobals, place: np.ndarray, weight: float, of_topics: float | None = None
+) -> Trial:
     """What the documents, which count ``weight`` times in ``state``, say of it where each counts once at most."""
     factor, counted = min(1.0 / weight, 1.0), copy.copy(state)
     counted.shrink, counted.context_shrink = factor * state.shrink, factor * state.context_shrink
     for name in ("n_m", "context_totals", "n_km"):
         setattr(counted, name, factor * getattr(state, name))
     counted.group_weights = state.law.posterior(factor * state.n_k, state.concentrations().mean[GROUP])
-    _, visit, bound = documents.visit(counted)
-    return Trial(state, place, counted, visit, bound)
+    of_topics = topic_divergence(counted, documents.pool) if of_topics is None else of_topics
+    _, visit, bound = documents.visit(counted, of_topics)
+    return Trial(state, place, counted, visit, bound, of_topics)
 
 
 def _joined(documents: Documents, now: Trial, weight: float) -> Trial:
@@ -139,7 +144,7 @@ def _joined(documents: Documents, now: Trial, weight: float) -> Trial:
         while len(pairs):
             state = copy.copy(now.state)
             number = state.join(numbers(pairs, len(state.n_km)), np.arange(len(state.n_m)))
-            trial = _tried(documents, state, number[now.place], weight)
+            trial = _tried(documents, state, number[now.place], weight, now.of_topics)
             if trial.bound >= now.bound:
                 now = trial
                 break

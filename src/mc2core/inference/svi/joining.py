@@ -231,15 +231,15 @@ class Documents:
         size = n if is_full else min(n, _MOST_SAMPLE, by_tokens)
         return cls(take_batch(corpus, state.contexts, np.arange(size) * n // size), n / size, pool, is_full)
 
-    def visit(self, state: DocumentLevelGlobals) -> Visited:
-        """Their local posteriors, under the globals as they are."""
+    def visit(self, state: DocumentLevelGlobals, of_topics: float | None = None) -> Visited:
+        """Their local posteriors, under the globals as they are; ``of_topics`` as of :func:`.state.divergence`."""
         expected = state.expectations(self.columns)
         words = topic_scores(state, expected, self.batch.words, self.pool)
         kept = (state.local_cluster, state.local_counts) if self.is_full else None
         held = np.full(self.batch.n_documents, -1)
         visit = visit_batch(self.batch, words, expected, held, kept, self.pool)
         evidence = self.scale * float(visit.log_evidence.sum())
-        return Visited(words, visit, evidence - divergence(state, state.concentrations(), self.pool))
+        return Visited(words, visit, evidence - divergence(state, state.concentrations(), self.pool, of_topics))
 
     def with_omega(self, state: DocumentLevelGlobals) -> Proposal:
         """A copy, and its bound; in mini-batches omega, where it is learnt, makes some steps, with new visits each."""

@@ -611,13 +611,19 @@ def change(
     return total + float(np.sum(documents.contexts * (after.contexts - before.contexts)))
 
 
-def divergence(state: Globals, concentrations: Concentrations, pool: Executor | None = None) -> float:
-    """KL of all global posteriors from their priors, in nats: what the ELBO pays for its globals."""
+def divergence(
+    state: Globals, concentrations: Concentrations, pool: Executor | None = None, of_topics: float | None = None
+) -> float:
+    """KL of all global posteriors from their priors, in nats: what the ELBO pays for its globals.
+
+    ``of_topics`` : that of the topics, :func:`topic_divergence`, where it is known.
+    """
     total = concentrations.divergence
     for one, mean, mean_log in zip(state.stick_arrays(), concentrations.mean, concentrations.mean_log, strict=True):
         total += sticks.divergence(one, mean, mean_log)
     total += state.group_divergence() + state.proportions_divergence()
-    return total + float(np.sum(state.contexts.kl(state.natural))) + topic_divergence(state, pool)
+    of_topics = topic_divergence(state, pool) if of_topics is None else of_topics
+    return total + float(np.sum(state.contexts.kl(state.natural))) + of_topics
 
 
 def blend(old: np.ndarray, new: np.ndarray, rate: float) -> None:

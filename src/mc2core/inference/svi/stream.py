@@ -363,7 +363,7 @@ class Stream:
             born = np.setdiff1d(topics_in_use(state), np.arange(n_topics))
             state.keep(np.arange(state.n_clusters), np.append(np.arange(n_topics), born))
         self._kept = reservoir.gone_on(self._kept, n_before, self._in_columns(corpus.subset(rows)))
-        in_small = np.count_nonzero(np.append(is_small, np.ones(state.n_clusters - n_clusters, bool))[own])
+        in_small = int(np.append(is_small, np.ones(state.n_clusters - n_clusters, bool))[own].sum())
         changes = (*_changes(clusters, clusters_in_use(state)), *_changes(topics, topics_in_use(state)))
         if self.passes > 1:
             self._go_over_kept(_AGAIN * len(rows), pool)
@@ -408,7 +408,8 @@ class Stream:
             documents = state.step(batch, scale, rate, pool, since=since).documents
             if number == 0:
                 evidence = documents.log_evidence
-        if isinstance(documents, DocumentLevelStatistics) and n_clusters:
+        if isinstance(state, DocumentLevelGlobals) and n_clusters:
+            assert isinstance(documents, DocumentLevelStatistics)
             bear_clusters(state, batch, documents.local, before, since, n_clusters, scale, rate, pool)
         state.step_concentrations()
         state.n_updates += n_steps
