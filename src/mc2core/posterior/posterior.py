@@ -551,6 +551,8 @@ class Posterior:
             if "marks" in arrays:
                 check(arrays, {"marks": Stored("i", "N")}, {})
             columns = {name: dimensions[name] if one.kind == "counts" else None for name, one in families.items()}
+            if (kept := unpack_kept(arrays, sizes["V"], columns)) is not None:
+                kept.units = units
             return cls(
                 samples=samples,
                 families=families,
@@ -562,7 +564,7 @@ class Posterior:
                 imported=meta.get("imported"),
                 levels=unpack_levels(arrays, sizes.get("J", 0)),
                 marks=arrays.get("marks"),
-                kept=unpack_kept(arrays, sizes["V"], columns),
+                kept=kept,
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a saved posterior: {error}") from error

@@ -3,6 +3,7 @@
 import copy
 import io
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -264,6 +265,21 @@ def test_documents_that_came_before_are_gone_over_again(form, monkeypatch):
     assert [one[1] for one in visited] == rates
     np.testing.assert_allclose([one[2] for one in visited], [one[3] for one in visited], rtol=1e-6)
     assert (len(stream.posterior.cluster), stream.n_documents) == (40, SIZE)
+
+
+def test_documents_kept_in_a_file_are_in_its_units(tmp_path):
+    """Numbers are standardised there already: a second time, all old documents would have nearly the same."""
+    corpus = documents().standardised("time")
+    done = fitted("direct", corpus)
+    done.posterior.kept = corpus
+    done.posterior.save(tmp_path / "fit.npz")
+    read = Posterior.load(tmp_path / "fit.npz")
+    assert read.kept.units == read.units == corpus.units
+    saved = SimpleNamespace(posterior=read, state=done.state, trace=done.trace, corpus=read.kept)
+    stream = Stream(saved)
+    stream.save(tmp_path / "stream.npz")
+    for one in (Stream(done), stream, Stream.load(tmp_path / "stream.npz")):
+        np.testing.assert_array_equal(one._kept.contexts["time"], corpus.contexts["time"])
 
 
 def test_names_decide_and_what_is_refused_changes_nothing(tmp_path):
