@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -138,6 +139,27 @@ def test_topics_are_joined_and_dissolved_while_they_settle(monkeypatch):
         states = [Gibbs().init(model, corpus, seed) for seed in range(3)]
         found.append([state.assignments.n_topics for state in states])
     assert np.mean(found[0]) <= TOPICS + 2 < np.mean(found[1]), found
+
+
+@pytest.mark.parametrize(
+    ("content", "after"), [(np.ones((900, 100), int), [20, 25, 30, 35, 40]), (np.ones((30, 3000), int), [])]
+)
+def test_fine_topics_of_few_long_documents_are_left(monkeypatch, content, after):
+    numbers = []
+    monkeypatch.setattr(starting, "_consolidate_topics", lambda *given: numbers.append(given[-1]))
+    state = SimpleNamespace(
+        model=MC2(),
+        concentrations=SimpleNamespace(most_clusters=math.inf),
+        observations=None,
+        move_tokens=lambda *of: None,
+        move_all_but_tokens=lambda *of, **more: None,
+    )
+    starting._sweep(state, Corpus(content), "collapsed", 0, 40, None, None, 4, 20)
+    assert numbers == after
+    numbers.clear()
+    state.observations = object()
+    starting._sweep(state, Corpus(content), "collapsed", 0, 40, None, None, 4, 20)
+    assert numbers == []
 
 
 @pytest.mark.parametrize("told", [{}, {"n_clusters": CLUSTERS}])

@@ -56,7 +56,7 @@ SETTLING = 20
 TRYING = 20
 # of a log density: by as much two starts of a corpus differ for their topics alone (a standard deviation)
 _NOISE = 0.003
-# sweeps of a start after which topics are joined and dissolved
+# sweeps of a start after which topics are joined and dissolved, but for the fine ones of few long documents
 _CONSOLIDATING = (20, 25, 30, 35, 40)
 # clusters of a start for each that is told
 _FOR_ONE = 2
@@ -76,10 +76,16 @@ def topics_by_rule(corpus: Corpus) -> int:
     Of few long documents more: one for 25 words, but at most one for ten tokens of a document. What tells their
     clusters is in fine topics; under few, documents leave even the clusters they belong to (docs/notes/labelled.md).
     """
-    by_tokens = max(1, round(corpus.n_tokens ** (1 / 3)))
+    return max(_topics_by_tokens(corpus), _topics_by_words(corpus))
+
+
+def _topics_by_tokens(corpus: Corpus) -> int:
+    return max(1, round(corpus.n_tokens ** (1 / 3)))
+
+
+def _topics_by_words(corpus: Corpus) -> int:
     n_words = int(np.count_nonzero(np.bincount(corpus.content.indices)))
-    by_words = min(n_words // _WORDS_FOR_TOPIC, corpus.n_tokens // (_TOKENS_FOR_TOPIC * corpus.n_documents))
-    return max(by_tokens, by_words)
+    return min(n_words // _WORDS_FOR_TOPIC, corpus.n_tokens // (_TOKENS_FOR_TOPIC * corpus.n_documents))
 
 
 def numbers_to_try(model: TopicModel, corpus: Corpus, start_clusters: int, columns: int) -> list[int | None]:
@@ -164,6 +170,7 @@ def _sweep(
     """
     first = last - SETTLING - trying
     joining = last - trying // 2 if state.concentrations.most_clusters != state.model.most_clusters else None
+    is_consolidated = state.observations is None and _topics_by_words(corpus) <= _topics_by_tokens(corpus)
     state.move_all_but_tokens(seed, first, pool, is_settled=False)
     told = "topics settle" + (f" from {n_clusters} cluster{'s' if n_clusters > 1 else ''}" if n_clusters else "")
     with work(told, SETTLING + trying, "sweeps") as progress:
@@ -172,7 +179,7 @@ def _sweep(
                 _join(state, corpus)
             else:
                 state.move_tokens(corpus, kernel, seed, iteration, pool, sharded)
-                if iteration - first in _CONSOLIDATING and state.observations is None:
+                if is_consolidated and iteration - first in _CONSOLIDATING:
                     _consolidate_topics(state, corpus, seed, iteration)
             is_settled = iteration > first + SETTLING and iteration != joining
             state.move_all_but_tokens(seed, iteration, pool, is_settled=is_settled)
