@@ -189,6 +189,7 @@ def find_levels(posterior: Posterior, corpus: Corpus) -> Levels:
     start, others = posterior.cluster, []
     if start.max(initial=-1) < 0:
         raise ValueError("no document is in a cluster")
+    posterior.stacked(corpus.subset(np.zeros(1, np.int64)))  # checks the columns of contexts
     if len(posterior.samples) > 1:
         places = np.linspace(0, len(posterior.samples) - 1, N_OTHERS).astype(int)
         others = [posterior.samples[place].cluster for place in np.unique(places)]
@@ -295,7 +296,9 @@ class _Held:
         with stopping.noting(), work("topics of documents", corpus.n_documents, "documents") as told:
             for rows in blocks(corpus, len(prior)):
                 some = corpus.subset(rows)
-                stacked = posterior.stacked(some)
+                stacked = StackedContexts(
+                    matching.in_units(some, posterior.families, posterior.units), posterior.families
+                )
                 tables = [content(some, told.advance)]
                 tables += [
                     stacked.statistics[:, columns]

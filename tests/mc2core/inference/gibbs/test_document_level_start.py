@@ -12,6 +12,7 @@ from helpers.document_level_states import assignments_at, corpus_and_state, log_
 from helpers.fits import gibbs
 from helpers.gibbs_enumeration import log_clusters, partitions
 from helpers.gibbs_transitions import FAMILIES
+from helpers.gibbs_twin import small_corpus
 
 from mc2core import Corpus, fit
 from mc2core.inference import Gibbs
@@ -225,6 +226,13 @@ def test_clusters_that_are_told_are_joined_from_twice_as_many(monkeypatch):
     for before, n_clusters, after in laws:
         assert CLUSTERS < n_clusters <= 2 * CLUSTERS == before.most
         assert (after.most, after.alpha, after.each) == (CLUSTERS, 10.0 * CLUSTERS, before.each)
+
+
+def test_a_start_that_joins_clusters_warns_of_nothing(caplog):
+    """Columns of contexts without names are those of the corpus itself."""
+    corpus = small_corpus(2)
+    Gibbs().init(MC2(n_clusters=3, contexts=list(corpus.contexts)).for_corpus(corpus), corpus, 0)
+    assert not caplog.records
 
 
 @pytest.mark.parametrize("n_clusters", [math.inf, 5])
