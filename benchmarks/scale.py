@@ -1,4 +1,4 @@
-"""Import, fit, predict and describe of a large simulated corpus by the command line, with the memory that each takes.
+"""Import, fit, predict, describe and import more of a large simulated corpus by the command line: the memory of each.
 
     python -m benchmarks.scale --documents 100000 --folder /tmp/scale
 
@@ -50,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     records, fit = folder / "documents.jsonl", folder / "fit"
     write(records, options.documents, options.tokens)
+    more = folder / "more.jsonl"
+    write(more, options.documents, options.tokens, first=options.documents)
     contexts = ["--context", "year:number", "--context", "journal:bag"]
     given = ["--text", "text", "--id", "id", *contexts, "--min-documents", "2"]
     chosen = [f"max_clusters={_CLUSTERS}", f"n_topics={_TOPICS}", "batch_size=500", *options.settings]
@@ -66,22 +68,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "fit": (n, ["fit", data, "--engine", "svi", *chosen, *own, "--out", str(fit)], None),
         "predict": (n_predicted, ["predict", posterior, *threads], part),
         "describe": (n, ["describe", posterior, data, *threads, "--out", page], None),
+        "import --like": (n, ["import", str(more), "--like", posterior, "--out", str(folder / "like")], None),
+        "import --append": (n, ["import", str(more), "--append", "--out", data], None),
     }
     print(f"{options.documents:,} documents, {records.stat().st_size / 1e6:,.0f} MB as JSON Lines", flush=True)
     print(
         "| command | documents | s | CPU s | µs of CPU a document | anonymous memory, MB |\n|---|---|---|---|---|---|"
     )
     for name, (n_seen, command, given_lines) in commands.items():
-        taken = measured([sys.executable, "-m", "mc2core", *command], folder / f"{name}.log", given_lines)
+        log = folder / f"{name.replace(' --', '_')}.log"
+        taken = measured([sys.executable, "-m", "mc2core", *command], log, given_lines)
         per_document = 1e6 * taken.processor / n_seen
         sizes = f"{taken.seconds:.1f} | {taken.processor:.1f} | {per_document:.0f} | {taken.memory / 1e6:,.0f}"
         print(f"| {name} | {n_seen:,} | {sizes} |", flush=True)
     return 0
 
 
-def write(path: Path, n_documents: int, n_tokens: int) -> None:
-    """Documents of a few topics each, those of its cluster, with a year and a journal that depend on it."""
-    random = np.random.default_rng(_SEED)
+def write(path: Path, n_documents: int, n_tokens: int, first: int = 0) -> None:
+    """Documents of a few topics each, those of its cluster, with a year and a journal that depend on it.
+
+    They are numbered from ``first`` on, and drawn by that.
+    """
+    random = np.random.default_rng(_SEED + first)
     words = np.array([f"{_letters(number)}" for number in range(_WORDS)])
     # words of a topic: a power law over an order of its own
     order = np.array([random.permutation(_WORDS) for _ in range(_TOPICS)])
@@ -89,8 +97,8 @@ def write(path: Path, n_documents: int, n_tokens: int) -> None:
     ranks /= ranks[-1]
     of_cluster = random.dirichlet(np.full(_TOPICS, 0.05), _CLUSTERS)
     with path.open("w", encoding="utf-8") as stream:
-        for first in range(0, n_documents, _BLOCK):
-            n = min(_BLOCK, n_documents - first)
+        for number in range(first, first + n_documents, _BLOCK):
+            n = min(_BLOCK, first + n_documents - number)
             cluster = random.integers(_CLUSTERS, size=n)
             topics = np.array([random.choice(_TOPICS, _TOPICS_OF_A_DOCUMENT, p=of_cluster[one]) for one in cluster])
             topic = np.take_along_axis(topics, random.integers(_TOPICS_OF_A_DOCUMENT, size=(n, n_tokens)), axis=1)
@@ -99,7 +107,7 @@ def write(path: Path, n_documents: int, n_tokens: int) -> None:
             journal = 10 * cluster + random.integers(10, size=n)
             for j in range(n):
                 about = {
-                    "id": f"d{first + j}",
+                    "id": f"d{number + j}",
                     "text": " ".join(text[j]),
                     "year": int(year[j]),
                     "journal": f"j{journal[j]}",
