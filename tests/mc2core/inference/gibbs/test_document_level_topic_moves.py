@@ -23,14 +23,17 @@ from mc2core.compute.threads import thread_budget
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.document_level import topic_moves
 from mc2core.inference.gibbs.document_level.state import DocumentLevel
+from mc2core.inference.gibbs.document_level.sweep import FEW_TOKENS
 from mc2core.inference.gibbs.document_level.topic_moves import (
-    Sides,
+    Chain,
     Tokens,
     TopicConstants,
     TopicSlots,
+    _expect_tables,
     _keep_split,
     _log_ratio,
     allocate,
+    count_documents,
     count_sides,
     draw_shares,
     estimate_sides,
@@ -39,6 +42,9 @@ from mc2core.inference.gibbs.document_level.topic_moves import (
     keep_merge,
     launch,
     list_tokens,
+    log_documents_ratio,
+    new_sides,
+    scan,
     set_norms,
     split_and_merge_topics,
     weigh_back,
@@ -67,16 +73,17 @@ def exact_of(v, eta, omega, s):
 
 
 @pytest.mark.parametrize(
-    ("v", "eta", "omega", "s", "launched", "most", "least"),
+    ("v", "eta", "omega", "s", "launched", "most", "least", "least_share"),
     [
         *crossed(
             [(1.5, 1.2, 2.0, 0.3), (0.4, 3.0, 0.7, 1.0), (2.0, 0.3, 2.0, 1.0)],
-            [(0.0, 6, -150.0), (0.5, 4, -150.0), (1.0, 6, -150.0)],
+            [(0.0, 6, -150.0, 0.0), (0.5, 4, -150.0, 0.0), (1.0, 6, -150.0, 0.0)],
         ),
-        (1.5, 1.2, 2.0, 0.3, 1.0, 6, -1.0),  # half of the launches end after a scan
+        (1.5, 1.2, 2.0, 0.3, 1.0, 6, -1.0, 0.0),  # half of the launches end after a scan
+        (1.5, 1.2, 2.0, 0.3, 1.0, 6, -150.0, 0.4),  # many end after two scans, one token of four being too few
     ],
 )
-def test_splits_and_merges_have_the_exact_posterior(v, eta, omega, s, launched, most, least, monkeypatch):
+def test_splits_and_merges_have_the_exact_posterior(v, eta, omega, s, launched, most, least, least_share, monkeypatch):
     monkeypatch.setattr(topic_moves, "SPARE_TOPICS", 1)  # arrays are made anew after every split
     exact, corpus = exact_of(v, eta, omega, s), corpus_of(DOCUMENTS, 3)
     start = np.concatenate([[0], np.cumsum(corpus.document_lengths)])
@@ -89,7 +96,7 @@ def test_splits_and_merges_have_the_exact_posterior(v, eta, omega, s, launched, 
     for i in range(CALLS):
         key = streams.key(i, "test")
         level.proportions, done = split_and_merge_topics(
-            state, corpus, level.proportions, omega, concentrations, s, key, 10, launched, most, least
+            state, corpus, level.proportions, omega, concentrations, s, key, 10, launched, most, least, least_share
         )
         made += done
         # epsilon and tau given l: these moves hold the rests of both
@@ -139,12 +146,9 @@ def test_the_ratio_of_a_split_equals_its_plain_twin(v):
         np.array(DOCUMENT_OF, np.int32), np.array(WORDS, np.int32), np.zeros(6, np.int32), CLUSTER,
         np.zeros(12, np.int32), spare, spare,
     )  # fmt: skip
-    sides = Sides(
-        np.arange(6, dtype=np.int32), np.array(WORDS, np.int32), np.array([3, 4, 6, 0]), side.astype(np.int8),
-        np.zeros(4, np.int64), np.zeros((3, 2), np.int32), np.zeros(2, np.int64), np.zeros(3, np.int64),
-        tau[:, 0].copy(),
-        *np.full((4, 2, 2), 0.5), *np.full((3, 2), 0.5),
-    )  # fmt: skip
+    sides = new_sides(6, len(DOCUMENTS), 3, 2)
+    sides.members[:], sides.word[:], sides.side[:], sides.end[:3] = np.arange(6), WORDS, side, [3, 4, 6]
+    sides.tau[:] = tau[:, 0]
     constants, stream = TopicConstants(omega, v, eta, s, 3 * s), np.zeros(2, np.uint64)
     n_words = count_sides(6, sides)
     estimate_sides(6, eps[0], tokens, constants, sides)
@@ -166,7 +170,7 @@ def test_the_ratio_of_a_split_equals_its_plain_twin(v):
             log_q -= e.sum() * math.log((e / g * shares[:, k]).sum())
         jacobian = math.log(eps[0]) + np.log(tau[:, 0]).sum()
         expected = split + jacobian - log_target(np.zeros(6, int), eps, tau, omega, v, eta, s) - log_q
-        found = _log_ratio(6, n_words, eps[0], tokens, constants, sides)
+        found = _log_ratio(n_words, eps[0], constants, sides)
         assert found == pytest.approx(expected, abs=1e-9)
 
 
@@ -186,14 +190,42 @@ def state_of_topics(rng, n_topics=4, n_words=9, n_documents=12, slots=6):
     tau = np.zeros((slots, 2))
     tau[:n_topics] = rng.dirichlet(np.ones(n_topics), 2).T
     topics = TopicSlots(n_wm, np.append(rng.dirichlet(np.ones(n_topics)), np.zeros(2)), tau, *np.zeros((2, slots)))
-    sides = Sides(
-        *np.zeros((2, n_tokens), np.int32), np.zeros(n_documents, np.int64), np.zeros(n_tokens, np.int8),
-        np.zeros(n_documents, np.int64), np.zeros((n_words, 2), np.int32), np.zeros(2, np.int64),
-        np.zeros(n_words, np.int64), np.zeros(2), *np.zeros((4, 2, 2)), *np.zeros((3, 2)),
-    )  # fmt: skip
+    sides = new_sides(n_tokens, n_documents, n_words, 2)
     constants = TopicConstants(2.5, 1.7, 1.3, 0.4, n_words * 0.4)
     set_norms(n_topics, tokens, topics, constants)
     return start, tokens, topics, sides, constants
+
+
+def test_documents_counted_together_have_the_ratio_of_each_by_itself():
+    """Short and long ones, at first and after a scan."""
+    rng, stream = np.random.default_rng(4), np.zeros(2, np.uint64)
+    _, tokens, topics, sides, constants = state_of_topics(rng, n_topics=1, n_documents=3)
+    n = gather(0, 0, tokens, sides)
+    sides.side[:n], sides.tau[:], sides.eps_share[:] = rng.random(n) < 0.3, topics.tau[0], 0.5
+    sides.share[:] = shares = np.array([[0.7, 0.2], [0.3, 0.8]])
+    sides.log_share[:] = np.log(shares)
+    count_sides(n, sides)
+    count_documents(n, tokens, sides)
+    for is_scanned in (False, True):
+        if is_scanned:
+            before = sides.side[:n].copy()
+            scan(stream, n, 0, False, -1, tokens, constants, sides)
+            assert (sides.side[:n] != before).any()
+        n_j = np.array([np.bincount(tokens.document[:n], sides.side[:n] == side, minlength=3) for side in range(2)])
+        assert n_j.max() > FEW_TOKENS > n_j.min()
+        a = constants.omega * sides.tau[tokens.cluster]
+        of_sides = sum(
+            gammaln(a * shares[side, tokens.cluster] + n_j[side]) - gammaln(a * shares[side, tokens.cluster])
+            for side in range(2)
+        )  # fmt: skip
+        expected = of_sides - gammaln(a + n_j.sum(axis=0)) + gammaln(a)
+        assert log_documents_ratio(constants, sides) == pytest.approx(expected.sum())
+        tables = np.zeros((2, 2))
+        for side, j in zip(*np.nonzero(n_j), strict=True):
+            own, k = a[j] * shares[side, tokens.cluster[j]], tokens.cluster[j]
+            tables[side, k] += 1 + own * math.log((own + n_j[side, j] - 0.5) / (own + 0.5))
+        _expect_tables(constants, sides)
+        assert sides.tables == pytest.approx(tables)
 
 
 @pytest.mark.parametrize("is_launched", [True, False])
@@ -205,10 +237,14 @@ def test_a_split_weighs_the_merge_that_undoes_it_as_that_merge_does(is_launched)
         m, eps = tokens.topic[i], topics.eps[tokens.topic[i]]
         n = gather(m, m, tokens, sides)
         sides.tau[:], fixed = topics.tau[m], int(np.flatnonzero(sides.members[:n] == i)[0])
-        arguments = (stream, n, fixed, -1, -np.inf)
+        chain = Chain(np.uint64(0), 1.0, -np.inf, 0.0, 0)
         for item in range(100):
             streams.seek(stream, np.uint64(3), item)
-            log_q, n_words = (launch if is_launched else allocate)(*arguments, eps, tokens, constants, sides)
+            given = stream, n, fixed, -1
+            if is_launched:
+                log_q, n_words = launch(*given, chain, eps, tokens, constants, sides)
+            else:
+                log_q, n_words = allocate(*given, -np.inf, eps, tokens, constants, sides)
             if sides.size[1] > 0:
                 break
             forget_words(n_words, sides)

@@ -123,13 +123,13 @@ class ObservedMoves:
         given = self.tokens, self.constants, self.sides, one.values, tables
         return allocate(stream, n, fixed, first_topic, least, eps, *given)
 
-    def _log_ratio(self, n: int, eps: float, natural: np.ndarray) -> float:
+    def _log_ratio(self, eps: float, natural: np.ndarray) -> float:
         """ln of the density of the split over that of the merge, of sides with (2, P) ``natural`` parameters."""
         marginal, both = self.observations.family.log_marginal, natural.sum(axis=0) - self._prior
         result = log_eps_ratio(self.constants, self.sides) + float(marginal(natural).sum() - marginal(both))
         for k in range(self.sides.tau.size):
             result += log_tau_ratio(k, eps, self.constants, self.sides)
-        return result + log_documents_ratio(n, self.tokens, self.constants, self.sides)
+        return result + log_documents_ratio(self.constants, self.sides)
 
     @property
     def _prior(self) -> np.ndarray:
@@ -165,7 +165,7 @@ class ObservedMoves:
             return False
         estimate_sides(n, eps, tokens, self.constants, sides)
         draw_shares(stream, eps, self.constants, sides)
-        log_ratio = self._log_ratio(n, eps, natural) - log_q
+        log_ratio = self._log_ratio(eps, natural) - log_q
         log_ratio += math.log(n / sides.size[0] * n_topics / (n_topics + 1.0))
         # of the merge that undoes it
         weight = float(self._weights(natural[0], sides.size[0], natural[1:], sides.size[1:])[0])
@@ -196,7 +196,7 @@ class ObservedMoves:
         sides.eps_log_share[:], sides.log_share[:] = np.log(self.eps[[a, b]] / eps), np.log(both / sides.tau)
         natural = self._of_sides(n)
         estimate_sides(n, eps, tokens, self.constants, sides)
-        log_ratio = -self._log_ratio(n, eps, natural) - math.log(share[b])
+        log_ratio = -self._log_ratio(eps, natural) - math.log(share[b])
         log_ratio -= math.log(n / sides.size[0] * (n_topics - 1.0) / n_topics)
         log_u = math.log(_uniform(stream))
         if not log_u < log_ratio:  # the probability of the split can only make it less

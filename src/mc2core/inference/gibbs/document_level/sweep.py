@@ -88,7 +88,8 @@ def count_topics(assignments: Assignments, pool: Executor | None = None) -> Topi
 
 
 # -- omega ----------------------------------------------------------------------------------------------------
-_FEW_TOKENS = 16  # tokens up to which a ratio of gamma functions is a product: a float for any omega
+#: tokens up to which a ratio of gamma functions is a product: a float for any omega
+FEW_TOKENS = 16
 _SLICE_WIDTH = 0.1  # of the slice sampler's first interval, in ln omega
 _MOST_STEPS = 200
 _SUMMED_BLOCK = 256  # documents that a thread takes at a time
@@ -97,7 +98,7 @@ _SUMMED_BLOCK = 256  # documents that a thread takes at a time
 @kernel(error_model="numpy")
 def log_rising_factorial(a, n):
     """ln of a (a + 1) ... (a + n - 1)."""
-    if n > _FEW_TOKENS:
+    if n > FEW_TOKENS:
         return log_gamma(a + n) - log_gamma(a)
     product = 1.0
     for i in range(n):

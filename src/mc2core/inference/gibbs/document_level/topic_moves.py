@@ -26,7 +26,8 @@ state, and decides how the sides of all others come about:
 
 A launch whose sides after the first scan have less than exp(-150) of the density of one topic ends there, in a split
 and in a merge alike: what is seen so far is drawn alike in both, so that the one is ended as often as the other. Of
-what would have been made that loses a few of a hundred, and of the work on long documents most.
+what would have been made that loses a few of a hundred, and of the work on long documents most. So does one of whose
+sides, in a topic of hundreds of tokens, one or two are left after the second scan: such topics come and go by sweeps.
 
 u and u_k are drawn from densities around an estimate that depends on the sides alone, so a merge whose ratio is
 hopeless before the probability of its sides, which only lowers it, is known as such without any scan.
@@ -51,7 +52,7 @@ from mc2core.compute.threads import in_blocks, look_ahead, n_threads
 from mc2core.compute.variates import log_gamma_variate
 from mc2core.corpus import Corpus
 from mc2core.inference.gibbs.document_level.cluster_moves import copy
-from mc2core.inference.gibbs.document_level.sweep import LEAST, log_rising_factorial
+from mc2core.inference.gibbs.document_level.sweep import FEW_TOKENS, LEAST, log_rising_factorial
 from mc2core.inference.gibbs.document_level.tokens import TopicConstants
 from mc2core.inference.gibbs.state import Assignments, Concentrations, topics_of_words
 
@@ -77,6 +78,7 @@ class Chain(NamedTuple):
     key: np.uint64  # one stream for each proposal
     launched: float  # probability that one is launched
     least: float  # ln of the ratio of sides to one topic, below which a launch ends
+    least_share: float  # of the tokens, on the smaller side, below which a launch may end
     most: int  # tokens that are allocated
 
 
@@ -99,6 +101,11 @@ class Sides(NamedTuple):
     eps_share: np.ndarray  # (2,) float64: of epsilon, estimated
     eps_log_share: np.ndarray  # (2,) float64: of epsilon, drawn
     eps_tables: np.ndarray  # (2,) float64: tables of tables
+    # documents of each cluster by their tokens on side 0, on side 1 and on both: short ones are counted together
+    few: np.ndarray  # (3, K, FEW_TOKENS + 1) int32: documents of so many tokens ...
+    most: np.ndarray  # (3,) int64: ... the largest such number that there is ...
+    many: np.ndarray  # (3, J, 2) int32: ... and the cluster and the tokens of each document of more ...
+    n_many: np.ndarray  # (3,) int64: ... of which there are so many
 
 
 _LISTING_BLOCK = 256  # documents that a thread takes at a time
@@ -181,6 +188,38 @@ def forget_words(n_words, sides):
         sides.n_w[sides.words[i], 1] = 0
 
 
+@numba.njit(forceinline=True)
+def _forget_documents(n_sides, sides):
+    for which in range(n_sides):
+        sides.few[which, :, : sides.most[which] + 1] = 0
+        sides.most[which] = sides.n_many[which] = 0
+
+
+@numba.njit(forceinline=True)
+def _count_document(which, k, n_j, sides):
+    if n_j > FEW_TOKENS:
+        sides.many[which, sides.n_many[which], 0], sides.many[which, sides.n_many[which], 1] = k, n_j
+        sides.n_many[which] += 1
+    else:  # none too, which is not looked at: no branch that cannot be foretold
+        sides.few[which, k, n_j] += 1
+        sides.most[which] = max(sides.most[which], n_j)
+
+
+@kernel
+def count_documents(n, tokens, sides):
+    """Count the documents of the first n members by their tokens on each side and on both."""
+    _forget_documents(3, sides)
+    end, row = 0, 0
+    while end < n:
+        begin, end, row = end, sides.end[row], row + 1
+        k, n_1 = tokens.cluster[tokens.document[sides.members[begin]]], 0
+        for i in range(begin, end):
+            n_1 += sides.side[i]
+        _count_document(0, k, end - begin - n_1, sides)
+        _count_document(1, k, n_1, sides)
+        _count_document(2, k, end - begin, sides)
+
+
 @kernel(error_model="numpy")
 def scan(stream, n, fixed, is_last, first_topic, tokens, constants, sides):
     """Draw the sides of all members but ``fixed``, each given all others.
@@ -193,6 +232,7 @@ def scan(stream, n, fixed, is_last, first_topic, tokens, constants, sides):
     # numbers of tokens as floats, which hold them exactly: no conversion in the loop
     n_0, n_1 = np.float64(sides.size[0]), np.float64(sides.size[1])
     result, product, end, row = 0.0, 1.0, 0, 0
+    _forget_documents(2, sides)
     while end < n:
         begin, end, row = end, sides.end[row], row + 1
         k, on_side_1 = tokens.cluster[document[members[begin]]], 0
@@ -225,38 +265,43 @@ def scan(stream, n, fixed, is_last, first_topic, tokens, constants, sides):
             n_j0, n_j1, n_0, n_1 = n_j0 + is_0, n_j1 + is_1, n_0 + is_0, n_1 + is_1
             n_w[w, new] += 1
             side[i] = new
+        _count_document(0, k, np.int64(n_j0), sides)
+        _count_document(1, k, np.int64(n_j1), sides)
     sides.size[0], sides.size[1] = np.int64(n_0), np.int64(n_1)
     return result + math.log(product)
 
 
+@numba.njit(forceinline=True)
+def _expect_tables_of(which, k, n_j, n_documents, constants, sides):
+    """Tables of so many documents of cluster k that have n_j tokens on a side."""
+    tables = shape = 1.0
+    if n_j > 1:
+        a = constants.omega * max(sides.tau[k] * sides.share[which, k], LEAST)
+        tables += a * log((a + n_j - 0.5) / (a + 0.5))
+        shape += a * a * (1.0 / (a + 0.5) - 1.0 / (a + n_j - 0.5))
+    sides.tables[which, k] += n_documents * tables
+    sides.shape[which, k] += n_documents * shape
+
+
 @kernel(error_model="numpy")
-def _expect_tables(n, tokens, constants, sides):
+def _expect_tables(constants, sides):
     """Tables of both sides in each cluster, expected at the estimated shares, and these less their variance."""
     sides.tables[:] = 0.0
     sides.shape[:] = 0.0
-    members, document, end, row = sides.members, tokens.document, 0, 0
-    while end < n:
-        begin, end, row = end, sides.end[row], row + 1
-        k, n_1 = tokens.cluster[document[members[begin]]], 0
-        for i in range(begin, end):
-            n_1 += sides.side[i]
-        for which in range(2):
-            n_j = n_1 if which == 1 else end - begin - n_1
-            if n_j == 0:
-                continue
-            sides.tables[which, k] += 1.0
-            sides.shape[which, k] += 1.0
-            if n_j > 1:
-                a = constants.omega * max(sides.tau[k] * sides.share[which, k], LEAST)
-                sides.tables[which, k] += a * log((a + n_j - 0.5) / (a + 0.5))
-                sides.shape[which, k] += a * a * (1.0 / (a + 0.5) - 1.0 / (a + n_j - 0.5))
+    for which in range(2):
+        for k in range(sides.tau.size):
+            for n_j in range(1, sides.most[which] + 1):
+                if sides.few[which, k, n_j] > 0:
+                    _expect_tables_of(which, k, n_j, sides.few[which, k, n_j], constants, sides)
+        for i in range(sides.n_many[which]):
+            _expect_tables_of(which, sides.many[which, i, 0], sides.many[which, i, 1], 1, constants, sides)
 
 
 @kernel(error_model="numpy")
-def estimate_shares(n, n_passes, eps, tokens, constants, sides):
+def estimate_shares(n_passes, eps, constants, sides):
     """Estimate what each side has of epsilon and of every tau, in place, from the tables expected at the last pass."""
     for _ in range(n_passes):
-        _expect_tables(n, tokens, constants, sides)
+        _expect_tables(constants, sides)
         for which in range(2):
             a, tables = constants.v * eps * sides.eps_share[which], 0.0
             for k in range(sides.tau.size):
@@ -337,7 +382,7 @@ def allocate(stream, n, fixed, first_topic, least, eps, tokens, constants, sides
     return result + math.log(product), n_words
 
 
-@numba.njit(inline="always")
+@numba.njit(forceinline=True, error_model="numpy")
 def seat(which, k, n_j, a, prior, sides):
     """Count the tables that n_j tokens of a document are expected to have, and the tables these are expected to."""
     if n_j > 0.0:
@@ -423,22 +468,32 @@ def log_words_ratio(n_words, constants, sides):
 
 
 @kernel(error_model="numpy")
-def log_documents_ratio(n, tokens, constants, sides):
-    """ln of the probability of the members' sides, theta summed out, over that of one topic, at the drawn shares."""
-    members, document, end, row, result = sides.members, tokens.document, 0, 0, 0.0
-    while end < n:
-        begin, end, row = end, sides.end[row], row + 1
-        k, n_j1 = tokens.cluster[document[members[begin]]], 0
-        for i in range(begin, end):
-            n_j1 += sides.side[i]
-        a = constants.omega * max(sides.tau[k], LEAST)
-        n_j0 = end - begin - n_j1
-        result -= log_rising_factorial(a, end - begin)
-        if n_j0 > 0:
-            result += log_rising_factorial(max(a * exp(sides.log_share[0, k]), LEAST), n_j0)
-        if n_j1 > 0:
-            result += log_rising_factorial(max(a * exp(sides.log_share[1, k]), LEAST), n_j1)
+def log_documents_ratio(constants, sides):
+    """ln of the probability of the members' sides, theta summed out, over that of one topic, at the drawn shares.
+
+    Of the documents that :func:`count_documents` and :func:`scan` have counted.
+    """
+    result = 0.0
+    for which in range(3):
+        of_side = 0.0
+        for k in range(sides.tau.size):
+            if sides.most[which] > 0:
+                a = _share_of(which, k, constants, sides)
+                for n_j in range(1, sides.most[which] + 1):
+                    if sides.few[which, k, n_j] > 0:
+                        of_side += sides.few[which, k, n_j] * log_rising_factorial(a, n_j)
+        for i in range(sides.n_many[which]):
+            a = _share_of(which, sides.many[which, i, 0], constants, sides)
+            of_side += log_rising_factorial(a, sides.many[which, i, 1])
+        result += -of_side if which == 2 else of_side
     return result
+
+
+@numba.njit(forceinline=True)
+def _share_of(which, k, constants, sides):
+    """omega tau_k of side 0 or 1, or of both together."""
+    a = constants.omega * max(sides.tau[k], LEAST)
+    return a if which == 2 else max(a * exp(sides.log_share[which, k]), LEAST)
 
 
 # -- the moves ------------------------------------------------------------------------------------------------
@@ -446,6 +501,8 @@ LAUNCHED = 0.4  # share of the proposals
 MOST_ALLOCATED = 5000  # tokens of a topic that is split, or of two that are merged, by one pass
 SPARE_TOPICS = 32  # for which there is room in the arrays
 LEAST_LAUNCHED = -150.0  # ln of the ratio of the sides after a scan to one topic, below which a launch ends
+LEAST_SHARE = 0.01  # of the tokens, on the smaller side after two scans ...
+_FEW_LAUNCHED = 3  # ... and so many tokens: a launch with fewer than both ends
 _SCANS = 10
 _MOST_DOCUMENTS = 12  # with which a launched split starts
 _PASSES = 4  # of the estimate around which shares are drawn
@@ -462,11 +519,11 @@ class TopicSlots(NamedTuple):
 
 
 @kernel(error_model="numpy")
-def launch(stream, n, fixed, first_topic, least, eps, tokens, constants, sides):
+def launch(stream, n, fixed, first_topic, chain, eps, tokens, constants, sides):
     """Draw sides at random, scan them, and draw the sides of all members but ``fixed``, on side 0, in a last scan.
 
-    Returns the logarithm of the probability of what that draws, -inf where the sides after the first scan have a ratio
-    below ``least``, and how many different words the members have. ``first_topic`` as for :func:`scan`.
+    Returns the logarithm of the probability of what that draws, -inf where the launch ends before, and how many
+    different words the members have. ``first_topic`` as for :func:`scan`.
     """
     members, side, document = sides.members, sides.side, tokens.document
     side[:n] = 0
@@ -482,34 +539,38 @@ def launch(stream, n, fixed, first_topic, least, eps, tokens, constants, sides):
     sides.share[:] = 0.5
     sides.eps_share[:] = 0.5
     n_words = count_sides(n, sides)
+    count_documents(n, tokens, sides)
     for number in range(_SCANS):
-        estimate_shares(n, 1, eps, tokens, constants, sides)
+        estimate_shares(1, eps, constants, sides)
         scan(stream, n, fixed, False, -1, tokens, constants, sides)
         if number == 0:
             for k in range(sides.tau.size):
                 sides.log_share[0, k], sides.log_share[1, k] = log(sides.share[0, k]), log(sides.share[1, k])
-            ratio = log_words_ratio(n_words, constants, sides) + log_documents_ratio(n, tokens, constants, sides)
-            if ratio < least:
+            ratio = log_words_ratio(n_words, constants, sides) + log_documents_ratio(constants, sides)
+            if ratio < chain.least:
                 return -np.inf, n_words
-    estimate_shares(n, 1, eps, tokens, constants, sides)
+        if number == 1 and min(sides.size[0], sides.size[1]) < min(_FEW_LAUNCHED, chain.least_share * n):
+            return -np.inf, n_words
+    estimate_shares(1, eps, constants, sides)
     return scan(stream, n, fixed, True, first_topic, tokens, constants, sides), n_words
 
 
 @kernel(error_model="numpy")
 def estimate_sides(n, eps, tokens, constants, sides):
-    """Estimate the shares given the sides alone."""
+    """Count documents, and estimate the shares given the sides alone."""
+    count_documents(n, tokens, sides)
     sides.share[:] = 0.5
     sides.eps_share[:] = 0.5
-    estimate_shares(n, _PASSES, eps, tokens, constants, sides)
+    estimate_shares(_PASSES, eps, constants, sides)
 
 
 @numba.njit(inline="always")
-def _log_ratio(n, n_words, eps, tokens, constants, sides):
+def _log_ratio(n_words, eps, constants, sides):
     """ln of the density of the split over that of the merge, times the density of the merge's shares over 1."""
     result = log_eps_ratio(constants, sides) + log_words_ratio(n_words, constants, sides)
     for k in range(sides.tau.size):
         result += log_tau_ratio(k, eps, constants, sides)
-    return result + log_documents_ratio(n, tokens, constants, sides)
+    return result + log_documents_ratio(constants, sides)
 
 
 @kernel(error_model="numpy")
@@ -724,7 +785,7 @@ def weigh_merge(a, b, tokens, topics, constants, sides):
         sides.log_share[0, k], sides.log_share[1, k] = math.log(tau_a / sides.tau[k]), math.log(tau_b / sides.tau[k])
     n_words = count_sides(n, sides)
     estimate_sides(n, eps, tokens, constants, sides)
-    log_ratio = -_log_ratio(n, n_words, eps, tokens, constants, sides)
+    log_ratio = -_log_ratio(n_words, eps, constants, sides)
     forget_words(n_words, sides)
     return log_ratio, n, eps
 
@@ -739,7 +800,7 @@ def _try_split(stream, i, is_launched, chain, n_topics, new, start, tokens, topi
     copy(topics.tau[m], sides.tau)
     fixed = place_of(n, i, sides.members)
     if is_launched:
-        log_q, n_words = launch(stream, n, fixed, -1, chain.least, eps, tokens, constants, sides)
+        log_q, n_words = launch(stream, n, fixed, -1, chain, eps, tokens, constants, sides)
     else:
         log_q, n_words = allocate(stream, n, fixed, -1, -np.inf, eps, tokens, constants, sides)
     if sides.size[1] == 0 or log_q == -np.inf:
@@ -747,7 +808,7 @@ def _try_split(stream, i, is_launched, chain, n_topics, new, start, tokens, topi
         return False
     estimate_sides(n, eps, tokens, constants, sides)
     draw_shares(stream, eps, constants, sides)
-    log_ratio = _log_ratio(n, n_words, eps, tokens, constants, sides) - log_q
+    log_ratio = _log_ratio(n_words, eps, constants, sides) - log_q
     log_ratio += math.log(n / np.float64(sides.size[0]) * n_topics / (n_topics + 1.0))
     log_u = math.log(streams.uniform(stream))
     is_made = log_u < log_ratio
@@ -780,7 +841,7 @@ def _try_merge(stream, i, is_launched, chain, n_topics, n_slots, start, tokens, 
         return False
     fixed = place_of(n, i, sides.members)
     if is_launched:
-        log_q, n_words = launch(stream, n, fixed, a, chain.least, eps, tokens, constants, sides)
+        log_q, n_words = launch(stream, n, fixed, a, chain, eps, tokens, constants, sides)
     else:
         log_q, n_words = allocate(stream, n, fixed, a, log_u - log_ratio, eps, tokens, constants, sides)
     forget_words(n_words, sides)
@@ -830,7 +891,8 @@ def new_sides(n_tokens: int, n_documents: int, n_words: int, n_clusters: int) ->
         np.empty(n_tokens, np.int32), np.empty(n_tokens, np.int32), np.empty(n_documents, np.int64),
         np.empty(n_tokens, np.int8), np.empty(n_documents, np.int64), np.zeros((n_words, 2), np.int32),
         np.zeros(2, np.int64), np.empty(n_words, np.int64), np.empty(n_clusters),
-        *np.empty((4, 2, n_clusters)), *np.empty((3, 2)),
+        *np.empty((4, 2, n_clusters)), *np.empty((3, 2)), np.zeros((3, n_clusters, FEW_TOKENS + 1), np.int32),
+        np.zeros(3, np.int64), np.empty((3, n_documents, 2), np.int32), np.zeros(3, np.int64),
     )  # fmt: skip
 
 
@@ -882,6 +944,7 @@ def split_and_merge_topics(
     launched: float = LAUNCHED,
     most_allocated: int = MOST_ALLOCATED,
     least_launched: float = LEAST_LAUNCHED,
+    least_share: float = LEAST_SHARE,
     pool: Executor | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Make ``n_proposals`` proposals; topics change in place, and those that end empty are dropped.
@@ -895,6 +958,7 @@ def split_and_merge_topics(
     launched : probability that a proposal is of the launched kind, not of the one that allocates tokens in one pass
     most_allocated : tokens of a topic that is split, or of two that are merged, in one pass
     least_launched : logarithm of the ratio of sides after a scan to one topic, below which a launch ends
+    least_share : a launch whose smaller side has one or two tokens, and less than this share, ends after two scans
     pool : threads, which change no bit
 
     Returns
@@ -913,7 +977,7 @@ def split_and_merge_topics(
         (new_sides(n_tokens, corpus.n_documents, n_words, n_clusters), np.zeros(4, np.int64))
         for _ in range(n_threads(pool))
     ]
-    chain = Chain(key, float(launched), float(least_launched), most_allocated)
+    chain = Chain(key, float(launched), float(least_launched), float(least_share), most_allocated)
     document, word = np.empty((2, n_tokens), np.int32)
 
     def list_block(first: int, last: int) -> None:
