@@ -93,6 +93,11 @@ class Sides(NamedTuple):
     n_w: np.ndarray  # (V, 2) int32: tokens of each word
     size: np.ndarray  # (2,) int64: tokens
     words: np.ndarray  # (V,) int64: words that members have
+    # documents of each cluster by their tokens on side 0, on side 1 and on both: short ones are counted together
+    few: np.ndarray  # (3, K, FEW_TOKENS + 1) int32: documents of so many tokens ...
+    most: np.ndarray  # (3,) int64: ... the largest such number that there is ...
+    many: np.ndarray  # (3, J, 2) int32: ... and the cluster and the tokens of each document of more ...
+    n_many: np.ndarray  # (3,) int64: ... of which there are so many
     tau: np.ndarray  # (K,) float64: of both sides together
     share: np.ndarray  # (2, K) float64: of tau, estimated
     log_share: np.ndarray  # (2, K) float64: of tau, drawn
@@ -101,11 +106,6 @@ class Sides(NamedTuple):
     eps_share: np.ndarray  # (2,) float64: of epsilon, estimated
     eps_log_share: np.ndarray  # (2,) float64: of epsilon, drawn
     eps_tables: np.ndarray  # (2,) float64: tables of tables
-    # documents of each cluster by their tokens on side 0, on side 1 and on both: short ones are counted together
-    few: np.ndarray  # (3, K, FEW_TOKENS + 1) int32: documents of so many tokens ...
-    most: np.ndarray  # (3,) int64: ... the largest such number that there is ...
-    many: np.ndarray  # (3, J, 2) int32: ... and the cluster and the tokens of each document of more ...
-    n_many: np.ndarray  # (3,) int64: ... of which there are so many
 
 
 _LISTING_BLOCK = 256  # documents that a thread takes at a time
@@ -890,9 +890,9 @@ def new_sides(n_tokens: int, n_documents: int, n_words: int, n_clusters: int) ->
     return Sides(
         np.empty(n_tokens, np.int32), np.empty(n_tokens, np.int32), np.empty(n_documents, np.int64),
         np.empty(n_tokens, np.int8), np.empty(n_documents, np.int64), np.zeros((n_words, 2), np.int32),
-        np.zeros(2, np.int64), np.empty(n_words, np.int64), np.empty(n_clusters),
-        *np.empty((4, 2, n_clusters)), *np.empty((3, 2)), np.zeros((3, n_clusters, FEW_TOKENS + 1), np.int32),
-        np.zeros(3, np.int64), np.empty((3, n_documents, 2), np.int32), np.zeros(3, np.int64),
+        np.zeros(2, np.int64), np.empty(n_words, np.int64), np.zeros((3, n_clusters, FEW_TOKENS + 1), np.int32),
+        np.zeros(3, np.int64), np.empty((3, n_documents, 2), np.int32), np.zeros(3, np.int64), np.empty(n_clusters),
+        *np.empty((4, 2, n_clusters)), *np.empty((3, 2)),
     )  # fmt: skip
 
 
