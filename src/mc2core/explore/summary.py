@@ -23,7 +23,7 @@ def summary(description: Description, tables: Tables, title: str) -> str:
     told = dict(zip(tables["summary"]["name"], tables["summary"]["value"], strict=True))
     size, clusters = _clusters(description, tables)
     drawn = "" if description.drawn is None else f", drawn from {description.n_documents}"
-    head = f"{told['documents']} documents{drawn}, {told['clusters']} clusters, {told['topics']} topics"
+    head = f"{told['documents']} documents{drawn}, {told['clusters with a document']} clusters, {told['topics']} topics"
     model = f"{told['model']} by {told['engine']}" if "model" in told else ""
     lines = [f"# {plain(title)}", "", f"{head}{f'; {plain(model)}' if model else ''}.", ""]
     if "arrivals" in tables:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from mc2core.base import storage
 from mc2core.base.progress import work
+from mc2core.corpus.checks import CONTENT_KINDS
 from mc2core.explore.arrivals import arrivals_table
 from mc2core.explore.clusters import agreement, cluster_tables
 from mc2core.explore.description import Description
@@ -56,7 +57,7 @@ def _summary(description: Description) -> pd.DataFrame:
         "documents": corpus.n_documents,
         **({} if description.drawn is None else {"drawn evenly from documents": description.n_documents}),
         **(
-            {"numbers": corpus.n_words, "observations": corpus.n_tokens}
+            {CONTENT_KINDS[corpus.content_kind]: corpus.n_words, "observations": corpus.n_tokens}
             if description.is_of_observations
             else {"words": corpus.n_words, "tokens": corpus.n_tokens}
         ),

@@ -135,6 +135,16 @@ def test_page_and_summary_speak_of_observations(description, made, tmp_path):
     assert (kept.groupby("topic").size() == page.MOST_MEANS).all()
 
 
+@pytest.mark.parametrize(("kind", "called"), [("counts", "counts"), ("binary", "zeros or ones")])
+def test_columns_are_called_by_their_kind(kind, called):
+    rng = np.random.default_rng(0)
+    made = Corpus.from_observations(rng.integers(2, size=(40, 3)).astype(float), np.arange(40) // 5, kind=kind)
+    posterior = fit(made, *gibbs(start_topics=2, start_clusters=2), iterations=1, progress=False).posterior
+    said = dict(tables.tables_of(Description.of(posterior, made))["summary"].to_numpy())
+    assert said[called] == "3"
+    assert "numbers" not in said
+
+
 def test_frames_and_pictures_of_observations(description):
     found = Findings(description.posterior, description.corpus)
     assert "maths_mean" in found.topics()

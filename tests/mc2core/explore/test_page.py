@@ -12,7 +12,7 @@ from helpers import fits
 from helpers.explored_fits import HOSTILE, corpus, fastex, gibbs
 from helpers.observed import crossed_corpus
 
-from mc2core import fit
+from mc2core import Corpus, fit
 from mc2core.explore.describe import describe
 from mc2core.explore.description import Description
 from mc2core.explore.predicted import predictions
@@ -149,6 +149,20 @@ def test_of_observations_it_shows_means_and_says_nothing_of_words(opened, tmp_pa
             assert "% of the observations that were fitted" in said
             page.click("#typical button >> nth=0")
             assert "15 observations" in page.inner_text("#reader-facts")
+
+
+def test_its_head_names_the_kind_of_observations_and_counts_clusters_that_have_documents(opened, tmp_path):
+    _, topic = crossed_corpus(n_documents=24, n_observations=15, seed=4)
+    made = Corpus.from_observations(4.0 * topic[:, None] + np.arange(3), np.arange(360) // 15, kind="counts")
+    posterior = fit(made, *fits.gibbs(start_topics=5, start_clusters=3), iterations=3, seed=1).posterior
+    few = made.subset(np.flatnonzero(posterior.cluster == posterior.cluster[0]))
+    n_met = len(np.unique(Description.of(posterior, few).cluster))
+    describe(posterior, few, tmp_path / "out")
+    assert n_met < posterior.representative.n_clusters
+    with opened(tmp_path / "out/index.html") as page:
+        said = page.inner_text("#summary")
+    assert f"{few.n_documents} documents · {few.n_tokens} observations · 3 counts · {n_met} clusters" in said
+    assert f"{few.n_documents} documents, {n_met} clusters, " in (tmp_path / "out/summary.md").read_text("utf-8")
 
 
 def test_a_document_has_what_is_given_beside_what_its_clusters_predict(opened, folder, description):

@@ -15,6 +15,7 @@ from mc2core.app.cli import main
 from mc2core.base.extras import MissingPackage
 from mc2core.explore import describe, documents, page, shares, tables
 from mc2core.explore.description import Description, _sizes
+from mc2core.explore.summary import summary
 from mc2core.posterior.levels import Levels
 
 
@@ -210,6 +211,7 @@ def test_clusters_without_documents_have_no_row(description):
     assert 0 < len(made["clusters"]) < part.n_clusters
     said = made["summary"].set_index("name")["value"]
     assert (said["clusters"], said["clusters with a document"]) == (str(part.n_clusters), str(len(made["clusters"])))
+    assert f"{len(made['clusters'])} clusters, " in summary(part, made, "few").splitlines()[2]
     assert set(made["level_clusters"]["level"]) == set(part.levels)
     assert (made["level_clusters"]["documents"] > 0).all()
 

@@ -256,9 +256,11 @@ const redraw = () => {
 };
 $("theme").onclick = () => { document.documentElement.dataset.theme = dark() ? "light" : "dark"; redraw(); };
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-$("summary").textContent = ["documents", "words", "tokens", "observations", "numbers", "clusters", "topics"].filter((name) => known(told[name])).map((name) => {
+// of clusters those that the page shows
+const counted = { ...told, clusters: told["clusters with a document"] };
+$("summary").textContent = ["documents", "words", "tokens", "observations", "numbers", "counts", "zeros or ones", "clusters", "topics"].filter((name) => known(counted[name])).map((name) => {
   const range = told[`${name} in 90 % of the samples`];
-  return `${whole(told[name])} ${name}${range ? ` (${range} in 90 % of the samples)` : ""}`;
+  return `${whole(counted[name])} ${name}${range ? ` (${range} in 90 % of the samples)` : ""}`;
 }).concat(told.chains ?? []).join(" · ")
   + (points.length < nDocuments ? ` · the map shows ${whole(points.length)} of them, drawn at random` : "");
 const searched = [...(ofObservations ? [] : ["word"]), "title", "name", ...(hasTexts ? ["text"] : [])];
