@@ -15,8 +15,9 @@ from mc2core.families import BetaBernoulliVector, DiagonalNormalGamma, GammaPois
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference import SVI, Stream
 from mc2core.inference.svi import engine as svi_engine
-from mc2core.inference.svi import start
+from mc2core.inference.svi import joining, start
 from mc2core.inference.svi.observed import ObservedTopics
+from mc2core.inference.svi.state import topics_in_use
 from mc2core.models import MC2
 from mc2core.posterior import Posterior
 from mc2core.posterior.clustering import adjusted_rand_index
@@ -138,6 +139,60 @@ def test_statistics_that_are_the_same_number_have_the_same_sum(monkeypatch):
     sums = observed.sums(np.arange(500), rng.random((500, 4)))
     _, _, second = family.parts(observed.natural(sums), np.ones(3))
     np.testing.assert_array_equal(second, second.transpose(0, 2, 1))
+
+
+# -- starts, steps and unions ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_start_sums_the_observations_of_the_documents_that_it_looks_at(family, monkeypatch):
+    monkeypatch.setattr(start, "_SAMPLE", 5)
+    state = engine(family, batch_size=4).init(drawn(family), 0)
+    seen, observations = np.repeat(state.cluster >= 0, 5), state.observed.observations
+    assert seen.sum() == 25
+    total = family.rows(observations.values[seen], observations.scale).sum(axis=0)
+    np.testing.assert_allclose(state.topic_sums.sum(axis=1), 12 / 5 * total)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_steps_blend_sums_and_sizes(family):
+    corpus, one, rng = drawn(family), engine(family, batch_size=4), np.random.default_rng(0)
+    state = one.init(corpus, 0)
+    observations, expected = state.observed.observations, state.topic_sums
+    for rate in (0.7, 0.4):
+        numbers, shares = rng.permutation(60)[:20], rng.dirichlet(np.ones(4), 20)
+        rows = family.rows(observations.values[numbers], observations.scale)
+        expected = (1.0 - rate) * expected + rate * 3.0 * rows.T @ shares
+        state.blend_topic_words(numbers, shares, 3.0, rate)
+    assert state.shrink < 1.0
+    for _ in range(2):
+        np.testing.assert_allclose(state.topic_sums, expected)
+        np.testing.assert_allclose(state.n_m, state.observed.sizes(expected))
+        natural = state.observed.natural(expected)[topics_in_use(state)]
+        np.testing.assert_allclose(one.sample(corpus, state).contents.natural, natural)
+        state.fold()
+
+
+def test_topics_are_near_by_what_an_observation_of_the_smaller_one_loses(monkeypatch):
+    monkeypatch.setattr(joining, "_NEAR", 1)
+    values = np.concatenate([np.tile([-0.5, 0.5], 20), np.tile([0.5, 1.5], 20), [4.0]])
+    topic = np.repeat([0, 1, 2], [40, 40, 1])
+    state = engine(None, 2, 3, document_concentration="learn").init(Corpus.from_observations(values, topic), 0)
+    state.topic_words = state.observed.sums_of(np.arange(81), topic, 3)
+    state.n_m = state.topic_sizes()
+    gains = state.observed.gains(state.topic_words, np.array([[0, 1], [0, 2]]))
+    assert gains[0] < gains[1]  # for all observations together the lonely one would be nearer
+    np.testing.assert_array_equal(joining.near_topics(state), [[0, 1], [1, 2]])
+
+
+def test_expected_densities_of_many_observations_are_each_its_own():
+    values, rng = np.linspace(-1.0, 1.0, 1300), np.random.default_rng(0)
+    corpus, shares = Corpus.from_observations(values, np.arange(1300) // 100), rng.dirichlet(np.ones(2), 1300)
+    state, numbers = engine(None, 2, 2).init(corpus, 0), rng.permutation(1300)
+    expected = state.expectations()
+    known = shares * state.observed.scores(expected.observed, numbers)
+    assert state.expected_topic_words(expected, numbers, shares, None) == pytest.approx(known.sum())
+    sums = state.observed.sums(numbers, shares)
+    rows = state.observed.family.rows(state.observed.observations.values[numbers], state.observed.observations.scale)
+    np.testing.assert_allclose(sums, rows.T @ shares)
 
 
 # -- the bound -----------------------------------------------------------------------------------------------------
