@@ -94,6 +94,22 @@ def test_densities_are_the_familys_predictives_and_scipys(family, dimension):
         assert density_without(tables, values, i, m) == pytest.approx(own, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.parametrize("family", [one for one in FAMILIES if one.id != "gauss_wishart"])
+def test_products_over_many_columns_neither_vanish_nor_overflow(family):
+    """Of 200 columns, in each of which an observation is far from the other topic."""
+    far = {"numbers": 1e6, "counts": 60.0, "binary": 1.0}[family.content_kind]
+    values, unit = np.zeros((5001, 200)), np.ones(200)
+    values[-1] = far
+    topic = np.append(np.zeros(5000, np.int32), np.int32(1))
+    natural = natural_of_topics(family, values, topic, 2, unit)
+    tables = content_tables(family, natural, 3, unit, log_gammas_of(family, values.shape))
+    for i in (0, 5000):
+        plain = family.log_normaliser(natural + family.rows(values[i : i + 1], unit)) - family.log_normaliser(natural)
+        np.testing.assert_allclose(densities(tables, values, i, 2), plain, rtol=1e-7)
+    own = family.log_normaliser(natural[0]) - family.log_normaliser(natural[0] - family.rows(values[:1], unit)[0])
+    assert density_without(tables, values, 0, 0) == pytest.approx(own, rel=1e-7, abs=1e-6)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_natural_parameters_are_sums_of_statistics(family):
     values, topic, unit, natural = drawn(family, 6)
