@@ -36,7 +36,13 @@ from mc2core.families.contents import (
 )
 from mc2core.families.kernels import BETA_BERNOULLI, GAMMA_POISSON, NORMAL_GAMMA
 from mc2core.inference.gibbs.collapsed import grown
-from mc2core.inference.gibbs.document_level.tokens import DocumentLevelTopics, TopicConstants, open_topic
+from mc2core.inference.gibbs.document_level.tokens import (
+    TopicConstants,
+    keep_used,
+    open_topic,
+    topics_before,
+    with_room,
+)
 from mc2core.inference.gibbs.state import Assignments, Concentrations, no_topic
 from mc2core.inference.observed import ObservedValues
 
@@ -220,12 +226,8 @@ class Observations(ObservedValues):
         n_topics = assignments.n_topics
         columns = n_topics + 1 + _SPARE
         tables = content_tables(self.family, self.natural(assignments), columns, self.scale, self.log_gammas)
-        unused = np.zeros((0, columns), np.int32), np.zeros(0, np.int64)
-        topics = DocumentLevelTopics(
-            *unused, grown(assignments.topic_weights, columns),
-            np.array([assignments.rest]),
-            grown(np.ascontiguousarray(tau[:, :-1]), columns), tau[:, -1].copy(),
-        )  # fmt: skip
+        no_words = np.zeros((0, columns), np.int32), np.zeros(0, np.int64)
+        topics = topics_before(assignments, tau, *no_words)
         constants = TopicConstants(float(omega), float(concentrations.table), float(concentrations.topic), 0.0, 0.0)
         n_km, position, stream = grown(assignments.n_km, columns), np.array([0, 0, n_topics]), np.zeros(2, np.uint64)
         stopped = _FULL
@@ -238,14 +240,7 @@ class Observations(ObservedValues):
             if stopped == _FULL:
                 columns += _SPARE
                 tables = with_columns(tables, self.family, columns)
-                n_km, eps, tau = (grown(array, columns) for array in (n_km, topics.eps, topics.tau))
-                topics = DocumentLevelTopics(*unused, eps, topics.rest, tau, topics.tau_rest)
+                n_km, topics = grown(n_km, columns), with_room(topics, columns)
         if stopped == _FAILED:
             raise no_topic(assignments.document_of(int(position[_OBSERVATION])), concentrations, self.family)
-        n_topics = int(position[_TOPICS])
-        assignments.topic_weights, assignments.rest = topics.eps[:n_topics].copy(), float(topics.rest[0])
-        used = tables.n[:n_topics] > 0
-        left = topics.tau_rest + topics.tau[:, :n_topics][:, ~used].sum(axis=1)
-        assignments.count()
-        assignments.compact()
-        return np.column_stack([topics.tau[:, :n_topics][:, used], left])
+        return keep_used(assignments, topics, tables.n[: position[_TOPICS]])

@@ -224,6 +224,33 @@ def _sweep(key, stream, position, documents, topic, topics, constants, weights):
     return _DONE
 
 
+def topics_before(assignments: Assignments, tau: np.ndarray, n_wm: np.ndarray, n_m: np.ndarray) -> DocumentLevelTopics:
+    """Topics of a sweep, as many columns as ``n_wm`` has; ``tau`` (K, M + 1), the rest in the last column."""
+    columns = n_wm.shape[1]
+    eps, by_topic = grown(assignments.topic_weights, columns), grown(np.ascontiguousarray(tau[:, :-1]), columns)
+    return DocumentLevelTopics(n_wm, n_m, eps, np.array([assignments.rest]), by_topic, tau[:, -1].copy())
+
+
+def with_room(topics: DocumentLevelTopics, columns: int) -> DocumentLevelTopics:
+    """The same topics, with more columns."""
+    n_wm, n_m, eps, rest, tau, tau_rest = topics
+    n_wm, n_m, eps, tau = (grown(array, columns) for array in (n_wm, n_m, eps, tau))
+    return DocumentLevelTopics(n_wm, n_m, eps, rest, tau, tau_rest)
+
+
+def keep_used(assignments: Assignments, topics: DocumentLevelTopics, n_m: np.ndarray) -> np.ndarray:
+    """Take over a sweep's topics, (M,) ``n_m`` tokens each, and drop those without any.
+
+    Returns (K, M + 1) tau over the others, and the rest.
+    """
+    n_topics, used = len(n_m), n_m > 0
+    assignments.topic_weights, assignments.rest = topics.eps[:n_topics].copy(), float(topics.rest[0])
+    left = topics.tau_rest + topics.tau[:, :n_topics][:, ~used].sum(axis=1)
+    assignments.count()
+    assignments.compact()
+    return np.column_stack([topics.tau[:, :n_topics][:, used], left])
+
+
 def sweep_document_topics(
     assignments: Assignments,
     corpus: Corpus,
@@ -256,11 +283,7 @@ def sweep_document_topics(
         content.indptr, content.indices, content.data, assignments.document_start, assignments.cluster
     )
     n_wm = topics_of_words(content, assignments.topic, columns, pool)
-    n_m = n_wm.sum(axis=0, dtype=np.int64)
-    topics = DocumentLevelTopics(
-        n_wm, n_m, grown(assignments.topic_weights, columns), np.array([assignments.rest]),
-        grown(np.ascontiguousarray(tau[:, :-1]), columns), tau[:, -1].copy(),
-    )  # fmt: skip
+    topics = topics_before(assignments, tau, n_wm, n_wm.sum(axis=0, dtype=np.int64))
     s, vs = np.float32(topic_prior), np.float32(topic_prior * corpus.n_words)
     constants = TopicConstants(float(omega), float(concentrations.table), float(concentrations.topic), s, vs)
     position = np.array([0, 0, n_topics], np.int64)
@@ -271,15 +294,7 @@ def sweep_document_topics(
         stopped = _sweep(key, stream, position, documents, assignments.topic, topics, constants, weights)
         if stopped == _FULL:
             columns += LANES
-            n_wm, n_m, eps, rest, tau, tau_rest = topics
-            n_wm, n_m, eps, tau = (grown(array, columns) for array in (n_wm, n_m, eps, tau))
-            topics = DocumentLevelTopics(n_wm, n_m, eps, rest, tau, tau_rest)
+            topics = with_room(topics, columns)
     if stopped == _FAILED:
         raise no_topic(assignments.document_of(int(position[_TOKEN])), concentrations, topic_prior)
-    n_topics = int(position[_TOPICS])
-    assignments.topic_weights, assignments.rest = topics.eps[:n_topics].copy(), float(topics.rest[0])
-    used = topics.n_m[:n_topics] > 0
-    left = topics.tau_rest + topics.tau[:, :n_topics][:, ~used].sum(axis=1)
-    assignments.count()
-    assignments.compact()
-    return np.column_stack([topics.tau[:, :n_topics][:, used], left])
+    return keep_used(assignments, topics, topics.n_m[: position[_TOPICS]])
