@@ -21,7 +21,7 @@ from mc2core.inference.gibbs.document_level.sweep import (
     draw_proportions,
     log_documents,
 )
-from mc2core.inference.gibbs.document_level.tokens import sweep_document_topics
+from mc2core.inference.gibbs.document_level.tokens import keep_used, sweep_document_topics, topics_before, with_room
 from mc2core.inference.gibbs.state import Assignments, Concentrations
 
 
@@ -240,3 +240,17 @@ def test_extremes_of_the_settings_leave_a_chain_and_its_scores_finite(omega, v, 
 def test_proposals_of_topics_go_by_tokens():
     """250 for a dozen tokens took most of the time of fits of a few documents."""
     assert [topic_proposals(n_tokens) for n_tokens in (0, 6, 1200, 3000, 10**7)] == [10, 10, 100, 250, 250]
+
+
+def test_topics_that_end_a_sweep_empty_leave_their_shares_to_the_rest():
+    topic, start = np.array([0, 2, 2], np.int32), np.array([0, 1, 3])
+    assignments = Assignments(np.array([0, 1], np.int32), topic, start, np.array([0.5, 0.2, 0.2]), 0.1)
+    assignments.count()
+    tau = np.array([[0.5, 0.2, 0.2, 0.1], [0.1, 0.3, 0.4, 0.2]])
+    topics = topics_before(assignments, tau, np.zeros((0, 4), np.int32), np.zeros(0, np.int64))
+    topics = with_room(topics, 6)
+    assert topics.tau.shape == (2, 6)
+    found = keep_used(assignments, topics, np.array([1, 0, 2]))
+    np.testing.assert_allclose(found, [[0.5, 0.2, 0.3], [0.1, 0.4, 0.5]])
+    np.testing.assert_array_equal(assignments.topic, [0, 1, 1])
+    np.testing.assert_allclose([*assignments.topic_weights, assignments.rest], [0.5, 0.2, 0.3])
