@@ -455,6 +455,8 @@ class TestBirthsOfClusters:
         state, new = stream._state, documents(8, n=SIZE)
         state.contexts = stream.posterior.stacked(new)
         batch = svi_stream.take_batch(new, state.contexts, np.arange(SIZE)).narrowed()
+        state.fold()
+        state.context_shrink, state.context_counts = 0.5, 2.0 * state.context_counts  # as after a step
         before, rows = copy.copy(state), state.rows_of(batch)
         since = {name: one.copy() for name, one in rows.items()}
         n_km = np.arange(2.0 * len(state.n_m)).reshape(2, -1)
