@@ -377,6 +377,58 @@ def test_no_pass_holds_documents_where_the_one_before_seated_them(monkeypatch):
     assert (np.array(held) == -1).all()
 
 
+class TestBirthsOfTopics:
+    """200 documents of three topics of twelve words each; those of a fourth may come."""
+
+    @staticmethod
+    def begun():
+        rng = np.random.default_rng(0)
+        shares = np.repeat(np.eye(4), 12, axis=1) / 12
+
+        def drawn(topics):
+            return Corpus(rng.multinomial(18, shares[topics]))
+
+        old = drawn(rng.integers(0, 3, 200))
+        return fit(old, *svi(document_level=True), iterations=10, seed=0, progress=False), drawn, rng
+
+    @pytest.mark.parametrize("population", [1_000, 10_000])
+    def test_none_stays_where_nothing_is_new_and_documents_count_more_than_once(self, population):
+        done, drawn, rng = self.begun()
+        stream, evidence = Stream(done, population=population), []
+        for _ in range(4):
+            (visit,) = stream.visits(drawn(rng.integers(0, 3, 40)))
+            evidence.append(visit.log_evidence / visit.tokens)
+            assert len(stream._state.n_m) == 3
+        assert evidence[-1] > evidence[0] - 0.05
+        assert len(stream._state.n_km) == len(done.state.n_km)
+
+    def test_a_new_one_stays_alone(self):
+        done, drawn, rng = self.begun()
+        stream = Stream(done, population=10_000)
+        (visit,) = stream.visits(drawn(np.where(rng.random(40) < 0.25, 3, rng.integers(0, 3, 40))))
+        assert visit.topics_born == 1
+        last = stream.posterior.word_given_topic[-1]
+        assert last[36:].sum() > 0.9
+
+    def test_a_union_of_topics_is_the_same_before_a_block_and_after_it(self):
+        stream = Stream(fitted("document level"))
+        state, new = stream._state, documents(8, n=SIZE)
+        state.contexts = stream.posterior.stacked(new)
+        batch = svi_stream.take_batch(new, state.contexts, np.arange(SIZE)).narrowed()
+        rows, before = state.rows_of(batch), copy.copy(state)
+        number = np.arange(len(state.n_m)) - (np.arange(len(state.n_m)) == len(state.n_m) - 1)
+        one = before.topic_words[:, -2:].sum(axis=1)
+        state.join_topics(number, rows)
+        np.testing.assert_allclose(state.topic_words[:, -1], one)
+        np.testing.assert_array_equal(state.n_km[:, :-1], before.n_km[:, :-2])
+        for name in ("n_km", "n_m", "topic_weights"):
+            np.testing.assert_allclose(getattr(state, name)[..., -1], getattr(before, name)[..., -2:].sum(axis=-1))
+        after = {name: np.copy(getattr(state, name)) for name in ("topic_words", "n_km", "n_m", "topic_weights")}
+        state.go_back(batch, rows)
+        for name, array in after.items():
+            np.testing.assert_array_equal(getattr(state, name), array)
+
+
 class TestBirthsOfClusters:
     """300 documents of three subjects, with three topics each, are fitted; those of a fourth may come."""
 
