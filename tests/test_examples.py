@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from helpers.paths import ROOT
 
@@ -61,6 +62,40 @@ def test_the_guides_commands_run(checkout, capsys):
     for command in commands:
         assert main(shlex.split(command)[1:]) == 0
     assert "counted as '(rare)'" in capsys.readouterr().out
+
+
+def test_a_collection_grows_by_the_commands_of_its_page(tmp_path, monkeypatch, capsys):
+    """Files of three subjects, one of which is new on the second day; what is told of the days, and both ways go on."""
+    page, rng = ("docs/how_to/every_day.md",), np.random.default_rng(0)
+    words = [
+        "ferry harbour lake sail rope storm",
+        "bread dough oven flour grain mill",
+        "iron steel anvil forge coal nail",
+    ]
+    monkeypatch.chdir(tmp_path)
+    for day, n in (("monday", 40), ("tuesday", 12), ("wednesday", 12)):
+        subjects = rng.integers(0, 2 if day == "monday" else 3, n)
+        rows = [
+            {
+                "id": f"{day} {number}",
+                "abstract": " ".join(rng.choice(words[subject].split(), 12)),
+                "authors": [f"author {subject}"],
+                "year": int(1990 + 10 * subject + rng.integers(0, 3)),
+            }
+            for number, subject in enumerate(subjects)
+        ]
+        (tmp_path / f"{day}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    commands = [line for block in blocks(page, "sh") for line in block.splitlines()]
+    assert len(commands) == 9
+    for command in commands:
+        assert main(shlex.split(command)[1:]) == 0
+    said = capsys.readouterr()
+    assert "new columns: 6 words, 1 value of author" in said.out
+    assert "the model may no longer fit" in said.err
+    assert (tmp_path / "pages/wednesday/arrivals.csv").read_text().count("\n") == 3
+    (example,) = blocks(page, "python")
+    exec(compile(example, page[0], "exec"), scope := {})
+    assert (scope["stream"].n_documents, scope["everything"].n_documents) == (12, 64)
 
 
 IN_A_PIPE = """
