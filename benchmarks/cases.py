@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import json
 import os
 import resource
 import subprocess
@@ -20,8 +21,11 @@ import scipy.sparse as sp
 
 from benchmarks.suite import ROOT, benchmark, processor_seconds
 from mc2core import Corpus, Posterior, fit
+from mc2core.app.answers import Answers
+from mc2core.app.predict_command import MOST
 from mc2core.compute import spark, streams
 from mc2core.corpus import subsets
+from mc2core.corpus.readers.lines import LineReader
 from mc2core.explore.describe import describe
 from mc2core.inference import SVI, FastEx, Gibbs
 from mc2core.inference.base import Engine
@@ -29,6 +33,7 @@ from mc2core.inference.gibbs.document_level.parallel import sweep_documents_apar
 from mc2core.inference.gibbs.document_level.state import DocumentLevelState
 from mc2core.inference.gibbs.document_level.tokens import sweep_document_topics
 from mc2core.models import MC2, Mixture, Model
+from mc2core.posterior import Sample, SparseRows
 from mc2core.posterior.clustering import adjusted_rand_index
 from mc2papers.datasets.collections import labelled_images, nips
 from mc2papers.datasets.dumps import pubmed, wikipedia
@@ -371,6 +376,52 @@ def perplexity_left_to_right(scale: float = 0.5) -> Iterator[float]:
 def perplexity_documents(scale: float = 0.3) -> Iterator[float]:
     """Perplexity by ``left_to_right`` of held-out documents of a simulated NIPS with proportions of their own."""
     return scoring("left_to_right", scale, "document level", 2)
+
+
+@benchmark("µs a document", tiny={"n_documents": 20, "n_words": 500})
+def predict_lines(n_documents: int = 5_000, n_words: int = 10_000) -> Iterator[float]:
+    """Lines of 20 words answered as ``mc2 predict`` does, by a model of 50 clusters and 200 topics."""
+    posterior, lines = lines_of_a_model(n_documents, n_words)
+    reader, answers = LineReader(posterior, {}), Answers(posterior, top=5, threads=1)
+
+    def answer() -> None:
+        for first in range(0, n_documents, MOST):
+            documents = reader.read(lines[first : first + MOST])
+            assert documents.corpus is not None
+            for said in answers.of(documents.corpus):
+                json.dumps(said)
+
+    answer()  # compiles
+    while True:
+        yield 1e6 / n_documents * processor_seconds(answer)
+
+
+def lines_of_a_model(
+    n_documents: int, n_words: int, clusters: int = 50, topics: int = 200, omega: float = 5.0
+) -> tuple[Posterior, list[tuple[int, bytes]]]:
+    """A posterior with a document level that nobody fitted, and documents of 20 words drawn from it as JSON."""
+    random = np.random.default_rng(_SEED)
+    tau = random.dirichlet(np.full(topics, 0.05), clusters)
+    psi = random.dirichlet(np.full(n_words, 0.02), topics)
+    sample = Sample(
+        cluster_weights=random.dirichlet(np.full(clusters, 5.0)), new_cluster_weight=0.0, topic_given_cluster=tau,
+        new_topic_weight=np.zeros(clusters), topic_words=1e4 * psi, topic_prior=0.01,
+        topic_weights=np.full(topics, 1.0 / (topics + 1.0)), table_concentration=20.0,
+        contexts=SparseRows.of(np.zeros((clusters, 0))), cluster=np.arange(clusters, dtype=np.int32),
+        document_concentration=omega,
+    )  # fmt: skip
+    words = np.array(
+        ["zq" + "".join("abcdefghij"[int(digit)] for digit in f"{number:05d}") for number in range(n_words)]
+    )
+    lines = []
+    for number in range(n_documents):
+        proportions = random.dirichlet(omega * tau[random.choice(clusters, p=sample.cluster_weights)] + 1e-6)
+        text = " ".join(words[random.choice(n_words, 20, p=proportions @ psi)])
+        lines.append((number + 1, json.dumps({"text": text}).encode()))
+    about = {"model": {"name": "mc2"}, "engine": {"name": "gibbs"}}
+    posterior = Posterior([sample], {}, {}, words.tolist(), provenance=about)
+    posterior.imported = {"form": "", "settings": {"tokeniser": "unicode"}}
+    return posterior, lines
 
 
 @benchmark("s", repeats=1, tiny={"scale": 0.05})

@@ -8,8 +8,8 @@ import sys
 
 from mc2core.app.commands import COLUMNS, add_columns, add_fit
 
-# documents that are looked at together, at most: about a quarter of a second
-_MOST = 512
+#: documents that are looked at together, at most: about a quarter of a second
+MOST = 512
 
 _FORMS = """\
 A line is a JSON object with the keys of the import that the model comes from, read as mc2 import --like reads them:
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
         reader, answers = LineReader(posterior, given), Answers(posterior, whole("top", options.top), options.threads)
     code = 0
     with showing(False):
-        for batch in batches_of_lines(sys.stdin.buffer, _MOST):
+        for batch in batches_of_lines(sys.stdin.buffer, MOST):
             found = reader.read(batch)
             for bad in found.bad:
                 code = 2
