@@ -1,4 +1,4 @@
-"""Births in a stream of documents, by SVI with a document level: clusters, and which topics stay.
+"""Births of clusters in a stream of documents, by SVI with a document level.
 
 Clusters of a fit hardly part, so that documents of a new subject would stay in an old one. After the last pass over a
 block of a stream (:mod:`mc2core.inference.svi.stream`) this pass is tried again with more clusters: each begins with
@@ -8,9 +8,7 @@ and what is left is kept where the bound is higher than without births.
 
 The bound is that of the block's documents under globals whose statistics count each of them once at most: where a
 document stands for many of a population, what it says of a new cluster would count as often, and clusters would be born
-of a few that are alike by chance. So would topics, of which a stream with a large population would get some on every
-day: where a document counts more than once, those that were born are joined with others that their words, counted once,
-could come from as well.
+of a few that are alike by chance.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ import scipy.sparse as sp
 from mc2core.compute import streams
 from mc2core.inference.seeding import cluster_rows, members, unit_rows
 from mc2core.inference.svi.document_level import DocumentLevelGlobals, Local, Visit
-from mc2core.inference.svi.joining import Documents, apart, cluster_gains, near_topics, numbers, word_gains
+from mc2core.inference.svi.joining import Documents, apart, cluster_gains, numbers
 from mc2core.inference.svi.local import Batch
 from mc2core.inference.svi.state import GROUP, topic_divergence
 
@@ -96,27 +94,6 @@ def bear_clusters(
             vars(state).update(vars(found.state))
             return
     state.go_back(batch, plain)
-
-
-def join_born_topics(state: DocumentLevelGlobals, since: dict[str, Any], n_before: int, weight: float) -> None:
-    """Join topics from number ``n_before`` on with others where their words are likelier from one, in place.
-
-    Of words alone: what the bound says of a union beside them favours few topics, and a stream predicts better with
-    more. ``since`` : :meth:`.state.Globals.rows_of`, joined likewise; ``weight`` : of a document in ``state``.
-    """
-    counted, place = copy.copy(state), np.arange(len(state.n_m))
-    counted.shrink, counted.n_m = state.shrink / max(weight, 1.0), state.n_m / max(weight, 1.0)
-    while len(counted.n_m) > n_before:
-        pairs = near_topics(counted)
-        pairs = pairs[pairs[:, 1] >= n_before]
-        gains = word_gains(counted, pairs)
-        pairs = apart(pairs[gains > 0], gains[gains > 0])
-        if not len(pairs):
-            break
-        number = numbers(pairs, len(counted.n_m))
-        counted.join_topics(number)
-        place = number[place]
-    state.join_topics(place, since)
 
 
 def _suggest(

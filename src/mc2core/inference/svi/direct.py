@@ -534,6 +534,8 @@ _DOCUMENTS_FOR_CLUSTER, _LEAST_CLUSTERS, _MOST_CLUSTERS, _TOPICS_FOR_CLUSTER = 4
 STEPS_AT_START, STEPS_OF_FULL, STEPS_OF_BATCH = 30, 5, 1
 # documents or tokens below which leaving a component out changes no full batch's bound
 _NOTHING = 1e-9
+# of Pearson's statistic above its mean, up to which words are taken for those of a topic
+_DEVIATIONS = 3.0
 
 
 @dataclass(kw_only=True)
@@ -735,6 +737,22 @@ class DirectGlobals(Globals):
         for name, value in now.items():
             setattr(self, name, value)
         self.settings = self.settings._replace(n_topics=max(self.settings.n_topics, len(self.n_m)))
+
+    def is_of_one_topic(self, words: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """(n,) bool: whether ``counts`` (U, n) of ``words`` (U,) are what one of the topics gives, but for chance.
+
+        By Pearson's statistic beside the topic that they are likeliest of, at most three standard deviations above its
+        mean (both exact for a multinomial distribution, however rare words are).
+        """
+        n_words, totals = len(self.topic_words), counts.sum(axis=0)
+        size = self.n_m + n_words * self.topic_prior
+        of_words = (self.shrink * self.topic_words[words] + self.topic_prior) / size
+        topic = (np.log(of_words).T @ counts).argmax(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = (counts**2 / of_words[:, topic]).sum(axis=0) / totals - totals
+            inverse = (size[topic] / (self.shrink * self.topic_words[:, topic] + self.topic_prior)).sum(axis=0)
+            variance = 2.0 * (n_words - 1) + (inverse - n_words**2 - 2.0 * n_words + 2.0) / totals
+            return np.asarray((totals == 0) | (found <= n_words - 1 + _DEVIATIONS * np.sqrt(variance)))
 
     def suggest(self, words: np.ndarray, counts: np.ndarray) -> None:
         """Let the last n topics hold ``counts`` (U, n) expected tokens of ``words`` (U,), in place.

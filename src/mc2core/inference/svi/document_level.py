@@ -779,30 +779,21 @@ class DocumentLevelGlobals(DirectGlobals):
         n_k = sum_by(cluster_of, self.n_k)
         order = np.argsort(-n_k, kind="stable")
         cluster_of = np.argsort(order, kind="stable")[cluster_of].astype(np.int32)
-        self.n_km = sum_by(cluster_of, self.n_km)
+        self.n_km = sum_by(topic_of, sum_by(cluster_of, self.n_km).T).T.copy()
         self.context_counts = sum_by(cluster_of, self.context_counts.T).T.copy()
         self.context_totals = sum_by(cluster_of, self.context_totals.T).T.copy()
+        if not np.array_equal(topic_of, np.arange(len(self.n_m))):  # the largest table stays where no topics are joined
+            self.topic_words = sum_by(topic_of, self.topic_words.T).T.copy()
+        self.topic_weights, self.n_m = sum_by(topic_of, self.topic_weights), sum_by(topic_of, self.n_m)
         self.group_weights = self.law.posterior(n_k[order], self.concentrations().mean[GROUP])
         self.cluster = np.where(self.cluster >= 0, cluster_of[self.cluster], np.int32(-1))
         number = np.where(self.local_cluster >= 0, cluster_of[self.local_cluster], np.int32(-1))
         for i in range(1, number.shape[1]):
             number[(number[:, :i] == number[:, [i]]).any(axis=1), i] = -1
         self.local_cluster = number
-        self.join_topics(topic_of)
-        return cluster_of
-
-    def join_topics(self, topic_of: np.ndarray, *rows: dict[str, Any]) -> None:
-        """Unions of topics, given the (M,) new numbers, from 0 on, in place; in ``rows`` of :meth:`rows_of`, too."""
-        if np.array_equal(topic_of, np.arange(len(self.n_m))):  # the largest table stays where no topics are joined
-            return
-        now = {name: getattr(self, name) for name in ("topic_words", "n_km", "n_m", "topic_weights")}
-        for part in (now, *rows):
-            for name in now:
-                part[name] = sum_by(topic_of, part[name].T).T.copy()
-        for name, value in now.items():
-            setattr(self, name, value)
         shape = (*self.local_counts.shape[:2], len(self.n_m))
         self.local_counts = sum_by(topic_of, self.local_counts.reshape(-1, len(topic_of)).T).T.reshape(shape).copy()
+        return cluster_of
 
     def document_prior(self) -> np.ndarray:
         """(K, M): omega exp(E ln tau)."""

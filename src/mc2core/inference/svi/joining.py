@@ -116,25 +116,18 @@ def add_local_gains(cells, words, visit, pairs, prior_of_pair, first, last):
     return gains
 
 
-def word_gains(state: DocumentLevelGlobals, pairs: np.ndarray) -> np.ndarray:
-    """(P,) nats by which the words of both topics are likelier from one distribution than from two."""
-    s, n_words = state.topic_prior, len(state.topic_words)
-    gains = np.empty(len(pairs))
-    for p, (m, o) in enumerate(pairs):
-        n, more = state.shrink * state.topic_words[:, m], state.shrink * state.topic_words[:, o]
-        both = np.flatnonzero((n > 0) & (more > 0))
-        gains[p] = np.sum(rising(s + n[both], more[both]) - rising(s, more[both]))
-        gains[p] -= rising(n_words * s + state.n_m[m], state.n_m[o]) - rising(n_words * s, state.n_m[o])
-    return gains
-
-
 def topic_gains(
     state: DocumentLevelGlobals, documents: Documents, words: Words, visit: Visit, pairs: np.ndarray
 ) -> np.ndarray:
     """(P,) nats by which each union changes the bound, local posteriors being fixed but for their sums."""
-    v, omega, tables = state.table_concentration, state.document_concentration, state.n_km
-    one, other = pairs.T
-    gains = word_gains(state, pairs) if state.observed is None else state.observed.gains(state.topic_words, pairs)
+    s, v, omega, tables = state.topic_prior, state.table_concentration, state.document_concentration, state.n_km
+    n_words, (one, other) = len(state.topic_words), pairs.T
+    gains = np.empty(len(pairs)) if state.observed is None else state.observed.gains(state.topic_words, pairs)
+    for p, (m, o) in enumerate(pairs if state.observed is None else ()):
+        n, more = state.topic_words[:, m], state.topic_words[:, o]
+        both = np.flatnonzero((n > 0) & (more > 0))
+        gains[p] = np.sum(rising(s + n[both], more[both]) - rising(s, more[both]))
+        gains[p] -= rising(n_words * s + state.n_m[m], state.n_m[o]) - rising(n_words * s, state.n_m[o])
     gains[gains < -_MOST_LOSS * np.minimum(state.n_m[one], state.n_m[other])] = -np.inf
     a, log_tau = v * state.topic_weights, state.expected_log_tau()
     a_pair, t_pair = a[one] + a[other], tables[:, one] + tables[:, other]

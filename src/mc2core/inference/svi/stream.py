@@ -44,7 +44,7 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
 from mc2core.inference.registry import specify
 from mc2core.inference.seeding import cluster_rows, members, unit_rows
-from mc2core.inference.svi.births import bear_clusters, join_born_topics
+from mc2core.inference.svi.births import bear_clusters
 from mc2core.inference.svi.direct import DirectGlobals
 from mc2core.inference.svi.document_level import DocumentLevelGlobals, DocumentLevelStatistics
 from mc2core.inference.svi.engine import SVI
@@ -393,19 +393,18 @@ class Stream:
         batch = take_batch(corpus, state.contexts, rows).narrowed()
         n_clusters, n_topics = self._n_new(len(rows))
         since, evidence = state.rows_of(batch), 0.0
-        n_before = len(state.n_m)
         for number in range(self.passes):
             if isinstance(state, DirectGlobals) and number == 1 and n_topics:
                 # not before: the first pass says how likely documents are, and a word that no topic has had yet is in
                 # one without tokens hundreds of nats less likely than the model's prior has it
-                state.add_topics(n_topics, since)
                 counts = sp.csr_matrix((batch.counts, batch.indices, batch.indptr), (len(rows), len(batch.words)))
                 rng = streams.generator(0, "svi.births", state.n_updates)
                 group = cluster_rows(unit_rows(counts), n_topics, rng)
                 alike = (members(group, n_topics) @ counts).toarray().T
-                state.suggest(batch.words, _SUGGESTED * rate * scale * alike)
-            if isinstance(state, DocumentLevelGlobals) and number == 2 and rate * scale > 1.0:
-                join_born_topics(state, since, n_before, rate * scale)
+                alike = alike[:, ~state.is_of_one_topic(batch.words, alike)]
+                if alike.size:
+                    state.add_topics(alike.shape[1], since)
+                    state.suggest(batch.words, _SUGGESTED * rate * scale * alike)
             before = state.rows_of(batch) if number == self.passes - 1 else {}
             state.cluster[rows] = -1  # no pass holds documents where the one before seated them
             documents = state.step(batch, scale, rate, pool, since=since).documents
