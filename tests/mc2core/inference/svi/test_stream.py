@@ -16,7 +16,7 @@ from mc2core import Corpus, Posterior, fit
 from mc2core.app.cli import main
 from mc2core.base import storage
 from mc2core.inference import Stream
-from mc2core.inference.svi import births, direct, sticks
+from mc2core.inference.svi import births, direct, joining, sticks
 from mc2core.inference.svi import engine as svi_engine
 from mc2core.inference.svi import stream as svi_stream
 from mc2core.inference.svi.document_level import DocumentLevelGlobals
@@ -501,6 +501,47 @@ class TestBirthsOfClusters:
         assert len(tried) == 2
         assert min(tried) > 1
         assert states_equal(stream._state, plain._state)
+
+    def test_a_group_may_part_where_the_union_would_gain_less_than_allowed_by_its_tables(self, monkeypatch):
+        """Held against what joining says of the union of both parts, which share no document."""
+        stream = Stream(fitted("document level", contexts={}))
+        state, new = stream._state, documents(8, n=SIZE)
+        state.contexts = stream.posterior.stacked(new.with_contexts({}))
+        batch = svi_stream.take_batch(new, state.contexts, np.arange(SIZE)).narrowed()
+        state.cluster = np.zeros(SIZE, np.int32)
+        size = 0.5 * state.n_k.min()  # clusters are in order of size
+        members = sp.csr_matrix(np.eye(SIZE)[[1, 4]].sum(axis=0))
+        alike = births.Alike(members, np.array([size]), 0.1 * state.n_m[None, :])
+        parted, tables = copy.copy(state), births._tables(state) * alike.topics
+        left = np.maximum(state.n_km[:1] - tables, 0.0)
+        parted.n_km = np.concatenate([left, state.n_km[1:], tables])
+        n_k = np.append(state.n_k, size)
+        n_k[0] -= size
+        parted.group_weights = state.law.posterior(n_k, state.concentrations().mean[births.GROUP])
+        parted.concentrations = state.concentrations  # which more clusters would change
+        monkeypatch.setattr(joining, "shares_of", lambda _: np.zeros((SIZE, len(n_k))))
+        pairs, gains = joining.cluster_gains(parted, None, 1.0)
+        (gain,) = gains[(pairs == [0, len(n_k) - 1]).all(axis=1)]
+        # what the tables lost where the cluster had fewer of a topic than the group
+        whole, now = joining.rising, state.table_concentration * state.topic_weights
+        lost = whole(now, left + tables).sum() - whole(now, state.n_km[:1]).sum()
+        lost -= whole(state.table_concentration, (left + tables).sum())
+        lost += whole(state.table_concentration, state.n_km[0].sum())
+        assert gain > lost
+        for loss, may in ((1.001, True), (0.999, False)):
+            monkeypatch.setattr(births, "_MOST_LOSS", loss * (gain - lost) / tables.sum())
+            assert births._may_part(state, batch, alike, 1.0) == may
+
+    def test_nothing_is_tried_where_no_group_may_part(self, monkeypatch):
+        done, drawn, _ = self.begun(0)
+        tried, visit = [], births._tried
+        monkeypatch.setattr(births, "_tried", lambda *given: tried.append(given) or visit(*given))
+        monkeypatch.setattr(births, "_MOST_LOSS", -np.inf)
+        new = drawn(np.full(100, 3))
+        stream = Stream(done).partial_fit(new)
+        assert not tried
+        monkeypatch.setattr(svi_stream, "bear_clusters", lambda *_: None)
+        assert states_equal(stream._state, Stream(done).partial_fit(new)._state)
 
     def test_the_number_told_and_the_most_clusters_are_kept(self):
         done, drawn, _ = self.begun(0)
