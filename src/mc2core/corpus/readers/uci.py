@@ -1,7 +1,8 @@
 """The bag-of-words format of the UCI repository: ``docword.<name>.txt[.gz]`` beside ``vocab.<name>.txt``.
 
 docword has three lines of one number (documents, words, entries) and then an entry to a line: document, word, count,
-documents and words numbered from 1. It has no contexts and no labels.
+documents and words numbered from 1. It has no contexts and no labels. Entries are kept in temporary files where they
+are many; those that are not in the order of documents, as they are in UCI's own files, are put in order in memory.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ import scipy.sparse as sp
 from mc2core.base import memory
 from mc2core.corpus import Corpus
 from mc2core.corpus.readers.table import read_vocabulary
+from mc2core.corpus.row_blocks import Growing, by_rows, csr_of
 
 _BLOCK_BYTES = 1 << 22
 _MAX_SIZE = 2**31 - 1
-_SHORTEST_ENTRY = 5  # bytes: "1 1 1"
 #: documents without a word, at most: a header may not claim any number of them
 MOST_EMPTY = 10_000_000
 # possessive: a block is matched without the state that giving back would need
@@ -54,9 +55,9 @@ def read(path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None
             n_documents, n_words, n_entries = (_size(path, stream, line) for line in (1, 2, 3))
             if n_words != len(words):
                 raise ValueError(f"{path} announces {n_words} words, but the vocabulary has {len(words)}")
-            _check_sizes(path, stream, n_documents, n_entries)
-            blocks: list[np.ndarray] = []
-            n_read = 0
+            _check_sizes(path, n_documents, n_entries)
+            columns = Growing(), Growing(), Growing()
+            lengths, n_read, last, is_ordered = np.zeros(n_documents, np.int64), 0, 0, True
             for block in _entries(path, stream):
                 n_read += len(block)
                 if n_read > n_entries:
@@ -72,16 +73,35 @@ def read(path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None
                             f"{path}, line {4 + n_read - len(block) + bad[0]} has the {what} {block[bad[0], column]}; "
                             f"it must lie between {lowest} and {highest}"
                         )
-                blocks.append(block.astype(np.int32))
+                for numbers, of_block in zip(columns, block.T, strict=True):
+                    numbers.extend(of_block)
+                if len(block):
+                    is_ordered &= bool(last <= block[0, 0] and (np.diff(block[:, 0]) >= 0).all())
+                    last = block[-1, 0]
+                seen, n_seen = np.unique(block[:, 0], return_counts=True)
+                lengths[seen - 1] += n_seen
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{path} is damaged or cut off: {error or type(error).__name__}") from error
     if n_read != n_entries:
         raise ValueError(f"{path} has {n_read} entries, but line 3 announces {n_entries}")
-    row, column, count = np.concatenate([*blocks, np.empty((0, 3), np.int32)]).T
-    content = sp.csr_matrix((count, (row - 1, column - 1)), shape=(n_documents, n_words))
-    content.sum_duplicates()
-    if content.nnz != n_entries:
-        raise ValueError(f"{path} gives {n_entries - content.nnz} words of a document a second time")
+    documents, indices, counts = (numbers.all() for numbers in columns)
+    if not is_ordered:
+        memory.need(24 * n_entries, f"putting the entries of {path} in order", "it cannot be read here")
+        order = np.argsort(documents, kind="stable")
+        indices, counts = indices[order], counts[order]
+    n_distinct = 0
+
+    def in_order(rows: sp.csr_matrix) -> sp.csr_matrix:
+        nonlocal n_distinct
+        rows.indices -= 1
+        rows.sum_duplicates()
+        n_distinct += rows.nnz
+        rows.eliminate_zeros()
+        return rows
+
+    content = by_rows(in_order, csr_of(np.append(0, lengths.cumsum()), indices, counts, n_words))
+    if n_distinct != n_entries:
+        raise ValueError(f"{path} gives {n_entries - n_distinct} words of a document a second time")
     return Corpus(content, words)
 
 
@@ -105,17 +125,15 @@ def _size(path: Path, stream: IO[bytes], line: int) -> int:
     return int(found)
 
 
-def _check_sizes(path: Path, stream: IO[bytes], n_documents: int, n_entries: int) -> None:
+def _check_sizes(path: Path, n_documents: int, n_entries: int) -> None:
     """ValueError where the first lines announce more than can follow, or than there is memory for."""
     if n_documents > n_entries + MOST_EMPTY:
         raise ValueError(
             f"{path} announces {n_documents} documents but {n_entries} entries; "
             f"at most {MOST_EMPTY} documents may be empty"
         )
-    if not isinstance(stream, gzip.GzipFile):
-        n_entries = min(n_entries, path.stat().st_size // _SHORTEST_ENTRY)
-    # row pointers and entries, and both again while they are put in order
-    memory.need(24 * n_documents + 32 * n_entries, f"the corpus that {path} announces", "it cannot be read here")
+    # numbers of entries, and row pointers twice
+    memory.need(32 * n_documents, f"the corpus that {path} announces", "it cannot be read here")
 
 
 def _entries(path: Path, stream: IO[bytes]) -> Iterator[np.ndarray]:
