@@ -108,6 +108,7 @@ def test_token_sweep_goes_on_at_the_same_token_when_topics_outgrow_their_arrays(
     other = sweep_document_topics(twin, corpus, padded, 400.0, many, PRIOR, key)
     assert assignments.n_topics > 32
     np.testing.assert_array_equal(assignments.topic, twin.topic)
+    np.testing.assert_allclose(assignments.topic_weights, twin.topic_weights, rtol=1e-12)
     np.testing.assert_allclose(found, other, rtol=1e-12)
 
 
