@@ -26,8 +26,8 @@ state, and decides how the sides of all others come about:
 
 A launch whose sides after the first scan have less than exp(-150) of the density of one topic ends there, in a split
 and in a merge alike: what is seen so far is drawn alike in both, so that the one is ended as often as the other. Of
-what would have been made that loses a few of a hundred, and of the work on long documents most. So does one of whose
-sides, in a topic of hundreds of tokens, one or two are left after the second scan: such topics come and go by sweeps.
+what would have been made that loses a few of a hundred, and of the work on long documents most. In a topic of hundreds
+of tokens a launch that has only one or two on a side after the second scan ends too: sweeps make such small topics.
 
 u and u_k are drawn from densities around an estimate that depends on the sides alone, so a merge whose ratio is
 hopeless before the probability of its sides, which only lowers it, is known as such without any scan.
