@@ -12,6 +12,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
@@ -45,43 +46,35 @@ def read(path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None
         One sentence with file and line: not three whole numbers, more announced than the file or the memory can hold,
         a document or word outside what the first lines say, an entry given twice, another number of entries, a
         vocabulary of another length, a damaged gzip.
+    OSError
+        That there is no room for temporary files; it names their folder.
     """
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path} is missing")
     words = read_vocabulary(_vocabulary_beside(path) if vocabulary is None else vocabulary)
-    try:
-        with _open(path) as stream:
+    with _reading(path):
+        stream = _open(path)
+    with stream:
+        with _reading(path):
             n_documents, n_words, n_entries = (_size(path, stream, line) for line in (1, 2, 3))
-            if n_words != len(words):
-                raise ValueError(f"{path} announces {n_words} words, but the vocabulary has {len(words)}")
-            _check_sizes(path, n_documents, n_entries)
-            columns = Growing(), Growing(), Growing()
-            lengths, n_read, last, is_ordered = np.zeros(n_documents, np.int64), 0, 0, True
-            for block in _entries(path, stream):
-                n_read += len(block)
-                if n_read > n_entries:
-                    raise ValueError(f"{path} has more than the {n_entries} entries that line 3 announces")
-                for column, lowest, highest, what in (
-                    (0, 1, n_documents, "document"),
-                    (1, 1, n_words, "word"),
-                    (2, 0, _MAX_SIZE, "count"),
-                ):
-                    bad = np.flatnonzero((block[:, column] < lowest) | (block[:, column] > highest))
-                    if len(bad):
-                        raise ValueError(
-                            f"{path}, line {4 + n_read - len(block) + bad[0]} has the {what} {block[bad[0], column]}; "
-                            f"it must lie between {lowest} and {highest}"
-                        )
-                for numbers, of_block in zip(columns, block.T, strict=True):
-                    numbers.extend(of_block)
-                if len(block):
-                    is_ordered &= bool(last <= block[0, 0] and (np.diff(block[:, 0]) >= 0).all())
-                    last = block[-1, 0]
-                seen, n_seen = np.unique(block[:, 0], return_counts=True)
-                lengths[seen - 1] += n_seen
-    except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} is damaged or cut off: {error or type(error).__name__}") from error
+        if n_words != len(words):
+            raise ValueError(f"{path} announces {n_words} words, but the vocabulary has {len(words)}")
+        _check_sizes(path, n_documents, n_entries)
+        columns = Growing(), Growing(), Growing()
+        lengths, n_read, last, is_ordered = np.zeros(n_documents, np.int64), 0, 0, True
+        for block in _entries(path, stream):
+            n_read += len(block)
+            if n_read > n_entries:
+                raise ValueError(f"{path} has more than the {n_entries} entries that line 3 announces")
+            _check_entries(path, block, 4 + n_read - len(block), n_documents, n_words)
+            for numbers, of_block in zip(columns, block.T, strict=True):
+                numbers.extend(of_block)
+            if len(block):
+                is_ordered &= bool(last <= block[0, 0] and (np.diff(block[:, 0]) >= 0).all())
+                last = block[-1, 0]
+            seen, n_seen = np.unique(block[:, 0], return_counts=True)
+            lengths[seen - 1] += n_seen
     if n_read != n_entries:
         raise ValueError(f"{path} has {n_read} entries, but line 3 announces {n_entries}")
     documents, indices, counts = (numbers.all() for numbers in columns)
@@ -103,6 +96,14 @@ def read(path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None
     if n_distinct != n_entries:
         raise ValueError(f"{path} gives {n_entries - n_distinct} words of a document a second time")
     return Corpus(content, words)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is damaged or cut off: {error or type(error).__name__}") from error
 
 
 def _vocabulary_beside(path: Path) -> Path:
@@ -136,10 +137,29 @@ def _check_sizes(path: Path, n_documents: int, n_entries: int) -> None:
     memory.need(32 * n_documents, f"the corpus that {path} announces", "it cannot be read here")
 
 
+def _check_entries(path: Path, block: np.ndarray, line: int, n_documents: int, n_words: int) -> None:
+    """ValueError where an entry of the block, whose first is in this line, is out of range."""
+    for column, lowest, highest, what in (
+        (0, 1, n_documents, "document"),
+        (1, 1, n_words, "word"),
+        (2, 0, _MAX_SIZE, "count"),
+    ):
+        bad = np.flatnonzero((block[:, column] < lowest) | (block[:, column] > highest))
+        if len(bad):
+            raise ValueError(
+                f"{path}, line {line + bad[0]} has the {what} {block[bad[0], column]}; "
+                f"it must lie between {lowest} and {highest}"
+            )
+
+
 def _entries(path: Path, stream: IO[bytes]) -> Iterator[np.ndarray]:
     """(n, 3) int64 blocks of (document, word, count)."""
     line, rest = 4, b""
-    while block := stream.read(_BLOCK_BYTES):
+    while True:
+        with _reading(path):
+            block = stream.read(_BLOCK_BYTES)
+        if not block:
+            break
         text = rest + block
         # the last line is kept for later: it may go on, or be followed by nothing but blank lines
         end = text.rstrip().rfind(b"\n") + 1

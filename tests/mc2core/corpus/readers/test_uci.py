@@ -125,3 +125,14 @@ def test_entries_out_of_order_need_memory(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"putting the entries of .* in order would take"):
         uci.read(path)
     assert uci.read(write(tmp_path, (2, 3, 6), sorted(entries))).n_tokens == 6
+
+
+def test_a_full_disk_is_not_told_as_a_damaged_file(tmp_path, monkeypatch):
+    class Full:
+        def __init__(self):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(row_blocks, "_MOST_HELD", 0)
+    monkeypatch.setattr(row_blocks.tempfile, "TemporaryFile", Full)
+    with pytest.raises(OSError, match=r"a temporary file in .* \(TMPDIR names another folder\).*No space left"):
+        uci.read(write(tmp_path, (1, 3, 1), [(1, 1, 1)]))
