@@ -71,7 +71,7 @@ _FAINT = 1e-10
 _SCALED = 8
 
 
-def _priors(mixture: SampleMixture) -> tuple[np.ndarray, np.ndarray]:
+def priors_of(mixture: SampleMixture) -> tuple[np.ndarray, np.ndarray]:
     """(K, M + 1) omega tau_k and (K,) ln pi_k, a new cluster's drawn one included where the mixture has it.
 
     Of an admixture (HDP, LDA), without a document level, v epsilon for all documents.
@@ -168,7 +168,7 @@ def log_likelihood(
     slack = np.maximum(SLACK, SLACK_OF_A_TOKEN * np.asarray(block.counts.sum(axis=1)).ravel())[:, None]
     total = np.full(len(block.rows), -np.inf)
     for mixture in mixtures:
-        priors, log_weights = _priors(mixture)
+        priors, log_weights = priors_of(mixture)
         psi = mixture.words(block.emitted, out=buffers.empty("words", len(block.words), priors.shape[1]))
         chosen, behind = choose_clusters(block, priors, log_weights, psi, threads)
         # of what has no finite weight the kernel finds out what it is
@@ -495,7 +495,7 @@ class ClusterChains:
 
     def __init__(self, sample: Sample) -> None:
         self._mixture, self._buffers = SampleMixture(sample), Buffers()
-        priors, _ = _priors(self._mixture)
+        priors, _ = priors_of(self._mixture)
         n_clusters, self._n_topics = priors.shape
         self._n_columns = kernels.BLOCK * (-(-self._n_topics // kernels.BLOCK))
         by_cluster = np.full((n_clusters, self._n_columns), _LEAST)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Executor
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from mc2core.inference.gibbs.document_level.state import DocumentLevelState
 from mc2core.inference.gibbs.state import Assignments, document_start
 from mc2core.models.base import TopicModel
 from mc2core.posterior import Sample
+
+S = TypeVar("S", bound=GibbsState)
 
 
 def continued(
@@ -36,37 +39,54 @@ def continued(
     The columns of the chain come first in ``corpus``, in their order. ValueError where the arrays do not fit it.
     """
     n_before = min(np.size(arrays.get("cluster", ())), corpus.n_documents)
-    before, new = (corpus.subset(np.arange(*some)) for some in ((0, n_before), (n_before, corpus.n_documents)))
-    old = kind.restore(model, before, arrays)
+    before = np.arange(n_before)
+    known, new = corpus.subset(before), corpus.subset(np.arange(n_before, corpus.n_documents))
+    old, shares = kind.restore(model, known, arrays), None
+    if model.has_clusters:
+        shares = posterior_of(model, known, [old.sample()], {}).predict(new, progress=False)
+    state = with_documents(old, model, corpus, before, shares, seed, pool)
+    state.log_joint = state.compute_log_joint()
+    return state
+
+
+def with_documents(
+    old: S, model: TopicModel, corpus: Corpus, before: np.ndarray, shares: np.ndarray | None, seed: int,
+    pool: Executor | None,
+) -> S:  # fmt: skip
+    """The state ``old`` of the documents ``before`` (their numbers, ascending) of ``corpus``, with all its documents.
+
+    ``shares`` : (B, K), how likely the others are in each of its clusters; None where each is a cluster of its own.
+    ValueError where these have words and those of ``old`` none.
+    """
+    added = np.setdiff1d(np.arange(corpus.n_documents), before)
+    new, rng = corpus.subset(added), streams.generator(seed, "added")
     if new.n_tokens and not old.assignments.n_topics:
         raise ValueError("the documents of the fit have no words, so that there are no topics for those of new ones")
-    sample, rng = old.sample(), streams.generator(seed, "added")
-    if model.has_clusters:
-        shares = posterior_of(model, before, [sample], {}).predict(new, progress=False)
-        cluster = _draw(shares, rng)
+    sample, cluster = old.sample(), np.empty(corpus.n_documents, np.int32)
+    cluster[before] = old.assignments.cluster
+    if shares is not None:
+        cluster[added] = _draw(shares, rng)
         proportions = np.asarray(sample.topic_given_cluster)
     else:
-        cluster = np.arange(n_before, corpus.n_documents)
+        cluster[added] = added
         proportions = np.tile(sample.topic_weights / sample.topic_weights.sum(), (corpus.n_documents, 1))
-    assignments = Assignments(
-        np.append(old.assignments.cluster, cluster).astype(np.int32),
-        np.append(old.assignments.topic, _topics(new, proportions[cluster], sample, rng)).astype(np.int32),
-        document_start(corpus),
-        old.assignments.topic_weights,
-        old.assignments.rest,
-    )
+    is_new = np.repeat(np.isin(np.arange(corpus.n_documents), added), corpus.document_lengths)
+    topic = np.empty(corpus.n_tokens, np.int32)
+    topic[~is_new] = old.assignments.topic
+    topic[is_new] = _topics(new, proportions[cluster[added]], sample, rng)
+    weights, rest = old.assignments.topic_weights, old.assignments.rest
+    assignments = Assignments(cluster, topic, document_start(corpus), weights, rest)
     assignments.count()
-    state = kind.of(model, corpus, StackedContexts(corpus, model.cluster_contexts), assignments)
+    state = type(old).of(model, corpus, StackedContexts(corpus, model.cluster_contexts), assignments)
     state.concentrations, state.topic_prior = old.concentrations, old.topic_prior
     if isinstance(state, DocumentLevelState):
-        known = np.column_stack(
+        tau = np.column_stack(
             [(1.0 - sample.new_topic_weight)[:, None] * sample.topic_given_cluster, sample.new_topic_weight]
         )
-        state.level.omega, state.level.proportions[: len(known)] = old.omega, known
+        state.level.omega, state.level.proportions[: len(tau)] = old.omega, tau
         state.move_all_but_tokens(seed, 0, pool)
     elif isinstance(state, SharedState):
         state.draw_weights(seed, 0)
-    state.log_joint = state.compute_log_joint()
     return state
 
 

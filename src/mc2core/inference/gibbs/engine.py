@@ -47,8 +47,8 @@ class Gibbs(Engine):
     start_clusters : int in [1, 2147483647], default 20
         Document clusters of the starting state, at most; n_clusters of the model takes its place. With a document
         level the chain is started from this number, its square root and 1 (three times from twice n_clusters, joined
-        to n_clusters), and the likeliest state after some sweeps goes on; of more than a million tokens once, from this
-        number.
+        to n_clusters), and the state goes on that predicts documents best which were kept from it; of more than a
+        million tokens once, from this number.
     n_shards : int in [1, inf) or None, default None
         Parts of the corpus whose tokens Spark's executors move (docs/how_to/spark.md), of the kernel "parallel"; None
         is this process alone. The result does not depend on it.
@@ -116,16 +116,18 @@ class Gibbs(Engine):
         is_by_rule = model.document_level or model.content is not None
         n_topics = self.start_topics or (topics_by_rule(corpus) if is_by_rule else _TOPICS)
         _refuse_too_much(corpus, n_clusters, n_topics, model.document_level, model.has_token_context)
-        contexts = StackedContexts(corpus, model.cluster_contexts)
         state: GibbsState
         if model.document_level:
             with thread_budget(self.threads) as pool:
                 state = settle(
-                    model, corpus, contexts, n_topics, self.start_clusters, self.kernel, seed, pool,
-                    self._sharded(corpus),
+                    model, corpus, n_topics, self.start_clusters, self.kernel, seed, pool, self._sharded
                 )  # fmt: skip
         else:
-            rng, seen = streams.generator(seed, "start"), corpus
+            rng, seen, contexts = (
+                streams.generator(seed, "start"),
+                corpus,
+                StackedContexts(corpus, model.cluster_contexts),
+            )
             if model.content is not None:
                 # documents by topics that are found, which themselves start at random: nothing would join pieces of one
                 seen, _ = start_topics(model, corpus, n_topics, rng)

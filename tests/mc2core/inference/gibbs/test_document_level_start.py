@@ -8,20 +8,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.document_level_states import assignments_at, corpus_and_state, log_contexts, log_topics_of_cluster
 from helpers.fits import gibbs
-from helpers.gibbs_enumeration import log_clusters, partitions
-from helpers.gibbs_transitions import FAMILIES
 from helpers.gibbs_twin import small_corpus
+from scipy.special import logsumexp
 
 from mc2core import Corpus, fit
 from mc2core.inference import Gibbs
 from mc2core.inference.gibbs import state as seeding
 from mc2core.inference.gibbs.document_level import start as starting
-from mc2core.inference.gibbs.document_level.start import log_clustering
-from mc2core.inference.gibbs.document_level.state import DocumentLevel
-from mc2core.inference.gibbs.state import Concentrations
-from mc2core.inference.gibbs.weights import GammaPrior
+from mc2core.inference.gibbs.document_level.held_out import keep_back
 from mc2core.models import HDP, MC2
 from mc2core.posterior import levels
 
@@ -56,47 +51,31 @@ def test_a_chain_soon_has_the_clusters_of_its_topics():
         assert (together == should).mean() > 0.9
 
 
-def densities_of(engine, corpus, monkeypatch, sign):
-    """Of all starts that are tried, and of the one that goes on; sign -1 turns the choice round."""
-    density, tried = starting.log_density, []
-
-    def note(state):
-        tried.append(density(state))
-        return sign * tried[-1]
-
-    monkeypatch.setattr(starting, "log_density", note)
-    state = engine.init(corpus, 0)
-    monkeypatch.setattr(starting, "log_density", density)
-    return tried, density(state)
-
-
-def test_of_several_starts_the_likeliest_goes_on(monkeypatch):
+@pytest.mark.parametrize("sign", [1, -1])
+def test_of_several_starts_the_one_that_predicts_best_goes_on(monkeypatch, sign):
+    """On documents that none of them has seen; sign -1 turns the choice round."""
     corpus, _ = simulated()
-    engine = gibbs(document_level=True)
-    tried, chosen = densities_of(engine, corpus, monkeypatch, 1)
-    assert len(set(tried)) == 3  # from 1, 4 and 20 clusters
-    assert chosen == max(tried)
-    assert densities_of(engine, corpus, monkeypatch, -1) == (tried, min(tried))
+    weigh, join, tried, chosen = starting.log_weights, starting.with_documents, [], []
 
+    def weighed(sample, new, *rest):
+        weights = weigh(sample, new, *rest)
+        score = logsumexp(weights, axis=1, keepdims=True)
+        tried.append((score.sum(), sample.cluster, new.n_documents))
+        return weights + (sign - 1) * score
 
-@pytest.mark.parametrize(
-    ("densities", "n_clusters", "least", "chosen"),
-    [
-        ([-1000.0, -1002.0, -1001.0], [1, 9, 4], 2, 2),  # within .3 % of one cluster, the likelier of those of several
-        ([-1000.0, -1004.0, -1010.0], [1, 9, 4], 2, 0),
-        ([-1004.0, -1000.0, -1001.0], [1, 9, 4], 2, 1),
-        ([-1002.0, -1000.0], [9, 4], 2, 1),
-        ([-1000.0, -1001.0], [1, 1], 2, 0),
-        ([5.0, 4.99], [1, 2], 2, 1),
-        ([-1000.0, -1002.0, -1001.0], [8, 9, 8], 9, 1),  # told 9
-        ([-1000.0, -1004.0, -1001.0], [8, 9, 8], 9, 0),
-        ([-1000.0, -1001.0, -1002.0], [7, 8, 8], 9, 0),
-    ],
-)
-def test_one_cluster_or_fewer_than_told_are_the_start_only_where_ahead_beyond_chance(
-    densities, n_clusters, least, chosen
-):
-    assert starting.likeliest(densities, n_clusters, least) == chosen
+    def joined(old, *rest):
+        chosen.append(old.cluster.copy())
+        return join(old, *rest)
+
+    monkeypatch.setattr(starting, "log_weights", weighed)
+    monkeypatch.setattr(starting, "with_documents", joined)
+    state = gibbs(document_level=True).init(corpus, 0)
+    scores, clusters, n_new = zip(*tried, strict=True)
+    assert len(set(scores)) == 3  # from 1, 4 and 20 clusters
+    best = max(range(3), key=lambda i: sign * scores[i])
+    assert (chosen[0] == clusters[best]).all()
+    assert set(n_new) == {DOCUMENTS // 10}
+    assert len(state.cluster) == DOCUMENTS == len(chosen[0]) + DOCUMENTS // 10
 
 
 def test_numbers_of_starts_follow_from_corpus_and_settings(monkeypatch):
@@ -206,7 +185,12 @@ def test_clusters_that_are_told_are_joined_from_twice_as_many(monkeypatch):
     wrong = np.where(truth == 1, 0, truth)
     wrong[np.flatnonzero(truth == 2)[::2]] = 1
     halves = 2 * truth + np.arange(len(truth)) % 2
-    monkeypatch.setattr(seeding, "cluster_documents", lambda _, __, n, ___: wrong if n == CLUSTERS else halves)
+
+    def clustered(known, contexts, n, rng):
+        assert known.n_documents == len(seen)
+        return (wrong if n == CLUSTERS else halves)[seen]
+
+    monkeypatch.setattr(seeding, "cluster_documents", clustered)
     join, laws = starting._join, []
 
     def noted(state, corpus):
@@ -219,6 +203,7 @@ def test_clusters_that_are_told_are_joined_from_twice_as_many(monkeypatch):
     words = rng.dirichlet(np.full(300, 0.05), 15)
     tau = rng.dirichlet(np.full(15, 0.5), CLUSTERS) + 1e-9
     corpus = Corpus(np.array([rng.multinomial(100, rng.dirichlet(20.0 * tau[k]) @ words) for k in truth]))
+    seen = np.setdiff1d(np.arange(len(truth)), keep_back(corpus, 0))
     state = Gibbs().init(MC2(n_clusters=CLUSTERS).for_corpus(corpus), corpus, 0)
     assert agreement(truth, state.cluster) > 0.9
     # documents join clusters of the same b before and after, and there may be twice as many before
@@ -233,28 +218,6 @@ def test_a_start_that_joins_clusters_warns_of_nothing(caplog):
     corpus = small_corpus(2)
     Gibbs().init(MC2(n_clusters=3, contexts=list(corpus.contexts)).for_corpus(corpus), corpus, 0)
     assert not caplog.records
-
-
-@pytest.mark.parametrize("n_clusters", [math.inf, 5])
-def test_how_likely_a_clustering_is_agrees_with_the_sum_over_tables(n_clusters):
-    """ln p of the 15 partitions of four documents up to a constant, tau summed out exactly; and the priors."""
-    contexts, start, n_jm = corpus_and_state(FAMILIES)
-    alpha, v, eta, omega = 1.3, 2.0, 0.8, 2.5
-    priors = {"group": GammaPrior(2.0, 0.5), "table": None, "topic": GammaPrior(1.0, 3.0), "document": None}
-    nothing = dict.fromkeys(priors)
-    differences = []
-    for z in partitions(4):
-        assignments = assignments_at(z, start)
-        eps = assignments.topic_weights
-        exact = log_clusters(z, alpha, n_clusters) + log_contexts(contexts, z)
-        exact += sum(log_topics_of_cluster(n_jm[np.array(z) == k], eps, v, omega) for k in range(max(z) + 1))
-        level = DocumentLevel(np.zeros((max(z) + 1, 4)), assignments.n_km, omega)
-        concentrations = Concentrations(alpha, v, eta, n_clusters)
-        found = log_clustering(assignments, level, concentrations, nothing, contexts)
-        differences.append(found - exact)
-        more = log_clustering(assignments, level, concentrations, priors, contexts) - found
-        assert more == pytest.approx(np.log(alpha) - 0.5 * alpha - 3.0 * eta, abs=1e-9)
-    assert np.ptp(differences) < 1.0
 
 
 # numba's versions that Python calls of kernels of moves of clusters, by what the second process does and after a fit

@@ -1,0 +1,74 @@
+"""How well states of a chain predict documents that were kept from them: by that several starts are compared.
+
+The density of a state is no guide: where topics leave no choice how tokens are shared it is higher, so that of short
+documents one cluster has the highest (docs/notes/gibbs_document_level.md).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mc2core.compute import streams
+from mc2core.corpus import Corpus
+from mc2core.families.stacked import StackedContexts
+from mc2core.posterior import Sample
+from mc2core.posterior.document_level import priors_of
+from mc2core.posterior.mixture import Block, SampleMixture, blocks
+
+# documents for each that is kept back
+_FOR_ONE = 10
+#: tokens that are looked at, of a document and of all
+MOST_OF_ONE, MOST_OF_ALL = 1_000, 30_000
+# documents that are looked at together have so many clusters times topics
+_CELLS = 1 << 21
+
+
+def keep_back(corpus: Corpus, seed: int) -> np.ndarray:
+    """Ascending numbers of documents to keep back: one in ten, at random, as far as they have 30,000 tokens in all."""
+    drawn = streams.generator(seed, "kept back").permutation(corpus.n_documents)
+    drawn = drawn[: max(1, corpus.n_documents // _FOR_ONE)]
+    tokens = np.cumsum(np.minimum(corpus.document_lengths[drawn], MOST_OF_ONE))
+    return np.sort(drawn[: max(1, np.searchsorted(tokens, MOST_OF_ALL, side="right"))])
+
+
+def log_weights(sample: Sample, corpus: Corpus, contexts: StackedContexts | None, seed: int) -> np.ndarray:
+    """(J, K) float64 nats: ln p(z_j = k) p(x_j | k) p(w_j | k), of observations up to a constant of each document.
+
+    p(w_j | k) is the product of each token's probability given those before it, in an order drawn for the document,
+    where their topics are not known but as likely as the counts so far have them: sums to 1 over all documents of as
+    many words, and needs no draws. Of long documents the first :data:`MOST_OF_ONE` tokens of that order.
+    """
+    mixture = SampleMixture(sample)
+    prior, weights = priors_of(mixture)
+    out = np.tile(weights, (corpus.n_documents, 1))
+    for rows in blocks(corpus, 1, max(1, _CELLS // prior.size)):
+        block = Block(corpus, rows)
+        out[rows] += _log_words(_in_order(block, seed), mixture.words(block.emitted), prior)
+    return out if contexts is None else out + contexts.log_predictive(sample.natural)
+
+
+def _in_order(block: Block, seed: int) -> list[np.ndarray]:
+    """Of each document its tokens, numbers of the block's words, in an order of its own."""
+    indptr, indices, counts = block.arrays
+    tokens = []
+    for j, row in enumerate(block.rows):
+        cells = slice(indptr[j], indptr[j + 1])
+        rng = streams.generator(seed, "order of tokens", document=int(row))
+        tokens.append(rng.permutation(np.repeat(indices[cells], counts[cells]))[:MOST_OF_ONE])
+    return tokens
+
+
+def _log_words(tokens: list[np.ndarray], psi: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """(B, K) float64 nats, of ``psi`` (U, M + 1) and ``prior`` (K, M + 1), omega tau."""
+    lengths = np.array([len(one) for one in tokens])
+    longest = np.argsort(-lengths, kind="stable")
+    omega, out = prior.sum(axis=1), np.zeros((len(tokens), len(prior)))
+    counts = np.tile(prior, (len(tokens), 1, 1))  # longest documents first, with what is expected of their tokens
+    for i in range(int(lengths.max(initial=0))):
+        going = longest[: np.count_nonzero(lengths > i)]
+        now = counts[: len(going)]
+        likely = now * psi[[tokens[j][i] for j in going]][:, None, :]
+        total = likely.sum(axis=2)
+        out[going] += np.log(total / (omega + i))
+        now += likely / total[:, :, None]
+    return out

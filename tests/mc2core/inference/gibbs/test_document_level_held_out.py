@@ -1,0 +1,115 @@
+"""Documents kept from a start: how likely a state has them, and how they join it."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers.gibbs_twin import small_corpus
+from scipy.special import gammaln
+
+from mc2core import Corpus
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference import Gibbs
+from mc2core.inference.gibbs.continued import with_documents
+from mc2core.inference.gibbs.document_level import held_out
+from mc2core.models import MC2
+
+TAU = np.array([[0.6, 0.3, 0.1], [0.05, 0.15, 0.8]])  # of two topics and what is uniform
+OMEGA = 1.7
+
+
+def test_a_tenth_is_kept_back_of_at_most_so_many_tokens():
+    short = Corpus(np.ones((57, 4), int))
+    kept = held_out.keep_back(short, 0)
+    assert len(kept) == 5
+    assert (np.diff(kept) > 0).all()
+    assert not np.array_equal(kept, held_out.keep_back(short, 1))
+    assert len(held_out.keep_back(Corpus(np.ones((3, 4), int)), 0)) == 1
+    many = Corpus(np.full((600, 4), 225))  # 900 tokens each
+    assert len(held_out.keep_back(many, 0)) == held_out.MOST_OF_ALL // 900
+    long = Corpus(np.full((600, 4), 5000))  # of which 1,000 are looked at
+    assert len(held_out.keep_back(long, 0)) == held_out.MOST_OF_ALL // held_out.MOST_OF_ONE
+    assert len(held_out.keep_back(Corpus(np.full((2, 1), 100_000)), 0)) == 1
+
+
+def test_probabilities_of_all_documents_of_so_many_words_sum_to_1():
+    psi = np.array([[0.7, 0.1, 0.25], [0.2, 0.1, 0.25], [0.1, 0.2, 0.25], [0.0, 0.6, 0.25]])
+    documents = [np.array(words) for words in product(range(4), repeat=4)]
+    found = held_out._log_words(documents, psi, OMEGA * TAU)
+    np.testing.assert_allclose(np.exp(found).sum(axis=0), 1.0)
+    # of one word it is the mean, of more the words before it count
+    np.testing.assert_allclose(np.exp(held_out._log_words([np.array([3])], psi, OMEGA * TAU)), [psi[3] @ TAU.T])
+    assert np.exp(
+        np.diff(held_out._log_words([np.array([3]), np.array([3, 3])], psi, OMEGA * TAU), axis=0) > -1.0
+    ).all()
+
+
+def test_where_words_tell_their_topics_it_is_the_dirichlet_multinomial():
+    psi = np.array([[0.5, 0.0, 0.0], [0.5, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    documents = [np.array([0, 1, 2, 0]), np.array([3]), np.array([2, 2, 3, 1, 3, 3, 0]), np.array([], int)]
+    found = held_out._log_words(documents, psi, OMEGA * TAU)
+    for j, words in enumerate(documents):
+        counts = np.array([np.isin(words, (0, 1)).sum(), (words == 2).sum(), (words == 3).sum()])
+        exact = (gammaln(OMEGA * TAU + counts) - gammaln(OMEGA * TAU)).sum(axis=1)
+        exact += gammaln(OMEGA) - gammaln(OMEGA + len(words)) - counts[0] * np.log(2.0)
+        np.testing.assert_allclose(found[j], exact, atol=1e-12)
+
+
+def twin(sample, corpus, contexts, seed):
+    """Token by token, document by document, cluster by cluster."""
+    psi = np.vstack([sample.word_given_topic, np.full((1, corpus.n_words), 1.0 / corpus.n_words)])
+    out = np.zeros((corpus.n_documents, sample.n_clusters))
+    of_contexts = np.zeros_like(out) if contexts is None else contexts.log_predictive(sample.natural)
+    for j, k in np.ndindex(*out.shape):
+        counts = sample.document_concentration * np.append(
+            (1.0 - sample.new_topic_weight[k]) * sample.topic_given_cluster[k], sample.new_topic_weight[k]
+        )
+        rng = held_out.streams.generator(seed, "order of tokens", document=j)
+        row = corpus.content[j]
+        out[j, k] = np.log(sample.cluster_weights[k]) + of_contexts[j, k]
+        for word in rng.permutation(np.repeat(row.indices, row.data))[: held_out.MOST_OF_ONE]:
+            likely = counts / counts.sum() * psi[:, word]
+            out[j, k] += np.log(likely.sum())
+            counts = counts + likely / likely.sum()
+    return out
+
+
+@pytest.mark.parametrize("has_contexts", [False, True])
+def test_equals_its_plain_twin(monkeypatch, has_contexts):
+    corpus = small_corpus(3)
+    model = MC2(contexts=list(corpus.contexts) if has_contexts else ()).for_corpus(corpus)
+    state = Gibbs().init(model, corpus, 0)
+    stacked = StackedContexts(corpus, model.cluster_contexts) if has_contexts else None
+    found = held_out.log_weights(state.sample(), corpus, stacked, 3)
+    np.testing.assert_allclose(found, twin(state.sample(), corpus, stacked, 3), rtol=1e-10)
+    monkeypatch.setattr(held_out, "_CELLS", 1)  # one document at a time
+    np.testing.assert_allclose(held_out.log_weights(state.sample(), corpus, stacked, 3), found, rtol=1e-12)
+    monkeypatch.setattr(held_out, "MOST_OF_ONE", 2)
+    np.testing.assert_allclose(
+        held_out.log_weights(state.sample(), corpus, stacked, 3), twin(state.sample(), corpus, stacked, 3), rtol=1e-10
+    )
+
+
+def test_documents_join_between_those_of_the_state():
+    """Each of two groups has words of its own, so that the new ones' clusters and topics are known."""
+    groups = np.arange(40) % 2
+    content = np.zeros((40, 12), int)
+    rng = np.random.default_rng(0)
+    for j, group in enumerate(groups):
+        content[j, 6 * group : 6 * group + 6] = 1 + rng.multinomial(12, np.full(6, 1 / 6))
+    corpus = Corpus(sp.csr_matrix(content))
+    before = np.setdiff1d(np.arange(40), [0, 7, 8, 20, 39])
+    known = corpus.subset(before)
+    old = Gibbs(start_clusters=2).init(MC2(document_concentration=50.0, n_clusters=2), known, 0)
+    assert len(np.unique(np.stack([old.cluster, groups[before]]), axis=1).T) == 2
+    weights = held_out.log_weights(old.sample(), corpus.subset(np.setdiff1d(np.arange(40), before)), None, 0)
+    topics = old.assignments.topic.copy()
+    state = with_documents(old, old.model, corpus, before, np.exp(weights - weights.max(axis=1)[:, None]), 0, None)
+    assert len(np.unique(np.stack([state.cluster, groups]), axis=1).T) == 2
+    of_known = np.isin(np.repeat(np.arange(40), corpus.document_lengths), before)
+    assert (state.assignments.topic[of_known] == topics).all()
+    of_group = groups[np.repeat(np.arange(40), corpus.document_lengths)]
+    assert not set(state.assignments.topic[of_group == 0]) & set(state.assignments.topic[of_group == 1])
+    assert state.assignments.n_km.sum() == corpus.n_tokens
+    assert state.omega == 50.0
