@@ -8,7 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.document_level_states import assignments_at, corpus_and_state, log_contexts, log_topics_of_cluster
 from helpers.fits import gibbs
+from helpers.gibbs_enumeration import log_clusters, partitions
+from helpers.gibbs_transitions import FAMILIES
 from helpers.gibbs_twin import small_corpus
 from scipy.special import logsumexp
 
@@ -17,6 +20,10 @@ from mc2core.inference import Gibbs
 from mc2core.inference.gibbs import state as seeding
 from mc2core.inference.gibbs.document_level import start as starting
 from mc2core.inference.gibbs.document_level.held_out import keep_back
+from mc2core.inference.gibbs.document_level.start import log_clustering
+from mc2core.inference.gibbs.document_level.state import DocumentLevel
+from mc2core.inference.gibbs.state import Concentrations
+from mc2core.inference.gibbs.weights import GammaPrior
 from mc2core.models import HDP, MC2
 from mc2core.posterior import levels
 
@@ -76,6 +83,49 @@ def test_of_several_starts_the_one_that_predicts_best_goes_on(monkeypatch, sign)
     assert (chosen[0] == clusters[best]).all()
     assert set(n_new) == {DOCUMENTS // 10}
     assert len(state.cluster) == DOCUMENTS == len(chosen[0]) + DOCUMENTS // 10
+
+
+def densities_of(engine, corpus, monkeypatch, sign):
+    """Of all starts that are tried, and of the one that goes on; sign -1 turns the choice round."""
+    density, tried = starting.log_density, []
+
+    def note(state):
+        tried.append(density(state))
+        return sign * tried[-1]
+
+    monkeypatch.setattr(starting, "log_density", note)
+    state = engine.init(corpus, 0)
+    monkeypatch.setattr(starting, "log_density", density)
+    return tried, density(state)
+
+
+def test_of_several_starts_of_few_documents_the_likeliest_goes_on(monkeypatch):
+    corpus = simulated()[0].subset(np.arange(99))  # of fewer than a hundred documents none is kept back
+    engine = gibbs(document_level=True)
+    tried, chosen = densities_of(engine, corpus, monkeypatch, 1)
+    assert len(set(tried)) == 3  # from 1, 4 and 20 clusters
+    assert chosen == max(tried)
+    assert densities_of(engine, corpus, monkeypatch, -1) == (tried, min(tried))
+
+
+@pytest.mark.parametrize(
+    ("densities", "n_clusters", "least", "chosen"),
+    [
+        ([-1000.0, -1002.0, -1001.0], [1, 9, 4], 2, 2),  # within .3 % of one cluster, the likelier of those of several
+        ([-1000.0, -1004.0, -1010.0], [1, 9, 4], 2, 0),
+        ([-1004.0, -1000.0, -1001.0], [1, 9, 4], 2, 1),
+        ([-1002.0, -1000.0], [9, 4], 2, 1),
+        ([-1000.0, -1001.0], [1, 1], 2, 0),
+        ([5.0, 4.99], [1, 2], 2, 1),
+        ([-1000.0, -1002.0, -1001.0], [8, 9, 8], 9, 1),  # told 9
+        ([-1000.0, -1004.0, -1001.0], [8, 9, 8], 9, 0),
+        ([-1000.0, -1001.0, -1002.0], [7, 8, 8], 9, 0),
+    ],
+)
+def test_one_cluster_or_fewer_than_told_are_the_start_only_where_ahead_beyond_chance(
+    densities, n_clusters, least, chosen
+):
+    assert starting.likeliest(densities, n_clusters, least) == chosen
 
 
 def test_numbers_of_starts_follow_from_corpus_and_settings(monkeypatch):
@@ -218,6 +268,28 @@ def test_a_start_that_joins_clusters_warns_of_nothing(caplog):
     corpus = small_corpus(2)
     Gibbs().init(MC2(n_clusters=3, contexts=list(corpus.contexts)).for_corpus(corpus), corpus, 0)
     assert not caplog.records
+
+
+@pytest.mark.parametrize("n_clusters", [math.inf, 5])
+def test_how_likely_a_clustering_is_agrees_with_the_sum_over_tables(n_clusters):
+    """ln p of the 15 partitions of four documents up to a constant, tau summed out exactly; and the priors."""
+    contexts, start, n_jm = corpus_and_state(FAMILIES)
+    alpha, v, eta, omega = 1.3, 2.0, 0.8, 2.5
+    priors = {"group": GammaPrior(2.0, 0.5), "table": None, "topic": GammaPrior(1.0, 3.0), "document": None}
+    nothing = dict.fromkeys(priors)
+    differences = []
+    for z in partitions(4):
+        assignments = assignments_at(z, start)
+        eps = assignments.topic_weights
+        exact = log_clusters(z, alpha, n_clusters) + log_contexts(contexts, z)
+        exact += sum(log_topics_of_cluster(n_jm[np.array(z) == k], eps, v, omega) for k in range(max(z) + 1))
+        level = DocumentLevel(np.zeros((max(z) + 1, 4)), assignments.n_km, omega)
+        concentrations = Concentrations(alpha, v, eta, n_clusters)
+        found = log_clustering(assignments, level, concentrations, nothing, contexts)
+        differences.append(found - exact)
+        more = log_clustering(assignments, level, concentrations, priors, contexts) - found
+        assert more == pytest.approx(np.log(alpha) - 0.5 * alpha - 3.0 * eta, abs=1e-9)
+    assert np.ptp(differences) < 1.0
 
 
 # numba's versions that Python calls of kernels of moves of clusters, by what the second process does and after a fit

@@ -1,7 +1,7 @@
 """How well states of a chain predict documents that were kept from them: by that several starts are compared.
 
-The density of a state is no guide: where topics leave no choice how tokens are shared it is higher, so that of short
-documents one cluster has the highest (docs/notes/gibbs_document_level.md).
+The density of a state is no guide where documents are short: it is higher where topics leave no choice how tokens are
+shared, so that one cluster has the highest (docs/notes/gibbs_document_level.md).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from mc2core.posterior import Sample
 from mc2core.posterior.document_level import priors_of
 from mc2core.posterior.mixture import Block, SampleMixture, blocks
 
-# documents for each that is kept back
-_FOR_ONE = 10
+# documents for each that is kept back, and how many have to be, of which fewer would not tell states apart
+_FOR_ONE, _LEAST = 10, 10
 #: tokens that are looked at, of a document and of all
 MOST_OF_ONE, MOST_OF_ALL = 1_000, 30_000
 # documents that are looked at together have so many clusters times topics
@@ -24,11 +24,15 @@ _CELLS = 1 << 21
 
 
 def keep_back(corpus: Corpus, seed: int) -> np.ndarray:
-    """Ascending numbers of documents to keep back: one in ten, at random, as far as they have 30,000 tokens in all."""
-    drawn = streams.generator(seed, "kept back").permutation(corpus.n_documents)
-    drawn = drawn[: max(1, corpus.n_documents // _FOR_ONE)]
+    """Ascending numbers of documents to keep back: one in ten, at random, as far as they have 30,000 tokens in all, but
+    none of fewer than a hundred documents.
+    """
+    n_kept = corpus.n_documents // _FOR_ONE
+    if n_kept < _LEAST:
+        return np.zeros(0, np.int64)
+    drawn = streams.generator(seed, "kept back").permutation(corpus.n_documents)[:n_kept]
     tokens = np.cumsum(np.minimum(corpus.document_lengths[drawn], MOST_OF_ONE))
-    return np.sort(drawn[: max(1, np.searchsorted(tokens, MOST_OF_ALL, side="right"))])
+    return np.sort(drawn[: np.searchsorted(tokens, MOST_OF_ALL, side="right")])
 
 
 def log_weights(sample: Sample, corpus: Corpus, contexts: StackedContexts | None, seed: int) -> np.ndarray:

@@ -6,7 +6,9 @@ word's, words being clustered by the documents they are in, and documents begin 
 held while topics settle. Topics that are still two for one, or of none, are joined and dissolved then
 (:mod:`mc2core.inference.gibbs.document_level.consolidate`), and all move. How many clusters k-means had better find is
 not known before: several numbers are tried, one of them 1, on all but a tenth of the documents, and the state that
-predicts those best goes on, with them (:mod:`mc2core.inference.gibbs.document_level.held_out`).
+predicts those best goes on, with them (:mod:`mc2core.inference.gibbs.document_level.held_out`). Of fewer than a hundred
+documents none are kept back, and the state of the highest posterior density goes on. It differs for the topics alone by
+more than clusters are worth: one cluster, or fewer than are told, have to be ahead of that.
 
 Where a number is told and all of so many clusters are in use, none can be split: two classes that k-means puts together
 stay together. So such a start has twice as many clusters, which are joined to the number told as levels are
@@ -16,12 +18,12 @@ stay together. So such a start has twice as many clusters, which are joined to t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import logsumexp, softmax
+from scipy.special import gammaln, logsumexp, softmax
 
 from mc2core.base.progress import work
 from mc2core.compute import streams
@@ -29,25 +31,34 @@ from mc2core.compute.threads import in_blocks, n_threads
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
+from mc2core.inference.gibbs.collapsed import contexts_of
 from mc2core.inference.gibbs.continued import with_documents
-from mc2core.inference.gibbs.document_level.cluster_moves import split_and_merge_clusters
+from mc2core.inference.gibbs.document_level.cluster_moves import (
+    ClusterConstants,
+    split_and_merge_clusters,
+    weigh_clusters,
+)
 from mc2core.inference.gibbs.document_level.consolidate import consolidate_topics
 from mc2core.inference.gibbs.document_level.held_out import keep_back, log_weights
 from mc2core.inference.gibbs.document_level.state import DocumentLevel, DocumentLevelState
-from mc2core.inference.gibbs.document_level.sweep import count_topics
+from mc2core.inference.gibbs.document_level.sweep import LEAST, count_topics
 from mc2core.inference.gibbs.observations import Observations
-from mc2core.inference.gibbs.state import start_assignments
+from mc2core.inference.gibbs.partition import log_openings
+from mc2core.inference.gibbs.state import Assignments, Concentrations, start_assignments
+from mc2core.inference.gibbs.weights import GammaPrior
 from mc2core.inference.observed import quantised
 from mc2core.inference.seeding import cluster_words
 from mc2core.inference.shards import ShardedCorpus
 from mc2core.models import MC2
-from mc2core.models.base import TopicModel
+from mc2core.models.base import DOCUMENT, TopicModel
 from mc2core.posterior.levels import are_too_many, join_clusters
 
 #: sweeps of a start in which documents stay in their clusters ...
 SETTLING = 20
 #: ... and those after them, in which all move, where several are compared
 TRYING = 20
+# of a log density: by as much two starts of a corpus differ for their topics alone (a standard deviation)
+_NOISE = 0.003
 # sweeps of a start after which topics are joined and dissolved, but for the fine ones of few long documents
 _CONSOLIDATING = (20, 25, 30, 35, 40)
 # clusters of a start for each that is told
@@ -116,14 +127,16 @@ def settle(
     pool: Executor | None, sharded: Callable[[Corpus], ShardedCorpus | None],
 ) -> DocumentLevelState:  # fmt: skip
     """The state that the chain begins with: of those from several numbers of clusters the one that predicts documents
-    best which were kept from all of them. ``sharded`` gives a corpus on Spark's executors, if it is to be there.
+    best which were kept from all of them, or the likeliest where none are. ``sharded`` gives a corpus on Spark's
+    executors, if it is to be there.
     """
     columns = _GROWTH * n_topics + StackedContexts(corpus, model.cluster_contexts).dimension
-    numbers, before = numbers_to_try(model, corpus, start_clusters, columns), np.arange(corpus.n_documents)
-    if is_compared := len(numbers) > 1:
-        before = np.setdiff1d(before, keep_back(corpus, seed))
-    known = corpus.subset(before) if is_compared else corpus
-    contexts, shards, trying = StackedContexts(known, model.cluster_contexts), sharded(known), TRYING * is_compared
+    numbers = numbers_to_try(model, corpus, start_clusters, columns)
+    trying = TRYING if len(numbers) > 1 else 0
+    kept = keep_back(corpus, seed) if trying else np.zeros(0, np.int64)
+    before = np.setdiff1d(np.arange(corpus.n_documents), kept)
+    known = corpus.subset(before) if len(kept) else corpus
+    contexts, shards = StackedContexts(known, model.cluster_contexts), sharded(known)
     seen, topic = start_topics(model, known, n_topics, streams.generator(seed, "start topics"))
     # few threads have a start each, many share the blocks of its sweeps
     has_few = pool is not None and n_threads(pool) <= len(numbers) and shards is None
@@ -136,19 +149,32 @@ def settle(
         if (told := model.n_clusters) and assignments.n_clusters > told:
             group = model.group_concentration / told * assignments.n_clusters  # alpha / N as it is told
             state.concentrations = replace(state.concentrations, group=group, most_clusters=assignments.n_clusters)
-        # iterations before 0, which is that of the documents kept back, of each attempt its own
-        last = (number + 1 - len(numbers)) * (SETTLING + trying + 1) - is_compared
+        # iterations before the first of the chain, of each attempt its own, and before that of documents kept back
+        last = (number + 1 - len(numbers)) * (SETTLING + trying + 1) - (len(kept) > 0)
         _sweep(state, known, kernel, seed, last, of_sweeps, shards, numbers[number], trying)
         return state
 
     states = in_blocks(of_starts, attempt, len(numbers), 1)
-    if not is_compared:
+    if not trying:
         return states[0]
-    new = corpus.subset(np.setdiff1d(np.arange(corpus.n_documents), before))
+    if not len(kept):
+        densities, n_clusters = zip(*((log_density(one), one.assignments.n_clusters) for one in states), strict=True)
+        return states[likeliest(densities, n_clusters, min(model.n_clusters or 2, corpus.n_documents))]
+    new = corpus.subset(kept)
     of_new = StackedContexts(new, model.cluster_contexts) if model.cluster_contexts else None
     weights = [log_weights(one.sample(), new, of_new, seed) for one in states]
     best = int(np.argmax([logsumexp(one, axis=1).sum() for one in weights]))
     return with_documents(states[best], model, corpus, before, softmax(weights[best], axis=1), seed, pool)
+
+
+def likeliest(densities: Sequence[float], n_clusters: Sequence[int], least: int) -> int:
+    """The start of the highest log density; one of fewer than ``least`` clusters only where it is ahead beyond chance.
+
+    ``least`` is the number that is told, or 2.
+    """
+    order = np.argsort(densities)[::-1]
+    within = [i for i in order if densities[order[0]] - densities[i] <= _NOISE * abs(densities[order[0]])]
+    return int(next((i for i in within if n_clusters[i] >= least), order[0]))
 
 
 def _sweep(
@@ -194,6 +220,46 @@ def _join(state: DocumentLevelState, corpus: Corpus) -> None:
     state.concentrations = replace(state.concentrations, group=group, most_clusters=most)
 
 
+def log_density(state: DocumentLevelState) -> float:
+    """ln p(w, x, l, z, epsilon, concentrations) of a state, theta, tau and psi summed out, up to a constant.
+
+    Not given tau, of which many clusters have more, and so fair to states of few.
+    """
+    priors = {**vars(state.priors), DOCUMENT: state.omega_prior}
+    clustering = log_clustering(state.assignments, state.level, state.concentrations, priors, state.contexts)
+    return clustering + sum(state.log_content())
+
+
+def log_clustering(
+    assignments: Assignments,
+    level: DocumentLevel,
+    concentrations: Concentrations,
+    priors: Mapping[str, GammaPrior | None],
+    contexts: StackedContexts,
+) -> float:
+    """ln p(z, x, epsilon, concentrations, l), theta and tau summed out, up to what l alone decides.
+
+    tau is summed out by the estimate of :mod:`mc2core.inference.gibbs.document_level.cluster_moves`, within a few nats
+    a cluster. ``priors`` are those of "group", "table", "topic" and "document", None where that one is not learnt.
+    """
+    counts, omega = count_topics(assignments), level.omega
+    n_documents, lengths = len(assignments.cluster), np.diff(assignments.document_start)
+    alpha, v, eta, law = concentrations.group, concentrations.table, concentrations.topic, concentrations.partition
+    topics = v * np.append(assignments.topic_weights, assignments.rest)
+    constants = ClusterConstants(law, v, omega, np.maximum(topics, LEAST), 0.0, 0.0)
+    tau = np.maximum(level.proportions, LEAST)
+    _, at_estimate = weigh_clusters(assignments.cluster, tau, counts, constants, contexts_of(contexts), None)
+    result = sum(at_estimate.tolist())
+    result += log_openings(law, assignments.n_clusters)
+    result += gammaln(alpha) - gammaln(alpha + n_documents) + (gammaln(omega) - gammaln(omega + lengths)).sum()
+    result += len(assignments.topic_weights) * math.log(eta) - np.log(assignments.topic_weights).sum()
+    result += (eta - 1.0) * math.log(max(assignments.rest, LEAST))
+    for role, value in {"group": alpha, "table": v, "topic": eta, "document": omega}.items():
+        if (prior := priors[role]) is not None:
+            result += (prior.shape - 1.0) * math.log(value) - prior.rate * value
+    return float(result)
+
+
 def compile_moves_of_clusters() -> None:
     """Move documents and clusters of a tiny state until all kernels of these moves are there, for any model's fit.
 
@@ -210,3 +276,4 @@ def compile_moves_of_clusters() -> None:
     )  # fmt: skip
     for iteration in range(_COMPILING):
         state.move_all_but_tokens(0, iteration, None)
+    log_density(state)
