@@ -123,11 +123,8 @@ class Gibbs(Engine):
                     model, corpus, n_topics, self.start_clusters, self.kernel, seed, pool, self._sharded
                 )  # fmt: skip
         else:
-            rng, seen, contexts = (
-                streams.generator(seed, "start"),
-                corpus,
-                StackedContexts(corpus, model.cluster_contexts),
-            )
+            contexts = StackedContexts(corpus, model.cluster_contexts)
+            rng, seen = streams.generator(seed, "start"), corpus
             if model.content is not None:
                 # documents by topics that are found, which themselves start at random: nothing would join pieces of one
                 seen, _ = start_topics(model, corpus, n_topics, rng)

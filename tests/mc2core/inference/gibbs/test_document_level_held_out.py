@@ -33,21 +33,26 @@ def test_a_tenth_is_kept_back_of_at_most_so_many_tokens():
 
 
 def test_probabilities_of_all_documents_of_so_many_words_sum_to_1():
-    psi = np.array([[0.7, 0.1, 0.25], [0.2, 0.1, 0.25], [0.1, 0.2, 0.25], [0.0, 0.6, 0.25]])
+    psi = np.array([[0.6, 0.1, 0.25], [0.2, 0.1, 0.25], [0.1, 0.2, 0.25], [0.1, 0.6, 0.25]])
     documents = [np.array(words) for words in product(range(4), repeat=4)]
-    found = held_out._log_words(documents, psi, OMEGA * TAU)
+    found = held_out._log_words(documents, np.log(psi), OMEGA * TAU)
     np.testing.assert_allclose(np.exp(found).sum(axis=0), 1.0)
     # of one word it is the mean, of more the words before it count
-    np.testing.assert_allclose(np.exp(held_out._log_words([np.array([3])], psi, OMEGA * TAU)), [psi[3] @ TAU.T])
+    np.testing.assert_allclose(np.exp(held_out._log_words([np.array([3])], np.log(psi), OMEGA * TAU)), [psi[3] @ TAU.T])
     assert np.exp(
-        np.diff(held_out._log_words([np.array([3]), np.array([3, 3])], psi, OMEGA * TAU), axis=0) > -1.0
+        np.diff(held_out._log_words([np.array([3]), np.array([3, 3])], np.log(psi), OMEGA * TAU), axis=0) > -1.0
     ).all()
 
 
 def test_where_words_tell_their_topics_it_is_the_dirichlet_multinomial():
     psi = np.array([[0.5, 0.0, 0.0], [0.5, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     documents = [np.array([0, 1, 2, 0]), np.array([3]), np.array([2, 2, 3, 1, 3, 3, 0]), np.array([], int)]
-    found = held_out._log_words(documents, psi, OMEGA * TAU)
+    with np.errstate(divide="ignore"):
+        found = held_out._log_words(documents, np.log(psi), OMEGA * TAU)
+    # densities of 1,000 nats more, as of observations
+    with np.errstate(divide="ignore"):
+        further = held_out._log_words(documents, np.log(psi) + 1000.0, OMEGA * TAU)
+    np.testing.assert_allclose(further, found + 1000.0 * np.array([[4.0], [1.0], [7.0], [0.0]]))
     for j, words in enumerate(documents):
         counts = np.array([np.isin(words, (0, 1)).sum(), (words == 2).sum(), (words == 3).sum()])
         exact = (gammaln(OMEGA * TAU + counts) - gammaln(OMEGA * TAU)).sum(axis=1)

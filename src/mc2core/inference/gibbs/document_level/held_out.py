@@ -21,6 +21,7 @@ _FOR_ONE, _LEAST = 10, 10
 MOST_OF_ONE, MOST_OF_ALL = 1_000, 30_000
 # documents that are looked at together have so many clusters times topics
 _CELLS = 1 << 21
+_LEAST_PROBABILITY = 1e-300
 
 
 def keep_back(corpus: Corpus, seed: int) -> np.ndarray:
@@ -36,7 +37,7 @@ def keep_back(corpus: Corpus, seed: int) -> np.ndarray:
 
 
 def log_weights(sample: Sample, corpus: Corpus, contexts: StackedContexts | None, seed: int) -> np.ndarray:
-    """(J, K) float64 nats: ln p(z_j = k) p(x_j | k) p(w_j | k), of observations up to a constant of each document.
+    """(J, K) float64 nats: ln p(z_j = k) p(x_j | k) p(w_j | k).
 
     p(w_j | k) is the product of each token's probability given those before it, in an order drawn for the document,
     where their topics are not known but as likely as the counts so far have them: sums to 1 over all documents of as
@@ -47,7 +48,11 @@ def log_weights(sample: Sample, corpus: Corpus, contexts: StackedContexts | None
     out = np.tile(weights, (corpus.n_documents, 1))
     for rows in blocks(corpus, 1, max(1, _CELLS // prior.size)):
         block = Block(corpus, rows)
-        out[rows] += _log_words(_in_order(block, seed), mixture.words(block.emitted), prior)
+        if sample.contents is None:
+            log_psi = np.log(mixture.words(block.emitted))
+        else:
+            log_psi = sample.contents.log_densities(block.emitted)
+        out[rows] += _log_words(_in_order(block, seed), log_psi, prior)
     return out if contexts is None else out + contexts.log_predictive(sample.natural)
 
 
@@ -62,17 +67,18 @@ def _in_order(block: Block, seed: int) -> list[np.ndarray]:
     return tokens
 
 
-def _log_words(tokens: list[np.ndarray], psi: np.ndarray, prior: np.ndarray) -> np.ndarray:
-    """(B, K) float64 nats, of ``psi`` (U, M + 1) and ``prior`` (K, M + 1), omega tau."""
-    lengths = np.array([len(one) for one in tokens])
+def _log_words(tokens: list[np.ndarray], log_psi: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """(B, K) float64 nats, of ``log_psi`` (U, M + 1) and ``prior`` (K, M + 1), omega tau."""
+    highest = log_psi.max(axis=1, keepdims=True)  # densities may be beyond the range of float64
+    psi, lengths = np.exp(log_psi - highest), np.array([len(one) for one in tokens])
     longest = np.argsort(-lengths, kind="stable")
     omega, out = prior.sum(axis=1), np.zeros((len(tokens), len(prior)))
     counts = np.tile(prior, (len(tokens), 1, 1))  # longest documents first, with what is expected of their tokens
     for i in range(int(lengths.max(initial=0))):
         going = longest[: np.count_nonzero(lengths > i)]
-        now = counts[: len(going)]
-        likely = now * psi[[tokens[j][i] for j in going]][:, None, :]
-        total = likely.sum(axis=2)
-        out[going] += np.log(total / (omega + i))
+        now, these = counts[: len(going)], [tokens[j][i] for j in going]
+        likely = now * psi[these][:, None, :]
+        total = np.maximum(likely.sum(axis=2), _LEAST_PROBABILITY)
+        out[going] += np.log(total / (omega + i)) + highest[these]
         now += likely / total[:, :, None]
     return out

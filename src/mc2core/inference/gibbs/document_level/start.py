@@ -130,13 +130,14 @@ def settle(
     best which were kept from all of them, or the likeliest where none are. ``sharded`` gives a corpus on Spark's
     executors, if it is to be there.
     """
-    columns = _GROWTH * n_topics + StackedContexts(corpus, model.cluster_contexts).dimension
-    numbers = numbers_to_try(model, corpus, start_clusters, columns)
+    known, contexts = corpus, StackedContexts(corpus, model.cluster_contexts)
+    numbers = numbers_to_try(model, corpus, start_clusters, _GROWTH * n_topics + contexts.dimension)
     trying = TRYING if len(numbers) > 1 else 0
-    kept = keep_back(corpus, seed) if trying else np.zeros(0, np.int64)
-    before = np.setdiff1d(np.arange(corpus.n_documents), kept)
-    known = corpus.subset(before) if len(kept) else corpus
-    contexts, shards = StackedContexts(known, model.cluster_contexts), sharded(known)
+    if len(kept := keep_back(corpus, seed) if trying else ()):
+        before = np.setdiff1d(np.arange(corpus.n_documents), kept)
+        known = corpus.subset(before)
+        contexts = StackedContexts(known, model.cluster_contexts)
+    shards = sharded(known)
     seen, topic = start_topics(model, known, n_topics, streams.generator(seed, "start topics"))
     # few threads have a start each, many share the blocks of its sweeps
     has_few = pool is not None and n_threads(pool) <= len(numbers) and shards is None
