@@ -97,11 +97,16 @@ def _draw(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _topics(corpus: Corpus, proportions: np.ndarray, sample: Sample, rng: np.random.Generator) -> np.ndarray:
-    """(n_tokens,) topics, tokens in CSR order, given (J, M) proportions of documents and the words of topics."""
-    content, words = corpus.content, np.ascontiguousarray(sample.word_given_topic.T)
+    """(n_tokens,) topics, tokens in CSR order, given (J, M) proportions of documents and what topics emit."""
+    content, contents, observations = corpus.content, sample.contents, corpus.observations
+    words = np.zeros((0, 0)) if contents else np.ascontiguousarray(sample.word_given_topic.T)
     parts = [np.zeros(0, np.int64)]
     for j in range(corpus.n_documents):
         cells = slice(content.indptr[j], content.indptr[j + 1])
-        weights = proportions[j] * words[content.indices[cells]]
-        parts.append(_draw(np.repeat(weights, content.data[cells], axis=0), rng))
+        if contents is None or observations is None:
+            likely = words[content.indices[cells]]
+        else:
+            log_p = contents.log_densities(observations[content.indices[cells]])[:, :-1]
+            likely = np.exp(log_p - log_p.max(axis=1, keepdims=True))
+        parts.append(_draw(np.repeat(proportions[j] * likely, content.data[cells], axis=0), rng))
     return np.concatenate(parts)

@@ -117,3 +117,15 @@ def test_documents_join_between_those_of_the_state():
     assert not set(state.assignments.topic[of_group == 0]) & set(state.assignments.topic[of_group == 1])
     assert state.assignments.n_km.sum() == corpus.n_tokens
     assert state.omega == 50.0
+
+
+def test_observations_that_were_kept_back_join_where_they_belong():
+    """120 documents of two groups, ten standard deviations apart, of which twelve are kept back."""
+    groups, rng = np.arange(120) % 2, np.random.default_rng(0)
+    document = np.repeat(np.arange(120), 5)
+    values = 10.0 * groups[document][:, None] + rng.standard_normal((600, 2))
+    corpus = Corpus.from_observations(values, document)
+    state = Gibbs().init(MC2(n_clusters=2).for_corpus(corpus), corpus, 0)
+    assert len(held_out.keep_back(corpus, 0)) == 12
+    assert len(np.unique(np.stack([state.cluster, groups]), axis=1).T) == 2
+    assert not set(state.topic[groups[document] == 0]) & set(state.topic[groups[document] == 1])
