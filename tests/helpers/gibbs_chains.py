@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from helpers.fits import at_strength, gibbs
+from helpers.fits import at_strength, gibbs, without_log_joint
 from helpers.gibbs_enumeration import canonical, posterior
 
 from mc2core.corpus import Corpus
@@ -64,7 +64,7 @@ def events(exact, n_documents, n_tokens):
 def assert_chain_follows(engine, corpus, exact, sweeps, seed=0):
     states = {state: i for i, state in enumerate(exact)}
     table, probability = events(exact, corpus.n_documents, corpus.n_tokens)
-    state = engine.init(corpus, seed)
+    state = without_log_joint(engine.init(corpus, seed))
     visits = np.zeros((BATCHES, len(exact)))
     for iteration in range(1, sweeps + 1):
         engine.step(corpus, state, seed, iteration)

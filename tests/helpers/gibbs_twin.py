@@ -6,6 +6,7 @@ from scipy.special import gammaln, logsumexp
 
 from mc2core.compute import streams
 from mc2core.compute.simd import LANES
+from mc2core.compute.variates import log_gamma_variate
 from mc2core.corpus import Corpus
 from mc2core.inference.gibbs.state import Assignments, Concentrations, word_cells
 
@@ -153,6 +154,22 @@ def plain_cluster_sweep(assignments, corpus, contexts, key, alpha, v, prior):
         p = np.exp(weights - weights.max())
         cluster[j] = pick(p, streams.uniform(state) * p.sum())
     return cluster
+
+
+# -- sweeps of the document level ----------------------------------------------------------------------------------
+def open_topic(state, k, eps, rest, columns, tau_rest, v, eta):
+    """A topic broken off the rests of epsilon, whose new rest is returned, and of every tau, picked in cluster k."""
+    left = (1 - streams.uniform(state)) ** (1 / eta)
+    eps.append((1 - left) * rest)
+    rest *= left
+    column = np.zeros(len(tau_rest))
+    for other in range(len(tau_rest)):
+        x = np.exp(log_gamma_variate(state, v * eps[-1] + (other == k)))
+        y = np.exp(log_gamma_variate(state, v * rest))
+        column[other] = tau_rest[other] * x / (x + y)
+        tau_rest[other] *= y / (x + y)
+    columns.append(column)
+    return rest
 
 
 # -- the blocked move ----------------------------------------------------------------------------------------------

@@ -251,7 +251,7 @@ class TestStrength:
 @pytest.mark.parametrize("document_level", [False, True])
 def test_a_context_of_strength_0_leaves_a_chain_as_it_is_without(document_level):
     """Bit for bit, where the parameters of contexts are not drawn; at a strength above 0 the chain is another."""
-    corpus, _ = shapes.simulate(replace(shapes.NUSWIDE, n_documents=60), 1)
+    corpus, _ = shapes.simulate(replace(shapes.NUSWIDE, n_documents=20), 1)
     found = {}
     for strength in (None, 0.0, 0.5):
         contexts = {} if strength is None else {"tag": DirichletCategorical(strength=strength)}

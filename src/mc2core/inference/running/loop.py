@@ -40,6 +40,9 @@ _FAR = 10.0
 
 Callback = Callable[[int, State], Mapping[str, float] | None]
 
+#: what the kernels of earlier fits of this process hang on: settings and types of arrays
+_warmed: set[tuple[str, ...]] = set()
+
 # no more than this much work, and the part of an iteration after it, is lost when a run is killed
 _CHECKPOINT_SECONDS = 60.0
 
@@ -477,8 +480,14 @@ def _result(chains: Sequence[_Chain], engine: Engine, given: Corpus, iterations:
 
 
 def _warm(model: Model, engine: Engine, corpus: Corpus) -> float:
-    """Have every kernel that the run will use, on a few documents of it; returns the seconds of compiling."""
+    """Have every kernel that the run will use, on a few documents of it; returns the seconds of compiling.
+
+    A fit like an earlier one of this process has them: a start on few documents may take half as long as that on all.
+    """
     engine, lengths = engine.in_this_process(), corpus.document_lengths
+    kinds = *(f"{type(one).__qualname__}{one.settings()}" for one in (model, engine)), *_types(corpus)
+    if kinds in _warmed:
+        return 0.0
     few = np.sort(np.argsort(-lengths, kind="stable")[: min(3, corpus.n_documents)])
     part = _as_stored(corpus.subset(few), corpus)
     loading = telling.work(f"{engine.name}, preparing kernels")
@@ -489,7 +498,17 @@ def _warm(model: Model, engine: Engine, corpus: Corpus) -> float:
         for iteration in iterations:
             engine.step(part, state, 0, iteration)
         engine.sample(part, engine.restore(model, part, state.arrays()))
+        _warmed.add(kinds)
     return sum(seconds)
+
+
+def _types(corpus: Corpus) -> list[str]:
+    """What kernels are compiled for: of each array its type, and whether it may be written to."""
+    parts = [
+        (one.indptr, one.indices, one.data) if sp.issparse(one) else (one,)
+        for one in (corpus.content, *corpus.contexts.values())
+    ]
+    return [f"{array.dtype}{array.flags.writeable}" for arrays in parts for array in arrays]
 
 
 def _as_stored(part: Corpus, whole: Corpus) -> Corpus:

@@ -4,9 +4,11 @@ As in test_geweke.py: 40 batches, ten statistics of which log omega is one, 5.5 
 chance of about 4e-5 (Student's t with 39 degrees of freedom); seeds are fixed.
 """
 
+import functools
+
 import numpy as np
 import pytest
-from helpers.fits import gibbs
+from helpers.fits import gibbs, without_log_joint
 from helpers.gibbs_forward import (
     BATCHES,
     FAMILIES,
@@ -16,6 +18,7 @@ from helpers.gibbs_forward import (
     SWEEPS,
     TOPIC_PRIOR,
     assert_agree,
+    corpus_of,
     draw_data,
     draw_document_level_assignments,
     statistics,
@@ -25,8 +28,8 @@ ALPHA = 6.0
 FOUR_PRIORS = PRIORS | {"document": (3.0, 2.0)}
 
 
-def document_level_statistics(concentrations, cluster, topic, corpus):
-    found = statistics(concentrations[:3], cluster, topic, corpus)
+def document_level_statistics(concentrations, cluster, topic, content, contexts):
+    found = statistics(concentrations[:3], cluster, topic, content, contexts)
     first, second = topic[: LENGTHS[0]], topic[LENGTHS[0] : LENGTHS[0] + LENGTHS[1]]
     found[5] = np.log(concentrations[3])
     found[6] = len(np.unique(first)) + 10 * len(np.intersect1d(first, second)) * float(cluster[0] == cluster[1])
@@ -38,6 +41,18 @@ def draw_prior(n_clusters, rng):
     return list((drawn if n_clusters is None else drawn | {"group": ALPHA}).values())
 
 
+@functools.cache
+def forward_draws(n_clusters):
+    """((FORWARD, 11) statistics of draws from the model itself, a corpus of the last of them)."""
+    rng, rows = np.random.default_rng(29), []
+    for _ in range(FORWARD):
+        concentrations = draw_prior(n_clusters, rng)
+        cluster, topic = draw_document_level_assignments(concentrations, n_clusters, rng)
+        content, contexts, topic = draw_data(cluster, topic, rng)
+        rows.append(document_level_statistics(concentrations, cluster, topic, content, contexts))
+    return np.array(rows), corpus_of(content, contexts)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_clusters", "kernel"),
@@ -45,14 +60,7 @@ def draw_prior(n_clusters, rng):
 )
 def test_forward_draws_and_the_chain_agree(n_clusters, kernel):
     """Of at most three clusters alpha is held, and so one statistic says nothing."""
-    rng, rows = np.random.default_rng(29), []
-    for _ in range(FORWARD):
-        concentrations = draw_prior(n_clusters, rng)
-        cluster, topic = draw_document_level_assignments(concentrations, n_clusters, rng)
-        corpus, topic = draw_data(cluster, topic, rng)
-        rows.append(document_level_statistics(concentrations, cluster, topic, corpus))
-    forward = np.array(rows)
-
+    forward, corpus = forward_draws(n_clusters)
     rng = np.random.default_rng(30)
     priors, told = FOUR_PRIORS, {}
     if n_clusters is not None:
@@ -65,13 +73,14 @@ def test_forward_draws_and_the_chain_agree(n_clusters, kernel):
     state = engine.init(corpus, 0)
     chain = []
     for iteration in range(1, SWEEPS + 1):
-        engine.step(corpus, state, 0, iteration)
-        corpus, topic = draw_data(state.cluster, state.topic, rng)
+        engine.step(corpus, without_log_joint(state), 0, iteration)
+        content, contexts, topic = draw_data(state.cluster, state.topic, rng)
+        corpus = corpus_of(content, contexts)
         arrays = state.arrays() | {"topic": topic}
         _, *concentrations, _ = arrays["scalars"].tolist()
         concentrations.append(float(arrays["document_concentration"]))
         state = engine.restore(corpus, arrays)
-        chain.append(document_level_statistics(concentrations, state.cluster, topic, corpus))
+        chain.append(document_level_statistics(concentrations, state.cluster, topic, content, contexts))
     chain = np.array(chain[SWEEPS % BATCHES :])
     if n_clusters is not None:
         assert (chain[:, 2] == np.log(ALPHA)).all()

@@ -7,13 +7,12 @@ import math
 import numpy as np
 import pytest
 from helpers.fits import gibbs
-from helpers.gibbs_twin import CONCENTRATIONS, PRIOR, assignments_of, pick, small_corpus, tokens_of
+from helpers.gibbs_twin import CONCENTRATIONS, PRIOR, assignments_of, open_topic, pick, small_corpus, tokens_of
 from scipy.special import gammaln
 
 from mc2core import fit
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
-from mc2core.compute.variates import log_gamma_variate
 from mc2core.inference.gibbs.document_level.state import topic_proposals
 from mc2core.inference.gibbs.document_level.sweep import (
     count_topics,
@@ -57,16 +56,7 @@ def plain_document_level_sweep(assignments, corpus, tau, omega, concentrations, 
             weights[topic[i]] = 0
             chosen = pick(weights, u)
             if chosen == len(eps):
-                left = (1 - streams.uniform(state)) ** (1 / eta)
-                eps.append((1 - left) * rest)
-                rest *= left
-                column = np.zeros(len(tau_rest))
-                for other in range(len(tau_rest)):
-                    x = np.exp(log_gamma_variate(state, v * eps[-1] + (other == k)))
-                    y = np.exp(log_gamma_variate(state, v * rest))
-                    column[other] = tau_rest[other] * x / (x + y)
-                    tau_rest[other] *= y / (x + y)
-                columns.append(column)
+                rest = open_topic(state, k, eps, rest, columns, tau_rest, v, eta)
             topic[i] = chosen
     used = np.unique(topic)
     unused = np.setdiff1d(np.arange(len(eps)), used)

@@ -10,7 +10,7 @@ fixed.
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.fits import gibbs
+from helpers.fits import gibbs, without_log_joint
 from helpers.gibbs_forward import (
     BATCHES,
     FAMILIES,
@@ -20,6 +20,7 @@ from helpers.gibbs_forward import (
     SWEEPS,
     TOPIC_PRIOR,
     assert_agree,
+    corpus_of,
     draw_assignments,
     draw_data,
     draw_topics,
@@ -41,8 +42,8 @@ def forward():
     for _ in range(FORWARD):
         concentrations = draw_prior(rng)
         cluster, topic = draw_assignments(*concentrations, rng)
-        corpus, topic = draw_data(cluster, topic, rng)
-        rows.append(statistics(concentrations, cluster, topic, corpus))
+        content, contexts, topic = draw_data(cluster, topic, rng)
+        rows.append(statistics(concentrations, cluster, topic, content, contexts))
     return np.array(rows)
 
 
@@ -63,16 +64,18 @@ def test_forward_draws_and_the_chain_agree(kernel, forward):
     )  # fmt: skip
     concentrations = draw_prior(rng)
     cluster, topic = draw_assignments(*concentrations, rng)
-    corpus, topic = draw_data(cluster, topic, rng)
+    content, contexts, topic = draw_data(cluster, topic, rng)
+    corpus = corpus_of(content, contexts)
     state = engine.init(corpus, 0)
     chain = []
     for iteration in range(1, SWEEPS + 1):
-        engine.step(corpus, state, 0, iteration)
-        corpus, topic = draw_data(state.cluster, state.topic, rng)
+        engine.step(corpus, without_log_joint(state), 0, iteration)
+        content, contexts, topic = draw_data(state.cluster, state.topic, rng)
+        corpus = corpus_of(content, contexts)
         arrays = state.arrays() | {"topic": topic}
         _, *concentrations, _ = arrays["scalars"].tolist()
         state = engine.restore(corpus, arrays)
-        chain.append(statistics(concentrations, state.cluster, topic, corpus))
+        chain.append(statistics(concentrations, state.cluster, topic, content, contexts))
     chain = np.array(chain[SWEEPS % BATCHES :])
 
     assert_agree(chain, forward.mean(axis=0), forward.std(axis=0) / np.sqrt(FORWARD))
@@ -80,33 +83,34 @@ def test_forward_draws_and_the_chain_agree(kernel, forward):
 
 @pytest.mark.slow
 def test_forward_draws_and_the_chain_agree_where_s_is_learnt():
-    def all_statistics(concentrations, s, cluster, topic, corpus):
-        found = statistics(concentrations, cluster, topic, corpus)
-        same = float((corpus.content[0].toarray() @ corpus.content[3].toarray().T)[0, 0])
-        return [*found, np.log(s), same * np.log(s)]
+    def all_statistics(concentrations, s, cluster, topic, content, contexts):
+        found = statistics(concentrations, cluster, topic, content, contexts)
+        return [*found, np.log(s), float(content[0] @ content[3]) * np.log(s)]
 
     rng, rows = np.random.default_rng(23), []
     for _ in range(FORWARD):
         *concentrations, s = [*draw_prior(rng), rng.gamma(2.0, 1 / 3.0)]
         cluster, topic = draw_assignments(*concentrations, rng)
-        corpus, topic = draw_data(cluster, topic, rng, s)
-        rows.append(all_statistics(concentrations, s, cluster, topic, corpus))
+        content, contexts, topic = draw_data(cluster, topic, rng, s)
+        rows.append(all_statistics(concentrations, s, cluster, topic, content, contexts))
     forward = np.array(rows)
 
     engine = gibbs(
         contexts=FAMILIES, concentration_priors={**PRIORS, "words": (2.0, 3.0)}, start_topics=2, start_clusters=2,
         learn_concentrations=["group", "table", "topic", "words"],
     )  # fmt: skip
+    corpus = corpus_of(content, contexts)
     state = engine.init(corpus, 0)
     chain = []
     for iteration in range(1, SWEEPS + 1):
-        engine.step(corpus, state, 0, iteration)
+        engine.step(corpus, without_log_joint(state), 0, iteration)
         s = state.topic_prior
-        corpus, topic = draw_data(state.cluster, state.topic, rng, s)
+        content, contexts, topic = draw_data(state.cluster, state.topic, rng, s)
+        corpus = corpus_of(content, contexts)
         arrays = state.arrays() | {"topic": topic}
         _, *concentrations, _ = arrays["scalars"].tolist()
         state = engine.restore(corpus, arrays)
-        chain.append(all_statistics(concentrations, s, state.cluster, topic, corpus))
+        chain.append(all_statistics(concentrations, s, state.cluster, topic, content, contexts))
     chain = np.array(chain[SWEEPS % BATCHES :])
     assert_agree(chain, forward.mean(axis=0), forward.std(axis=0) / np.sqrt(FORWARD))
 
@@ -166,7 +170,7 @@ def test_forward_draws_and_the_chain_agree_where_tokens_have_times():
     corpus = Corpus(sp.csr_matrix(content), contexts={"year": YEAR})
     state, chain = engine.init(corpus, 0), []
     for iteration in range(1, 2 * SWEEPS + 1):
-        engine.step(corpus, state, 0, iteration)
+        engine.step(corpus, without_log_joint(state), 0, iteration)
         content, topic = draw_words(state.topic, rng)
         corpus = Corpus(sp.csr_matrix(content), contexts={"year": YEAR})
         arrays = state.arrays() | {"topic": topic}

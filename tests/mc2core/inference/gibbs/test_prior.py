@@ -8,7 +8,7 @@ As printed, with 1 / (v (v + 1)) and equal weights, it is no probability (docs/m
 
 import numpy as np
 import pytest
-from helpers.fits import gibbs
+from helpers.fits import gibbs, without_log_joint
 
 from mc2core import Corpus
 
@@ -26,7 +26,7 @@ def test_probability_of_one_cluster_and_of_one_topic(kernel):
         learn_concentrations=False,
         kernel=kernel,
     )
-    state = engine.init(corpus, 0)
+    state = without_log_joint(engine.init(corpus, 0))
     seen = np.empty((SWEEPS, 3))
     for iteration in range(SWEEPS):
         engine.step(corpus, state, 0, iteration + 1)

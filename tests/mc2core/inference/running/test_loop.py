@@ -47,6 +47,25 @@ def test_callback_sees_every_iteration_and_its_time_is_not_counted():
     assert result.trace.seconds.iloc[-1] < 0.2
 
 
+def test_kernels_are_prepared_by_the_first_fit_of_its_kind_alone(tmp_path, monkeypatch):
+    """Other settings, and a corpus loaded from disk, whose arrays are read-only, may need others."""
+    monkeypatch.setattr("mc2core.inference.running.loop._warmed", set())
+    begun, init = [], Walk.init
+
+    def counted(self, *given, **named):
+        begun.append(self.stride)
+        return init(self, *given, **named)
+
+    monkeypatch.setattr(Walk, "init", counted)
+    CORPUS.save(tmp_path / "corpus")
+    of_kind = [(CORPUS, 1.0), (CORPUS, 2.0), (Corpus.load(tmp_path / "corpus", verify=True), 1.0)]
+    for corpus, stride in of_kind:
+        for n_starts in (2, 1):
+            begun.clear()
+            fit(corpus, MC2(), Walk(stride=stride), iterations=2)
+            assert begun == [stride] * n_starts
+
+
 def test_a_run_in_parts_equals_a_run_in_one(tmp_path):
     whole_run = fit(CORPUS, MC2(), Walk(), iterations=12, seed=5, burn_in=3, trace=tmp_path / "one.tsv")
     for upto in (4, 5, 12):
