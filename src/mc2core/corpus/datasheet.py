@@ -14,6 +14,7 @@ from mc2core.base import storage
 from mc2core.base.records import csv_rows
 from mc2core.corpus import Corpus
 from mc2core.corpus.building.counts import Dropped
+from mc2core.corpus.checks import CONTENT_KINDS
 from mc2core.corpus.row_blocks import count_columns
 
 #: names of words and of values that a sheet shows
@@ -56,9 +57,9 @@ def quantities(corpus: Corpus) -> dict[str, str]:
     range in their own unit. Of words, those with the most tokens are named, of a context the values of most documents.
     """
     lengths = corpus.document_lengths
-    one, columns, tokens = ("observation", "numbers", "observations") if corpus.is_of_observations else (
-        "word", "words", "tokens"
-    )  # fmt: skip
+    one, columns, tokens = "word", "words", "tokens"
+    if corpus.is_of_observations:
+        one, columns, tokens = "observation", CONTENT_KINDS[corpus.content_kind], "observations"
     sheet = {
         "documents": f"{corpus.n_documents:,}",
         columns: f"{corpus.n_words:,}",

@@ -117,3 +117,13 @@ def test_a_wrong_table_of_paper_counts(tmp_path, text, message):
     (tmp_path / "paper.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
         datasheet.read_paper_counts(tmp_path / "paper.csv", "nips")
+
+
+@pytest.mark.parametrize(
+    ("kind", "called"), [("numbers", "numbers"), ("counts", "counts"), ("binary", "zeros or ones")]
+)
+def test_values_of_observations_are_called_what_they_are(kind, called):
+    corpus = Corpus.from_observations([[0, 1, 1], [1, 0, 1]], [0, 1], kind=kind)
+    sheet = datasheet.quantities(corpus)
+    assert (sheet[called], sheet["observations"]) == ("3", "2")
+    assert "documents without an observation" in sheet
