@@ -47,8 +47,8 @@ class Gibbs(Engine):
     start_clusters : int in [1, 2147483647], default 20
         Document clusters of the starting state, at most; n_clusters of the model takes its place. With a document
         level the chain is started from this number, its square root and 1 (three times from twice n_clusters, joined
-        to n_clusters), and the state goes on that predicts documents best which were kept from it; of more than a
-        million tokens once, from this number.
+        to n_clusters), and the state goes on that predicts documents best which were kept from it, or of fewer than a
+        hundred documents the likeliest; of more than a million tokens once, from this number.
     n_shards : int in [1, inf) or None, default None
         Parts of the corpus whose tokens Spark's executors move (docs/how_to/spark.md), of the kernel "parallel"; None
         is this process alone. The result does not depend on it.

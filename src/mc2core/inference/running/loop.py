@@ -26,6 +26,7 @@ from mc2core.compute.kernels import compile_seconds
 from mc2core.compute.second_process import helped_by
 from mc2core.compute.threads import in_blocks, thread_budget
 from mc2core.corpus import Corpus
+from mc2core.corpus.subsets import as_stored
 from mc2core.families import DiagonalNormalGamma, Family, GaussWishart, NormalGamma
 from mc2core.inference.base import Engine, State, n_samples, posterior_of, run_length
 from mc2core.inference.registry import DEFAULT_MODEL, engine_class, engine_for, model_class
@@ -485,15 +486,16 @@ def _warm(model: Model, engine: Engine, corpus: Corpus) -> float:
     A fit like an earlier one of this process has them: a start on few documents may take half as long as that on all.
     """
     engine, lengths = engine.in_this_process(), corpus.document_lengths
+    iterations: Sequence[int] = ()
+    with suppress(ValueError):  # the run itself meets the same settings, and names documents by their numbers
+        engine, iterations = engine.to_warm(model, corpus)
     kinds = *(f"{type(one).__qualname__}{one.settings()}" for one in (model, engine)), *_types(corpus)
     if kinds in _warmed:
         return 0.0
     few = np.sort(np.argsort(-lengths, kind="stable")[: min(3, corpus.n_documents)])
-    part = _as_stored(corpus.subset(few), corpus)
+    part = as_stored(corpus.subset(few), corpus)
     loading = telling.work(f"{engine.name}, preparing kernels")
-    # ValueError: the run itself meets the same settings, and names documents by their numbers
     with compile_seconds() as seconds, helped_by(engine.to_compile_apart(model)), loading, suppress(ValueError):
-        engine, iterations = engine.to_warm(model, corpus)
         state = engine.init(model, part, seed=0)
         for iteration in iterations:
             engine.step(part, state, 0, iteration)
@@ -509,22 +511,6 @@ def _types(corpus: Corpus) -> list[str]:
         for one in (corpus.content, *corpus.contexts.values())
     ]
     return [f"{array.dtype}{array.flags.writeable}" for arrays in parts for array in arrays]
-
-
-def _as_stored(part: Corpus, whole: Corpus) -> Corpus:
-    """``part`` with arrays of the types of ``whole``, for which kernels are compiled: a memory-mapped corpus has
-    read-only arrays and wide row pointers, its subsets have not.
-    """
-    pairs = [(part.content, whole.content), *((part.contexts[name], whole.contexts[name]) for name in part.contexts)]
-    for few, many in pairs:
-        if sp.issparse(few):
-            for name in ("indptr", "indices", "data"):
-                array, like = getattr(few, name), getattr(many, name)
-                setattr(few, name, array.astype(like.dtype))
-                getattr(few, name).setflags(write=like.flags.writeable)
-        else:
-            few.setflags(write=many.flags.writeable)
-    return part
 
 
 @contextmanager

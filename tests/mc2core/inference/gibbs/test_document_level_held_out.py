@@ -26,6 +26,15 @@ def test_a_tenth_is_kept_back_of_at_most_so_many_tokens():
     assert (np.diff(kept) > 0).all()
     assert not np.array_equal(kept, held_out.keep_back(short, 1))
     assert len(held_out.keep_back(Corpus(np.ones((99, 4), int)), 0)) == 0
+    # documents without tokens are no use, and words would be in none that is left
+    empty = np.zeros((500, 4), int)
+    empty[::3] = 1
+    kept = held_out.keep_back(Corpus(empty), 0)
+    assert len(kept) == 16
+    assert (kept % 3 == 0).all()
+    empty[::3] = 0
+    empty[:99] = 1
+    assert len(held_out.keep_back(Corpus(empty), 0)) == 0
     many = Corpus(np.full((600, 4), 225))  # 900 tokens each
     assert len(held_out.keep_back(many, 0)) == held_out.MOST_OF_ALL // 900
     long = Corpus(np.full((600, 4), 5000))  # of which 1,000 are looked at
@@ -37,11 +46,10 @@ def test_probabilities_of_all_documents_of_so_many_words_sum_to_1():
     documents = [np.array(words) for words in product(range(4), repeat=4)]
     found = held_out._log_words(documents, np.log(psi), OMEGA * TAU)
     np.testing.assert_allclose(np.exp(found).sum(axis=0), 1.0)
-    # of one word it is the mean, of more the words before it count
-    np.testing.assert_allclose(np.exp(held_out._log_words([np.array([3])], np.log(psi), OMEGA * TAU)), [psi[3] @ TAU.T])
-    assert np.exp(
-        np.diff(held_out._log_words([np.array([3]), np.array([3, 3])], np.log(psi), OMEGA * TAU), axis=0) > -1.0
-    ).all()
+    # of one word it is the mean; after a word the same is likelier
+    once, twice = held_out._log_words([np.array([3]), np.array([3, 3])], np.log(psi), OMEGA * TAU)
+    np.testing.assert_allclose(np.exp(once), TAU @ psi[3])
+    assert (twice - once > once).all()
 
 
 def test_where_words_tell_their_topics_it_is_the_dirichlet_multinomial():

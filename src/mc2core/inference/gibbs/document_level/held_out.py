@@ -25,14 +25,16 @@ _LEAST_PROBABILITY = 1e-300
 
 
 def keep_back(corpus: Corpus, seed: int) -> np.ndarray:
-    """Ascending numbers of documents to keep back: one in ten, at random, as far as they have 30,000 tokens in all, but
-    none of fewer than a hundred documents.
+    """Ascending numbers of documents to keep back: one in ten of those that have tokens, at random, as far as they have
+    30,000 in all, but none of fewer than a hundred.
     """
-    n_kept = corpus.n_documents // _FOR_ONE
+    lengths = corpus.document_lengths
+    filled = np.flatnonzero(lengths)
+    n_kept = len(filled) // _FOR_ONE
     if n_kept < _LEAST:
         return np.zeros(0, np.int64)
-    drawn = streams.generator(seed, "kept back").permutation(corpus.n_documents)[:n_kept]
-    tokens = np.cumsum(np.minimum(corpus.document_lengths[drawn], MOST_OF_ONE))
+    drawn = filled[streams.generator(seed, "kept back").permutation(len(filled))[:n_kept]]
+    tokens = np.cumsum(np.minimum(lengths[drawn], MOST_OF_ONE))
     return np.sort(drawn[: np.searchsorted(tokens, MOST_OF_ALL, side="right")])
 
 

@@ -29,6 +29,7 @@ from mc2core.base.progress import work
 from mc2core.compute import streams
 from mc2core.compute.threads import in_blocks, n_threads
 from mc2core.corpus import Corpus
+from mc2core.corpus.subsets import as_stored
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
 from mc2core.inference.gibbs.collapsed import contexts_of
@@ -135,7 +136,7 @@ def settle(
     trying = TRYING if len(numbers) > 1 else 0
     if len(kept := keep_back(corpus, seed) if trying else ()):
         before = np.setdiff1d(np.arange(corpus.n_documents), kept)
-        known = corpus.subset(before)
+        known = as_stored(corpus.subset(before), corpus)
         contexts = StackedContexts(known, model.cluster_contexts)
     shards = sharded(known)
     seen, topic = start_topics(model, known, n_topics, streams.generator(seed, "start topics"))
