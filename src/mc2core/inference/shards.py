@@ -162,7 +162,7 @@ def shards_of(corpus: Corpus, n_shards: int) -> ShardedCorpus:
 
 # -- on executors --------------------------------------------------------------------------------------------------
 # The shards that this process has opened. It is a cache and no more: a process that starts anew opens them again
-_open: dict[tuple[str, str], Shard] = {}
+_open: dict[tuple[str, int, str], Shard] = {}
 
 
 def visit(shards: Shards, path: Path, work: Work, numbers: Iterator[int]) -> Iterator[Any]:
@@ -172,7 +172,7 @@ def visit(shards: Shards, path: Path, work: Work, numbers: Iterator[int]) -> Ite
 
 
 def _visit_one(shards: Shards, path: Path, work: Work, p: int) -> Any:
-    key = str(shards.folder), shards.digests[p]
+    key = str(shards.folder), p, shards.digests[p]  # two shards may hold the same
     if key not in _open:
         first, last = shards.bounds[p : p + 2].tolist()
         _open[key] = Shard(p, first, last, open_shard(shards, p), {})

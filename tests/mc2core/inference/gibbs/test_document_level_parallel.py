@@ -263,6 +263,7 @@ SHARDED = {
     "enumerated": (DOCUMENTS, {"document_concentration": 0.5, "topic_prior": 0.4, "topic_concentration": 0.9}),
     "an empty document": ([*DOCUMENTS, [], [2, 2]], {}),
     "of three levels": (DOCUMENTS, {"model": "hdp", "document_level": True}),
+    "shards alike": ([[0, 0, 1], [0, 1, 2]] * 6, {}),
     "a tenth is kept from the start": (
         [sorted([j % 3, j % 3, (j + 1) % 3]) for j in range(100)],
         {"start_clusters": 4},
