@@ -85,6 +85,22 @@ def test_of_several_starts_the_one_that_predicts_best_goes_on(monkeypatch, sign)
     assert len(state.cluster) == DOCUMENTS == len(chosen[0]) + DOCUMENTS // 10
 
 
+def test_documents_of_a_start_have_the_types_that_kernels_are_compiled_for(tmp_path, monkeypatch):
+    """A loaded corpus has read-only arrays and wide row pointers, which a subset, without those kept back, has not."""
+    simulated()[0].save(tmp_path / "corpus")
+    corpus, begin, seen = Corpus.load(tmp_path / "corpus"), starting.start_topics, []
+    monkeypatch.setattr(
+        starting, "start_topics", lambda model, known, *rest: (seen.append(known), begin(model, known, *rest))[1]
+    )
+    gibbs(document_level=True).init(corpus, 0)
+    (known,) = seen
+    assert known.n_documents == DOCUMENTS - DOCUMENTS // 10
+    for name in ("indptr", "indices", "data"):
+        one, other = getattr(known.content, name), getattr(corpus.content, name)
+        assert (one.dtype, one.flags.writeable) == (other.dtype, other.flags.writeable)
+    assert not corpus.content.data.flags.writeable
+
+
 def densities_of(engine, corpus, monkeypatch, sign):
     """Of all starts that are tried, and of the one that goes on; sign -1 turns the choice round."""
     density, tried = starting.log_density, []
