@@ -36,6 +36,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from mc2core.compute.kernels import kernel
+from mc2core.compute.references import by_reference
 from mc2core.compute.special import log
 from mc2core.families.factors import (
     LEAST_LEFT,
@@ -61,6 +62,7 @@ _HALF_LOG_2 = 0.5 * math.log(2.0)
 _NEAR_WHOLE = 1e-6
 
 
+@by_reference
 class ContentTables(NamedTuple):
     """What topics know, a column for each; columns without observations are the prior's.
 
@@ -87,7 +89,6 @@ class ContentTables(NamedTuple):
     together: int  # factors of counts
 
 
-# arrays of named tuples are handed over one by one where time matters: each access to a tuple's counts references
 @kernel(error_model="numpy")
 def _renew_normal(m, n, first, second, mean, slope, power, constant, own_constant, own_ratio, prior, log_gammas):
     """What follows from the sums of topic m."""

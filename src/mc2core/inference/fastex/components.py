@@ -31,6 +31,7 @@ from scipy.special import gammainc, gammaln
 
 from mc2core.compute import special
 from mc2core.compute.kernels import kernel
+from mc2core.compute.references import by_reference
 from mc2core.corpus import Corpus
 
 MULTINOMIAL, POISSON, GAUSSIAN, GAUSS_WISHART = 0, 1, 2, 3
@@ -75,6 +76,7 @@ class ChainSettings:
     visits: Visits
 
 
+@by_reference
 class DocumentCells(NamedTuple):
     """The corpus as kernels read it, in CSR order."""
 
@@ -84,6 +86,7 @@ class DocumentCells(NamedTuple):
     mass: np.ndarray  # (J,) int64: tokens; Gaussian: squared length
 
 
+@by_reference
 class ClusterSizes(NamedTuple):
     """(K,) int64 of the clusters."""
 

@@ -23,6 +23,7 @@ from scipy.special import gammaln
 
 from mc2core.compute import special, streams
 from mc2core.compute.kernels import kernel
+from mc2core.compute.references import by_reference
 from mc2core.compute.simd import prefetch
 from mc2core.compute.threads import in_blocks
 from mc2core.compute.variates import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
@@ -55,6 +56,7 @@ BYTES_PER_CLUSTER = 56
 _MIN_TABULATED = 1 << 14  # counts whose log-gamma is tabulated, at least
 
 
+@by_reference
 class OrderedCells(NamedTuple):
     """The corpus as the sweep reads it: of each document first the frequent words, then the rare ones."""
 
@@ -65,6 +67,7 @@ class OrderedCells(NamedTuple):
     mass: np.ndarray  # (J,) int64, tokens; Gaussian: squared length
 
 
+@by_reference
 class Tables(NamedTuple):
     """Counts n_kd word by word: F frequent words with R rows of terms, and lists of rare words."""
 
@@ -192,7 +195,6 @@ def fill_tables(component, word_prior, log_gamma, cells, tables, cluster, square
 @kernel
 def add_or_remove(constants, log_gamma, cells, tables, j, k, sign):
     """Add document j to cluster k (sign 1) or take it out (-1); returns the change of the cluster's squares."""
-    # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
     place, counts, lists, word, x = cells.place, cells.counts, tables.lists, tables.word, tables.x
     rows, table, terms = tables.rows, tables.counts, tables.terms
     component, word_prior = constants.component, constants.word_prior
@@ -251,6 +253,7 @@ _AHEAD = 2 * _HALF
 _ALONE = 16  # documents drawn for by one thread after documents moved early
 
 
+@by_reference
 class ExactConstants(NamedTuple):
     """Kind of clusters, sizes and priors: what is the same in a whole run."""
 
@@ -262,6 +265,7 @@ class ExactConstants(NamedTuple):
     mean_mass: float  # of the documents
 
 
+@by_reference
 class Terms(NamedTuple):
     """(K,) float64: what :func:`cluster_terms` returns of every cluster."""
 
@@ -271,6 +275,7 @@ class Terms(NamedTuple):
     shape: np.ndarray
 
 
+@by_reference
 class ExactChain(NamedTuple):
     """All that draws read, but for the assignments."""
 

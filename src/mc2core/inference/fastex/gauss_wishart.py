@@ -22,6 +22,7 @@ from scipy.special import multigammaln
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
+from mc2core.compute.references import by_reference
 from mc2core.compute.variates import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.corpus import Corpus
 from mc2core.families import factors
@@ -37,6 +38,7 @@ from mc2core.inference.fastex.components import ChainSettings, DocumentCells, do
 from mc2core.inference.fastex.state import MixtureState
 
 
+@by_reference
 class Priors(NamedTuple):
     """Priors: what is the same in a whole run."""
 
@@ -45,6 +47,7 @@ class Priors(NamedTuple):
     rate_prior: float
 
 
+@by_reference
 class FactoredClusters(NamedTuple):
     """Statistics of the K clusters, and what follows from them."""
 
@@ -56,6 +59,7 @@ class FactoredClusters(NamedTuple):
     downdates: np.ndarray  # (K,) int64: of the factor since it was made anew
 
 
+@by_reference
 class DrawScratch(NamedTuple):
     """Scratch memory of a draw."""
 

@@ -36,6 +36,7 @@ from numba.extending import intrinsic
 from mc2core.base.described import Stored
 from mc2core.compute import streams, variates
 from mc2core.compute.kernels import kernel
+from mc2core.compute.references import by_reference
 from mc2core.compute.signatures import WORD_BITS, add_signed, n_signature_words, signature_word
 from mc2core.compute.simd import Arrays, call, constant, spread
 from mc2core.compute.threads import in_blocks
@@ -239,6 +240,7 @@ def draw(stream, n_clusters, weights, blocks):
 # -- what a chain holds ---------------------------------------------------------------------------------------------
 
 
+@by_reference
 class HashedConstants(NamedTuple):
     """Scalars and tables of a run; ``log_gamma[n]`` = ln G(n + a), ``theta[n]`` the parameter of a count, small n."""
 
@@ -263,6 +265,7 @@ _ZERO = _F(0.0)
 MAX_COLUMN_ENTRY = 1e18
 
 
+@by_reference
 class HashedDocuments(NamedTuple):
     """The corpus as kernels read it, with what is hashed of each document."""
 
@@ -283,6 +286,7 @@ class Columns(NamedTuple):
     slope: np.ndarray  # (K',) float32: part for each unit of the document's mass
 
 
+@by_reference
 class HashedClusters(NamedTuple):
     """Statistics of the K clusters and what is cached of their hashed parameters."""
 
@@ -296,6 +300,7 @@ class HashedClusters(NamedTuple):
     columns: Columns
 
 
+@by_reference
 class Projection(NamedTuple):
     """How word parameters become coordinates: (theta - centre) * grid, rounded."""
 
@@ -351,7 +356,6 @@ def add_or_remove(documents, clusters, projection, constants, slots, used, j, k,
 
     Returns what :func:`refresh_column` does.
     """
-    # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
     words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.word_prior
     centre, grid, frequency, component = projection.centre, projection.grid, projection.frequency, constants.component
     shift, first_key = constants.shift, np.uint64(k) * np.uint64(constants.n_words)
@@ -655,6 +659,7 @@ def project_documents(documents, scale, unit, frequency, bits):
 # -- sweeps: in order, or by samplers and an updater (NIPS12 section 5) ---------------------------------------------
 
 
+@by_reference
 class HashedChain(NamedTuple):
     """All that sweeps read and change, but for assignments and the table of counts, which is replaced as it grows."""
 

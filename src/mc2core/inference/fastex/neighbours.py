@@ -21,6 +21,7 @@ from mc2core.base import memory
 from mc2core.base.described import Stored
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
+from mc2core.compute.references import by_reference
 from mc2core.compute.simd import prefetch
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
@@ -60,6 +61,7 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: the high
 _PURPOSE = "fastex neighbours"
 
 
+@by_reference
 class Index(NamedTuple):
     """Documents by word. R words are read: those of at least two documents, and not of all."""
 
@@ -286,6 +288,7 @@ def _keep_best(key, place, other, total, n_documents, best, score, tie, n_best):
 # -- what a chain holds ---------------------------------------------------------------------------------------------
 
 
+@by_reference
 class NeighbourDocuments(NamedTuple):
     """The corpus as visits read it, and the graph."""
 
@@ -296,6 +299,7 @@ class NeighbourDocuments(NamedTuple):
     neighbours: np.ndarray  # (J, N) int32, see :func:`find_neighbours`
 
 
+@by_reference
 class VisitConstants(NamedTuple):
     """What is the same in a whole run; ``log_gamma[n]`` = ln G(n + a) for small n."""
 
@@ -310,6 +314,7 @@ class VisitConstants(NamedTuple):
     uniform_share: float
 
 
+@by_reference
 class NeighbourChain(NamedTuple):
     """All that sweeps read and change, but for assignments and the table of counts, which is replaced as it grows."""
 
@@ -318,6 +323,7 @@ class NeighbourChain(NamedTuple):
     constants: VisitConstants
 
 
+@by_reference
 class Round(NamedTuple):
     """Choices made for documents ahead of their turn, and what they rest on."""
 

@@ -34,6 +34,7 @@ import numpy as np
 
 from mc2core.compute import streams, variates
 from mc2core.compute.kernels import kernel
+from mc2core.compute.references import by_reference
 from mc2core.compute.simd import LANES, count_passed, weigh_products
 from mc2core.compute.special import exp, log
 from mc2core.compute.threads import in_blocks
@@ -53,6 +54,7 @@ _TINY_TAU = np.float32(1e-20)  # ... where tau is not 0
 _SAFE_PRIOR = 5.0  # the sum of V Gamma(s) is below 1e-30 with probability near 1e-30**(V s)
 
 
+@by_reference
 class CutTopics(NamedTuple):
     """G_0's atoms above a weight (*big* topics, a column each), and the small ones that are in use."""
 
@@ -260,6 +262,7 @@ _HOPELESS = 45.0  # nats
 _WORDS_AT_ONCE = 16
 
 
+@by_reference
 class BlockedDocuments(NamedTuple):
     """The corpus document by document."""
 
@@ -270,6 +273,7 @@ class BlockedDocuments(NamedTuple):
     topic: np.ndarray  # (n_tokens,) int32
 
 
+@by_reference
 class LogFactors(NamedTuple):
     """Factors of a document's weights that do not depend on its contexts, a column for each big cluster."""
 

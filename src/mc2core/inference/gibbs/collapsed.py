@@ -46,6 +46,7 @@ import numpy as np
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
+from mc2core.compute.references import by_reference
 from mc2core.compute.simd import LANES, find_lane, weigh_counts
 from mc2core.compute.special import exp, log, log_gamma, stirling
 from mc2core.families.kernels import add_statistics, log_predictive
@@ -59,6 +60,7 @@ _SPARE = 8  # clusters that can be born before tables grow
 _BITS = 960.0  # a product of factors stays within a float64 as long as their exponents sum to less
 
 
+@by_reference
 class DocumentTokens(NamedTuple):
     """The documents' tokens and clusters."""
 
@@ -67,6 +69,7 @@ class DocumentTokens(NamedTuple):
     cluster: np.ndarray  # (J,) int32
 
 
+@by_reference
 class Contexts(NamedTuple):
     """Statistics of the documents' contexts (CSR) and the prior, see :mod:`mc2core.families.kernels`."""
 
@@ -79,6 +82,7 @@ class Contexts(NamedTuple):
     totals: np.ndarray  # (C,) float64: its sums over each context's columns
 
 
+@by_reference
 class ClusterTables(NamedTuple):
     """Counts of the clusters and what is kept of them, a slot for each; slots past those in use are empty clusters."""
 
@@ -91,6 +95,7 @@ class ClusterTables(NamedTuple):
     totals: np.ndarray  # (slots, C) float64: their sums over each context's columns
 
 
+@by_reference
 class DocumentConstants(NamedTuple):
     """What a sweep does not change."""
 
@@ -100,6 +105,7 @@ class DocumentConstants(NamedTuple):
     bits: np.ndarray  # (M,) float64: bounds the exponent of a factor of the topic
 
 
+@by_reference
 class CollapsedWork(NamedTuple):
     """The document at hand and its weights."""
 
@@ -384,6 +390,7 @@ _WORD, _TOKEN, _TOPICS = 0, 1, 2
 _DONE, _FULL, _FAILED = 0, 1, 2
 
 
+@by_reference
 class Topics(NamedTuple):
     """Counts and weights of the topics, a column for each; columns from the number of topics on are spare."""
 
@@ -393,6 +400,7 @@ class Topics(NamedTuple):
     rest: np.ndarray  # (1,) float64: eps_new
 
 
+@by_reference
 class TokenConstants(NamedTuple):
     """What a sweep does not change."""
 
@@ -414,6 +422,7 @@ class WordWeights(NamedTuple):
     block: np.ndarray  # (columns / 16,) float64: sums of 16 weights
 
 
+@by_reference
 class WordTokens(NamedTuple):
     """The tokens of the word at hand, cluster by cluster: a run of tokens for each cluster that has some."""
 
@@ -552,7 +561,6 @@ def _sweep_tokens(key, stream, position, cells, cluster, topic, topics, constant
     """
     n_topics = position[_TOPICS]
     weights = _weights(topics, constants, n_topics)
-    # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
     n_km, n_m, rest = topics.n_km, topics.n_m, topics.rest
     prior, inverse, h, p, n_w, block = weights
     token_of, topic_of, run_cluster, run_end, _, _ = word_tokens

@@ -17,6 +17,7 @@ import numpy as np
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
+from mc2core.compute.references import by_reference
 from mc2core.compute.special import exp
 from mc2core.families.contents import (
     Contents,
@@ -51,6 +52,7 @@ _DONE, _FULL, _FAILED = 0, 1, 2
 _SPARE = 8  # topics that can be born before tables grow
 
 
+@by_reference
 class SweepWork(NamedTuple):
     """The document and the observation at hand; a column for each topic, and one for a new topic."""
 
@@ -92,7 +94,6 @@ def _sweep_document(k, first, end, stream, position, topic, values, tables, topi
     """Sweep observations ``first`` to ``end`` - 1 of a document of cluster k; as :func:`_sweep`."""
     n_topics, tau, tau_rest = position[_TOPICS], topics.tau, topics.tau_rest
     prior, n, log_p, weight, product = work
-    # arrays of named tuples are handed over one by one: each access to a tuple's counts references
     code, count, sums, others, mean, slope, power = (
         tables.code, tables.n, tables.first, tables.second, tables.mean, tables.slope, tables.power
     )  # fmt: skip

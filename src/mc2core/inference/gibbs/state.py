@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.compute.kernels import kernel
+from mc2core.compute.references import by_reference
 from mc2core.compute.special import log_gamma
 from mc2core.compute.threads import in_blocks, n_threads
 from mc2core.corpus import Corpus
@@ -22,6 +23,7 @@ from mc2core.inference.seeding import cluster_documents
 
 
 # -- the corpus word by word ----------------------------------------------------------------------------------
+@by_reference
 class WordCells(NamedTuple):
     """The corpus seen word by word: cell = one (document, word) pair with a positive count.
 
@@ -92,6 +94,7 @@ def order_by_cluster(document, cluster, work_count, work_order):
 
 
 # -- the state ------------------------------------------------------------------------------------------------
+@by_reference
 class TopicCounts(NamedTuple):
     """n_jm: row j holds the topics of document j in ascending order and its tokens in each."""
 

@@ -26,6 +26,7 @@ import numpy as np
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
+from mc2core.compute.references import by_reference
 from mc2core.compute.simd import LANES, weigh_counts
 from mc2core.compute.special import exp, log
 from mc2core.corpus import Corpus
@@ -43,6 +44,7 @@ _NEGLIGIBLE, _MOST = 1e-9, 1e20
 _STEPS = 16
 
 
+@by_reference
 class TimedDocuments(NamedTuple):
     """The corpus document by document: cells are its (document, word) pairs, tokens of a cell follow each other."""
 
@@ -52,6 +54,7 @@ class TimedDocuments(NamedTuple):
     time: np.ndarray  # (J,) float64: x_j; NaN where missing
 
 
+@by_reference
 class TimedTopics(NamedTuple):
     """Counts and weights of the topics, a column for each; columns from the number of topics on are spare."""
 
@@ -63,6 +66,7 @@ class TimedTopics(NamedTuple):
     sums: np.ndarray  # (4, columns) float64: T(x), summed over the topic's tokens, not those of the document at hand
 
 
+@by_reference
 class TimedConstants(NamedTuple):
     """What a sweep does not change."""
 
@@ -72,6 +76,7 @@ class TimedConstants(NamedTuple):
     time_prior: np.ndarray  # (4,) float64: natural parameters
 
 
+@by_reference
 class TimedWeights(NamedTuple):
     """What the weights of topics are made of, for the document and word at hand; a column for each topic."""
 
@@ -256,7 +261,6 @@ def _sweep(key, stream, position, documents, topic, topics, constants, weights):
     are left so that a call after growing the arrays goes on with the very same draw.
     """
     n_topics = position[_TOPICS]
-    # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
     indptr, word, start, time = documents
     n_km, n_wm, n_m, _, rest, sums = topics
     s, prior, scale, steps, first, _, p, block, _, _ = weights

@@ -52,6 +52,7 @@ from scipy.special import gammaln, logsumexp, polygamma
 from mc2core.base.described import Stored
 from mc2core.compute.buffers import Buffers
 from mc2core.compute.kernels import kernel
+from mc2core.compute.references import by_reference
 from mc2core.compute.special import digamma, log, log_gamma
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
@@ -188,6 +189,7 @@ def sum_over_clusters(n_km, a, value, slope):
             slope[m] += digamma(x) - digamma_a[m]
 
 
+@by_reference
 class Terms(NamedTuple):
     """F ``f`` and the terms that are at most 0 ``penalty``, in nats; (M,) ``slope``: see :meth:`Objective.terms`."""
 
@@ -330,6 +332,7 @@ class WordTopics(NamedTuple):
     buffers: Buffers
 
 
+@by_reference
 class _Topics(NamedTuple):
     """The globals that likelihoods read: what :func:`.local.fill_log_psi` takes, (M, K) ``tau`` transposed, and the
     (K,) logarithms it was divided by."""
@@ -343,6 +346,7 @@ class _Topics(NamedTuple):
     highest: np.ndarray
 
 
+@by_reference
 class _Rows(NamedTuple):
     """Arrays of :class:`WordTopics` to be filled, and (U,) the highest score of each word."""
 

@@ -57,6 +57,7 @@ from mc2core.base.checks import MOST_PRIOR as MOST_OMEGA
 from mc2core.base.described import Stored
 from mc2core.compute.buffers import Buffers
 from mc2core.compute.kernels import kernel
+from mc2core.compute.references import by_reference
 from mc2core.compute.special import digamma, exp, log, log_gamma
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
@@ -233,6 +234,7 @@ _TOLERANCE = 1e-3  # tokens that change their topics in a pass, relative to all,
 SUMS = {"contract", "reassoc", "nsz"}
 
 
+@by_reference
 class Words(NamedTuple):
     """E ln psi of a batch's words, or expected log densities of its observations: ``scores`` (U, M), ``top`` (U,) their
     maxima, ``weights`` exp(scores - top).
@@ -347,6 +349,7 @@ _LEAST_COUNT = 2e-4  # a topic is used by a document from this on, relative to i
 _DOCUMENT_BLOCK = 4
 
 
+@by_reference
 class Cells(NamedTuple):
     """Counts of a batch, document by document."""
 
@@ -355,6 +358,7 @@ class Cells(NamedTuple):
     counts: np.ndarray
 
 
+@by_reference
 class Visit(NamedTuple):
     """What a visit of the documents is given, and fills.
 

@@ -35,6 +35,7 @@ import numpy as np
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
+from mc2core.compute.references import by_reference
 from mc2core.compute.special import exp, log, log_gamma
 from mc2core.compute.threads import in_blocks, look_ahead, n_threads
 from mc2core.compute.variates import log_gamma_variate
@@ -50,6 +51,7 @@ ROUGH, FINE = 2, 6  # passes of an estimate of tau: for proposals, and for ratio
 FEW = 8  # tokens of a document in a topic: documents with 1, ..., FEW are tallied, those with more gone through
 
 
+@by_reference
 class ClusterConstants(NamedTuple):
     """What the moves do not change."""
 
@@ -61,6 +63,7 @@ class ClusterConstants(NamedTuple):
     least: float  # ln of the ratio of sides to one cluster, below which a launch ends
 
 
+@by_reference
 class SplitWork(NamedTuple):
     """Two sides of a split, and the union."""
 
@@ -265,6 +268,7 @@ _SLACK = 30.0  # nats by which the first decision is kinder than the ratio at g,
 _LEAST_LAUNCHED = -100.0  # ln of the ratio of the sides after a scan to one cluster, below which a launch ends
 
 
+@by_reference
 class ClusterSlots(NamedTuple):
     """What is kept of the clusters, a slot for each; those from the number of clusters on are spare."""
 
@@ -274,6 +278,7 @@ class ClusterSlots(NamedTuple):
     hint: np.ndarray  # (slots,) float64: ln R_k at g in place of tau
 
 
+@by_reference
 class ClusterChange(NamedTuple):
     """A proposal that is to be made: slots a and b are to hold sides 0 and 1 of a split, or a side 2, of a merge."""
 

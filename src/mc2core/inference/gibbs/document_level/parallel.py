@@ -39,6 +39,7 @@ import numpy as np
 
 from mc2core.compute import streams, variates
 from mc2core.compute.kernels import kernel
+from mc2core.compute.references import by_reference
 from mc2core.compute.simd import LANES, find_equal, prefetch, weigh_gathered
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
@@ -73,6 +74,7 @@ def smallest_topic(n_tokens: int, eta: float) -> float:
 
 
 # -- psi, as far as it is shown ------------------------------------------------------------------------------------
+@by_reference
 class WordRows(NamedTuple):
     """Topics that a word's tokens move among, in rows of whole vectors; entries without a topic hold 0."""
 
@@ -82,6 +84,7 @@ class WordRows(NamedTuple):
     x: np.ndarray  # (entries,) float32: Gamma(n_mw + s); psi_mw is it over the topic's sum
 
 
+@by_reference
 class UsedWords(NamedTuple):
     """Entries of psi whose words have tokens of the topic, or all where the prior is dense, word by word."""
 
@@ -91,6 +94,7 @@ class UsedWords(NamedTuple):
     x: np.ndarray  # (room,) float64: Gamma(n_mw + s)
 
 
+@by_reference
 class ShownWords(NamedTuple):
     """Entries of psi whose words have no token of the topic and are shown by phantoms, topic by topic."""
 
@@ -371,7 +375,6 @@ def _sweep(key, first, last, number, documents, rows, tau, omega, inverse, topic
 
     Returns the first token whose weights sum to infinity or no number, or -1.
     """
-    # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
     indptr, word, counts, start, cluster = documents
     row_start, row_size, row_topic, row_x = rows
     n_topics, widest = inverse.size, 0

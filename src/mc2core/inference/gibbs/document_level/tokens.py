@@ -23,6 +23,7 @@ import numpy as np
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
+from mc2core.compute.references import by_reference
 from mc2core.compute.simd import LANES, prefetch
 from mc2core.compute.variates import log_gamma_variate
 from mc2core.corpus import Corpus
@@ -36,6 +37,7 @@ _F32_ONE = np.float32(1.0)
 _LINE = 16  # float32 in a cache line
 
 
+@by_reference
 class DocumentCells(NamedTuple):
     """The corpus document by document: cells are its (document, word) pairs, tokens of a cell follow each other."""
 
@@ -46,6 +48,7 @@ class DocumentCells(NamedTuple):
     cluster: np.ndarray  # (J,) int32
 
 
+@by_reference
 class DocumentLevelTopics(NamedTuple):
     """Counts and weights of the topics, a column for each; columns from the number of topics on are spare."""
 
@@ -57,6 +60,7 @@ class DocumentLevelTopics(NamedTuple):
     tau_rest: np.ndarray  # (K,) float64
 
 
+@by_reference
 class TopicConstants(NamedTuple):
     """What a sweep over tokens, or moves of topics, do not change."""
 
@@ -67,6 +71,7 @@ class TopicConstants(NamedTuple):
     vs: float | np.float32  # ... and its sum over all words
 
 
+@by_reference
 class DocumentWeights(NamedTuple):
     """What the weights of topics are made of, for the document and word at hand; a column for each topic."""
 
@@ -156,7 +161,6 @@ def _sweep(key, stream, position, documents, topic, topics, constants, weights):
     are left so that a call after growing the arrays goes on with the very same draw.
     """
     n_topics = position[_TOPICS]
-    # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
     indptr, word, counts, start, cluster = documents
     n_wm, n_m, _, _, _, tau_rest = topics
     s_of, inverse, prior, n_j, scale, p, block = weights

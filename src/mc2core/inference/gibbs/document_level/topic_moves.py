@@ -47,6 +47,7 @@ import numpy as np
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
+from mc2core.compute.references import by_reference
 from mc2core.compute.special import exp, log, log_gamma
 from mc2core.compute.threads import in_blocks, look_ahead, n_threads
 from mc2core.compute.variates import log_gamma_variate
@@ -60,6 +61,7 @@ from mc2core.inference.gibbs.state import Assignments, Concentrations, topics_of
 _SMALL = 1e-150  # a product of probabilities below it is put into its logarithm
 
 
+@by_reference
 class Tokens(NamedTuple):
     """The tokens, in CSR order; those of topic m in ascending order are ``size[m]`` of ``order``, from ``first[m]``."""
 
@@ -72,6 +74,7 @@ class Tokens(NamedTuple):
     size: np.ndarray  # (slots,) int64
 
 
+@by_reference
 class Chain(NamedTuple):
     """What proposals are made with."""
 
@@ -82,6 +85,7 @@ class Chain(NamedTuple):
     most: int  # tokens that are allocated
 
 
+@by_reference
 class Sides(NamedTuple):
     """Tokens that are on side 0 or 1, and what is counted and estimated of the sides."""
 
@@ -188,14 +192,14 @@ def forget_words(n_words, sides):
         sides.n_w[sides.words[i], 1] = 0
 
 
-@numba.njit(forceinline=True)
+@kernel(forceinline=True)
 def _forget_documents(n_sides, sides):
     for which in range(n_sides):
         sides.few[which, :, : sides.most[which] + 1] = 0
         sides.most[which] = sides.n_many[which] = 0
 
 
-@numba.njit(forceinline=True)
+@kernel(forceinline=True)
 def _count_document(which, k, n_j, sides):
     if n_j > FEW_TOKENS:
         sides.many[which, sides.n_many[which], 0], sides.many[which, sides.n_many[which], 1] = k, n_j
@@ -271,7 +275,7 @@ def scan(stream, n, fixed, is_last, first_topic, tokens, constants, sides):
     return result + math.log(product)
 
 
-@numba.njit(forceinline=True)
+@kernel(forceinline=True)
 def _expect_tables_of(which, k, n_j, n_documents, constants, sides):
     """Tables of so many documents of cluster k that have n_j tokens on a side."""
     tables = shape = 1.0
@@ -382,7 +386,7 @@ def allocate(stream, n, fixed, first_topic, least, eps, tokens, constants, sides
     return result + math.log(product), n_words
 
 
-@numba.njit(forceinline=True, error_model="numpy")
+@kernel(forceinline=True, error_model="numpy")
 def seat(which, k, n_j, a, prior, sides):
     """Count the tables that n_j tokens of a document are expected to have, and the tables these are expected to."""
     if n_j > 0.0:
@@ -489,7 +493,7 @@ def log_documents_ratio(constants, sides):
     return result
 
 
-@numba.njit(forceinline=True)
+@kernel(forceinline=True)
 def _share_of(which, k, constants, sides):
     """omega tau_k of side 0 or 1, or of both together."""
     a = constants.omega * max(sides.tau[k], LEAST)
@@ -508,6 +512,7 @@ _MOST_DOCUMENTS = 12  # with which a launched split starts
 _PASSES = 4  # of the estimate around which shares are drawn
 
 
+@by_reference
 class TopicSlots(NamedTuple):
     """What is kept of the topics, a slot for each; those from the number of topics on are spare."""
 
