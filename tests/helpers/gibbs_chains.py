@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 import scipy.sparse as sp
+from helpers.document_level_enumeration import document_level_posterior
 from helpers.fits import at_strength, gibbs, without_log_joint
 from helpers.gibbs_enumeration import canonical, posterior
 
@@ -13,6 +16,7 @@ from mc2core.families import DiagonalNormalGamma, DirichletCategorical, GammaPoi
 # words of each document in the order of CSR, which is that of state.topic
 DOCUMENTS = [[0, 0, 1], [1, 2], [0]]
 BATCHES = 50
+NUMBERS = *(f"{name}_concentration" for name in ("group", "table", "topic", "document")), "topic_prior"
 
 
 def corpus_of(documents, n_words, contexts=None):
@@ -24,12 +28,12 @@ def corpus_of(documents, n_words, contexts=None):
     return Corpus(sp.csr_matrix(content), contexts=contexts)
 
 
-def log_context_of(engine, corpus):
+def log_context_of(model, corpus):
     """Log marginal of the contexts of a set of documents, to their strengths, by the families' closed forms."""
 
     def log_context(members):
         result = 0.0
-        for name, family in engine.model.contexts.items():
+        for name, family in model.contexts.items():
             context = corpus.contexts[name]
             statistics = np.asarray(family.statistics(context)[members].sum(axis=0)).ravel()
             prior = family.prior(family.dimension(context))
@@ -40,7 +44,7 @@ def log_context_of(engine, corpus):
 
 
 def events(exact, n_documents, n_tokens):
-    """Functions of a state, as a matrix over the exact states: rows are events."""
+    """Indicators of events, as a matrix over the exact states: a row for each that is neither rare nor nearly sure."""
     states = list(exact)
     rows = []
     for i in range(1, n_documents + 1):
@@ -57,13 +61,34 @@ def events(exact, n_documents, n_tokens):
         rows.append([other == state for other in states])
     table = np.array(rows, dtype=float)
     probability = table @ np.array(list(exact.values()))
-    informative = (probability > 0.04) & (probability < 0.96)
-    return table[informative], probability[informative]
+    return table[(probability > 0.04) & (probability < 0.96)]
 
 
-def assert_chain_follows(engine, corpus, exact, sweeps, seed=0):
+def log_ratios(exact, exact_of, model):
+    """ln of the posterior under another model over the exact one, a row for each model with one number half as large
+    again: by Neyman and Pearson the functions of a state that tell these models apart in the fewest draws.
+    """
+    rows = []
+    for name in NUMBERS:
+        value = getattr(model, name, None)
+        if isinstance(value, float):
+            other = copy(model)
+            setattr(other, name, 1.5 * value)
+            wrong = exact_of(other)
+            rows.append([np.log(wrong[state] / probability) for state, probability in exact.items()])
+    rows = np.array(rows)
+    return rows[np.ptp(rows, axis=1) > 1e-6]  # some models do not have that number
+
+
+def assert_chain_follows(engine, corpus, exact_of, sweeps, seed=0):
+    """``exact_of``: the enumerated posterior of a model on this corpus."""
+    exact = exact_of(engine.model)
     states = {state: i for i, state in enumerate(exact)}
-    table, probability = events(exact, corpus.n_documents, corpus.n_tokens)
+    of_events = events(exact, corpus.n_documents, corpus.n_tokens)
+    table = np.vstack([of_events, log_ratios(exact, exact_of, engine.model)])
+    probability = np.array(list(exact.values()))
+    expected = table @ probability
+    independent = np.sqrt((table**2 @ probability - expected**2) / sweeps)
     state = without_log_joint(engine.init(corpus, seed))
     visits = np.zeros((BATCHES, len(exact)))
     for iteration in range(1, sweeps + 1):
@@ -71,14 +96,13 @@ def assert_chain_follows(engine, corpus, exact, sweeps, seed=0):
         here = canonical(state.cluster), canonical(state.topic)
         visits[(iteration - 1) * BATCHES // sweeps, states[here]] += 1
     means = visits @ table.T / (sweeps / BATCHES)
-    independent = np.sqrt(probability * (1 - probability) / sweeps)
     error = np.maximum(means.std(axis=0, ddof=1) / np.sqrt(BATCHES), independent)
-    score = (means.mean(axis=0) - probability) / error
+    score = (means.mean(axis=0) - expected) / error
     worst = int(np.argmax(np.abs(score)))
     assert np.abs(score).max() < 6, (
-        f"event {worst}: {means[:, worst].mean():.4f} against {probability[worst]:.4f} ({score[worst]:.1f} errors)"
+        f"row {worst}: {means[:, worst].mean():.4f} against {expected[worst]:.4f} ({score[worst]:.1f} errors)"
     )
-    assert len(score) > 10 or corpus.n_tokens == 0
+    assert len(of_events) > 10 or corpus.n_tokens == 0
 
 
 def fixed(model="mc2", **settings):
@@ -95,11 +119,19 @@ def fixed(model="mc2", **settings):
     return gibbs(model, **(defaults | settings))
 
 
-def exact_of(engine, documents, n_words, corpus):
-    model = engine.model
-    return posterior(
+def exact_of(documents, n_words, corpus):
+    """The posterior of a model without a document level on this corpus, a function of the model."""
+    return lambda model: posterior(
         documents, n_words, model.group_concentration, model.table_concentration, model.topic_concentration,
-        model.topic_prior, log_context_of(engine, corpus), not model.has_clusters, n_clusters=model.most_clusters,
+        model.topic_prior, log_context_of(model, corpus), not model.has_clusters, n_clusters=model.most_clusters,
+    )  # fmt: skip
+
+
+def document_level_exact_of(documents, n_words, corpus):
+    """The same of a model with a document level."""
+    return lambda model: document_level_posterior(
+        documents, n_words, [getattr(model, name) for name in NUMBERS[:4]], model.topic_prior,
+        log_context_of(model, corpus), not model.has_clusters, model.most_clusters,
     )  # fmt: skip
 
 

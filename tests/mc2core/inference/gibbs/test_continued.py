@@ -3,8 +3,15 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.document_level_enumeration import document_level_posterior
-from helpers.gibbs_chains import DOCUMENTS, FAMILIES, assert_chain_follows, corpus_of, exact_of, fixed, log_context_of
+from helpers.gibbs_chains import (
+    DOCUMENTS,
+    FAMILIES,
+    assert_chain_follows,
+    corpus_of,
+    document_level_exact_of,
+    exact_of,
+    fixed,
+)
 
 from mc2core import Corpus
 from mc2core.posterior import clustering
@@ -39,24 +46,14 @@ class Continued:
         return self.pair.engine.extend(model, corpus, state.arrays(), seed)
 
 
-def exact(pair, corpus):
-    if pair.model.document_level:
-        names = "group", "table", "topic", "document"
-        concentrations = tuple(getattr(pair.model, f"{name}_concentration") for name in names)
-        return document_level_posterior(
-            DOCUMENTS, 3, concentrations, pair.model.topic_prior, log_context_of(pair, corpus),
-            not pair.model.has_clusters, pair.model.most_clusters,
-        )  # fmt: skip
-    return exact_of(pair, DOCUMENTS, 3, corpus)
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_the_chain_is_exact_for_all_documents(form):
     """Two documents and a word are added to one document of two words."""
     contexts, families = ({}, {}) if "hdp" in form else FAMILIES["all, some missing"]
     corpus = corpus_of(DOCUMENTS, 3, contexts)
     pair = fixed(**FORMS[form], **({"contexts": families} if families else {}))
-    assert_chain_follows(Continued(pair, 1, 2), corpus, exact(pair, corpus), 2500)
+    exact = (document_level_exact_of if pair.model.document_level else exact_of)(DOCUMENTS, 3, corpus)
+    assert_chain_follows(Continued(pair, 1, 2), corpus, exact, 1000)
 
 
 @pytest.mark.parametrize("form", ["interleaved", "document level"])

@@ -7,9 +7,8 @@ import itertools
 import numba
 import numpy as np
 import pytest
-from helpers.document_level_enumeration import document_level_posterior
 from helpers.fits import gibbs
-from helpers.gibbs_chains import DOCUMENTS, assert_chain_follows, corpus_of, fixed, log_context_of
+from helpers.gibbs_chains import DOCUMENTS, assert_chain_follows, corpus_of, document_level_exact_of, fixed
 from helpers.gibbs_transitions import TopicDraw, assert_invariant, paths, take_lane
 from helpers.gibbs_twin import CONCENTRATIONS, assignments_of, pick, small_corpus, tokens_of
 from scipy.special import gammaln, hyp1f1
@@ -315,7 +314,4 @@ def test_posterior_of_the_sweep_without_splits_and_merges(omega, s, eta, phantom
         monkeypatch.setattr(parallel, "smallest_topic", lambda *_: smallest)
     corpus = corpus_of(DOCUMENTS, 3)
     engine = fixed(document_concentration=omega, kernel="parallel", topic_prior=s, topic_concentration=eta)
-    exact = document_level_posterior(
-        DOCUMENTS, 3, (1.2, 1.5, eta, omega), s, log_context_of(engine, corpus), fixed_clusters=False
-    )
-    assert_chain_follows(engine, corpus, exact, 4000)
+    assert_chain_follows(engine, corpus, document_level_exact_of(DOCUMENTS, 3, corpus), 1600)
