@@ -1,8 +1,7 @@
 """Moves of clusters and of omega at the document level, each by itself.
 
-Exact transition matrices where weights are listed; else frequencies against exact probabilities in 50 batches, 6
-standard errors, at most 20 events a test: a false alarm with probability near 5e-6 (Student's t with 49 degrees of
-freedom). Seeds are fixed.
+Exact transition matrices where weights are listed; else frequencies and log ratios against exact probabilities as in
+test_exact.py, at most 30 a test: a false alarm with probability near 8e-6. Seeds are fixed.
 """
 
 from __future__ import annotations
@@ -20,11 +19,12 @@ from helpers.document_level_states import (
     log_contexts,
     log_topics_of_cluster,
 )
+from helpers.gibbs_chains import BATCHES, assert_visits_follow, log_ratios, one_wrong
 from helpers.gibbs_enumeration import canonical, log_clusters, partitions
 from helpers.gibbs_transitions import FAMILIES, ClusterDraw, assert_invariant, paths
 from helpers.gibbs_twin import assignments_of, small_corpus, tokens_of
 from scipy.integrate import quad
-from scipy.special import gammaln
+from scipy.special import gammaln, logsumexp
 
 from mc2core import Corpus
 from mc2core.compute import streams
@@ -37,8 +37,6 @@ from mc2core.inference.gibbs.document_level.sweep import count_topics, draw_omeg
 from mc2core.inference.gibbs.partition import PartitionLaw
 from mc2core.inference.gibbs.state import Assignments, Concentrations
 from mc2core.inference.gibbs.weights import GammaPrior
-
-BATCHES = 50
 
 
 # -- counts --------------------------------------------------------------------------------------------------------
@@ -125,15 +123,23 @@ def test_splits_and_merges_have_the_exact_posterior(families, slack, alpha, n_cl
     contexts, start, n_jm = corpus_and_state(families)
     concentrations, omega = Concentrations(alpha, 2.0, 1.0, n_clusters), 2.5
     states = [z for z in partitions(4) if max(z) < n_clusters]
-    log_pi = np.array([log_clusters(z, alpha, n_clusters) + log_contexts(contexts, z) for z in states])
-    for i, z in enumerate(states):
-        for k in range(max(z) + 1):
-            log_pi[i] += log_topics_of_cluster(n_jm[np.array(z) == k], EPS, concentrations.table, omega)
-    exact = np.exp(log_pi - log_pi.max())
-    exact /= exact.sum()
+
+    def exact_of(alpha, v, omega):
+        logs = np.array([log_clusters(z, alpha, n_clusters) + log_contexts(contexts, z) for z in states])
+        for i, z in enumerate(states):
+            logs[i] += sum(log_topics_of_cluster(n_jm[np.array(z) == k], EPS, v, omega) for k in range(max(z) + 1))
+        return dict(zip(states, np.exp(logs - logsumexp(logs)), strict=True))
+
+    numbers = {"alpha": alpha, "v": concentrations.table, "omega": omega}
+    exact = exact_of(**numbers)
+    probability = np.array(list(exact.values()))
+    ratios = log_ratios(exact, [exact_of(**wrong) for wrong in one_wrong(numbers)])
+    each = np.eye(len(states))[(probability > 0.04) & (probability < 0.96)]
+    together = np.array([[z[a] == z[b] for z in states] for a in range(4) for b in range(a)], float)
+    assert len(each) > 3
     assignments = assignments_at((0, 1, 1, 1), start)
     counts, tau = count_topics(assignments), np.random.default_rng(0).dirichlet(np.ones(4), 2)
-    visits, made, calls = np.zeros((BATCHES, len(states))), np.zeros(2, np.int64), 10000
+    visits, made, calls = np.zeros((BATCHES, len(states))), np.zeros(2, np.int64), 5000
     for i in range(calls):
         key = streams.key(i, "test")
         tau, done = split_and_merge_clusters(
@@ -141,14 +147,9 @@ def test_splits_and_merges_have_the_exact_posterior(families, slack, alpha, n_cl
         )
         made += done
         visits[i * BATCHES // calls, states.index(canonical(assignments.cluster))] += 1
-    shares = visits / visits.sum(axis=1, keepdims=True)
-    seen = (exact > 0.02) & (exact < 0.98)
-    error = np.maximum(shares.std(axis=0, ddof=1) / math.sqrt(BATCHES), np.sqrt(exact * (1 - exact) / calls))
-    scores = (shares.mean(axis=0) - exact) / error
-    assert seen.sum() > 5
     assert abs(made[0] - made[1]) < 4
     assert made.min() > calls / 10
-    assert abs(scores[seen]).max() < 6, np.round(np.column_stack([exact, shares.mean(axis=0), scores])[seen], 3)
+    assert_visits_follow(visits, np.vstack([each, together, ratios]), probability)
 
 
 @pytest.mark.parametrize("families", [{}, FAMILIES], ids=["words", "words and contexts"])

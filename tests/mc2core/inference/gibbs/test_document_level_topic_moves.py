@@ -1,7 +1,7 @@
 """Splits and merges of topics at the document level, by themselves.
 
-Frequencies against enumerated probabilities in 50 batches, 6 standard errors, at most 30 events a test: a false alarm
-with probability near 8e-6 (Student's t with 49 degrees of freedom). Seeds are fixed.
+Events and log ratios against enumeration as in test_exact.py, at most 60 a test: a false alarm with probability near
+2e-5. Seeds are fixed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from helpers.crossed import crossed
 from helpers.document_level_enumeration import log_document_level_topics
-from helpers.gibbs_chains import corpus_of
+from helpers.gibbs_chains import BATCHES, assert_visits_follow, corpus_of, events, log_ratios, one_wrong
 from helpers.gibbs_enumeration import canonical, log_words, partitions
 from helpers.gibbs_twin import assignments_of, small_corpus
 from scipy.special import gammaln
@@ -53,15 +53,14 @@ from mc2core.inference.gibbs.document_level.topic_moves import (
 from mc2core.inference.gibbs.state import Assignments, Concentrations
 from mc2core.inference.gibbs.weights import ConcentrationPriors
 
-BATCHES = 50
-CALLS = 16000
+CALLS = 6000
 DOCUMENTS = [[0, 0, 1], [1], [], [0, 2]]
 DOCUMENT_OF, WORDS = [0, 0, 0, 1, 3, 3], [0, 0, 1, 1, 0, 2]
 CLUSTER = np.array([0, 1, 1, 0], np.int32)
 
 
 def exact_of(v, eta, omega, s):
-    """The 203 partitions of six tokens, theta, tau and epsilon summed out."""
+    """The 203 partitions of six tokens beside that of documents, theta, tau and epsilon summed out."""
     document, words = DOCUMENT_OF, WORDS
     logs = {}
     for topics in partitions(len(words)):
@@ -69,7 +68,7 @@ def exact_of(v, eta, omega, s):
         np.add.at(n_jm, (document, list(topics)), 1)
         logs[topics] = log_document_level_topics(n_jm, tuple(CLUSTER), omega, v, eta) + log_words(topics, words, 3, s)
     total = np.logaddexp.reduce(list(logs.values()))
-    return {topics: math.exp(value - total) for topics, value in logs.items()}
+    return {(tuple(CLUSTER), topics): math.exp(value - total) for topics, value in logs.items()}
 
 
 @pytest.mark.parametrize(
@@ -86,13 +85,16 @@ def exact_of(v, eta, omega, s):
 def test_splits_and_merges_have_the_exact_posterior(v, eta, omega, s, launched, most, least, least_share, monkeypatch):
     monkeypatch.setattr(topic_moves, "SPARE_TOPICS", 1)  # arrays are made anew after every split
     exact, corpus = exact_of(v, eta, omega, s), corpus_of(DOCUMENTS, 3)
+    wrong = [exact_of(**numbers) for numbers in one_wrong({"v": v, "eta": eta, "omega": omega, "s": s})]
+    table = np.vstack([events(exact, 0, 6), log_ratios(exact, wrong)])
+    assert 20 < len(table) <= 60
+    states = {topics: i for i, (_, topics) in enumerate(exact)}
     start = np.concatenate([[0], np.cumsum(corpus.document_lengths)])
     state = Assignments(CLUSTER.copy(), np.zeros(6, np.int32), start, np.array([0.6]), 0.4)
     state.count()
     level, concentrations = DocumentLevel(np.full((2, 2), 0.5), state.n_km.copy(), omega), Concentrations(1.0, v, eta)
     contexts = StackedContexts(corpus, {})
-    seen = [topics for topics, probability in exact.items() if probability > 0.008]
-    made, visits = np.zeros(2, int), np.zeros((BATCHES, len(seen)))
+    made, visits = np.zeros(2, int), np.zeros((BATCHES, len(exact)))
     for i in range(CALLS):
         key = streams.key(i, "test")
         level.proportions, done = split_and_merge_topics(
@@ -104,19 +106,10 @@ def test_splits_and_merges_have_the_exact_posterior(v, eta, omega, s, launched, 
             state, contexts, concentrations, ConcentrationPriors(), None, 0, i, None, documents_move=False,
             clusters_are_fixed=False,
         )  # fmt: skip
-        topics = canonical(state.topic)
-        if topics in seen:
-            visits[i * BATCHES // CALLS, seen.index(topics)] += 1
-    visits /= CALLS / BATCHES
-    probabilities = np.array([exact[topics] for topics in seen])
-    error = np.maximum(
-        visits.std(axis=0, ddof=1) / math.sqrt(BATCHES), np.sqrt(probabilities * (1 - probabilities) / CALLS)
-    )
-    scores = (visits.mean(axis=0) - probabilities) / error
+        visits[i * BATCHES // CALLS, states[canonical(state.topic)]] += 1
     assert abs(made[0] - made[1]) < 6  # topics at the end, at most
     assert made.min() > CALLS / 20
-    assert 5 < len(seen) <= 30
-    assert abs(scores).max() < 6, np.round(np.column_stack([probabilities, visits.mean(axis=0), scores]), 3)
+    assert_visits_follow(visits, table, np.array(list(exact.values())))
 
 
 def log_target(topic, eps, tau, omega, v, eta, s):

@@ -4,9 +4,8 @@ Frequencies of events (numbers of clusters and topics, pairs that share one, the
 compared with their exact probabilities, in units of standard errors by means of 50 batches, but at least those of
 independent draws. Events rarer than 0.04 are left out: batch means would be too skewed. So are means of the log ratios
 of the posterior under one number 1.5 times as large to the exact one: they tell such a fault in half the sweeps or
-less that events take. An event fails beyond 6
-standard errors: for Student's t with 49 degrees of freedom a chance of 2.4e-7, so with at most 80 events a test fails
-by chance with probability near 2e-5. Seeds are fixed.
+less that events take. A test fails beyond 6 standard errors: for Student's t with 49 degrees of freedom a chance of
+2.4e-7, so with at most 80 rows of events and ratios by chance with probability near 2e-5. Seeds are fixed.
 """
 
 from __future__ import annotations
