@@ -1,4 +1,7 @@
-"""The checks of form: linters, types, formats and the workflow's lint, each as the tool reports it."""
+"""The checks of form: linters, formats and the workflow's lint, each as the tool reports it.
+
+``mypy`` takes as long as many tests and is run once, by ``.ci/run``.
+"""
 
 import fnmatch
 import re
@@ -29,13 +32,21 @@ def tool(*command):
     [
         pytest.param(("ruff", "check", "."), id="ruff"),
         pytest.param(("ruff", "format", "--check", "."), id="ruff-format"),
-        pytest.param(("mypy",), id="mypy", marks=pytest.mark.slow),
         pytest.param(("snakefmt", "--check", *RULE_FILES), id="snakefmt"),
     ],
 )
 def test_tool_finds_nothing(command):
     code, output = tool(*command)
     assert code == 0, output
+
+
+def test_types_are_checked_and_a_fault_ends_the_run():
+    """By its exit code, which ``wait`` passes on under ``set -e``."""
+    lines = (ROOT / ".ci/run").read_text().splitlines()
+    assert "set -euo pipefail" in lines
+    started = lines.index(".venv/bin/mypy &")
+    assert lines[started + 1] == "types=$!"
+    assert 'wait "$types"' in lines[started:]
 
 
 def test_modules_that_mypy_checks_strictly_are_there():
