@@ -25,6 +25,17 @@ def told(monkeypatch):
 
 
 @pytest.fixture
+def short_starts(monkeypatch):
+    """A few sweeps for each start of a chain with a document level, for tests of something else: of a small fit these
+    starts, three of forty sweeps, take most of the time.
+    """
+    from mc2core.inference.gibbs.document_level import start
+
+    monkeypatch.setattr(start, "SETTLING", 2)
+    monkeypatch.setattr(start, "TRYING", 2)
+
+
+@pytest.fixture
 def checkout(tmp_path):
     """A folder with all that a checkout needs to run the workflow."""
     copy_checkout(tmp_path)

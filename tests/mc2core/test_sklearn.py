@@ -46,6 +46,7 @@ NOT_FOR_COUNTS = {
     ],
     expected_failed_checks=lambda estimator: NOT_FOR_COUNTS,
 )
+@pytest.mark.usefixtures("short_starts")
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
 

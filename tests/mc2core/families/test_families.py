@@ -248,6 +248,7 @@ class TestStrength:
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-10)
 
 
+@pytest.mark.usefixtures("short_starts")
 @pytest.mark.parametrize("document_level", [False, True])
 def test_a_context_of_strength_0_leaves_a_chain_as_it_is_without(document_level):
     """Bit for bit, where the parameters of contexts are not drawn; at a strength above 0 the chain is another."""

@@ -18,7 +18,7 @@ from mc2core.inference.gibbs import blocked
 from mc2core.inference.gibbs.partition import PartitionLaw
 from mc2core.models import HDP, MC2, NPTOT
 
-pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+pytestmark = [pytest.mark.filterwarnings("error::RuntimeWarning"), pytest.mark.usefixtures("short_starts")]
 
 FAMILIES = {"year": NormalGamma(), "tag": DirichletCategorical(0.3)}
 CONCENTRATIONS = ("group_concentration", "table_concentration", "topic_concentration", "topic_prior")

@@ -13,8 +13,9 @@ from helpers.fits import fastex, gibbs, svi
 
 from mc2core import Corpus, fit
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.inference.gibbs.document_level import start
 from mc2core.inference.svi import engine as svi_engine
+
+pytestmark = pytest.mark.usefixtures("short_starts")  # threads of a start have tests of their own
 
 ITERATIONS, BEFORE = 4, 2
 CONTEXTS = {"year": NormalGamma(), "tag": DirichletCategorical(0.3)}
@@ -43,13 +44,6 @@ NAMES = ["-".join([kind.__name__, *map(str, settings.values())]) for kind, setti
 @pytest.fixture(autouse=True)
 def _small_batches_go_to_threads_too(monkeypatch):
     monkeypatch.setattr(svi_engine, "_LEAST_FOR_THREADS", 0)
-
-
-@pytest.fixture(autouse=True)
-def _starts_are_short(monkeypatch):
-    """Threads of a start have tests of their own."""
-    monkeypatch.setattr(start, "SETTLING", 2)
-    monkeypatch.setattr(start, "TRYING", 2)
 
 
 @pytest.fixture(scope="module")

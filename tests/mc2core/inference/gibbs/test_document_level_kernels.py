@@ -213,6 +213,7 @@ def test_a_state_that_does_not_fit_is_refused():
         engine.restore(corpus, gibbs(start_topics=4).init(corpus, 0).arrays())
 
 
+@pytest.mark.usefixtures("short_starts")
 @pytest.mark.parametrize("kernel", ["collapsed", "parallel"])
 @pytest.mark.parametrize("omega", [1e-10, 1e10, "learn"])
 @pytest.mark.parametrize(("v", "eta"), [(1e-10, 1e-10), (1e10, 1e10), (1e-10, 1e10)])

@@ -230,6 +230,6 @@ class TestRecovery:
 
     def test_clusters_do_not_follow_the_truncation(self, monkeypatch):
         for n_clusters in (12, 40):
-            state, nmi = self.fitted(monkeypatch, 20.0, 10.0, n_clusters)
+            state, nmi = self.fitted(monkeypatch, 20.0, 10.0, n_clusters, 300)
             assert len(np.unique(state.cluster)) == 3
             assert nmi > 0.9
