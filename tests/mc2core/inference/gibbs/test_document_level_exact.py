@@ -53,7 +53,7 @@ def test_posterior_with_many_topics_and_clusters(kernel):
         document_concentration=4.0, group_concentration=4.0, table_concentration=6.0, topic_concentration=5.0,
         topic_prior=0.02, kernel=kernel,
     )  # fmt: skip
-    assert_chain_follows(engine, corpus, document_level_exact_of(documents, 2, corpus), 2 * SWEEPS)
+    assert_chain_follows(engine, corpus, document_level_exact_of(documents, 2, corpus), 4 * SWEEPS)
 
 
 @pytest.mark.parametrize(("n_clusters", "family"), [(2, "all, some missing"), (3, "none")])

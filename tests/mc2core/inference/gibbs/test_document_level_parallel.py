@@ -314,4 +314,4 @@ def test_posterior_of_the_sweep_without_splits_and_merges(omega, s, eta, phantom
         monkeypatch.setattr(parallel, "smallest_topic", lambda *_: smallest)
     corpus = corpus_of(DOCUMENTS, 3)
     engine = fixed(document_concentration=omega, kernel="parallel", topic_prior=s, topic_concentration=eta)
-    assert_chain_follows(engine, corpus, document_level_exact_of(DOCUMENTS, 3, corpus), 1600)
+    assert_chain_follows(engine, corpus, document_level_exact_of(DOCUMENTS, 3, corpus), 4000)
