@@ -93,23 +93,31 @@ def log_evidence_given_weights(lengths, contexts, n_clusters, alpha, weights, is
     out, which is less. ``log_tokens`` gives ln p(w | l).
     """
     owner, n_topics = np.repeat(np.arange(len(lengths)), lengths), len(weights.topics)
-    a, terms = weights.v * weights.topics, []
+    a, of_counts, terms = weights.v * weights.topics, {}, []  # many l have the same counts
+    clusters = [np.array(z) for z in itertools.product(range(n_clusters), repeat=len(lengths))]
+    log_clusterings = [
+        log_clusters(np.bincount(z, minlength=n_clusters), alpha, is_told)
+        + contexts.log_base.sum()
+        + contexts.log_marginal(contexts.natural(z, n_clusters)).sum()
+        for z in clusters
+    ]
+
+    def log_topics_given(z, counts):
+        of_clusters = [counts[z == k] for k in range(n_clusters)]
+        if omega < np.inf:
+            return sum(log_topics(one, a, weights.v, omega) for one in of_clusters)
+        n_km = np.array([one.sum(axis=0) for one in of_clusters])
+        result = np.sum(gammaln(a + n_km) - gammaln(a))
+        return result + np.sum(gammaln(weights.v) - gammaln(weights.v + n_km.sum(axis=1)))
+
     for topic in itertools.product(range(n_topics), repeat=len(owner)):
         counts = np.zeros((len(lengths), n_topics), int)
         np.add.at(counts, (owner, list(topic)), 1)
-        of_tokens = log_tokens(topic)
-        for z in itertools.product(range(n_clusters), repeat=len(lengths)):
-            z = np.array(z)
-            log_z = log_clusters(np.bincount(z, minlength=n_clusters), alpha, is_told)
-            log_z += contexts.log_base.sum() + contexts.log_marginal(contexts.natural(z, n_clusters)).sum()
-            of_clusters = [counts[z == k] for k in range(n_clusters)]
-            if omega < np.inf:
-                log_l = sum(log_topics(one, a, weights.v, omega) for one in of_clusters)
-            else:
-                n_km = np.array([one.sum(axis=0) for one in of_clusters])
-                log_l = np.sum(gammaln(a + n_km) - gammaln(a))
-                log_l += np.sum(gammaln(weights.v) - gammaln(weights.v + n_km.sum(axis=1)))
-            terms.append(log_z + log_l + of_tokens)
+        key = counts.tobytes()
+        if key not in of_counts:
+            logs = (log_z + log_topics_given(z, counts) for z, log_z in zip(clusters, log_clusterings, strict=True))
+            of_counts[key] = logsumexp(list(logs))
+        terms.append(of_counts[key] + log_tokens(topic))
     return logsumexp(terms)
 
 

@@ -262,7 +262,7 @@ class TestBound:
                 2, 2, is_told=is_told, contexts=families, topic_prior=topic_prior, learn_concentrations=learn,
                 group_concentration=0.8, table_concentration=1.3, topic_concentration=0.6,
             )  # fmt: skip
-            state = fit(corpus, *engine, iterations=40, seed=seed, progress=False).state
+            state = fit(corpus, *engine, iterations=25, seed=seed, progress=False).state
             given = 2, 0.8, state.weights, is_told, log_words(corpus, topic_prior)
             known = log_evidence_given_weights(corpus.document_lengths, contexts, *given)
             penalty = state.objective.terms(state.weights)[1]

@@ -231,7 +231,7 @@ class TestBound:
                 2, 2, omega, is_told=is_told, contexts=families, topic_prior=topic_prior,
                 learn_concentrations=["table"], group_concentration=0.8, topic_concentration=0.6,
             )  # fmt: skip
-            state = fit(corpus, *one, iterations=40, seed=seed, progress=False).state
+            state = fit(corpus, *one, iterations=25, seed=seed, progress=False).state
             given = 2, 0.8, state.weights, is_told, log_words(corpus, topic_prior), state.document_concentration
             known = log_evidence_given_weights(corpus.document_lengths, contexts, *given)
             penalty = state.objective.terms(state.weights)[1] + state.omega_penalty()

@@ -225,7 +225,7 @@ def test_elbo_stays_below_the_enumerated_evidence(family, omega):
             family, 2, 2, contexts=contexts, learn_concentrations=["table"], group_concentration=0.8,
             topic_concentration=0.6, **level,
         )  # fmt: skip
-        state = fit(corpus, *one, iterations=40, seed=seed, progress=False).state
+        state = fit(corpus, *one, iterations=25, seed=seed, progress=False).state
         stacked = StackedContexts(corpus, contexts)
         known = log_evidence_given_weights(LENGTHS, stacked, 2, 0.8, state.weights, False, log_tokens, omega)
         gaps.append(known + state.objective.terms(state.weights)[1] - state.elbo)
