@@ -18,7 +18,7 @@ YEAR, TAG, PLACE = (0.2, 1.5, 3.0, 2.0), 0.7, (-0.3, 1.0, 3.0, 2.0)
 FAMILIES = {"year": NormalGamma(*YEAR), "tag": DirichletCategorical(TAG), "place": DiagonalNormalGamma(*PLACE)}
 HAS_YEAR = np.array([True, False, True, True])
 TAGS = np.array([2, 1, 1, 0])
-FORWARD, SWEEPS, BATCHES, LIMIT = 6_000, 2_000, 40, 5.5
+FORWARD, SWEEPS, BATCHES, LIMIT = 3_000, 2_000, 40, 5.5
 
 
 def pick(weights, rng):

@@ -400,8 +400,8 @@ def test_a_signal_just_after_the_loop_has_looked_for_one_leaves_a_checkpoint_too
     assert (tmp_path / "c.npz").is_file()
 
 
-def test_kill_9_and_resume_gives_the_same_bits(tmp_path):
-    """A real sampler in a process of its own, killed in the middle of its run."""
+def test_kill_9_and_resume_gives_the_same_bits(tmp_path, monkeypatch):
+    """A real sampler, killed in a process of its own in the middle of its run, goes on in this one."""
     script = textwrap.dedent("""
         import os, signal, sys
         import numpy as np, scipy.sparse as sp
@@ -419,14 +419,17 @@ def test_kill_9_and_resume_gives_the_same_bits(tmp_path):
         result.posterior.save(folder + "/m.npz")
     """)
 
-    def run(die, folder):
-        folder.mkdir(exist_ok=True)
-        return subprocess.run([sys.executable, "-c", script, str(die), str(folder)], check=False).returncode
+    def run_here(folder):
+        monkeypatch.setattr(sys, "argv", ["-c", "0", str(folder)])
+        exec(script, {})
 
-    assert run(0, tmp_path / "whole") == 0
-    assert run(7, tmp_path / "killed") == -signal.SIGKILL
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "killed").mkdir()
+    run_here(tmp_path / "whole")
+    command = [sys.executable, "-c", script, "7", str(tmp_path / "killed")]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     assert not (tmp_path / "killed" / "m.npz").exists()
-    assert run(0, tmp_path / "killed") == 0
+    run_here(tmp_path / "killed")
     assert (tmp_path / "killed" / "m.npz").read_bytes() == (tmp_path / "whole" / "m.npz").read_bytes()
     one, other = (
         pd.read_csv(tmp_path / name / "t.tsv", sep="\t").drop(columns="seconds") for name in ("whole", "killed")
