@@ -184,6 +184,13 @@ def service(fitted):
         process.kill()
 
 
+ONE_OF_TWO = [  # a process does the same with either model
+    pytest.param("documents", marks=pytest.mark.thorough),
+    "printed",
+]
+
+
+@pytest.mark.parametrize("fitted", ONE_OF_TWO, indirect=True)
 def test_no_document_waits_for_the_next(service):
     """The answer comes while the input stays open; a test that hangs here has failed."""
     for number in (1, 2):
@@ -193,6 +200,7 @@ def test_no_document_waits_for_the_next(service):
     assert service.wait(60) == 0
 
 
+@pytest.mark.parametrize("fitted", ONE_OF_TWO, indirect=True)
 def test_a_reader_that_ends_is_no_error(service):
     sender = threading.Thread(target=feed, args=(service.stdin, 100_000), daemon=True)
     sender.start()

@@ -51,7 +51,7 @@ def test_clusters_do_not_depend_on_how_many_a_chain_starts_from(start):
 def test_a_chain_soon_has_the_clusters_of_its_topics():
     corpus, truth = simulated()
     engine = gibbs(document_level=True, start_topics=20)
-    for seed in range(3):
+    for seed in range(2):
         cluster = fit(corpus, *engine, iterations=20, seed=seed, progress=False).posterior.representative.cluster
         # documents of a pair are together in both or apart in both
         together, should = cluster[:, None] == cluster, truth[:, None] == truth
@@ -175,10 +175,10 @@ def test_topics_of_the_start_follow_from_tokens_words_and_documents(content, kno
 
 
 def test_topics_are_joined_and_dissolved_while_they_settle(monkeypatch):
-    """60 documents of 200 words, ten topics; words begin with 23."""
+    """30 documents of 200 words, ten topics: 11 of them are found, 13 or 14 where none are joined and dissolved."""
     rng = np.random.default_rng(1)
     words, tau = rng.dirichlet(np.full(300, 0.02), TOPICS), rng.dirichlet(np.full(TOPICS, 1.0), 2)
-    content = [rng.multinomial(200, rng.dirichlet(5.0 * tau[j % 2]) @ words) for j in range(60)]
+    content = [rng.multinomial(200, rng.dirichlet(5.0 * tau[j % 2]) @ words) for j in range(30)]
     corpus, model, found = Corpus(np.array(content)), MC2(), []
     for after in (starting._CONSOLIDATING, ()):
         monkeypatch.setattr(starting, "_CONSOLIDATING", after)
@@ -210,7 +210,7 @@ def test_fine_topics_of_few_long_documents_are_left(monkeypatch, content, after)
 
 @pytest.mark.parametrize("told", [{}, {"n_clusters": CLUSTERS}])
 def test_a_start_has_the_same_bits_on_two_threads(told):
-    corpus, _ = simulated()
+    corpus = simulated()[0].subset(np.arange(100))  # of so many some are kept back
     one, two = (gibbs(document_level=True, threads=n, **told).init(corpus, 3).arrays() for n in (1, 2))
     assert one.keys() == two.keys()
     for name in one:

@@ -78,7 +78,7 @@ def test_concentration_of_clusters_and_topics_against_quadrature(atoms, draws, p
         return (prior.shape - 1 + atoms) * np.log(x) - prior.rate * x + gammaln(x) - gammaln(x + draws)
 
     rng, value, chain = np.random.default_rng(7), 1.0, []
-    for _ in range(40_000):
+    for _ in range(16_000):
         value = draw_dirichlet_process_concentration(value, atoms, draws, prior, rng)
         chain.append(value)
     mean, mean_log = moments(log_density)
@@ -95,7 +95,7 @@ def test_concentration_of_tables_against_quadrature(tokens, tables):
         return (prior.shape - 1 + tables) * np.log(x) - prior.rate * x + seats
 
     rng, value, chain = np.random.default_rng(8), 1.0, []
-    for _ in range(40_000):
+    for _ in range(16_000):
         value = draw_table_concentration(value, tokens, tables, prior, rng)
         chain.append(value)
     mean, mean_log = moments(log_density)
@@ -121,7 +121,7 @@ def test_topic_prior_against_quadrature(topic_words, prior):
         return (prior.shape - 1) * np.log(x) - prior.rate * x + by_topic + by_word
 
     rng, value, chain = np.random.default_rng(9), 1.0, []
-    for i in range(40_000):
+    for i in range(16_000):
         value = draw_topic_prior(value, topic_words, prior, streams.key(5, "test", i), rng)
         chain.append(value)
     mean, mean_log = moments(log_density)

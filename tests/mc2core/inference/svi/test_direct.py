@@ -242,7 +242,7 @@ class TestBound:
                 learn_concentrations=["table", "words"] if is_told and learn == ["group", "words"] else learn,
                 topic_prior=0.05,
             )  # fmt: skip
-            trace = fit(corpus, *engine, iterations=25, seed=seed, progress=False).trace
+            trace = fit(corpus, *engine, iterations=15, seed=seed, progress=False).trace
             assert np.diff(trace.elbo).min() > -1e-9
             assert trace.elbo.iloc[-1] > trace.elbo.iloc[0] or n_clusters == 1
 

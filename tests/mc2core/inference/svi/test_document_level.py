@@ -212,7 +212,7 @@ class TestBound:
                 n_clusters, n_topics, omega, is_told=is_told, contexts=contexts, initialisation=initialisation,
                 topic_prior=0.05,
             )  # fmt: skip
-            trace = fit(corpus, *one, iterations=25, seed=seed, progress=False).trace
+            trace = fit(corpus, *one, iterations=15, seed=seed, progress=False).trace
             assert np.diff(trace.elbo).min() > -1e-7
             assert trace.elbo.iloc[-1] > trace.elbo.iloc[0] or n_clusters == 1
 

@@ -72,7 +72,7 @@ class TestBound:
                 initialisation=initialisation,
                 topic_prior=0.05,
             )
-            trace = fit(corpus, *engine, iterations=25, seed=seed, progress=False).trace
+            trace = fit(corpus, *engine, iterations=15, seed=seed, progress=False).trace
             smallest = min(smallest, np.diff(trace.elbo).min())
             assert trace.elbo.iloc[-1] > trace.elbo.iloc[0] or truncations == (1, 1, 1)
         assert smallest > -1e-9
