@@ -116,8 +116,8 @@ SHARP = NormalGamma(0.0, 0.5, 50.0, 1e-3)
     ("years", "v", "s", "precision", "tolerances"),
     [
         pytest.param("all", 1.7, 0.4, "float64", (1e-8, 1e-7), marks=pytest.mark.slow),
-        pytest.param("one missing", 1.7, 0.4, "float32", (1e-6, 1e-5), marks=pytest.mark.thorough),
-        pytest.param("one missing", 1e-4, 1e-2, "float32", (1e-6, 1e-5), marks=pytest.mark.thorough),
+        ("one missing", 1.7, 0.4, "float32", (1e-6, 1e-5)),
+        ("one missing", 1e-4, 1e-2, "float32", (1e-6, 1e-5)),
         ("one missing", 1e-2, 1e-4, "float32", (1e-6, 1e-5)),
         pytest.param("none", 1.7, 0.4, "float64", (1e-12, 1e-9), marks=pytest.mark.thorough),
         # states less likely than what is negligible have no relative accuracy
@@ -131,9 +131,11 @@ def test_sweep_leaves_its_posterior_invariant(years, v, s, precision, tolerances
     With all times missing pi is the HDP's. Weights in float32 as they are, and the same in float64.
     """
     family = SHARP if years == "far apart" else NormalGamma(0.1, 0.6, 1.5, 0.4)
-    documents, values, eps = [[0, 0], [1], [0]], np.array(YEARS[years]), np.array([0.5, 0.3, 0.2])
+    # the draws of one token more take nine times as long: once is enough for a word that two documents have
+    documents = [[0, 0], [1], [0]] if precision == "float64" else [[0, 0], [1]]
+    values, eps = np.array(YEARS[years][: len(documents)]), np.array([0.5, 0.3, 0.2])
     corpus = corpus_of(documents, 2, {"year": values})
-    words, document = [0, 0, 1, 0], np.array([0, 0, 1, 2])
+    words, document = [0, 0, 1, 0][: corpus.n_tokens], np.array([0, 0, 1, 2])[: corpus.n_tokens]
     times = TokenTimes(corpus, {"year": family})
     kernels = ["_sweep"]
     if precision == "float64":
@@ -146,20 +148,21 @@ def test_sweep_leaves_its_posterior_invariant(years, v, s, precision, tolerances
     for name in ("find_block", "find_topic"):
         monkeypatch.setattr(token_contexts, name, getattr(collapsed, name).py_func)
     anew, scale_all = [], token_contexts._scale_all
-    states = list(itertools.product(range(3), repeat=4))
+    states = list(itertools.product(range(3), repeat=corpus.n_tokens))
     log_pi = np.array(
         [log_words(topics, words, 2, s) + log_times(family, values[document], topics) for topics in states]
     )
     for i, topics in enumerate(states):
-        n_km = np.zeros((3, 3))
+        n_km = np.zeros((len(documents), 3))
         np.add.at(n_km, (document, list(topics)), 1)
         log_pi[i] += (gammaln(v * eps + n_km) - gammaln(v * eps)).sum()
     matrix = np.zeros((len(states), len(states)))
     for i, topics in enumerate(states):
 
         def run(topics=topics):
-            start = np.array([0, 2, 3, 4])
-            assignments = Assignments(np.arange(3, dtype=np.int32), np.array(topics, np.int32), start, eps, 0.0)
+            start = np.concatenate([[0], np.cumsum(corpus.document_lengths)])
+            cluster = np.arange(len(documents), dtype=np.int32)
+            assignments = Assignments(cluster, np.array(topics, np.int32), start, eps, 0.0)
             assignments.count()
             monkeypatch.setattr(assignments, "compact", lambda: None)  # topics keep their numbers
             with monkeypatch.context() as patch:
