@@ -3,12 +3,15 @@
 The workflow starts that process (:func:`start`) and names its socket in the environment. A script of a job that finds
 the name there hands itself over (:func:`hand_over`): it is run in a fork, with the environment, folder and outputs that
 it had, and ends with the exit code of that. Without the name, as on the nodes of a cluster, a script runs where it is.
+What that process has called (:func:`call_there`), such as what loads kernels, is loaded in all later forks.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
+import logging
 import os
 import runpy
 import select
@@ -34,6 +37,22 @@ _MODULES = (
     "mc2papers.targets",
     "mc2papers.uai2016.curves",
 )
+#: what some need, loaded while there is nothing to fork
+_MORE = (
+    "matplotlib.backends.backend_agg",
+    "matplotlib.backends.backend_pdf",
+    "mc2core.inference.gibbs.engine",
+    "mc2core.inference.svi.engine",
+    "mc2core.inference.fastex.engine",
+    "mc2papers.datasets.catalogue",
+    "mc2papers.report.tables",
+    "mc2papers.report.style",
+    "sklearn.cluster",
+    "sklearn.decomposition",
+    "sklearn.manifold",
+)
+#: of the socket for what the process itself is to call, in the folder of the other
+_CALLS = "calls"
 _HEADER = 10  # bytes that hold the length of what follows
 _server: subprocess.Popen[bytes] | None = None
 
@@ -49,12 +68,15 @@ def start() -> None:
 def serve() -> tuple[str, subprocess.Popen[bytes]]:
     """(path of its socket, process) of a new one that forks; it ends when its standard input is closed."""
     folder = tempfile.mkdtemp(prefix="mc2-")
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(f"{folder}/socket")
-        listener.listen(1024)
-        command = [sys.executable, "-m", "mc2papers.forking", str(listener.fileno()), folder]
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as calls:
+        numbers = []
+        for one, name in ((listener, "socket"), (calls, _CALLS)):
+            one.bind(f"{folder}/{name}")
+            one.listen(1024)
+            numbers.append(one.fileno())
+        command = [sys.executable, "-m", "mc2papers.forking", *map(str, numbers), folder]
         # the end of its standard input tells it that who started it has ended, however that did
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=numbers)
     return f"{folder}/socket", process
 
 
@@ -86,17 +108,56 @@ def hand_over() -> None:
     os._exit(code)
 
 
-def _serve(listener: socket.socket) -> dict[str, Any] | None:
+def call_there(function: str, *arguments: Any) -> None:
+    """Have the process that jobs are forked from call a function, and wait for it; nothing where there is none.
+
+    It forks no job meanwhile, and its result is lost, as are errors: later forks have what was loaded for it.
+
+    Parameters
+    ----------
+    function : "module:name"
+    arguments : as JSON holds them
+    """
+    if VARIABLE not in os.environ:
+        return
+    with suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(Path(os.environ[VARIABLE]).with_name(_CALLS)))
+        connection.sendall(json.dumps([function, *arguments]).encode())
+        connection.shutdown(socket.SHUT_WR)
+        connection.recv(1)
+
+
+def _called(connection: socket.socket) -> None:
+    """Do what :func:`call_there` asks for. What is logged of it is of no job."""
+    logging.disable()
+    with suppress(BaseException), connection.makefile() as stream:  # signals raise in it, too
+        function, *arguments = json.load(stream)
+        module, _, name = function.partition(":")
+        getattr(importlib.import_module(module), name)(*arguments)
+    logging.disable(logging.NOTSET)
+
+
+def _serve(listener: socket.socket, calls: socket.socket) -> dict[str, Any] | None:
     """Fork for each script that is handed over: in a fork, returns what to run; here, None at the end of stdin."""
+    more = list(_MORE)
     while True:
-        ready, _, _ = select.select([listener, sys.stdin], [], [])
+        ready, _, _ = select.select([listener, calls, sys.stdin], [], [], 0 if more else None)
         if sys.stdin in ready:
             return None
-        connection, _ = listener.accept()
-        with connection:
-            if os.fork() == 0:
-                listener.close()
-                return _watched(connection)
+        if calls in ready:
+            connection, _ = calls.accept()
+            with connection:
+                _called(connection)
+        elif listener in ready:
+            connection, _ = listener.accept()
+            with connection:
+                gc.freeze()  # else the first collection in a fork copies every page that holds an object
+                if os.fork() == 0:
+                    listener.close()
+                    calls.close()
+                    return _watched(connection)
+        else:
+            importlib.import_module(more.pop(0))
 
 
 def _watched(connection: socket.socket) -> dict[str, Any]:
@@ -132,12 +193,12 @@ def _watched(connection: socket.socket) -> dict[str, Any]:
 
 def main() -> None:
     """Load what jobs need, and fork."""
-    number, folder = sys.argv[1:]
+    *numbers, folder = sys.argv[1:]
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forks leave no zombies
     for name in _MODULES:
         importlib.import_module(name)
-    asked = _serve(socket.socket(fileno=int(number)))
+    asked = _serve(*(socket.socket(fileno=int(number)) for number in numbers))
     if asked is None:
         shutil.rmtree(folder)
         return

@@ -1,16 +1,21 @@
 """Jobs forked from one process: scripts that hand themselves over, as those of the workflow do."""
 
+import json
 import os
+import runpy
 import signal
 import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import yaml
+from helpers.workflow_calls import ROOT
 
-from mc2papers import forking
+from mc2papers import forking, warm_kernels
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="jobs are forked on Linux alone")
 SCRIPT = """
@@ -119,6 +124,45 @@ def test_a_script_that_is_killed_while_it_hands_itself_over_leaves_nothing(serve
 def test_a_fork_that_a_signal_ends_ends_the_script_so(server, tmp_path):
     code, _, _ = ended(started(server, tmp_path, "os.kill(os.getpid(), signal.SIGKILL)"))
     assert code == -signal.SIGKILL
+
+
+class TestCallThere:
+    """What the process itself is to call, for the forks after it."""
+
+    def test_later_forks_have_what_was_loaded(self, server, tmp_path, monkeypatch):
+        asks = "print('wsgiref.headers' in sys.modules, flush=True)"
+        assert ended(started(server, tmp_path, asks))[:2] == (0, "False\n")
+        monkeypatch.setenv(forking.VARIABLE, server)
+        forking.call_there("importlib:import_module", "wsgiref.headers")
+        assert ended(started(server, tmp_path, asks))[:2] == (0, "True\n")
+
+    def test_an_error_is_no_end(self, server, tmp_path, monkeypatch):
+        monkeypatch.setenv(forking.VARIABLE, server)
+        for function in ("nothing_of_the_kind:f", "sys:exit", "no function"):
+            forking.call_there(function)
+        assert ended(started(server, tmp_path, "print(1)"))[:2] == (0, "1\n")
+
+    def test_without_a_server_nothing_is_called(self, tmp_path, monkeypatch):
+        monkeypatch.delenv(forking.VARIABLE, raising=False)
+        forking.call_there("sys:exit")
+        monkeypatch.setenv(forking.VARIABLE, str(tmp_path / "none"))
+        forking.call_there("sys:exit")
+
+
+def test_what_compiles_kernels_has_them_loaded_for_later_jobs(tmp_path, monkeypatch):
+    compiled, called = [], []
+    monkeypatch.setattr(warm_kernels, "warm_kernels", lambda *given: compiled.append(given))
+    monkeypatch.setattr(forking, "call_there", lambda *given: called.append(given))
+    params = SimpleNamespace(
+        sheet=ROOT / "config/experiments.tsv", schema=ROOT / "workflow/schemas/experiments.schema.yaml"
+    )
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    job = SimpleNamespace(log=[tmp_path / "log"], config=config, wildcards=SimpleNamespace(engine="svi"), params=params)
+    runpy.run_path(str(ROOT / "workflow/scripts/warm_kernels.py"), {"snakemake": job})
+    (given,) = compiled
+    assert given[0] == "svi"
+    assert called == [("mc2papers.warm_kernels:warm_kernels", *given)]
+    assert json.loads(json.dumps(given)) == list(given)
 
 
 def test_without_a_server_a_script_runs_where_it_is(tmp_path):
