@@ -1,9 +1,9 @@
 """Jobs of a local run, forked from one process that has loaded what they need: that takes longer than most jobs.
 
 The workflow starts that process (:func:`start`) and names its socket in the environment. A script of a job that finds
-the name there hands itself over (:func:`hand_over`): it is run in a fork, with the environment, folder and outputs that
-it had, and ends with the exit code of that. Without the name, as on the nodes of a cluster, a script runs where it is.
-What that process has called (:func:`call_there`), such as what loads kernels, is loaded in all later forks.
+the name there hands itself over (:mod:`mc2papers.handing_over`): it is run in a fork, with the environment, folder and
+outputs that it had, and ends with the exit code of that. What that process is asked to call (:func:`call_there`), such
+as what loads kernels, is loaded in all later forks.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-#: names the socket
-VARIABLE = "MC2_FORKING"
+from mc2papers.handing_over import HEADER, VARIABLE
+
 #: what most jobs need
 _MODULES = (
     "snakemake.script",
@@ -53,7 +53,6 @@ _MORE = (
 )
 #: of the socket for what the process itself is to call, in the folder of the other
 _CALLS = "calls"
-_HEADER = 10  # bytes that hold the length of what follows
 _server: subprocess.Popen[bytes] | None = None
 
 
@@ -78,34 +77,6 @@ def serve() -> tuple[str, subprocess.Popen[bytes]]:
         # the end of its standard input tells it that who started it has ended, however that did
         process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=numbers)
     return f"{folder}/socket", process
-
-
-def hand_over() -> None:
-    """Have the running script run in a fork, and exit as that does; return where nothing takes it."""
-    path = os.environ.pop(VARIABLE, None)
-    if path is None:
-        return
-    connection = socket.socket(socket.AF_UNIX)
-    try:
-        connection.connect(path)
-    except OSError:
-        return
-    # Ctrl-C reaches the fork by itself, as part of the group
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: connection.send(b"t"))
-    request = json.dumps({"script": sys.argv[0], "folder": os.getcwd(), "environment": dict(os.environ)}).encode()
-    socket.send_fds(connection, [b"%*d" % (_HEADER, len(request))], [1, 2])
-    connection.sendall(request)
-    answer = connection.recv(_HEADER)
-    if not answer:
-        raise SystemExit("Error: the process that jobs are forked from was ended")
-    code = os.waitstatus_to_exitcode(int(answer))
-    if code < 0:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), -code)
-    # nothing is left to be done here, and nothing was begun
-    os._exit(code)
 
 
 def call_there(function: str, *arguments: Any) -> None:
@@ -163,7 +134,7 @@ def _serve(listener: socket.socket, calls: socket.socket) -> dict[str, Any] | No
 def _watched(connection: socket.socket) -> dict[str, Any]:
     """Fork once more: returns what to run in the fork. This process passes signals on, and how the fork ended back."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    header, outputs, _, _ = socket.recv_fds(connection, _HEADER, 2)
+    header, outputs, _, _ = socket.recv_fds(connection, HEADER, 2)
     request = b""
     while len(request) < int(header or 1):
         part = connection.recv(1 << 16)

@@ -3,6 +3,7 @@
 import json
 import os
 import runpy
+import shlex
 import signal
 import socket
 import subprocess
@@ -15,13 +16,13 @@ import pytest
 import yaml
 from helpers.workflow_calls import ROOT
 
-from mc2papers import forking, warm_kernels
+from mc2papers import forking, handing_over, warm_kernels
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="jobs are forked on Linux alone")
 SCRIPT = """
 import sys
 {before}
-from mc2papers.forking import hand_over
+from mc2papers.handing_over import hand_over
 hand_over()
 import os, signal, time
 {after}
@@ -39,13 +40,12 @@ def server():
     assert not os.path.exists(os.path.dirname(path))
 
 
-def started(server, folder, after, before="", **more):
+def started(server, folder, after, before="", by=(), text=SCRIPT, **more):
     script = folder / "job.py"
-    script.write_text(SCRIPT.format(before=before, after=after))
-    environment = {**os.environ, forking.VARIABLE: server, **more}
-    return subprocess.Popen(
-        [sys.executable, script], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    script.write_text(text.format(before=before, after=after))
+    environment, outputs = {**os.environ, forking.VARIABLE: server, **more}, subprocess.PIPE
+    command = [*by, sys.executable, script]
+    return subprocess.Popen(command, cwd=folder, env=environment, stdout=outputs, stderr=outputs, text=True)
 
 
 def ended(process):
@@ -124,6 +124,40 @@ def test_a_script_that_is_killed_while_it_hands_itself_over_leaves_nothing(serve
 def test_a_fork_that_a_signal_ends_ends_the_script_so(server, tmp_path):
     code, _, _ = ended(started(server, tmp_path, "os.kill(os.getpid(), signal.SIGKILL)"))
     assert code == -signal.SIGKILL
+
+
+class TestPrefix:
+    """What the workflow has before the command of each script."""
+
+    BY = shlex.split(handing_over.prefix().replace("{{", "{").replace("}}", "}"))
+
+    def test_a_script_is_handed_over_before_anything_of_it_is_run(self, server, tmp_path):
+        before = "with open('begun', 'a') as file: print(sys.argv[0], file=file)"
+        code, output, _ = ended(
+            started(server, tmp_path, "print('numba' in sys.modules); sys.exit(3)", before, self.BY)
+        )
+        assert (code, output) == (3, "True\n")
+        assert (tmp_path / "begun").read_text() == f"{tmp_path / 'job.py'}\n"
+
+    def test_sigterm_reaches_the_fork(self, server, tmp_path):
+        process = started(server, tmp_path, WAITS, by=self.BY)
+        process.stdout.readline()
+        process.terminate()
+        assert ended(process)[0] == 7
+
+    def test_a_script_that_hands_nothing_over_runs_where_it_is(self, server, tmp_path):
+        text = "import os, sys\nprint(os.getpid(), 'numba' in sys.modules, os.environ['MC2_FORKING'])"
+        process = started(server, tmp_path, "", by=self.BY, text=text)
+        assert ended(process)[:2] == (0, f"{process.pid} False {server}\n")
+
+    def test_without_a_server_a_script_runs_where_it_is(self, tmp_path):
+        after = "print(os.getpid(), 'numba' in sys.modules)"
+        process = started(str(tmp_path / "none"), tmp_path, after, by=self.BY)
+        assert ended(process)[:2] == (0, f"{process.pid} False\n")
+
+    def test_a_path_with_braces_is_kept(self, monkeypatch):
+        monkeypatch.setattr(handing_over.sys, "executable", "/a {b}/python")
+        assert handing_over.prefix().format().startswith("'/a {b}/python' -I -S ")
 
 
 class TestCallThere:

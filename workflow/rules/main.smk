@@ -6,7 +6,7 @@ from pathlib import Path
 
 from snakemake.utils import min_version
 
-from mc2papers import forking
+from mc2papers import forking, handing_over
 
 min_version("9.0")
 # Rules name no conda file or container: all jobs share the one virtual environment that constraints.txt pins.
@@ -32,6 +32,9 @@ include: "report.smk"
 onstart:
     if workflow.local_exec:
         forking.start()
+        # of a workflow that has this one as a module, other rules' commands may be no scripts
+        if workflow.modifier.is_main_snakefile():
+            shell.prefix(handing_over.prefix())
 
 
 def end_at_once():

@@ -1,6 +1,6 @@
 """Read or draw one dataset, split it, and write its folder."""
 
-from mc2papers.forking import hand_over
+from mc2papers.handing_over import hand_over
 
 hand_over()  # before anything is loaded that takes its time
 

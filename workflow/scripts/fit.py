@@ -1,6 +1,6 @@
 """Fit one run of the sheet with one seed; go on from its checkpoint if it was killed."""
 
-from mc2papers.forking import hand_over
+from mc2papers.handing_over import hand_over
 
 hand_over()  # before anything is loaded that takes its time
 

@@ -1,6 +1,6 @@
 """Fit one run of the sheet with every seed, looking at each fit on its way if asked to; go on from checkpoints."""
 
-from mc2papers.forking import hand_over
+from mc2papers.handing_over import hand_over
 
 hand_over()  # before anything is loaded that takes its time
 

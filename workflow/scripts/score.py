@@ -1,6 +1,6 @@
 """Score the fits of one run: a file for each seed, with all that tables say of the fit."""
 
-from mc2papers.forking import hand_over
+from mc2papers.handing_over import hand_over
 
 hand_over()  # before anything is loaded that takes its time
 
