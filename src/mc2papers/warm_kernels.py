@@ -48,5 +48,4 @@ def warm_kernels(
                 used = dict([next(one for one in families.items() if one[1].name == "normal_gamma")])
             model, way = specify(variant["model"], engine, settings, used)
             posterior = fit(stored, model, way.in_this_process(), iterations=2, burn_in=1).posterior
-            posterior.predict(stored)
             evaluate(posterior, stored, stored, estimators)

@@ -183,6 +183,19 @@ class TestCallThere:
         forking.call_there("sys:exit")
 
 
+def test_scripts_that_load_the_library_hand_themselves_over():
+    """But for those of sources, which wait for files, and those that begin with the process or start others."""
+    aside = {"warm_kernels", "epochs", "baselines_on_spark", "report_html", "dump_ranges", "first_writers"}
+    aside |= {"fetch", "fetch_year", "list_baseline", "parse_citations", "parse_dump", "unpack_features"}
+    for script in (ROOT / "workflow/scripts").glob("*.py"):
+        statements = script.read_text().split("\n\n")[1:]
+        begins = statements[:2] == [
+            "from mc2papers.handing_over import hand_over",
+            "hand_over()  # before anything is loaded that takes its time",
+        ]
+        assert begins == (script.stem not in aside), script.name
+
+
 def test_what_compiles_kernels_has_them_loaded_for_later_jobs(tmp_path, monkeypatch):
     compiled, called = [], []
     monkeypatch.setattr(warm_kernels, "warm_kernels", lambda *given: compiled.append(given))

@@ -277,7 +277,7 @@ class TestDryRun:
             "uai2016_figure2": 1,
             "corpus": 5,
             "warm_kernels": 2,
-            "fit_with_snapshots": 10,
+            "fit_seeds_with_snapshots": 10,
             "curves": 2,
             "uai2016_figure3": 1,
             "speed": 4,
@@ -518,7 +518,7 @@ class TestRun:
         code, output = snakemake(checkout, "-n", *TEST_PLAN)
         assert code == 0, output
         # all of them, though the job that compiles their kernels runs again as well
-        for rule in ("fit", "fit_seeds", "fit_letters", "fit_with_snapshots"):
+        for rule in ("fit", "fit_seeds", "fit_letters", "fit_seeds_with_snapshots"):
             assert jobs(output)[rule] == before[rule]
         assert jobs(output).keys() >= {"warm_kernels", "score", "icml2014_figure5", "report_html"}
         assert "corpus" not in jobs(output)

@@ -123,6 +123,8 @@ ALL_SEEDS = [
     )
     and name not in (*PLAN.baselines, *PLAN.letters)
 ]
+# of these, those whose fits are looked at on their way: one job for snapshots and for what tables are of
+WITH_SNAPSHOTS = [run for run in ALL_SEEDS if "uai2016_figure3" in RUNS[run]["targets"]]
 # runs of baselines that Spark fits
 ON_SPARK = [
     run for run in PLAN.baselines if RUNS[run]["fit"]["engine"] in plan.ON_SPARK

@@ -66,7 +66,7 @@ rule fit_seeds:
     log:
         "results/logs/fits/{run}.log",
     wildcard_constraints:
-        run=one_of(ALL_SEEDS),
+        run=one_of(run for run in ALL_SEEDS if run not in WITH_SNAPSHOTS),
     threads: config["threads"]
     resources:
         **takes(2000),
@@ -180,6 +180,8 @@ rule fit_with_snapshots:
         ),
     log:
         "results/logs/snapshots/{run}.log",
+    wildcard_constraints:
+        run=one_of(run for run in RUNS if run not in WITH_SNAPSHOTS),
     threads: config["threads"]
     resources:
         **takes(2000),
@@ -197,6 +199,16 @@ rule fit_with_snapshots:
         "{params.fit[iterations]} iterations"
     script:
         "../scripts/fit_seeds.py"
+
+
+use rule fit_with_snapshots as fit_seeds_with_snapshots with:
+    output:
+        snapshots=expand("results/snapshots/{{run}}/{seed}/snapshots.npz", seed=SEEDS),
+        posterior=expand("results/fits/{{run}}/{seed}/posterior.npz", seed=SEEDS),
+        trace=expand("results/fits/{{run}}/{seed}/trace.tsv", seed=SEEDS),
+        provenance=expand("results/fits/{{run}}/{seed}/provenance.json", seed=SEEDS),
+    wildcard_constraints:
+        run=one_of(WITH_SNAPSHOTS),
 
 
 rule speed:
