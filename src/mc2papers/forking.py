@@ -8,7 +8,6 @@ as what loads kernels, is loaded in all later forks.
 
 from __future__ import annotations
 
-import gc
 import importlib
 import json
 import logging
@@ -122,7 +121,6 @@ def _serve(listener: socket.socket, calls: socket.socket) -> dict[str, Any] | No
         elif listener in ready:
             connection, _ = listener.accept()
             with connection:
-                gc.freeze()  # else the first collection in a fork copies every page that holds an object
                 if os.fork() == 0:
                     listener.close()
                     calls.close()

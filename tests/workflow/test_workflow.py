@@ -377,6 +377,19 @@ def run_to_the_end(tmp_path_factory):
 
 class TestRun:
     @pytest.mark.workflow
+    @pytest.mark.skipif(sys.platform != "linux", reason="jobs are forked on Linux alone")
+    def test_scripts_are_handed_over_before_snakemakes_own_line(self, checkout, tmp_path, monkeypatch):
+        """No Python that loads what is installed begins with the script of a job."""
+        (tmp_path / "sitecustomize.py").write_text(
+            f"import sys\nwith open({str(tmp_path / 'begun')!r}, 'a') as file: print(*sys.orig_argv, file=file)\n"
+        )
+        monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+        code, output = snakemake(checkout, "results/corpora/letters")
+        assert code == 0, output
+        begun = tmp_path / "begun"
+        assert ".corpus.py" not in (begun.read_text() if begun.exists() else "")
+
+    @pytest.mark.workflow
     def test_a_run_ends_with_its_last_job(self, checkout):
         """Whether all went well or not: Snakemake's timers, here of an hour, are not waited for."""
         hour = ["--max-jobs-per-timespan", "100/1h"]
