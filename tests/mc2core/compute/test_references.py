@@ -51,7 +51,8 @@ def fields_of(seed=0, number=-5):
 
 @kernel
 def sizes(fields):
-    return fields.vector.size, fields.matrix.shape[0], fields.matrix.shape[1], fields.inner.sums.size, fields.small.size
+    vector, matrix, small = fields.vector, fields.matrix, fields.small
+    return vector.size, vector.itemsize, matrix.shape[0], matrix.shape[1], small.size, small.itemsize
 
 
 @kernel
