@@ -124,7 +124,7 @@ def test_the_example_compiles_the_kernels_that_it_needs_once_and_tells_of_it(che
     _, first, described = map(call, commands)
     assert (checkout / "results/own/description/index.html").is_file()
     stored = [path.name.partition(".")[0] for path in (checkout / "kernels").rglob("*.nbc")]
-    assert 20 < len(stored) < 110
+    assert 20 < len(stored) < 120
     others = {"local", "exact", "visits", "graph", "passes", "uncollapsed"}  # of SVI and FastEx
     assert not others & set(stored)
 
