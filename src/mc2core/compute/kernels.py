@@ -176,11 +176,15 @@ def compile_seconds() -> Iterator[list[float]]:
         yield seconds
 
 
-def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Decorator: ``numba.njit`` with what all kernels share; ``options`` are those of this one."""
+def kernel(function: Callable[..., Any] | None = None, *, allocates: bool = True, **options: Any) -> Any:
+    """Decorator: ``numba.njit`` with what all kernels share; ``options`` are those of this one.
+
+    ``allocates`` False: it makes no array, nor does what it calls. No reference to an array is counted then, each count
+    being an atomic operation: in a short kernel that is called often these take as long as its work.
+    """
     if function is None:
-        return lambda function: kernel(function, **options)
-    compiled = numba.njit(nogil=True, **options)(function)
+        return lambda function: kernel(function, allocates=allocates, **options)
+    compiled = numba.njit(nogil=True, _nrt=allocates, **options)(function)
     compiled._cache = SharedCache(function)
     compiled.get_call_template = _without_literals(compiled.get_call_template)
     _without_entry(compiled)

@@ -243,7 +243,7 @@ def _order(state, counts, begin, end, word):
             n += 1
 
 
-@kernel
+@kernel(forceinline=True, allocates=False)
 def _take_out(these, r, i):
     """Take token i out of its topic in particle r."""
     place = these.place_of[r, these.topic[r, i]]
@@ -255,7 +255,7 @@ def _take_out(these, r, i):
         these.met[r, place], these.n_of[r, place], these.place_of[r, m] = m, these.n_of[r, last], place
 
 
-@kernel(error_model="numpy")
+@kernel(error_model="numpy", forceinline=True, allocates=False)
 def _put_in(state, these, r, i, psi, row, alpha, of_prior, sums, cumulative):
     """Draw the topic of token i in particle r, of the word in that row of ``psi``; returns the sum of all weights.
 

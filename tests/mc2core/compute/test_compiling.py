@@ -10,6 +10,7 @@ from pathlib import Path
 import grimp
 import numpy as np
 import pytest
+from numba.core.errors import TypingError
 
 from mc2core.compute import kernels
 from mc2core.compute.kernels import kernel
@@ -254,3 +255,34 @@ def test_a_wait_for_what_is_never_compiled_ends(tmp_path, monkeypatch):
     cache.release()
     assert not cache._wait_for_others("a version")
     cache.release()
+
+
+def test_a_kernel_that_allocates_nothing_counts_no_references_and_refuses_to_allocate(monkeypatch):
+    monkeypatch.setattr(kernels.SharedCache, "load_overload", lambda *_: None)  # LLVM's code is not stored
+
+    @kernel
+    def counted(pair, i):
+        row = pair[0][i]
+        if row[0] > 0:
+            row = pair[1][i]
+        row[0] += 1
+        return row[0]
+
+    uncounted = kernel(allocates=False)(counted.py_func)
+    pair = np.zeros((2, 3)), np.ones((2, 3))
+    count = {}
+    for one in (counted, uncounted):
+        assert [one(pair, 0), one(pair, 0), one(pair, 1)] == [1, 2, 1]
+        pair[0][:], pair[1][:] = 0, 1
+        (version,) = one.overloads.values()
+        name, code = version.fndesc.mangled_name, version.library.get_llvm_str()
+        (body,) = re.findall(rf"(?ms)^define [^\n]*@{name}\(.*?^}}", code)
+        count[one] = body.count("@NRT_incref")
+    assert count[counted] > 0 == count[uncounted]
+
+    @kernel(allocates=False)
+    def makes_one(n):
+        return np.zeros(n).sum()
+
+    with pytest.raises(TypingError, match="Only accept returning of array passed"):
+        makes_one(3)
