@@ -46,7 +46,8 @@ def _pairs(truth: Any, clusters: Any) -> tuple[int, int, int, int]:
 def _entropy(counts: Any) -> float:
     """Entropy in nats of non-negative masses."""
     p = np.asarray(counts, dtype=np.float64).ravel()
-    p = p[p > 0] / p.sum()
+    p = p / p.sum()
+    p = p[p > 0]  # in this order: the least of masses may be 0 once divided
     return max(float(-np.sum(p * np.log(p))), 0.0)
 
 

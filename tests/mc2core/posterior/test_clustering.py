@@ -129,6 +129,12 @@ class TestExtendedNMI:
         truth = sp.csr_matrix(([1.0, 0.0, 1.0], ([0, 0, 1], [0, 1, 1])), shape=(2, 2))
         assert clustering.extended_nmi(truth, [0, 1]) == pytest.approx(1.0)
 
+    def test_masses_of_next_to_nothing_count_as_none(self):
+        """The least number above 0 is 0 over the sum of all."""
+        truth = np.array([[1.0, 5e-324], [0.0, 2.0], [1.0, 0.0]])
+        expected = clustering.extended_nmi(np.where(truth > 1e-300, truth, 0.0), [0, 1, 1])
+        assert clustering.extended_nmi(truth, [0, 1, 1]) == expected
+
 
 def test_a_million_documents_without_a_table_of_pairs():
     """Seven measures on 1e6 documents: seconds (2 each, thrice that allowed), not the terabytes of J x J."""
