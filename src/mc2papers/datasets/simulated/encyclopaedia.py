@@ -3,7 +3,7 @@
 The papers' corpora pool the articles of 100 or 1,000 sampled Wikipedia categories and keep the whole vocabulary. What
 matters to a clustering of them is drawn here: category sizes are skewed (Zipf), most tokens come from background
 words that all categories share (Zipf's law), some from words typical of the category, which overlap between
-categories, and the vocabulary grows with the corpus (about 8 words for each article, as in the paper's table 2), so
+categories, and the vocabulary grows with the corpus (about 8 words for each article, as in the paper's section 4.1), so
 most words are rare.
 """
 
