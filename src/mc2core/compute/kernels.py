@@ -184,7 +184,8 @@ def kernel(function: Callable[..., Any] | None = None, *, allocates: bool = True
     """
     if function is None:
         return lambda function: kernel(function, allocates=allocates, **options)
-    compiled = numba.njit(nogil=True, _nrt=allocates, **options)(function)
+    options["_nrt"] = allocates
+    compiled = numba.njit(nogil=True, **options)(function)
     compiled._cache = SharedCache(function)
     compiled.get_call_template = _without_literals(compiled.get_call_template)
     _without_entry(compiled)

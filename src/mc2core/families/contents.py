@@ -58,6 +58,8 @@ _FEW_TOGETHER = 8
 _MOST_FACTORS = 100.0
 # decimal digits that a product may have, and those of the largest sum of counts
 _MOST_DIGITS, _DIGITS_OF_SUMS = 290.0, 12.0
+#: logarithm of a number that is as good as 0 beside 1, and yet above it, as are products with weights
+LEAST_LOG = -600.0
 _HALF_LOG_2 = 0.5 * math.log(2.0)
 _NEAR_WHOLE = 1e-6
 
@@ -538,6 +540,16 @@ def _columns(n: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.n
 def _second(of_each: np.ndarray, scatter: np.ndarray) -> np.ndarray:
     """(M, D) or (M, D, D), full matrices, of ``second`` and ``scatter`` of :class:`ContentTables`."""
     return np.triu(scatter) + np.triu(scatter, 1).transpose(0, 2, 1) if scatter.size else of_each.T
+
+
+def relative_densities(log_p: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """(n, M) densities whose logarithms are given, over the highest of each row, in ``out`` if given; and (n,) the
+    logarithms of these.
+
+    At least exp(:data:`LEAST_LOG`): no sum over topics is 0, even where the topic of the highest has no weight.
+    """
+    highest = log_p.max(axis=1)
+    return np.exp(np.maximum(log_p - highest[:, None], LEAST_LOG), out=out), highest
 
 
 @dataclass(frozen=True)

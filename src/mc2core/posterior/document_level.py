@@ -169,7 +169,8 @@ def log_likelihood(
     total = np.full(len(block.rows), -np.inf)
     for mixture in mixtures:
         priors, log_weights = priors_of(mixture)
-        psi = mixture.words(block.emitted, out=buffers.empty("words", len(block.words), priors.shape[1]))
+        room = buffers.empty("words", len(block.words), priors.shape[1])
+        psi, log_scale = mixture.likely(block.emitted, room)
         chosen, behind = choose_clusters(block, priors, log_weights, psi, threads)
         # of what has no finite weight the kernel finds out what it is
         draws = np.nan_to_num(most * np.exp(-behind / slack), nan=most)
@@ -182,7 +183,8 @@ def log_likelihood(
             kernel(*given, first, last, found)
 
         in_chunks(run, len(total), threads, _CHUNK, done)
-        total = np.logaddexp(total, logsumexp(log_weights[chosen] + found, axis=1))
+        log_p = logsumexp(log_weights[chosen] + found, axis=1) + block.by_word @ log_scale
+        total = np.logaddexp(total, log_p)
     return total - np.log(len(mixtures))
 
 
@@ -516,7 +518,7 @@ class ClusterChains:
             for rows in blocks(corpus, max(n_clusters, self._n_columns), _DRAWN_BLOCK):
                 block, found = Block(corpus, rows), np.zeros((len(rows), n_clusters))
                 psi = self._buffers.empty("words", len(block.words), self._n_columns)
-                self._mixture.words(block.emitted, out=psi[:, : self._n_topics])
+                self._mixture.likely(block.emitted, psi[:, : self._n_topics])
                 psi[:, self._n_topics :] = 0.0
                 given = (*block.arrays, block.words), psi, *self._priors, log_prior[rows]
 

@@ -26,10 +26,11 @@ from mc2core.compute.kernels import kernel
 from mc2core.compute.special import log, log_gamma
 from mc2core.corpus import Corpus, matching
 from mc2core.families import DirichletCategorical
+from mc2core.families.contents import relative_densities
 from mc2core.families.kernels import add_statistics, log_predictive
 from mc2core.families.stacked import StackedContexts
 from mc2core.posterior.clustering import adjusted_rand_index
-from mc2core.posterior.mixture import SampleMixture, blocks
+from mc2core.posterior.mixture import blocks
 from mc2core.posterior.proportions import expected_tokens
 from mc2core.posterior.sample import Sample
 
@@ -351,15 +352,15 @@ def _content(sample: Sample) -> tuple[Callable[[Corpus, Callable[[float], None]]
 
         return words, np.full(sample.topic_words.shape[1], sample.topic_prior)
     weights = np.append(sample.topic_weights, max(0.0, 1.0 - sample.topic_weights.sum()))
-    mixture = None if sample.contents is None else SampleMixture(sample)
-    of_words = np.ascontiguousarray(sample.word_given_topic.T) if mixture is None else np.zeros((0, 0))
+    contents = sample.contents
+    of_words = np.ascontiguousarray(sample.word_given_topic.T) if contents is None else np.zeros((0, 0))
     shares = sample.cluster_weights @ ((1.0 - sample.new_topic_weight)[:, None] * known)
     concentration = sample.document_concentration if sample.has_document_level else sample.table_concentration
 
     def topics(corpus: Corpus, done: Callable[[float], None]) -> sp.csr_matrix:
         psi = of_words
-        if mixture is not None:
-            psi = np.maximum(mixture.words(np.asarray(corpus.observations))[:, :-1], _LEAST)
+        if contents is not None:
+            psi, _ = relative_densities(contents.log_densities(np.asarray(corpus.observations))[:, :-1])
         of_all = np.zeros(corpus.n_documents, np.int64)
         tokens = expected_tokens(corpus.content, psi, concentration * shares[None], of_all, _PASSES, done=done)
         return sp.csr_matrix(np.column_stack([_whole(tokens), np.zeros(len(tokens))]))

@@ -13,6 +13,7 @@ from mc2core.base.progress import work
 from mc2core.compute import streams
 from mc2core.corpus import Corpus, take_rows
 from mc2core.families import DirichletCategorical
+from mc2core.families.contents import relative_densities
 from mc2core.posterior.sample import Sample
 
 # cells of the largest temporary table (documents x clusters, words x clusters, words x topics): 32 MB of float64
@@ -26,7 +27,7 @@ class Block:
 
     ``rows`` (B,) are their numbers in the corpus, ``words`` (U,) the distinct words' numbers in the corpus, ``counts``
     the (B, U) CSR of their counts, ``by_word`` the same as CSC. ``emitted`` are the words, or of a corpus of
-    observations (U, D) these: what :meth:`SampleMixture.words` takes.
+    observations (U, D) these: what :meth:`SampleMixture.likely` takes.
     """
 
     def __init__(self, corpus: Corpus, rows: np.ndarray) -> None:
@@ -78,7 +79,8 @@ class SampleMixture:
 
     ``log_weights`` (K,), ``tau`` (K, M + 1), sparse where the sample's is, and, where ``seed`` is given and the sample
     leaves mass to it, a new cluster in row K, whose proportions are drawn from their prior Dir(v epsilon). ``alpha``
-    (M + 1,) is v epsilon. Where topics emit observations these take the place of words, and no topic is uniform.
+    (M + 1,) is v epsilon. Where topics emit observations these take the place of words, and no topic is uniform: the
+    last is a new one.
     """
 
     def __init__(self, sample: Sample, seed: int | None = None, number: int = 0) -> None:
@@ -133,14 +135,18 @@ class SampleMixture:
         proportions[possible] = np.exp(drawn)
         return proportions
 
-    def words(self, words: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """(U, M + 1) float64: probability of each of some words in each topic, the last 1/V; in ``out`` if given.
+    def likely(self, emitted: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """(U, M + 1) float64: how likely each of some words or (U, D) observations is in each topic, in ``out`` if
+        given; and (U,) the logarithm of what that is to be multiplied by.
 
-        Of (U, D) observations their density relative to that in a new topic, the last, which is 1 (:func:`log_scale`).
+        Of words :meth:`words` and 0. Densities may be beyond the range of float64 and are relative to the highest.
         """
-        if self.sample.contents is not None:
-            log_p = self.sample.contents.log_densities(words)
-            return np.exp(log_p - log_p[:, -1:], out=out)
+        if self.sample.contents is None:
+            return self.words(emitted, out), np.zeros(len(emitted))
+        return relative_densities(self.sample.contents.log_densities(emitted), out)
+
+    def words(self, words: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """(U, M + 1) float64: probability of each of some words in each topic, the last 1/V; in ``out`` if given."""
         psi = np.empty((len(words), len(self._totals) + 1)) if out is None else out
         known = psi[:, :-1]
         if sp.issparse(self._by_word):
@@ -157,9 +163,10 @@ class SampleMixture:
         total = np.zeros((len(block.rows), self.tau.shape[0]))
         size = max(1, _CELLS // max(self.tau.shape))
         for start in range(0, len(block.words), size):
-            likely = self.words(block.emitted[start : start + size]) @ self.tau.T
+            psi, log_scale = self.likely(block.emitted[start : start + size])
             with np.errstate(divide="ignore"):
-                total += block.by_word[:, start : start + size] @ np.log(likely)
+                log_p = np.log(psi @ self.tau.T) + log_scale[:, None]
+            total += block.by_word[:, start : start + size] @ log_p
         return total
 
     def log_likelihood_of(self, corpus: Corpus) -> np.ndarray:
@@ -170,20 +177,6 @@ class SampleMixture:
                 out[rows] = self.log_likelihood(Block(corpus, rows))
                 told.advance(len(rows))
         return out
-
-
-def log_scale(corpus: Corpus, sample: Sample) -> np.ndarray:
-    """(J,) float64: what the logarithm of a document's likelihood by :meth:`SampleMixture.words` lacks.
-
-    Of observations their log density in a new topic, which is that of the prior and so of all samples; 0 of words.
-    """
-    out = np.zeros(corpus.n_documents)
-    if sample.contents is not None and corpus.observations is not None:
-        for rows in blocks(corpus, sample.n_topics * corpus.n_words):
-            part = take_rows(corpus.content, rows)
-            of_new = sample.contents.log_densities(corpus.observations[part.indices])[:, -1]
-            out[rows] = np.bincount(np.repeat(np.arange(len(rows)), np.diff(part.indptr)), of_new, len(rows))
-    return out
 
 
 def log_likelihood_of_clusters(corpus: Corpus, sample: Sample) -> np.ndarray:

@@ -26,7 +26,7 @@ from mc2core.compute import streams
 from mc2core.corpus import Corpus
 from mc2core.posterior import document_level
 from mc2core.posterior import perplexity_kernels as kernels
-from mc2core.posterior.mixture import Block, SampleMixture, blocks, in_chunks, log_scale
+from mc2core.posterior.mixture import Block, SampleMixture, blocks, in_chunks
 
 if TYPE_CHECKING:
     from mc2core.posterior.posterior import Posterior
@@ -291,7 +291,6 @@ def log_likelihood(
         for rows in of_documents:
             out[rows] = chosen.run(Block(corpus, rows), mixtures, stacked, seed, threads, done)
     out[corpus.document_lengths == 0] = 0.0  # weights may sum to 1 only up to rounding
-    out += log_scale(corpus, posterior.samples[0])
     if not (out < np.inf).all():
         wrong = int(np.flatnonzero(~(out < np.inf))[0])
         raise ValueError(

@@ -13,13 +13,13 @@ from mc2core.base.progress import work
 from mc2core.compute.buffers import Buffers
 from mc2core.compute.kernels import kernel
 from mc2core.corpus import Corpus
+from mc2core.families.contents import relative_densities
 from mc2core.posterior.mixture import Block, blocks, in_chunks
 from mc2core.posterior.sample import Sample
 
 # documents a thread takes at a time
 _CHUNK = 16
 _PASSES = 20  # over a document whose proportions are its own
-_LEAST_LOG = -600.0  # of a density beside the highest: no sum is 0, even where the topic of that has no weight
 
 
 @kernel(fastmath={"reassoc"})
@@ -130,10 +130,9 @@ class DocumentTopics:
         return sp.csr_matrix(sp.vstack(parts, format="csr"))
 
     def _likely(self, block: Block) -> np.ndarray:
-        """(U, M) float64: probability of each word in each topic; of observations their density beside the highest."""
+        """(U, M) float64: probability of each word in each topic; of observations their density over the highest."""
         if self._contents is not None:
-            log_p = self._contents.log_densities(block.emitted)[:, :-1]
-            return np.exp(np.maximum(log_p - log_p.max(axis=1, keepdims=True), _LEAST_LOG))
+            return relative_densities(self._contents.log_densities(block.emitted)[:, :-1])[0]
         psi = self._buffers.empty("words", len(block.words), self._n_topics)
         if sp.issparse(self._by_word):
             psi[:] = self._by_word[block.words].toarray()

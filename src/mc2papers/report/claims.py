@@ -33,9 +33,9 @@ COLUMNS = ("dataset", "data", "claim", "verdict", "numbers")
 RULE = (
     f"A claim holds, or does not, where the {LEVEL:.0%} interval of each number that it is about lies wholly on one "
     "side: Student's t over seeds (of 3 seeds: 4.3 standard errors to each side), of differences where methods are "
-    "compared, paired by seed; of shares of fits, Clopper and Pearson's. Else it cannot be told. Seeds share one corpus "
-    "and one split, so intervals are of fits, not of other data; of claims on the bound one in twenty seems decided. It "
-    "says nothing here where the data were drawn from the model that it favours."
+    "compared, paired by seed; of shares of fits, Clopper and Pearson's. Else it cannot be told. Seeds share one "
+    "corpus and one split, so intervals are of fits, not of other data; of claims on the bound one in twenty seems "
+    "decided. It says nothing here where the data were drawn from the model that it favours."
 )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
+from mc2core.families.contents import relative_densities
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
 from mc2core.inference.gibbs.chain import GibbsState, SharedState
@@ -106,7 +107,6 @@ def _topics(corpus: Corpus, proportions: np.ndarray, sample: Sample, rng: np.ran
         if contents is None or observations is None:
             likely = words[content.indices[cells]]
         else:
-            log_p = contents.log_densities(observations[content.indices[cells]])[:, :-1]
-            likely = np.exp(log_p - log_p.max(axis=1, keepdims=True))
+            likely, _ = relative_densities(contents.log_densities(observations[content.indices[cells]])[:, :-1])
         parts.append(_draw(np.repeat(proportions[j] * likely, content.data[cells], axis=0), rng))
     return np.concatenate(parts)

@@ -39,6 +39,7 @@ from mc2core.inference.gibbs.state import Assignments
 from mc2core.models import HDP, MC2, NPTOT, Mixture
 from mc2core.posterior import Posterior
 from mc2core.posterior.clustering import adjusted_rand_index
+from mc2core.posterior.perplexity import log_density
 
 #: without a document level and with it, where a sweep takes four times as long
 SWEEPS = {False: 1_600, True: 1_000}
@@ -484,6 +485,29 @@ def test_scores_of_words_refuse_observations(crossed):
         posterior.predict(tiny())
     with pytest.raises(ValueError, match="has 1 number, but the model was fitted on 3"):
         posterior.predict(Corpus.from_observations(np.arange(4.0), [0, 0, 1, 1]))
+
+
+@pytest.mark.parametrize(("n_numbers", "document_level"), [(1000, True), (1000, False), (384, True)])
+def test_of_many_numbers_densities_are_beyond_the_range_of_floats(n_numbers, document_level, tmp_path):
+    """Two clusters without a topic in common, some nats between topics for each number: what is found is stored, read,
+    and tells the clusters of new documents, and their log density is near the negative entropy of what drew them.
+    """
+    centres, sd = np.random.default_rng(0).standard_normal((4, n_numbers)), 0.5
+
+    def drawn(cluster, seed):
+        generator = np.random.default_rng(seed)
+        topic = np.concatenate([2 * k + generator.integers(2, size=20) for k in cluster])
+        values = centres[topic] + sd * generator.standard_normal((len(topic), n_numbers))
+        return Corpus.from_observations(values, np.repeat(np.arange(len(cluster)), 20))
+
+    corpus, truth = drawn(np.repeat([0, 1], [20, 4]), 1), np.arange(10) % 2
+    posterior = fit(corpus, MC2(document_level=document_level), Gibbs(), iterations=4).posterior
+    assert np.isfinite(posterior.find_levels(corpus).scores).all()
+    posterior.save(tmp_path / "posterior.npz")
+    new, posterior = drawn(truth, 2), Posterior.load(tmp_path / "posterior.npz")
+    assert posterior.predict(new)[np.arange(10), posterior.cluster[[0, 23]][truth]].min() > 0.99
+    of_a_number = log_density(new, posterior) / n_numbers
+    assert of_a_number == pytest.approx(-0.5 * np.log(2 * np.pi * np.e * sd**2), abs=0.02)
 
 
 def test_its_topics_are_shown_by_their_numbers(tmp_path, capsys):

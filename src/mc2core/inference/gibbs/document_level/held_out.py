@@ -50,11 +50,7 @@ def log_weights(sample: Sample, corpus: Corpus, contexts: StackedContexts | None
     out = np.tile(weights, (corpus.n_documents, 1))
     for rows in blocks(corpus, 1, max(1, _CELLS // prior.size)):
         block = Block(corpus, rows)
-        if sample.contents is None:
-            log_psi = np.log(mixture.words(block.emitted))
-        else:
-            log_psi = sample.contents.log_densities(block.emitted)
-        out[rows] += _log_words(_in_order(block, seed), log_psi, prior)
+        out[rows] += _log_words(_in_order(block, seed), *mixture.likely(block.emitted), prior)
     return out if contexts is None else out + contexts.log_predictive(sample.natural)
 
 
@@ -69,10 +65,9 @@ def _in_order(block: Block, seed: int) -> list[np.ndarray]:
     return tokens
 
 
-def _log_words(tokens: list[np.ndarray], log_psi: np.ndarray, prior: np.ndarray) -> np.ndarray:
-    """(B, K) float64 nats, of ``log_psi`` (U, M + 1) and ``prior`` (K, M + 1), omega tau."""
-    highest = log_psi.max(axis=1, keepdims=True)  # densities may be beyond the range of float64
-    psi, lengths = np.exp(log_psi - highest), np.array([len(one) for one in tokens])
+def _log_words(tokens: list[np.ndarray], psi: np.ndarray, log_scale: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """(B, K) float64 nats, of ``psi`` (U, M + 1), times exp of ``log_scale`` (U,), and omega tau (K, M + 1)."""
+    lengths = np.array([len(one) for one in tokens])
     longest = np.argsort(-lengths, kind="stable")
     omega, out = prior.sum(axis=1), np.zeros((len(tokens), len(prior)))
     counts = np.tile(prior, (len(tokens), 1, 1))  # longest documents first, with what is expected of their tokens
@@ -81,6 +76,6 @@ def _log_words(tokens: list[np.ndarray], log_psi: np.ndarray, prior: np.ndarray)
         now, these = counts[: len(going)], [tokens[j][i] for j in going]
         likely = now * psi[these][:, None, :]
         total = np.maximum(likely.sum(axis=2), _LEAST_PROBABILITY)
-        out[going] += np.log(total / (omega + i)) + highest[these]
+        out[going] += np.log(total / (omega + i)) + log_scale[these, None]
         now += likely / total[:, :, None]
     return out

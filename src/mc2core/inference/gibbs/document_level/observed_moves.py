@@ -15,7 +15,7 @@ import numpy as np
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
-from mc2core.families.contents import add_observation, content_tables, log_densities, natural_of_topics
+from mc2core.families.contents import LEAST_LOG, add_observation, content_tables, log_densities, natural_of_topics
 from mc2core.inference.gibbs.document_level import topic_moves
 from mc2core.inference.gibbs.document_level.sweep import LEAST
 from mc2core.inference.gibbs.document_level.tokens import TopicConstants
@@ -142,10 +142,11 @@ class ObservedMoves:
         return natural_of_topics(one.family, one.values[self.sides.members[:n]], side, 2, one.scale)
 
     def _weights(self, natural: np.ndarray, size: float, others: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Weights of merging a topic with ``others`` (n, P), of (n,) ``sizes``; 0 of those without observations."""
+        """Weights of merging a topic with ``others`` (n, P), of (n,) ``sizes``; 0 of those without observations, and of
+        no others: they are shares of their sum."""
         marginal = self.observations.family.log_marginal
         gains = marginal(natural + others - self._prior) - marginal(natural) - marginal(others)
-        return np.where(sizes > 0, np.exp(np.minimum(gains / np.maximum(np.minimum(size, sizes), 1), 0.0)), 0.0)
+        return np.where(sizes > 0, np.exp(np.clip(gains / np.maximum(np.minimum(size, sizes), 1), LEAST_LOG, 0.0)), 0.0)
 
     def _others(self, m: int, natural: np.ndarray, size: float, n_slots: int) -> np.ndarray:
         """(n_slots,) weights of all topics but m, to be merged with one of these parameters."""
