@@ -487,7 +487,7 @@ def test_scores_of_words_refuse_observations(crossed):
         posterior.predict(Corpus.from_observations(np.arange(4.0), [0, 0, 1, 1]))
 
 
-@pytest.mark.parametrize(("n_numbers", "document_level"), [(1000, True), (1000, False), (384, True)])
+@pytest.mark.parametrize(("n_numbers", "document_level"), [(1000, True), (1000, False), (400, True)])
 def test_of_many_numbers_densities_are_beyond_the_range_of_floats(n_numbers, document_level, tmp_path):
     """Two clusters without a topic in common, some nats between topics for each number: what is found is stored, read,
     and tells the clusters of new documents, and their log density is near the negative entropy of what drew them.
@@ -496,7 +496,10 @@ def test_of_many_numbers_densities_are_beyond_the_range_of_floats(n_numbers, doc
 
     def drawn(cluster, seed):
         generator = np.random.default_rng(seed)
-        topic = np.concatenate([2 * k + generator.integers(2, size=20) for k in cluster])
+        shares = generator.random(len(cluster)) if document_level else np.full(len(cluster), 0.5)
+        topic = np.concatenate(
+            [2 * k + (generator.random(20) < share) for k, share in zip(cluster, shares, strict=True)]
+        )
         values = centres[topic] + sd * generator.standard_normal((len(topic), n_numbers))
         return Corpus.from_observations(values, np.repeat(np.arange(len(cluster)), 20))
 
@@ -505,9 +508,9 @@ def test_of_many_numbers_densities_are_beyond_the_range_of_floats(n_numbers, doc
     assert np.isfinite(posterior.find_levels(corpus).scores).all()
     posterior.save(tmp_path / "posterior.npz")
     new, posterior = drawn(truth, 2), Posterior.load(tmp_path / "posterior.npz")
-    assert posterior.predict(new)[np.arange(10), posterior.cluster[[0, 23]][truth]].min() > 0.99
+    assert posterior.predict(new)[np.arange(10), posterior.cluster[[0, 23]][truth]].min() > 0.95
     of_a_number = log_density(new, posterior) / n_numbers
-    assert of_a_number == pytest.approx(-0.5 * np.log(2 * np.pi * np.e * sd**2), abs=0.02)
+    assert of_a_number == pytest.approx(-0.5 * np.log(2 * np.pi * np.e * sd**2), abs=0.03)
 
 
 def test_its_topics_are_shown_by_their_numbers(tmp_path, capsys):
