@@ -13,7 +13,7 @@ from mc2papers.datasets.catalogue import DATASETS, prepare
 from mc2papers.datasets.origins import ORIGINS, Data, data_of
 from mc2papers.report import claims
 from mc2papers.report.captions import say_sources
-from mc2papers.report.claims import difference, judge, mean_of, not_computed, on_data, share_of
+from mc2papers.report.claims import difference, judge, mean_of, not_computed, on_data, ratio_of, share_of
 
 LOW, HIGH = pd.Series([2259.0, 2251.0, 2266.0]), pd.Series([2262.0, 2270.0, 2281.0])
 
@@ -60,6 +60,39 @@ class TestIntervals:
         )
         with pytest.raises(ValueError, match="x: a bound is needed"):
             mean_of("x", [1.0, 2.0], digits=1)
+
+    def test_ratios_are_judged_by_their_logs(self):
+        """Those of figure 3, whose interval was -4.9 to 8.4 without logs: a ratio is above 0."""
+        ratios = [0.034 / 0.14, 0.033 / 0.16, 0.8 / 0.13]
+        found = ratio_of("times", ratios, above=4.0, digits=2)
+        test = stats.ttest_1samp(np.log(ratios), 0.0)
+        interval = np.exp(test.confidence_interval(0.95))
+        assert (found.least, found.most) == pytest.approx(tuple(interval - 4.0))
+        geometric = stats.gmean(ratios)
+        assert found.said == f"times {geometric:.2f} (95% {interval[0]:.2f} to {interval[1]:.2f}, 3 seeds)"
+        assert interval[0] > 0
+        below = ratio_of("times", ratios, below=4.0, digits=2)
+        assert (below.least, below.most) == pytest.approx(tuple(4.0 - interval[::-1]))
+        assert ratio_of("times", [2.0], above=1.0, digits=1).said == "times 2.0 (one of the seeds only, no interval)"
+        with pytest.raises(ValueError, match="times: a bound is needed"):
+            ratio_of("times", ratios, digits=1)
+
+    @pytest.mark.parametrize(
+        ("ratios", "counted", "verdict"),
+        [
+            ([np.nan, np.nan, np.nan], [1.0, 1.0, 1.0], "does not hold"),
+            ([np.nan, 9.0, 8.0], [1.0, 9.0, 8.0], "cannot be told"),
+            ([np.nan, 0.5, 9.0], [0.5, 0.5, 9.0], "cannot be told"),  # never is no sooner than late
+        ],
+    )
+    def test_what_never_arrives_is_not_sooner(self, ratios, counted, verdict):
+        found = ratio_of("times", ratios, above=3.0, digits=1)
+        assert found == ratio_of("times", counted, above=3.0, digits=1)
+        assert found.verdict == verdict
+
+    @pytest.mark.parametrize(("start", "leaves"), [(101.0, False), (101.1, True), (99.0, False)])
+    def test_a_chain_leaves_its_start_by_more_than_one_per_cent(self, start, leaves):
+        assert claims.leaves_start(start, 100.0) == leaves
 
     @pytest.mark.parametrize(
         ("happened", "n", "verdict"),

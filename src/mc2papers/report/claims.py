@@ -8,7 +8,7 @@ side, wholly on the other, or neither.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +26,8 @@ HOLDS, FAILS, OPEN, ABSENT, CIRCULAR = (
 VERDICTS = {HOLDS: "hold", FAILS: "do not hold", OPEN: OPEN, ABSENT: ABSENT, CIRCULAR: "say nothing here"}
 #: half an order of magnitude, by which ratios of times are judged
 ORDER = 10**0.5
+#: share by which a chain is to end below its start before another is measured by where it ends
+GAIN = 0.01
 #: of every interval
 LEVEL = 0.95
 COLUMNS = ("dataset", "data", "claim", "verdict", "numbers")
@@ -33,9 +35,10 @@ COLUMNS = ("dataset", "data", "claim", "verdict", "numbers")
 RULE = (
     f"A claim holds, or does not, where the {LEVEL:.0%} interval of each number that it is about lies wholly on one "
     "side: Student's t over seeds (of 3 seeds: 4.3 standard errors to each side), of differences where methods are "
-    "compared, paired by seed; of shares of fits, Clopper and Pearson's. Else it cannot be told. Seeds share one "
-    "corpus and one split, so intervals are of fits, not of other data; of claims on the bound one in twenty seems "
-    "decided. It says nothing here where the data were drawn from the model that it favours."
+    "compared, paired by seed; of the logs of ratios, whose mean is then the geometric one; of shares of fits, Clopper "
+    "and Pearson's. Else it cannot be told. Seeds share one corpus and one split, and times one job, so intervals are "
+    "not of other data or runs; of claims on the bound one in twenty seems decided. It says nothing here where the data "
+    "were drawn from the model that it favours."
 )
 
 
@@ -82,23 +85,60 @@ def mean_of(
     is_difference : whether it is shown with its sign
     """
     values = np.asarray(values, np.float64)
+    sign = "+" if is_difference else ""
+    return _bounded(name, values, np.asarray, above=above, below=below, digits=digits, over=over, sign=sign)
+
+
+def ratio_of(
+    name: str,
+    ratios: Any,
+    *,
+    above: float | None = None,
+    below: float | None = None,
+    digits: int,
+    over: str = "seeds",
+) -> Statistic:
+    """The geometric mean of ratios, such as of times, wanted ``above`` or ``below`` a bound.
+
+    Its interval is Student's t of their logs: that of the ratios themselves would reach below 0 where they spread.
+
+    Parameters
+    ----------
+    ratios : (n,) positive float, one for each repeat; NaN for one that never arrives. It counts as 1, not sooner, or as
+        the least of the others where one of them is later still.
+    over : what the repeats are
+    """
+    ratios = np.asarray(ratios, np.float64)
+    ratios = np.where(np.isnan(ratios), np.fmin.reduce(ratios, initial=1.0), ratios)
+    return _bounded(name, np.log(ratios), np.exp, above=above, below=below, digits=digits, over=over)
+
+
+def _bounded(
+    name: str,
+    values: np.ndarray,
+    shown_as: Callable[[Any], np.ndarray],
+    *,
+    above: float | None,
+    below: float | None,
+    digits: int,
+    over: str,
+    sign: str = "",
+) -> Statistic:
+    """The mean of ``values`` with Student's t interval; what is shown and bounded is ``shown_as`` of them."""
     mean, reach, n = float(values.mean()), np.nan, len(values)
     if n > 1:
         from scipy import stats  # half a second to load, and every job imports this module
 
         reach = float(stats.t.ppf((1 + LEVEL) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
-    sign = "+" if is_difference else ""
-
-    def shown(value: float) -> str:
-        return f"{round(value, digits) + 0.0:{sign},.{digits}f}"  # + 0.0: no "-0.0"
-
-    interval = f"{LEVEL:.0%} {shown(mean - reach)} to {shown(mean + reach)}, {n} {over}"
-    said = f"{name} {shown(mean)} ({interval if n > 1 else f'one of the {over} only, no interval'})"
+    ends = [float(one) for one in shown_as([mean, mean - reach, mean + reach])]
+    said_mean, low, high = (f"{round(one, digits) + 0.0:{sign},.{digits}f}" for one in ends)  # + 0.0: no "-0.0"
+    interval = f"{LEVEL:.0%} {low} to {high}, {n} {over}" if n > 1 else f"one of the {over} only, no interval"
+    said = f"{name} {said_mean} ({interval})"
     if below is not None:
-        return Statistic(below - mean - reach, below - mean + reach, said)
+        return Statistic(below - ends[2], below - ends[1], said)
     if above is None:
         raise ValueError(f"{name}: a bound is needed, above or below")
-    return Statistic(mean - reach - above, mean + reach - above, said)
+    return Statistic(ends[1] - above, ends[2] - above, said)
 
 
 def difference(
@@ -124,6 +164,14 @@ def of_order(times: float) -> float:
     Machines, sizes and implementations differ from the papers', so that the digits of such a ratio say nothing.
     """
     return max(1.0, times / ORDER)
+
+
+def leaves_start(start: Any, end: Any) -> Any:
+    """Whether a chain ends below its start by more than GAIN, of numbers that are better the lower; arrays in parallel.
+
+    One that does not is no measure of another's quality or time: what it has gained, and when, is its own noise.
+    """
+    return end * (1 + GAIN) < start
 
 
 def share_of(name: str, happened: Sequence[bool], *, above: float = 0.5, over: str = "fits") -> Statistic:
