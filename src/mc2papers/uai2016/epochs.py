@@ -13,6 +13,9 @@ from mc2core.corpus import Corpus
 from mc2core.inference.registry import specify
 from mc2core.inference.running.loop import fit
 
+#: epochs of SVI that are timed, so that a ratio of two has an interval; sweeps of Gibbs, of which nothing is judged
+_TIMED = {"svi": 3, "gibbs": 1}
+
 
 def epoch_seconds(
     corpus: Corpus,
@@ -27,10 +30,11 @@ def epoch_seconds(
     n_shards: int,
     properties: Mapping[str, Any],
 ) -> pd.DataFrame:
-    """Seconds of the second epoch or sweep of a fit, for each place and, by SVI, size of mini-batches.
+    """Seconds of epochs or sweeps of a fit from the second on, for each place and, by SVI, size of mini-batches.
 
     The first one opens shards and starts processes. Columns: engine, place ("threads", or a master of Spark), workers
-    (threads, or :func:`workers_of` the master), batch_size (missing of Gibbs), seconds.
+    (threads, or :func:`workers_of` the master), batch_size (missing of Gibbs), iteration, seconds. An iteration does
+    the same everywhere.
     """
     batches = [{"batch_size": size} for size in batch_sizes] if engine == "svi" else [{}]
     part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
@@ -39,9 +43,11 @@ def epoch_seconds(
         rows = []
         for batch in batches:
             wanted = {**settings, **batch, "n_shards": shards}
-            trace = fit(part, *specify(model, engine, wanted, contexts, n_threads), iterations=2, seed=0).trace
-            seconds = trace["seconds"].diff().iloc[-1]
-            rows.append({"engine": engine, "place": place, "workers": workers, **batch, "seconds": seconds})
+            one = specify(model, engine, wanted, contexts, n_threads)
+            trace = fit(part, *one, iterations=1 + _TIMED[engine], seed=0).trace
+            about = {"engine": engine, "place": place, "workers": workers, **batch}
+            timed = zip(trace["iteration"], trace["seconds"].diff(), strict=True)
+            rows += [about | {"iteration": at, "seconds": seconds} for at, seconds in timed if at > 1]
         return rows
 
     rows = [row for number in threads for row in timed("threads", number, number, None)]

@@ -70,6 +70,8 @@ def _ordered(
     if absent := [", ".join(key) for key in (low, high) if key not in fits]:
         return not_computed(dataset, text, f"no fit of {' and '.join(absent)}")
     numbers = f"{fits[low].mean():,.1f} against {fits[high].mean():,.1f}"
+    if once := [", ".join(key) for key in (low, high) if len(fits[key]) == 1]:
+        return not_computed(dataset, text, f"{numbers}: one fit of {' and '.join(once)}, which has no spread")
     return judge(dataset, text, [difference(fits[low], fits[high], below=0, digits=1)], numbers, favours=MC2)
 
 
@@ -97,7 +99,7 @@ def _caption(options: Options) -> str:
     rival = f"LDA was not fitted: {options['lack']}." if options["lack"] else "LDA was not fitted."
     if lda:
         rival = (
-            f"LDA is MLlib's online variational Bayes with {lda['n_topics']} topics, fitted once: {lda['iterations']} "
+            f"LDA is MLlib's online variational Bayes with {lda['n_topics']} topics, fitted once and so not judged: {lda['iterations']} "
             f"mini-batches of {lda['batch_fraction']:.0%} of the documents on the master local[{lda['partitions']}] "
             f"with {lda['partitions']} partitions, on both of which its result depends."
         )
