@@ -80,3 +80,17 @@ def test_names_of_datasets_are_those_of_their_corpora(said):
     for name, text in said:
         assert not re.search(r"\b(nips|pnas|nuswide|wikipedia|pubmed|aua|w100|w1000|labelme|uiucsports|stateunion)\b",
                              text), (name, text)  # fmt: skip
+
+
+def test_captions_say_for_what_the_paper_prints_rate_and_mini_batches(said):
+    """UAI16 prints the rate for perplexity (5.2), mini-batches for figure 3 and for hours on Spark (5.4)."""
+    for name, batches in (
+        ("figure3", "50, printed for figure 3"),
+        ("table1", "50, printed for figure 3"),
+        ("table2", "500, printed for hours on Spark"),
+        ("table3", "500, printed for hours on Spark"),
+        ("table4", "500, printed for hours on Spark"),
+    ):
+        about = " ".join(text for one, text in said if one == f"uai2016_{name}")
+        rate = "and the rate (t + 1)^-0.8, printed for perplexity."
+        assert f"mini-batches of {batches}, {rate}" in about, name

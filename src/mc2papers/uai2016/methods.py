@@ -7,13 +7,16 @@ from typing import Any
 
 #: what UAI16 has, and our form of it without tables
 SVI, DIRECT = "SVI", "SVI without tables"
+#: what UAI16 prints each size of mini-batches for (section 5.4)
+_BATCHES = {50: "figure 3", 500: "hours on Spark"}
 
 
 def about_svi(batch_size: int) -> str:
-    """How SVI-MC2's rows are run, for captions and notes; the settings stand in the sheet of experiments."""
+    """How SVI-MC2's rows are run, and for what the paper prints it; the settings stand in the sheet of experiments."""
     return (
-        f"SVI-MC2 is run as printed: tables, mini-batches of {batch_size}, all globals stepping at once at the rate "
-        "(t + 1)^-0.8, concentrations fixed, priors of 0.01 on words and 0.1 on contexts."
+        "SVI-MC2 is run as printed, with tables, all globals stepping at once, concentrations fixed, priors of 0.01 on "
+        f"words and 0.1 on contexts; mini-batches of {batch_size}, printed for {_BATCHES[batch_size]}, and the rate "
+        "(t + 1)^-0.8, printed for perplexity."
     )
 
 

@@ -99,9 +99,9 @@ def _caption(options: Options) -> str:
     rival = f"LDA was not fitted: {options['lack']}." if options["lack"] else "LDA was not fitted."
     if lda:
         rival = (
-            f"LDA is MLlib's online variational Bayes with {lda['n_topics']} topics, fitted once and so not judged: {lda['iterations']} "
-            f"mini-batches of {lda['batch_fraction']:.0%} of the documents on the master local[{lda['partitions']}] "
-            f"with {lda['partitions']} partitions, on both of which its result depends."
+            f"LDA is MLlib's online variational Bayes with {lda['n_topics']} topics, fitted once and so not judged: "
+            f"{lda['iterations']} mini-batches of {lda['batch_fraction']:.0%} of the documents on the master "
+            f"local[{lda['partitions']}] with {lda['partitions']} partitions, on both of which its result depends."
         )
     return (
         "Held-out perplexity of words (lower is better) on UAI16's large corpora: SVI-MC2 with each document's "
