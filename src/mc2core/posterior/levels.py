@@ -181,8 +181,8 @@ def find_levels(posterior: Posterior, corpus: Corpus) -> Levels:
     """The levels of a fit; ``corpus`` is the one that was fitted.
 
     They start at the consensus of the samples, for the agreement also at ``N_OTHERS`` of these. The same bits each
-    time. ValueError: other documents, each document is a cluster (HDP), or there are more than ``MOST_CLUSTERS``
-    clusters or ``MOST_CELLS``.
+    time. ValueError: other documents, each document is a cluster (HDP), there are more than ``MOST_CLUSTERS`` clusters
+    or ``MOST_CELLS``, or a level's score is no number.
     """
     if posterior.representative.documents_are_clusters:
         raise ValueError("each document is a cluster of its own in this posterior; there is nothing to join")
@@ -248,6 +248,8 @@ def _descend(held: _Held, number: int, told: Work) -> Levels:
     document, to = (
         np.concatenate([np.zeros(0, np.int32), *(move[part] for move in moves)]).astype(np.int32) for part in (0, 1)
     )
+    if not np.isfinite(scores).all():
+        raise ValueError("the log marginal likelihood of a level is no number")
     start_of = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return Levels(held.starts[number], joined, start_of, document, to, scores, np.full(n_clusters, np.nan))
 

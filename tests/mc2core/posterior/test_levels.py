@@ -380,6 +380,16 @@ class TestLevels:
         with pytest.raises(ValueError, match="no document is in a cluster"):
             find_levels(replace(posterior, samples=[none]), corpus)
 
+    def test_a_fit_has_none_where_a_score_is_no_number(self, monkeypatch, tmp_path):
+        """And its files can be read: what is stored is refused by the reader otherwise."""
+        corpus = small_corpus()
+        monkeypatch.setattr(levels._Clusters, "score", lambda self: np.nan)
+        with pytest.raises(ValueError, match="the log marginal likelihood of a level is no number"):
+            mc2_of(corpus).find_levels(corpus)
+        corpus.save(tmp_path / "data")
+        assert main(["fit", str(tmp_path / "data"), "--iterations", "1", "--out", str(tmp_path / "fit")]) == 0
+        assert Posterior.load(tmp_path / "fit").levels is None
+
 
 def damaged(name, place, value):
     def change(arrays):
