@@ -109,11 +109,11 @@ def layout(description: Description, seed: int) -> np.ndarray:
 
 
 def flattened(features: np.ndarray, neighbours: int, seed: int) -> np.ndarray:
-    """(n, 2) float64 in [0, 1]: t-SNE (scikit-learn) of (n, D) features, of so many ``neighbours``; fewer than four
-    stand in a row.
+    """(n, 2) float64 in [0, 1]: t-SNE (scikit-learn) of (n, D) features, of so many ``neighbours``; fewer than four,
+    and such as are all alike, stand in a row.
     """
     n = len(features)
-    if n < 4:
+    if n < 4 or np.allclose(features, features[0]):  # t-SNE starts from components of unit variance: of none, from NaN
         return np.column_stack([np.linspace(0.0, 1.0, n), np.full(n, 0.5)])
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE

@@ -256,6 +256,13 @@ def test_documents_have_titles_probabilities_and_a_place(description, made):
     assert (description.cluster[near.argmin(axis=1)] == description.cluster).mean() > 0.8
 
 
+@pytest.mark.parametrize("noise", [0.0, 1e-12, 1e-40])
+def test_what_is_all_alike_stands_in_a_row(noise):
+    features = np.ones((40, 3)) if noise == 0.0 else noise * np.random.default_rng(0).standard_normal((40, 3))
+    place = documents.flattened(features, 30, 0)
+    assert place.tolist() == np.column_stack([np.linspace(0, 1, 40), np.full(40, 0.5)]).tolist()
+
+
 def test_documents_have_their_topics(description, made):
     table, tokens = made["document_topics"], description.document_topics.toarray()
     assert tokens.sum() == pytest.approx(description.corpus.n_tokens)
