@@ -110,11 +110,13 @@ def layout(description: Description, seed: int) -> np.ndarray:
 
 def flattened(features: np.ndarray, neighbours: int, seed: int) -> np.ndarray:
     """(n, 2) float64 in [0, 1]: t-SNE (scikit-learn) of (n, D) features, of so many ``neighbours``; fewer than four,
-    and such as are all alike, stand in a row.
+    and such as are all alike, stand in a row, and of one feature alone they stand where it says.
     """
     n = len(features)
     if n < 4 or np.allclose(features, features[0]):  # t-SNE starts from components of unit variance: of none, from NaN
         return np.column_stack([np.linspace(0.0, 1.0, n), np.full(n, 0.5)])
+    if features.shape[1] == 1:
+        return np.column_stack([_scaled(features), np.full(n, 0.5)])
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
@@ -125,8 +127,13 @@ def flattened(features: np.ndarray, neighbours: int, seed: int) -> np.ndarray:
         perplexity = min(neighbours, (n - 1) / 3)
         tsne = TSNE(perplexity=perplexity, init="pca", max_iter=500, random_state=seed, n_jobs=1)
         flat = tsne.fit_transform(features)
-    low, high = flat.min(axis=0), flat.max(axis=0)
-    return (flat - low) / np.where(high > low, high - low, 1.0)
+    return _scaled(flat)
+
+
+def _scaled(values: np.ndarray) -> np.ndarray:
+    """Of (n, D): each column from 0 to 1, 0 where it is one value."""
+    low, high = values.min(axis=0), values.max(axis=0)
+    return (values - low) / np.where(high > low, high - low, 1.0)
 
 
 def _components(root: sp.csr_matrix) -> np.ndarray:

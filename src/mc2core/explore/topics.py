@@ -151,7 +151,7 @@ def topic_map(description: Description, seed: int = 0) -> np.ndarray:
     """(M, 2) float64 in [0, 1]: places of the MOST_ON_MAP commonest topics, NaN of the others.
 
     t-SNE of the square roots of their words' probabilities, of observations of their means: topics with similar words,
-    or means, lie near each other.
+    or means, lie near each other (:func:`mc2core.explore.documents.flattened`).
     """
     share = fitted_shares(description.posterior)
     chosen = np.sort(np.argsort(-share, kind="stable")[:MOST_ON_MAP])

@@ -263,6 +263,11 @@ def test_what_is_all_alike_stands_in_a_row(noise):
     assert place.tolist() == np.column_stack([np.linspace(0, 1, 40), np.full(40, 0.5)]).tolist()
 
 
+def test_of_one_feature_all_stand_where_it_says():
+    place = documents.flattened(np.array([[3.0], [1.0], [1.5], [5.0], [1.0]]), 8, 0)
+    assert place.tolist() == [[0.5, 0.5], [0.0, 0.5], [0.125, 0.5], [1.0, 0.5], [0.0, 0.5]]
+
+
 def test_documents_have_their_topics(description, made):
     table, tokens = made["document_topics"], description.document_topics.toarray()
     assert tokens.sum() == pytest.approx(description.corpus.n_tokens)
