@@ -54,7 +54,7 @@ corpus = mc2core.Corpus(
 ).standardised("hour")
 fit = mc2core.fit(corpus, MC2(contexts=["hour"]), iterations=60, seed=0)
 print(fit.topics()[["name", "share", "words"]].round(2).to_string())
-columns = ["name", "documents", "hour_mean", "hour_sd", "label"]
+columns = ["name", "documents", "context_hour_mean", "context_hour_sd", "label"]
 print(fit.clusters()[columns].round(1).to_string())
 print(f"ARI: {adjusted_rand_index(fit.posterior.cluster, occasion):.2f}")
 

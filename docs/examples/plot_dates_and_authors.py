@@ -79,7 +79,8 @@ print(posterior.between_chains())
 # a cluster apart, and what is known of its documents beside words.
 
 clusters = fit.clusters()
-clusters[["name", "documents", "certainty", "author", "year_mean"]].round(2)
+columns = ["name", "documents", "certainty", "context_author", "context_year_mean"]
+clusters[columns].round(2)
 
 # %%
 # The same beside the columns of the paper.

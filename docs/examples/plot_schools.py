@@ -42,7 +42,7 @@ print(topics[["name", "share", "maths_sd", "reading_sd"]].round(2).to_string())
 # like this one, with two seeds each, fits had three to six clusters that agreed with
 # the truth by 0.70 to 1: a kind of students that is found twice may divide schools.
 
-columns = ["name", "documents", "certainty", "pupils_mean", "pupils_sd"]
+columns = ["name", "documents", "certainty", "context_pupils_mean", "context_pupils_sd"]
 print(fit.clusters()[columns].round(2).to_string())
 agreement = adjusted_rand_index(fit.posterior.cluster, kind)
 means = np.array([scores[school == j].mean(axis=0) for j in range(120)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,10 +30,12 @@ def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
     ``joins`` is the cluster of the next smaller level that has most of the documents; ``certainty``, ``found`` (a share
     of samples) and ``chains`` (a number) say how sure a cluster is (:mod:`mc2core.explore.agreement`).
     ``cluster`` counts from 1; numbers above K are clusters of levels, as ``level_clusters`` says. A cluster without a
-    document has no row in it, nor in ``clusters``.
+    document has no row in it, nor in ``clusters``. Columns of contexts are ``context_NAME``, of kept columns
+    ``document_NAME``, with ``_mean`` and ``_sd`` of numbers.
     """
     emitted = of_numbers.clusters(description) if description.is_of_observations else _of_words(description)
-    values, numbers = _variables(description)
+    variables = variables_of(description)
+    values, numbers = _tables_of(description, variables)
     tables = {
         **emitted.tables,
         "cluster_values": values,
@@ -43,9 +45,8 @@ def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
     }
     rows = _rows(description, emitted)
     rows = rows.assign(**_how_sure(description))
-    for name, table in (("values", values), ("numbers", numbers)):
-        if len(table):
-            rows = _with_contexts(rows, table, name)
+    for variable in sorted(variables, key=lambda one: (one.is_number, one.name)):
+        rows = _with_context(rows, variable, numbers if variable.is_number else values)
     if len(tables["cluster_labels"]):
         first = tables["cluster_labels"].groupby("cluster").first()
         rows["label"] = rows["cluster"].map(first["label"])
@@ -90,16 +91,17 @@ def _how_sure(description: Description) -> dict[str, np.ndarray]:
     return sure
 
 
-def _with_contexts(rows: pd.DataFrame, table: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """A column for each context: its commonest values, or its mean and sd."""
-    for name, part in table.groupby("context", sort=True):
-        if kind == "numbers":
-            of_cluster = part.set_index("cluster")
-            rows = rows.join(of_cluster[["mean", "sd"]].add_prefix(f"{name}_"), on="cluster")
-        else:
-            common = part[part["by_share"] <= 5].sort_values(["cluster", "by_share"])
-            rows[f"{name}"] = rows["cluster"].map(common.groupby("cluster")["value"].agg("; ".join)).fillna("")
-    return rows
+def _with_context(rows: pd.DataFrame, variable: Variable, table: pd.DataFrame) -> pd.DataFrame:
+    """With the commonest values of a context, or its mean and sd, if any cluster has some."""
+    part = table[table["context"] == variable.name]
+    if part.empty:
+        return rows
+    if variable.is_number:
+        of_cluster = part.set_index("cluster")
+        return rows.join(of_cluster[["mean", "sd"]].add_prefix(f"{variable.column}_"), on="cluster")
+    common = part[part["by_share"] <= 5].sort_values(["cluster", "by_share"])
+    said = common.groupby("cluster")["value"].agg("; ".join)
+    return rows.assign(**{variable.column: rows["cluster"].map(said).fillna("")})
 
 
 def _tops(description: Description) -> list[Top]:
@@ -115,10 +117,10 @@ def _tops(description: Description) -> list[Top]:
 
 
 # -- contexts and labels -------------------------------------------------------------------------------------------
-def _variables(description: Description) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _tables_of(description: Description, variables: Sequence[Variable]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What the documents of each node have in contexts and kept columns, whether the fit looked at it or not."""
     values, numbers = [], []
-    for variable in variables_of(description):
+    for variable in variables:
         if variable.is_number:
             numbers += list(_numbers(description, variable))
         elif variable.role != LABEL:

@@ -82,8 +82,8 @@ class Frames:
         Columns cluster; name; documents; share, of all; joins, the cluster of the next smaller level that has most of
         them; weight; words; distinctive_words (of observations topics, those that tell it most); of several samples
         certainty, found and chains, how sure it is (:mod:`mc2core.explore.agreement`); and what the documents have in
-        contexts, kept columns and labels: the commonest values, or mean and sd. ValueError where there is no such
-        level.
+        contexts (``context_NAME``), kept columns (``document_NAME``) and labels: the commonest values, or
+        ``context_NAME_mean`` and ``context_NAME_sd``. ValueError where there is no such level.
         """
         if level is None or level == self.description.n_clusters:
             return self._of_clusters["clusters"].copy()

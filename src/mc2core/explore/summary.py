@@ -38,7 +38,7 @@ def summary(description: Description, tables: Tables, title: str) -> str:
     columns |= _words(clusters)
     for variable in variables_of(description):
         if variable.role != LABEL:
-            columns[variable.name] = clusters["cluster"].map(_who_and_when(tables, variable.name))
+            columns[variable.column] = clusters["cluster"].map(_who_and_when(tables, variable.name))
     lines += [*_table(pd.DataFrame(columns)), "", "## Topics", ""]
     topics = tables["topics"].head(MOST_ROWS)
     shares = topics["share"].map("{:.1%}".format)

@@ -44,6 +44,11 @@ class Variable:
         """Whether it has numbers or dates; else groups."""
         return not sp.issparse(self.values)
 
+    @property
+    def column(self) -> str:
+        """What its column in a table is called, as in ``documents.csv``: no name of the user's is one of ours."""
+        return f"document_{self.name}" if self.role == KEPT else f"context_{self.name}"
+
 
 def variables_of(description: Description) -> list[Variable]:
     """Contexts by name, then kept columns that are groups or numbers, then labels; vectors are left out.

@@ -8,12 +8,15 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from helpers.explored_fits import HOSTILE, corpus, fastex, gibbs, svi
 from helpers.fits import at_strength
 
+from mc2core import Corpus
 from mc2core.app.cli import main
 from mc2core.base.extras import MissingPackage
 from mc2core.explore import describe, documents, page, shares, tables
+from mc2core.explore.clusters import cluster_tables
 from mc2core.explore.description import Description, _sizes
 from mc2core.explore.summary import summary
 from mc2core.posterior.levels import Levels
@@ -214,6 +217,30 @@ def test_clusters_without_documents_have_no_row(description):
     assert f"{len(made['clusters'])} clusters, " in summary(part, made, "few").splitlines()[2]
     assert set(made["level_clusters"]["level"]) == set(part.levels)
     assert (made["level_clusters"]["documents"] > 0).all()
+
+
+@pytest.mark.parametrize("kind", ["context of names", "kept groups", "kept numbers"])
+def test_what_users_call_as_our_columns_stands_beside_these(description, made, kind):
+    known = description.corpus
+    ours = [*dict.fromkeys([*made["level_clusters"], *made["clusters"]])]
+    if kind == "context of names":
+        given = sp.csr_matrix(np.eye(3, dtype=int)[known.labels])
+        contexts, documents_ = dict.fromkeys(ours, given), None
+    else:
+        of_each = np.array(["low", "mid", "high"])[known.labels] if kind == "kept groups" else known.labels / 4
+        contexts, documents_ = {}, pd.DataFrame(dict.fromkeys(ours, of_each))
+    named = Corpus(
+        known.content, known.vocabulary, {**known.contexts, **contexts}, known.labels, documents_,
+        context_names=known.context_names, label_names=known.label_names, units=known.units,
+    )  # fmt: skip
+    about = Description.of(description.posterior, named)
+    found = cluster_tables(about)
+    for name in ("clusters", "level_clusters"):
+        pd.testing.assert_frame_equal(found[name][list(made[name])], made[name])
+        prefix = "document_" if contexts == {} else "context_"
+        assert {f"{prefix}{one}{'_mean' * (kind == 'kept numbers')}" for one in ours} <= set(found[name])
+    head = summary(about, made | found, "x").splitlines()[6]
+    assert all(f"{prefix}{one}" in head.split(" | ") for one in ("share", "name", "words"))
 
 
 def test_shares_of_topics_are_those_of_the_tokens_that_were_fitted(description, made):
