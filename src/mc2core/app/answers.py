@@ -10,6 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.corpus import Corpus
+from mc2core.corpus.matching import in_units
+from mc2core.families.base import OutsideDomain
 from mc2core.posterior import Posterior
 from mc2core.posterior.contexts import PredictedNames, PredictedVectors
 from mc2core.posterior.proportions import DocumentTopics
@@ -34,6 +36,21 @@ class Answers:
         self._posterior, self._top, self._threads = posterior, top, threads
         self._clusters, self._topics = posterior.predictor(), DocumentTopics(sample)
         self._contexts = {name: posterior.predictive(name, [sample]) for name in posterior.families}
+
+    def outside(self, corpus: Corpus) -> dict[int, tuple[str, str]]:
+        """Documents that hold what the family of a context does not take: the context and why, by their number."""
+        found: dict[int, tuple[str, str]] = {}
+        for name, family in self._posterior.families.items():
+            context = in_units(corpus, [name], self._posterior.units).contexts[name]
+            rows = np.arange(corpus.n_documents)
+            while len(rows):
+                try:
+                    family.statistics(context[rows])
+                    break
+                except OutsideDomain as error:
+                    found.setdefault(int(rows[error.document]), (name, error.why))
+                    rows = np.delete(rows, error.document)
+        return found
 
     def of(self, corpus: Corpus) -> Iterator[dict[str, Any]]:
         """A record for each document."""

@@ -15,7 +15,8 @@ _FORMS = """\
 A line is a JSON object with the keys of the import that the model comes from, read as mc2 import --like reads them:
 {"id": "a", "abstract": "Graphs and trees", "year": 2019}. A key for a context may be missing; the context is then
 predicted. Where the model comes from no table, words are under "text", or as a bag {"graph": 2} under "words",
-contexts under their names. Lines that cannot be read are told on standard error, and the exit code is 2 in the end.
+contexts under their names. Lines that cannot be read, or hold a value that the family of a context does not take, are
+told on standard error, and the exit code is 2 in the end.
 
 Printed for each document: its line and id, its cluster and how likely it is, how many tokens the model knows, its
 topics and their shares, and contexts that it does not show: the likeliest names, mean and 90 % interval of a number, or
@@ -32,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Answer until the input ends; the exit code is 2 where a line could not be read."""
+    """Answer until the input ends; the exit code is 2 where a line could not be read or answered."""
     from mc2core.app.answers import Answers
     from mc2core.base.checks import whole
     from mc2core.base.pipes import batches_of_lines
@@ -49,6 +50,8 @@ def run(options: argparse.Namespace) -> int:
     with showing(False):
         for batch in batches_of_lines(sys.stdin.buffer, MOST):
             found = reader.read(batch)
+            if found.corpus is not None:
+                found = reader.without(found, answers.outside(found.corpus))
             for bad in found.bad:
                 code = 2
                 print(f"mc2: {bad}", file=sys.stderr)

@@ -34,6 +34,25 @@ import scipy.sparse as sp
 from mc2core.base.checks import share
 
 
+class OutsideDomain(ValueError):
+    """A value that a family does not take.
+
+    Attributes
+    ----------
+    document : int
+        Its number in the context.
+    why : str
+        "holds 0.5; ...", to follow what names the document.
+    """
+
+    def __init__(self, family: Family, document: int, why: str) -> None:
+        super().__init__(family, document, why)
+        self.document, self.why = int(document), why
+
+    def __str__(self) -> str:
+        return f"{type(self.args[0]).__name__}: document {self.document} {self.why}"
+
+
 class Family(ABC):
     """One likelihood with its conjugate prior; immutable, holds hyper-parameters only.
 
@@ -69,7 +88,7 @@ class Family(ABC):
     def statistics(self, context: Any) -> sp.csr_matrix:
         """(J, D) float64 CSR: T(x_j), whatever the strength; the row of a missing observation is empty.
 
-        ValueError, naming the document, for a value outside the family's domain.
+        OutsideDomain for a value outside the family's domain.
         """
 
     @abstractmethod
@@ -149,7 +168,7 @@ class ScalarFamily(Family):
         """(n, D) statistics of n observed values."""
 
     def check_each(self, observed: np.ndarray, documents: np.ndarray) -> None:
-        """ValueError for a value outside the domain, which names its document, one of ``documents``."""
+        """OutsideDomain for a value outside the domain, of one of ``documents``."""
 
     def _values(self, context: Any) -> np.ndarray:
         if sp.issparse(context) or np.ndim(context) != 1:

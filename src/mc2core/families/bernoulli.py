@@ -10,7 +10,7 @@ from scipy.special import betaln, digamma
 
 from mc2core.base.checks import prior_count
 from mc2core.compute import variates
-from mc2core.families.base import Family, ScalarFamily
+from mc2core.families.base import Family, OutsideDomain, ScalarFamily
 from mc2core.families.kernels import BETA_BERNOULLI
 from mc2core.families.vectors import CoordinateFamily
 
@@ -32,10 +32,8 @@ class _Bernoulli(Family):
         bad = (observed != 0.0) & (observed != 1.0)
         if bad.any():
             first = int(np.flatnonzero(bad)[0])
-            raise ValueError(
-                f"{type(self).__name__}: document {documents[first]} holds {observed[first]}; values are 0 or 1 (NaN "
-                "where missing)"
-            )
+            why = "values are 0 or 1 (NaN where missing)"
+            raise OutsideDomain(self, documents[first], f"holds {observed[first]}; {why}")
 
 
 class BetaBernoulli(_Bernoulli, ScalarFamily):

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from scipy.special import digamma, gammaln
 
 from mc2core.base.checks import finite, prior_count, prior_scale
-from mc2core.families.base import Family, ScalarFamily
+from mc2core.families.base import Family, OutsideDomain, ScalarFamily
 from mc2core.families.kernels import GAUSS_WISHART, LAST_DIGIT, NORMAL_GAMMA
 from mc2core.families.vectors import CoordinateFamily, VectorFamily
 
@@ -61,10 +61,8 @@ class _Gaussian(Family):
         most = self._most(1.0)
         if (np.abs(observed) > most).any():
             first = int(np.flatnonzero(np.abs(observed) > most)[0])
-            raise ValueError(
-                f"{type(self).__name__}: document {documents[first]} holds {observed[first]:g}; with b0 {self.b0:g} "
-                f"values must lie within {most:g} of 0, or their squares lose b0: standardise them"
-            )
+            why = f"values must lie within {most:g} of 0, or their squares lose b0: standardise them"
+            raise OutsideDomain(self, documents[first], f"holds {observed[first]:g}; with b0 {self.b0:g} {why}")
 
 
 class NormalGamma(_Gaussian, ScalarFamily):
@@ -240,9 +238,7 @@ class GaussWishart(_GaussianVector):
         documents = np.flatnonzero(~missing.all(axis=1))
         if missing[documents].any():
             first = documents[missing[documents].any(axis=1)][0]
-            raise ValueError(
-                f"GaussWishart: document {first} lacks a part of its vector; DiagonalNormalGamma takes such ones"
-            )
+            raise OutsideDomain(self, first, "lacks a part of its vector; DiagonalNormalGamma takes such ones")
         self.check(values)
         size, length = self.n_parameters(values.shape[1]), values.shape[1]
         lengths = np.zeros(len(values), dtype=np.int64)

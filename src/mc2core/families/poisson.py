@@ -10,7 +10,7 @@ from scipy.special import digamma, gammaln
 
 from mc2core.base.checks import prior_count, prior_scale
 from mc2core.compute import variates
-from mc2core.families.base import Family, ScalarFamily
+from mc2core.families.base import Family, OutsideDomain, ScalarFamily
 from mc2core.families.kernels import GAMMA_POISSON
 from mc2core.families.vectors import CoordinateFamily
 
@@ -34,10 +34,8 @@ class _Poisson(Family):
         bad = (observed < 0) | (observed != np.floor(observed)) | (observed >= _COUNT_LIMIT)
         if bad.any():
             first = int(np.flatnonzero(bad)[0])
-            raise ValueError(
-                f"{type(self).__name__}: document {documents[first]} holds {observed[first]}; "
-                "counts are whole numbers of at least 0 and below 2**31 (NaN where missing)"
-            )
+            why = "counts are whole numbers of at least 0 and below 2**31 (NaN where missing)"
+            raise OutsideDomain(self, documents[first], f"holds {observed[first]}; {why}")
 
 
 class GammaPoisson(_Poisson, ScalarFamily):

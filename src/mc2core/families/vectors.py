@@ -35,7 +35,7 @@ class VectorFamily(Family):
 
     @abstractmethod
     def check(self, values: np.ndarray) -> None:
-        """ValueError, naming the row, for one of (n, D) known ``values`` that is outside the family's domain."""
+        """OutsideDomain, naming the row, for one of (n, D) known ``values`` that is outside the family's domain."""
 
     @abstractmethod
     def rows(self, values: np.ndarray, scale: np.ndarray) -> np.ndarray:

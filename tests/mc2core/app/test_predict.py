@@ -14,11 +14,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mc2core import Corpus, Posterior
+from mc2core import Corpus, Posterior, fit
 from mc2core.app.cli import main
 from mc2core.base import pipes
 from mc2core.base.faults import Fault
 from mc2core.corpus.readers.lines import LineReader
+from mc2core.families import BetaBernoulli, GammaPoisson, GaussWishart, NormalGamma
+from mc2core.inference import Gibbs
+from mc2core.models import MC2
 from mc2core.posterior.proportions import DocumentTopics
 
 WORDS = [f"{first}{second}" for first in ("boat", "oven", "bird") for second in ("one", "two", "three", "four", "five")]
@@ -134,6 +137,39 @@ def test_a_damaged_line_is_told_with_its_number_and_the_rest_goes_on(fitted, mon
     assert len(errors) == len(expected)
     for error, pattern in zip(errors, expected, strict=True):
         assert re.fullmatch(pattern, error)
+
+
+def test_a_value_that_its_family_does_not_take_is_told_and_the_rest_goes_on(tmp_path, monkeypatch, capfd):
+    random = np.random.default_rng(0)
+    contexts = {
+        "visits": random.poisson(3.0, 30).astype(float),
+        "on": random.integers(0, 2, 30).astype(float),
+        "year": random.normal(0.0, 1.0, 30),
+        "place": random.normal(0.0, 1.0, (30, 2)),
+    }
+    families = {"visits": GammaPoisson(), "on": BetaBernoulli(), "year": NormalGamma(), "place": GaussWishart()}
+    corpus = Corpus(random.integers(0, 5, (30, 2)), ["boat", "oven"], contexts)
+    fit(corpus, MC2(document_level=False, contexts=families), Gibbs(), iterations=2).posterior.save(tmp_path / "p.npz")
+    good = {"words": {"boat": 2}, "visits": 3, "on": 1, "year": 0.5, "place": [0.0, 1.0]}
+    bad = [{"visits": -1}, {"visits": 1.5}, {"on": 2}, {"year": 1e30}, {"place": [0.5, None]}, {"visits": -2, "on": 3}]
+    given = lines([good, *(good | one for one in bad), {"words": [{}]}, good, {"words": ["oven"]}])
+    code, found, errors = predict(monkeypatch, capfd, tmp_path / "p.npz", given)
+    assert (code, [one["line"] for one in found]) == (2, [1, 9, 10])
+    alone = predict(monkeypatch, capfd, tmp_path / "p.npz", lines([good]))[1]
+    assert [one | {"line": 1} for one in found[:2]] == alone * 2
+    expected = [
+        r"line 2, column 'visits': holds -1\.0; counts are whole numbers .*",
+        r"line 3, column 'visits': holds 1\.5; counts are whole numbers .*",
+        r"line 4, column 'on': holds 2\.0; values are 0 or 1 .*",
+        r"line 5, column 'year': holds 1e\+30; with b0 1 values must lie within .*",
+        r"line 6, column 'place': lacks a part of its vector; .*",
+        r"line 7, column 'visits': holds -2\.0; counts are whole numbers .*",
+        r"line 8, column 'words': .*",
+    ]
+    assert len(errors) == len(expected)
+    for error, pattern in zip(errors, expected, strict=True):
+        assert re.fullmatch(f"mc2: {pattern}", error)
+    assert predict(monkeypatch, capfd, tmp_path / "p.npz", lines([good | bad[0]]))[:2] == (2, [])
 
 
 def test_keys_may_have_other_names(fitted, monkeypatch, capfd):

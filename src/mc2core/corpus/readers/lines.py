@@ -106,6 +106,20 @@ class LineReader:
         }
         return found._replace(corpus=self._like.with_documents(content, contexts))
 
+    def without(self, found: Documents, wrong: Mapping[int, tuple[str, str]]) -> Documents:
+        """``found`` without documents that are wrong in a context: which and why, by their number; they are bad."""
+        if not wrong or found.corpus is None:
+            return found
+        column = dict(self._of_contexts())
+        bad = [BadRow(found.lines[j], column[name].name, why) for j, (name, why) in wrong.items()]
+        kept = [j for j in range(len(found.lines)) if j not in wrong]
+        return Documents(
+            found.corpus.subset(np.array(kept)) if kept else None,
+            [found.lines[j] for j in kept],
+            [found.ids[j] for j in kept],
+            sorted([*found.bad, *bad], key=lambda one: one.place),
+        )
+
     def _of_contexts(self) -> Iterable[tuple[str, _Names | _Numbers | _Vectors]]:
         return zip(self._contexts, self._columns[1:], strict=True)
 
