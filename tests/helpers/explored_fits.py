@@ -40,6 +40,13 @@ def corpus(n_documents=60):
     ).standardised("year")
 
 
+def of_contexts_alone():
+    """Two clusters of documents without a word, and their fit: there are no topics."""
+    x = np.where(np.arange(40) % 2, 5.0, -5.0) + np.random.default_rng(0).standard_normal(40)
+    documents = Corpus(np.zeros((40, 1), int), contexts={"x": x})
+    return fit(documents, *fits.gibbs(contexts={"x": NormalGamma()}, start_clusters=6), iterations=8, seed=1)
+
+
 def gibbs(documents, **settings):
     """MC2 with both contexts, started from more clusters than there are, so that some can be merged."""
     contexts = {"year": NormalGamma(), "author": DirichletCategorical(0.1)}

@@ -119,6 +119,8 @@ def effects(description: Description, variables: Sequence[Variable]) -> pd.DataF
     inside = description.documents_of[:, seen].T.toarray()
     parts = []
     for what, y, weight in (("cluster", inside, np.ones(len(seen))), ("topic", share, length)):
+        if not y.shape[1]:  # of contexts alone there are no topics
+            continue
         pull = _regression(x, weight)
         effect, variance = _coefficients(x, y, pull)
         if what == "cluster" and len(description.of_samples) > 1:

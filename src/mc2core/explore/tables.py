@@ -26,7 +26,7 @@ _DIGITS = "%.6g"
 
 
 def tables_of(description: Description, seed: int = 0) -> dict[str, pd.DataFrame]:
-    """Every table by name; those that would be empty (no labels, no contexts) are left out."""
+    """Every table by name; those that would be empty (no labels, no contexts) are left out, but topics."""
     tables = {"summary": _summary(description)}
     with work("tables of clusters"):
         tables |= cluster_tables(description)
@@ -38,7 +38,7 @@ def tables_of(description: Description, seed: int = 0) -> dict[str, pd.DataFrame
         tables["document_topics"] = document_topics(description)
     tables["arrivals"] = arrivals_table(description.posterior)
     tables["names"] = names_table(tables)
-    return {name: table for name, table in tables.items() if len(table)}
+    return {name: table for name, table in tables.items() if len(table) or name == "topics"}
 
 
 def write_tables(folder: Path, tables: Tables) -> None:

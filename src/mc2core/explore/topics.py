@@ -154,13 +154,15 @@ def topic_map(description: Description, seed: int = 0) -> np.ndarray:
     or means, lie near each other (:func:`mc2core.explore.documents.flattened`).
     """
     share = fitted_shares(description.posterior)
+    whole = np.full((len(share), 2), np.nan)
+    if not len(share):  # of contexts alone
+        return whole
     chosen = np.sort(np.argsort(-share, kind="stable")[:MOST_ON_MAP])
     if description.is_of_observations:
         features = of_numbers.standing(description)[chosen]
     else:
         blocks = (chosen[i : i + _BLOCK] for i in range(0, len(chosen), _BLOCK))
         features = np.vstack([np.sqrt(description.topic_words(block)) for block in blocks])
-    whole = np.full((len(share), 2), np.nan)
     whole[chosen] = flattened(features, _NEIGHBOURS, seed)
     return whole
 

@@ -116,10 +116,10 @@ def words_table(what: str, parts: Sequence[tuple[int, Top]], names: Sequence[str
         {
             what: np.repeat([number for number, _ in parts], [len(top.column) for _, top in parts]),
             "word": [names[column] for _, top in parts for column in top.column],
-            "probability": np.concatenate([top.probability for _, top in parts]),
-            "lift": np.concatenate([top.lift for _, top in parts]),
-            "by_probability": np.concatenate([top.by_probability for _, top in parts]) + 1,
-            "by_relevance": np.concatenate([top.by_relevance for _, top in parts]) + 1,
+            "probability": [one for _, top in parts for one in top.probability],
+            "lift": [one for _, top in parts for one in top.lift],
+            "by_probability": [place + 1 for _, top in parts for place in top.by_probability],
+            "by_relevance": [place + 1 for _, top in parts for place in top.by_relevance],
         }
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers import fits
-from helpers.explored_fits import HOSTILE, corpus, fastex, gibbs
+from helpers.explored_fits import HOSTILE, corpus, fastex, gibbs, of_contexts_alone
 from helpers.observed import crossed_corpus
 
 from mc2core import Corpus, fit
@@ -116,6 +116,14 @@ def test_of_many_topics_the_heat_map_shows_those_whose_names_have_room(opened, t
             assert f"Not shown: {n_topics - n_shown} less common topics." in page.inner_text("#heat-about")
             across = page.locator("#heat canvas").bounding_box()["width"] - (130 if width < 700 else 210)
             assert (n_shown == 30) if width == 1300 else (14 <= across / n_shown < 16)
+
+
+def test_of_contexts_alone_nothing_of_topics_is_shown(opened, tmp_path):
+    done = of_contexts_alone()
+    describe(done.posterior, done.corpus, tmp_path / "out")
+    with opened(tmp_path / "out/index.html") as page:
+        assert "Clusters shown: 2 of 2" in page.inner_text("#map-part")
+        assert not any(page.is_visible(f"#{part}") for part in ("topics-part", "heat-part", "compare-part"))
 
 
 def test_it_says_how_sure_the_numbers_are_and_how_far_chains_agree(opened, description, tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from helpers.explored_fits import HOSTILE, corpus, fastex, gibbs, svi
+from helpers.explored_fits import HOSTILE, corpus, fastex, gibbs, of_contexts_alone, svi
 from helpers.fits import at_strength
 
 from mc2core import Corpus
@@ -293,6 +293,17 @@ def test_what_is_all_alike_stands_in_a_row(noise):
 def test_of_one_feature_all_stand_where_it_says():
     place = documents.flattened(np.array([[3.0], [1.0], [1.5], [5.0], [1.0]]), 8, 0)
     assert place.tolist() == [[0.5, 0.5], [0.0, 0.5], [0.125, 0.5], [1.0, 0.5], [0.0, 0.5]]
+
+
+def test_of_contexts_alone_there_are_clusters_and_no_topics(tmp_path):
+    done = of_contexts_alone()
+    assert done.clusters()["documents"].tolist() == [20, 20]
+    assert len(done.topics()) == len(done.document_topics()) == 0
+    assert set(done.effects("x")["of"]) == {"cluster"}
+    describe.describe(done.posterior, done.corpus, tmp_path / "out")
+    topics = pd.read_csv(tmp_path / "out/topics.csv")
+    assert (len(topics), {"topic", "name", "share", "found", "x", "y"} <= set(topics)) == (0, True)
+    assert (tmp_path / "out/summary.md").read_text("utf-8").splitlines()[2].startswith("40 documents, 2 clusters, 0 to")
 
 
 def test_documents_have_their_topics(description, made):

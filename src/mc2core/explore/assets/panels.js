@@ -216,6 +216,9 @@ $("compare-add").onchange = (event) => {
 };
 $("heat-by").onchange = drawHeat;
 $("heat-as").onchange = drawHeat;
+// of contexts alone there are no topics
+$("topics-part").hidden = !topics.length;
+$("heat-part").hidden = !$("heat-by").options.length;
 fill($("save-clusters"), [saver("CSV", "clusters", () => saveText("clusters.csv", toCsv(groups), "text/csv"))]);
 fill($("save-topics"), [saver("CSV", "topics", () => saveText("topics.csv", toCsv(topics), "text/csv"))]);
 $("report-text").value = DESCRIPTION.markdown;
