@@ -352,8 +352,11 @@ class Posterior:
         At a ``level`` of so many clusters: of the documents of the fit their clusters there (:meth:`find_levels`), and
         the share that each of these has in the clusters in which they are, over samples; of others :meth:`predict`,
         each cluster's probability divided among those of the level by the documents of the fit that it has there.
-        ValueError where there is no such level, or the posterior keeps none and has not these documents.
+        ValueError where there is no such level, the posterior keeps none and has not these documents, or it has no
+        clusters of documents (HDP).
         """
+        if self.representative.documents_are_clusters:
+            raise ValueError("each document is a cluster of its own in this posterior; there are none to assign to")
         is_of_fit = use_context and self.was_fitted_on(corpus) and min(map(np.min, self._clusterings)) >= 0
         if is_of_fit:  # by its numbers, which may be of other words and names
             self._stacked_to_predict(corpus)

@@ -206,8 +206,11 @@ def test_a_model_without_clusters_of_documents_is_refused(fitted, tmp_path, capf
     posterior = Posterior.load(fitted / "fit/posterior.npz")
     own = replace(posterior.samples[0], new_cluster_weight=1.0, cluster=np.arange(posterior.samples[0].n_clusters))
     replace(posterior, samples=[own], levels=None).save(tmp_path / "hdp.npz")
-    assert main(["predict", str(tmp_path / "hdp.npz")]) == 2
-    assert "each document is a cluster of its own in this posterior" in capfd.readouterr().err
+    for command in (["predict"], ["clusters"], ["describe", "--out", str(tmp_path / "page")]):
+        corpus = [str(fitted / "data")] * (command != ["predict"])
+        assert main([*command, str(tmp_path / "hdp.npz"), *corpus]) == 2
+        said = capfd.readouterr()
+        assert (said.out, "each document is a cluster of its own in this posterior" in said.err) == ("", True)
 
 
 @pytest.fixture
