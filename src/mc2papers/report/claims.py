@@ -37,8 +37,8 @@ RULE = (
     "side: Student's t over seeds (of 3 seeds: 4.3 standard errors to each side), of differences where methods are "
     "compared, paired by seed; of the logs of ratios, whose mean is then the geometric one; of shares of fits, Clopper "
     "and Pearson's. Else it cannot be told. Seeds share one corpus and one split, and times one job, so intervals are "
-    "not of other data or runs; of claims on the bound one in twenty seems decided. It says nothing here where the data "
-    "were drawn from the model that it favours."
+    "not of other data or runs; of claims on the bound one in twenty seems decided. It says nothing here where the "
+    "data were drawn from the model that it favours."
 )
 
 
