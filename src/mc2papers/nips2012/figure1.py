@@ -71,7 +71,7 @@ def _caption(options: Options) -> str:
         "Middle: FastEx as printed by length of signature. Right: the same with the paper's projection and estimates "
         "as they are, not their bound, and word prior 0.01. Fits run side by side, one core each. Paper: NIPS 2012, "
         "figure 1: as good as the baseline an order of magnitude sooner, no gain past 64 to 128 bits, and more bits "
-        "converge sooner and accept more."
+        "converge sooner and have a higher acceptance ratio."
     )
 
 

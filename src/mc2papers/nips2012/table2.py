@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 NOTES = (
     "VI: variation of information between the labels and the clusters after the last sweep, in bits (0 is perfect).",
     "to baseline's VI: seconds until VI is at most 1% above the baseline's last one; speed-up: the baseline's seconds "
-    "to it by the method's. Empty where the method does not get there, or where the baseline's last VI is no better "
-    "than that after its first sweep.",
+    "to it by the method's. Empty where the method does not get there or ends with one cluster, and where the baseline "
+    "ends with one cluster or no better than after its first sweep.",
     "FastEx: as printed, with 32 bits and proposals from the upper bound (eq. 15). FastEx, plain estimates: the same "
     "projection without the bound. FastEx, balanced (ours): our projection, without it too. FastEx, neighbours (ours): "
     "clusters of a document's nearest documents are proposed, and every cluster is scored in sweep 5; its start "
@@ -28,7 +28,8 @@ NOTES = (
     "others have a = 0.01. With 0.01 the baseline does not leave its random start, since a "
     "document's rare words hold it in its cluster. On W1000, with one or two articles a cluster, no prior serves: up "
     "to 0.3 nothing moves, and from 1 on nearly all articles end in one or two clusters (docs/notes/fastex_scale.md).",
-    "Seconds are those of one core; fits run side by side on the cores there are. The paper's figures, in the last "
+    "Seconds are those of one core; fits run side by side on the cores there are, and intervals do not show how times "
+    "differ from run to run. The paper's figures, in the last "
     "columns, are of its own machine and data.",
 )
 
