@@ -29,7 +29,7 @@ def _build(files: Files, options: Options) -> Built:
     claims = [
         one for method in ours for one in letters.judge_recovery(truth, models[method], options["sweeps"], method)
     ]
-    return Built(drawn, figure=figure, claims=[*claims, letters.judge_pairs(truth, models)])
+    return Built(drawn, figure=figure, claims=[*claims, *letters.judge_rivals(truth, models)])
 
 
 def _options(plan: Plan, name: str) -> dict[str, Any]:
@@ -48,14 +48,16 @@ def _caption(options: Options) -> str:
         f"Letters data ({corpus['n_documents']} documents of {corpus['n_tokens']} pixels, noise {corpus['noise']}): "
         f"topics as 7 x 5 images, truth above what MC2 found in {options['sweeps']} Gibbs sweeps with the number of "
         "each document as context, by our interleaved kernel and by collapsed Gibbs as printed, LDA told 13 topics and "
-        "HDP without any context; darker is likelier. All start from 20 topics and 20 clusters at random, as the paper "
-        "does not say where it starts. Below: of MC2 by the interleaved kernel, the share of each topic in each "
+        "HDP without any context; darker is likelier. MC2 and HDP start from 20 topics at random, MC2 from 20 clusters "
+        "of documents by k-means of their words, as the paper does not say where it starts. Below: of MC2 by the "
+        "interleaved kernel, the share of each topic in each "
         "cluster, and the number's density in each cluster (weighted by the cluster's size) over its histogram. Found "
         "topics are matched one to one with the letters, clusters with the words by the documents that they share; a "
         "letter counts as found "
-        "within 0.25 of L1 distance (sampling noise alone is near 0.1). Two letters are mixed up by a fit in which "
-        "they do not have such a topic each, nearer to its letter than to the average of the two, but some topic is "
-        "within 0.25 of that average and nearer to it than to either; M and N are 0.40 apart, I and T 0.53. The first "
+        "within 0.25 of L1 distance (sampling noise alone is near 0.1). Two letters are told apart by a fit in which "
+        "they have such a topic each, nearer to its letter than to the average of the two (M and N are 0.40 apart, I "
+        "and T 0.53), and mixed up by one in which they are not, but some topic is within 0.25 of that average and "
+        "nearer to it than to either. The first "
         f"of {counted(options['n_seeds'], 'fit')} is drawn, the claims are judged over all. Paper: ICML 2014, "
         "figure 2, where 100 sweeps recover 4 clusters and 13 topics. The letters are not identified: a document's "
         "proportions are uniform over the distinct letters of its word, so these data tell of the letters only through "
