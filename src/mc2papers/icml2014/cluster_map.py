@@ -15,7 +15,7 @@ from mc2core.posterior import Posterior
 from mc2papers.baselines.base import features, one_thread, random_state
 from mc2papers.datasets.origins import MC2
 from mc2papers.report import palette, style
-from mc2papers.report.claims import Claim, judge, mean_of
+from mc2papers.report.claims import HOLDS, Claim, judge, mean_of, not_computed
 
 #: documents that a cluster needs to be drawn: fewer are a stray, not a group of points
 LEAST_DOCUMENTS = 5
@@ -86,15 +86,15 @@ def _plane(table: np.ndarray) -> np.ndarray:
         return TSNE(perplexity=perplexity, init="pca", random_state=random_state(0, "t-SNE")).fit_transform(table)
 
 
-def neighbours_alike(table: pd.DataFrame) -> pd.Series:
-    """Share of each document's nearest neighbours on the map that are in its cluster.
+def neighbours_alike(table: pd.DataFrame, by: str = "cluster") -> pd.Series:
+    """Share of each document's nearest neighbours on the map that are in its cluster (or its class).
 
     Looked at are the NEIGHBOURS nearest ones, or as many as the smallest cluster has others, so that 1 can be reached.
     """
     from scipy.spatial import cKDTree
 
     n = max(1, min(NEIGHBOURS, int(table["cluster"].value_counts().min()) - 1))
-    values = table["cluster"].to_numpy()
+    values = table[by].to_numpy()
     _, nearest = cKDTree(table[["x", "y"]]).query(table[["x", "y"]], n + 1)
     itself = nearest == np.arange(len(table))[:, None]
     itself[~itself.any(axis=1), -1] = True  # documents on one point: drop the last instead
@@ -105,19 +105,28 @@ def neighbours_alike(table: pd.DataFrame) -> pd.Series:
 def judge_separation(table: pd.DataFrame, dataset: str) -> Claim:
     """Clusters are separated where on average SEPARATED of a document's nearest neighbours are of its cluster, over
     the maps of all fits.
+
+    Where the classes are not separated either, the maps do not show groups that are there, and clusters that are not
+    separated on them are not judged.
     """
-    means = {seed: neighbours_alike(one).mean() for seed, one in table.groupby("seed")}
+    means, of_class = (
+        {seed: neighbours_alike(one, by).mean() for seed, one in table.groupby("seed")} for by in ("cluster", "class")
+    )
+    of_classes = float(np.mean(list(of_class.values())))
     drawn = table[table["drawn"]]
     by_cluster = neighbours_alike(drawn).groupby(drawn["cluster"]).mean()
     chance = float((drawn["cluster"].value_counts(normalize=True) ** 2).sum())
-    return judge(
-        dataset,
-        f"{len(by_cluster)} clusters separated ({SEPARATED:.0%} of neighbours alike, our threshold)",
-        [mean_of("share", list(means.values()), above=SEPARATED, digits=2, over="fits")],
+    text = f"{len(by_cluster)} clusters separated ({SEPARATED:.0%} of neighbours alike, our threshold)"
+    numbers = (
         f"{means[drawn['seed'].iloc[0]]:.0%} of nearest neighbours on the map are in the same cluster, {SEPARATED:.0%} "
-        f"wanted; from {by_cluster.min():.0%} to {by_cluster.max():.0%} by cluster, {chance:.0%} by chance",
-        favours=MC2,
+        f"wanted; from {by_cluster.min():.0%} to {by_cluster.max():.0%} by cluster, {chance:.0%} by chance; "
+        f"{of_classes:.0%} are of the same class"
     )
+    share = mean_of("share", list(means.values()), above=SEPARATED, digits=2, over="fits")
+    claim = judge(dataset, text, [share], numbers, favours=MC2)
+    if claim.verdict != HOLDS and of_classes < SEPARATED:
+        return not_computed(dataset, text, f"the map does not separate the classes either: {claim.numbers}")
+    return claim
 
 
 def draw(table: pd.DataFrame, source: str) -> Figure:

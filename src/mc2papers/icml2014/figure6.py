@@ -40,8 +40,9 @@ def _caption(options: Options) -> str:
         "coloured by cluster and, on the right, in other colours, by class. The clusters are the consensus of one "
         "fit's samples: of all seeds the one with the most clusters of at least five images. They count as "
         "separated if on average, over a map of each fit with as many such clusters, nine of an image's ten nearest "
-        "neighbours are in its cluster (of fewer neighbours where the smallest cluster has no ten others). Distances "
-        "between groups on such a map mean nothing. "
+        "neighbours are in its cluster (of fewer neighbours where the smallest cluster has no ten others), and are not "
+        "judged where they do not and the classes do not either, since such maps separate nothing. Distances between "
+        "groups on such a map mean nothing. "
         f"{say_sources(options['corpora'], MC2)} Paper: ICML 2014, figure 6."
     )
 
