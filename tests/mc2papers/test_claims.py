@@ -13,7 +13,16 @@ from mc2papers.datasets.catalogue import DATASETS, prepare
 from mc2papers.datasets.origins import ORIGINS, Data, data_of
 from mc2papers.report import claims
 from mc2papers.report.captions import say_sources
-from mc2papers.report.claims import difference, judge, mean_of, not_computed, on_data, ratio_of, share_of
+from mc2papers.report.claims import (
+    ANY_SIMULATOR,
+    difference,
+    judge,
+    mean_of,
+    not_computed,
+    on_data,
+    ratio_of,
+    share_of,
+)
 
 LOW, HIGH = pd.Series([2259.0, 2251.0, 2266.0]), pd.Series([2262.0, 2270.0, 2281.0])
 
@@ -165,6 +174,15 @@ class TestClaims:
             assert found.numbers.endswith(held.numbers)
         (found,) = on_data([held], {"NIPS": data_of("nips", {"source": "simulated", "drawn_from": "mc2"})})
         assert found.numbers.startswith("the data were drawn from MC2, which the claim favours; x -1.1 (95%")
+        # what any simulator is told
+        told = judge("NIPS", "tens of clusters", [mean_of("x", [1.0, 1.1], above=0, digits=1)], favours=ANY_SIMULATOR)
+        bursty = {"source": "simulated", "drawn_from": "correlated"}
+        (found,) = on_data([told], {"NIPS": data_of("nips", bursty)})
+        assert (found.verdict, found.numbers) == (
+            "says nothing here",
+            f"the simulator is told what the claim is about; {told.numbers}",
+        )
+        assert on_data([told], {"NIPS": Data("real")})[0].verdict == "holds"
         # data of another model, a claim on two forms of one model, and what was not computed
         mixture = Data("simulated (mixture of multinomials)", "mixture of multinomials")
         assert on_data([held], {"NIPS": mixture})[0].verdict == "holds"

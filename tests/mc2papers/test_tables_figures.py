@@ -18,12 +18,14 @@ from mc2core.posterior import Posterior
 from mc2papers import targets
 from mc2papers.baselines.lda import LDA
 from mc2papers.datasets.catalogue import describe
+from mc2papers.datasets.origins import data_of
 from mc2papers.datasets.simulated import letters as letters_source
 from mc2papers.datasets.simulated import shapes
 from mc2papers.icml2014 import cluster, letters, sizes, table1
 from mc2papers.icml2014.recovery import match_topics
 from mc2papers.report import diagrams, style, tables
 from mc2papers.report.captions import DOCUMENT_LEVEL
+from mc2papers.report.claims import ANY_SIMULATOR, on_data
 
 PAPER = pd.DataFrame(
     [
@@ -135,7 +137,12 @@ class TestPerplexities:
         _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
         assert verdicts(claims)["NIPS", "npTOT below HDP"] == "holds"
         assert verdicts(claims)["NIPS", "any MC2 below npTOT"] == "holds"
-        assert [one.favours for one in claims if one.verdict != "not computed"] == ["npTOT", "MC2", "MC2", ""]
+        assert [one.favours for one in claims if one.verdict != "not computed"] == [
+            "npTOT",
+            "MC2",
+            "MC2",
+            ANY_SIMULATOR,
+        ]
         numbers = {one.text: one.numbers for one in claims}["npTOT below HDP"]
         assert numbers.startswith("2,401.0 against 2,500.5: npTOT words+timestamp less HDP -99.5 (95% ")
         _, claims = table1.perplexity_table([*scores, *seeds(["title"], [2450.0, 2452.0])], PAPER, ESTIMATORS)
@@ -165,16 +172,25 @@ class TestPerplexities:
 
     @pytest.mark.parametrize(
         ("clusters", "verdict"),
-        [((25, 26), "holds"), ((470, 480), "does not hold"), ((5, 6), "does not hold"), ((10, 30), "cannot be told")],
+        [((17, 17), "holds"), ((25, 26), "does not hold"), ((5, 6), "does not hold"), ((10, 30), "cannot be told")],
     )
     def test_clusters_are_tens_where_the_paper_prints_tens(self, clusters, verdict):
-        """Between the least and the most that the paper prints of MC2: 15 and 40 here."""
+        """Between the least and the most that the paper prints of MC2 on this dataset: 15 and 19 here, 40 on PNAS."""
         scores = [
             one | {"clusters": float(k)} for one, k in zip(seeds([], [2300.0, 2302.0]), clusters, strict=True)
         ] + seeds(["year"], [2100.0, 2102.0])
-        scores = [one | {"clusters": 25.0 + one["seed"]} if one["contexts"] else one for one in scores]
+        scores = [one | {"clusters": 17.0} if one["contexts"] else one for one in scores]
         _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
-        assert verdicts(claims)["NIPS", "MC2 finds 15 to 40 clusters"] == verdict
+        assert verdicts(claims)["NIPS", "MC2 finds 15 to 19 clusters"] == verdict
+        # a simulator is told how many there are, whatever it draws from
+        for drawn_from, expected in (
+            ("correlated", "says nothing here"),
+            ("mc2", "says nothing here"),
+            (None, verdict),
+        ):
+            corpus = {"source": "simulated" if drawn_from else "real", "drawn_from": drawn_from}
+            known = on_data(claims, {"NIPS": data_of("nips", corpus)})
+            assert verdicts(known)["NIPS", "MC2 finds 15 to 19 clusters"] == expected
 
     def test_documents_of_their_own_do_not_decide(self):
         printed = [

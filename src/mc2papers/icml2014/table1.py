@@ -11,7 +11,7 @@ from mc2core.base import storage
 from mc2papers.datasets.origins import MC2
 from mc2papers.icml2014.perplexity_rows import FEATURES, NOTES, format_perplexity_table, perplexities, perplexity_rows
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_chains, say_names, say_sources
-from mc2papers.report.claims import Claim, difference, judge, mean_of, not_computed
+from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, mean_of, not_computed
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ def _judge_words(dataset: str, by_method: Mapping[str, Mapping[str, pd.Series]])
 
 
 def _judge_clusters(dataset: str, scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> Claim:
-    """Whether MC2 finds as many clusters as the paper prints of all its fits, tens of them, whatever its features."""
-    printed = paper.loc[paper["method"] == "MC2", "clusters"]
+    """Whether MC2 finds as many clusters as the paper prints of its fits to this dataset, whatever its features."""
+    printed = paper.loc[(paper["method"] == "MC2") & (paper["dataset"] == dataset), "clusters"]
     least, most = int(printed.min()), int(printed.max())
     text = f"MC2 finds {least} to {most} clusters"
     found = [one for one in scores if one["title"] == dataset and one["method"] == "MC2"]
@@ -90,7 +90,7 @@ def _judge_clusters(dataset: str, scores: Sequence[Mapping[str, Any]], paper: pd
         clusters.setdefault(FEATURES[tuple(sorted(one["contexts"]))], []).append(one["clusters"])
     bounds = [mean_of(f"K of {name}", one, above=least, digits=1) for name, one in clusters.items()]
     bounds += [mean_of(f"K of {name}", one, below=most, digits=1) for name, one in clusters.items()]
-    return judge(dataset, text, bounds)
+    return judge(dataset, text, bounds, favours=ANY_SIMULATOR)
 
 
 # -- the contract --------------------------------------------------------------------------------------------------

@@ -24,6 +24,8 @@ HOLDS, FAILS, OPEN, ABSENT, CIRCULAR = (
 )  # fmt: skip
 #: what can be said of a claim, and of several
 VERDICTS = {HOLDS: "hold", FAILS: "do not hold", OPEN: OPEN, ABSENT: ABSENT, CIRCULAR: "say nothing here"}
+#: what a claim favours whose number every simulator is told, such as how many clusters there are
+ANY_SIMULATOR = "any simulator"
 #: half an order of magnitude, by which ratios of times are judged
 ORDER = 10**0.5
 #: share by which a chain is to end below its start before another is measured by where it ends
@@ -38,7 +40,7 @@ RULE = (
     "compared, paired by seed; of the logs of ratios, whose mean is then the geometric one; of shares of fits, Clopper "
     "and Pearson's. Else it cannot be told. Seeds share one corpus and one split, and times one job, so intervals are "
     "not of other data or runs; of claims on the bound one in twenty seems decided. It says nothing here where the "
-    "data were drawn from the model that it favours."
+    "data were drawn from the model that it favours, or by a simulator that is told what it is about."
 )
 
 
@@ -192,7 +194,8 @@ class Claim:
     text : the claim
     verdict : one of VERDICTS
     numbers : those that decide
-    favours : the model that it is in favour of, "" for none: data drawn from that model say nothing of it
+    favours : the model that it is in favour of, "" for none: data drawn from that model say nothing of it. Data drawn
+        from whatever model say nothing where it is ANY_SIMULATOR
     data : what the dataset is; filled in by :func:`on_data`
     """
 
@@ -230,8 +233,10 @@ def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
             hint = nearest(one.dataset, data)
             raise ValueError(f"the claim {one.text!r} is on {one.dataset!r}, which its target does not name{hint}")
         of = data[one.dataset]
-        if of.owner and of.owner == one.favours and one.verdict != ABSENT:
+        if of.owner and one.favours in (of.owner, ANY_SIMULATOR) and one.verdict != ABSENT:
             why = f"the data were drawn from {of.owner}, which the claim favours"
+            if one.favours == ANY_SIMULATOR:
+                why = "the simulator is told what the claim is about"
             one = replace(one, verdict=CIRCULAR, numbers=f"{why}; {one.numbers}")
         known.append(replace(one, data=of.label))
     return known
