@@ -12,6 +12,8 @@ import pytest
 from matplotlib import pyplot as plt
 from scipy import integrate, stats
 
+from mc2core.base import storage
+from mc2core.corpus import Corpus
 from mc2core.families import NormalGamma
 from mc2core.inference.running.files import fit_corpus
 from mc2core.posterior import Posterior
@@ -22,6 +24,7 @@ from mc2papers.datasets.origins import data_of
 from mc2papers.datasets.simulated import letters as letters_source
 from mc2papers.datasets.simulated import shapes
 from mc2papers.icml2014 import cluster, letters, sizes, table1
+from mc2papers.icml2014.perplexity_rows import unigram_score
 from mc2papers.icml2014.recovery import match_topics
 from mc2papers.report import diagrams, style, tables
 from mc2papers.report.captions import DOCUMENT_LEVEL
@@ -191,6 +194,52 @@ class TestPerplexities:
             corpus = {"source": "simulated" if drawn_from else "real", "drawn_from": drawn_from}
             known = on_data(claims, {"NIPS": data_of("nips", corpus)})
             assert verdicts(known)["NIPS", "MC2 finds 15 to 19 clusters"] == expected
+
+    def test_unigrams_are_the_words_shares_of_the_training_part(self, tmp_path):
+        corpora = {"train": [[6, 2, 0], [1, 1, 0]], "test": [[1, 0, 1], [2, 0, 0]]}
+        for part, counts in corpora.items():
+            Corpus(np.array(counts)).save(tmp_path / part)
+        about = {"title": "NIPS", "source": "simulated", "documents": 4, "test_documents": 2}
+        storage.write_json(tmp_path / "source.json", about)
+        found = unigram_score(tmp_path, ESTIMATORS)
+        # of 10 tokens 7, 3 and none, of each word half a token more; held out three of the first and one of the last
+        expected = np.exp(-(3 * np.log(7.5 / 11.5) + np.log(0.5 / 11.5)) / 4)
+        assert found["perplexity"]["marginal"] == pytest.approx(expected)
+        table, _ = table1.perplexity_table([score([], 2300.0), found], PAPER, ESTIMATORS)
+        assert table.iloc[-1][["method", "features", "seeds"]].tolist() == ["unigrams", "words", 1]
+        storage.write_json(tmp_path / "source.json", about | {"test_documents": 0})
+        assert unigram_score(tmp_path, ESTIMATORS)["perplexity"] == {"marginal": None}
+
+    def test_rows_that_do_not_beat_unigrams_are_marked_and_claims_name_them(self, tmp_path):
+        """npTOT was above them on both drawn corpora, and MC2 "below npTOT" by 0.3% below them."""
+        unigrams = {"clusters": None, "topics": None, "seconds": None, "threads": None}
+        starred = {"estimator": "left_to_right", "perplexity": {"left_to_right": 747.5}}
+        fits = [
+            *seeds([], [702.0, 703.0]),
+            *seeds(["title"], [704.0, 704.0]),
+            *(one | starred for one in seeds(["year"], [0.0, 0.0], "npTOT")),
+            *seeds([], [668.0, 667.0], "HDP"),
+        ]
+        scores = [*fits, score([], 704.0, "unigrams", **unigrams)]
+        table, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
+        shown = table1.format_perplexity_table(table, ESTIMATORS).set_index(["method", "features"])["perplexity"]
+        assert shown.to_dict() == {
+            ("HDP", "words"): "667.5 ± 0.7",
+            ("npTOT", "words+timestamp"): "747.5 ± 0.0 * †",
+            ("MC2", "words"): "702.5 ± 0.7",
+            ("MC2", "words+timestamp"): "",
+            ("MC2", "words+title"): "704.0 ± 0.0 †",
+            ("unigrams", "words"): "704.0",
+        }
+        numbers = {one.text: one.numbers for one in claims}
+        assert numbers["any MC2 below npTOT"].startswith("704.0 against 747.5 (unigrams 704.0): ")
+        assert numbers["npTOT below HDP"].startswith("747.5 against 667.5 (unigrams 704.0): ")
+        assert numbers["MC2 without contexts below HDP"].startswith("702.5 against 667.5 (unigrams 704.0): ")
+        without = table1.perplexity_table(fits, PAPER, ESTIMATORS)
+        assert "†" not in table1.format_perplexity_table(without[0], ESTIMATORS).to_csv()
+        assert verdicts(claims) == verdicts(without[1])
+        tables.write_table(tmp_path / "t", table, table1.format_perplexity_table(table, ESTIMATORS), "t")
+        assert "<td>747.5&nbsp;±&nbsp;0.0&nbsp;*&nbsp;†</td>" in (tmp_path / "t.html").read_text()
 
     def test_documents_of_their_own_do_not_decide(self):
         printed = [

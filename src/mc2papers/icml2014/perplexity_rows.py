@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from mc2core.base import storage
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL
 from mc2papers.report.tables import PAPER, mean_and_sd, number, spread
 
@@ -29,6 +32,32 @@ NOTES = (
 FEATURES = {(): "words", ("title",): "words+title", ("author",): "words+authors", ("year",): "words+timestamp"}
 
 _PRINTED = ("perplexity", "clusters", "topics")
+
+#: one distribution over words for all documents: what does not beat it is no measure of what others learn
+UNIGRAMS = "unigrams"
+#: tokens of each word that are added to its count: 0.01 of each of the 50 topics that chains start from. With less a
+#: row would beat unigrams by how it smooths rare words alone
+_WORD_PRIOR = 0.5
+ABOUT_UNIGRAMS = (
+    f"{UNIGRAMS}, of no paper: each word by its share of the training documents' tokens ({_WORD_PRIOR} tokens of each "
+    "word added), the same in all documents. Rows marked † are not below it, and are no measure of what others learn."
+)
+
+
+def unigram_score(folder: str | os.PathLike[str], estimators: Sequence[str]) -> dict[str, Any]:
+    """The score, as one of a fit, of UNIGRAMS on a prepared corpus, under the name of the first estimator."""
+    from mc2core.corpus import Corpus  # slow to load, and every job imports this module
+
+    folder = Path(folder)
+    about, value = storage.read_json(folder / "source.json"), None
+    if about["test_documents"]:
+        parts = (Corpus.load(folder / part).content for part in ("train", "test"))
+        counts, held_out = (np.asarray(words.sum(axis=0), np.float64).ravel() for words in parts)
+        share = (counts + _WORD_PRIOR) / (counts.sum() + _WORD_PRIOR * len(counts))
+        value = float(np.exp(-(held_out @ np.log(share)) / held_out.sum()))
+    nothing = dict.fromkeys(("clusters", "topics", "seconds", "threads"))
+    scored = {"perplexity": {estimators[0]: value}, "estimator": estimators[0]}
+    return about | nothing | scored | {"method": UNIGRAMS, "contexts": [], "seed": 0}
 
 
 def perplexity_rows(
@@ -121,13 +150,16 @@ def format_perplexity_table(
     """
     rows = []
     for dataset, here in table.groupby("dataset", sort=False):
+        unigrams = here.loc[here["method"] == UNIGRAMS, "perplexity"].mean()
+        is_above = (here["perplexity"] >= unigrams) & (here["method"] != UNIGRAMS)
+        marks = is_above.map({True: " †", False: ""}).to_list()
         ours, paper = (_against(here, column, reference) for column in ("perplexity", "paper_perplexity"))
         rows += [
             {
                 "dataset": _say_data(str(dataset), here),
                 "method": row["method"],
                 "features": row["features"],
-                "perplexity": spread(row, "perplexity", 1) + _mark(row["estimator"], estimators),
+                "perplexity": spread(row, "perplexity", 1) + _mark(row["estimator"], estimators) + marks[place],
                 f"against {', '.join(reference)}": ours[place],
                 **{name: spread(row, name, 1) for name in estimators[1:]},
                 "(K, M)": _sizes(row["clusters"], row["topics"]),

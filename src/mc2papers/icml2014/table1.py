@@ -9,7 +9,16 @@ import pandas as pd
 
 from mc2core.base import storage
 from mc2papers.datasets.origins import MC2
-from mc2papers.icml2014.perplexity_rows import FEATURES, NOTES, format_perplexity_table, perplexities, perplexity_rows
+from mc2papers.icml2014.perplexity_rows import (
+    ABOUT_UNIGRAMS,
+    FEATURES,
+    NOTES,
+    UNIGRAMS,
+    format_perplexity_table,
+    perplexities,
+    perplexity_rows,
+    unigram_score,
+)
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_chains, say_names, say_sources
 from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, mean_of, not_computed
 from mc2papers.targets import Built, Files, Options, Target
@@ -55,8 +64,14 @@ def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series]) -> list[Cla
             for other in high
         ]
         means = max(one.mean() for one in low.values()), min(one.mean() for one in high.values())
-        judged.append(judge(dataset, text, leads, f"{means[0]:,.1f} against {means[1]:,.1f}", favours=better))
+        numbers = f"{means[0]:,.1f} against {means[1]:,.1f}{_beside(by_method)}"
+        judged.append(judge(dataset, text, leads, numbers, favours=better))
     return [*judged, *_judge_words(dataset, by_method)]
+
+
+def _beside(by_method: Mapping[str, Mapping[str, pd.Series]]) -> str:
+    """The perplexity of unigrams, which tells whether the methods of a claim have learnt anything."""
+    return f" (unigrams {one[_WORDS].mean():,.1f})" if (one := by_method.get(UNIGRAMS)) else ""
 
 
 def _judge_words(dataset: str, by_method: Mapping[str, Mapping[str, pd.Series]]) -> list[Claim]:
@@ -68,7 +83,7 @@ def _judge_words(dataset: str, by_method: Mapping[str, Mapping[str, pd.Series]])
         return [not_computed(dataset, text, "no fit of MC2 on words alone") for text in texts]
     below = not_computed(dataset, texts[0], "no fit of HDP")
     if hdp is not None:
-        numbers = f"{words.mean():,.1f} against {hdp.mean():,.1f}"
+        numbers = f"{words.mean():,.1f} against {hdp.mean():,.1f}{_beside(by_method)}"
         below = judge(dataset, texts[0], [difference(words, hdp, below=0, digits=1)], numbers, favours=MC2)
     if not contexts:
         return [below, not_computed(dataset, texts[1], "no fit of MC2 with a context")]
@@ -95,8 +110,9 @@ def _judge_clusters(dataset: str, scores: Sequence[Mapping[str, Any]], paper: pd
 
 # -- the contract --------------------------------------------------------------------------------------------------
 def _build(files: Files, options: Options) -> Built:
-    scores = [storage.read_json(path) for path in files["scores"]]
     estimators = options["estimators"]
+    scores = [storage.read_json(path) for path in files["scores"]]
+    scores += [unigram_score(folder, estimators) for folder in files["corpora"]]
     table, claims = perplexity_table(scores, pd.read_csv(files["paper"][0]), estimators)
     return Built(table, shown=format_perplexity_table(table, estimators), claims=claims)
 
@@ -127,10 +143,10 @@ TARGET = Target(
     shows="held-out perplexity",
     build=_build,
     caption=_caption,
-    inputs={"scores": "scores"},
+    inputs={"scores": "scores", "corpora": "corpora"},
     datasets=("nips", "pnas"),
     options=_options,
-    notes=NOTES,
+    notes=(*NOTES, ABOUT_UNIGRAMS),
     has_paper=True,
     has_claims=True,
 )

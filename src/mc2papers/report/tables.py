@@ -17,8 +17,8 @@ from mc2papers.report.claims import RULE, Claim, claims_table
 
 #: how the names of columns begin that hold what a paper prints
 PAPER = "paper, "
-#: a cell of numbers, which stays in one line: "2,322 ± 4 *", "(19, 61)"
-_NUMBERS = re.compile(r"<td>([-+(]?[\d-][-\d(),.%±* ]*?) *</td>")
+#: a cell of numbers, which stays in one line: "2,322 ± 4 * †", "(19, 61)"
+_NUMBERS = re.compile(r"<td>([-+(]?[\d-][-\d(),.%±*† ]*?) *</td>")
 
 
 def number(value: Any, digits: int = 0) -> str:
