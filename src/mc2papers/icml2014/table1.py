@@ -49,7 +49,7 @@ def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series]) -> list[Cla
     others = [one for one in mc2 if one != _TIME]
     if _TIME in mc2 and others:
         leads = [difference(mc2[_TIME], mc2[one], below=0, digits=1, name=f"less {one}") for one in others]
-        judged = [judge(dataset, "timestamp best", leads, numbers, favours=MC2)]
+        judged = [judge(dataset, "timestamp best", leads, numbers, favours=ANY_SIMULATOR)]
     else:
         judged = [not_computed(dataset, "timestamp best", numbers)]
     for worse, better in (("HDP", "npTOT"), ("npTOT", "MC2")):
@@ -89,7 +89,7 @@ def _judge_words(dataset: str, by_method: Mapping[str, Mapping[str, pd.Series]])
         return [below, not_computed(dataset, texts[1], "no fit of MC2 with a context")]
     gains = [difference(mc2[one], words, below=0, digits=1, name=f"{one} less {_WORDS}") for one in contexts]
     numbers = ", ".join(f"{one} {mc2[one].mean():,.1f}" for one in (_WORDS, *contexts))
-    return [below, judge(dataset, texts[1], gains, numbers, favours=MC2)]
+    return [below, judge(dataset, texts[1], gains, numbers, favours=ANY_SIMULATOR)]
 
 
 def _judge_clusters(dataset: str, scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> Claim:

@@ -12,7 +12,7 @@ from mc2core.base import storage
 from mc2papers.datasets.origins import MC2
 from mc2papers.icml2014.perplexity_rows import NOTES, format_perplexity_table, perplexities, perplexity_rows
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_chains, say_sources
-from mc2papers.report.claims import Claim, difference, judge, not_computed
+from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, not_computed
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _claim(dataset: str, fits: Mapping[tuple[str, str], pd.Series]) -> Claim:
         difference(fits[low], fits[high], below=0, digits=1, name=f"{ORDER[low]} less {ORDER[high]}")
         for low, high in pairwise(ORDER)
     ]
-    return judge(dataset, text, leads, numbers, favours=MC2)
+    return judge(dataset, text, leads, numbers, favours=ANY_SIMULATOR)
 
 
 # -- the contract --------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from mc2core.base import storage
 from mc2papers.datasets.origins import MC2
 from mc2papers.report.agreement import MEASURES, solutions_with_agreement
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, DOCUMENT_LEVEL, counted, say_chains, say_sources
-from mc2papers.report.claims import FAILS, Claim, difference, judge, not_computed
+from mc2papers.report.claims import ANY_SIMULATOR, FAILS, Claim, difference, judge, not_computed
 from mc2papers.report.tables import PAPER, mean_and_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
 
@@ -104,8 +104,8 @@ def judge_decay(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> lis
             for more, few in pairwise(share for share in shares if share <= 50)
         ]
         against = [one for one in rises if one.verdict == FAILS]
-        claims.append(judge(dataset, texts[0], [gain], numbers, favours=MC2))
-        claims.append(judge(dataset, texts[1], [left, *against], numbers, favours=MC2))
+        claims.append(judge(dataset, texts[0], [gain], numbers, favours=ANY_SIMULATOR))
+        claims.append(judge(dataset, texts[1], [left, *against], numbers, favours=ANY_SIMULATOR))
     return claims
 
 

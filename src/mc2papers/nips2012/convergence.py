@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from mc2core.base import storage
-from mc2papers.report.claims import HOLDS, Claim, difference, judge, mean_of, not_computed, of_order
+from mc2papers.report.claims import HOLDS, Claim, difference, judge, leaves_start, not_computed, of_order, ratio_of
 from mc2papers.report.tables import mean_sd
 
 BASELINE = "baseline"
@@ -110,11 +110,7 @@ def compare(curves: pd.DataFrame) -> pd.DataFrame:
     for (dataset, seed), here in curves.groupby(["dataset", "seed"], sort=False):
         rival = here[here["method"] == BASELINE]
         target = np.nan
-        if (
-            len(rival)
-            and rival["in_use"].iloc[-1] > 1
-            and rival["vi_bits"].iloc[-1] * WITHIN < rival["vi_bits"].iloc[0]
-        ):
+        if len(rival) and rival["in_use"].iloc[-1] > 1 and leaves_start(*rival["vi_bits"].iloc[[0, -1]]):
             target = rival["vi_bits"].iloc[-1] * WITHIN
         needed = seconds_to(rival, target)
         for (method, bits), curve in here.groupby(["method", "bits"], sort=False):
@@ -147,7 +143,7 @@ def judge_method(fits: pd.DataFrame, dataset: str, method: str, times: float) ->
     """Two claims on one method, over seeds.
 
     The method ends no farther from the truth than the baseline, and reaches the baseline's VI sooner by the order of
-    ``times``. A fit that does not get there is 0 times sooner. ``fits`` is the table of :func:`compare`: seeds whose
+    ``times``; a fit that does not get there counts as no sooner. ``fits`` is the table of :func:`compare`: seeds whose
     baseline is no measure are left out. Not computed where a side is missing or no seed is left. Fits that all end with
     one cluster may be worse than the baseline, but not as good.
     """
@@ -174,7 +170,7 @@ def judge_method(fits: pd.DataFrame, dataset: str, method: str, times: float) ->
         as_good = not_computed(dataset, quality, f"{numbers}: {ONE_CLUSTER}")
     reached = ours["speedup"].reindex(gained)
     missing = f"{reached.isna().sum()} of {len(gained)} fits do not reach that VI" if reached.isna().any() else ""
-    sooner = mean_of("times", reached.fillna(0.0), above=of_order(times), digits=1)
+    sooner = ratio_of("times", reached, above=of_order(times), digits=1)
     return [as_good, judge(dataset, speed, [sooner], missing)]
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from mc2papers.datasets.origins import ORIGINS
 from mc2papers.nips2012.convergence import BITS, EXACT, FASTEX
 from mc2papers.report.captions import counted, say_source
-from mc2papers.report.claims import ORDER, Claim, judge, mean_of, not_computed
+from mc2papers.report.claims import ORDER, Claim, judge, mean_of, not_computed, ratio_of
 from mc2papers.report.tables import PAPER, number
 from mc2papers.targets import Built, Files, Options, Target
 
@@ -66,7 +66,7 @@ def speed_table(times: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame,
     numbers = ", ".join(f"{bits} bits {ratio.mean():.2f}" for bits, ratio in growth.items())
     idle = _idle(hashed)
     ratios = [
-        mean_of(f"at {bits} bits", ratio, below=ORDER, digits=2, over="chains")
+        ratio_of(f"at {bits} bits", ratio, below=ORDER, digits=2, over="chains")
         for bits, ratio in growth.items()
         if bits not in idle
     ]

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from mc2papers.datasets.origins import MC2
 from mc2papers.report.captions import DOCUMENT_LEVEL
-from mc2papers.report.claims import Claim, difference, judge, not_computed
+from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, not_computed
 from mc2papers.report.tables import mean_sd
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def claims(scores: Sequence[Mapping[str, Any]], dataset: str) -> list[Claim]:
                 difference(own, one[measure], above=margin, digits=3, name=f"lead over {_name(*key)}")
                 for key, one in rivals.items()
             ]
-            judged.append(judge(dataset, text, leads, numbers, favours=MC2))
+            judged.append(judge(dataset, text, leads, numbers, favours=ANY_SIMULATOR))
     return judged
 
 

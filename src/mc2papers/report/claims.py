@@ -24,7 +24,7 @@ HOLDS, FAILS, OPEN, ABSENT, CIRCULAR = (
 )  # fmt: skip
 #: what can be said of a claim, and of several
 VERDICTS = {HOLDS: "hold", FAILS: "do not hold", OPEN: OPEN, ABSENT: ABSENT, CIRCULAR: "say nothing here"}
-#: what a claim favours whose number every simulator is told, such as how many clusters there are
+#: what a claim favours whose number every simulator is told: how many clusters there are, how much contexts say of them
 ANY_SIMULATOR = "any simulator"
 #: half an order of magnitude, by which ratios of times are judged
 ORDER = 10**0.5

@@ -14,7 +14,7 @@ from mc2papers.datasets.origins import MC2
 from mc2papers.icml2014.perplexity_rows import format_perplexity_table, perplexities, perplexity_rows
 from mc2papers.plan import ON_SPARK
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_sources
-from mc2papers.report.claims import Claim, difference, judge, not_computed
+from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, not_computed
 from mc2papers.targets import Built, Files, Options, Target
 from mc2papers.uai2016.methods import about_svi
 
@@ -57,7 +57,10 @@ def _claims(
     dataset: str, fits: Mapping[tuple[str, str], pd.Series], contexts: Sequence[str], lack: str | None
 ) -> list[Claim]:
     """That the context lowers SVI-MC2's perplexity, and that LDA's is higher than without it."""
-    judged = [_ordered(dataset, f"{SVI}: {name} < {WORDS}", fits, (SVI, name), (SVI, WORDS)) for name in contexts]
+    judged = [
+        _ordered(dataset, f"{SVI}: {name} < {WORDS}", fits, (SVI, name), (SVI, WORDS), ANY_SIMULATOR)
+        for name in contexts
+    ]
     against = f"{SVI}, {WORDS} < {LDA}"
     if lack:
         return [*judged, not_computed(dataset, against, lack)]
@@ -65,14 +68,19 @@ def _claims(
 
 
 def _ordered(
-    dataset: str, text: str, fits: Mapping[tuple[str, str], pd.Series], low: tuple[str, str], high: tuple[str, str]
+    dataset: str,
+    text: str,
+    fits: Mapping[tuple[str, str], pd.Series],
+    low: tuple[str, str],
+    high: tuple[str, str],
+    favours: str = MC2,
 ) -> Claim:
     if absent := [", ".join(key) for key in (low, high) if key not in fits]:
         return not_computed(dataset, text, f"no fit of {' and '.join(absent)}")
     numbers = f"{fits[low].mean():,.1f} against {fits[high].mean():,.1f}"
     if once := [", ".join(key) for key in (low, high) if len(fits[key]) == 1]:
         return not_computed(dataset, text, f"{numbers}: one fit of {' and '.join(once)}, which has no spread")
-    return judge(dataset, text, [difference(fits[low], fits[high], below=0, digits=1)], numbers, favours=MC2)
+    return judge(dataset, text, [difference(fits[low], fits[high], below=0, digits=1)], numbers, favours=favours)
 
 
 # -- the contract --------------------------------------------------------------------------------------------------

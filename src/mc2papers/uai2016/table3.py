@@ -8,7 +8,7 @@ import pandas as pd
 
 from mc2papers.datasets.origins import MC2
 from mc2papers.report.captions import counted, say_sources
-from mc2papers.report.claims import Claim, difference, judge, not_computed
+from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, not_computed
 from mc2papers.report.tables import PAPER, mean_and_sd, mean_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
 from mc2papers.uai2016.methods import about_svi
@@ -76,7 +76,7 @@ def judge_contexts(rows: pd.DataFrame, paper: pd.DataFrame, dataset: str) -> lis
         if lacking.any():
             numbers += f", without the {lacking.sum()} of {len(lacking)} mini-batches that have no eNMI"
         lead = difference(few, gain * none, above=0, digits=3, name=f"beyond {gain:.2f} times")
-        claims.append(judge(dataset, text, [lead], numbers, favours=MC2))
+        claims.append(judge(dataset, text, [lead], numbers, favours=ANY_SIMULATOR))
     return claims
 
 
