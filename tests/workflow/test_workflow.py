@@ -460,10 +460,13 @@ class TestRun:
         assert set(claims["data"]) == simulated
         judged = claims[claims["verdict"] != "not computed"]
         assert judged["numbers"].str.contains(r"95% .* to |no interval").all()
-        about_mc2 = judged[
-            judged["claim"].str.contains("MC2 with|contexts than with none|MC2 below npTOT|timestamp best")
-        ]
-        assert len(about_mc2) > 10
+        of_contexts = judged["claim"].str.contains(
+            "MC2 with tags|by contexts|missing|contexts than with none|timestamp best|every context|\\+.* < words"
+        )
+        assert of_contexts.sum() > 20
+        assert set(judged.loc[of_contexts, "verdict"]) == {"says nothing here"}  # which all simulators are told
+        about_mc2 = judged[judged["claim"].str.contains("MC2 without|any MC2 below")]
+        assert len(about_mc2) > 3
         assert "says nothing here" not in set(about_mc2["verdict"])  # MC2 has drawn none of these data
         agreement = pd.read_csv(results / "icml2014/icml2014_figure5.csv", keep_default_na=False)
         assert set(agreement["method"]) == {"MC2", DOCUMENT_LEVEL, "HDP + AP", "AP", "K-means", "NMF"}
