@@ -465,7 +465,7 @@ class TestRun:
         )
         assert of_contexts.sum() > 20
         assert set(judged.loc[of_contexts, "verdict"]) == {"says nothing here"}  # which all simulators are told
-        about_mc2 = judged[judged["claim"].str.contains("MC2 without|any MC2 below")]
+        about_mc2 = judged[judged["claim"].str.contains("MC2 without (?:contexts below|<)|any MC2 below")]
         assert len(about_mc2) > 3
         assert "says nothing here" not in set(about_mc2["verdict"])  # MC2 has drawn none of these data
         agreement = pd.read_csv(results / "icml2014/icml2014_figure5.csv", keep_default_na=False)
