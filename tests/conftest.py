@@ -68,9 +68,11 @@ def pytest_itemcollected(item):
 
 
 def pytest_collection_modifyitems(items):
-    """Files that run Snakemake first, then those with other slow tests: the last of them would leave a worker alone."""
+    """Files that run Snakemake first, then those with other slow tests, of the whole before those of parts: the last of
+    them would leave a worker alone.
+    """
     ranks = {}
     for item in items:
         rank = 0 if "workflow" in item.keywords else 1 if "slow" in item.keywords else 2
         ranks[item.path] = min(rank, ranks.get(item.path, rank))
-    items.sort(key=lambda item: ranks[item.path])
+    items.sort(key=lambda item: (ranks[item.path], len(item.path.parts)))
