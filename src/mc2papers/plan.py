@@ -16,7 +16,7 @@ from typing import Any
 from mc2core.base.checks import did_you_mean, nearest
 from mc2core.base.kinds import FAMILY_OF_KIND
 from mc2core.base.records import csv_rows
-from mc2core.base.settings import parse_settings
+from mc2core.base.settings import parse_settings, split_settings
 from mc2papers import plain_yaml
 from mc2papers.schemas import control_character, resolved
 
@@ -336,7 +336,7 @@ def read_experiments(
         settings |= config["models"].get(row["model"], {})
         length = {"of": None} if is_baseline else dict(config["fit"][row["dataset"]])
         of_length = {*length, MISSING} if is_baseline else {*length, MISSING, CHAINS}
-        for name, value in parse_settings(row["settings"], where).items():
+        for name, value in parse_settings(split_settings(row["settings"]), where).items():
             (length if name in of_length else settings)[name] = value
         if settings.get("n_shards") is not None:
             length["spark"] = dict(config["spark"])

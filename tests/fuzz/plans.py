@@ -10,6 +10,7 @@ from pathlib import Path
 
 from harness import Parser, main
 
+from mc2core.base.settings import parse_settings, split_settings
 from mc2papers import plan, schemas, targets
 from mc2papers.run_checks import check_runs
 
@@ -56,7 +57,8 @@ def _update(old: dict, new: dict) -> None:
 
 
 def read_settings(folder: Path, target: Path) -> None:
-    plan.parse_settings((folder / "settings").read_text(encoding="utf-8", errors="surrogateescape"), "--set")
+    text = (folder / "settings").read_text(encoding="utf-8", errors="surrogateescape")
+    parse_settings(split_settings(text), "--set")
 
 
 def _first(path: Path, n: int) -> bytes:

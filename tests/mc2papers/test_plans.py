@@ -9,6 +9,7 @@ import yaml
 from helpers.workflow_calls import ROOT, snakemake
 
 from mc2core.app.cli import main
+from mc2core.base.settings import parse_settings
 from mc2core.corpus import datasheet
 from mc2core.inference import registry
 from mc2core.inference.registry import settings_of
@@ -274,6 +275,11 @@ class TestLeftOut:
 
 
 class TestRuns:
+    def test_a_list_in_the_settings_may_have_blanks(self, tmp_path):
+        settings = "n_neighbours=3 exact_sweeps=[1, 5] proposal=neighbours"
+        runs = checked(tmp_path, HEADER + row(engine="fastex", settings=settings))
+        assert runs["a"]["fit"]["settings"]["exact_sweeps"] == [1, 5]
+
     @pytest.mark.parametrize(
         ("fields", "message"),
         [
@@ -578,7 +584,7 @@ class TestConfiguration:
 
     @pytest.mark.parametrize("text", ["1e-2", "1E-2", "0.01", "1.e-2", "+1e-2", "10e-3", ".1e-1"])
     def test_settings_read_numbers_as_plans_do(self, text):
-        assert plan.parse_settings(f"topic_prior={text}", "--set") == {"topic_prior": 0.01}
+        assert parse_settings([f"topic_prior={text}"], "--set") == {"topic_prior": 0.01}
 
     def test_dataset_twice(self):
         with refused("configuration: datasets: 'nips' is named twice"):

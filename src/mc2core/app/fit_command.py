@@ -99,7 +99,7 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
         if is_numeric and (family is None or family["family"] in STANDARDISED) and name not in corpus.units:
             corpus = corpus.standardised(name)
     told = [] if options.clusters is None else [f"n_clusters={options.clusters}"]
-    given = parse_settings(" ".join([*told, *options.set]), "--set")
+    given = parse_settings([*told, *options.set], "--set")
     posterior, written, checkpoint = (
         options.out / name for name in ("posterior.npz", "provenance.json", "checkpoint.npz")
     )
@@ -181,7 +181,7 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
 
 def _family(text: str) -> tuple[str, dict[str, Any] | None]:
     """``"author=dirichlet:concentration=0.1,strength=0.5"`` as (name, family settings), ``"year"`` with None."""
-    from mc2core.base.settings import parse_settings
+    from mc2core.base.settings import parse_settings, split_settings
 
     name, sign, family = text.partition("=")
     if name and not sign:
@@ -189,4 +189,4 @@ def _family(text: str) -> tuple[str, dict[str, Any] | None]:
     family, colon, settings = family.partition(":")
     if not (name and family) or bool(colon) != bool(settings):
         raise ValueError(f"--context {text!r} must have the form NAME, NAME=FAMILY or NAME=FAMILY:SETTING=VALUE,...")
-    return name, {"family": family, **parse_settings(settings.replace(",", " "), f"--context {text!r}")}
+    return name, {"family": family, **parse_settings(split_settings(settings, ","), f"--context {text!r}")}

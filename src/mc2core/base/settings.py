@@ -6,7 +6,7 @@ import functools
 import inspect
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from mc2core.base.checks import nearest
@@ -67,14 +67,19 @@ def _with_known_names(init: Callable[..., None]) -> Callable[..., None]:
     return checked
 
 
-def parse_settings(text: str, where: str) -> dict[str, Any]:
-    """``"kernel=collapsed start_topics=10"`` as ``{"kernel": "collapsed", "start_topics": 10}``.
+def split_settings(text: str, separator: str = r"\s") -> list[str]:
+    """``"kernel=blocked exact_sweeps=[1, 5]"`` as its settings: each begins where ``NAME=`` follows the separator."""
+    return [part.strip() for part in re.split(rf"{separator}\s*(?=\w[\w.]*=)", text) if part.strip()]
 
-    Values are JSON where they can be, else text. ValueError, beginning with ``where``, for what is no NAME=VALUE.
+
+def parse_settings(given: Iterable[str], where: str) -> dict[str, Any]:
+    """``["kernel=collapsed", "exact_sweeps=[1, 5]"]`` as ``{"kernel": "collapsed", "exact_sweeps": [1, 5]}``.
+
+    Values are JSON if possible, else text. ValueError, beginning with ``where``, for a part that is not NAME=VALUE.
     """
     settings: dict[str, Any] = {}
-    for part in text.split():
-        name, sign, value = part.partition("=")
+    for part in given:
+        name, sign, value = (one.strip() for one in part.partition("="))
         if not name or not sign or not value:
             raise ValueError(f"{where}: {part!r} must have the form name=value")
         if name in settings:

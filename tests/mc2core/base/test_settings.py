@@ -5,6 +5,8 @@ import inspect
 import pytest
 
 from mc2core import inference, models
+from mc2core.app.fit_command import _family
+from mc2core.base.settings import parse_settings, split_settings
 
 
 @pytest.mark.parametrize(
@@ -29,3 +31,18 @@ def test_a_slip_in_the_name_of_a_setting_is_said_with_the_nearest_one(kind, wron
 def test_where_nothing_is_near_all_settings_are_named(kind):
     with pytest.raises(TypeError, match=f"has no setting 'q'; known: {', '.join(inspect.signature(kind).parameters)}$"):
         kind(q=1)
+
+
+def test_a_value_may_hold_the_sign_between_settings():
+    both = {"exact_sweeps": [1, 5], "kernel": "a b", "n": 0.01}
+    assert parse_settings(split_settings("exact_sweeps=[1, 5]  kernel=a b n=1e-2 "), "x") == both
+    assert parse_settings(["exact_sweeps=[1, 5]", "kernel= a b", "n=1e-2"], "--set") == both
+    assert parse_settings(["spark.executor.extraJavaOptions=-Da=1 -Db=2"], "--set").popitem()[1] == "-Da=1 -Db=2"
+    assert split_settings("") == []
+
+
+def test_a_family_may_have_a_list():
+    assert _family("vector=gauss:mean=[0, 1],strength=0.5") == (
+        "vector",
+        {"family": "gauss", "mean": [0, 1], "strength": 0.5},
+    )
