@@ -53,3 +53,9 @@ def make_corpus():
             "year": np.array([0.2, np.nan, -1.0]),
         },
     )
+
+
+def word_given_cluster(sample):
+    """(K, V): the words of a token of each cluster, topics not in use included."""
+    new = sample.new_topic_weight[:, None]
+    return (1.0 - new) * (sample.topic_given_cluster @ sample.word_given_topic) + new / sample.topic_words.shape[1]

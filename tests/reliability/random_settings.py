@@ -218,7 +218,6 @@ def faults(case: Case, fit: Any, path: Path) -> list[str]:
                 ("cluster_weights", sample.cluster_weights),
                 ("topic_given_cluster", np.asarray(sample.topic_given_cluster @ np.eye(sample.n_topics))),
                 ("word_given_topic", sample.word_given_topic),
-                ("word_given_cluster", sample.word_given_cluster),
             )
             if not np.allclose(rows.sum(axis=-1), 1.0, rtol=0, atol=1e-9) or not (rows >= 0).all()
         ]

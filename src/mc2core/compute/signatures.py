@@ -109,18 +109,6 @@ def digest(word, seed):
 
 
 # -- operations on bits --------------------------------------------------------------------------------------------
-def _popcount(typingctx, word):
-    """Bits set in a uint64, as int64."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.uint64), generate
-
-
-popcount: Any = intrinsic(_popcount)
-
-
 def _add_where_set(typingctx, sums, first, mask, value):
     """sums[first + b] += value for every bit b set in ``mask``.
 

@@ -21,17 +21,10 @@ import scipy.sparse as sp
 
 from mc2core.base.progress import work
 from mc2core.compute.kernels import kernel
-from mc2core.posterior.clustering import adjusted_rand_index, rand_index, variation_of_information
+from mc2core.posterior.clustering import adjusted_rand_index, variation_of_information
 
 MOST_CELLS = 1 << 28
 """Of the table of clusters of all samples by clusters of one, 4 bytes each: beyond, the consensus is that sample."""
-
-
-def expected_loss(clusterings: Sequence[np.ndarray], cluster: np.ndarray) -> float:
-    """Binder's loss of ``cluster`` (J,) expected over ``clusterings``: the share of pairs of documents, in [0, 1], that
-    it and one of them treat differently.
-    """
-    return float(np.mean([1.0 - rand_index(one, cluster) for one in clusterings]))
 
 
 def representative(clusterings: Sequence[np.ndarray], n_topics: Sequence[int]) -> int:

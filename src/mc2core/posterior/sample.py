@@ -142,13 +142,6 @@ class Sample:
         counts = counts + np.float64(self.topic_prior)
         return counts / counts.sum(axis=1, keepdims=True)
 
-    @property
-    def word_given_cluster(self) -> np.ndarray:
-        """(K, V) float64, rows sum to 1: the words of a token of each cluster, topics not in use included."""
-        n_words = self.topic_words.shape[1]
-        known = self.topic_given_cluster @ self.word_given_topic
-        return (1.0 - self.new_topic_weight)[:, None] * known + (self.new_topic_weight / n_words)[:, None]
-
     def need_words(self) -> None:
         """ValueError where topics emit observations in place of words."""
         if self.contents is not None:

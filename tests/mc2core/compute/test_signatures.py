@@ -13,11 +13,6 @@ def digest(word, seed):
     return signatures.digest(word, seed)
 
 
-@numba.njit
-def popcount(word):
-    return signatures.popcount(word)
-
-
 def test_murmur3_agrees_with_mmh3_bit_for_bit():
     rng = np.random.default_rng(0)
     for length in range(100):
@@ -48,11 +43,6 @@ def test_sums_and_signature_against_their_twin(bits):
     for word, value in vector.items():
         signatures.add_signed(sums, word, np.int32(-value))
     assert not sums.any()
-
-
-def test_popcount():
-    for word in (0, 1, 2**64 - 1, 0xF0F0):
-        assert popcount(np.uint64(word)) == word.bit_count()
 
 
 def test_differing_bits_follow_the_angle():

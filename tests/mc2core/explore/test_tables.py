@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.explored_fits import HOSTILE, corpus, fastex, gibbs, of_contexts_alone, svi
 from helpers.fits import at_strength
+from helpers.small_posteriors import word_given_cluster
 
 from mc2core import Corpus
 from mc2core.app.cli import main
@@ -97,7 +98,7 @@ def test_words_have_the_probabilities_of_the_model_and_levels_those_of_their_par
         own = documents_of(description, number)
         parts = [np.isin(np.flatnonzero(sample.cluster == k), own).mean() for k in range(sample.n_clusters)]
         weights = np.eye(sample.n_clusters)[0] if number == 1 else parts * sample.cluster_weights
-        expected = np.average(sample.word_given_cluster, axis=0, weights=weights)
+        expected = np.average(word_given_cluster(sample), axis=0, weights=weights)
         part = table[table["cluster"] == number]
         places = [vocabulary.index(word) for word in part["word"]]
         assert part["probability"].to_numpy() == pytest.approx(expected[places])
@@ -133,7 +134,7 @@ def test_contexts_are_those_of_the_documents_in_their_own_unit(description, made
 def test_typical_documents_overlap_most_with_their_cluster(description, made):
     own = documents_of(description, 1)
     share = description.corpus.content[own].toarray() / description.corpus.document_lengths[own][:, None]
-    overlap = np.sqrt(share * description.posterior.representative.word_given_cluster[0]).sum(axis=1)
+    overlap = np.sqrt(share * word_given_cluster(description.posterior.representative)[0]).sum(axis=1)
     part = made["cluster_documents"].query("cluster == 1")
     assert part["document"].tolist() == (own[np.argsort(-overlap, kind="stable")][:10] + 1).tolist()
     assert part["overlap"].to_numpy() == pytest.approx(np.sort(overlap)[::-1][:10])

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers.explored_fits import HOSTILE, corpus, gibbs
+from helpers.small_posteriors import word_given_cluster
 
 from mc2core.explore import words
 from mc2core.explore.description import Description
@@ -24,7 +25,7 @@ def test_a_name_is_of_the_most_relevant_words_and_not_of_the_commonest(posterior
     everywhere = np.asarray(made.content.sum(axis=0)).ravel() + sample.topic_prior
     everywhere = everywhere / everywhere.sum()
     psi = (sample.word_given_topic, tables["topics"].set_index("topic")["name"])
-    tau = (sample.word_given_cluster, tables["clusters"].set_index("cluster")["name"])
+    tau = (word_given_cluster(sample), tables["clusters"].set_index("cluster")["name"])
     for probability, names in (psi, tau):
         relevance = 0.3 * np.log(probability) + 0.7 * np.log(probability / everywhere)
         for number, name in names.items():

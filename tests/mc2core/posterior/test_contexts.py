@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.small_posteriors import make_corpus, make_model
+from helpers.small_posteriors import make_corpus, make_model, word_given_cluster
 from scipy import integrate, stats
 from scipy.special import gammaln
 
@@ -23,7 +23,7 @@ def terms(sample, corpus, j, hidden, others=True):
     found = []
     for k in range(2):
         total = math.log(sample.cluster_weights[k])
-        total += sum(n * math.log(p) for n, p in zip(words, sample.word_given_cluster[k], strict=True))
+        total += sum(n * math.log(p) for n, p in zip(words, word_given_cluster(sample)[k], strict=True))
         natural = sample.natural[k]
         if others and hidden != "author":
             counts, weights = corpus.contexts["author"].toarray()[j], natural[:2].copy()
