@@ -13,27 +13,29 @@ from mc2core.base import extras
 #: files that inflate beyond this are bombs
 MOST_BYTES = 2**31
 _MAX_RATIO = 200
-
-
-def header(path: Path) -> list[str]:
-    """Names of the columns: the cells of the first row. ValueError for what is no whole Excel file."""
-    with _sheet(path) as rows:
-        names = ["" if cell is None else str(cell).strip() for cell in next(rows, ())]
-        while names and not names[-1]:
-            del names[-1]
-        return names
+# of a sheet, as the format has it
+_MAX_ROWS, _MAX_COLUMNS = 2**20, 2**14
 
 
 def rows(path: Path) -> Iterator[tuple[int, list[Any]]]:
-    """(line, cells) of each row below the header that is not blank: text, numbers, dates, None. ValueError as there."""
-    with _sheet(path) as found:
-        for line, row in enumerate(found, 1):
-            if line > 1 and any(cell is not None for cell in row):
-                yield line, list(row)
+    """(line, cells) of each row that is not blank, the header first: text, numbers, dates, None.
+
+    The dimension that the sheet states is not used: it may be too small or too large. ValueError for what is no whole
+    Excel file.
+    """
+    with _sheet(path) as sheet:
+        header = next(sheet.iter_rows(max_row=1, max_col=_MAX_COLUMNS, values_only=True), ())
+        names = ["" if cell is None else str(cell).strip() for cell in header]
+        while names and not names[-1]:
+            del names[-1]
+        yield 1, names
+        if names:
+            found = sheet.iter_rows(min_row=2, max_row=_MAX_ROWS, max_col=len(names), values_only=True)
+            yield from ((line, list(row)) for line, row in enumerate(found, 2) if any(cell is not None for cell in row))
 
 
 @contextmanager
-def _sheet(path: Path) -> Iterator[Iterator[tuple[Any, ...]]]:
+def _sheet(path: Path) -> Iterator[Any]:
     extras.require("openpyxl", extra="excel", purpose=path)
     import openpyxl
 
@@ -44,7 +46,7 @@ def _sheet(path: Path) -> Iterator[Iterator[tuple[Any, ...]]]:
             raise ValueError(f"it claims {size} bytes, too many for its {path.stat().st_size}")
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         try:
-            yield book.worksheets[0].iter_rows(values_only=True)
+            yield book.worksheets[0]
         finally:
             book.close()
     except (

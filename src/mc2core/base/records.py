@@ -84,7 +84,7 @@ def columns_of(path: str | os.PathLike[str]) -> list[str]:
 
             return list(pq.read_schema(path).names)
     if kind == ".xlsx":
-        return excel.header(path)
+        return _header(excel.rows(path))
     with _whole_gzip(path):
         if kind in _SEPARATORS:
             return _header(csv_rows(path, _delimiter(path)))
@@ -299,10 +299,11 @@ def _whole_parquet(path: Path) -> Iterator[None]:
         raise ValueError(f"{path} is not a whole Parquet file: {' '.join(str(error).split())}") from None
 
 
-def _read_excel(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list[Any] | Fault]]:
-    places = find_columns(path, excel.header(path), columns)
-    for line, row in excel.rows(path):
-        yield line, [row[place] if place < len(row) else None for place in places]
+def _read_excel(path: Path, columns: Sequence[str]) -> Iterator[Row]:
+    rows = excel.rows(path)
+    places = find_columns(path, _header(rows), columns)
+    for line, row in rows:
+        yield line, [row[place] for place in places]
 
 
 def find_columns(path: Path, header: Sequence[str], columns: Sequence[str]) -> list[int]:

@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import re
 import subprocess
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import openpyxl
@@ -149,6 +151,24 @@ class TestFiles:
         (tmp_path / "a.xlsx").write_bytes((tmp_path / "a.xlsx").read_bytes()[:-40])
         with pytest.raises(ValueError, match=r"a\.xlsx is not a whole Excel file"):
             read_own(tmp_path / "a.xlsx", {"text": "text"})
+
+    @pytest.mark.parametrize("dimension", ["A1:A5", "A1:XFD1048576"])
+    def test_a_sheet_that_states_another_size_is_read_whole(self, tmp_path, dimension):
+        book = openpyxl.Workbook()
+        for j in range(21):
+            book.active.append(["text", "year"] if j == 0 else ["lake", 1989 + j])
+        book.active["XFD1048576"].number_format = "0.00"  # a cell without a value, at the end of the sheet
+        book.save(tmp_path / "whole.xlsx")
+        sheet = "xl/worksheets/sheet1.xml"
+        with ZipFile(tmp_path / "whole.xlsx") as whole, ZipFile(tmp_path / "a.xlsx", "w", ZIP_DEFLATED) as changed:
+            for name in whole.namelist():
+                changed.writestr(
+                    name,
+                    re.sub(rb'<dimension ref="[^"]*"', b'<dimension ref="%b"' % dimension.encode(), whole.read(name)),
+                )
+            assert dimension.encode() in changed.read(sheet)
+        corpus, _ = read_own(tmp_path / "a.xlsx", {"text": "text", "contexts": ["year:number"]})
+        assert corpus.contexts["year"].tolist() == list(range(1990, 2010))
 
 
 class TestCleaning:
