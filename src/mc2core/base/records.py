@@ -13,6 +13,7 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import compress
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -38,8 +39,9 @@ def read_rows(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[
     ``line`` is the line on which the row ends (of Parquet: its number from 1). Values are text in CSV, whatever JSON
     holds in JSON Lines, with None for a key that is absent, and Python values in Parquet and Excel files. Blank lines
     are skipped. A CSV file whose header has semicolons and no comma is separated by semicolons. Text may be compressed,
-    named .csv.gz. The rows of a folder are the files below it that are named .txt, in the order of their paths, with
-    the columns ``text``, ``file`` (its path in the folder) and ``folder`` (the name of the folder it lies in).
+    named .csv.gz. The rows of a folder are the files below it that are named .txt and not hidden, in the order of their
+    paths, with the columns ``text``, ``file`` (its path in the folder) and ``folder`` (the name of the folder it lies
+    in); :func:`left_out_files` counts the others.
 
     Raises
     ------
@@ -263,8 +265,13 @@ def _read_folder(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list
     find_columns(path, _FOLDER_COLUMNS, columns)
     if (path / "corpus.json").is_file():
         raise ValueError(f"{path} is a saved corpus already, not a folder of text files")
-    for file in sorted(one for one in path.rglob("*.txt") if one.is_file()):
-        name = file.relative_to(path)
+    texts, *others = _files_in(path)
+    if not texts:
+        raise ValueError(
+            f"{path} has no document: of its {sum(map(len, others))} files none is named .txt and not hidden"
+        )
+    for name in texts:
+        file = path / name
         place = f"file {str(name)!r}"
         if file.stat().st_size > MAX_LINE_BYTES:
             yield place, Fault(f"has more than {MAX_LINE_BYTES} bytes, the most that is allowed")
@@ -272,6 +279,23 @@ def _read_folder(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list
         text = file.read_bytes().decode("utf-8-sig", errors="surrogateescape")
         values = {"text": text, "file": name.as_posix(), "folder": name.parent.name}
         yield place, _fault_of(text) or [values[column] for column in columns]
+
+
+def left_out_files(path: str | os.PathLike[str]) -> list[tuple[str, int, str]]:
+    """("files", how many, why) of the files of a folder that :func:`read_rows` leaves out; of a file, nothing."""
+    _, hidden, others = _files_in(Path(path))
+    reasons = (hidden, "hidden: a name that begins with a dot"), (others, "not named .txt")
+    return [("files", len(files), why) for files, why in reasons if files]
+
+
+def _files_in(folder: Path) -> tuple[list[Path], list[Path], list[Path]]:
+    """Paths, from the folder, of the texts below it, of hidden files and of all others."""
+    files = sorted(one.relative_to(folder) for one in folder.rglob("*") if one.is_file())
+    is_hidden = [any(part.startswith(".") for part in one.parts) for one in files]
+    seen = [one for one, hidden in zip(files, is_hidden, strict=True) if not hidden]
+    texts = [one for one in seen if one.suffix.lower() == ".txt"]
+    others = [one for one in seen if one.suffix.lower() != ".txt"]
+    return texts, list(compress(files, is_hidden)), others
 
 
 def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:

@@ -133,7 +133,7 @@ def _files_apart(contexts: Sequence[str], has_vectors: bool) -> tuple[list[str],
     for text in contexts:
         given, _, kind = text.rpartition(":")
         name, _, path = given.partition("=")
-        is_file = kind == "vector" and path.endswith(".npy")
+        is_file = kind == "vector" and path.lower().endswith(".npy")
         if not is_file and (has_vectors or kind != "vector"):
             columns.append(text)
             continue

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mc2core.base.checks import shown
-from mc2core.base.records import columns_of, has_decimal_commas, lines_of, rows_or_faults
+from mc2core.base.records import columns_of, has_decimal_commas, left_out_files, lines_of, rows_or_faults
 from mc2core.corpus import Corpus
 from mc2core.corpus.building.columns import Layout
 from mc2core.corpus.building.counts import Dropped, VocabularyRule
@@ -34,7 +34,9 @@ def read_table(
     if layout.optional:
         layout = layout.among(columns_of(path), str(path))
     rows = rows_or_faults(path, layout.columns)
-    return corpus_of_rows(Corpus, str(path), rows, layout, vocabulary, rule, bad, has_decimal_commas(path))
+    decimal_comma = has_decimal_commas(path)
+    corpus, dropped = corpus_of_rows(Corpus, str(path), rows, layout, vocabulary, rule, bad, decimal_comma)
+    return corpus, [*(Dropped(*one) for one in left_out_files(path)), *dropped]
 
 
 def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:

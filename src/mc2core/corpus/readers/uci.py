@@ -107,10 +107,12 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _vocabulary_beside(path: Path) -> Path:
-    match = re.fullmatch(r"docword\.(.+)\.txt(?:\.gz)?", path.name)
+    match = re.fullmatch(r"docword(\..+\.txt)(\.gz)?", path.name, re.IGNORECASE)
     if match is None:
         raise ValueError(f"{path} is not named docword.<name>.txt or .txt.gz, so its vocabulary file must be given")
-    return path.with_name(f"vocab.{match[1]}.txt")
+    wanted = path.with_name(f"vocab{match[1]}")
+    beside = (one for one in path.parent.iterdir() if one.name.lower() == wanted.name.lower())
+    return wanted if wanted.is_file() else next(beside, wanted)
 
 
 def _open(path: Path) -> IO[bytes]:

@@ -113,7 +113,7 @@ class _Files:
         self.folder = folder
         self._places: dict[str, tuple[Path, str]] = {}
         for path in sorted(folder.rglob("*")):
-            if path.suffix == ".zip":
+            if path.suffix.lower() == ".zip":
                 with archives.reading(path), zipfile.ZipFile(path) as archive:
                     members = archive.namelist()
                 for member in members:

@@ -8,6 +8,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import openpyxl
+import pandas as pd
 import pytest
 
 from mc2core import Corpus
@@ -131,6 +132,42 @@ class TestFiles:
         (tmp_path / "none").mkdir()
         with pytest.raises(ValueError, match="has no document"):
             read_own(tmp_path / "none", {})
+
+    def test_upper_case_endings_are_texts_and_hidden_files_are_left_out(self, tmp_path, capsys):
+        folder = tmp_path / "texts"
+        names = ["1.txt", "2.Txt", "3.TXT", "._1.txt", ".hidden.TXT", ".git/4.txt", "sub/._5.txt", "sub/notes.md"]
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text("lake")
+        corpus, dropped = read_own(folder, {"id": "file"})
+        assert corpus.documents["file"].tolist() == ["1.txt", "2.Txt", "3.TXT"]
+        assert [str(one) for one in dropped] == [
+            "4 files: hidden: a name that begins with a dot",
+            "1 file: not named .txt",
+        ]
+        assert main(["import", str(folder), "--out", str(tmp_path / "own")]) == 0
+        assert "- 4 files: hidden: a name that begins with a dot\n- 1 file: not" in capsys.readouterr().out
+        for name in ("1.txt", "2.Txt", "3.TXT"):
+            (folder / name).unlink()
+        with pytest.raises(
+            ValueError, match=r"texts has no document: of its 5 files none is named \.txt and not hidden"
+        ):
+            read_own(folder, {})
+
+    @pytest.mark.parametrize("name", ["a.CSV", "a.Tsv", "a.JSONL", "a.NDJSON.GZ", "a.csv.Gz", "a.Parquet", "a.XLSX"])
+    def test_the_case_of_an_ending_does_not_matter(self, tmp_path, name):
+        frame, path = pd.DataFrame({"t": ["lake", "sea"], "n": [1, 2]}), tmp_path / name
+        if "parquet" in name.lower():
+            frame.to_parquet(path)
+        elif "xlsx" in name.lower():
+            frame.to_excel(tmp_path / "a.xlsx", index=False)
+            (tmp_path / "a.xlsx").rename(path)
+        else:
+            is_json, separator = "json" in name.lower(), "\t" if "tsv" in name.lower() else ","
+            text = frame.to_json(orient="records", lines=True) if is_json else frame.to_csv(sep=separator, index=False)
+            path.write_bytes(gzip.compress(text.encode()) if "gz" in name.lower() else text.encode())
+        corpus, _ = read_own(path, {"text": "t", "contexts": ["n:number"]})
+        assert (corpus.vocabulary, corpus.contexts["n"].tolist()) == (["lake", "sea"], [1.0, 2.0])
 
     def test_the_first_sheet_of_an_excel_file(self, tmp_path):
         import datetime

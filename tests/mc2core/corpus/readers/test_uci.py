@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from mc2core.base import memory
 from mc2core.corpus import row_blocks
 from mc2core.corpus.readers import uci
+from mc2core.corpus.readers.reading import read_own
 
 
 def write(folder, header, entries, words=("a", "b", "c"), end="\n", compressed=False):
@@ -20,6 +21,13 @@ def write(folder, header, entries, words=("a", "b", "c"), end="\n", compressed=F
     path.write_bytes(gzip.compress(text) if compressed else text)
     (folder / "vocab.x.txt").write_text("".join(f"{word}\n" for word in words))
     return path
+
+
+@pytest.mark.parametrize("names", [("DOCWORD.X.TXT", "VOCAB.X.TXT"), ("docword.x.TXT", "vocab.x.txt")])
+def test_the_case_of_names_does_not_matter(tmp_path, names):
+    write(tmp_path, [1, 3, 1], [(1, 2, 5)]).rename(tmp_path / names[0])
+    (tmp_path / "vocab.x.txt").rename(tmp_path / names[1])
+    assert read_own(tmp_path / names[0], {})[0].content.toarray().tolist() == [[0, 5, 0]]
 
 
 @settings(max_examples=40, deadline=None)
