@@ -13,6 +13,7 @@ from mc2core.base.checks import choice
 if TYPE_CHECKING:
     import pandas as pd
 
+_NO_NUMBERS = {"category": "categories", "b": "booleans", "M": "dates", "m": "time spans"}
 _CHUNK = 1 << 20  # entries that are looked at together
 Context: TypeAlias = Any
 """(J,) float64 array, NaN where missing, (J, A) int32 CSR, an empty row where missing, or (J, D) float64 array, NaN
@@ -88,9 +89,12 @@ def _check_counts(counts: sp.csr_matrix, name: str) -> None:
 
 
 def check_values(values: Any, name: str, rows: int) -> np.ndarray:
-    """(J,) or (J, D) float64 of a context of numbers or vectors, NaN where missing; ValueError for another length, a
-    vector of no coordinate or an infinite value.
+    """(J,) or (J, D) float64 of a context of numbers or vectors, NaN where missing; ValueError for categories, booleans
+    and dates, another length, a vector of no coordinate or an infinite value.
     """
+    kind = "category" if str(getattr(values, "dtype", "")) == "category" else np.asarray(values).dtype.kind
+    if kind in _NO_NUMBERS:
+        raise ValueError(f"context {name!r} holds {_NO_NUMBERS[kind]}; Corpus.from_texts and from_dataframe read them")
     try:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from mc2core.base.checks import shown
 from mc2core.corpus.building.counts import MAX_COUNT
@@ -24,11 +25,15 @@ _OF_MAIL = re.compile(r"(?:[A-Za-z]{3}, *)?\d{1,2} [A-Za-z]{3} \d{4}( .*)?")
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?")
 
 
+def is_null(value: Any) -> bool:
+    """Whether it is None, NaN, NaT or pandas' NA."""
+    is_one = not isinstance(value, str | list | dict | tuple | set | frozenset | np.ndarray)
+    return value is None or value is pd.NA or (is_one and value != value)
+
+
 def is_missing(value: Any) -> bool:
-    """Whether it stands for a missing number or date: None, NaN, NaT, or text that is empty, NA, NaN, null, none."""
-    if isinstance(value, str):
-        return value.strip().lower() in _MISSING
-    return value is None or (not isinstance(value, list | dict | tuple | set | np.ndarray) and value != value)
+    """Whether it stands for a missing number or date: null, or text that is empty, NA, NaN, null, none."""
+    return value.strip().lower() in _MISSING if isinstance(value, str) else is_null(value)
 
 
 def parse_number(value: Any, decimal_comma: bool = False) -> float:
@@ -59,8 +64,8 @@ def parse_number(value: Any, decimal_comma: bool = False) -> float:
 def parse_date(value: Any, form: str | None = None) -> float:
     """A date as a year and its fraction: 2019-07-02 is 2019.4986; the start of what is named, "2019-07" that of July.
 
-    Read are years (2019, 2019.5), dates and times as ISO 8601 writes them, those of e-mails, and date and time objects;
-    a time with a zone is brought to UTC. NaN where it is missing. ValueError for anything else.
+    Read are years (2019, 2019.5), dates and times as ISO 8601 writes them, those of e-mails, date and time objects, and
+    periods; a time with a zone is brought to UTC. NaN where it is missing. ValueError for anything else.
 
     form : as ``datetime.strptime`` takes it, "%d.%m.%Y"; text is then read by it alone.
     """
@@ -73,6 +78,8 @@ def parse_date(value: Any, form: str | None = None) -> float:
         value = float(value) if _YEAR.fullmatch(value) else None
     elif isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]").item()
+    elif isinstance(value, pd.Period):
+        value = value.start_time
     if isinstance(value, float):
         return value
     if not isinstance(value, datetime.date):
@@ -107,7 +114,7 @@ def parse_bag(value: Any, is_counted: bool, separator: str | None = ";") -> Mapp
     is_counted : in text, a number after a colon is a count and no part of the name.
     separator : between the names of a text; no other sign separates. None: a text is one name.
     """
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if is_null(value):
         return {}
     if isinstance(value, str):
         bag: Counter[str] = Counter()
@@ -125,8 +132,8 @@ def parse_bag(value: Any, is_counted: bool, separator: str | None = ";") -> Mapp
             if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
                 raise ValueError(f"{shown(name)} has the count {shown(count)}; counts are whole numbers of at least 0")
             bag[_name(name)] += int(count)
-    elif isinstance(value, int | np.integer) and not isinstance(value, bool):
-        bag = Counter([str(value)])
+    elif isinstance(value, int | np.integer | np.bool_):
+        bag = Counter([_name(value)])
     else:
         raise ValueError(f"found {shown(value)}; a list of names or names with counts is needed")
     for name, count in bag.items():
@@ -136,7 +143,7 @@ def parse_bag(value: Any, is_counted: bool, separator: str | None = ";") -> Mapp
 
 
 def _name(name: Any) -> str:
-    if isinstance(name, int | np.integer) and not isinstance(name, bool):
+    if isinstance(name, int | np.integer | np.bool_):
         return str(name)
     if not isinstance(name, str):
         raise ValueError(f"found the name {shown(name)}; names are text")

@@ -2,8 +2,9 @@
 
 A row gives a document's words, as running text or as a bag, and any number of contexts. A bag is a list of names or an
 object ``{name: count}``; in text, names with a separator between, a semicolon unless another is named
-(``graph; tree``): no other sign separates. Only in a column of kind "counts" does a number after a colon count the name
-before it, 1 where there is none (``graph:2; tree``); elsewhere a colon belongs to the name, as in ``http://x.org:8080``.
+(``graph; tree``): no other sign separates. An integer, True or False is a name as Python writes it. Only in a column of
+kind "counts" does a number after a colon count the name before it, 1 where there is none (``graph:2; tree``); elsewhere
+a colon belongs to the name, as in ``http://x.org:8080``.
 A label is a bag. A date is a year and its fraction (:func:`mc2core.corpus.building.cells.parse_date`).
 """
 
@@ -20,7 +21,7 @@ import scipy.sparse as sp
 from mc2core.base.checks import choice, shown
 from mc2core.base.faults import place_text
 from mc2core.base.kinds import KINDS, NUMBERS
-from mc2core.corpus.building.cells import parse_bag, parse_date, parse_number, plain_text
+from mc2core.corpus.building.cells import is_null, parse_bag, parse_date, parse_number, plain_text
 from mc2core.corpus.building.counts import WORD_COUNTS, CountsBuilder, Dropped
 from mc2core.corpus.building.tokens import Prepared, TextCounts, Tokeniser
 
@@ -186,7 +187,7 @@ class Texts(Cells):
 
     def parse(self, value: Any, place: Any) -> Prepared:
         """Counts of a cell; ValueError where it is no text."""
-        if value is None or (isinstance(value, float) and np.isnan(value)):
+        if is_null(value):
             value = ""
         if not isinstance(value, str):
             raise ValueError(f"found {shown(value)}; text is needed")
@@ -218,7 +219,7 @@ class Facts(Cells):
         """Text of a cell on one line, and its place."""
         if isinstance(value, list | dict):
             raise ValueError(f"found {shown(value)}; text or a number is needed")
-        kept = "" if value is None or (isinstance(value, float) and np.isnan(value)) else plain_text(str(value))
+        kept = "" if is_null(value) else plain_text(str(value))
         if self._places is not None:
             if not kept:
                 raise ValueError("it is empty; every document needs an id")

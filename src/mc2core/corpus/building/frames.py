@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -67,17 +68,17 @@ def from_texts(
         raise ValueError("texts is one text; a list of texts, one a document, is needed")
     pattern, given = _pattern(like), _given(tokenise, words)
     settings = complete(given if pattern is None else following.follow(pattern, TEXTS, given)[0])
-    columns: dict[str, Any] = {_TEXT: list(texts)}
+    columns: dict[str, Any] = {_TEXT: _listed(texts)}
     layout_contexts: dict[str, ContextColumn] = {}
     counts: dict[str, Any] = {}
     for name, values in (contexts or {}).items():
         if sp.issparse(values) or (isinstance(values, np.ndarray) and values.ndim == 2):
             counts[name] = values  # checked by Corpus
             continue
-        columns[f"contexts[{name!r}]"] = listed = list(values)
+        columns[f"contexts[{name!r}]"] = listed = _listed(values)
         layout_contexts[name] = ContextColumn(f"contexts[{name!r}]", _kind_of(name, listed, pattern))
     if labels is not None:
-        columns[_LABELS] = list(labels)
+        columns[_LABELS] = _listed(labels)
     n_documents = len(columns[_TEXT])
     for name, listed in columns.items():
         if len(listed) != n_documents:
@@ -162,9 +163,9 @@ def _given(tokenise: Tokenise | None, words: Mapping[str, Any]) -> dict[str, Any
 def _kind_of(name: str, values: Sequence[Any], pattern: following.Pattern | None) -> str:
     """ "number", "date" or "bag": what the values that are there are; as in ``pattern`` where there is one."""
     present = [value for value in values if not is_missing(value)]
-    if present and all(isinstance(value, datetime.date | np.datetime64) for value in present):
+    if present and all(isinstance(value, datetime.date | np.datetime64 | pd.Period) for value in present):
         found = "date"
-    elif all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in present):
+    elif all(isinstance(value, int | float | np.number | Decimal) and not isinstance(value, bool) for value in present):
         found = "number"
     else:
         found = "bag"
@@ -220,4 +221,17 @@ def _cells(frame: pd.DataFrame, name: str) -> list[Any]:
     column = frame[name]
     if not isinstance(column, pd.Series):
         raise ValueError(f"frame has the column {name!r} twice")
-    return [None if is_na else value for value, is_na in zip(column.tolist(), column.isna(), strict=True)]
+    return _listed(column)
+
+
+def _listed(values: Iterable[Any]) -> list[Any]:
+    """Values of a column or a list, None where pandas says that one is missing; categories are the text they show."""
+    if not isinstance(values, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
+        return list(values)
+    column = pd.Series(values)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        names = [str(one) for one in column.cat.categories.tolist()]
+        return [None if code < 0 else names[code] for code in column.cat.codes.tolist()]
+    listed = [None if is_na else value for value, is_na in zip(column.tolist(), column.isna().tolist(), strict=True)]
+    is_dictionary = str(column.dtype).startswith("dictionary<")  # the categories of arrow
+    return [value if value is None else str(value) for value in listed] if is_dictionary else listed

@@ -147,9 +147,9 @@ def _read(
             continue
         column = _column(path, _child(path, obs, one.column), one.column, len(cells))
         if one.kind == "number":
-            if column.dtype.kind not in "biuf":
+            if any(isinstance(value, str) for value in column.tolist()):
                 raise ValueError(f"{path}: obs column {one.column!r} holds text; kind 'number' needs numbers")
-            values[name] = column.astype(np.float64)
+            values[name] = np.array([np.nan if value is None else value for value in column.tolist()], np.float64)
         elif one.kind == "date":
             values[name] = _dates(path, column, one.column, date_format)
         else:
@@ -210,7 +210,7 @@ def _strings(node: Any) -> list[str]:
 
 
 def _column(path: Path, node: Any, name: str, length: int) -> np.ndarray:
-    """A column of obs: numbers (NaN: missing), or objects of text (None: missing)."""
+    """A column of obs: numbers (NaN: missing), or objects (None: missing)."""
     kind = node.attrs.get("encoding-type", "array")
     if kind == "categorical":
         categories = _column(path, node["categories"], name, len(node["categories"]))
@@ -222,8 +222,8 @@ def _column(path: Path, node: Any, name: str, length: int) -> np.ndarray:
     elif kind.startswith("nullable"):
         numbers = node["values"]
         is_text = kind.endswith("array")
-        column = _values(numbers, as_text=is_text).astype(object if is_text else np.float64)
-        column[_values(node["mask"])] = None if column.dtype == object else np.nan
+        column = _values(numbers, as_text=is_text).astype(object)
+        column[_values(node["mask"])] = None
     elif kind == "string-array" or node.dtype.kind in "OSU":
         column = np.array(_strings(node), dtype=object)
     else:

@@ -1,9 +1,11 @@
 """Corpora from lists of texts and from data frames, as people write them."""
 
 import datetime
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from helpers.fits import gibbs
@@ -82,6 +84,68 @@ def test_a_data_frame():
     frame["abstract"] = ["trees", 7, "graphs"]
     with pytest.raises(ValueError, match="frame, row 20, column 'abstract': found 7; text is needed"):
         Corpus.from_dataframe(frame, "abstract")
+
+
+HALF = 2019 + 182 / 365  # 2 July
+TYPES = {
+    "categories of integers": (pd.Categorical([1, 2, None]), ["1", "2"]),
+    "categories of booleans": (pd.Categorical([True, False, None]), ["True", "False"]),
+    "categories of numbers": (pd.Categorical([1.5, 2.0, None]), ["1.5", "2.0"]),
+    "intervals": (pd.cut(pd.Series([1.0, 5.0, np.nan]), [0, 3, 6]), ["(0, 3]", "(3, 6]"]),
+    "dictionary": (
+        pd.array([1, 2, None], pd.ArrowDtype(pa.dictionary(pa.int8(), pa.int64()))),
+        ["1", "2"],
+    ),
+    "booleans": (pd.array([True, False, None], "boolean"), ["True", "False"]),
+    "booleans of arrow": (pd.array([True, False, None], "bool[pyarrow]"), ["True", "False"]),
+    "booleans as objects": (pd.Series([True, False, None], dtype=object), ["True", "False"]),
+    "text of arrow": (pd.array(["b", "a", None], "string[pyarrow]"), ["b", "a"]),
+    "Int64": (pd.array([3, 1, None], "Int64"), [3, 1]),
+    "Float64": (pd.array([0.5, 1, None], "Float64"), [0.5, 1]),
+    "integers of arrow": (pd.array([3, 1, None], "int64[pyarrow]"), [3, 1]),
+    "decimals": (pd.Series([Decimal("1.5"), Decimal(2), None]), [1.5, 2]),
+    "periods": (pd.PeriodIndex(["2019-07-02", "2020-01-01", None], freq="D"), [HALF, 2020]),
+    "dates in a zone": (pd.to_datetime(["2019-07-02T02", "2020-01-01T02", None]).tz_localize("+02:00"), [HALF, 2020]),
+    "dates of arrow": (
+        pd.array([datetime.date(2019, 7, 2), datetime.date(2020, 1, 1), None], "date32[pyarrow]"),
+        [HALF, 2020],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_each_type_of_column_is_names_or_numbers_and_its_last_is_missing(name):
+    values, expected = TYPES[name]
+    frame = pd.DataFrame({"text": TEXTS, "value": values})
+    for corpus in (
+        Corpus.from_dataframe(frame, "text", contexts=["value"]),
+        Corpus.from_texts(TEXTS, contexts={"value": values}),
+    ):
+        assert corpus.missing("value").tolist() == [False, False, True]
+        if isinstance(expected[0], str):
+            names = corpus.context_names["value"]
+            assert [names[column] for column in corpus.contexts["value"].indices] == expected
+        else:
+            assert corpus.contexts["value"][:2] == pytest.approx(expected)
+    if isinstance(expected[0], str):
+        labelled = Corpus.from_dataframe(frame[:2], "text", labels="value")
+        assert [labelled.label_names[label] for label in labelled.labels] == expected
+    like = Corpus.from_dataframe(frame, "text", contexts=["value"], like=corpus)
+    assert like.context_kinds == corpus.context_kinds
+
+
+@pytest.mark.parametrize(
+    ("values", "what"),
+    [
+        (pd.Categorical([1, 2, 1]), "categories"),
+        (pd.Series([1, 2, 1]).astype("category"), "categories"),
+        (np.array([True, False, True]), "booleans"),
+        (np.array(["2019-07-02"] * 3, "datetime64[D]"), "dates"),
+    ],
+)
+def test_a_corpus_takes_no_categories_booleans_or_dates_for_numbers(values, what):
+    with pytest.raises(ValueError, match=f"context 'value' holds {what}; Corpus.from_texts and from_dataframe read"):
+        Corpus(np.eye(3, dtype=int), contexts={"value": values})
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,21 @@ def test_the_command_reads_dates_and_new_cells_like_the_earlier_ones(tmp_path):
     assert new.contexts["first"][2] == pytest.approx(2021 + 181 / 365)
 
 
+def test_nullable_columns_are_names_as_they_are_written(tmp_path):
+    path = write(tmp_path / "a.h5ad", np.ones((3, 2), int))
+    with h5py.File(path, "a") as file:
+        for name, values in (("nullable-boolean", [True, False, True]), ("nullable-integer", [7, 8, 9])):
+            group = file["obs"].create_group(name)
+            group.attrs["encoding-type"] = name
+            group["values"], group["mask"] = np.array(values), np.array([False, False, True])
+    contexts = {"is_old": ContextColumn("nullable-boolean", "bag"), "batch": ContextColumn("nullable-integer", "bag")}
+    corpus = h5ad.read(path, contexts, layer="counts")
+    assert corpus.context_names == {"is_old": ["False", "True"], "batch": ["7", "8"]}
+    assert corpus.missing("is_old").tolist() == [False, False, True]
+    numbers = h5ad.read(path, {"batch": ContextColumn("nullable-integer", "number")}, layer="counts")
+    assert numbers.contexts["batch"] == pytest.approx([7, 8, np.nan], nan_ok=True)
+
+
 def with_vectors(path, width=2, shift=0.0):
     """Counts of three cells and, in obsm, a matrix of float32 and one of whole numbers."""
     with h5py.File(write(path, np.ones((3, 2), int)), "a") as file:

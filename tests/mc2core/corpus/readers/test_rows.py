@@ -209,6 +209,24 @@ class TestFiles:
 
 
 class TestCleaning:
+    @pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.jsonl", "a.xlsx"])
+    def test_booleans_and_integers_are_names_in_a_bag(self, tmp_path, name):
+        frame, path = pd.DataFrame({"t": ["lake", "sea"], "open": [True, False], "group": [2, 1]}), tmp_path / name
+        if name == "a.parquet":
+            frame.astype({"group": "category"}).to_parquet(path)
+        elif name == "a.xlsx":
+            frame.to_excel(path, index=False)
+        else:
+            path.write_text(
+                frame.to_json(orient="records", lines=True) if "json" in name else frame.to_csv(index=False)
+            )
+        corpus, _ = read_own(path, {"text": "t", "contexts": ["open:bag", "group:bag"], "labels": "open"})
+        assert corpus.context_names == {"open": ["False", "True"], "group": ["1", "2"]}
+        assert (corpus.label_names, corpus.labels.tolist()) == (["False", "True"], [1, 0])
+        with pytest.raises(ValueError, match=r"found 'True'|found True.*; a finite number") as caught:
+            read_own(path, {"text": "t", "contexts": ["open:number"]})
+        assert "a context of names is of kind bag: open:bag" in str(caught.value)
+
     def test_names_read_as_numbers_are_told_their_kind_once(self, tmp_path):
         path = tmp_path / "a.csv"
         path.write_text("text,president\n" + "red lake,Lincoln\n" * 30)
