@@ -211,6 +211,8 @@ def _transfer(address: str, part: Path, sha256: str | None, patience: Patience) 
             stream=True,
             timeout=(patience.connect_seconds, patience.stall_seconds),
         ) as response:
+            if sha256 is None and (unsafe := left_https(response)):
+                raise _Refused(f"redirects to {unsafe}, which anybody on the way may change, and has no checksum")
             status = response.status_code
             if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and start:
                 if response.headers.get("Content-Range") == f"bytes */{start}":
@@ -239,6 +241,12 @@ def _transfer(address: str, part: Path, sha256: str | None, patience: Patience) 
             # most often there is no network, and waiting brings none; a download that had begun is worth a wait
             raise _Refused(f"cannot be reached ({_short(error)})") from error
         raise _Interrupted(_short(error)) from error
+
+
+def left_https(response: requests.Response) -> str | None:
+    """The first address without https that an https address was redirected to; None where there is none."""
+    first, *others = [one.url for one in [*response.history, response]]
+    return next((url for url in others if first.startswith("https:") and not url.startswith("https:")), None)
 
 
 def _receive(response: requests.Response, part: Path, start: int, stall_seconds: float) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import requests
 
 from mc2core.base import storage
-from mc2papers.datasets.download.fetch import FetchError
+from mc2papers.datasets.download.fetch import FetchError, left_https
 
 BASELINE = "https://ftp.ncbi.nlm.nih.gov/pubmed/baseline/"
 LICENCE = "free of charge from NLM; abstracts may be under copyright"
@@ -51,7 +51,11 @@ def _linked(page: str, folder: Path | None) -> list[str]:
     try:
         with requests.get(page, timeout=_SECONDS, stream=True, headers={"User-Agent": "mc2core"}) as response:
             response.raise_for_status()
+            if unsafe := left_https(response):
+                raise FetchError(f"cannot list the baseline of PubMed: {page} redirects to {unsafe}, without https")
             text = response.raw.read(_MOST_BYTES, decode_content=True).decode("utf-8", "replace")
+    except FetchError:
+        raise
     except (requests.RequestException, OSError) as error:
         status = getattr(getattr(error, "response", None), "status_code", None)
         reason = f"answered {status}" if status else f"cannot be reached ({type(error).__name__})"

@@ -6,10 +6,12 @@ import socket
 import time
 
 import pytest
+import requests
 from helpers.paths import ROOT
 from helpers.servers import DATA, IMPATIENT
 
 from mc2papers.datasets.download.fetch import FetchError, Patience, SourceFile, fetch, read_catalogue
+from mc2papers.datasets.download.listing import list_baseline
 
 SHA256 = hashlib.sha256(DATA).hexdigest()
 
@@ -186,6 +188,30 @@ class TestFaults:
         server = serve(lambda handler, n: handler.give(b"", status=302, Location="/file.bin"))
         with pytest.raises(FetchError, match="Exceeded 30 redirects"):
             get(tmp_path, server.address())
+
+    def test_https_is_not_left_for_a_file_without_a_checksum(self, serve, tmp_path, monkeypatch):
+        class Plain(requests.adapters.HTTPAdapter):
+            """Asks the server without TLS and answers as if it had been asked with it."""
+
+            def send(self, request, **options):
+                plain = request.copy()
+                plain.url = plain.url.replace("https://", "http://")
+                answer = super().send(plain, **options)
+                answer.url = request.url
+                return answer
+
+        monkeypatch.setattr(requests.Session, "get_adapter", lambda session, url: Plain())
+        other = serve(lambda handler, n: handler.give())
+        server = serve(lambda handler, n: handler.give(b"", status=302, Location=other.address("other.bin")))
+        address = server.address().replace("http://", "https://")
+        with pytest.raises(FetchError, match=rf"redirects to {other.address('other.bin')}, which anybody on the way"):
+            get(tmp_path, address, sha256=None)
+        assert left_behind(tmp_path) == []
+        with pytest.raises(FetchError, match=f"{address} redirects to {other.address('other.bin')}, without https"):
+            list_baseline(tmp_path / "list.tsv", page=address)
+        assert get(tmp_path, address).read_bytes() == DATA  # the checksum says that it is the same file
+        (tmp_path / "got/file.bin").unlink()
+        assert get(tmp_path, server.address(), sha256=None).read_bytes() == DATA
 
 
 HEADER = "dataset\tfile\tmirror\tsha256\taddresses\tlicence\n"
