@@ -85,7 +85,7 @@ def read_nuswide(folder: Path, target: Path) -> None:
 
 
 def read_annotated(folder: Path, target: Path) -> None:
-    """In another process first, as :func:`h5ad.rehearse` does it, but forked: to start Python takes long."""
+    """In another process first: a forged file can crash the HDF5 library, and Python with it."""
     arguments = (_by_suffix(folder), h5ad_files.CONTEXTS, "donor", "counts")
     process = os.fork()
     if process == 0:

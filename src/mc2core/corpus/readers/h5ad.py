@@ -1,17 +1,12 @@
 """AnnData files (.h5ad): cells as documents, genes as words, columns of ``obs`` and matrices of ``obsm`` as contexts.
 
 The file is HDF5 in the layout that the anndata project documents (encoding versions 0.1 and 0.2). It is read through
-h5py alone, so that no version of pandas is asked for. A forged file can crash the HDF5 library itself, and Python with
-it: :func:`rehearse` finds out in a process of its own.
+h5py alone, so that no version of pandas is asked for. A forged file can crash the HDF5 library, and Python with it.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,8 +57,8 @@ def read(
     Raises
     ------
     ValueError
-        One sentence: the file is damaged or of another layout, a column is missing (the nearest is named) or of another
-        kind, or a value is not a count.
+        One sentence: the file is damaged or of another layout, part of it lies in another file, a column is missing
+        (the nearest is named) or of another kind, or a value is not a count.
     MissingPackage
         h5py is not installed.
     """
@@ -79,6 +74,7 @@ def read(
 
     try:
         with h5py.File(path, "r") as file:
+            _refuse_outside(file)
             return _read(path, file, contexts, labels, layer, optional, date_format)
     except (
         OSError,
@@ -95,32 +91,18 @@ def read(
         raise ValueError(f"{path} is not a whole AnnData file: {reason}") from error
 
 
-_REHEARSAL = """
-import json, sys
-from mc2core.corpus.building.columns import ContextColumn
-from mc2core.corpus.readers import h5ad
-path, contexts, *rest = json.loads(sys.argv[1])
-h5ad.read(path, {name: ContextColumn(**one) for name, one in contexts.items()}, *rest)
-"""
+def _refuse_outside(group: h5py.Group) -> None:
+    """ValueError where anything below a group lies in another file."""
+    import h5py
 
-
-def rehearse(
-    path: str | os.PathLike[str],
-    contexts: Mapping[str, ContextColumn] | None = None,
-    labels: str | None = None,
-    layer: str | None = None,
-    optional: Collection[str] = (),
-    date_format: str | None = None,
-) -> None:
-    """:func:`read` with the same arguments, in another process and for nothing: ValueError where it kills that process.
-
-    What else may be wrong is left for :func:`read` to tell.
-    """
-    columns = {name: dataclasses.asdict(one) for name, one in (contexts or {}).items()}
-    arguments = json.dumps([str(path), columns, labels, layer, list(optional), date_format])
-    done = subprocess.run([sys.executable, "-c", _REHEARSAL, arguments], capture_output=True, check=False)
-    if done.returncode < 0:
-        raise ValueError(f"{path} is damaged: reading it kills the HDF5 library (signal {-done.returncode})")
+    for name in group:
+        link = group.get(name, getlink=True)
+        node = group[name] if isinstance(link, h5py.HardLink) else None
+        if isinstance(node, h5py.Group):
+            _refuse_outside(node)
+        is_apart = isinstance(node, h5py.Dataset) and (node.external or node.is_virtual)
+        if is_apart or isinstance(link, h5py.ExternalLink):
+            raise ValueError(f"{group.file.filename}: {name!r} lies in another file, which is not read")
 
 
 def _read(

@@ -170,9 +170,8 @@ def _read(
 
     if form == ANNDATA:
         labels, layer, date_format = map(settings.get, ("labels", "layer", "date_format"))
-        arguments = path, parse_contexts(settings.get("contexts", ())), labels, layer, sorted(optional), date_format
-        h5ad.rehearse(*arguments)
-        return h5ad.read(*arguments), []
+        contexts = parse_contexts(settings.get("contexts", ()))
+        return h5ad.read(path, contexts, labels, layer, optional, date_format), []
     if form == UCI:
         return uci.read(path, settings.get("vocabulary")), []
     if form == OBSERVATIONS:
