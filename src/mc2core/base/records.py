@@ -22,13 +22,15 @@ from mc2core.base.checks import did_you_mean, shown
 from mc2core.base.faults import BadRow, Fault
 
 MAX_LINE_BYTES = 32 * 2**20
+#: packed files that inflate beyond this and so many times their size are bombs
+SMALL_BYTES, GZIP_RATIO, PARQUET_RATIO = 2**28, 200, 1000
 FOLDER = "folder"
 _SEPARATORS = (".csv", ".tsv")
 _BINARY = (".parquet", ".xlsx", "")
 _FOLDER_COLUMNS = ("text", "file", "folder")
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 _TO_UTF8 = "text in another encoding is converted by iconv, from Latin-1: iconv -f latin1 -t utf-8 OLD > NEW"
-_BATCH_ROWS = 65_536
+_BATCH_ROWS = 8_192
 
 Row = tuple[int, list[Any]]
 
@@ -129,10 +131,14 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """:func:`lines_of` where bytes that are not UTF-8 stand as halves of surrogate pairs."""
+    is_packed = path.suffix.lower() == ".gz"
     with _open(path) as stream:
-        number = 0
+        number, size = 0, 0
         while line := stream.readline(MAX_LINE_BYTES + 1):
             number += 1
+            size += len(line)
+            if is_packed and size > SMALL_BYTES:
+                refuse_bomb(path, size, GZIP_RATIO)
             if len(line) > MAX_LINE_BYTES:
                 raise ValueError(
                     f"{path}, line {number} has more than {MAX_LINE_BYTES} bytes, the most that is allowed"
@@ -304,11 +310,56 @@ def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
 
         with pq.ParquetFile(path) as file:
             find_columns(path, file.schema_arrow.names, columns)
-            number = 0
+            leaves = [file.schema.column(place) for place in range(len(file.schema))]
+        texts = [one.path for one in leaves if one.physical_type == "BYTE_ARRAY" and one.logical_type.type != "DECIMAL"]
+        # as dictionaries, text that is repeated takes the room of one
+        with pq.ParquetFile(path, read_dictionary=texts) as file:
+            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+            prefixes = tuple(f"{column}." for column in columns)
+            used = [place for place, one in enumerate(leaves) if f"{one.path}.".startswith(prefixes)]
+            parts = [group.column(place) for group in groups for place in used]
+            number, size = 0, sum(part.total_uncompressed_size + 8 * part.num_values for part in parts)
+            refuse_bomb(path, size, PARQUET_RATIO)
             for batch in file.iter_batches(_BATCH_ROWS, columns=list(columns)):
-                for values in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
+                size += sum(map(_inflated, batch.columns))
+                refuse_bomb(path, size, PARQUET_RATIO)
+                for values in zip(*(_listed(batch.column(name)) for name in columns), strict=True):
                     number += 1
                     yield number, list(values)
+
+
+def _inflated(array: Any) -> int:
+    """Bytes of the text of an array, each repetition counted."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(array.type):
+        if not pa.types.is_string(array.type.value_type):
+            return 0
+        return pc.sum(pc.binary_length(array.dictionary).take(array.indices)).as_py() or 0
+    if pa.types.is_struct(array.type):
+        return sum(map(_inflated, array.flatten()))
+    if pa.types.is_map(array.type):
+        return _inflated(array.keys) + _inflated(array.items)
+    return _inflated(array.flatten()) if pa.types.is_nested(array.type) else 0
+
+
+def _listed(array: Any) -> list[Any]:
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(array.type):
+        return array.to_pylist()  # type: ignore[no-any-return]
+    values = [*array.dictionary.to_pylist(), None]
+    return [values[-1 if place is None else place] for place in array.indices.to_pylist()]
+
+
+def refuse_bomb(path: Path, size: int, ratio: int) -> None:
+    """ValueError where a packed file inflates to a ``size`` beyond SMALL_BYTES and ``ratio`` times its own."""
+    if size > max(SMALL_BYTES, ratio * path.stat().st_size):
+        raise ValueError(
+            f"{path} inflates to {size} bytes or more, over {ratio} times its size; if that is right, give it as text, "
+            "unpacked (.csv, .jsonl)"
+        )
 
 
 @contextmanager

@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import memory
+from mc2core.base.records import GZIP_RATIO, refuse_bomb
 from mc2core.corpus import Corpus
 from mc2core.corpus.readers.table import read_vocabulary
 from mc2core.corpus.row_blocks import Growing, by_rows, csr_of
@@ -156,10 +157,12 @@ def _check_entries(path: Path, block: np.ndarray, line: int, n_documents: int, n
 
 def _entries(path: Path, stream: IO[bytes]) -> Iterator[np.ndarray]:
     """(n, 3) int64 blocks of (document, word, count)."""
-    line, rest = 4, b""
+    line, rest, size = 4, b"", 0
     while True:
         with _reading(path):
             block = stream.read(_BLOCK_BYTES)
+        size += len(block)
+        refuse_bomb(path, size, GZIP_RATIO)
         if not block:
             break
         text = rest + block

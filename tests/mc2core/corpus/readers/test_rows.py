@@ -4,15 +4,19 @@ import gzip
 import json
 import re
 import subprocess
+from decimal import Decimal
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import openpyxl
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mc2core import Corpus
 from mc2core.app.cli import main
+from mc2core.base import records
 from mc2core.corpus.building.columns import ContextColumn, Layout
 from mc2core.corpus.building.rows import BadRows
 from mc2core.corpus.readers.reading import read_own
@@ -206,6 +210,60 @@ class TestFiles:
             assert dimension.encode() in changed.read(sheet)
         corpus, _ = read_own(tmp_path / "a.xlsx", {"text": "text", "contexts": ["year:number"]})
         assert corpus.contexts["year"].tolist() == list(range(1990, 2010))
+
+
+class TestBombs:
+    @pytest.mark.parametrize("name", ["a.csv.gz", "a.jsonl.gz", "docword.a.txt.gz"])
+    def test_text_that_inflates_too_far_is_refused(self, tmp_path, monkeypatch, name):
+        (tmp_path / "vocab.a.txt").write_text("lake\n")
+        first = {"a.csv.gz": "t\n", "a.jsonl.gz": "", "docword.a.txt.gz": "9999\n1\n9999\n"}[name]
+        row = {"a.csv.gz": "lake\n", "a.jsonl.gz": '{"t": "lake"}\n', "docword.a.txt.gz": "1 1 1\n"}[name]
+        (tmp_path / name).write_bytes(gzip.compress((first + 9999 * row).encode()))
+        monkeypatch.setattr(records, "SMALL_BYTES", 2000)
+        with pytest.raises(ValueError, match=r"gz inflates to \d+ bytes or more, over 200 times its size; if that is"):
+            read_own(tmp_path / name, {} if "docword" in name else {"text": "t"})
+        if "docword" not in name:
+            monkeypatch.setattr(records, "SMALL_BYTES", 10**6)
+            assert read_own(tmp_path / name, {"text": "t"})[0].n_documents == 9999
+
+    @pytest.mark.parametrize("shape", ["text", "list", "object", "map", "rows"])
+    def test_parquet_that_inflates_too_far_is_refused_before_it_takes_the_memory(self, tmp_path, monkeypatch, shape):
+        monkeypatch.setattr(records, "SMALL_BYTES", 10**7)
+        rows, text = 2**11, "lake " * 2_000  # 20 MB of text
+        same = pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), [text])
+        ones = np.arange(rows + 1, dtype=np.int32)
+        columns = {
+            "text": same,
+            "list": pa.ListArray.from_arrays(ones, same),
+            "object": pa.StructArray.from_arrays([same], ["w"]),
+            "map": pa.MapArray.from_arrays(ones, same.dictionary_decode()[:1].take(np.zeros(rows, np.int32)), ones[1:]),
+            "rows": pa.repeat(1, 2**22),
+        }
+        path = tmp_path / "a.parquet"
+        pq.write_table(pa.table({"t": columns[shape]}), path)
+        assert path.stat().st_size < 20_000
+        with pytest.raises(ValueError, match=r"a\.parquet inflates to \d+ bytes or more, over 1000 times its size"):
+            read_own(path, {"bag": "t"})
+
+    def test_every_type_of_parquet_is_read_as_arrow_shows_it(self, tmp_path):
+        columns = {
+            "text": pa.array(["a", None, "c"]),
+            "large": pa.array(["a", None, "c"], pa.large_string()),
+            "categories": pa.array(["x", "y", "x"]).dictionary_encode(),
+            "numbers": pa.array([1, 2, 1]).dictionary_encode(),
+            "list": pa.array([["a", "b"], None, []]),
+            "large_list": pa.array([["a"], None, ["b"]], pa.large_list(pa.large_string())),
+            "map": pa.array([[("k", 1)], None, [("z", 2)]], pa.map_(pa.string(), pa.int64())),
+            "object": pa.array([{"x": 1, "y": "q"}, None, {"x": 2, "y": "r"}]),
+            "objects": pa.array([[{"w": "a", "n": 1}], None, []]),
+            "decimal": pa.array([Decimal("1.5"), None, Decimal(2)], pa.decimal128(30, 2)),
+            "none": pa.nulls(3),
+            "a.b": pa.array(["p", "q", "r"]),
+            "bytes": pa.array([b"a", None, b"c"]),
+        }
+        pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+        for name, column in columns.items():
+            assert [row for _, (row,) in records.read_rows(tmp_path / "a.parquet", [name])] == column.to_pylist()
 
 
 class TestCleaning:
