@@ -348,7 +348,7 @@ def _listed(array: Any) -> list[Any]:
     import pyarrow as pa
 
     if not pa.types.is_dictionary(array.type):
-        return array.to_pylist()  # type: ignore[no-any-return]
+        return array.to_pylist()
     values = [*array.dictionary.to_pylist(), None]
     return [values[-1 if place is None else place] for place in array.indices.to_pylist()]
 
