@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -59,6 +60,12 @@ def facts(title: str, rows: Mapping[str, Any], below: str = "") -> str:
         for name, value in rows.items()
     )
     return f"<div><strong>{html.escape(title)}</strong><table>{lines}</table>{below}</div>"
+
+
+def plain(text: str) -> str:
+    """Text on one line that Markdown and HTML take as it is; an underscore within a word needs no escape."""
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*\[\]|#~]|(?<!\w)_|_(?!\w))", r"\\\1", " ".join(escaped.split()))
 
 
 def data_script(name: str, value: Any) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import storage
+from mc2core.base.pages import plain
 from mc2core.base.records import csv_rows
 from mc2core.corpus import Corpus
 from mc2core.corpus.building.counts import Dropped
@@ -146,26 +147,21 @@ def write(
         printed = [paper.get(name, PaperCount("", "")) for name in names]
         beside = [("paper", "source in the paper"), ("---", "---"), *((one.count, one.source) for one in printed)]
         table = [[*row, *more] for row, more in zip(table, beside, strict=True)]
-    lines = [f"# {title}", "", f"Source: {_cell(source)}", ""]
-    lines += ["| " + " | ".join(map(_cell, row)) + " |" for row in table]
+    lines = [f"# {plain(title)}", "", f"Source: {plain(source)}", ""]
+    lines += ["| " + " | ".join(map(plain, row)) + " |" for row in table]
     if new:
-        lines += ["", "## New", "", *(f"- {_cell(one)}" for one in new)]
+        lines += ["", "## New", "", *(f"- {plain(one)}" for one in new)]
     lines += ["", "## Left out", ""]
     kept = [one for one in dropped if one.number]
-    lines += [f"- {_cell(str(one))}" for one in kept] or ["Nothing."]
+    lines += [f"- {plain(str(one))}" for one in kept] or ["Nothing."]
     if notes:
-        lines += ["", "## How it was counted", "", *(f"- {_cell(one)}" for one in notes)]
+        lines += ["", "## How it was counted", "", *(f"- {plain(one)}" for one in notes)]
     if files:
         columns = sorted({what for counts in files.values() for what in counts})
-        lines += ["", "## Files", "", f"| file | {' | '.join(map(_cell, columns))} |", "|---|" + "---|" * len(columns)]
+        lines += ["", "## Files", "", f"| file | {' | '.join(map(plain, columns))} |", "|---|" + "---|" * len(columns)]
         for file, counts in files.items():
-            lines.append("| " + " | ".join([_cell(file), *(f"{counts.get(what, 0):,}" for what in columns)]) + " |")
+            lines.append("| " + " | ".join([plain(file), *(f"{counts.get(what, 0):,}" for what in columns)]) + " |")
     if warnings:
-        lines += ["", "## Warnings", "", *(f"- {_cell(one)}" for one in warnings)]
+        lines += ["", "## Warnings", "", *(f"- {plain(one)}" for one in warnings)]
     with storage.replacing(path) as stream:
         stream.write("\n".join(lines) + "\n")
-
-
-def _cell(text: str) -> str:
-    """Text on one line that cannot break a table."""
-    return " ".join(text.split()).replace("|", "\\|")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 import pandas as pd
 
+from mc2core.base.pages import plain
 from mc2core.corpus.building.counts import counted
 from mc2core.explore.description import Description
 from mc2core.explore.tables import Tables
@@ -76,12 +75,6 @@ def _who_and_when(tables: Tables, name: str) -> pd.Series:
 
 
 def _table(table: pd.DataFrame) -> list[str]:
-    rows = [list(map(str, table.columns)), ["---"] * table.shape[1]]
+    rows = [[plain(str(name)) for name in table.columns], ["---"] * table.shape[1]]
     rows += [["" if pd.isna(cell) else plain(str(cell)) for cell in row] for row in table.itertuples(index=False)]
     return [f"| {' | '.join(row)} |" for row in rows]
-
-
-def plain(text: str) -> str:
-    """Text that Markdown and HTML take as it is, on one line."""
-    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_\[\]|#~])", r"\\\1", " ".join(escaped.split()))

@@ -6,6 +6,7 @@ import pytest
 from helpers.paths import ROOT
 
 from mc2core import Corpus
+from mc2core.base.pages import plain
 from mc2core.corpus import datasheet
 from mc2core.corpus.building.counts import Dropped
 from mc2core.corpus.datasheet import PaperCount
@@ -91,6 +92,21 @@ def test_the_file(tmp_path):
     assert table[:3] == ["| quantity | here |", "| --- | --- |", "| documents | 3 |"]
     assert all(line.count(" | ") == 1 for line in table)
     assert path.read_text().endswith("## Left out\n\nNothing.\n")
+
+
+def test_names_are_no_markup(tmp_path):
+    hostile = "<b>*x*</b>|[y](z)"
+    tags = {"by_tag": np.array([[1], [1]])}
+    made = Corpus(np.array([[1], [2]]), [hostile], tags, context_names={"by_tag": [hostile]})
+    datasheet.write(
+        tmp_path / "a.md", hostile, hostile, made, [Dropped("words", 1, hostile)], [hostile], notes=[hostile]
+    )
+    said = (tmp_path / "a.md").read_text()
+    escaped = r"&lt;b&gt;\*x\*&lt;/b&gt;\|\[y\](z)"
+    assert said.count(escaped) == 7
+    assert "<" not in said.replace(escaped, "")
+    assert f"| by_tag: most frequent | {escaped} (2) |" in said
+    assert plain("_a_b_\nc") == r"\_a_b\_ c"
 
 
 def test_the_papers_counts_use_the_names_of_the_datasheet():
