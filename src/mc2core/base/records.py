@@ -5,6 +5,7 @@ Files come from anybody: lines and fields have a limit, text must be UTF-8, a ro
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import json
@@ -29,8 +30,11 @@ _SEPARATORS = (".csv", ".tsv")
 _BINARY = (".parquet", ".xlsx", "")
 _FOLDER_COLUMNS = ("text", "file", "folder")
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
-_TO_UTF8 = "text in another encoding is converted by iconv, from Latin-1: iconv -f latin1 -t utf-8 OLD > NEW"
+_TO_UTF8 = (
+    "text in another encoding must be converted, from Windows-1252 or Latin-1 by iconv -f cp1252 -t utf-8 OLD > NEW"
+)
 _BATCH_ROWS = 8_192
+_START = 1000  # bytes that show UTF-16
 
 Row = tuple[int, list[Any]]
 
@@ -40,10 +44,10 @@ def read_rows(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[
 
     ``line`` is the line on which the row ends (of Parquet: its number from 1). Values are text in CSV, whatever JSON
     holds in JSON Lines, with None for a key that is absent, and Python values in Parquet and Excel files. Blank lines
-    are skipped. A CSV file whose header has semicolons and no comma is separated by semicolons. Text may be compressed,
-    named .csv.gz. The rows of a folder are the files below it that are named .txt and not hidden, in the order of their
-    paths, with the columns ``text``, ``file`` (its path in the folder) and ``folder`` (the name of the folder it lies
-    in); :func:`left_out_files` counts the others.
+    are skipped. A CSV file whose header has semicolons, or tabs, and no comma is separated by these. Text may be
+    compressed, named .csv.gz. The rows of a folder are the files below it that are named .txt and not hidden, in the
+    order of their paths, with the columns ``text``, ``file`` (its path in the folder) and ``folder`` (the name of the
+    folder it lies in); :func:`left_out_files` counts the others.
 
     Raises
     ------
@@ -136,6 +140,12 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         number, size = 0, 0
         while line := stream.readline(MAX_LINE_BYTES + 1):
             number += 1
+            if number == 1 and (fault := _fault_of_start(line[:_START])):
+                raise ValueError(f"{path} {fault.message}; {fault.remedy}")
+            if number == 1 and b"\r" in line.rstrip(b"\r") and b"\n" not in line:
+                raise ValueError(
+                    rf"{path} has line ends of old Macs (CR); LF is needed; tr '\r' '\n' < OLD > NEW converts them"
+                )
             size += len(line)
             if is_packed and size > SMALL_BYTES:
                 refuse_bomb(path, size, GZIP_RATIO)
@@ -144,6 +154,15 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                     f"{path}, line {number} has more than {MAX_LINE_BYTES} bytes, the most that is allowed"
                 )
             yield number, line.decode("utf-8-sig" if number == 1 else "utf-8", errors="surrogateescape")
+
+
+def _fault_of_start(start: bytes) -> Fault | None:
+    """Whether a text begins as UTF-16 does: with its mark, or with many zeros, whose places say the order of bytes."""
+    is_marked = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if not is_marked and 4 * start.count(0) < max(len(start), 4):
+        return None
+    name = "utf-16" if is_marked else "utf-16le" if start.find(0) % 2 else "utf-16be"
+    return Fault("is UTF-16 text; UTF-8 is needed", f"iconv -f {name} -t utf-8 OLD > NEW converts it")
 
 
 def _fault_of(text: str) -> Fault | None:
@@ -166,7 +185,9 @@ def _read_json_lines(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, 
         yield number, [record.get(column) for column in columns]
     for column in columns:
         if column not in seen and has_record:
-            raise ValueError(f"{path}: no record has the key {column!r}")
+            keys = columns_of(path)
+            listed = ", ".join(keys)[:200]
+            raise ValueError(f"{path}: no record has the key {column!r}{did_you_mean(column, keys)} (keys: {listed!r})")
 
 
 def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
@@ -215,16 +236,19 @@ def _read_csv(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list[An
 
 
 def _delimiter(path: Path) -> str:
-    """A tab in .tsv; in .csv a comma, or the semicolon where the header has some and no comma."""
+    """A tab in .tsv; in .csv a comma, or the tab or semicolon where the header has some and no comma."""
     name = path.with_suffix("") if path.suffix.lower() == ".gz" else path
     if name.suffix.lower() == ".tsv":
         return "\t"
     header = next((line for _, line in _lines(path) if line.strip()), "")
-    try:
-        fields = next(csv.reader([header], delimiter=";"), [])
-    except csv.Error:  # the reader of rows says what is wrong
-        return ","
-    return ";" if len(fields) > 1 and "," not in "".join(fields) else ","
+    for delimiter in "\t;":
+        try:
+            fields = next(csv.reader([header], delimiter=delimiter), [])
+        except csv.Error:  # the reader of rows says what is wrong
+            return ","
+        if len(fields) > 1 and "," not in "".join(fields):
+            return delimiter
+    return ","
 
 
 def _header(rows: Iterator[Row]) -> list[str]:
@@ -282,9 +306,10 @@ def _read_folder(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list
         if file.stat().st_size > MAX_LINE_BYTES:
             yield place, Fault(f"has more than {MAX_LINE_BYTES} bytes, the most that is allowed")
             continue
-        text = file.read_bytes().decode("utf-8-sig", errors="surrogateescape")
+        content = file.read_bytes()
+        text = content.decode("utf-8-sig", errors="surrogateescape")
         values = {"text": text, "file": name.as_posix(), "folder": name.parent.name}
-        yield place, _fault_of(text) or [values[column] for column in columns]
+        yield place, _fault_of_start(content[:_START]) or _fault_of(text) or [values[column] for column in columns]
 
 
 def left_out_files(path: str | os.PathLike[str]) -> list[tuple[str, int, str]]:

@@ -71,6 +71,16 @@ def specify(
     return made
 
 
+def specified_in(provenance: Mapping[str, Any], threads: int = 1) -> tuple[Model, Engine]:
+    """Model and engine of a fit from its provenance; ValueError where that does not hold them."""
+    try:
+        of_model, of_engine = dict(provenance["model"]), dict(provenance["engine"])
+        names, contexts = (of_model.pop("name"), of_engine.pop("name")), of_model.pop("contexts", None)
+        return specify(*names, of_model | of_engine, contexts, threads)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"what the fit says of its model and engine (provenance) is damaged: {error!r}") from error
+
+
 def takes_contexts(model: str) -> bool:
     """Whether a model has contexts; those that have not are of words only."""
     return "contexts" in model_class(model).names()

@@ -32,6 +32,10 @@ from mc2core.posterior.predicting import Predictor
 from mc2core.posterior.sample import Sample, pack_sample, unpack_sample
 
 FORMAT = "mc2core posterior 1"
+_COUNTS_OF_UPDATE = (
+    *("documents", "tokens", "in_small", "left_out_tokens"),
+    *("clusters_born", "clusters_gone", "topics_born", "topics_gone"),
+)
 #: name of the file in the folder of a fit
 POSTERIOR = "posterior.npz"
 
@@ -536,6 +540,7 @@ class Posterior:
             if meta["format"] != FORMAT:
                 raise ValueError(f"its format is {meta['format']!r}, not {FORMAT!r}")
             _check_meta(meta)
+            _check_provenance(meta["provenance"], meta["n_samples"])
             dimensions = meta["dimensions"]
             sizes = {"V": len(meta["vocabulary"]), "D": sum(meta["dimensions"].values())}
             samples = []
@@ -589,6 +594,24 @@ def _check_meta(meta: Mapping[str, Any]) -> None:
     for name, unit in meta["units"].items():
         if name not in dimensions:
             raise ValueError(f"the unit of {name!r} is {unit}, but there is no such context")
+
+
+def _check_provenance(about: Mapping[str, Any], n_samples: int) -> None:
+    """ValueError where what a saved posterior says of its fit is not such as is saved."""
+    stream = about.get("stream", {"fitted": {}, "updates": []})
+    updates, chains = stream["updates"], about.get("chains", [n_samples])
+    numbers = [one[name] for one in updates for name in (*_COUNTS_OF_UPDATE, "log_evidence")]
+    numbers += [stream["fitted"][name] for name in ("tokens", "log_evidence") if updates]
+    whole = [about.get("seed", 0), about.get("iterations", 0), about.get("thin", 1), *chains]
+    texts = [about[part]["name"] for part in ("model", "engine") if part in about]
+    texts += [about.get("corpus", ""), *(one["file"] for one in updates)]
+    if not (
+        all(isinstance(one, int | float | None) for one in numbers)
+        and all(isinstance(one, int) and one >= 0 for one in whole)
+        and all(isinstance(one, str) for one in texts)
+        and sum(chains) == n_samples
+    ):
+        raise ValueError("what it says of its fit (provenance) is damaged")
 
 
 def _check_natural(sample: Sample, families: Mapping[str, Family], dimensions: Mapping[str, int], where: str) -> None:

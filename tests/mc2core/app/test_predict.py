@@ -129,7 +129,7 @@ def test_a_damaged_line_is_told_with_its_number_and_the_rest_goes_on(fitted, mon
         r"mc2: line 2 is not one JSON object: .+",
         r"mc2: line 6 holds \[1\], not one JSON object",
         r"mc2: line 7 is not UTF-8 text: byte 0xff at place \d+",
-        r"mc2: line 8 has no key 'abstract', where the words stand",
+        r"mc2: line 8 has no key 'abstract', where the words stand \(keys: 'when'\)",
         r"mc2: line 9, column 'abstract': found \['boatone'\]; text is needed",
         r"mc2: line 10, column 'when': found 'soon'; a date such as .+ is needed",
         r"mc2: line 11, column 'by': found the name .+; names are text",

@@ -197,10 +197,14 @@ class Texts(Cells):
 class Numbers(Cells):
     """A column of numbers or dates, NaN where one is missing."""
 
-    def __init__(self, column: str, parse: Callable[[Any], float]) -> None:
+    def __init__(self, column: str, kind: str, date_format: str | None = None, decimal_comma: bool = False) -> None:
         self.column, self.values = column, array("d")
-        self.remedy = f"a context of names is of kind bag: {column}:bag"
-        self._parse = parse
+        self.remedy = f"a context of names is of kind bag: {column}:bag, and one of dates {column}:date"
+        if kind == "date":
+            self.remedy = (
+                "" if date_format else "--date-format '%d/%m/%Y %H:%M:%S' reads dates such as 31/12/2021 23:59:58"
+            )
+        self._parse = number_parser(kind, date_format, decimal_comma)
         self.append = self.values.append
 
     def parse(self, value: Any, place: Any) -> float:

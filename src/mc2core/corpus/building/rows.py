@@ -14,7 +14,7 @@ from mc2core.base import storage
 from mc2core.base.faults import BadRow, Fault, place_text
 from mc2core.base.kinds import NUMBERS
 from mc2core.base.progress import work
-from mc2core.corpus.building.columns import Bags, Facts, Layout, Numbers, Texts, number_parser
+from mc2core.corpus.building.columns import Bags, Facts, Layout, Numbers, Texts
 from mc2core.corpus.building.counts import Dropped, VocabularyRule, damped
 from mc2core.corpus.building.tokens import Tokeniser
 
@@ -56,10 +56,11 @@ class BadRows:
             raise ValueError(f"{where}, {self.first[0]}{others}{remedies}")
         shown = self.first[:MOST_SHOWN]
         listed = "".join(f"\n  {one}" for one in shown)
-        more = "; the first" if self.number > len({one.place for one in shown}) else ""
+        more = self.number - len({one.place for one in shown})
+        listed += f"\n  and {more:,} more" if more else ""
         can_skip = self.can_allow and self.number < n_rows
         skip = f" (--skip-bad {self.number}, 'skip_bad' in a plan, leaves them out)" if can_skip else ""
-        raise ValueError(f"{where}: {self.number:,} of {n_rows:,} rows cannot be read{skip}{remedies}{more}:{listed}")
+        raise ValueError(f"{where}: {self.number:,} of {n_rows:,} rows cannot be read{skip}{remedies}:{listed}")
 
     def write(self, path: Path) -> None:
         """A tab-separated list of them: where, column, why."""
@@ -157,7 +158,7 @@ class _Parts:
 
         self.content = bags(layout.content, layout.content_kind, layout.tokeniser, vocabulary)
         self.contexts: dict[str, Bags | Texts | Numbers] = {
-            name: Numbers(one.column, number_parser(one.kind, layout.date_format, decimal_comma))
+            name: Numbers(one.column, one.kind, layout.date_format, decimal_comma)
             if one.kind in NUMBERS
             else bags(one.column, one.kind, plain)
             for name, one in layout.contexts.items()

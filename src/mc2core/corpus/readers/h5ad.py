@@ -238,7 +238,8 @@ def _dates(path: Path, column: np.ndarray, name: str, form: str | None) -> np.nd
             faults.append(f"row {row + 1}: {error}")
     if faults:
         others = f"; nor can {len(faults) - 1} more" if len(faults) > 1 else ""
-        raise ValueError(f"{path}: obs column {name!r} cannot be read as dates, {faults[0]}{others}")
+        remedy = "" if form else "; --date-format '%d/%m/%Y' reads dates such as 31/12/2021"
+        raise ValueError(f"{path}: obs column {name!r} cannot be read as dates, {faults[0]}{others}{remedy}")
     return years
 
 

@@ -83,7 +83,8 @@ class LineReader:
                 continue
             record = line if isinstance(line, Fault) else record_of(line, is_first=number == 1)
             if not isinstance(record, Fault) and self._columns[0].name not in record:
-                record = Fault(f"has no key {self._columns[0].name!r}, where the words stand")
+                keys = ", ".join(record)[:200]
+                record = Fault(f"has no key {self._columns[0].name!r}, where the words stand (keys: {keys!r})")
             if isinstance(record, Fault):
                 found.bad.append(BadRow(number, None, *record))
                 continue

@@ -22,7 +22,7 @@ from mc2core.base.provenance import environment
 from mc2core.compute import streams
 from mc2core.corpus import Corpus, following
 from mc2core.corpus.building.counts import Dropped
-from mc2core.inference.registry import specify
+from mc2core.inference.registry import specified_in
 from mc2core.inference.running import checkpoint as checkpoints
 from mc2core.inference.running.drift import drift
 from mc2core.inference.running.files import fit_corpus
@@ -100,6 +100,9 @@ def update_fit(
     out = fit if out is None else Path(out)
     if columns and _is_corpus(new):
         raise ValueError(f"{next(iter(columns))!r} has no meaning for {new}, which is a corpus; it is for a file")
+    for name in ("seed", "iterations"):
+        if name not in posterior.provenance:
+            raise ValueError(f"{path} does not say the {name} of its fit, which cannot go on")
     engine = posterior.provenance.get("engine", {}).get("name")
     if engine == "gibbs":
         if population is not None:
@@ -274,10 +277,10 @@ def _continue_chains(
     about = posterior.provenance
     if out.resolve() == fit.resolve():
         raise ValueError("a fit by gibbs goes on in a folder of its own: --out names it")
+    model, engine = specified_in(about, threads)
     of_model, of_engine = dict(about["model"]), dict(about["engine"])
     names = of_model.pop("name"), of_engine.pop("name")
     contexts = of_model.pop("contexts", None)
-    model, engine = specify(*names, of_model | of_engine, contexts, threads)
     if model.has_token_context:  # type: ignore[attr-defined]
         raise ValueError(f"the fit is of {model.name}, whose tokens have contexts: it cannot go on")
     if not _is_corpus(new):

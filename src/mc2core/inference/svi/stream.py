@@ -42,7 +42,7 @@ from mc2core.corpus.marks import marks_of
 from mc2core.families import DirichletCategorical
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
-from mc2core.inference.registry import specify
+from mc2core.inference.registry import specified_in
 from mc2core.inference.seeding import cluster_rows, members, unit_rows
 from mc2core.inference.svi.births import bear_clusters
 from mc2core.inference.svi.direct import DirectGlobals
@@ -512,19 +512,16 @@ def _geometric(prior: float) -> float:
 
 def _pair(provenance: Mapping[str, Any], threads: int) -> tuple[MC2, SVI]:
     """Model and engine of a fit; ValueError where it cannot go on as a stream."""
-    of_model, of_engine = dict(provenance["model"]), dict(provenance["engine"])
-    names = of_model.pop("name"), of_engine.pop("name")
-    if names[1] != SVI.name:
-        raise ValueError(f"the fit is by {names[1]}; a stream goes on from one by {SVI.name}")
-    if of_model["content"] is not None:  # new ones would change the unit of all
+    model, engine = specified_in(provenance, threads)
+    if not isinstance(engine, SVI):
+        raise ValueError(f"the fit is by {engine.name}; a stream goes on from one by {SVI.name}")
+    if not isinstance(model, MC2) or model.content is not None:  # new ones would change the unit of all
         raise ValueError("the fit is of observations; a stream goes on with documents of words")
-    if of_engine["batch_size"] is None:
+    if engine.batch_size is None:
         raise ValueError("batch_size is None; a stream needs mini-batches")
-    if of_engine["n_shards"] is not None:
-        raise ValueError(f"n_shards is {of_engine['n_shards']}; a stream is worked on without Spark: it must be None")
-    contexts = of_model.pop("contexts")
-    model, engine = specify(*names, of_model | of_engine, contexts, threads)
-    return cast(MC2, model), cast(SVI, engine)
+    if engine.n_shards is not None:
+        raise ValueError(f"n_shards is {engine.n_shards}; a stream is worked on without Spark: it must be None")
+    return model, engine
 
 
 def state_of(posterior: Posterior, arrays: Mapping[str, np.ndarray], n_tokens: int) -> Globals:

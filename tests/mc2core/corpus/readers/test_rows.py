@@ -20,7 +20,7 @@ from mc2core.base import records
 from mc2core.corpus.building.columns import ContextColumn, Layout
 from mc2core.corpus.building.rows import BadRows
 from mc2core.corpus.readers.reading import read_own
-from mc2core.corpus.readers.table import read_table
+from mc2core.corpus.readers.table import read_table, read_vocabulary
 
 CSV = "text,year,tags\nred lake,1990,a\nblue sea,soon,b\ngreen hill\nred hill,1992,c\nred sea,never,d\n"
 
@@ -59,9 +59,10 @@ class TestBadRows:
     def test_no_more_than_twenty_are_shown(self, tmp_path):
         path = tmp_path / "a.jsonl"
         path.write_text("{\n" * 50 + '{"t": "lake"}\n')
-        with pytest.raises(ValueError, match=r"50 of 51 rows .*; the first:") as caught:
+        with pytest.raises(ValueError, match="50 of 51 rows cannot be read:") as caught:
             read_table(path, Layout("t"))
-        assert len(str(caught.value).splitlines()) == 21
+        assert len(str(caught.value).splitlines()) == 22
+        assert str(caught.value).endswith("\n  and 30 more")
         path.write_text("{\n{\n")
         with pytest.raises(ValueError, match="2 of 2 rows"):
             read_table(path, Layout("t"), bad=BadRows(5))
@@ -97,6 +98,49 @@ class TestFiles:
             with pytest.raises(ValueError, match=rf"{name} is damaged or cut off"):
                 read_own(path, {"text": "t"})
 
+    @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "texts"])
+    @pytest.mark.parametrize(
+        ("encoding", "hint"),
+        [
+            ("utf-16", "is UTF-16 text; UTF-8 is needed; iconv -f utf-16 -t utf-8 OLD > NEW converts it"),
+            ("utf-16-le", "is UTF-16 text; UTF-8 is needed; iconv -f utf-16le -t utf-8 OLD > NEW converts it"),
+            ("utf-16-be", "is UTF-16 text; UTF-8 is needed; iconv -f utf-16be -t utf-8 OLD > NEW converts it"),
+            ("cp1252", "from Windows-1252 or Latin-1 by iconv -f cp1252 -t utf-8 OLD > NEW"),
+        ],
+    )
+    def test_another_encoding_is_named_with_what_converts_it(self, tmp_path, name, encoding, hint):
+        text = {
+            "a.csv": "t\n\u201clake\u201d\n",
+            "a.jsonl": '{"t": "\u201clake\u201d"}\n',
+            "texts": "\u201clake\u201d",
+        }[name]
+        path = tmp_path / name if name != "texts" else tmp_path / "texts/1.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(text.encode(encoding))
+        layout = {"text": "text" if name == "texts" else "t"}
+        with pytest.raises(ValueError, match=re.escape(hint)):
+            read_own(tmp_path / name, layout)
+        command = ["iconv", "-f", re.search("iconv -f (\\S+)", hint)[1], "-t", "utf-8", str(path)]
+        path.write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
+        assert read_own(tmp_path / name, layout)[0].vocabulary == ["lake"]
+
+    @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "vocabulary.txt"])
+    def test_line_ends_of_old_macs_are_named(self, tmp_path, name):
+        path, row = tmp_path / name, '{"t": "lake"}' if "json" in name else "lake"
+        path.write_bytes(f"t\r{row}\r{row}\r".encode() if "csv" in name else f"{row}\r{row}".encode())
+        with pytest.raises(ValueError, match=rf"{name} has line ends of old Macs \(CR\); LF is needed; tr '\\r' '\\n'"):
+            read_vocabulary(path) if "vocabulary" in name else read_own(path, {"text": "t"})
+
+    def test_a_csv_of_tabs_is_read(self, tmp_path):
+        (tmp_path / "a.csv").write_text("text\tn\nlake, sea; hill\t3.5\n")
+        corpus, _ = read_own(tmp_path / "a.csv", {"text": "text", "contexts": ["n:number"]})
+        assert (corpus.vocabulary, corpus.contexts["n"].tolist()) == (["hill", "lake", "sea"], [3.5])
+
+    def test_a_key_that_no_record_has_is_named_with_those_there_are(self, tmp_path):
+        (tmp_path / "a.jsonl").write_text('{"text": "lake", "year": 1}\n{"text": "sea", "who": 2}\n')
+        with pytest.raises(ValueError, match=r"has the key 'txt'; did you mean 'text'\? \(keys: 'text, year, who'\)"):
+            read_own(tmp_path / "a.jsonl", {"text": "txt"})
+
     def test_a_csv_of_semicolons_has_decimal_commas(self, tmp_path):
         path = tmp_path / "a.csv"
         path.write_text('text;n;tags\nlake, sea;3,5;"a;b"\nhill;4;c\n')
@@ -125,8 +169,8 @@ class TestFiles:
         (folder / "x/2.txt").write_bytes("halb \u00bd".encode("latin-1"))
         with pytest.raises(ValueError, match="2 of 3 rows cannot be read") as caught:
             read_own(folder, {})
-        assert str(caught.value).count("iconv -f latin1 -t utf-8 OLD > NEW") == 1  # for all of them
-        command = ["iconv", "-f", "latin1", "-t", "utf-8", str(folder / "x/2.txt")]
+        assert str(caught.value).count("iconv -f cp1252 -t utf-8 OLD > NEW") == 1  # for all of them
+        command = ["iconv", "-f", "cp1252", "-t", "utf-8", str(folder / "x/2.txt")]
         (folder / "x/2.txt").write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
         (folder / "y/1.txt").write_text("sea")
         assert read_own(folder, {"min_letters": 1})[0].vocabulary == ["halb", "lake", "sea", "\u00bd"]
@@ -294,6 +338,17 @@ class TestCleaning:
         assert said.count("a context of names is of kind bag: president:bag") == 1
         assert "--skip-bad" not in said  # would leave no document
         assert read_own(path, {"text": "text", "contexts": ["president:bag"]})[0].contexts["president"].sum() == 30
+
+    def test_dates_of_another_form_are_told_the_option_that_reads_them(self, tmp_path):
+        (tmp_path / "a.csv").write_text("text,when\n" + "lake,31/12/2021 23:59:58\n" * 3)
+        with pytest.raises(ValueError, match="3 of 3 rows") as caught:
+            read_own(tmp_path / "a.csv", {"text": "text", "contexts": ["when:date"]})
+        assert "; --date-format '%d/%m/%Y %H:%M:%S' reads dates such as 31/12/2021 23:59:58:" in str(caught.value)
+        assert "names" not in str(caught.value)
+        given = {"text": "text", "contexts": ["when:date"], "date_format": "%d/%m/%Y %H:%M:%S"}
+        assert read_own(tmp_path / "a.csv", given)[0].contexts["when"] == pytest.approx(2022)
+        with pytest.raises(ValueError, match="and one of dates when:date"):
+            read_own(tmp_path / "a.csv", {"text": "text", "contexts": ["when:number"]})
 
     def test_russian_dates_separators_and_rare_values_on_the_command_line(self, tmp_path, capsys):
         (tmp_path / "a.csv").write_text(
