@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mc2core import Corpus, fit
-from mc2core.inference.registry import specify
+from mc2core.inference.registry import specified_in, specify
 from mc2core.models import NPTOT
 
 
@@ -20,3 +20,16 @@ class TestKernelOfNptot:
         corpus = Corpus(np.eye(4, dtype=int) + 1, contexts={"year": [0.0, 1.0, 2.0, 3.0]})
         done = fit(corpus, NPTOT(contexts=["year"]), iterations=2, progress=False)
         assert done.posterior.provenance["engine"]["kernel"] == "collapsed"
+
+
+@pytest.mark.parametrize(
+    "about",
+    [{}, {"model": {"name": "mc2"}}, {"model": [], "engine": {}}],
+)
+def test_a_provenance_without_model_and_engine_is_refused(about):
+    with pytest.raises(ValueError, match=r"what the fit says of its model and engine \(provenance\) is damaged"):
+        specified_in(about)
+    made = specified_in(
+        {"model": {"name": "mc2", "contexts": {"year": None}}, "engine": {"name": "svi", "max_clusters": 7}}
+    )
+    assert (made[0].settings()["contexts"], made[1].max_clusters) == ({"year": None}, 7)

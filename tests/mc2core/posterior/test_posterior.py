@@ -66,6 +66,43 @@ def test_parameters_of_no_distribution_are_refused(tmp_path, column, part, value
         Posterior.load(tmp_path / "forged.npz")
 
 
+UPDATE = {"file": "a.csv", "documents": 1, "tokens": 9, "log_evidence": -1.0, "in_small": 0, "left_out_tokens": 0}
+UPDATE |= {"clusters_born": 0, "clusters_gone": 0, "topics_born": 0, "topics_gone": 0}
+STREAM = {"fitted": {"tokens": 9, "log_evidence": None}, "updates": [UPDATE]}
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        *(
+            [],
+            None,
+            "x",
+            {"model": "mc2"},
+            {"engine": {}},
+            {"engine": {"name": 3}},
+            {"seed": "0"},
+            {"iterations": None},
+        ),
+        *({"chains": [1]}, {"chains": [3, -1]}, {"chains": 2}, {"corpus": 1}, {"thin": [1]}, {"stream": []}),
+        *(
+            {"stream": {"updates": [UPDATE]}},
+            {"stream": STREAM | {"fitted": {}}},
+            {"stream": STREAM | {"updates": [1]}},
+        ),
+        {"stream": STREAM | {"updates": [UPDATE | {"tokens": "9"}]}},
+        {"stream": STREAM | {"updates": [UPDATE | {"file": 1}]}},
+    ],
+)
+def test_a_forged_provenance_is_refused(tmp_path, about):
+    model = make_model(n_samples=2)
+    dataclasses.replace(model, provenance={"chains": [1, 1], "stream": STREAM}).save(tmp_path / "good.npz")
+    assert Posterior.load(tmp_path / "good.npz").provenance["stream"] == STREAM
+    dataclasses.replace(model, provenance=about).save(tmp_path / "forged.npz")
+    with pytest.raises(ValueError, match=r"forged\.npz is not a saved posterior: "):
+        Posterior.load(tmp_path / "forged.npz")
+
+
 def test_a_failed_save_leaves_the_old_model(tmp_path):
     model = make_model()
     model.save(tmp_path / "posterior.npz")
