@@ -69,8 +69,12 @@ def plain(text: str) -> str:
 
 
 def data_script(name: str, value: Any) -> str:
-    """A script that puts a JSON-able value into the global ``name``; numbers that are none become null."""
-    return f"window.{name} = {json_text(value)};"
+    """A script that assigns a JSON-able value to the global ``name``; infinities and NaN become null.
+
+    The value is parsed from a text: in a literal, the key ``__proto__`` would set the prototype.
+    """
+    text = json_text(value).replace("\\", "\\\\").replace("'", "\\'")
+    return f"window.{name} = JSON.parse('{text}');"
 
 
 def json_text(value: Any) -> str:

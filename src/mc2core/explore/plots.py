@@ -61,7 +61,7 @@ def topics_over_time(
         if line.empty:
             raise ValueError(f"there is no topic {topic}; they are numbered from 1 to {len(found.topics())}")
         middle, colour = _middle(line), _colour(place)
-        ax.plot(middle, line["share"], color=colour, marker="o", markersize=3, label=_short(line["name"].iloc[0]))
+        ax.plot(middle, line["share"], color=colour, marker="o", markersize=3, label=_label(line["name"].iloc[0]))
         ax.fill_between(middle, line["low"], line["high"], color=colour, alpha=0.15, linewidth=0)
     emitted = "observations" if found.posterior.is_of_observations else "words"
     ax.set(xlabel=name, ylabel=f"share of the {emitted}", title=f"topics over {name}, 90 % intervals")
@@ -106,7 +106,8 @@ def clusters_by_context(
     ax.set_yticks(range(len(rows)), names)
     ax.set_xticks(range(len(columns)), said, rotation=45, ha="right", rotation_mode="anchor")
     is_value = "value" in table or bool((table["end"] - table["start"] == 1).all())
-    ax.set(xlabel=name if is_value else f"{name} (start of a step)", title=f"clusters by {name}")
+    called = _short(name)
+    ax.set(xlabel=called if is_value else f"{called} (start of a step)", title=f"clusters by {called}")
     bar = ax.figure.colorbar(image, ax=ax, label="share of the documents")
     _per_cent(bar.ax.yaxis)
     return ax
@@ -202,10 +203,10 @@ def map_of_documents(
         variable = next(one for one in variables_of(found.description) if one.name == name)
         if variable.is_number:
             points = ax.scatter(place[:, 0], place[:, 1], c=variable.values, s=8, cmap="viridis", plotnonfinite=False)
-            ax.figure.colorbar(points, ax=ax, label=name)
+            ax.figure.colorbar(points, ax=ax, label=_short(name))
         else:
             _draw_groups(ax, place, variable.values.tocsc(), variable.names)
-    ax.set(xticks=[], yticks=[], title=f"documents by {colour or 'cluster'}", aspect="equal")
+    ax.set(xticks=[], yticks=[], title=f"documents by {_short(colour or 'cluster')}", aspect="equal")
     ax.set_xlabel("near documents are alike; axes and far distances mean nothing (t-SNE)")
     return ax
 
@@ -229,10 +230,10 @@ def words(
     if rows.empty:
         raise ValueError(f"there is no {what} {number}")
     ax = _axes(ax, (5.6, 1.2 + 0.26 * len(rows)))
-    ax.barh(rows["word"], rows["probability"], color=_colour(0), height=0.7, label=f"in the {what}")
-    ax.plot(
-        rows["probability"] / rows["lift"], rows["word"], "|", color="black", markersize=11, label="in all documents"
-    )
+    places = range(len(rows))
+    ax.barh(places, rows["probability"], color=_colour(0), height=0.7, label=f"in the {what}")
+    ax.plot(rows["probability"] / rows["lift"], places, "|", color="black", markersize=11, label="in all documents")
+    ax.set_yticks(places, [_short(word) for word in rows["word"]])
     ax.invert_yaxis()
     ax.set(xlabel="probability of the word", title=f"{what} {number}: {_short(found._names[what][number])}")
     _per_cent(ax.xaxis)
@@ -325,7 +326,14 @@ def _colour(place: int) -> str:
 
 
 def _short(name: str, longest: int = _LONGEST) -> str:
-    return name if len(name) <= longest else name[: longest - 1].rstrip() + "…"
+    """A name as matplotlib draws it: the text between two dollar signs is a formula unless they are escaped."""
+    shown = name if len(name) <= longest else name[: longest - 1].rstrip() + "…"
+    return shown.replace("$", r"\$")
+
+
+def _label(name: str) -> str:
+    """A name in a legend, which leaves out labels that begin with an underscore."""
+    return f" {_short(name)}" if name.startswith("_") else _short(name)
 
 
 def _legend_beside(ax: Axes, *handles_and_labels: Any) -> None:
@@ -387,6 +395,6 @@ def _draw_groups(ax: Axes, place: np.ndarray, table: Any, names: Sequence[str]) 
     counts = np.diff(table.indptr)
     for rank, column in reversed([*enumerate(np.argsort(-counts, kind="stable")[:_MOST_NAMES])]):
         here = place[table.indices[table.indptr[column] : table.indptr[column + 1]]]
-        ax.scatter(here[:, 0], here[:, 1], s=8, color=_colour(rank), linewidths=0, label=_short(names[column]))
+        ax.scatter(here[:, 0], here[:, 1], s=8, color=_colour(rank), linewidths=0, label=_label(names[column]))
     handles, labels = ax.get_legend_handles_labels()
     _legend_beside(ax, handles[:0:-1], labels[:0:-1])

@@ -2,12 +2,14 @@
 
 import csv
 import dataclasses
+import html
 import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from helpers import fits
 from helpers.explored_fits import HOSTILE, corpus, fastex, gibbs, of_contexts_alone
 from helpers.observed import crossed_corpus
@@ -16,6 +18,7 @@ from mc2core import Corpus, fit
 from mc2core.explore.describe import describe
 from mc2core.explore.description import Description
 from mc2core.explore.predicted import predictions
+from mc2core.families import DirichletCategorical, NormalGamma
 
 #: what stands where nothing is given, an en dash
 NOTHING = "\u2013"
@@ -76,7 +79,7 @@ def svg_of(page, part):
         page.click(f"{part} .saves button >> nth=1")
     text = Path(caught.value.path()).read_text(encoding="utf-8")
     found = re.findall(r'<text [^>]*transform="translate\(([-\d.]+),([-\d.]+)\)[^>]*>([^<]*)</text>', text)
-    return [(float(x), float(y), said) for x, y, said in found]
+    return [(float(x), float(y), html.unescape(said)) for x, y, said in found]
 
 
 def test_on_a_phone_lines_take_the_whole_width_and_names_end_with_a_word(opened, folder, description):
@@ -203,6 +206,63 @@ def test_titles_and_names_are_text(opened, folder):
         page.fill("#search", "<i>chen")
         assert page.inner_text("#results button").startswith("<i>Chen</i>: ")
         assert page.locator("main img, main b, main i, main script").count() == 0
+
+
+#: names of what every JavaScript object has, what scripts and charts may take for numbers or paths, and markup
+ODD = (
+    "constructor", "__proto__", "toString", "hasOwnProperty", "valueOf", "length", "0", "1e5", "NaN", "null", "true",
+    "undefined", "a.b", "a[0]", "x-ray", "it's", 'say "so"', "back\\slash", "<b>bold</b>", "</script>", "a b", "$x_$",
+)  # fmt: skip
+
+
+def odd_corpus():
+    """Words, contexts, their values, kept columns and labels are all of ODD."""
+    n, k = 66, len(ODD)
+    rng, own = np.random.default_rng(3), np.arange(n) % k
+    content = rng.poisson(0.3, (n, k))
+    content[np.arange(n), own] += 9
+    numbers = {name: own % 5 + 10.0 * i + rng.integers(0, 3, n) for i, name in enumerate(("__proto__", "é", "ü"))}
+    names = {name: sp.csr_matrix(np.eye(k, dtype=np.int64)[own]) for name in ("constructor", "toString")}
+    kept = {name: [ODD[one] for one in own] for name in ("title", "hasOwnProperty", "a.b", "a[0]")}
+    return Corpus(
+        content,
+        ODD,
+        {**numbers, **names},
+        labels=own,
+        documents=pd.DataFrame(kept),
+        context_names=dict.fromkeys(names, ODD),
+        label_names=list(ODD),
+    )
+
+
+def test_names_that_mean_something_to_scripts_are_drawn_as_others(opened, tmp_path):
+    made, folder = odd_corpus(), tmp_path / "out"
+    families = {"number": NormalGamma, "counts": DirichletCategorical}
+    contexts = {name: families[kind]() for name, kind in made.context_kinds.items()}
+    engine = fits.gibbs(contexts=contexts, start_topics=4, start_clusters=4)
+    names = {"cluster": {1: "constructor", 2: "__proto__"}, "topic": {1: "valueOf"}}
+    texts = [ODD[one] for one in made.labels]
+    describe(fit(made, *engine, iterations=3, seed=1).posterior, made, folder, names=names, texts=texts)
+    with opened(folder / "index.html") as page:
+        charts = [one.get_attribute("id") for one in page.locator(".chart:visible").all()]
+        assert {"map", "tree", "heat", "cluster-bars", "topic-bars", "topic-map", "compare-0"} <= set(charts)
+        assert [chart for chart in charts if colours(page, chart) <= 3] == []
+        for what in ("cluster", "topic"):
+            for button in page.locator(f"#{what}s button").all():
+                button.click()
+                words = {row["word"] for row in csv_of(page, f"#{what}-bars + .saves button >> nth=0")}
+                assert words
+                assert words <= {said for _, _, said in svg_of(page, f":has(> #{what}-bars)")}
+        for name in page.locator("#colour option").all():
+            page.select_option("#colour", name.get_attribute("value"))
+        for name in page.locator("#heat-by option").all():
+            page.select_option("#heat-by", name.get_attribute("value"))
+            rows = {row["column"] for row in csv_of(page, "#heat-part .saves button >> nth=0")}
+            assert rows <= {said for _, _, said in svg_of(page, "#heat-part")}
+        for word in (one for one in ODD if len(one) > 1):
+            page.fill("#search", word)
+            assert page.locator("#results button").count(), word
+            page.locator("#results button").last.evaluate("(button) => button.click()")
 
 
 def test_a_click_on_a_document_opens_its_cluster_and_hovering_says_its_title(opened, folder, description):
@@ -357,7 +417,7 @@ def test_it_can_be_coloured_by_label_and_by_every_context(opened, folder):
 def test_trends_are_drawn_for_contexts_of_numbers(opened, folder):
     with opened(folder / "index.html") as page:
         assert "Share of documents over year" in page.inner_text("#about")
-        assert colours(page, "topic-about-year") > 3
+        assert colours(page, "topic-about-0") > 3
 
 
 def test_a_model_without_contexts_or_titles_has_a_page(opened, tmp_path):

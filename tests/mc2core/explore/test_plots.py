@@ -14,7 +14,7 @@ from helpers import explored_fits, fits
 from matplotlib.figure import Figure
 
 import mc2core
-from mc2core import plots
+from mc2core import Corpus, plots
 from mc2core.base import extras
 from mc2core.explore import documents
 from mc2core.explore import plots as code
@@ -143,6 +143,32 @@ def test_words_stand_with_their_probability_in_the_topic_and_in_all(done):
             plots.words(done, **wrong)
     with pytest.raises(ValueError, match="there is no topic 99"):
         plots.words(done, topic=99)
+
+
+def test_names_are_drawn_as_they_are():
+    """Neither as formulas, for their dollar signs, nor left out of a legend, for a leading underscore."""
+    made = explored_fits.corpus()
+    names = [f"_$x_{n}$" for n in range(18)]
+    odd = Corpus(
+        made.content,
+        names,
+        made.contexts,
+        labels=made.labels,
+        documents=pd.DataFrame({"$p_$": ["$a_$", "_b", "c"] * 20}),
+        context_names={"author": names[:7]},
+        label_names=["$x_$", "_y", "z"],
+    )
+    engine = fits.gibbs(contexts={"author": DirichletCategorical(0.1)}, start_topics=5, start_clusters=6)
+    found = mc2core.fit(odd, *engine, iterations=2, seed=1, progress=False)
+    drawn = [plots.topics_over_time(found, "year"), plots.map_of_documents(found, "$p_$"), plots.hierarchy(found)]
+    drawn += [plots.map_of_documents(found), plots.words(found, topic=1), plots.clusters_by_context(found, "$p_$")]
+    drawn += [plots.clusters_by_context(found, "author")]
+    for ax in drawn:
+        ax.figure.canvas.draw()
+    lines, points, *_ = drawn
+    assert len(lines.get_legend().get_texts()) == len(lines.lines)
+    assert [one.get_text() for one in points.get_legend().get_texts()] == [r"\$a_\$", " _b", "c"]
+    assert {one.get_text() for one in drawn[4].get_yticklabels()} <= {name.replace("$", r"\$") for name in names}
 
 
 def test_the_trace_has_a_line_for_each_chain(done):

@@ -54,14 +54,23 @@ def number(field, axis=None, **scale):
     return {"field": field, "type": "quantitative", "title": None, "axis": axis or {}, "scale": scale}
 
 
+def keyed(field, place):
+    """Names with their place and a blank before them, which their labels leave out.
+
+    Vega keeps what it groups by as properties of objects, which have some already, such as ``constructor``.
+    """
+    return {"calculate": f"datum.{place} + ' ' + datum.{field}", "as": f"{field}_key"}
+
+
 def nominal(field, place, **axis):
-    """Names in the order of a place; the page's script gives limits of their labels."""
+    """Names in the order of a place, as ``keyed`` makes them; the page's script limits the length of their labels."""
+    said = "slice(datum.label, indexof(datum.label, ' ') + 1)"
     return {
-        "field": field,
+        "field": f"{field}_key",
         "type": "nominal",
         "sort": {"field": place, "op": "min"},
         "title": None,
-        "axis": {"ticks": False, "domain": False, "labelFontSize": 12, **axis},
+        "axis": {"ticks": False, "domain": False, "labelFontSize": 12, "labelExpr": said, **axis},
     }
 
 
@@ -113,6 +122,7 @@ BARS = {
     "width": "container",
     "height": {"step": 19},
     "data": {"name": "bars"},
+    "transform": [keyed("word", "place")],
     "encoding": {"y": nominal("word", "place")},
     "layer": [
         {
@@ -121,6 +131,7 @@ BARS = {
                 "x": {
                     "field": "probability",
                     "type": "quantitative",
+                    "stack": None,
                     "title": "probability; the mark: in the whole corpus",
                     "axis": {"tickCount": 4, "format": "~g"},
                 },
@@ -160,6 +171,7 @@ GROUPS = {
     "width": "container",
     "height": {"step": 11, "for": "offset"},
     "data": {"name": "groups"},
+    "transform": [keyed("value", "place")],
     "encoding": {
         "y": nominal("value", "place", labelPadding=9),
         "yOffset": {"field": "name", "type": "nominal", "sort": {"field": "series", "op": "min"}},
@@ -202,6 +214,7 @@ MEANS = {
     "width": "container",
     "height": {"step": 19},
     "data": {"name": "means"},
+    "transform": [keyed("value", "place")],
     "encoding": {"y": nominal("value", "place")},
     "layer": [
         {
@@ -225,6 +238,7 @@ HEAT = {
     "width": "container",
     "height": {"step": 19},
     "data": {"name": "cells"},
+    "transform": [keyed("column", "across"), keyed("row", "down")],
     "mark": {"type": "rect"},
     "encoding": {
         "x": nominal("column", "across", labelAngle=-50, labelFontSize=11),

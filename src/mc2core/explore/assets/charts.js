@@ -123,8 +123,8 @@ const means = (id, rows, label) => {
 };
 const step = (context, d) => sayStep(context, { start: d.start, end: d.end });
 const trendCharts = (parent, what, number, whose) => {
-  for (const { name } of variables.filter((one) => trends.has(`${what} ${number} ${one.name}`))) {
-    const id = `${parent.id}-${name}`.replaceAll(/[^\w-]/g, "_"), block = element("div", null, { className: "block" });
+  for (const [i, { name }] of variables.filter((one) => trends.has(`${what} ${number} ${one.name}`)).entries()) {
+    const id = `${parent.id}-${i}`, block = element("div", null, { className: "block" });
     block.append(element("h3", `${whose} over ${name}`), element("div", null, { id, className: "chart" }));
     parent.append(block);
     const data = trends.get(`${what} ${number} ${name}`).map((row) => ({ ...row, name: "", colour: css("--accent") }));

@@ -30,7 +30,7 @@ const allTexts = () => scripts.every((_, script) => textsOfScript.has(script));
 const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
 const patternOf = (list) => {
   const one = (word) => {
-    const safe = word.replaceAll(/[.*+?^${}()|[\]\\/-]/g, "\\$&").replaceAll(/[ _]+/g, "[\\s_]+");
+    const safe = word.replaceAll(/[.*+?^${}()|[\]\\/]/g, "\\$&").replaceAll(/[ _]+/g, "[\\s_]+");
     return UNSPACED.test(word) ? safe : `(?<![\\p{L}\\p{N}])${safe}(?![\\p{L}\\p{N}])`;
   };
   return list.length ? new RegExp(list.slice().sort((a, b) => b.length - a.length).map(one).join("|"), "giu") : null;
