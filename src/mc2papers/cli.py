@@ -7,9 +7,8 @@ mc2papers corpus letters --out data/letters
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from mc2core import __version__
 from mc2core.app.commands import add_command, run
 
 if TYPE_CHECKING:
@@ -19,18 +18,12 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0, 2 after a sentence on what was wrong, 130 after Ctrl-C."""
-    return run("mc2papers", _parser, arguments)
+    return run("mc2papers", __doc__, _add_commands, arguments)
 
 
-def _parser() -> argparse.ArgumentParser:
-    import argparse
+def _add_commands(commands: Any) -> None:
     from pathlib import Path
 
-    parser = argparse.ArgumentParser(
-        prog="mc2papers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--version", action="version", version=f"mc2papers {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     corpus = add_command(
         commands, "corpus", _corpus, "read or draw a dataset of the papers, split it, write its folder"
     )
@@ -42,7 +35,6 @@ def _parser() -> argparse.ArgumentParser:
     corpus.add_argument("--test-fraction", type=float, default=0.1, help="share held out; 0 for none (default 0.1)")
     corpus.add_argument("--seed", type=int, default=0, help="of the simulation and the split (default 0)")
     corpus.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for train, test and source.json")
-    return parser
 
 
 def _corpus(options: argparse.Namespace) -> None:

@@ -20,7 +20,6 @@ import sys
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from mc2core import __version__
 from mc2core.app.commands import add_command, add_fit, run
 
 if TYPE_CHECKING:
@@ -31,19 +30,11 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0, 2 after a sentence on what was wrong, 130 after Ctrl-C."""
-    return run("mc2", _parser, arguments)
+    return run("mc2", __doc__, _add_commands, arguments)
 
 
-def _parser() -> argparse.ArgumentParser:
-    import argparse
-
+def _add_commands(commands: Any) -> None:
     from mc2core.app import fit_command, import_command, update_command
-
-    parser = argparse.ArgumentParser(
-        prog="mc2", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--version", action="version", version=f"mc2core {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     import_command.add_options(
         add_command(commands, "import", import_command.run, "turn documents of your own into a corpus")
@@ -57,7 +48,6 @@ def _parser() -> argparse.ArgumentParser:
     update_command.add_options(add_command(commands, "update", update_command.run, "go on with a fit by new documents"))
     _add_readers(commands)
     _add_predictions(commands)
-    return parser
 
 
 def _add_readers(commands: Any) -> None:

@@ -6,11 +6,15 @@ A command line imports this first and all else inside functions: Ctrl-C before :
 from __future__ import annotations
 
 import atexit
+import errno
+import io
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from mc2core import __version__
 from mc2core.base import stopping
 from mc2core.base.extras import MissingPackage
 
@@ -56,20 +60,54 @@ def add_columns(parser: argparse.ArgumentParser, what: str) -> None:
 COLUMNS = "text", "bag", "counts", "contexts", "id"
 
 
-def run(program: str, parser: Callable[[], argparse.ArgumentParser], arguments: Sequence[str] | None) -> int:
-    """Parse the arguments (those of the process if None) and call ``options.run(options)``.
+class _OutputError(OSError):
+    """Standard output takes no more."""
 
-    Returns the exit code: 0, 2 after a sentence on what was wrong, 130 after Ctrl-C. Progress goes to stderr, and a
-    signal stops between two pieces of work.
+
+class _Output(io.FileIO):
+    """Standard output, whose errors are not those of another file."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            failed = _OutputError(f"standard output could not be written: {error.strerror}")
+            failed.errno = error.errno
+            raise failed from error
+
+
+class _Messages(io.FileIO):
+    """Standard error, which stops no command: what it does not take is lost."""
+
+    def write(self, data: Any, /) -> int:
+        with suppress(OSError):
+            return super().write(data)
+        return len(data)
+
+
+def run(program: str, about: str, add: Callable[[Any], None], arguments: Sequence[str] | None) -> int:
+    """Parse the arguments (of the process if None) and call ``options.run(options)``.
+
+    ``about`` is the description of the program; ``add`` adds its commands to the action that holds them. Returns the
+    exit code: 0, 2 after a sentence on what was wrong, 130 after Ctrl-C. Progress goes to stderr, and a signal stops
+    between two pieces of work.
     """
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # what is done is not stopped any more
     try:
         with stopping.watching():
-            code = _call(parser().parse_args(arguments))
-        sys.stdout.flush()
-    except BrokenPipeError:  # `mc2 topics ... | head` has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+            if arguments is None:
+                _prepare_streams()
+                arguments = sys.argv[1:]
+            try:
+                code = _call(_parsed(program, about, add, arguments))
+            finally:
+                sys.stdout.flush()
+    except _OutputError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes there when the process ends
+        if error.errno == errno.EPIPE:  # `mc2 topics ... | head` has read enough
+            return 0
+        print(f"{program}: error: {error}", file=sys.stderr)
+        return 2
     except (ValueError, OSError, MissingPackage) as error:
         print(f"{program}: error: {error}", file=sys.stderr)
         return 2
@@ -80,6 +118,43 @@ def run(program: str, parser: Callable[[], argparse.ArgumentParser], arguments: 
         print(f"{program}: stopped", file=sys.stderr)
         return 130
     return code
+
+
+def _prepare_streams() -> None:
+    """Make errors of the process's streams end the command in a sentence, or not at all.
+
+    A stream that was closed (``>&-``) is opened again, as the next file would get its number: /dev/null, for reading in
+    place of standard output, so that a write still fails.
+    """
+    for number, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, mode)  # gets the lowest free number
+    for name, kind in (("stdout", _Output), ("stderr", _Messages)):
+        before = getattr(sys, name)
+        stream = io.TextIOWrapper(
+            io.BufferedWriter(kind(1 if name == "stdout" else 2, "w", closefd=False)),
+            encoding=before.encoding if before else "utf-8",
+            errors=before.errors if before else "backslashreplace",
+            line_buffering=name == "stderr" or (before is not None and before.line_buffering),
+            write_through=before is not None and before.write_through,
+        )
+        setattr(sys, name, stream)
+
+
+def _parsed(program: str, about: str, add: Callable[[Any], None], arguments: Sequence[str]) -> argparse.Namespace:
+    """The options. A command parses its own: then they may stand between its arguments, and errors show its usage."""
+    import argparse
+
+    parser = argparse.ArgumentParser(
+        prog=program, description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action="version", version=f"{program} {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    add(commands)
+    command = commands.choices.get(arguments[0]) if arguments else None
+    return parser.parse_args(arguments) if command is None else command.parse_intermixed_args(arguments[1:])
 
 
 def _call(options: argparse.Namespace) -> int:

@@ -40,6 +40,8 @@ def run(options: argparse.Namespace) -> int:
     from mc2core.base.progress import showing, work
     from mc2core.corpus.readers.lines import LineReader
 
+    if sys.stdin is None:
+        raise ValueError("standard input is closed; mc2 predict reads documents from it")
     with work("reading the posterior"):
         from mc2core.posterior import Posterior
 

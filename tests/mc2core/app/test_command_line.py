@@ -616,6 +616,68 @@ class TestCommands:
         done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
 
+    @pytest.mark.parametrize("command", ["topics {fit}", "verify {fit}", "--help", "fit --help"])
+    @pytest.mark.parametrize(
+        ("streams", "code", "said"),
+        [
+            (">&-", 2, ["mc2: error: standard output could not be written: Bad file descriptor"]),
+            (">/dev/full", 2, ["mc2: error: standard output could not be written: No space left on device"]),
+            ("2>&-", 0, []),
+            ("2>/dev/full", 0, []),
+            ("<&-", 0, []),
+            (">/dev/null <&- 2>&-", 0, []),
+        ],
+    )
+    def test_output_that_cannot_be_written_is_no_traceback(self, fitted, command, streams, code, said):
+        line = f"{sys.executable} -m mc2core {command.format(fit=fitted / 'fit/posterior.npz')} {streams}"
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+        lines = [one for one in done.stderr.splitlines() if not re.match("[a-z ]+: [0-9]+ s$", one)]  # of progress
+        assert (done.returncode, lines) == (code, said)
+
+    @pytest.mark.parametrize("streams", ["2>&-", "2>/dev/full", ">&- 2>&-"])
+    def test_an_error_that_cannot_be_said_keeps_its_exit_code(self, streams):
+        line = f"{sys.executable} -m mc2core topics nowhere {streams}"
+        assert subprocess.run(["bash", "-c", line], check=False).returncode == 2
+
+    def test_no_file_gets_the_number_of_a_closed_stream(self, fitted, tmp_path):
+        """Else what is printed would be in the middle of it."""
+        out = tmp_path / "new"
+        line = f"{sys.executable} -m mc2core describe {fitted / 'fit'} {fitted / 'data/train'} --out {out} >&- 2>&-"
+        assert subprocess.run(["bash", "-c", line], check=False).returncode == 2  # it says where the page is
+        assert not [one for one in out.iterdir() if b"open it in a browser" in one.read_bytes()]
+        assert (out / "index.html").is_file()
+
+    def test_predict_says_that_there_is_nothing_to_read(self, fitted):
+        line = f"{sys.executable} -m mc2core predict {fitted / 'fit'} <&-"
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+        error = "mc2: error: standard input is closed; mc2 predict reads documents from it\n"
+        assert (done.returncode, done.stderr) == (2, error)
+
+    @pytest.mark.parametrize(
+        "order", ["F --level 2 C", "--level 2 F C", "F C --level 2", "F --level=2 --threads 1 C", "--level 2 -- F C"]
+    )
+    def test_options_may_stand_between_arguments(self, fitted, default_fit, capsys, order):
+        paths = {"F": str(default_fit), "C": str(fitted / "data/train")}
+        assert main(["clusters", *(paths.get(part, part) for part in order.split())]) == 0
+        assert set(pd.read_csv(io.StringIO(capsys.readouterr().out))["cluster"]) == {1, 2}
+
+    @pytest.mark.parametrize(
+        ("program", "command", "error"),
+        [
+            (main, ["fit", "data", "--out", "x", "--level", "3"], "mc2 fit: error: unrecognized arguments: --level 3"),
+            (main, ["topics", "--words", "a", "x"], "mc2 topics: error: argument --words: invalid int value: 'a'"),
+            (main, ["clusters", "--level", "3"], "mc2 clusters: error: the following arguments are required: FIT"),
+            (prepare, ["corpus", "a", "b", "--out", "x"], "mc2papers corpus: error: unrecognized arguments: b"),
+        ],
+    )
+    def test_a_wrong_option_shows_the_usage_of_its_command(self, capsys, program, command, error):
+        with pytest.raises(SystemExit) as stopped:
+            program(command)
+        assert stopped.value.code == 2
+        usage, *_, last = capsys.readouterr().err.splitlines()
+        assert usage.startswith(f"usage: {error.split(':')[0]} [-h]")
+        assert last == error
+
     def test_verify_reads_all_there_is_and_names_what_was_changed(self, fitted, tmp_path, capsys):
         corpus, model = tmp_path / "corpus", tmp_path / "posterior.npz"
         shutil.copytree(fitted / "data/train", corpus)
