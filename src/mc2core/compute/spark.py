@@ -6,8 +6,10 @@ import logging
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -91,10 +93,21 @@ def context() -> Any:
         for name, value in (_USUAL | _given).items():
             if name in _given or not conf.contains(name):
                 conf.set(name, value)
-        with in_a_sentence("Spark does not start"):
+        with in_a_sentence("Spark does not start"), _own_signals():
             _started.append(SparkContext(conf=conf))
     _started[-1].setLogLevel(_given.get("spark.log.level", _USUAL["spark.log.level"]))
     return _started[-1]
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep the handler of SIGINT: pyspark's raises in the middle of a call of the JVM, which fails in several ways."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def stop() -> None:

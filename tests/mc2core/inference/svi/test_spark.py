@@ -1,6 +1,11 @@
 """SVI-MC2 on Spark: the bits of the local engine, and what is wrong on an executor in one sentence."""
 
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pandas as pd
@@ -189,3 +194,22 @@ class TestSession:
             spark.session({"executor.memory": "1g"}),
         ):
             pass
+
+
+@pytest.mark.needs("spark")
+def test_ctrl_c_stops_a_fit_between_two_steps(tmp_path):
+    """Of the whole foreground, as a terminal sends it; pyspark's own handler would fail within a call of the JVM."""
+    corpus_of().save(tmp_path / "corpus")
+    command = [sys.executable, "-m", "mc2core", "fit", str(tmp_path / "corpus"), "--engine", "svi"]
+    command += ["--set", "document_level=false", "--set", "n_shards=2", "--set", "spark.master=local[1]"]
+    command += ["--set", "max_clusters=6", "--iterations", "100000", "--out", str(tmp_path / "fit")]
+    trace = tmp_path / "fit/trace.tsv"
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as run:
+        while not trace.is_file() or trace.read_text().count("\n") < 3:
+            assert run.poll() is None
+            time.sleep(0.05)
+        os.killpg(run.pid, signal.SIGINT)
+        said = run.communicate()[1]
+    assert run.returncode == 130
+    assert "Traceback" not in said
+    assert "mc2: stopped; the same command resumes from the checkpoint; " in said
