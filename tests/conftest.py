@@ -15,12 +15,17 @@ def told(monkeypatch):
     """(what, done, total) of long work, each time that it moves on."""
     from mc2core.base import progress
 
-    class Record(progress._Display):
-        def moved(self, one):
-            seen.append((one.what, round(one.done, 6), one.total))
+    advance, seen = progress.Work.advance, []
 
-    seen = []
-    monkeypatch.setattr(progress, "_shown", Record())
+    def record(one, *arguments):
+        try:
+            advance(one, *arguments)
+        finally:
+            if progress._shown is not progress._silent:
+                seen.append((one.what, round(one.done, 6), one.total))
+
+    monkeypatch.setattr(progress.Work, "advance", record)
+    monkeypatch.setattr(progress, "_shown", progress._Display())
     return seen
 
 

@@ -1,20 +1,18 @@
-"""What long work does now, and how far it is: a bar on a terminal or in a notebook, lines elsewhere.
+"""What long work does now and how far it is: one line that is rewritten on a terminal or in a notebook, else new lines.
 
-Work says so wherever it is done (:func:`work`); who asked for it decides whether and where that is shown
-(:func:`showing`). A thread of its own shows that time passes where a library or compiled code tells nothing.
+Work says so wherever it is done (:func:`work`); the caller decides whether and where that is shown (:func:`showing`).
+A thread of its own shows it, since libraries and compiled code report nothing while they run.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
-from typing import Any
 
 from mc2core.base import stopping
 
@@ -22,6 +20,7 @@ logger = logging.getLogger(__name__)
 
 #: seconds between two lines. Work is shown from a fifth of that on, so that short work shows nothing
 LINE_SECONDS = 10.0
+_LEAST_CELLS, _MOST_CELLS = 4, 20  # of a bar
 
 
 class Work:
@@ -30,47 +29,51 @@ class Work:
     Parameters
     ----------
     what : str
-        What is done, as it is told.
+        What is done, as it is shown.
     total : int, optional
-        Pieces of it; without, only the time is told.
+        Number of its pieces; without it, only the time is shown.
     unit : str
-        What the pieces are, in plural; "B" are bytes.
+        Name of the pieces, in plural; "B" are bytes.
     initial : int
         Pieces that were done before.
     """
 
-    def __init__(self, display: _Display, what: str, total: int | None, unit: str, initial: int) -> None:
-        self._display = display
+    def __init__(self, what: str, total: int | None, unit: str, initial: int) -> None:
         self.what, self.total, self.unit, self.initial = what, total, unit, initial
         self.done: float = initial
         self.numbers: dict[str, float] = {}
         self.started = time.monotonic()
-        self.bar: Any = None
         self.is_told = False
 
     def advance(self, pieces: float = 1, numbers: dict[str, float] | None = None) -> None:
-        """So many more pieces are done; ``numbers`` are told beside. A signal that was noted stops the work here."""
+        """Report that so many more pieces are done, with ``numbers`` to show. A signal that was noted stops here."""
         self.done += pieces
         self.numbers = numbers or {}
-        self._display.moved(self)
         stopping.look()
 
-    def line(self) -> str:
-        """What is done, how far it is, and for how long."""
-        seconds = time.monotonic() - self.started
+    def count(self) -> str:
+        """How many pieces are done, "12 of 60 iterations"."""
         scale, unit = (1e-6, "MB") if self.unit == "B" else (1, self.unit)
         of_all = f" of {scale * self.total:,.0f}" if self.total is not None else ""
-        count = f"{scale * self.done:,.0f}{of_all} {unit} in " if self.unit else ""
-        said = f"{self.what}: {count}{_spelt(seconds)}"
+        return f"{scale * self.done:,.0f}{of_all} {unit}" if unit else ""
+
+    def line(self) -> str:
+        """What is done, how far it is, for how long, and how long the rest will take."""
+        seconds = time.monotonic() - self.started
+        count = self.count()
+        said = f"{self.what}: {count}{' in ' if count else ''}{_spelt(seconds)}"
         if self.total is not None and self.initial < self.done < self.total:
             left = seconds * (self.total - self.done) / (self.done - self.initial)
             said += f", about {_spelt(left)} left"
-        numbers = ", ".join(f"{name} {value:.6g}" for name, value in self.numbers.items())
-        return f"{said}; {numbers}" if numbers else said
+        return said
+
+    def told(self) -> list[str]:
+        """The numbers, as they are shown."""
+        return [f"{name} {value:.6g}" for name, value in self.numbers.items()]
 
 
 class _Display:
-    """Shows nothing; its heirs show the last work that was begun and is not done."""
+    """Shows nothing; its subclasses show the works that have begun and are not done, each part of the one before."""
 
     def __init__(self) -> None:
         self.works: list[Work] = []
@@ -80,9 +83,6 @@ class _Display:
     def begin(self, one: Work) -> None:
         with self.lock:
             self.works.append(one)
-
-    def moved(self, one: Work) -> None:
-        pass
 
     def end(self, one: Work) -> None:
         with self.lock:
@@ -94,83 +94,98 @@ class _Display:
             if stopping.is_asked() and not self.is_stop_told:
                 self.is_stop_told = True
                 self.say("stopping after what is done now; a second Ctrl-C stops at once")
-            self.show()
+            if self.works:
+                self.show()
 
     def say(self, line: str) -> None:
-        """A line of its own."""
+        """Write a line of its own."""
+        _to_stderr(f"{line}\n")
 
     def show(self) -> None:
-        """What is done now."""
+        """Show what is done now."""
 
 
 class _Lines(_Display):
     """A line a while after work has begun, and from then on at intervals."""
 
-    def __init__(self, write: Callable[[str], None]) -> None:
+    def __init__(self, write: Callable[[str], None] | None) -> None:
         super().__init__()
-        self.write, self.last = write, time.monotonic()
+        self.write, self.last = write or super().say, time.monotonic()
 
     def say(self, line: str) -> None:
         self.write(line)
 
     def show(self) -> None:
-        if not self.works:
-            return
         one, now = self.works[-1], time.monotonic()
         is_new = not one.is_told and now - max(one.started, self.last) >= LINE_SECONDS / 5
         if is_new or now - self.last >= LINE_SECONDS:
             one.is_told, self.last = True, now
-            self.say(": ".join([*(work.what for work in self.works[:-1]), one.line()]))
+            numbers = ", ".join(one.told())
+            self.say(": ".join([*map(_named, self.works[:-1]), one.line()]) + (f"; {numbers}" if numbers else ""))
 
 
-class _Bars(_Display):
-    """A bar of tqdm for each work, shown a while after it has begun.
+class _Bar(_Display):
+    """One line at the bottom of a terminal: the work that has pieces, with a bar, and what of it is done now."""
 
-    Widgets of a notebook are made where work begins: they belong to the cell of the thread that makes them.
-    """
-
-    def begin(self, one: Work) -> None:
-        super().begin(one)
-        if _is_notebook():
-            self._open(one)
-
-    def moved(self, one: Work) -> None:
-        with self.lock:
-            if one.bar is not None:
-                if one.numbers:
-                    one.bar.set_postfix({name: f"{value:.6g}" for name, value in one.numbers.items()}, refresh=False)
-                one.bar.update(int(one.done) - one.bar.n)
+    shown = ""
 
     def end(self, one: Work) -> None:
         with self.lock:
             super().end(one)
-            if one.bar is not None:
-                one.bar.close()
+            if not self.works:
+                self.draw("")
 
     def say(self, line: str) -> None:
-        _bar_class().write(line, file=sys.stderr)
+        with self.lock:
+            self.draw("")
+            super().say(line)
 
     def show(self) -> None:
-        for one in self.works:
-            if one.bar is None and time.monotonic() - one.started >= LINE_SECONDS / 5:
-                self._open(one)
-        if self.works and self.works[-1].bar is not None:
-            self.works[-1].bar.set_description_str(self.works[-1].what)
+        now = time.monotonic()
+        works = [one for one in self.works if now - one.started >= LINE_SECONDS / 5]
+        self.draw(in_columns(works, _columns()) if works else "")
 
-    @staticmethod
-    def _open(one: Work) -> None:
-        unit = one.unit if one.unit == "B" else f" {one.unit}"
-        form = None if one.unit else "{desc} [{elapsed}]"
-        one.bar = _bar_class()(
-            desc=one.what, total=one.total, initial=one.initial, unit=unit, unit_scale=one.unit == "B", leave=None,
-            bar_format=form,
-        )  # fmt: skip
-        one.bar.start_t -= time.monotonic() - one.started
-        one.bar.n = int(one.done)
+    def draw(self, text: str) -> None:
+        if text or self.shown:
+            _to_stderr(f"\r{text}{' ' * (len(self.shown) - len(text))}" + ("" if text else "\r"))
+            self.shown = text
+
+
+def in_columns(works: list[Work], columns: int) -> str:
+    """Works, each part of the one before, in one line of a terminal.
+
+    The first one with a total has the bar, as the time that is left is that of all of it. What does not fit is left
+    out: numbers first, then what is done now, the bar, and the end of a name.
+    """
+    place = next((i for i, one in enumerate(works) if one.total is not None), len(works) - 1)
+    main, room = works[place], columns - 1  # in the last column, some terminals begin a line
+    said = ": ".join([*(one.what for one in works[:place]), main.line()])
+    if len(said) > room:
+        rest = main.line()[len(main.what) :]
+        return f"{said[: max(room - len(rest) - 1, 0)]}…{rest}"[:room]
+    cells = min(room - len(said) - 1, _MOST_CELLS if columns > 100 else _MOST_CELLS // 2)
+    if main.total and cells >= _LEAST_CELLS:
+        full = round(cells * min(main.done / main.total, 1.0))
+        said = f"{'█' * full}{'░' * (cells - full)} {said}"
+    for more in (*map(_named, works[place + 1 :]), *main.told()):
+        if len(said) + len(more) + 2 <= room:
+            said += f"; {more}"
+    return said
+
+
+def _named(one: Work) -> str:
+    return f"{one.what}, {one.count()}" if one.total is not None else one.what
 
 
 _silent = _Display()
 _shown: _Display | None = None
+
+
+class Messages(logging.Handler):
+    """Messages of the log on stderr, each on a line of its own above the bar."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        (_shown if isinstance(_shown, _Bar) else _silent).say(self.format(record))
 
 
 @contextmanager
@@ -181,7 +196,7 @@ def showing(progress: bool | None = None, write: Callable[[str], None] | None = 
     ----------
     progress : bool, optional
         False: nothing. True: a bar on a terminal or in a notebook, else lines on stderr. By default as the caller
-        shows its own; where that says nothing, like True, but with lines in the log (INFO).
+        shows its own; if the caller says nothing, like True, but with lines in the log (INFO).
     write : function (line), optional
         Takes lines, in place of all this.
     """
@@ -211,25 +226,23 @@ def showing(progress: bool | None = None, write: Callable[[str], None] | None = 
 
 @contextmanager
 def work(what: str, total: int | None = None, unit: str = "", initial: int = 0) -> Iterator[Work]:
-    """Do some work in the block, told as :class:`Work` says where the caller shows it."""
-    one = Work(_shown or _silent, what, total, unit, initial)
-    one._display.begin(one)
+    """Do some work in the block, shown as :class:`Work` says if the caller shows it."""
+    one, display = Work(what, total, unit, initial), _shown or _silent
+    display.begin(one)
     try:
         yield one
     finally:
-        one._display.end(one)
+        display.end(one)
 
 
 def _display_for(progress: bool | None, write: Callable[[str], None] | None) -> _Display:
-    if write is not None:
-        return _Lines(write)
-    if _is_notebook() or sys.stderr.isatty():
-        return _Bars()
-    return _Lines(_to_stderr if progress else logger.info)
+    if write is None and (_is_notebook() or sys.stderr.isatty()):
+        return _Bar()
+    return _Lines(write or (None if progress else logger.info))
 
 
-def _to_stderr(line: str) -> None:
-    sys.stderr.write(f"{line}\n")  # at once: print writes the end of the line by itself
+def _to_stderr(text: str) -> None:
+    sys.stderr.write(text)  # at once: print writes the end of the line by itself
     sys.stderr.flush()
 
 
@@ -238,23 +251,12 @@ def _is_notebook() -> bool:
     return shell is not None and "IPKernelApp" in shell.config
 
 
-@cache
-def _bar_class() -> Any:
-    """tqdm's bar for where this process is, with a lock of its own.
-
-    tqdm's lock is shared with forked processes: one of them that is killed while it holds it stops all others for ever.
-    """
-    import tqdm
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tqdm.TqdmExperimentalWarning)
-        from tqdm.autonotebook import tqdm as best
-
-    class Bar(best):  # type: ignore[type-arg]  # generic in its stubs only
-        pass
-
-    Bar.set_lock(threading.RLock())
-    return Bar
+def _columns() -> int:
+    """Width of the terminal, which people change while something runs."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):  # a notebook
+        return 100
 
 
 def _spelt(seconds: float) -> str:

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from mc2core.base import storage
 from mc2core.base.described import Stored, check
 from mc2core.base.pages import facts
-from mc2core.base.progress import showing
+from mc2core.base.progress import showing, work
 from mc2core.corpus import Corpus, matching
 from mc2core.corpus.checks import CONTENT_KINDS, Unit, check_unit, placeholders
 from mc2core.corpus.reservoir import pack_kept, unpack_kept
@@ -428,10 +428,12 @@ class Posterior:
         """
         others, found = self.families.keys() - {name}, self.predictive(name, self.samples)
         stacked = self._stacked_to_predict(corpus, use_context, others)
-        with showing(progress):
-            predictors = (self.predictor(use_context, others, sample) for sample in self.samples)
-            shares = mixed([one.probabilities(corpus, stacked, threads) for one in predictors])
-        return replace(found, shares=shares)
+        shares = []
+        with showing(progress), work(f"predicting {name}", len(self.samples), "samples") as told:
+            for sample in self.samples:
+                shares.append(self.predictor(use_context, others, sample).probabilities(corpus, stacked, threads))
+                told.advance()
+        return replace(found, shares=mixed(shares))
 
     def predictive(self, name: str, samples: Sequence[Sample]) -> PredictedNames | PredictedNumbers | PredictedVectors:
         """What the clusters of some samples, side by side, say of the context ``name``, yet of no document.

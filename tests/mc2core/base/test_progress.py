@@ -1,13 +1,15 @@
-"""What long work tells of itself: lines in a pipe or a log, bars on a terminal or in a notebook."""
+"""What long work tells of itself: lines in a pipe or a log, one that is rewritten on a terminal or in a notebook."""
 
-import io
+import fcntl
 import itertools
 import logging
 import os
 import pty
 import re
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 import types
@@ -82,7 +84,8 @@ def test_a_line_says_what_is_done_how_far_it_is_and_how_long_it_takes(clock):
         clock.now += 30.0
         assert told.line() == "gibbs: 10 of 60 iterations in 30 s"
         told.advance(20, {"clusters": 12.0, "log_joint": -1234567.8})
-        assert told.line() == "gibbs: 30 of 60 iterations in 30 s, about 45 s left; clusters 12, log_joint -1.23457e+06"
+        assert told.line() == "gibbs: 30 of 60 iterations in 30 s, about 45 s left"
+        assert told.told() == ["clusters 12", "log_joint -1.23457e+06"]
     with progress.work("a.zip", 4_000_000, "B") as told:
         told.advance(1_000_000)
         clock.now += 1000.0
@@ -97,6 +100,16 @@ def test_a_line_names_the_work_it_is_part_of(clock):
     with progress.work("start"), progress.work("topics settle", 20, "sweeps"):
         clock.sleep(3)
     assert clock.told == [(2, "start: topics settle: 0 of 20 sweeps in 2 s")]
+
+
+def test_a_line_says_how_far_the_work_is_that_it_is_part_of(clock):
+    with progress.work("samples", 20, "samples") as whole, progress.work("documents", 9, "documents") as told:
+        whole.advance(5)
+        told.advance(7, {"clusters": 3.0})
+        clock.sleep(3)
+    assert clock.told == [
+        (2, "samples, 5 of 20 samples: documents: 7 of 9 documents in 2 s, about 1 s left; clusters 3")
+    ]
 
 
 def test_who_asks_decides_what_is_shown(quick, monkeypatch, caplog, capsys):
@@ -140,9 +153,10 @@ def test_no_thread_is_left():
 
 
 ON_A_TERMINAL = """
-import time
+import logging, time
 from mc2core.base import progress
 progress.LINE_SECONDS = 0.2
+logging.basicConfig(handlers=[progress.Messages()], format="%(message)s")
 with progress.showing():
     with progress.work("map of documents"):
         time.sleep(0.5)
@@ -150,14 +164,19 @@ with progress.showing():
         for n in range(5):
             time.sleep(0.1)
             told.advance(1, {"clusters": 7})
+            if n == 3:
+                logging.warning("a message")
     with progress.work("too short"):
         pass
+print("the end")
 """
 
 
-def test_a_terminal_shows_bars():
+def on_a_terminal(columns, script):
+    """What the process writes to a terminal, and the lines that are to be seen on it in the end."""
     reader, terminal = pty.openpty()
-    with subprocess.Popen([sys.executable, "-c", ON_A_TERMINAL], stderr=terminal) as run:
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen([sys.executable, "-c", script], stdout=terminal, stderr=terminal) as run:
         os.close(terminal)
         said = b""
         try:
@@ -166,45 +185,74 @@ def test_a_terminal_shows_bars():
         except OSError:  # the other end is closed
             pass
     os.close(reader)
-    shown = said.decode()
     assert run.returncode == 0
-    assert "map of documents [00:00]" in shown
-    assert re.search(r"gibbs: 100%.* 5/5 \[00:00<00:00,.* iterations/s, clusters=7\]", shown)
-    assert "too short" not in shown
+    seen = []
+    for line in said.decode().split("\r\n"):
+        shown = ""
+        for text in line.split("\r"):  # goes over what was there
+            assert len(text) < columns
+            shown = text + shown[len(text) :]
+        seen.append(shown.rstrip())
+    return said.decode(), seen
 
 
-def test_a_notebook_shows_widgets(quick, monkeypatch):
-    """IPython and ipywidgets are not installed here: what tqdm asks of them is."""
+@pytest.mark.parametrize("columns", [60, 100, 200])
+def test_a_terminal_shows_one_line_that_is_gone_in_the_end(columns):
+    said, seen = on_a_terminal(columns, ON_A_TERMINAL)
+    assert "map of documents: 0 s" in said
+    numbers = "" if columns == 60 else "; clusters 7"
+    assert re.search(rf"█+░* gibbs: 3 of 5 iterations in \d s, about \d s left{numbers}", said)
+    assert "too short" not in said
+    assert seen == ["a message", "the end", ""]
 
-    class Widget:
-        def __init__(self, *_, children=(), **values):
-            self.children, self.layout, self.style = children, types.SimpleNamespace(), types.SimpleNamespace()
-            self.style.bar_color = self.bar_style = None
-            self.__dict__.update(values)
 
-        def close(self):
-            pass
+def works(clock, *several):
+    made = []
+    for what, done, total, unit in several:
+        made.append(progress.Work(what, total, unit, 0))
+        made[-1].done = done
+    clock.now += 80.0
+    return made
 
-    shown = []
+
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        (40, "…: 12 of 60 iterations in 80 s, about 5"),
+        (60, "█░░░░░ gibbs: 12 of 60 iterations in 80 s, about 5 min left"),
+        (80, "██░░░░░░░░ gibbs: 12 of 60 iterations in 80 s, about 5 min left; clusters 269"),
+        (100, "██░░░░░░░░ gibbs: 12 of 60 iterations in 80 s, about 5 min left; births, 3 of 8 moves; clusters 269"),
+        (
+            200,
+            "████░░░░░░░░░░░░░░░░ gibbs: 12 of 60 iterations in 80 s, about 5 min left; births, 3 of 8 moves; "
+            "clusters 269; topics 321; elbo -4.71218e+06",
+        ),
+    ],
+)
+def test_a_line_of_a_terminal_has_what_fits(clock, columns, line):
+    several = works(clock, ("gibbs", 12, 60, "iterations"), ("births", 3, 8, "moves"))
+    several[0].numbers = {"clusters": 269.0, "topics": 321.0, "elbo": -4712180.0}
+    assert progress.in_columns(several, columns) == line
+
+
+def test_a_bar_is_of_the_first_work_with_pieces(clock):
+    several = works(clock, ("fit", 0, None, ""), ("samples", 5, 20, "samples"), ("documents", 7, 9, "documents"))
+    shown = "██░░░░░░░░ fit: samples: 5 of 20 samples in 80 s, about 4 min left; documents, 7 of 9 documents"
+    assert progress.in_columns(several, 100) == shown
+    one = works(clock, ("compiling kernels (once), number 6 (fill_weights)", 0, None, ""))
+    assert progress.in_columns(one, 100) == "compiling kernels (once), number 6 (fill_weights): 80 s"
+    assert progress.in_columns(one, 30) == "compiling kernels (onc…: 80 s"
+
+
+def test_a_notebook_shows_the_line_of_a_terminal(quick, monkeypatch, capsys):
+    """IPython is not installed here."""
     ipython = types.ModuleType("IPython")
     ipython.get_ipython = lambda: types.SimpleNamespace(config={"IPKernelApp": {}})
-    display = types.ModuleType("IPython.display")
-    display.display = shown.append
-    widgets = types.ModuleType("ipywidgets")
-    widgets.HTML, widgets.FloatProgress, widgets.HBox = Widget, Widget, Widget
-    for name, module in {"IPython": ipython, "IPython.display": display, "ipywidgets": widgets}.items():
-        monkeypatch.setitem(sys.modules, name, module)
-    for name in ("tqdm.notebook", "tqdm.autonotebook"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    progress._bar_class.cache_clear()
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    try:
-        with progress.showing(), progress.work("gibbs", 4, "iterations") as told:
-            told.advance(4)
-    finally:
-        progress._bar_class.cache_clear()
-        for name in ("tqdm.notebook", "tqdm.autonotebook"):
-            sys.modules.pop(name, None)
-    (container,) = shown
-    assert container.children[0].value.startswith("gibbs")
-    assert container.children[1].value == 4
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    with progress.showing(), progress.work("gibbs", 4, "iterations") as told:
+        told.advance(3)
+        time.sleep(0.5)
+    said = capsys.readouterr().err
+    assert "\r████████░░ gibbs: 3 of 4 iterations in 0 s, about 0 s left" in said
+    assert said.endswith(" \r")
+    assert "\n" not in said

@@ -461,27 +461,3 @@ def test_shared_checks_name_the_nearest():
         ValueError, match=r"kernel is 'colapsed'; allowed: collapsed, blocked; did you mean 'collapsed'"
     ):
         choice("kernel", "colapsed", ["collapsed", "blocked"])
-
-
-HOLD_THE_LOCK = """
-import os, sys
-import numpy as np
-from tqdm.std import TqdmDefaultWriteLock
-import mc2core
-from mc2core.inference import Gibbs
-
-lock = TqdmDefaultWriteLock()  # shared with what is forked
-if (child := os.fork()) == 0:
-    lock.mp_lock.acquire()
-    os._exit(0)
-os.waitpid(child, 0)
-mc2core.fit(mc2core.Corpus(np.eye(3, dtype=int)), engine=Gibbs(kernel="collapsed"), iterations=2, progress=False)
-print("done")
-"""
-
-
-def test_a_process_that_died_with_the_lock_of_progress_bars_does_not_stop_others():
-    done = subprocess.run(
-        [sys.executable, "-c", HOLD_THE_LOCK], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.stdout == "done\n", done.stderr
