@@ -20,12 +20,19 @@ import sys
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from mc2core.app.commands import add_command, add_fit, run
+from mc2core.app.commands import add_command, add_fit, in_lines, run
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
     from pathlib import Path
+
+    import pandas as pd
+
+    from mc2core.corpus import Corpus
+
+_LONGEST = 100
+"""Characters of a kept column in a table of documents."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -111,7 +118,10 @@ def _add_predictions(commands: Any) -> None:
     from mc2core.app import predict_command
 
     clusters = add_command(
-        commands, "clusters", _clusters, "print the cluster of each document, and how sure it is, as CSV"
+        commands,
+        "clusters",
+        _clusters,
+        "print the cluster of each document, its name and how sure it is, as CSV; long texts are cut",
     )
     add_fit(clusters, "posterior")
     clusters.add_argument("corpus", type=Path, nargs="?", help="folder of documents, those of the fit or new ones")
@@ -206,7 +216,7 @@ def _describe(options: argparse.Namespace) -> None:
     names = None if options.names is None else read_names(options.names)
     posterior, corpus = _read(options)
     describe(posterior, corpus, options.out, options.title, options.seed, options.threads, names, options.texts)
-    print(f"{options.out / 'index.html'}: open it in a browser; the csv tables are beside it")
+    print(in_lines(f"{options.out / 'index.html'}: open it in a browser; the csv tables are beside it", sys.stdout))
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -254,6 +264,8 @@ def _clusters(options: argparse.Namespace) -> None:
     import numpy as np
     import pandas as pd
 
+    from mc2core.base.progress import work
+    from mc2core.explore.clusters import names_of
     from mc2core.inference.running.summary import agreement
 
     if options.levels:
@@ -263,18 +275,34 @@ def _clusters(options: argparse.Namespace) -> None:
         raise ValueError("a corpus is needed: mc2 clusters FIT CORPUS (--levels alone needs none)")
     posterior, corpus = _read(options)
     if chains := posterior.between_chains():
-        print(f"mc2: {agreement(chains)}", file=sys.stderr)
+        print(in_lines(f"mc2: {agreement(chains)}", sys.stderr), file=sys.stderr)
     cluster, probability = posterior.assign(corpus, not options.no_context, options.threads, level=options.level)
     document = np.arange(corpus.n_documents)
+    with work("names of clusters"):
+        names = np.array(names_of(posterior, corpus, cluster, options.level), dtype=object)
     table = pd.DataFrame(
         {
             "document": document + 1,
             "cluster": cluster + 1,
+            "cluster_name": names[cluster],
             "probability": probability[document, cluster].round(6),
         }
     )
-    kept = corpus.documents.add_prefix("document_")
-    print(table.join(kept).to_csv(index=False), end="")
+    print(table.join(_kept(corpus)).to_csv(index=False), end="")
+
+
+def _kept(corpus: Corpus) -> pd.DataFrame:
+    """Columns that the import kept, as a table of documents shows them: texts are cut, ids are whole."""
+    import pandas as pd
+
+    column = (corpus.imported or {}).get("settings", {}).get("id")
+
+    def cut(value: Any) -> Any:
+        is_long = isinstance(value, str) and len(value) > _LONGEST
+        return " ".join(value[: _LONGEST - 1].split()) + "…" if is_long else value
+
+    kept = {name: values if name == column else values.map(cut) for name, values in corpus.documents.items()}
+    return pd.DataFrame(kept, index=corpus.documents.index).add_prefix("document_")
 
 
 def _contexts(options: argparse.Namespace) -> None:
@@ -283,7 +311,7 @@ def _contexts(options: argparse.Namespace) -> None:
     posterior, corpus = _read(options)
     found = posterior.predict_context(corpus, options.name, not options.no_context, options.threads)
     table = found.table(options.top) if isinstance(found, PredictedNames) else found.table()
-    kept = corpus.documents.add_prefix("document_")
+    kept = _kept(corpus)
     kept.index = kept.index + 1
     print(table.join(kept, on="document").to_csv(index=False, float_format="%.6g"), end="")
 

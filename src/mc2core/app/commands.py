@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from mc2core import __version__
 from mc2core.base import stopping
@@ -109,7 +109,7 @@ def run(program: str, about: str, add: Callable[[Any], None], arguments: Sequenc
         print(f"{program}: error: {error}", file=sys.stderr)
         return 2
     except (ValueError, OSError, MissingPackage) as error:
-        print(f"{program}: error: {error}", file=sys.stderr)
+        print(in_lines(f"{program}: error: {error}", sys.stderr), file=sys.stderr)
         return 2
     except MemoryError as error:
         print(f"{program}: error: there is not enough memory{f': {error}' if str(error) else ''}", file=sys.stderr)
@@ -118,6 +118,28 @@ def run(program: str, about: str, add: Callable[[Any], None], arguments: Sequenc
         print(f"{program}: stopped", file=sys.stderr)
         return 130
     return code
+
+
+def in_lines(text: str, stream: TextIO) -> str:
+    """Text with its lines broken between words where ``stream`` is a terminal, and as it is elsewhere.
+
+    A command, in a line such as "next: mc2 topics FIT", continues after a backslash.
+    """
+    if not stream.isatty():
+        return text
+    import re
+    import textwrap
+
+    columns = os.get_terminal_size(stream.fileno()).columns or 80
+    lines = []
+    for line in text.split("\n"):
+        is_command = re.match("(next|or|for [a-z ]+): mc2 ", line)
+        mark = " \\" if is_command else ""
+        parts = textwrap.wrap(
+            line, columns - len(mark), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+        lines.append(f"{mark}\n".join(parts))
+    return "\n".join(lines)
 
 
 def _prepare_streams() -> None:
@@ -162,6 +184,6 @@ def _call(options: argparse.Namespace) -> int:
 
     from mc2core.base import progress
 
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[progress.Messages()])
     with progress.showing(True):
         return options.run(options) or 0

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from mc2core.app.commands import in_lines
+
 #: seconds of compiling from which they are told; kernels that are there already load in fewer
 _COMPILED = 10.0
 
@@ -69,9 +71,9 @@ def run(options: argparse.Namespace) -> None:
     try:
         provenance = _fit(options)
     except (KeyboardInterrupt, SystemExit) as stop:  # SIGINT, SIGTERM
-        print(f"mc2: stopped; {_left_by_a_stop(options.out)}", file=sys.stderr)
+        print(in_lines(f"mc2: stopped; {_left_by_a_stop(options.out)}", sys.stderr), file=sys.stderr)
         raise SystemExit(stop.code if isinstance(stop, SystemExit) else 130) from None
-    print("\n".join(_summary(options, provenance)))
+    print(in_lines("\n".join(_summary(options, provenance)), sys.stdout))
 
 
 def _check_folder(out: Path, corpus: Path) -> None:

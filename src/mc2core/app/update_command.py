@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mc2core.app.commands import COLUMNS, add_columns, add_fit
+from mc2core.app.commands import COLUMNS, add_columns, add_fit, in_lines
 
 _ABOUT = """\
 A fit by svi takes each new document once, in the order of NEW; of the old ones it needs only the sample that is in its
@@ -70,10 +70,10 @@ def run(options: argparse.Namespace) -> None:
         print("mc2: stopped; the same command goes on from there", file=sys.stderr)
         raise SystemExit(stop.code if isinstance(stop, SystemExit) else 130) from None
     posterior = posterior_file(options.out or options.fit)
-    print(f"{posterior}: {_said(about)}")
+    print(in_lines(f"{posterior}: {_said(about)}", sys.stdout))
     for warning in about.get("drift", {}).get("warnings", ()):
-        print(f"mc2: the model may no longer fit: {warning}", file=sys.stderr)
-    print(f"next: {_next(posterior, options.new, columns)}")
+        print(in_lines(f"mc2: the model may no longer fit: {warning}", sys.stderr), file=sys.stderr)
+    print(in_lines(f"next: {_next(posterior, options.new, columns)}", sys.stdout))
 
 
 def _next(posterior: Path, new: Path, columns: Mapping[str, Any]) -> str:

@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from mc2core.corpus import Corpus
 from mc2core.explore import agreement as agreement_of
 from mc2core.explore import numbers as of_numbers
 from mc2core.explore.description import Description
 from mc2core.explore.variables import LABEL, Variable, label_names, labels_table, variables_of
 from mc2core.explore.words import Emitted, Top, of_words, often_enough, top_of
-from mc2core.posterior import clustering
+from mc2core.posterior import Posterior, clustering
 
 N_DOCUMENTS = 10
 """Most typical documents of a node in the tables."""
@@ -33,7 +34,7 @@ def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
     document has no row in it, nor in ``clusters``. Columns of contexts are ``context_NAME``, of kept columns
     ``document_NAME``, with ``_mean`` and ``_sd`` of numbers.
     """
-    emitted = of_numbers.clusters(description) if description.is_of_observations else _of_words(description)
+    emitted = _emitted(description)
     variables = variables_of(description)
     values, numbers = _tables_of(description, variables)
     tables = {
@@ -76,7 +77,21 @@ def _rows(description: Description, emitted: Emitted) -> pd.DataFrame:
     )
 
 
-def _of_words(description: Description) -> Emitted:
+def names_of(posterior: Posterior, corpus: Corpus, cluster: np.ndarray, level: int | None = None) -> list[str]:
+    """Names of the clusters of a fit, or of a level of it, as in the tables of clusters.
+
+    ``cluster`` (J,) are those of the documents of ``corpus`` there, by :meth:`mc2core.Posterior.assign`.
+    """
+    k = posterior.representative.n_clusters
+    levels = {} if level in (None, k) else {level: cluster}
+    nobody = np.zeros((corpus.n_documents, 0))
+    description = Description(posterior, corpus, cluster if not levels else np.zeros_like(cluster), nobody, levels)
+    return _emitted(description).names[k if levels else 0 :]
+
+
+def _emitted(description: Description) -> Emitted:
+    if description.is_of_observations:
+        return of_numbers.clusters(description)
     return of_words("cluster", _tops(description), description.corpus.vocabulary)
 
 

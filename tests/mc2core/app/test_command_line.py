@@ -2,15 +2,19 @@
 
 import argparse
 import csv
+import fcntl
 import io
 import json
 import logging
 import os
+import pty
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -23,6 +27,7 @@ from helpers.made_up_runs import found_by, trace
 from mc2core import Corpus, Posterior, clustering
 from mc2core.app import fit_command
 from mc2core.app.cli import main
+from mc2core.app.commands import in_lines
 from mc2core.base import locks, stopping
 from mc2core.inference.registry import specify
 from mc2core.inference.running import checkpoint
@@ -271,6 +276,29 @@ class TestDescriptions:
             assert np.array_equal([int(row["cluster"]) for row in rows], expected)
             shown = [name for name in rows[0] if name.startswith("document_")]
             assert shown == [f"document_{name}" for name in Corpus.load(folder).documents.columns]
+
+    def test_clusters_have_the_names_of_the_page_and_long_texts_are_cut(self, default_fit, fitted, tmp_path, capsys):
+        train = Corpus.load(fitted / "data/train")
+        texts = [f"{j} a word\n" * 40 for j in range(train.n_documents)]
+        kept = pd.DataFrame({"name": [f"https://{'x' * 120}/{j}" for j in range(train.n_documents)], "text": texts})
+        kept["year"] = np.arange(train.n_documents)
+        made = Corpus(train.content, train.vocabulary, train.contexts, documents=kept)
+        made.units, made.imported = train.units, {"form": "", "settings": {"id": "name"}}
+        made.save(tmp_path / "corpus")
+        assert main(["describe", str(default_fit), str(tmp_path / "corpus"), "--out", str(tmp_path / "page")]) == 0
+        capsys.readouterr()
+        for level, file in (([], "clusters"), (["--level", "2"], "level_clusters")):
+            assert main(["clusters", str(default_fit), str(tmp_path / "corpus"), *level]) == 0
+            table = pd.read_csv(io.StringIO(capsys.readouterr().out))
+            page = pd.read_csv(tmp_path / f"page/{file}.csv")
+            if level:
+                page = page[page["level"] == 2].assign(cluster=page["number"])
+            names = page.set_index("cluster")["name"]
+            assert table["cluster_name"].tolist() == names.loc[table["cluster"]].tolist()
+            assert table["document_name"].tolist() == kept["name"].tolist()
+            assert table["document_year"].tolist() == kept["year"].tolist()
+            assert set(table["document_text"].str.len()) <= set(range(90, 101))
+            assert all(one.endswith("…") and "\n" not in one for one in table["document_text"])
 
     def test_contexts_of_new_documents_are_those_that_python_predicts(self, fitted, capsys):
         posterior, test = Posterior.load(fitted / "fit/posterior.npz"), Corpus.load(fitted / "data/test")
@@ -589,6 +617,20 @@ class TestCommands:
         assert error.startswith("mc2: error: ")
         assert message in error
         assert not (tmp_path / "x").exists()
+
+    def test_what_is_written_to_a_terminal_breaks_between_words(self):
+        reader, writer = pty.openpty()
+        fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+        found = "found 12 clusters (10 to 14 in 90 % of samples) and 40 topics; over the last 4 iterations"
+        command = "next: mc2 describe results/own/fit/posterior.npz results/own/corpus --out results/own/description"
+        with open(reader), open(writer, "w") as stream:
+            assert in_lines(f"{found}\n{command}", stream).split("\n") == [
+                "found 12 clusters (10 to 14 in 90 % of samples) and 40",
+                "  topics; over the last 4 iterations",
+                "next: mc2 describe results/own/fit/posterior.npz \\",
+                "  results/own/corpus --out results/own/description",
+            ]
+        assert in_lines(found, io.StringIO()) == found
 
     def test_help_names_every_command(self, capsys):
         with pytest.raises(SystemExit) as stopped:

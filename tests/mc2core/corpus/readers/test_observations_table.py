@@ -155,6 +155,6 @@ def test_from_the_shell_to_scores_and_page(tmp_path, capsys):
     assert -entropy - 1.0 < found["log_density"]["left_to_right"] < -entropy + 0.15
     assert "held-out ones have a lower log density" in errors
     assert main(["clusters", posterior, data]) == 0
-    assert capsys.readouterr().out.startswith("document,cluster,probability,document_school\n1,")
+    assert capsys.readouterr().out.startswith("document,cluster,cluster_name,probability,document_school\n1,")
     assert main(["describe", posterior, data, "--out", str(tmp_path / "page")]) == 0
     assert "S3" in (tmp_path / "page/documents.csv").read_text()
