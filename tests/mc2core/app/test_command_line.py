@@ -554,7 +554,7 @@ class TestCommands:
             ([*FIT, "--engine", "gibs"], "engine is 'gibs'"),
             ([*FIT, "--set", "kernle=blocked"], "did you mean 'kernel'?"),
             ([*FIT, "--set", "kernel"], "must have the form name=value"),
-            ([*FIT, "--model", "mixture", "--set", "exact_sweeps=[1, 0]"], "exact_sweeps is [1, 0]; "),
+            ([*FIT, "--model", "mixture", "--set", "exact_sweeps=[1, 0]"], "an entry of exact_sweeps is 0; "),
             ([*FIT, "--context", "yaer=normal_gamma"], "has no context 'yaer'"),
             (
                 [*FIT, "--context", "year=normal"],
