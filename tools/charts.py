@@ -1,18 +1,14 @@
-"""The charts of the page and its copy of Vega are what vl-convert-python makes of the specifications here.
+"""Make the charts of the HTML report and its copy of Vega, with vl-convert-python: ``python tools/charts.py``.
 
-After a change of these, or of the version that ``constraints.txt`` pins: ``python tests/mc2core/explore/test_vega.py``,
-and a look at the licences in ``vega.LICENSE``. The page's ``charts.js`` fills in the data, by their names.
+Run it after a change of a specification here, or of the version that ``constraints.txt`` pins, and then look at the
+licences in ``vega.LICENSE``. A test compares the stored files. The report's ``charts.js`` fills in the data by name.
 """
 
 import json
-import re
-from importlib import metadata, resources
+from importlib import metadata
 from pathlib import Path
 
-import pytest
-
-ASSETS = resources.files("mc2core.explore") / "assets"
-CONSTRAINTS = Path(__file__).parents[3] / "constraints.txt"
+ASSETS = Path(__file__).parents[1] / "src/mc2core/explore/assets"
 MAKER = "vl-convert-python"
 
 
@@ -301,28 +297,6 @@ def made():
         "charts.json": json.dumps(charts, indent=1) + "\n",
         "vega.js": f"// bundled by {MAKER} {metadata.version(MAKER)}; licences: vega.LICENSE\n{library}\n",
     }
-
-
-def version_of_the_assets():
-    return re.match(rf"// bundled by {MAKER} (\S+);", (ASSETS / "vega.js").read_text("utf-8"))[1]
-
-
-def installed_version():
-    try:
-        return metadata.version(MAKER)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def test_the_assets_are_of_the_version_that_is_pinned():
-    assert f"\n{MAKER}=={version_of_the_assets()}\n" in CONSTRAINTS.read_text("utf-8")
-
-
-def test_made_anew_the_assets_are_the_same():
-    if installed_version() != (version := version_of_the_assets()):
-        pytest.skip(f"{MAKER} {version} is not installed: pip install -c constraints.txt '.[workflow]'")
-    for name, text in made().items():
-        assert (ASSETS / name).read_text("utf-8") == text, name
 
 
 if __name__ == "__main__":
