@@ -128,18 +128,13 @@ def in_lines(text: str, stream: TextIO) -> str:
     if not stream.isatty():
         return text
     import re
-    import textwrap
+
+    from mc2core.base.progress import wrapped
 
     columns = os.get_terminal_size(stream.fileno()).columns or 80
-    lines = []
-    for line in text.split("\n"):
-        is_command = re.match("(next|or|for [a-z ]+): mc2 ", line)
-        mark = " \\" if is_command else ""
-        parts = textwrap.wrap(
-            line, columns - len(mark), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-        )
-        lines.append(f"{mark}\n".join(parts))
-    return "\n".join(lines)
+    commands = "(next|or|for [a-z ]+): mc2 "
+    lines = [(line, " \\" if re.match(commands, line) else "") for line in text.split("\n")]
+    return "\n".join(wrapped(line, columns, mark) for line, mark in lines)
 
 
 def _prepare_streams() -> None:

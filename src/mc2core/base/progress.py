@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ logger = logging.getLogger(__name__)
 #: seconds between two lines. Work is shown from a fifth of that on, so that short work shows nothing
 LINE_SECONDS = 10.0
 _LEAST_CELLS, _MOST_CELLS = 4, 20  # of a bar
+_NARROW = 70  # columns of a terminal that has no room for units
 
 
 class Work:
@@ -138,7 +140,7 @@ class _Bar(_Display):
     def say(self, line: str) -> None:
         with self.lock:
             self.draw("")
-            super().say(line)
+            super().say(wrapped(line, _columns() - 1))
 
     def show(self) -> None:
         now = time.monotonic()
@@ -155,14 +157,16 @@ def in_columns(works: list[Work], columns: int) -> str:
     """Works, each part of the one before, in one line of a terminal.
 
     The first one with a total has the bar, as the time that is left is that of all of it. What does not fit is left
-    out: numbers first, then what is done now, the bar, and the end of a name.
+    out: numbers first, then what is done now, the unit, the bar, and the end of a name.
     """
     place = next((i for i, one in enumerate(works) if one.total is not None), len(works) - 1)
     main, room = works[place], columns - 1  # in the last column, some terminals begin a line
-    said = ": ".join([*(one.what for one in works[:place]), main.line()])
-    if len(said) > room:
-        rest = main.line()[len(main.what) :]
-        return f"{said[: max(room - len(rest) - 1, 0)]}…{rest}"[:room]
+    name, rest = ": ".join(one.what for one in works[: place + 1]), main.line()[len(main.what) :]
+    if columns < _NARROW:
+        rest = rest.replace(f" {main.unit} in ", " in ")
+    if len(name) + len(rest) > room:
+        name = f"{name[: max(room - len(rest) - 1, 0)]}…"
+    said = (name + rest)[:room]
     cells = min(room - len(said) - 1, _MOST_CELLS if columns > 100 else _MOST_CELLS // 2)
     if main.total and cells >= _LEAST_CELLS:
         full = round(cells * min(main.done / main.total, 1.0))
@@ -171,6 +175,14 @@ def in_columns(works: list[Work], columns: int) -> str:
         if len(said) + len(more) + 2 <= room:
             said += f"; {more}"
     return said
+
+
+def wrapped(line: str, columns: int, mark: str = "") -> str:
+    """A line broken between its words, with ``mark`` before each break."""
+    parts = textwrap.wrap(
+        line, columns - len(mark), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return f"{mark}\n".join(parts)
 
 
 def _named(one: Work) -> str:
