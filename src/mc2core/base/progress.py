@@ -169,7 +169,7 @@ def in_columns(works: list[Work], columns: int) -> str:
     said = (name + rest)[:room]
     cells = min(room - len(said) - 1, _MOST_CELLS if columns > 100 else _MOST_CELLS // 2)
     if main.total and cells >= _LEAST_CELLS:
-        full = round(cells * min(main.done / main.total, 1.0))
+        full = int(cells * min(main.done / main.total, 1.0))
         said = f"{'█' * full}{'░' * (cells - full)} {said}"
     for more in (*map(_named, works[place + 1 :]), *main.told()):
         if len(said) + len(more) + 2 <= room:

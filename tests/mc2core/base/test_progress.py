@@ -253,6 +253,6 @@ def test_a_notebook_shows_the_line_of_a_terminal(quick, monkeypatch, capsys):
         told.advance(3)
         time.sleep(0.5)
     said = capsys.readouterr().err
-    assert "\r████████░░ gibbs: 3 of 4 iterations in 0 s, about 0 s left" in said
+    assert "\r███████░░░ gibbs: 3 of 4 iterations in 0 s, about 0 s left" in said
     assert said.endswith(" \r")
     assert "\n" not in said
