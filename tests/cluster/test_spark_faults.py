@@ -84,7 +84,17 @@ def running(engine, corpus, out, master, *more, length=None):
     properties = {"spark.master": master, spark.FOLDER: out / "shards", "spark.executor.memory": "600m"}
     given = [f"{name}={json.dumps(value)}" for name, value in SETTINGS[engine].items()]
     given += [*(f"{name}={value}" for name, value in properties.items()), *more]
-    command = [sys.executable, "-m", "mc2core", "fit", str(corpus._folder), "--engine", engine, "--out", str(out)]
+    command = [
+        sys.executable,
+        "-m",
+        "mc2core",
+        "fit",
+        str(corpus.content.data.filename.parent),
+        "--engine",
+        engine,
+        "--out",
+        str(out),
+    ]
     command += ["--iterations", str(length or LENGTH[engine]), "--checkpoint-every", "1"]
     command += [word for one in given for word in ("--set", one)]
     with (out / "log").open("a") as log:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import csv
+import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -48,6 +49,7 @@ CORPUS_FILES = (
 _META = "corpus.json"
 _ROWS = 1 << 14  # documents of which a temporary array is made at a time
 _TABLE_ROWS = 100_000  # of the table of documents of a saved corpus that are read at a time
+_LOADS = 3  # attempts to load a folder that another process replaces meanwhile
 _CHUNK = 1 << 18  # entries that stay in the processor's cache while several things are looked at
 _LARGEST = 2**31 - 1
 _SHOWN_DOCUMENTS = 5  # in a notebook
@@ -156,7 +158,7 @@ class Corpus:
         self.imported: dict[str, Any] | None = None
         self.observations: np.ndarray | None = None
         self.content_kind = "words"
-        self._folder: Path | None = None
+        self._table: _Table | None = None
         self._digest: str | None = None
         self._origin: tuple[Corpus, np.ndarray] | None = None  # the corpus this is a part of, and its rows
 
@@ -303,16 +305,12 @@ class Corpus:
     @property
     def has_vocabulary(self) -> bool:
         """Whether words were named."""
-        return self._vocabulary is not None or (self._folder is not None and (self._folder / "vocabulary.txt").exists())
+        return self._vocabulary is not None
 
     @property
     def vocabulary(self) -> list[str]:
         """The V words, or names of an observation's numbers; ``w0``, ``w1``, ... where none were given."""
-        if self._vocabulary is None:
-            if not self.has_vocabulary or self._folder is None:
-                return placeholders(self.n_words)
-            self._vocabulary = read_names(self._folder / "vocabulary.txt", self.n_words)
-        return self._vocabulary
+        return placeholders(self.n_words) if self._vocabulary is None else self._vocabulary
 
     @property
     def context_kinds(self) -> dict[str, str]:
@@ -331,8 +329,8 @@ class Corpus:
             if self._origin is not None:
                 whole, rows = self._origin
                 self._documents = _taken(whole.document_blocks(), rows)
-            elif self._folder is not None and (self._folder / "documents.csv").exists():
-                self._documents = read_documents(self._folder, self.n_documents)
+            elif self._table is not None:
+                (self._documents,) = self._table.blocks(self.n_documents, self.n_documents + 1)
             else:
                 import pandas as pd
 
@@ -342,10 +340,10 @@ class Corpus:
     def document_blocks(self) -> Iterator[pd.DataFrame]:
         """:attr:`documents`, 100,000 rows after others where a saved corpus has more: these are read and not kept."""
         is_here = self._documents is not None or self._origin is not None or self.n_documents <= _TABLE_ROWS
-        if is_here or self._folder is None or not (self._folder / "documents.csv").exists():
+        if is_here or self._table is None:
             yield self.documents
         else:
-            yield from read_document_blocks(self._folder, self.n_documents, _TABLE_ROWS)
+            yield from self._table.blocks(self.n_documents, _TABLE_ROWS)
 
     def missing(self, name: str) -> np.ndarray:
         """(J,) bool: the documents whose context ``name`` is missing, of vectors all coordinates."""
@@ -356,7 +354,7 @@ class Corpus:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all an engine can see: content and contexts."""
+        """SHA-256 of all an engine can see: content and contexts, but not their names (:attr:`names_digest`)."""
         if self._digest is None:
             arrays = {
                 "content.indptr": self.content.indptr.astype(np.int64, copy=False),
@@ -376,6 +374,12 @@ class Corpus:
                 arrays[f"observations of {self.content_kind}"] = self.observations
             self._digest = storage.digest_arrays(arrays)
         return self._digest
+
+    @property
+    def names_digest(self) -> str:
+        """SHA-256 of what the columns mean: words, names of the columns of contexts, and units."""
+        units = {name: list(unit) for name, unit in self.units.items()}
+        return storage.digest_value([self._vocabulary, self.context_names, units])
 
     def __repr__(self) -> str:
         content = f"{self.n_words} words, {self.n_tokens} tokens"
@@ -430,6 +434,7 @@ class Corpus:
         other = copy.copy(self)
         other.content, other.contexts = content, dict(contexts)
         other.labels, other.label_names, other._documents, other._digest, other._origin = None, None, None, None, None
+        other._table = None
         return other
 
     def with_contexts(self, contexts: Mapping[str, Any]) -> Corpus:
@@ -554,25 +559,43 @@ class Corpus:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, verify: bool = False) -> Corpus:
-        """Open a saved corpus; arrays stay on disk (memory-mapped).
+        """Open a saved corpus; arrays and the table of documents stay on disk (memory-mapped).
 
-        Counts and contexts are read once, to see that sizes, columns, counts and their sum are such as can have been
-        saved: 0.5 s for a million documents of 60 words that are in the page cache. ``verify``: the digest of every
-        file is compared with that of the saved one, too (3.6 s). ValueError for anything missing, changed or out of
-        range.
+        The corpus is the one that was in the folder when it was loaded: replacing or appending to the folder later
+        does not change it. Counts and contexts are read once to check sizes, columns, counts and their sum. This takes
+        0.5 s for a million documents of 60 words that are in the page cache. With ``verify``, the digest of every file
+        is verified, too (3.6 s). ValueError for anything missing, changed or out of range.
         """
         folder = Path(folder)
-        meta = read_meta(folder)
+        for _ in range(_LOADS):
+            meta = read_meta(folder)
+            try:
+                corpus = cls._open(folder, meta, verify)
+            except (OSError, ValueError):
+                if _is_in_place(folder, meta):
+                    raise
+            else:
+                if _is_in_place(folder, meta):
+                    return corpus
+        raise ValueError(f"{folder} was replaced by another process each time it was read; load it again later")
+
+    @classmethod
+    def _open(cls, folder: Path, meta: Mapping[str, Any], verify: bool) -> Corpus:
+        """The corpus in ``folder`` that corpus.json describes as ``meta``."""
         if verify:
             check_files(folder, meta)
         rows, columns = meta["shape"]
         corpus = cls.__new__(cls)
-        corpus._folder, corpus._digest, corpus.imported = folder, meta["digest"], meta.get("imported")
-        corpus._vocabulary, corpus._documents, corpus._origin = None, None, None
+        corpus._digest, corpus.imported = meta["digest"], meta.get("imported")
+        corpus._documents, corpus._origin = None, None
+        corpus._table = _Table.mapped(folder / "documents.csv", meta["documents"]) if meta["documents"] else None
         corpus.content = load_context(folder, "content", rows, [rows, columns])
         corpus.observations, corpus.content_kind = None, "words"
         if (described := meta.get("observations")) is not None:
             corpus.observations, corpus.content_kind = load_observations(folder, corpus.content, described)
+        words = folder / "vocabulary.txt"
+        has_words = words.name in meta["files"] if "files" in meta else words.exists()
+        corpus._vocabulary = read_names(words, corpus.n_words) if has_words else None
         corpus.contexts = {
             name: load_context(folder, f"context.{name}", rows, shape) for name, shape in meta["contexts"].items()
         }
@@ -750,33 +773,62 @@ def read_names(path: Path, length: int | None) -> list[str]:
     return names
 
 
-def read_documents(folder: Path, rows: int) -> pd.DataFrame:
-    """The table of documents with the types it was saved with; ValueError for damage or another number of rows."""
-    (table,) = read_document_blocks(folder, rows, rows + 1)
-    return table
+class _Table(NamedTuple):
+    """The table of documents of a saved corpus: the bytes of its file, and the types of its columns."""
+
+    path: Path
+    data: np.ndarray
+    dtypes: Mapping[str, str]
+
+    @classmethod
+    def mapped(cls, path: Path, dtypes: Mapping[str, str]) -> _Table:
+        """Map the file: it stays readable when the folder is replaced. ValueError if it is missing or empty."""
+        try:
+            return cls(path, np.memmap(path, np.uint8, "r"), dtypes)
+        except FileNotFoundError:
+            raise ValueError(f"{path} is missing") from None
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
+
+    def blocks(self, rows: int, together: int) -> Iterator[pd.DataFrame]:
+        """``together`` rows at a time, with the types they were saved with; ValueError for damage, and at the end for
+        another number than ``rows``.
+        """
+        import pandas as pd
+
+        found = 0
+        text = {name: str for name, dtype in self.dtypes.items() if dtype in ("object", "str", "string")}
+        try:
+            with pd.read_csv(
+                io.BufferedReader(_Bytes(self.data)),
+                dtype=text,
+                keep_default_na=False,
+                na_values={name: [""] for name in self.dtypes if name not in text},
+                chunksize=together,
+            ) as blocks:
+                for block in blocks:
+                    found += len(block)
+                    yield block
+        except (ValueError, pd.errors.ParserError) as error:
+            raise ValueError(f"{self.path} is damaged: {error}") from error
+        if found != rows:
+            raise ValueError(f"{self.path} has {found} rows, but the corpus has {rows} documents")
 
 
-def read_document_blocks(folder: Path, rows: int, together: int) -> Iterator[pd.DataFrame]:
-    """:func:`read_documents`, ``together`` rows after others; another number of rows is told at the end."""
-    import pandas as pd
+class _Bytes(io.RawIOBase):
+    """A file of bytes in an array, without a copy."""
 
-    dtypes, found = storage.read_json(folder / _META)["documents"], 0
-    text = {name: str for name, dtype in dtypes.items() if dtype in ("object", "str", "string")}
-    try:
-        with pd.read_csv(
-            folder / "documents.csv",
-            dtype=text,
-            keep_default_na=False,
-            na_values={name: [""] for name in dtypes if name not in text},
-            chunksize=together,
-        ) as blocks:
-            for block in blocks:
-                found += len(block)
-                yield block
-    except (ValueError, pd.errors.ParserError) as error:
-        raise ValueError(f"{folder}/documents.csv is damaged: {error}") from error
-    if found != rows:
-        raise ValueError(f"{folder}/documents.csv has {found} rows, but the corpus has {rows} documents")
+    def __init__(self, data: np.ndarray) -> None:
+        self._data, self._at = data.data, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._data[self._at : self._at + len(buffer)]
+        buffer[: len(part)] = part
+        self._at += len(part)
+        return len(part)
 
 
 def _taken(blocks: Iterable[pd.DataFrame], rows: np.ndarray) -> pd.DataFrame:
@@ -830,6 +882,14 @@ def read_meta(folder: Path) -> dict[str, Any]:
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"{folder}/{_META} lacks a field or holds a wrong one: {error}") from error
     return meta
+
+
+def _is_in_place(folder: Path, meta: Mapping[str, Any]) -> bool:
+    """Whether corpus.json is still the one that was read."""
+    try:
+        return bool(storage.read_json(folder / _META) == meta)
+    except (OSError, ValueError):
+        return False
 
 
 def check_meta(folder: Path, meta: Mapping[str, Any], n_tokens: int) -> None:

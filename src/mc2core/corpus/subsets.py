@@ -64,7 +64,7 @@ def bare(corpus: Corpus) -> Corpus:
     """Words and contexts alone, without names, labels and what is known of the documents."""
     part = copy.copy(corpus)
     part.labels, part.label_names, part.context_names = None, None, {}
-    part._vocabulary, part._folder, part._origin = None, None, None
+    part._vocabulary, part._table, part._origin = None, None, None
     part._documents = pd.DataFrame(index=pd.RangeIndex(part.n_documents))
     return part
 

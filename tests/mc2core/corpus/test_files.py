@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from mc2core import Corpus
 from mc2core.base import storage
-from mc2core.corpus.corpus import check_entries
+from mc2core.corpus.corpus import check_entries, load_context
 
 V = 6
 COUNTS = np.array([[1, 0, 2, 0, 0, 1], [0, 0, 0, 0, 0, 0], [0, 3, 0, 0, 1, 0]])
@@ -158,3 +158,73 @@ def test_no_flipped_bit_of_a_header_ends_in_another_error(folder):
                 continue
             np.testing.assert_array_equal(found.content.toarray(), COUNTS)
     assert refused == 128 * 8 - 1  # "<i4" as "|i4" says the same
+
+
+def other(folder):
+    """Another corpus of as many documents, words and names."""
+    known = Corpus.load(folder)
+    Corpus(
+        COUNTS[::-1],
+        [f"other{word}" for word in range(V)],
+        {"year": np.array([9.0, 8.0, np.nan]), "author": sp.csr_matrix([[0, 1], [1, 0], [0, 1]])},
+        labels=[1, 1, 0],
+        label_names=["c", "d"],
+        context_names={"author": ["r", "s"]},
+        documents=pd.DataFrame({"title": ["1", "2", "3"]}),
+    ).standardised("year").save(folder)
+    return known
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_a_loaded_corpus_stays_what_it_was_when_its_folder_is_replaced(folder, tmp_path, monkeypatch, is_large):
+    """Words and the table of documents were read later, by path: those of the new corpus, with the old counts."""
+    monkeypatch.setattr("mc2core.corpus.corpus._TABLE_ROWS", 2 if is_large else 100)
+    expected = Corpus.load(folder)
+    titles, words = expected.documents["title"].tolist(), expected.vocabulary
+    known = other(folder)
+    known.save(tmp_path / "again")
+    again = Corpus.load(tmp_path / "again", verify=True)
+    for one in (known, again):
+        assert [title for block in one.document_blocks() for title in block["title"]] == titles == ["x", "y", "z"]
+        assert one.vocabulary == words == [f"word{word}" for word in range(V)]
+        assert (one.context_names, one.label_names) == ({"author": ["p", "q"]}, ["a", "b"])
+        assert (one.content.toarray() == COUNTS).all()
+    assert known.subset([2, 0]).documents["title"].tolist() == ["z", "x"]
+
+
+def test_a_folder_that_is_replaced_while_it_is_read_is_read_again(folder, monkeypatch):
+    load, names = load_context, []
+
+    def replaced(*arguments):
+        names.append(arguments[1])
+        if names == ["content"]:
+            other(folder)
+        return load(*arguments)
+
+    monkeypatch.setattr("mc2core.corpus.corpus.load_context", replaced)
+    found = Corpus.load(folder)
+    monkeypatch.undo()
+    assert names.count("content") > 1
+    assert found.digest == Corpus.load(folder).digest
+    assert found.vocabulary[0] == "other0"
+    assert (found.content.toarray() == COUNTS[::-1]).all()
+
+
+def test_a_file_of_names_or_documents_that_is_gone_is_named_at_once(folder):
+    for name in ("vocabulary.txt", "documents.csv"):
+        whole = (folder / name).read_bytes()
+        (folder / name).unlink()
+        with pytest.raises(ValueError, match=rf"{name} is missing"):
+            Corpus.load(folder)
+        (folder / name).write_bytes(whole)
+
+
+def test_names_have_a_digest_of_their_own(folder):
+    corpus, renamed = Corpus.load(folder), Corpus.load(folder)
+    renamed._vocabulary = ["renamed", *corpus.vocabulary[1:]]
+    assert renamed.digest == corpus.digest
+    moved = corpus.with_contexts(corpus.contexts)
+    moved.units = {"year": (1.0, 2.0)}
+    unnamed = corpus.with_contexts(corpus.contexts)
+    unnamed.context_names = {"author": ["p", "r"]}
+    assert len({one.names_digest for one in (corpus, renamed, moved, unnamed)}) == 4

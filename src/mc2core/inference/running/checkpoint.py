@@ -104,13 +104,19 @@ def read(
     stored = meta["run"]
     free = {name: stored[name] for name in ("burn_in",) if name in stored and name in run}
     asked = json.loads(json.dumps(run)) | free
-    difference = first_difference(stored | {"corpus": asked.get("corpus")}, asked)
+    free_names = {name: asked.get(name) for name in ("corpus", "names")}
+    difference = first_difference(stored | free_names, asked)
     # before all array sizes; other contexts make another digest, but not another number of documents
     if stored.get("corpus") != asked.get("corpus"):
         n_documents = arrays["state.cluster"].size if "state.cluster" in arrays else None
         if difference is None or n_documents != sizes.get("J"):
             told = "" if n_documents is None else f" ({n_documents:,} documents)"
             raise ValueError(f"{path} is the checkpoint of a run on another corpus{told}; {ELSEWHERE}")
+    if stored.get("names") != asked.get("names"):
+        raise ValueError(
+            f"{path} is the checkpoint of a run on a corpus with the same counts but other words, other names of "
+            f"context values or other units; {ELSEWHERE}"
+        )
     if difference:
         raise ValueError(f"{path} is the checkpoint of another run: {difference}; {ELSEWHERE}")
     with _or_anew():

@@ -166,7 +166,7 @@ def asked_for(
     """What must be the same for a run to go on: of a chain with its own seed and the contexts that it looks at."""
     parts: dict[str, Model | Engine] = {"model": model, "engine": engine}
     asked: dict[str, Any] = {part: {"name": one.name} | one.settings() for part, one in parts.items()}
-    asked |= {"seed": seed, "corpus": corpus.digest}
+    asked |= {"seed": seed, "corpus": corpus.digest, "names": corpus.names_digest}
     if engine.keeps_samples:
         asked |= {"burn_in": burn_in, "thin": thin}
     if snapshots:

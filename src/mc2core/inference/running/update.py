@@ -230,7 +230,7 @@ def _stream_at(path: Path, threads: int) -> Stream | None:
 
 def _checkpoint(path: Path, about: Mapping[str, Any], seed: int | None = None) -> checkpoints.Checkpoint:
     """The checkpoint of the fit that ``about`` is the provenance of."""
-    names = ("model", "engine", "seed", "corpus", "burn_in", "thin", "snapshots")
+    names = ("model", "engine", "seed", "corpus", "names", "burn_in", "thin", "snapshots")
     run = {name: about[name] for name in names if name in about} | ({} if seed is None else {"seed": seed})
     stored = checkpoints.read(path, run)
     if stored is None:
@@ -249,7 +249,7 @@ def _identity(path: Path) -> str:
     if not _is_corpus(path):
         return storage.digest_path(path)
     corpus = Corpus.load(path)
-    return storage.digest_value([corpus.digest, corpus.vocabulary, corpus.context_names])
+    return storage.digest_value([corpus.digest, corpus.names_digest])
 
 
 def _is_corpus(path: Path) -> bool:

@@ -1,0 +1,80 @@
+"""A corpus whose folder is replaced or appended to while it is in use, and what may be replaced at all."""
+
+import json
+
+import numpy as np
+import pytest
+
+from mc2core import Corpus, Posterior
+from mc2core.app.cli import main
+from mc2core.inference.running import files
+
+WORDS = ["bread", "crust", "ferry", "flour", "harbour", "oven", "sail", "tide"]
+SETTINGS = ["--set", "start_topics=3", "--set", "start_clusters=2", "--iterations", "2"]
+
+
+def written(path, words=WORDS, documents=12, prefix="a"):
+    rng = np.random.default_rng(3)
+    picked = [[words[word] for word in rng.integers(len(words), size=6)] for _ in range(documents)]
+    rows = [{"id": f"{prefix}{number}", "words": one, "tag": [one[0]]} for number, one in enumerate(picked)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+COLUMNS = ["--bag", "words", "--id", "id", "--context", "tag:bag"]
+
+
+@pytest.fixture
+def data(tmp_path):
+    assert main(["import", written(tmp_path / "old.jsonl"), *COLUMNS, "--out", str(tmp_path / "data")]) == 0
+    return tmp_path / "data"
+
+
+def fit_while(monkeypatch, data, out, command):
+    """Fit, and run another command once the corpus is read."""
+    fit = files.fit
+
+    def meanwhile(*arguments, **named):
+        assert main([*command]) == 0
+        return fit(*arguments, **named)
+
+    monkeypatch.setattr(files, "fit", meanwhile)
+    code = main(["fit", str(data), "--context", "tag", *SETTINGS, "--out", str(out)])
+    monkeypatch.setattr(files, "fit", fit)
+    return code
+
+
+def test_a_fit_keeps_its_words_when_its_corpus_is_imported_again(data, tmp_path, monkeypatch):
+    """With one word renamed, 179 of 180 words of the posterior were those of the new corpus, beside the old counts."""
+    assert fit_while(monkeypatch, data, tmp_path / "expected", ["verify", str(data)]) == 0
+    renamed = written(tmp_path / "new.jsonl", ["zebra", *WORDS[1:]], prefix="b")
+    command = ["import", renamed, *COLUMNS, "--out", str(data)]
+    assert fit_while(monkeypatch, data, tmp_path / "fit", command) == 0
+    assert "zebra" in Corpus.load(data).vocabulary
+    expected, found = (Posterior.load(tmp_path / name) for name in ("expected", "fit"))
+    assert found.vocabulary == expected.vocabulary
+    assert found.context_names == expected.context_names
+    assert (found.word_given_topic == expected.word_given_topic).all()
+    assert (found.marks == expected.marks).all()
+
+
+def test_a_fit_ends_when_its_corpus_is_appended_to(data, tmp_path, monkeypatch):
+    """It was lost in its last moment: "too many values to unpack"."""
+    more = written(tmp_path / "more.jsonl", prefix="more")
+    assert fit_while(monkeypatch, data, tmp_path / "fit", ["import", more, "--append", "--out", str(data)]) == 0
+    assert Corpus.load(data).n_documents == 24
+    posterior = Posterior.load(tmp_path / "fit")
+    assert (len(posterior.cluster), len(posterior.marks)) == (12, 12)
+
+
+def test_a_fit_is_not_resumed_on_a_corpus_with_other_words(data, tmp_path, capsys):
+    fit = ["fit", str(data), "--context", "tag", *SETTINGS, "--out", str(tmp_path / "fit")]
+    assert main(fit) == 0
+    # the same counts: the word comes first as before
+    renamed = written(tmp_path / "new.jsonl", ["aardvark", *WORDS[1:]])
+    assert main(["import", renamed, *COLUMNS, "--out", str(data)]) == 0
+    capsys.readouterr()
+    assert main(fit) == 2
+    assert "on a corpus with the same counts but other words" in capsys.readouterr().err
+    assert main(["clusters", str(tmp_path / "fit"), str(data)]) == 2
+    assert "word 0 is 'bread' in the model and 'aardvark' in the corpus" in capsys.readouterr().err
