@@ -132,7 +132,9 @@ def alone(writer: Callable[[Path, Path, int], int], scratch: Path, target: Path,
 
 # -- writers: each writes a folder, in one of two variants, and returns an exit code -----------------------------------
 def import_table(scratch: Path, target: Path, variant: int) -> int:
-    return main(["import", str(scratch / f"table-{variant}.csv"), "--text", "text", "--out", str(target)])
+    return main(
+        ["import", str(scratch / f"table-{variant}.csv"), "--text", "text", "--overwrite", "--out", str(target)]
+    )
 
 
 def draw_letters(scratch: Path, target: Path, variant: int) -> int:

@@ -63,6 +63,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
     parser.add_argument("--checkpoint-every", type=int, default=50, help="iterations between checkpoints (default 50)")
     parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for posterior, trace and provenance")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace the fit in --out if it has no checkpoint to resume from"
+    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -105,8 +108,11 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
     posterior, written, checkpoint = (
         options.out / name for name in ("posterior.npz", "provenance.json", "checkpoint.npz")
     )
-    if posterior.is_file() and not checkpoint.is_file():
-        print(f"mc2: the fit{_length(written)} in {options.out} will be replaced", file=sys.stderr)
+    if posterior.is_file() and not checkpoint.is_file() and not options.overwrite:
+        raise ValueError(
+            f"--out {options.out} holds a fit{_length(written)} without a checkpoint to resume from; --overwrite "
+            "replaces it"
+        )
     return fit_corpus(
         corpus,
         model=options.model,

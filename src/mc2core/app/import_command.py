@@ -82,6 +82,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_values(parser)
     parser.add_argument("--layer", help="layer of an AnnData file that holds the counts (default: X)")
     parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for the corpus and datasheet.md")
+    parser.add_argument("--overwrite", action="store_true", help="replace the corpus that is in --out")
 
 
 def _add_words(parser: argparse.ArgumentParser) -> None:
@@ -127,7 +128,8 @@ def _add_values(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, check and save; the folder is written whole or not at all, and only a corpus is ever replaced.
+    """Read, check and save; the folder is written whole or not at all. Only a corpus is ever replaced, and only with
+    --overwrite.
 
     ValueError: an option the input has no use for, a folder that holds something else, or what the reader finds wrong.
     """
@@ -135,6 +137,12 @@ def run(options: argparse.Namespace) -> None:
     from mc2core.corpus.corpus import CORPUS_FILES
 
     storage.refuse_foreign(options.out, CORPUS_FILES)
+    if options.append and options.overwrite:
+        raise ValueError("--append adds to the corpus in --out and --overwrite replaces it; give one of them")
+    if not (options.append or options.overwrite) and (options.out / "corpus.json").exists():
+        raise ValueError(
+            f"--out {options.out} holds a corpus{_size(options.out)}; --overwrite replaces it, --append adds to it"
+        )
     if options.append and options.like:
         raise ValueError("--append reads documents like those in --out; --like cannot name others")
     if options.new_columns is not None and not (options.append or options.like):
@@ -157,11 +165,10 @@ def _import(options: argparse.Namespace) -> None:
 
     like = Corpus.load(options.out) if options.append else None if options.like is None else _load(options.like)
     new_columns = 1 if options.append and options.new_columns is None else options.new_columns
-    if not options.append and (options.out / "corpus.json").is_file():
-        print(f"mc2: the corpus{_size(options.out)} in {options.out} will be replaced", file=sys.stderr)
     settings, bad = {setting: getattr(options, setting) for setting in LAYOUT}, BadRows()
     with work(f"reading {options.input}"):
         corpus, dropped = read_own(options.input, settings, like, bad, new_columns)
+    corpus.imported = {**(corpus.imported or {}), "digest": storage.digest_path(options.input)}
     missing = [name for name in corpus.contexts if like and corpus.missing(name).all()]
     new = [] if like is None or new_columns is None else new_to(like, corpus).told()
     source = f"imported from {options.input.name}" + (f", like {options.like}" if options.like else "")
@@ -183,19 +190,18 @@ def _import(options: argparse.Namespace) -> None:
 
 
 def _is_there(options: argparse.Namespace) -> bool:
-    """Whether the documents of the input were appended before, which is told then. ValueError: there is no corpus."""
+    """Whether this very input was imported or appended before, which is told then. ValueError: there is no corpus."""
     from mc2core.base import storage
     from mc2core.corpus import Corpus
+    from mc2core.corpus.following import files_of
 
     if options.out.parent.is_dir():
         storage.remove_leftovers(options.out)  # of a killed import, which may have just moved the corpus away
     if not (options.out / "corpus.json").is_file():
         raise ValueError(f"--append: there is no corpus in {options.out} yet; import the first documents without it")
-    digest = storage.digest_path(options.input)
-    for one in (Corpus.load(options.out).imported or {}).get("appended", ()):
-        if one["digest"] == digest:
-            print(f"{options.input} was appended to {options.out} as {one['file']}: nothing is left to do")
-            return True
+    if storage.digest_path(options.input) in files_of(Corpus.load(options.out).imported):
+        print(f"the documents of {options.input} are in {options.out} already: nothing is left to do")
+        return True
     return False
 
 
@@ -218,10 +224,11 @@ def _appended(before: Corpus, new: Corpus, path: Path) -> tuple[Corpus, str]:
 
 def _size(folder: Path) -> str:
     """ " of 260 documents"; "" where the corpus is damaged."""
-    from mc2core.corpus import Corpus
+    from mc2core.corpus.building.counts import counted
+    from mc2core.corpus.corpus import read_meta
 
     try:
-        return f" of {Corpus.load(folder).n_documents} documents"
+        return f" of {counted(read_meta(folder)['shape'][0], 'documents')}"
     except (OSError, ValueError):
         return ""
 

@@ -187,7 +187,7 @@ def test_appending_is_importing_all_at_once(files, tmp_path, capsys):
     assert by_name(Corpus.load(out, verify=True)) == by_name(Corpus.load(whole))
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     assert main(["import", files["second"], "--append", "--out", out]) == 0
-    assert "was appended to" in capsys.readouterr().out
+    assert "are in" in capsys.readouterr().out
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
     third = written(tmp_path / "third.jsonl", [{"text": "snow snow ice", "by": ["Zoe"]}, {"text": "snow"}])
     assert main(["import", third, "--append", "--new-columns", "2", "--out", out]) == 0
@@ -197,12 +197,22 @@ def test_appending_is_importing_all_at_once(files, tmp_path, capsys):
     assert [one["file"] for one in grown.imported["appended"]] == ["second.jsonl", "third.jsonl"]
 
 
+def test_the_file_of_a_corpus_is_not_appended_to_it(files, tmp_path, capsys):
+    """Its documents were there twice: only what had been appended was known."""
+    out = str(tmp_path / "out")
+    assert main(["import", files["first"], *COLUMNS, "--out", out]) == 0
+    assert main(["import", files["first"], "--append", "--out", out]) == 0
+    said = f"the documents of {files['first']} are in {out} already: nothing is left to do\n"
+    assert capsys.readouterr().out.endswith(said)
+    assert Corpus.load(out).n_documents == 2
+
+
 def test_new_columns_beside_like(files, tmp_path):
     first, new = str(tmp_path / "first"), str(tmp_path / "new")
     assert main(["import", files["first"], *COLUMNS, "--out", first]) == 0
     assert main(["import", files["second"], "--like", first, "--out", new]) == 0
     assert Corpus.load(new).vocabulary == Corpus.load(first).vocabulary
-    assert main(["import", files["second"], "--like", first, "--new-columns", "1", "--out", new]) == 0
+    assert main(["import", files["second"], "--like", first, "--new-columns", "1", "--overwrite", "--out", new]) == 0
     assert Corpus.load(new).vocabulary == [*Corpus.load(first).vocabulary, "froze"]
     assert Corpus.load(new).context_names["author"] == ["Ann", "Bob", "Eve"]
 

@@ -54,9 +54,24 @@ def test_a_table_becomes_a_corpus_with_a_datasheet(tmp_path, table, capsys):
     said = capsys.readouterr()
     assert (said.out, said.err) == (sheet, "")
     assert "- 1 word: in fewer than 2 documents" in sheet
-    assert main(command) == 0  # a saved corpus may be replaced
-    said = f"mc2: the corpus of 2 documents in {tmp_path}/own will be replaced\n"
-    assert capsys.readouterr().err == said
+
+
+def test_a_corpus_is_replaced_if_that_is_asked_for_alone(tmp_path, table, capsys):
+    """One was lost under a running fit."""
+    command = ["import", str(table), "--text", "text", "--out", str(tmp_path / "own")]
+    assert main(command) == 0
+    before = (tmp_path / "own/corpus.json").read_bytes()
+    assert main(["import", str(table), "--bag", "who", *command[4:]]) == 2
+    said = f"--out {tmp_path}/own holds a corpus of 2 documents; --overwrite replaces it, --append adds to it\n"
+    assert capsys.readouterr().err == f"mc2: error: {said}"
+    assert (tmp_path / "own/corpus.json").read_bytes() == before
+    assert main([*command, "--overwrite", "--append"]) == 2
+    assert "give one of them" in capsys.readouterr().err
+    assert main(["import", str(table), "--bag", "who", "--overwrite", *command[4:]]) == 0
+    assert Corpus.load(tmp_path / "own").vocabulary == ["ann", "bob"]
+    (tmp_path / "own/corpus.json").write_text("{")  # what a damaged one holds may be wanted, too
+    assert main(command) == 2
+    assert "holds a corpus; --overwrite replaces it" in capsys.readouterr().err
 
 
 def test_uci_files_are_told_by_their_name(tmp_path):
@@ -111,7 +126,7 @@ def test_a_folder_of_something_else_is_never_replaced(tmp_path, table, capsys):
 
 
 def test_notes_beside_a_corpus_are_kept(tmp_path, table, capsys):
-    again = ["import", str(table), "--text", "text", "--out", str(tmp_path / "own")]
+    again = ["import", str(table), "--text", "text", "--overwrite", "--out", str(tmp_path / "own")]
     assert main(again) == main(again) == 0
     (tmp_path / "own/notes.txt").write_text("mine")
     assert main(again) == 2

@@ -77,7 +77,8 @@ class TestBadRows:
         rows = [line.split("\t") for line in (tmp_path / "own/bad_rows.tsv").read_text().splitlines()]
         assert [row[:2] for row in rows] == [["row", "column"], ["line 3", "year"], ["line 4", ""], ["line 6", "year"]]
         assert Corpus.load(tmp_path / "own", verify=True).n_documents == 2
-        assert main([*command, "--skip-bad", "3", "--out", str(tmp_path / "own")]) == 0  # replaced as a whole
+        again = ["--skip-bad", "3", "--overwrite", "--out", str(tmp_path / "own")]
+        assert main([*command, *again]) == 0  # replaced as a whole
 
     def test_the_id_of_one_is_free(self, tmp_path):
         (tmp_path / "a.csv").write_text("t,n,id\nlake,x,k\nsea,1,k\n")
@@ -397,7 +398,8 @@ class TestCleaning:
         assert new.content.toarray().tolist() == [[1, 0, 0]]
         (tmp_path / "new.csv").write_text("text,when,tags,who\nдом,04.07.2019,a,zoe\nдом\n")
         bad, like = ["--skip-bad", "1"], ["--like", str(tmp_path / "own")]
-        assert main(["import", str(tmp_path / "new.csv"), *like, *bad, "--out", str(tmp_path / "n")]) == 0
+        new = ["import", str(tmp_path / "new.csv"), *like, *bad, "--overwrite", "--out", str(tmp_path / "n")]
+        assert main(new) == 0
         assert Corpus.load(tmp_path / "n").n_documents == 1
 
     def test_a_corpus_of_the_letters_a_to_z_is_followed_with_them(self, tmp_path):
