@@ -96,7 +96,9 @@ def _said(about: dict[str, Any]) -> str:
     now, drift = about["stream"]["updates"][-1], about["drift"]
     new = {"words": now["new_words"]} | {f"values of {name}": n for name, n in now["new_values"].items()}
     columns = ", ".join(counted(n, what) for what, n in new.items() if n)
-    lines = [counted(now["documents"], "documents taken") + (f"; new columns: {columns}" if columns else "")]
+    repeated = counted(now["repeated"], "documents left out that were taken before (same id or file)")
+    parts = [counted(now["documents"], "documents taken"), *([repeated] if now["repeated"] else [])]
+    lines = ["; ".join([*parts, *([f"new columns: {columns}"] if columns else [])])]
     is_first = len(about["stream"]["updates"]) == 1
     whose = "documents of the fit, after it had learnt from them" if is_first else "those of earlier updates, likewise"
     before = "" if drift["before"] is None else f" ({whose}: {drift['before']:.3f})"

@@ -70,8 +70,8 @@ class Posterior:
     ``samples`` holds at least one :class:`Sample`, of one chain after another; the plain attributes
     (``cluster_weights`` ...) are those of :attr:`representative`. ``provenance`` says how it came about (model, engine,
     seed, versions, digests, seconds), ``imported`` how the documents were read (:class:`mc2core.Corpus`). ``marks``
-    (n,) int64 say which documents ``mc2 fit`` and ``mc2 update`` have taken (:mod:`mc2core.corpus.marks`), ``kept``
-    holds some of them, of fits by SVI (:mod:`mc2core.corpus.reservoir`).
+    (n,) int64 say which documents with ids ``mc2 fit`` and ``mc2 update`` have taken (:mod:`mc2core.corpus.marks`),
+    ``kept`` holds some documents, of fits by SVI (:mod:`mc2core.corpus.reservoir`).
     """
 
     samples: list[Sample]

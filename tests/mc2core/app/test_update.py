@@ -146,16 +146,12 @@ def test_days_follow_each_other_in_place_and_each_is_taken_once(fits, capsys):
     assert [(one["file"], "batches" in one) for one in updates] == [("day1.jsonl", False), ("day2.jsonl", True)]
 
 
-@pytest.mark.parametrize("has_ids", [True, False])
-def test_a_document_that_came_before_is_left_out(tmp_path, capsys, caplog, has_ids):
+def test_a_document_whose_id_came_before_is_left_out(tmp_path, capsys, caplog):
     """Some of the fit and of an earlier update, which was killed on its way, come again among others that are new."""
-    columns, fitted = COLUMNS if has_ids else COLUMNS[:-2], tmp_path / "svi"
+    fitted = tmp_path / "svi"
     days = {"old": rows(60, 0, words=40), "one": rows(30, 1, words=40), "two": rows(25, 2, words=40)}
-    for some in days.values():
-        for row in [] if has_ids else some:
-            del row["id"]
     old = written(tmp_path / "old.jsonl", days["old"])
-    assert main(["import", old, *columns, "--out", str(tmp_path / "data")]) == 0
+    assert main(["import", old, *COLUMNS, "--out", str(tmp_path / "data")]) == 0
     settings = [part for one in ("max_clusters=4", "n_topics=6", "batch_size=10") for part in ("--set", one)]
     command = ["fit", str(tmp_path / "data"), "--context", "year", "--context", "author", "--engine", "svi", *settings]
     assert main([*command, "--iterations", "2", "--out", str(fitted)]) == 0
@@ -165,8 +161,11 @@ def test_a_document_that_came_before_is_left_out(tmp_path, capsys, caplog, has_i
     shutil.copytree(fitted, tmp_path / "alone")
     again = written(tmp_path / "two.jsonl", [*days["old"][3:9], *days["two"], *days["one"][5:19]])
     alone = written(tmp_path / "alone.jsonl", days["two"])
+    capsys.readouterr()
     assert main(["update", str(fitted), again]) == 0
     assert "left out: 20 documents: taken before" in caplog.text
+    said = "25 documents taken; 20 documents left out that were taken before (same id or file)"
+    assert said in capsys.readouterr().out
     assert main(["update", str(tmp_path / "alone"), alone]) == 0
     found, wanted = (Stream.load(path / "posterior.npz") for path in (fitted, tmp_path / "alone"))
     assert (found.n_documents, found.updates[-1]["repeated"]) == (55, 20)
@@ -175,6 +174,43 @@ def test_a_document_that_came_before_is_left_out(tmp_path, capsys, caplog, has_i
     assert set(found.taken) == set(wanted.taken)
     assert main(["update", str(fitted), written(tmp_path / "three.jsonl", days["one"][:4])]) == 2
     assert "were taken before: each is taken once" in capsys.readouterr().err
+
+
+def test_without_ids_documents_are_the_same_in_the_same_file_alone(tmp_path, capsys):
+    """New documents with the words of earlier ones were left out: of short texts most are like another."""
+    (made := [row for seed in range(3) for row in rows(20, seed, words=1)])
+    for row in made:
+        del row["id"]
+    old, one, two = (written(tmp_path / f"{n}.jsonl", made[20 * n : 20 * n + 20]) for n in range(3))
+    data, fitted = str(tmp_path / "data"), str(tmp_path / "svi")
+    assert main(["import", old, *COLUMNS[:-2], "--out", data]) == 0
+    settings = [part for one in ("max_clusters=4", "n_topics=6", "batch_size=10") for part in ("--set", one)]
+    command = ["fit", data, "--context", "year", "--context", "author", "--engine", "svi", *settings]
+    assert main([*command, "--iterations", "1", "--out", fitted]) == 0
+    for same in (old, data):
+        capsys.readouterr()
+        assert main(["update", fitted, same]) == 2
+        assert "were taken before: each is taken once" in capsys.readouterr().err
+    assert main(["update", fitted, one]) == 0
+    assert "20 documents taken\n" in capsys.readouterr().out
+    assert main(["update", fitted, two]) == 0
+    for same in (old, data, one):
+        capsys.readouterr()
+        assert main(["update", fitted, same]) == 2
+        assert "were taken before: each is taken once" in capsys.readouterr().err
+    # of a corpus of several files, those that are new
+    last = written(tmp_path / "3.jsonl", made[5:12])
+    for file in (one, last):
+        assert main(["import", file, "--append", "--out", data]) == 0
+    capsys.readouterr()
+    assert main(["update", fitted, data]) == 0
+    said = "7 documents taken; 40 documents left out that were taken before (same id or file)"
+    assert said in capsys.readouterr().out
+    stream = Stream.load(fitted)
+    assert (stream.n_documents, len(stream.taken)) == (47, 0)
+    # a part of a corpus is not the file that the whole came from
+    Corpus.load(data).subset([3, 4]).save(tmp_path / "part")
+    assert main(["update", fitted, str(tmp_path / "part")]) == 0
 
 
 def test_names_decide_and_new_ones_get_columns(fits, capsys):
@@ -356,8 +392,8 @@ def test_what_cannot_go_on_is_refused_in_a_sentence(fits, capsys):
         (["gibbs"], "a fit by gibbs goes on in a folder of its own: --out names it"),
         (["bare"], "checkpoint.npz is missing, which mc2 fit leaves and without which a fit cannot go on"),
         (["svi", "--new-columns", "0"], "new_columns is 0; it must be"),
-        (["nowhere"], "nowhere is missing; an array file (.npz) is needed"),
-        (["data"], "data is a folder; an array file (.npz) is needed"),
+        (["nowhere"], "nowhere is missing; the folder of a fit or an array file (.npz) is needed"),
+        (["data"], "data is a folder that holds a corpus; the folder of a fit or an array file (.npz) is needed"),
         (["copy.npz"], "copy.npz is not posterior.npz in the folder of a fit"),
     ]
     shutil.copy(fits / "svi/posterior.npz", fits / "copy.npz")
@@ -431,10 +467,24 @@ def test_what_to_do_next_can_be_done(fits, capsys, monkeypatch):
         capsys.readouterr()
 
 
-def test_a_fit_that_replaces_updates_says_so(fits, capsys):
+def test_a_fit_does_not_replace_updates_unasked(fits, capsys):
     for seed in (8, 9):
         assert main(["update", str(fits / "svi"), written(fits / f"{seed}.jsonl", rows(12, seed))]) == 0
     capsys.readouterr()
     command = ["fit", str(fits / "data"), "--engine", "svi", "--set", "batch_size=10", "--iterations", "1"]
-    assert main([*command, "--out", str(fits / "svi")]) == 0
-    assert f"the fit of 4 iterations and 2 updates in {fits / 'svi'} will be replaced" in capsys.readouterr().err
+    assert main([*command, "--out", str(fits / "svi")]) == 2
+    assert f"--out {fits / 'svi'} holds a fit of 4 iterations and 2 updates without" in capsys.readouterr().err
+    assert len(Stream.load(fits / "svi").updates) == 2
+
+
+@pytest.mark.parametrize("engine", ["svi", "gibbs"])
+def test_an_update_does_not_replace_another_fit(fits, capsys, engine):
+    new = written(fits / "new.jsonl", rows(12, 8))
+    if engine == "gibbs":
+        assert main(["import", new, "--append", "--out", str(fits / "data")]) == 0
+        new = str(fits / "data")
+    shutil.copytree(fits / "svi", fits / "other", ignore=shutil.ignore_patterns("checkpoint*"))
+    before = (fits / "other/posterior.npz").read_bytes()
+    assert main(["update", str(fits / engine), new, "--out", str(fits / "other")]) == 2
+    assert f"{fits / 'other'} holds another fit; name another folder, or remove it" in capsys.readouterr().err
+    assert (fits / "other/posterior.npz").read_bytes() == before

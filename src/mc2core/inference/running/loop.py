@@ -334,11 +334,13 @@ def fit(
     if not isinstance(corpus, Corpus):
         made = "mc2core.Corpus(matrix), Corpus.from_texts(texts) or Corpus.from_dataframe(frame, text=column)"
         raise ValueError(f"corpus is {type(corpus).__name__}; a Corpus is needed: {made}")
+    if corpus.content.nnz == 0 and not corpus.contexts:
+        raise ValueError("the corpus is empty: no document has a word and there is no context")
     model, engine = _specified(model, engine)
     model = model.for_corpus(corpus)
     engine.supports(model)
     tell_unused(corpus, model.contexts)
-    # what is not looked at is no part of what the fit is of; a corpus of neither words nor contexts there cannot be
+    # what is not looked at is no part of what the fit is of; a corpus of neither words nor contexts cannot be fitted
     given = corpus
     if corpus.n_tokens and set(corpus.contexts) > set(model.contexts):
         corpus = corpus.with_contexts({name: corpus.contexts[name] for name in model.contexts})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +22,7 @@ from mc2core.base.provenance import environment
 from mc2core.compute import streams
 from mc2core.corpus import Corpus, following
 from mc2core.corpus.building.counts import Dropped
+from mc2core.corpus.marks import marks_of
 from mc2core.inference.registry import specified_in
 from mc2core.inference.running import checkpoint as checkpoints
 from mc2core.inference.running.drift import drift
@@ -42,6 +43,7 @@ _COUNTED = (
     *("documents", "tokens", "in_small"),
     *("clusters_born", "clusters_gone", "topics_born", "topics_gone"),
 )
+_ELSEWHERE = "name another folder, or remove it"
 _OWN_CORPUS = "a fit by gibbs goes on with its own corpus, to which mc2 import --append has added documents"
 
 
@@ -125,12 +127,18 @@ def _go_on(
     from mc2core.inference.svi.stream import Stream
 
     path, part = out / POSTERIOR, out / "update.npz"
-    source = {"from": storage.digest_file(fit / POSTERIOR), "documents_of": _identity(new), "columns": columns}
+    source: dict[str, Any] = {
+        "from": storage.digest_file(fit / POSTERIOR),
+        "documents_of": _identity(new),
+        "columns": columns,
+    }
     for known in [path] if path.is_file() else []:
         stream = _stream_at(known, threads)
         if stream is not None and stream.updates and _is_of(stream.updates[-1], source, out == fit):
             logger.info("%s has these documents already: nothing is left to do", known)
             return _leave(out, stream)
+    if out.resolve() != fit.resolve() and path.is_file() and not part.is_file():
+        raise ValueError(f"{out} holds another fit; {_ELSEWHERE}")
     stream = open_stream(fit, population, threads) if not part.is_file() else Stream.load(part, threads=threads)
     if part.is_file():
         if not (stream.updates and _is_of(stream.updates[-1], source, False)) or population not in (
@@ -140,15 +148,16 @@ def _go_on(
             raise ValueError(f"{part} is of another update; finish that one, or remove it to start again")
         logger.info("%s has taken %d documents: resuming from there", part, stream.updates[-1]["documents"])
     corpus, dropped = _read(new, posterior, columns, new_columns)
-    marks = stream.marks_of(corpus)
-    is_new = ~np.isin(marks, stream.taken)
+    files = _files(new, corpus, source["documents_of"])
+    marks = marks_of(corpus)
+    is_new = _is_new(corpus, marks, files, stream, stream.updates[:-1] if part.is_file() else stream.updates)
     if not is_new.any():
         raise ValueError(f"the documents of {new} were taken before: each is taken once")
     # which of the documents of a file had the tokens that were left out is not known: an even share of them
     lost = sum(one.number for one in dropped if one.what == "tokens")
     n_tokens, repeated = corpus.n_tokens, int((~is_new).sum())
     if repeated:
-        dropped.append(Dropped("documents", repeated, "taken before"))
+        dropped.append(Dropped("documents", repeated, "taken before: their ids, or their file, are known"))
         corpus = corpus.subset(is_new)
         lost = round(lost * corpus.n_tokens / max(n_tokens, 1))
     placed, names, left_out = stream.place(corpus, new_columns)
@@ -161,11 +170,13 @@ def _go_on(
         stream.updates.append(
             source
             | {"file": new.name, "log_evidence": 0.0, **dict.fromkeys(_COUNTED, 0), "repeated": repeated}
+            | {"files": [digest for digest, _ in files]}
             | {"left_out_tokens": lost, "new_words": len(names.words), "batches": []}
             | {"new_values": {name: len(values) for name, values in names.values.items()}}
         )
     _take(stream, placed, part)
-    stream.remember(marks[is_new])
+    if marks is not None:
+        stream.remember(marks[is_new])
     return _leave(out, stream)
 
 
@@ -244,6 +255,32 @@ def _is_of(one: Mapping[str, Any], source: Mapping[str, Any], is_in_place: bool)
 
 
 # -- documents -----------------------------------------------------------------------------------------------------
+def _files(path: Path, corpus: Corpus, identity: str) -> list[tuple[str, int]]:
+    """Digests of the files that documents come from, and how many come from each, in their order; of a corpus that
+    does not know its files, its own.
+    """
+    known = corpus.imported or {}
+    if not _is_corpus(path) or "digest" not in known:
+        return [(identity, corpus.n_documents)]
+    more = [(one["digest"], one["documents"]) for one in known.get("appended", ())]
+    return [(known["digest"], corpus.n_documents - sum(n for _, n in more)), *more]
+
+
+def _is_new(
+    corpus: Corpus,
+    marks: np.ndarray | None,
+    files: Sequence[tuple[str, int]],
+    stream: Stream,
+    updates: Sequence[Mapping[str, Any]],
+) -> np.ndarray:
+    """(J,) bool: documents that neither the fit nor the ``updates`` took: none with the same id or of the same file."""
+    if stream.posterior.was_fitted_on(corpus):
+        return np.zeros(corpus.n_documents, dtype=bool)
+    taken = following.files_of(stream.posterior.imported).union(*(one.get("files", ()) for one in updates))
+    is_new = np.repeat([digest not in taken for digest, _ in files], [n for _, n in files])
+    return is_new if marks is None else is_new & ~np.isin(marks, stream.taken)
+
+
 def _identity(path: Path) -> str:
     """What the documents of a file or of the folder of a corpus are told by: their counts, contexts and names."""
     if not _is_corpus(path):
@@ -265,7 +302,7 @@ def _read(
     with work(f"reading {path}"):
         if _is_corpus(path) or (posterior.imported is None and not columns):
             return Corpus.load(path), []
-        return read_own(path, columns, posterior, None, new_columns)
+        return read_own(path, columns, posterior, None, new_columns, reads_unused=False)
 
 
 # -- by Gibbs ------------------------------------------------------------------------------------------------------
@@ -291,6 +328,8 @@ def _continue_chains(
     # another one: what the chains drew so far has brought them where they are
     seed = int(streams.key(about["seed"], "continued", corpus.n_documents) >> np.uint64(33))
     checkpoint = out / "checkpoint.npz"
+    if (out / POSTERIOR).is_file() and not checkpoint.is_file():
+        raise ValueError(f"{out} holds another fit; {_ELSEWHERE}")
     paths = zip(
         checkpoints_of(fit / "checkpoint.npz", chains), seeds_of(about["seed"], chains),
         checkpoints_of(checkpoint, chains), seeds_of(seed, chains), strict=True,

@@ -38,7 +38,6 @@ from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus, following, matching, reservoir
 from mc2core.corpus.building.counts import Dropped
 from mc2core.corpus.checks import all_missing
-from mc2core.corpus.marks import marks_of
 from mc2core.families import DirichletCategorical
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
@@ -155,7 +154,7 @@ class Stream:
     updates : list of dicts
         What ``mc2 update`` took.
     taken : (n,) int64
-        Marks (:mod:`mc2core.corpus.marks`) of the documents that ``mc2 fit`` and ``mc2 update`` have taken.
+        Marks (:mod:`mc2core.corpus.marks`) of the documents with ids that ``mc2 fit`` and ``mc2 update`` have taken.
 
     Raises
     ------
@@ -266,15 +265,6 @@ class Stream:
             Names are missing, a context is of another kind, or no word has a column: nothing is changed.
         """
         return self.place(corpus, new_columns)[0]
-
-    def marks_of(self, corpus: Corpus) -> np.ndarray:
-        """(J,) int64 of the documents of ``corpus``, its columns in any order, by the words and names of the fit.
-
-        Those that have got columns since are not looked at, so that a document keeps its mark.
-        """
-        pattern, sizes = following.pattern_of(self.posterior), self.fitted["dimensions"]
-        known = {name: None if names is None else names[: sizes[name]] for name, names in pattern.columns.items()}
-        return marks_of(corpus, pattern.words[: self.fitted["words"]], known | dict.fromkeys(pattern.vectors))
 
     def remember(self, marks: np.ndarray) -> None:
         """Add to ``taken``."""
