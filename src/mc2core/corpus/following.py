@@ -7,7 +7,7 @@ the same names as before, unless others are given.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -59,6 +59,8 @@ class Pattern:
     vectors : ``{context: how many numbers a vector has}``, which no column holds
     units : ``{context: (mean, sd)}`` of the numbers and vectors that are not in their own unit
     form, settings : of the import that it came from (:mod:`mc2core.corpus.building.settings`); None and {} without one
+    unused : kinds of the contexts that the import of a model's documents had and that the model does not use: they are
+        read as the import read them, and keep their own columns and units
     """
 
     what: str
@@ -68,6 +70,7 @@ class Pattern:
     units: Mapping[str, Unit]
     form: str | None
     settings: dict[str, Any]
+    unused: Mapping[str, str] = field(default_factory=dict)
 
     def columns_of(self, name: str) -> list[str] | None:
         """Names of the columns of a context, None for a number; ValueError where there is none, or it is vectors."""
@@ -89,6 +92,8 @@ class Pattern:
 
     def kind_of(self, name: str) -> str:
         """The kind of column that a context was read from, or may be; ValueError where there is no such context."""
+        if name in self.unused:
+            return self.unused[name]
         if name in self.vectors:
             return "vector"
         is_number = self.columns_of(name) is None
@@ -133,7 +138,8 @@ class Followed(Protocol):
 def pattern_of(like: Followed) -> Pattern:
     """What documents like those of a corpus, or like those a model was fitted on, look like.
 
-    Of a model these are the contexts it was fitted with. ValueError where words or columns have no names, a name
+    Of a model these are the contexts it was fitted with, and next to them those of the import that it does not use.
+    ValueError where words or columns have no names, a name
     stands for two of them, or documents are sets of observations.
     """
     if not hasattr(like, "context_kinds"):
@@ -147,7 +153,11 @@ def pattern_of(like: Followed) -> Pattern:
         for name, is_number in numbers.items()
     }
     form, settings = _stored(what, like.imported)
-    return Pattern(what, _distinct(what, "words", words), columns, like.vector_lengths, like.units, form, settings)
+    earlier = parse_contexts(settings.get("contexts", ())) if what == "the model" else {}
+    unused = {name: one.kind for name, one in earlier.items() if name not in like.context_kinds}
+    return Pattern(
+        what, _distinct(what, "words", words), columns, like.vector_lengths, like.units, form, settings, unused
+    )
 
 
 def _distinct(what: str, columns: str, names: Sequence[str] | None) -> list[str]:
@@ -177,6 +187,12 @@ def _stored(what: str, imported: Any) -> tuple[str | None, dict[str, Any]]:
     return str(imported.get("form")), dict(imported["settings"])
 
 
+def files_of(imported: Mapping[str, Any] | None) -> set[str]:
+    """Digests of the files, or folders of texts, that the documents were imported from, as far as they are known."""
+    known = imported or {}
+    return {one["digest"] for one in (known, *known.get("appended", ())) if "digest" in one}
+
+
 def follow(pattern: Pattern, form: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
     """Settings that documents of a ``form`` are read by.
 
@@ -204,7 +220,7 @@ def follow(pattern: Pattern, form: str, given: Mapping[str, Any]) -> tuple[dict[
     texts = [
         one if ":" in one else f"{one}:{pattern.kind_of(one.partition('=')[0])}" for one in given.get("contexts", ())
     ]
-    for name in parse_contexts(texts):
+    for name in parse_contexts(texts).keys() - pattern.unused.keys():
         known = pattern.kind_there if form == ANNDATA else pattern.columns_of
         known(name)
     given = {**given, "contexts": texts}
@@ -212,7 +228,7 @@ def follow(pattern: Pattern, form: str, given: Mapping[str, Any]) -> tuple[dict[
     has_content = any(kind in given for kind in CONTENT_KINDS)
     settings = {name: one for name, one in earlier.items() if not (has_content and name in CONTENT_KINDS)} | given
     of_contexts = _by_name(earlier.get("contexts", ())) | _by_name(texts)
-    known_there = pattern.columns.keys() | pattern.vectors.keys()
+    known_there = pattern.columns.keys() | pattern.vectors.keys() | pattern.unused.keys()
     settings["contexts"] = [text for name, text in of_contexts.items() if name in known_there]
     then, now, said = _roles(earlier), _roles(settings), _roles(given)
     if "separators" in settings and "separators" not in given:
@@ -294,7 +310,9 @@ def new_to(like: Followed, corpus: Corpus) -> New:
     """The names of words and values of ``corpus``, which follows ``like``, that this has not."""
     before, now = pattern_of(like), pattern_of(corpus)
     values = {
-        name: names[len(before.columns_of(name) or ()) :] for name, names in now.columns.items() if names is not None
+        name: names[len(before.columns_of(name) or ()) :]
+        for name, names in now.columns.items()
+        if names is not None and name not in before.unused
     }
     return New(now.words[len(before.words) :], {name: new for name, new in values.items() if new})
 
@@ -309,7 +327,7 @@ def conform(make: Make, corpus: Corpus, pattern: Pattern) -> tuple[Corpus, list[
     """The documents of ``corpus`` in the columns of ``pattern``.
 
     Words and values that the pattern lacks are left out and counted. A context that the corpus lacks is missing in all
-    documents.
+    documents; contexts that are ``unused`` stay as they are.
 
     Raises
     ------
@@ -323,6 +341,8 @@ def conform(make: Make, corpus: Corpus, pattern: Pattern) -> tuple[Corpus, list[
         raise ValueError(f"no word of the new documents is among the {len(pattern.words)} words of {pattern.what}")
     contexts: dict[str, Any] = {}
     for name, context in corpus.contexts.items():
+        if name in pattern.unused:
+            continue
         kind, wanted = kind_of(context), pattern.kind_there(name)
         if kind != wanted:
             raise ValueError(f"context {name!r} is read as {KINDS[kind]}, but {pattern.what} has {KINDS[wanted]} there")
@@ -341,13 +361,15 @@ def conform(make: Make, corpus: Corpus, pattern: Pattern) -> tuple[Corpus, list[
             contexts[name] = corpus.contexts[name]
             if kind == "vector":
                 check_length(name, contexts[name].shape[1], pattern.what, pattern.vectors[name])
+    unused = {name: one for name, one in corpus.contexts.items() if name in pattern.unused}
     followed: Corpus = make(
         content,
         pattern.words,
-        contexts,
+        contexts | unused,
         corpus.labels,
         corpus.documents,
-        context_names={name: columns for name, columns in pattern.columns.items() if columns is not None},
+        context_names={name: columns for name, columns in pattern.columns.items() if columns is not None}
+        | {name: columns for name, columns in corpus.context_names.items() if name in unused},
         label_names=corpus.label_names,
         units=corpus.units,
     )

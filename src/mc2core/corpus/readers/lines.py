@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,7 +131,7 @@ def _layout(pattern: Pattern, given: Mapping[str, Any]) -> Layout:
     known = [*given, *(pattern.settings if pattern.form == TABLE else ())]
     if not any(kind in known for kind in CONTENT_KINDS):
         given = {**given, **({"text": "text"} if "tokeniser" in pattern.settings else {"bag": "words"})}
-    settings, _ = follow(pattern, TABLE, given)
+    settings, _ = follow(replace(pattern, unused={}), TABLE, given)
     told = parse_contexts(settings["contexts"])
     others = [f"{name}={name}:{pattern.kind_of(name)}" for name in pattern.columns if name not in told]
     return layout_of(complete(settings | {"contexts": [*settings["contexts"], *others]}))

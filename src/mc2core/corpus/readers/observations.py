@@ -110,9 +110,14 @@ def _gather(rows: Any, numbers: Sequence[str], kind: str, seen: _Seen, bad: BadR
                     BadRow(place, column, f"found {shown(cell)}", needed)
                     for column, cell in compress(zip(numbers, cells[1:], strict=False), wrong)
                 ]
-            document = "" if is_missing(cells[0]) or isinstance(cells[0], list | dict) else plain_text(str(cells[0]))
-            if not document:
-                faults.append(BadRow(place, None, "names no document", ""))
+            document = ""
+            try:
+                if not (is_missing(cells[0]) or isinstance(cells[0], list | dict)):
+                    document = plain_text(str(cells[0]))
+                if not document:
+                    faults.append(BadRow(place, None, "names no document", ""))
+            except ValueError as error:
+                faults.append(BadRow(place, None, str(error), ""))
             if not faults:
                 try:
                     seen.add(document, values, place, cells[len(numbers) + 1 :])

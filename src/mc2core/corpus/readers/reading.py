@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,7 @@ def read_own(
     like: Followed | None = None,
     bad: BadRows | None = None,
     new_columns: int | None = None,
+    reads_unused: bool = True,
 ) -> tuple[Corpus, list[Dropped]]:
     """Read a file of any form, or a folder of text files; its name tells which.
 
@@ -73,6 +75,8 @@ def read_own(
     bad : takes up the bad rows of a table.
     new_columns : words and values that ``like`` has not are left out; where a number is given, those that so many of
         the documents have get columns behind its own.
+    reads_unused : whether contexts that the import of the documents of a model had, and that the model does not use,
+        are contexts of the new corpus, too.
 
     Returns
     -------
@@ -103,6 +107,8 @@ def read_own(
     if "stop_words" in given:
         given["stop_words"] = _stop_words(given["stop_words"])
     pattern = None if like is None else following.pattern_of(like)
+    if pattern is not None and not reads_unused:
+        pattern = replace(pattern, unused={})
     if form == OBSERVATIONS and pattern is not None:
         raise ValueError(f"{pattern.what} that is followed is one of words; observations are imported by themselves")
     used, optional = (given, set[str]()) if pattern is None else following.follow(pattern, form, given)
@@ -112,7 +118,9 @@ def read_own(
         used = complete(used)
     bad = BadRows() if bad is None else bad
     bad.allowed, bad.can_allow = whole("skip_bad", given.get("skip_bad", 0), least=0), True
-    corpus, dropped = _read(path, form, used, optional, bad)
+    corpus, dropped = _read(path, form, used, optional, bad, None if pattern is None else pattern.words)
+    if pattern is None and corpus.content.nnz == 0 and not (corpus.contexts or files):
+        raise ValueError(f"{path}: no document has a word, and there is no context")
     corpus = _with_vectors(corpus, files)
     corpus.imported = stored(form, used)
     if pattern is None:
@@ -162,9 +170,14 @@ def _with_vectors(corpus: Corpus, files: Mapping[str, Path]) -> Corpus:
 
 
 def _read(
-    path: Path, form: str, settings: Mapping[str, Any], optional: set[str], bad: BadRows
+    path: Path,
+    form: str,
+    settings: Mapping[str, Any],
+    optional: set[str],
+    bad: BadRows,
+    followed: Sequence[str] | None,
 ) -> tuple[Corpus, list[Dropped]]:
-    """The file as it is; ``optional`` columns may be absent."""
+    """The file as it is; ``optional`` columns may be absent, and ``followed`` are the words if it has none."""
     from mc2core.corpus.building.settings import ANNDATA, OBSERVATIONS, UCI, layout_of, parse_contexts, rule_of
     from mc2core.corpus.readers import h5ad, observations, table, uci
 
@@ -177,7 +190,7 @@ def _read(
     if form == OBSERVATIONS:
         return observations.read(path, settings, bad)
     vocabulary = table.read_vocabulary(settings["vocabulary"]) if "vocabulary" in settings else None
-    return table.read_table(path, layout_of(settings, optional), vocabulary, rule_of(settings), bad)
+    return table.read_table(path, layout_of(settings, optional), vocabulary, rule_of(settings), bad, followed)
 
 
 def is_file_of_words(stop_words: Any) -> bool:

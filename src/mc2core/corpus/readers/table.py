@@ -25,6 +25,7 @@ def read_table(
     vocabulary: Sequence[str] | None = None,
     rule: VocabularyRule | None = None,
     bad: BadRows | None = None,
+    followed: Sequence[str] | None = None,
 ) -> tuple[Corpus, list[Dropped]]:
     """Read a file, or a folder of text files, by :func:`mc2core.corpus.building.rows.corpus_of_rows`, which see.
 
@@ -35,7 +36,7 @@ def read_table(
         layout = layout.among(columns_of(path), str(path))
     rows = rows_or_faults(path, layout.columns)
     decimal_comma = has_decimal_commas(path)
-    corpus, dropped = corpus_of_rows(Corpus, str(path), rows, layout, vocabulary, rule, bad, decimal_comma)
+    corpus, dropped = corpus_of_rows(Corpus, str(path), rows, layout, vocabulary, rule, bad, decimal_comma, followed)
     return corpus, [*(Dropped(*one) for one in left_out_files(path)), *dropped]
 
 

@@ -5,6 +5,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -391,3 +392,45 @@ class TestRead:
         numbers = {one.what: one.number for one in dropped}
         assert numbers.get("words", 0) == len({name for name, _ in lost})
         assert numbers.get("tokens", 0) == sum(count for _, count in lost)
+
+
+class TestContextsThatTheFitDoesNotUse:
+    @pytest.fixture(scope="class")
+    def model(self, earlier):
+        corpus = Corpus.load(earlier / "corpus")
+        engine = gibbs(contexts={"year": NormalGamma()}, start_topics=3)
+        return fit(corpus, *engine, iterations=2, seed=0, progress=False).posterior
+
+    @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+    def test_they_stay_contexts_of_the_corpus(self, tmp_path, model, suffix):
+        """They were dropped without a word: a report on the new documents had no authors."""
+        path = write(tmp_path / f"new{suffix}", NEW)
+        corpus, dropped = read_own(path, {}, model)
+        assert list(corpus.contexts) == ["year", "who"]
+        assert corpus.context_names["who"] == ["ann", "dan", "eve", "http://x.org:80"]
+        assert corpus.contexts["who"].toarray().tolist() == [[0, 1, 0, 1], [1, 1, 1, 0]]
+        assert not [one for one in dropped if "who" in f"{one}"]
+        assert model.predict(corpus).shape == (2, len(model.cluster_weights))
+        assert model.predict_context(corpus, "year").mean.shape == (2,)
+        # where the file stands otherwise, it says where; a name that nothing had before is still refused
+        (renamed,) = [{name if name != "who" else "by": one for name, one in row.items()} for row in NEW[:1]]
+        corpus, _ = read_own(write(tmp_path / f"by{suffix}", [renamed]), {"contexts": ["who=by"]}, model)
+        assert corpus.context_names["who"] == ["dan", "http://x.org:80"]
+        with pytest.raises(ValueError, match="context 'author' is none of those of the model: year"):
+            read_own(path, {"contexts": ["author=who:bag"]}, model)
+
+    def test_they_may_be_absent_and_get_columns_of_their_own(self, tmp_path, model):
+        corpus, _ = read_own(write(tmp_path / "bare.csv", without(NEW, "who")), {}, model)
+        assert list(corpus.contexts) == ["year"]
+        corpus, _ = read_own(write(tmp_path / "new.csv", NEW), {}, model, None, 1)
+        assert (list(corpus.contexts), corpus.n_words) == (["year", "who"], model.n_words + 2)
+
+    def test_a_data_frame_keeps_them(self, earlier, model):
+        frame = pd.DataFrame(NEW)
+        corpus = Corpus.from_dataframe(frame, text="body", contexts={"year": "Year", "who": "who"}, separator=";")
+        engine = gibbs(contexts={"year": NormalGamma()}, start_topics=3)
+        own = fit(corpus, *engine, iterations=2, seed=0, progress=False).posterior
+        again = Corpus.from_dataframe(frame, like=own)
+        assert again.context_names["who"] == corpus.context_names["who"]
+        assert (again.contexts["who"] != corpus.contexts["who"]).nnz == 0
+        assert own.was_fitted_on(again)
