@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from mc2core import Corpus
+from mc2core import Corpus, fit
 from mc2core.base import storage
 from mc2core.compute import streams
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma, family_from_settings
@@ -121,7 +121,7 @@ CASES = {
     "complex content": (lambda d: corpus(sp.csr_matrix([[1j], [2]])), "content holds complex128 values"),
     "column outside the matrix": (lambda d: corpus(BAD_COLUMN), "content is not a well-formed sparse matrix"),
     "no documents": (lambda d: Corpus(np.zeros((0, 3), dtype=int)), "content has no documents"),
-    "all empty": (lambda d: Corpus(np.zeros((2, 3), dtype=int)), "the corpus is empty: no document has a word"),
+    "all empty": (lambda d: fit(Corpus(np.zeros((2, 3), dtype=int))), "the corpus is empty: no document has a word"),
     "vocabulary length": (lambda d: corpus(vocabulary=["a"]), "vocabulary has 1 names, but 3 are needed"),
     "line break in a word": (lambda d: corpus(vocabulary=["a", "b\n", "c"]), "vocabulary has a name with a line break"),
     "documents length": (

@@ -173,9 +173,11 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
         Minus the logarithm of their perplexity, by ``marginal``, or by ``left_to_right`` where documents have topic
         proportions of their own (:mod:`mc2core.posterior.perplexity`); the same each time. ``y`` is not looked at.
-        ValueError where no document has a word.
+        NaN where no document has a word.
         """
         corpus = self._corpus(X)
+        if corpus.n_tokens == 0:
+            return float("nan")
         return float(self.posterior_.log_likelihood(corpus, threads=self.threads).sum() / corpus.n_tokens)
 
     def _model(self) -> Model | None:

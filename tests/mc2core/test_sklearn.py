@@ -227,8 +227,17 @@ def test_the_score_is_the_held_out_log_likelihood_of_a_word(model):
     documents = one.posterior_.log_likelihood(mc2core.Corpus(test, one.posterior_.vocabulary), estimator)
     assert score == pytest.approx(documents.sum() / test.sum())
     assert score == one.score(test, np.zeros(40)) == one.set_params(threads=2).score(test)
+    # without a word nothing is said of words, and of clusters what is known before any word is seen
+    blank = test[:3] * 0
+    assert np.isnan(one.score(blank))
+    among_others = one.transform(np.concatenate([blank, test]))[:3]
+    assert np.allclose(one.transform(blank), among_others)
+    assert np.allclose(one.transform(blank), one.posterior_.cluster_weights / one.posterior_.cluster_weights.sum())
+    assert (one.predict(blank) == one.posterior_.cluster_weights.argmax()).all()
     with pytest.raises(ValueError, match="the corpus is empty: no document has a word"):
-        one.score(test * 0)
+        MC2Clusterer().fit(blank)
+    with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
+        one.predict(test[:0])
 
 
 def test_settings_are_chosen_by_their_held_out_score():

@@ -179,6 +179,13 @@ def _read(options: argparse.Namespace) -> tuple[Any, Any]:
         return Posterior.load(options.posterior), Corpus.load(options.corpus)
 
 
+def _tell_new(posterior: Any, corpus: Any, path: Path) -> None:
+    """Say that a corpus is not the one that was fitted: it may have been imported again or appended to."""
+    if not posterior.was_fitted_on(corpus):
+        said = f"mc2: {path} is not the corpus of the fit; its documents are taken as new ones"
+        print(in_lines(said, sys.stderr), file=sys.stderr)
+
+
 def _evaluate(options: argparse.Namespace) -> None:
     import json
 
@@ -192,7 +199,8 @@ def _evaluate(options: argparse.Namespace) -> None:
     else:
         counted, score, scored, worse = "tokens", "perplexity", posterior.perplexity, "higher perplexity"
     scores: dict[str, Any] = {"documents": corpus.n_documents, counted: corpus.n_tokens}
-    scores[score] = {name: scored(corpus, name, options.seed, options.threads) for name in names}
+    has_any = corpus.n_tokens > 0  # without words there is nothing to predict
+    scores[score] = {name: scored(corpus, name, options.seed, options.threads) if has_any else None for name in names}
     scores |= predicted_agreement(posterior, corpus, options.threads)
     if posterior.was_fitted_on(corpus):
         print(f"mc2: the model was fitted on these documents; held-out ones have a {worse}", file=sys.stderr)
@@ -215,6 +223,7 @@ def _describe(options: argparse.Namespace) -> None:
 
     names = None if options.names is None else read_names(options.names)
     posterior, corpus = _read(options)
+    _tell_new(posterior, corpus, options.corpus)
     describe(posterior, corpus, options.out, options.title, options.seed, options.threads, names, options.texts)
     print(in_lines(f"{options.out / 'index.html'}: open it in a browser; the csv tables are beside it", sys.stdout))
 
@@ -276,6 +285,7 @@ def _clusters(options: argparse.Namespace) -> None:
     posterior, corpus = _read(options)
     if chains := posterior.between_chains():
         print(in_lines(f"mc2: {agreement(chains)}", sys.stderr), file=sys.stderr)
+    _tell_new(posterior, corpus, options.corpus)
     cluster, probability = posterior.assign(corpus, not options.no_context, options.threads, level=options.level)
     document = np.arange(corpus.n_documents)
     with work("names of clusters"):

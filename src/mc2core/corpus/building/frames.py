@@ -93,7 +93,9 @@ def from_texts(
     )
     rows = zip(*(columns[name] for name in layout.columns), strict=True)
     placed = ((f"index {place}", row) for place, row in enumerate(rows))
-    corpus, dropped = corpus_of_rows(make, "texts", placed, layout, settings.get("vocabulary"), rule_of(settings))
+    of_words = settings.get("vocabulary"), rule_of(settings)
+    followed = None if pattern is None else pattern.words
+    corpus, dropped = corpus_of_rows(make, "texts", placed, layout, *of_words, followed=followed)
     if counts or documents is not None:
         corpus = _with_counts(make, corpus, counts, contexts or {}, documents, pattern)
     corpus.imported = stored(TEXTS, {name: settings[name] for name in WORDS})
@@ -135,7 +137,9 @@ def from_dataframe(
     layout = layout_of(settings, optional, tokenise).among(list(frame.columns), "frame")
     cells = [_cells(frame, column) for column in layout.columns]
     placed = ((f"row {index!r}", row) for index, row in zip(frame.index, zip(*cells, strict=True), strict=True))
-    corpus, dropped = corpus_of_rows(make, "frame", placed, layout, settings.get("vocabulary"), rule_of(settings))
+    of_words = settings.get("vocabulary"), rule_of(settings)
+    followed = None if pattern is None else pattern.words
+    corpus, dropped = corpus_of_rows(make, "frame", placed, layout, *of_words, followed=followed)
     corpus.imported = stored(TABLE, settings)
     if pattern is None:
         return corpus
@@ -150,7 +154,10 @@ def _given(tokenise: Tokenise | None, words: Mapping[str, Any]) -> dict[str, Any
     """What was said of words, in the settings of an import. TypeError for a setting that is none."""
     for name in words:
         if name not in _OF_WORDS:
-            raise TypeError(f"unknown setting {name!r}{did_you_mean(name, _OF_WORDS)}")
+            known = ", ".join(("tokenise", *_OF_WORDS))
+            raise TypeError(
+                f"unknown setting {name!r}{did_you_mean(name, _OF_WORDS, 0.75)}; settings of words: {known}"
+            )
     given = {name: one for name, one in words.items() if one is not None}
     if "vocabulary" in given:
         given["vocabulary"] = list(given["vocabulary"])

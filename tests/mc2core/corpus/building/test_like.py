@@ -208,5 +208,9 @@ def test_what_contradicts_is_said(models, make, message):
 
 
 def test_an_unknown_setting_is_named():
-    with pytest.raises(TypeError, match="unknown setting 'min_document'; did you mean 'min_documents'"):
+    with pytest.raises(
+        TypeError, match=r"unknown setting 'min_df'; settings of words: tokenise, vocabulary, .* min_doc"
+    ):
+        Corpus.from_texts(["a word"], min_df=2)
+    with pytest.raises(TypeError, match=r"unknown setting 'min_document'; did you mean 'min_documents'\?; settings of"):
         Corpus.from_texts(["lake"], min_document=1)
