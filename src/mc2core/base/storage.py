@@ -258,9 +258,11 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
     Files from before digests were written have none; the checksums of the archive are all that speaks for them.
     """
-    if not Path(path).is_file():
-        what = "a folder" if Path(path).is_dir() else "missing"
-        raise ValueError(f"{path} is {what}; an array file (.npz) is needed")
+    path = Path(path)
+    if not path.is_file():
+        what = "a folder" if path.is_dir() else "missing"
+        corpus = " that holds a corpus" if (path / "corpus.json").is_file() else ""
+        raise ValueError(f"{path} is {what}{corpus}; the folder of a fit or an array file (.npz) is needed")
     with open(path, "rb") as stream:
         if stream.read(2) != b"PK":
             raise ValueError(f"{path} is not a whole array file: it does not begin as a .npz does")

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.base.checks import choice
+from mc2core.base.checks import choice, shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _NO_NUMBERS = {"category": "categories", "b": "booleans", "M": "dates", "m": "time spans"}
 _CHUNK = 1 << 20  # entries that are looked at together
+_LONGEST_NAME = 200  # bytes of the name of a context
 Context: TypeAlias = Any
 """(J,) float64 array, NaN where missing, (J, A) int32 CSR, an empty row where missing, or (J, D) float64 array, NaN
 where a coordinate is missing, a row of them where the vector is (SciPy is not typed)."""
@@ -109,12 +110,20 @@ def check_values(values: Any, name: str, rows: int) -> np.ndarray:
     return array
 
 
+def check_context_name(name: Any) -> str:
+    """``name``; ValueError unless it is an identifier of which the name of a file can be made."""
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ValueError(f"context name {name!r} must be a plain identifier such as 'author'")
+    if len(name.encode()) > _LONGEST_NAME:
+        raise ValueError(f"context name {shown(name)} has more than {_LONGEST_NAME} bytes, too many for files' names")
+    return name
+
+
 def check_context(name: Any, context: Any, rows: int) -> Context:
     """A context of any kind, checked: (J,) numbers, (J, A) counts, sparse or of integers, or (J, D) dense floats, which
     are vectors. ValueError for a bad name or value.
     """
-    if not isinstance(name, str) or not name.isidentifier():
-        raise ValueError(f"context name {name!r} must be a plain identifier such as 'author'")
+    check_context_name(name)
     if kind_of(context) == "counts":
         if not sp.issparse(context) and np.asarray(context).dtype.kind in "OSU":
             raise ValueError(
@@ -225,7 +234,26 @@ def check_documents(documents: pd.DataFrame, rows: int) -> pd.DataFrame:
             raise ValueError(f"documents has the column {name!r}; the name of a column is text of at least one letter")
         if name in names[:place]:
             raise ValueError(f"documents has the column {name!r} twice")
+        if "\0" in name:
+            raise ValueError(f"documents has the column {name!r}; no table can hold a zero byte in a name")
     return documents.reset_index(drop=True)
+
+
+def columns_of(frame: Any) -> list[str] | None:
+    """Names of the columns of a pandas DataFrame, None if they are only numbered, and of anything else."""
+    columns = getattr(frame, "columns", None)
+    if columns is None or list(columns) == list(range(len(columns))):
+        return None
+    return [str(one) for one in columns]
+
+
+def check_distinct(names: list[str] | None, name: str) -> list[str] | None:
+    """``names``; ValueError where two of them are the same."""
+    first: dict[str, int] = {}
+    for place, one in enumerate(names or ()):
+        if first.setdefault(one, place) != place:
+            raise ValueError(f"{name} has {one!r} twice, at {first[one]} and {place}; each name stands for one column")
+    return names
 
 
 def check_names(names: Sequence[str] | None, name: str, length: int) -> list[str] | None:

@@ -6,6 +6,8 @@ import copy
 import csv
 import io
 import os
+import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,12 +24,15 @@ from mc2core.corpus.checks import (
     Context,
     Unit,
     check_context,
+    check_context_name,
+    check_distinct,
     check_documents,
     check_kind_of_values,
     check_labels,
     check_names,
     check_observations,
     check_unit,
+    columns_of,
     count_labels,
     kind_of,
     ones,
@@ -49,6 +54,7 @@ CORPUS_FILES = (
 _META = "corpus.json"
 _ROWS = 1 << 14  # documents of which a temporary array is made at a time
 _TABLE_ROWS = 100_000  # of the table of documents of a saved corpus that are read at a time
+_OF_WHOLE = "digest", "appended"  # of ``imported``: what says which files all documents are of
 _LOADS = 3  # attempts to load a folder that another process replaces meanwhile
 _CHUNK = 1 << 18  # entries that stay in the processor's cache while several things are looked at
 _LARGEST = 2**31 - 1
@@ -81,9 +87,10 @@ class Corpus:
 
     Parameters
     ----------
-    content : (J, V) sparse or dense matrix of whole, non-negative counts
+    content : (J, V) sparse or dense matrix, or DataFrame, of whole, non-negative counts
         Word counts of the documents (n_jw). A document may be empty.
-    vocabulary : V strings, optional
+    vocabulary : V different strings, optional
+        The columns of a DataFrame if not given.
     contexts : mapping, optional
         ``{name: (J,) float array}`` (NaN: missing), ``{name: (J, A) counts}``, sparse or of integers (empty row:
         missing), or ``{name: (J, D) dense float array}``, a vector of each document (NaN: missing coordinate).
@@ -133,9 +140,8 @@ class Corpus:
         if n_words == 0:
             raise ValueError("content has no words: it needs a column, even if every document is empty")
         self.contexts = {name: check_context(name, context, n_documents) for name, context in (contexts or {}).items()}
-        if self.content.nnz == 0 and not self.contexts:
-            raise ValueError("the corpus is empty: no document has a word and there is no context")
-        self._vocabulary = check_names(vocabulary, "vocabulary", n_words)
+        words = columns_of(content) if vocabulary is None else vocabulary
+        self._vocabulary = check_distinct(check_names(words, "vocabulary", n_words), "vocabulary")
         self.context_names: dict[str, list[str]] = {}
         for name, names in (context_names or {}).items():
             known = self.contexts.get(name)
@@ -197,7 +203,8 @@ class Corpus:
         n_documents = int(of.max()) + 1 if n_documents is None else n_documents
         corpus = cls(ones(np.bincount(of, minlength=n_documents)), None, contexts, labels, documents, **called)
         corpus.observations, corpus.content_kind = np.ascontiguousarray(table[order]), kind
-        corpus._vocabulary = check_names(names, "names", table.shape[1])
+        columns = columns_of(values) if names is None else names
+        corpus._vocabulary = check_distinct(check_names(columns, "names", table.shape[1]), "names")
         return corpus
 
     @classmethod
@@ -423,6 +430,7 @@ class Corpus:
             part.content = ones(np.diff(part.content.indptr))
         part.contexts = {name: _take(context, rows) for name, context in self.contexts.items()}
         part.labels = None if self.labels is None else _take(self.labels, rows)
+        part.imported = self.imported and {name: self.imported[name] for name in self.imported if name not in _OF_WHOLE}
         part._documents, part._digest, part._origin = None, None, (self, rows)
         return part
 
@@ -447,8 +455,6 @@ class Corpus:
             name: context if context is self.contexts.get(name) else check_context(name, context, self.n_documents)
             for name, context in contexts.items()
         }
-        if self.content.nnz == 0 and not changed.contexts:
-            raise ValueError("the corpus is empty: no document has a word and there is no context")
         changed.context_names = {
             name: names
             for name, names in self.context_names.items()
@@ -515,9 +521,17 @@ class Corpus:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the corpus to ``folder`` (arrays as .npy, tables as text); the folder is replaced as a whole.
 
-        ValueError where it holds anything else than a corpus. corpus.json holds the digest of every file, for
-        ``Corpus.load(folder, verify=True)``.
+        ValueError where it holds anything else than a corpus, or names of contexts differ in case alone, as those of
+        files must not. corpus.json holds the digest of every file, for ``Corpus.load(folder, verify=True)``.
         """
+        alike: dict[str, str] = {}
+        for name in self.contexts:
+            other = alike.setdefault(unicodedata.normalize("NFKC", name).casefold(), name)
+            if other != name:
+                raise ValueError(
+                    f"contexts {other!r} and {name!r} differ in case alone, and not all file systems tell their files "
+                    "apart; rename one of them"
+                )
         meta: dict[str, Any] = {
             "format": FORMAT,
             "shape": list(self.content.shape),
@@ -859,7 +873,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
     Corpora from before digests of files were written lack "files" and "checksum".
     """
     if not (folder / _META).is_file():
-        raise ValueError(f"{folder} holds no corpus: {_META} is missing")
+        raise ValueError(f"{folder} holds no corpus: {_no_corpus(folder)}")
     meta = storage.read_json(folder / _META)
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         raise ValueError(f"{folder}/{_META} is not of the format {FORMAT!r}")
@@ -867,16 +881,16 @@ def read_meta(folder: Path) -> dict[str, Any]:
         rows, columns = meta["shape"]
         if not all(isinstance(size, int) and 0 <= size <= _LARGEST for size in (rows, columns)):
             raise ValueError(f"the shape is {meta['shape']}")
-        names = [*meta["contexts"], *meta["context_names"]]
-        if not all(isinstance(name, str) and name.isidentifier() for name in names):
-            raise ValueError(f"names of contexts are {names}")
+        for name in (*meta["contexts"], *meta["context_names"]):
+            check_context_name(name)
         for name, unit in meta["units"].items():
             shape = meta["contexts"][name]
             check_unit(unit, shape if isinstance(shape, int) else None)
-        texts = {"digest": meta["digest"], **meta["documents"], **meta.get("files", {})}
-        for name, text in texts.items():
-            if "/" in name or not isinstance(text, str):
+        for name, text in {"digest": meta["digest"], **meta["documents"], **meta.get("files", {})}.items():
+            if not isinstance(text, str):
                 raise ValueError(f"{name!r} is {text!r}")
+        if strange := [name for name in meta.get("files", {}) if not re.fullmatch(CORPUS_FILES, name)]:
+            raise ValueError(f"{strange[0]!r} is no file of a corpus")
         if not (meta["labels"] is None or meta["labels"] == "one" or isinstance(meta["labels"], list)):
             raise ValueError(f"the labels are {meta['labels']!r}")
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
@@ -890,6 +904,14 @@ def _is_in_place(folder: Path, meta: Mapping[str, Any]) -> bool:
         return bool(storage.read_json(folder / _META) == meta)
     except (OSError, ValueError):
         return False
+
+
+def _no_corpus(folder: Path) -> str:
+    """What it is instead."""
+    if folder.is_file():
+        return "it is a file; mc2 import makes the folder of a corpus of documents"
+    is_fit = (folder / "posterior.npz").is_file()
+    return f"{_META} is missing" + ("; it is the folder of a fit" if is_fit else "")
 
 
 def check_meta(folder: Path, meta: Mapping[str, Any], n_tokens: int) -> None:

@@ -45,11 +45,11 @@ def texts_of(corpus: Corpus, texts: str | os.PathLike[str] | Sequence[str]) -> l
 def _of_file(corpus: Corpus, path: Path) -> list[str]:
     settings: dict[str, Any] = (corpus.imported or {}).get("settings", {})
     column, key = settings.get("text", "text"), settings.get("id")
-    by_id = key is not None and "id" in corpus.documents
+    by_id = key is not None and key in corpus.documents
     rows = [row for _, row in rows_or_faults(path, [column, str(key)] if by_id else [column]) if isinstance(row, list)]
     if by_id:
         known = {str(row[1]).strip(): str(row[0] or "") for row in rows}
-        wanted = corpus.documents["id"].astype(str)
+        wanted = corpus.documents[key].astype(str)
         if missing := [one for one in wanted if one not in known]:
             raise ValueError(f"{path} has no document with the id {missing[0]!r}, which the corpus has")
         return [known[one] for one in wanted]

@@ -406,18 +406,22 @@ class TestFit:
         compiled = "fit/posterior.npz: 9 iterations in 2.4 s, after 45 s of compiling kernels (once)"
         assert summary(pair, [5] * 9, 45.4)[0] == compiled
 
-    def test_says_that_it_replaces_another(self, fitted, tmp_path, capsys):
+    def test_replaces_another_if_that_is_asked_for_alone(self, fitted, tmp_path, capsys):
         shutil.copytree(fitted / "fit", tmp_path / "fit", ignore=shutil.ignore_patterns("checkpoint.npz"))
         command = ["fit", str(fitted / "data/train"), "--set", "kernel=collapsed", "--iterations", "2"]
         assert main([*command, "--out", str(tmp_path / "new")]) == 0
         assert "replaced" not in capsys.readouterr().err
-        assert main([*command, "--out", str(tmp_path / "fit")]) == 0
-        said = f"mc2: the fit of 3 iterations in {tmp_path}/fit will be replaced\n"
-        assert capsys.readouterr().err.count(said) == 1
+        before = (tmp_path / "fit/posterior.npz").read_bytes()
+        assert main([*command, "--out", str(tmp_path / "fit")]) == 2
+        why = "without a checkpoint to resume from; --overwrite replaces it\n"
+        assert capsys.readouterr().err == f"mc2: error: --out {tmp_path}/fit holds a fit of 3 iterations {why}"
+        assert (tmp_path / "fit/posterior.npz").read_bytes() == before
+        assert main([*command, "--overwrite", "--out", str(tmp_path / "fit")]) == 0
+        assert (tmp_path / "fit/posterior.npz").read_bytes() != before
         (tmp_path / "fit/provenance.json").write_text("[]")
         (tmp_path / "fit/checkpoint.npz").unlink()
-        assert main([*command, "--out", str(tmp_path / "fit")]) == 0
-        assert f"mc2: the fit in {tmp_path}/fit will be replaced\n" in capsys.readouterr().err
+        assert main([*command, "--out", str(tmp_path / "fit")]) == 2
+        assert f"--out {tmp_path}/fit holds a fit {why}" in capsys.readouterr().err
 
     def test_does_not_write_where_it_cannot_or_must_not(self, fitted, tmp_path, monkeypatch, capsys):
         corpus, file = fitted / "data/train", tmp_path / "sotu.csv"
@@ -546,9 +550,14 @@ class TestCommands:
     @pytest.mark.parametrize(
         ("command", "message"),
         [
-            (["topics", "."], ". is a folder; an array file (.npz) is needed"),
+            (["topics", "."], ". is a folder; the folder of a fit or an array file (.npz) is needed"),
             (["topics", __file__], "test_command_line.py is not a whole array file: it does not begin as a .npz does"),
-            (["clusters", "nowhere", "."], "nowhere is missing; an array file (.npz) is needed"),
+            (["clusters", "nowhere", "."], "nowhere is missing; the folder of a fit or an array file (.npz) is needed"),
+            (
+                ["topics", "DATA"],
+                "is a folder that holds a corpus; the folder of a fit or an array file (.npz) is needed",
+            ),
+            (["fit", __file__, "--out", "x"], "it is a file; mc2 import makes the folder of a corpus of documents"),
             (["fit", "nowhere", "--iterations", "1", "--out", "x"], "nowhere holds no corpus: corpus.json is missing"),
             (["topics", "nothing.npz"], "nothing.npz"),
             ([*FIT, "--engine", "gibs"], "engine is 'gibs'"),
@@ -745,5 +754,5 @@ class TestCommands:
         assert said.err.splitlines() == [
             f"mc2: error: {tmp_path}/bad.npz is not a whole array file: it does not begin as a .npz does",
             f"mc2: error: {error}",
-            f"mc2: error: {tmp_path}/missing is missing; an array file (.npz) is needed",
+            f"mc2: error: {tmp_path}/missing is missing; the folder of a fit or an array file (.npz) is needed",
         ]

@@ -48,7 +48,7 @@ def test_a_fit_keeps_its_words_when_its_corpus_is_imported_again(data, tmp_path,
     """With one word renamed, 179 of 180 words of the posterior were those of the new corpus, beside the old counts."""
     assert fit_while(monkeypatch, data, tmp_path / "expected", ["verify", str(data)]) == 0
     renamed = written(tmp_path / "new.jsonl", ["zebra", *WORDS[1:]], prefix="b")
-    command = ["import", renamed, *COLUMNS, "--out", str(data)]
+    command = ["import", renamed, *COLUMNS, "--overwrite", "--out", str(data)]
     assert fit_while(monkeypatch, data, tmp_path / "fit", command) == 0
     assert "zebra" in Corpus.load(data).vocabulary
     expected, found = (Posterior.load(tmp_path / name) for name in ("expected", "fit"))
@@ -58,11 +58,16 @@ def test_a_fit_keeps_its_words_when_its_corpus_is_imported_again(data, tmp_path,
     assert (found.marks == expected.marks).all()
 
 
-def test_a_fit_ends_when_its_corpus_is_appended_to(data, tmp_path, monkeypatch):
+def test_a_fit_ends_when_its_corpus_is_appended_to(data, tmp_path, monkeypatch, capsys):
     """It was lost in its last moment: "too many values to unpack"."""
     more = written(tmp_path / "more.jsonl", prefix="more")
     assert fit_while(monkeypatch, data, tmp_path / "fit", ["import", more, "--append", "--out", str(data)]) == 0
     assert Corpus.load(data).n_documents == 24
+    capsys.readouterr()
+    for command in (["clusters"], ["describe", "--out", str(tmp_path / "page")]):
+        assert main([*command[:1], str(tmp_path / "fit"), str(data), *command[1:]]) == 0
+        said = f"mc2: {data} is not the corpus of the fit; its documents are taken as new ones\n"
+        assert said in capsys.readouterr().err
     posterior = Posterior.load(tmp_path / "fit")
     assert (len(posterior.cluster), len(posterior.marks)) == (12, 12)
 
@@ -72,7 +77,7 @@ def test_a_fit_is_not_resumed_on_a_corpus_with_other_words(data, tmp_path, capsy
     assert main(fit) == 0
     # the same counts: the word comes first as before
     renamed = written(tmp_path / "new.jsonl", ["aardvark", *WORDS[1:]])
-    assert main(["import", renamed, *COLUMNS, "--out", str(data)]) == 0
+    assert main(["import", renamed, *COLUMNS, "--overwrite", "--out", str(data)]) == 0
     capsys.readouterr()
     assert main(fit) == 2
     assert "on a corpus with the same counts but other words" in capsys.readouterr().err

@@ -228,3 +228,103 @@ def test_names_have_a_digest_of_their_own(folder):
     unnamed = corpus.with_contexts(corpus.contexts)
     unnamed.context_names = {"author": ["p", "r"]}
     assert len({one.names_digest for one in (corpus, renamed, moved, unnamed)}) == 4
+
+
+def test_what_is_no_corpus_is_named(folder, tmp_path):
+    (tmp_path / "fit").mkdir()
+    (tmp_path / "fit/posterior.npz").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"fit holds no corpus: corpus\.json is missing; it is the folder of a fit"):
+        Corpus.load(tmp_path / "fit")
+    with pytest.raises(ValueError, match="it is a file; mc2 import makes the folder of a corpus of documents"):
+        Corpus.load(tmp_path / "fit/posterior.npz")
+    for path in (folder, tmp_path / "fit"):
+        what = "a folder that holds a corpus" if path == folder else "a folder"
+        with pytest.raises(ValueError, match=f"is {what}; the folder of a fit or an array file"):
+            storage.read_arrays(path)
+
+
+NAMES = (
+    *("km/h", "a\\b", ".", "..", "../x", "-x", "--out", "content", "documents.csv", "corpus.json", "Title", "title"),
+    *(
+        "naïve",
+        "nai\u0308ve",
+        "年",
+        "\u202eabc",
+        "x" * 5000,
+        "a,b",
+        'q"q',
+        "line\nbreak",
+        "cr\rlf",
+        " lead",
+        "Unnamed: 0",
+    ),
+    *("0", "index", "a.1", "None", "nan", "#c", "=1+1", "tab\tbed", "\x1b[31m", "\ufeffbom"),
+)
+
+
+def test_any_name_of_a_kept_column_is_read_back(tmp_path):
+    """A corpus with a column 'km/h' was written, and could not be read again."""
+    table = pd.DataFrame({name: [f"{number}", "", "x/y"] for number, name in enumerate(NAMES)})
+    Corpus(COUNTS, documents=table).save(tmp_path / "own")
+    found = Corpus.load(tmp_path / "own", verify=True).documents
+    assert found.columns.tolist() == list(NAMES)
+    with pytest.raises(ValueError, match=r"the column 'nul\\x00'; no table can hold a zero byte"):
+        Corpus(COUNTS, documents=pd.DataFrame({"nul\0": ["a", "b", "c"]}))
+    assert found.equals(table)
+
+
+@pytest.mark.parametrize(
+    ("context", "message"),
+    [
+        ("km/h", "must be a plain identifier"),
+        ("..", "must be a plain identifier"),
+        ("-x", "must be a plain identifier"),
+        ("a\0b", "must be a plain identifier"),
+        ("é" * 101, "has more than 200 bytes, too many for files' names"),
+    ],
+)
+def test_a_context_that_no_file_can_be_named_by_is_refused(context, message):
+    with pytest.raises(ValueError, match=message):
+        Corpus(COUNTS, contexts={context: np.zeros(3)})
+
+
+@pytest.mark.parametrize("pair", [("Year", "year"), ("\u00e9t", "e\u0301t"), ("\u017f", "s")])
+def test_contexts_whose_files_one_file_system_holds_for_the_same_are_refused(tmp_path, pair):
+    corpus = Corpus(COUNTS, contexts={name: np.array([1.0, 2.0, 3.0]) for name in pair})
+    with pytest.raises(ValueError, match="differ in case alone"):
+        corpus.save(tmp_path / "own")
+    assert not (tmp_path / "own").exists()
+
+
+@pytest.mark.parametrize("name", ["names", "content", "data", "labels", "indptr", "été", "a" * 200])
+def test_contexts_may_be_named_like_files(tmp_path, name):
+    counts = sp.csr_matrix([[1, 0], [0, 2], [1, 1]])
+    corpus = Corpus(COUNTS, contexts={name: counts, "year": np.zeros(3)}, context_names={name: ["p", "q"]})
+    for _ in range(2):
+        corpus.save(tmp_path / "own")  # the second replaces the first
+        found = Corpus.load(tmp_path / "own", verify=True)
+        assert (found.contexts[name] != counts).nnz == 0
+
+
+def test_no_file_outside_a_corpus_is_named_by_its_description(folder):
+    meta = storage.read_json(folder / "corpus.json")
+    meta["files"]["../secret"] = "0"
+    storage.write_json(folder / "corpus.json", meta)
+    with pytest.raises(ValueError, match=r"'../secret' is no file of a corpus"):
+        Corpus.load(folder)
+
+
+def test_a_table_of_counts_names_its_words_and_no_word_twice():
+    """The names of its columns were forgotten."""
+    frame = pd.DataFrame(COUNTS, columns=list("abcdef"))
+    assert Corpus(frame).vocabulary == Corpus(frame.astype(pd.SparseDtype("int64", 0))).vocabulary == list("abcdef")
+    assert not Corpus(pd.DataFrame(COUNTS)).has_vocabulary
+    assert Corpus(frame, list("uvwxyz")).vocabulary == list("uvwxyz")
+    with pytest.raises(ValueError, match="vocabulary has 'b' twice, at 1 and 4; each name stands for one column"):
+        Corpus(COUNTS, list("abcdbf"))
+    with pytest.raises(ValueError, match="vocabulary has 'b' twice"):
+        Corpus(pd.DataFrame(COUNTS, columns=list("abcdbf")))
+    values = pd.DataFrame({"x": [1.0, 2.0], "y": [0.5, 1.5]})
+    assert Corpus.from_observations(values, [0, 1]).vocabulary == ["x", "y"]
+    with pytest.raises(ValueError, match="names has 'x' twice"):
+        Corpus.from_observations(values, [0, 1], names=["x", "x"])

@@ -155,6 +155,16 @@ def _name(name: Any) -> str:
 def plain_text(value: str) -> str:
     """Text on one line; control characters and halves of surrogate pairs, which no text file can keep, are refused."""
     plain = " ".join(value.split())
-    if not plain.isprintable() and any(unicodedata.category(sign) in ("Cc", "Cs") for sign in plain):
+    if not plain.isprintable() and any(map(_is_control, plain)):
         raise ValueError(f"found {shown(value)}; text has no control characters")
     return plain
+
+
+def without_controls(text: str) -> tuple[str, int]:
+    """``text`` with U+FFFD in place of what :func:`plain_text` refuses, and how many characters these are."""
+    plain = "".join("\ufffd" if _is_control(sign) else sign for sign in text)
+    return plain, sum(map(_is_control, text))
+
+
+def _is_control(sign: str) -> bool:
+    return unicodedata.category(sign) in ("Cc", "Cs")

@@ -21,9 +21,10 @@ import scipy.sparse as sp
 from mc2core.base.checks import choice, shown
 from mc2core.base.faults import place_text
 from mc2core.base.kinds import KINDS, NUMBERS
-from mc2core.corpus.building.cells import is_null, parse_bag, parse_date, parse_number, plain_text
+from mc2core.corpus.building.cells import is_null, parse_bag, parse_date, parse_number, plain_text, without_controls
 from mc2core.corpus.building.counts import WORD_COUNTS, CountsBuilder, Dropped
 from mc2core.corpus.building.tokens import Prepared, TextCounts, Tokeniser
+from mc2core.corpus.checks import check_context_name
 
 CONTENT_KINDS = ("text", "bag", "counts")
 SEPARATOR = ";"
@@ -108,8 +109,7 @@ class Layout:
         if self.content_kind not in CONTENT_KINDS:
             raise ValueError(f"content is of kind {self.content_kind!r}; kinds are {', '.join(CONTENT_KINDS)}")
         for name in self.contexts:
-            if not name.isidentifier():
-                raise ValueError(f"context name {name!r} must be a plain identifier such as 'year'")
+            check_context_name(name)
         bags = [name for name, one in self.contexts.items() if one.kind not in NUMBERS]
         for name in self.rare:
             if name not in bags:
@@ -177,6 +177,25 @@ class Bags(Cells):
         return parse_bag(value, self._is_counted, self._separator)
 
 
+class Labels(Cells):
+    """A column of labels; ``without``: places of the documents that have none."""
+
+    def __init__(self, column: str, separator: str | None) -> None:
+        self.column, self.builder, self.without = column, CountsBuilder[str](), list[Any]()
+        self._separator = separator
+
+    def parse(self, value: Any, place: Any) -> tuple[Mapping[str, int], Any]:
+        """Labels of a cell, and its place; ValueError where it is no bag."""
+        return parse_bag(value, False, self._separator), place
+
+    def append(self, parsed: tuple[Mapping[str, int], Any]) -> None:
+        """Keep what was parsed."""
+        labels, place = parsed
+        if not labels:
+            self.without.append(place)
+        self.builder.add(labels)
+
+
 class Texts(Cells):
     """A column of running text."""
 
@@ -213,22 +232,27 @@ class Numbers(Cells):
 
 
 class Facts(Cells):
-    """A column kept as text; ``unique``: no two rows share a value."""
+    """A column kept as text; ``unique``: no two rows share a value.
+
+    ``replaced``: control characters in values that need not be unique, each of which became U+FFFD.
+    """
 
     def __init__(self, column: str, unique: bool = False) -> None:
-        self.column, self.values = column, list[str]()
+        self.column, self.values, self.replaced = column, list[str](), 0
         self._places: dict[str, Any] | None = {} if unique else None
 
     def parse(self, value: Any, place: Any) -> tuple[str, Any]:
         """Text of a cell on one line, and its place."""
         if isinstance(value, list | dict):
             raise ValueError(f"found {shown(value)}; text or a number is needed")
-        kept = "" if is_null(value) else plain_text(str(value))
-        if self._places is not None:
-            if not kept:
-                raise ValueError("it is empty; every document needs an id")
-            if kept in self._places:
-                raise ValueError(f"{shown(kept)} is the id of the document of {place_text(self._places[kept])} already")
+        text = "" if is_null(value) else str(value)
+        if self._places is None:
+            return " ".join(text.split()), place
+        kept = plain_text(text)
+        if not kept:
+            raise ValueError("it is empty; every document needs an id")
+        if kept in self._places:
+            raise ValueError(f"{shown(kept)} is the id of the document of {place_text(self._places[kept])} already")
         return kept, place
 
     def append(self, parsed: tuple[str, Any]) -> None:
@@ -236,6 +260,9 @@ class Facts(Cells):
         kept, place = parsed
         if self._places is not None:
             self._places[kept] = place
+        elif not kept.isprintable():
+            kept, replaced = without_controls(kept)
+            self.replaced += replaced
         self.values.append(kept)
 
 

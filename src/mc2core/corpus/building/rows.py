@@ -9,12 +9,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 
 from mc2core.base import storage
 from mc2core.base.faults import BadRow, Fault, place_text
 from mc2core.base.kinds import NUMBERS
 from mc2core.base.progress import work
-from mc2core.corpus.building.columns import Bags, Facts, Layout, Numbers, Texts
+from mc2core.corpus.building.columns import Bags, Facts, Labels, Layout, Numbers, Texts
 from mc2core.corpus.building.counts import Dropped, VocabularyRule, damped
 from mc2core.corpus.building.tokens import Tokeniser
 
@@ -79,6 +80,7 @@ def corpus_of_rows(
     rule: VocabularyRule | None = None,
     bad: BadRows | None = None,
     decimal_comma: bool = False,
+    followed: Sequence[str] | None = None,
 ) -> tuple[Any, list[Dropped]]:
     """Documents from rows of cells.
 
@@ -90,6 +92,7 @@ def corpus_of_rows(
     vocabulary : the words, in this order; others are dropped. None: the words that are seen and that ``rule`` keeps.
     rule : not together with ``vocabulary``.
     bad : takes up the bad rows.
+    followed : words of an earlier corpus or a model, which are the columns if no document has a word.
 
     Returns
     -------
@@ -128,8 +131,14 @@ def corpus_of_rows(
             contexts[name], names[name], rare = layout.rare[name].apply(name, contexts[name], names[name])
             dropped += rare
     labels, label_names = _labels(where, parts.labels[0], layout) if parts.labels else (None, None)
+    dropped += [
+        Dropped(f"characters of {one.column!r}", one.replaced, "control characters, each replaced by U+FFFD")
+        for one in parts.facts
+    ]
     dropped = [one for one in dropped if one.number]
-    if counts.nnz == 0 and not (contexts and words):
+    if followed is not None and not words:
+        counts, words = sp.csr_matrix((len(parts.content.builder), len(followed)), dtype=np.int32), list(followed)
+    elif counts.nnz == 0 and not (contexts and words):
         raise ValueError(
             f"{where}, column {layout.content!r}: {_without_words(layout, parts.content.builder.outside, dropped)}"
         )
@@ -163,7 +172,7 @@ class _Parts:
             else bags(one.column, one.kind, plain)
             for name, one in layout.contexts.items()
         }
-        self.labels = [Bags(layout.labels, False, layout.separator_of(layout.labels))] if layout.labels else []
+        self.labels = [Labels(layout.labels, layout.separator_of(layout.labels))] if layout.labels else []
         self.facts = [*([Facts(layout.id, unique=True)] if layout.id else []), *map(Facts, layout.keep)]
 
     def __iter__(self) -> Iterator[Any]:
@@ -204,16 +213,20 @@ def _without_words(layout: Layout, outside: int, dropped: Sequence[Dropped]) -> 
     return "no document has a word" + (rule if layout.content_kind == "text" else "")
 
 
-def _labels(where: str, column: Bags, layout: Layout) -> tuple[Any, list[str] | None]:
+def _labels(where: str, column: Labels, layout: Layout) -> tuple[Any, list[str] | None]:
     """One number for each document where each has one label, else the (J, L) membership; None for optional gaps."""
     counts, names = column.builder.finish()
     membership = damped(counts, "presence")
     lengths = np.diff(membership.indptr)
     if (lengths == 1).all():
         return membership.indices.astype(np.int64), names
-    if (lengths == 0).any():
+    if column.without:
         if column.column in layout.optional:
             return None, None
-        document = int(np.flatnonzero(lengths == 0)[0]) + 1
-        raise ValueError(f"{where}: document {document} has no value in column {column.column!r}; each needs a label")
+        n, of = len(column.without), len(lengths)
+        others = f" ({n:,} of {of:,} documents have none)" if n > 1 else ""
+        raise ValueError(
+            f"{where}, {place_text(column.without[0])} has no value in column {column.column!r}{others}; each document "
+            "needs a label"
+        )
     return membership, names
