@@ -53,7 +53,7 @@ class Checkout:
     def read(self, table: Path, *options: str) -> str:
         """The folder of the corpus of a table."""
         made = str(self.folder / table.stem)
-        self.mc2("import", str(table), "--text", "text", *options, "--overwrite", "--out", made)
+        self.mc2("import", str(table), "--text", "text", *options, "--out", made)
         return made
 
     def posterior(self, fit: str) -> str:
