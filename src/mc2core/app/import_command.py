@@ -139,14 +139,14 @@ def run(options: argparse.Namespace) -> None:
     storage.refuse_foreign(options.out, CORPUS_FILES)
     if options.append and options.overwrite:
         raise ValueError("--append adds to the corpus in --out and --overwrite replaces it; give one of them")
-    if not (options.append or options.overwrite) and (options.out / "corpus.json").exists():
-        raise ValueError(
-            f"--out {options.out} holds a corpus{_size(options.out)}; --overwrite replaces it, --append adds to it"
-        )
     if options.append and options.like:
         raise ValueError("--append reads documents like those in --out; --like cannot name others")
     if options.new_columns is not None and not (options.append or options.like):
         raise ValueError("--new-columns is of documents that follow others: --append or --like is needed")
+    if not (options.append or options.overwrite) and (options.out / "corpus.json").exists():
+        raise ValueError(
+            f"--out {options.out} holds a corpus{_size(options.out)}; --overwrite replaces it, --append adds to it"
+        )
     with locks.only_one(options.out, "another import") if options.append else nullcontext():
         if options.append and _is_there(options):
             return

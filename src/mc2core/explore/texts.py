@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from mc2core.base import storage
 from mc2core.base.records import rows_or_faults
 from mc2core.corpus import Corpus
+from mc2core.corpus.following import files_of
 
 LONGEST = 20_000
 """Characters of a text on a page; of longer ones the rest is left out."""
@@ -25,7 +27,8 @@ def texts_of(corpus: Corpus, texts: str | os.PathLike[str] | Sequence[str]) -> l
     was imported, or the texts themselves.
 
     Of a file, the column that was the text is read again. Its rows are the documents, by their ids where the corpus
-    has them, else in their order. ValueError: neither a column nor a file, or other documents.
+    has them, else in their order, if it is still the file that was imported. ValueError: neither a column nor a file,
+    or other documents.
     """
     if not isinstance(texts, str | os.PathLike):
         found = [str(one) for one in texts]
@@ -53,6 +56,11 @@ def _of_file(corpus: Corpus, path: Path) -> list[str]:
         if missing := [one for one in wanted if one not in known]:
             raise ValueError(f"{path} has no document with the id {missing[0]!r}, which the corpus has")
         return [known[one] for one in wanted]
+    if (known := files_of(corpus.imported)) and storage.digest_path(path) not in known:
+        raise ValueError(
+            f"{path} is not the file that was imported, or was changed since; import it again, with --id, or keep the "
+            f"texts with --keep {column}"
+        )
     if len(rows) != corpus.n_documents:
         raise ValueError(
             f"{path} has {len(rows)} documents, the corpus {corpus.n_documents}; import them with --id, or keep the "

@@ -463,7 +463,10 @@ def test_what_to_do_next_can_be_done(fits, capsys, monkeypatch):
             assert program == "mc2"
             assert main(command) == 0
         assert len(capsys.readouterr().out.splitlines()) > 12
-        assert main(["import", written(fits / "later.jsonl", rows(12, 9)), *COLUMNS, "--out", "corpus"]) == 0
+        assert (
+            main(["import", written(fits / "later.jsonl", rows(12, 9)), *COLUMNS, "--overwrite", "--out", "corpus"])
+            == 0
+        )
         capsys.readouterr()
 
 

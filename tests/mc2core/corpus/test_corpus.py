@@ -35,7 +35,7 @@ def corpora(draw):
     labels = draw(st.none() | matrices(rows) | hnp.arrays(np.int64, rows, elements=st.integers(0, 3)))
     return Corpus(
         content,
-        vocabulary=draw(st.none() | st.lists(NAMES, min_size=content.shape[1], max_size=content.shape[1])),
+        vocabulary=draw(st.none() | st.lists(NAMES, min_size=content.shape[1], max_size=content.shape[1], unique=True)),
         contexts=contexts,
         labels=labels,
         documents=documents,

@@ -49,6 +49,26 @@ def test_without_ids_the_rows_must_be_the_documents(tmp_path):
         texts.texts_of(own.subset(np.arange(3)), path)
 
 
+def test_a_file_that_was_changed_since_its_import_is_refused(tmp_path):
+    """Without ids as many other texts stood beside the clusters of the old ones."""
+    from mc2core.app.cli import main
+
+    path, out = tmp_path / "own.csv", tmp_path / "data"
+    pd.DataFrame(ROWS).to_csv(path, index=False)
+    assert main(["import", str(path), "--text", "body", "--out", str(out)]) == 0
+    assert texts.texts_of(Corpus.load(out), path) == [row["body"] for row in ROWS]
+    pd.DataFrame(ROWS[::-1]).to_csv(path, index=False)
+    with pytest.raises(ValueError, match=r"own\.csv is not the file that was imported, or was changed since"):
+        texts.texts_of(Corpus.load(out), path)
+
+
+def test_a_column_of_ids_may_have_any_name(tmp_path):
+    rows = [{"key": row["id"], "body": row["body"]} for row in ROWS]
+    path, own = imported(tmp_path, rows=rows, id="key")
+    pd.DataFrame(rows[::-1]).to_csv(path, index=False)
+    assert texts.texts_of(own, path) == [row["body"] for row in ROWS]
+
+
 def test_what_is_neither_file_nor_column_is_refused():
     made = corpus()
     with pytest.raises(ValueError, match=r"texts: body is neither a file nor a kept column \(title, place\)"):

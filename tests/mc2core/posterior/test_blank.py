@@ -1,7 +1,7 @@
 """Documents without a word: a batch of nothing else is answered as each of them is among others."""
 
-import io
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -100,9 +100,9 @@ def test_commands_take_blanks(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.count("\n") == 3
     assert main(["describe", made, new, "--out", str(tmp_path / "page")]) == 0
     capsys.readouterr()
-    lines = io.TextIOWrapper(io.BytesIO(b'{"t": ""}\n{"t": ""}\n'))
-    monkeypatch.setattr("sys.stdin", lines)
-    assert main(["predict", made]) == 0
+    with open(blank, "rb") as lines:
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=lines))
+        assert main(["predict", made]) == 0
     answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(one["line"], one["tokens"], one["topics"]) for one in answers] == [(1, 0, []), (2, 0, [])]
     # what says nothing at all is still no corpus of its own

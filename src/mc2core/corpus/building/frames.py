@@ -40,6 +40,8 @@ from mc2core.corpus.checks import kind_of
 logger = logging.getLogger(__name__)
 
 _TEXT, _LABELS = "texts", "labels"
+_OF_TEXTS = "contexts", "labels", "documents"
+_OF_FRAMES = "text", "bag", "contexts", "labels", "id", "keep", "separator"
 _OF_WORDS = (
     "vocabulary",
     "stop_words",
@@ -66,7 +68,7 @@ def from_texts(
     """See :meth:`mc2core.Corpus.from_texts`."""
     if isinstance(texts, str):
         raise ValueError("texts is one text; a list of texts, one a document, is needed")
-    pattern, given = _pattern(like), _given(tokenise, words)
+    pattern, given = _pattern(like), _given(tokenise, words, _OF_TEXTS)
     settings = complete(given if pattern is None else following.follow(pattern, TEXTS, given)[0])
     columns: dict[str, Any] = {_TEXT: _listed(texts)}
     layout_contexts: dict[str, ContextColumn] = {}
@@ -123,7 +125,7 @@ def from_dataframe(
     for name, several in (("contexts", contexts), ("keep", keep)):
         if isinstance(several, str):
             raise ValueError(f"{name} is {several!r}; a list of columns is needed: [{several!r}]")
-    frame, pattern, given = frame.rename(columns=str), _pattern(like), _given(tokenise, words)
+    frame, pattern, given = frame.rename(columns=str), _pattern(like), _given(tokenise, words, _OF_FRAMES)
     one_each = {"text": text, "bag": bag, "labels": labels, "id": id}
     given |= {name: str(column) for name, column in one_each.items() if column is not None}
     given |= {"keep": [str(column) for column in keep]} if len(keep) else {}
@@ -150,7 +152,7 @@ def _pattern(like: Any) -> following.Pattern | None:
     return None if like is None else following.pattern_of(like)
 
 
-def _given(tokenise: Tokenise | None, words: Mapping[str, Any]) -> dict[str, Any]:
+def _given(tokenise: Tokenise | None, words: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]:
     """What was said of words, in the settings of an import. TypeError for a setting that is none."""
     for name in words:
         if name not in _OF_WORDS:

@@ -118,7 +118,7 @@ class TestLacking:
         told = capsys.readouterr()
         assert told.err == "mc2: context 'year' is missing in every document; --context year=COLUMN names its column\n"
         assert "1 context: year, which was not given" in told.out
-        assert main([*command, "--context", "year=when"]) == 0
+        assert main([*command, "--context", "year=when", "--overwrite"]) == 0
         assert "year" not in capsys.readouterr().err
 
 
@@ -198,13 +198,15 @@ class TestRefused:
 
     def test_what_cannot_be_followed(self, tmp_path):
         path, counts = write(tmp_path / "new.csv", NEW), np.ones((1, 2), int)
+        twice = Corpus(counts, ["a", "b"])
+        twice._vocabulary = ["a", "a"]  # as a corpus that was saved before names were compared
         for like, message in (
             (
                 Corpus(counts),
                 "the corpus does not name its words, so that documents cannot be read like those behind it",
             ),
             (Corpus(counts, ["a", "b"], {"who": counts}), "the corpus does not name its columns of context 'who'"),
-            (Corpus(counts, ["a", "a"]), "the corpus has the name 'a' twice among its words"),
+            (twice, "the corpus has the name 'a' twice among its words"),
             (Corpus(counts, ["a", "b"]), "no word of the new documents is among the 2 words of the corpus"),
             ({"words": ["a"]}, "like is dict; a Corpus or a Posterior is needed"),
         ):
@@ -295,7 +297,7 @@ class TestRead:
         assert corpus.label_names == ["g"]
         assert corpus.documents.columns.tolist() == ["title", "body"]
         assert not [one for one in dropped if one.what == "columns"]
-        with pytest.raises(ValueError, match="document 2 has no value in column 'kind'"):
+        with pytest.raises(ValueError, match="line 3 has no value in column 'kind'"):
             read_own(path, {"labels": "kind"}, like)
 
     def test_of_a_model_the_contexts_are_those_it_was_fitted_with(self, tmp_path, earlier):
@@ -426,7 +428,7 @@ class TestContextsThatTheFitDoesNotUse:
         assert (list(corpus.contexts), corpus.n_words) == (["year", "who"], model.n_words + 2)
 
     def test_a_data_frame_keeps_them(self, earlier, model):
-        frame = pd.DataFrame(NEW)
+        frame = pd.DataFrame(NEW).assign(Year=[1995.0, 1996.0])
         corpus = Corpus.from_dataframe(frame, text="body", contexts={"year": "Year", "who": "who"}, separator=";")
         engine = gibbs(contexts={"year": NormalGamma()}, start_topics=3)
         own = fit(corpus, *engine, iterations=2, seed=0, progress=False).posterior
