@@ -56,7 +56,7 @@ def _of_file(corpus: Corpus, path: Path) -> list[str]:
         if missing := [one for one in wanted if one not in known]:
             raise ValueError(f"{path} has no document with the id {missing[0]!r}, which the corpus has")
         return [known[one] for one in wanted]
-    if (known := files_of(corpus.imported)) and storage.digest_path(path) not in known:
+    if (imported := files_of(corpus.imported)) and storage.digest_path(path) not in imported:
         raise ValueError(
             f"{path} is not the file that was imported, or was changed since; import it again, with --id, or keep the "
             f"texts with --keep {column}"
