@@ -156,10 +156,8 @@ def _given(tokenise: Tokenise | None, words: Mapping[str, Any], own: Sequence[st
     """What was said of words, in the settings of an import. TypeError for a setting that is none."""
     for name in words:
         if name not in _OF_WORDS:
-            known = ", ".join(("tokenise", *_OF_WORDS))
-            raise TypeError(
-                f"unknown setting {name!r}{did_you_mean(name, _OF_WORDS, 0.75)}; settings of words: {known}"
-            )
+            known = *own, "tokenise", "like", *_OF_WORDS
+            raise TypeError(f"unknown setting {name!r}{did_you_mean(name, known, 0.75)}; known: {', '.join(known)}")
     given = {name: one for name, one in words.items() if one is not None}
     if "vocabulary" in given:
         given["vocabulary"] = list(given["vocabulary"])
