@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -385,33 +385,85 @@ class Plan:
     config : as checked against its schema
     chosen : names of datasets
     runs : of :func:`read_experiments`
+    kinds : of files that a target needs (:data:`mc2papers.inputs.KINDS`), by its name
     """
 
     config: Mapping[str, Any]
     chosen: Sequence[str]
     runs: Mapping[str, Mapping[str, Any]]
+    kinds: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     @property
     def seeds(self) -> range:
         """Of the fits of most runs."""
         return range(self.config["seeds"])
 
-    @property
-    def letters(self) -> list[str]:
-        """Runs of ICML14 figure 2: more seeds than others, since its claims are on shares of fits, which are cheap."""
-        return [name for name, run in self.runs.items() if "icml2014_figure2" in run["targets"]]
-
     def seeds_of(self, run: str) -> range:
-        """Of the fits of a run."""
-        if self.runs[run]["fit"]["engine"] in ON_SPARK:
+        """Of the fits of a run; ICML14 figure 2 has more, since its claims are on shares of fits, which are cheap."""
+        if self.is_on_spark(run):
             return range(1)
-        return range(self.config["figure2"]["seeds"]) if run in self.letters else self.seeds
+        return range(self.config["figure2"]["seeds"]) if "icml2014_figure2" in self.runs[run]["targets"] else self.seeds
+
+    def is_on_spark(self, run: str) -> bool:
+        """Whether it is of a baseline that Spark fits."""
+        return self.runs[run]["fit"]["engine"] in ON_SPARK
 
     def is_short(self, run: str) -> bool:
-        """Whether a fit takes about as long as the start of a job: to a drawn corpus, and without a document level."""
-        fit, corpus = self.runs[run]["fit"], self.config["corpora"][self.runs[run]["dataset"]]
-        has_document_level = fit.get("model") == "mc2" and fit["settings"].get("document_level", True)
-        return corpus["source"] == "simulated" and not has_document_level
+        """Whether its fits are expected to be short: to a corpus drawn at less than half its size, and not on Spark."""
+        corpus = self.config["corpora"][self.runs[run]["dataset"]]
+        return corpus["source"] == "simulated" and corpus.get("scale", 0) < 0.5 and not self.is_on_spark(run)
+
+    def wants(self, run: str, kind: str) -> bool:
+        """Whether a target of the run needs files of this kind."""
+        return any(kind in self.kinds.get(target, ()) for target in self.runs[run]["targets"])
+
+    def groups(self) -> list[list[str]]:
+        """Runs that are fitted together, with all their seeds, in one job; each fit of the other runs is a job.
+
+        Short fits to one corpus for the same targets are together, since many take less time than the start of a job;
+        so are all fits on Spark. Each other baseline is a group. Models that baselines cluster by are of other groups.
+        """
+        groups: dict[Any, list[str]] = {}
+        for name, run in self.runs.items():
+            key: Any = name if name in self.baselines else None
+            if self.is_on_spark(name):
+                key = "Spark"
+            elif self.is_short(name):
+                key = run["dataset"], frozenset(run["targets"]), bool(run["fit"].get("of"))
+            if key is not None:
+                groups.setdefault(key, []).append(name)
+        return list(groups.values())
+
+    def fits_of(self, runs: Iterable[str], seeds: Iterable[int] | None = None) -> dict[str, Any]:
+        """Runs as :func:`mc2papers.fits.fit_runs` takes them, with some seeds or all of theirs."""
+        return {
+            run: {**self.runs[run], "targets": None}  # which change no fit
+            | {
+                "seeds": list(self.seeds_of(run) if seeds is None else seeds),
+                "result": self.result_of(run),
+                "follows_labels": self.wants(run, "traces"),
+                "n_snapshots": self.config["curves"]["n_snapshots"] if self.wants(run, "curves") else 0,
+                "estimators": self.config["estimators"] if self.is_scored_at_once(run) else [],
+            }
+            for run in runs
+        }
+
+    def scores_of(self, run: str, seed: int) -> dict[str, Any]:
+        """A fit as :func:`mc2papers.fits.score_runs` takes it."""
+        return {run: self.fits_of([run], [seed])[run] | {"estimators": self.config["estimators"]}}
+
+    def is_scored_at_once(self, run: str) -> bool:
+        """Whether its fits are scored by the job that makes them; else they are not fitted again to be scored anew."""
+        return self.is_short(run) and self.wants(run, "scores")
+
+    def files_of(self, run: str, seeds: Iterable[int | str]) -> list[str]:
+        """What the job that fits a run leaves."""
+        files = [f"fits/{run}/{{seed}}/{self.result_of(run)}", f"fits/{run}/{{seed}}/provenance.json"]
+        if run not in self.baselines:
+            files.append(f"fits/{run}/{{seed}}/trace.tsv")
+            files += [f"snapshots/{run}/{{seed}}/snapshots.npz"] if self.wants(run, "curves") else []
+        files += [f"scores/{run}/{{seed}}.json"] if self.is_scored_at_once(run) else []
+        return [f"results/{file.format(seed=seed)}" for seed in seeds for file in files]
 
     def corpora_of(self, names: Iterable[str]) -> dict[str, Any]:
         """The entries of those of some datasets that were chosen."""

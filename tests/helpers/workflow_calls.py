@@ -1,14 +1,11 @@
 """Snakemake as a user calls it, for the tests of the workflow."""
 
-import functools
 import multiprocessing
 import os
 import shutil
 import sys
 import tempfile
 from pathlib import Path
-
-from mc2papers import forking
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,21 +22,16 @@ def copy_checkout(folder):
     shutil.copy(ROOT / "Snakefile", folder)
 
 
-#: (socket's path, process) of the one that forks the jobs of all runs
-_forks_jobs = functools.cache(forking.serve)
-
-
 def snakemake(folder, *arguments):
     """(return code, output) of ``python -m snakemake --cores 2`` with these arguments, in a folder.
 
-    By a process forked from one that has loaded all that it needs, which takes as long as a dry run. So are its jobs.
+    By a process forked from one that has loaded all that it needs, which takes as long as a dry run.
     """
-    environment = {**os.environ, **({forking.VARIABLE: _forks_jobs()[0]} if sys.platform == "linux" else {})}
     arguments = ["--cores", "2", *map(str, arguments)]
     search_path = [str(folder), *(path for path in sys.path if path not in (str(ROOT), str(ROOT / "tests")))]
     with tempfile.TemporaryDirectory() as scratch:
         outputs = [Path(scratch) / name for name in ("out", "err")]
-        process = _loaded.Process(target=_call, args=(folder, arguments, environment, search_path, outputs))
+        process = _loaded.Process(target=_call, args=(folder, arguments, dict(os.environ), search_path, outputs))
         process.start()
         process.join(900)  # one that hangs is a failure, not a wait
         process.kill()

@@ -191,6 +191,7 @@ def test_without_a_mirror_the_target_is_left_out_and_with_one_it_is_planned(chec
     planned = output[output.rindex("Job stats:") :]
     # MC2, with a document level, told K too, SVI twice, FastEx twice, HDP: three seeds, three corpora; K-means twice,
     # LSA twice, NMF, AP, HDP + AP, the marked level
-    for rule, jobs in (("fit", 72), ("baseline", 24), ("baseline_model", 3), ("score", 51), ("labelled_table1", 1)):
+    for rule, jobs in (("fit", 72), ("fit_ohsumed_lda", 1), ("score", 153), ("labelled_table1", 1)):
         assert f"\n{rule} " in planned
         assert planned.split(f"\n{rule} ")[1].split()[0] == str(jobs)
+    assert planned[: planned.index("\ntotal")].count("\nfit_") == 27

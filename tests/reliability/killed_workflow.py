@@ -148,7 +148,7 @@ def _kill_once(folder: Path, seconds: float, chance: random.Random, report: Repo
 
 def _is_fit(process: psutil.Process) -> bool:
     try:
-        return any(word.endswith((".fit.py", ".fit_with_snapshots.py")) for word in process.cmdline())
+        return any(word.endswith(".fits.py") for word in process.cmdline())
     except psutil.Error:
         return False
 

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 import yaml
@@ -12,7 +13,7 @@ import mc2core
 
 pytestmark = pytest.mark.workflow
 #: jobs of the default plan, as a dry run in the checkout itself counts them
-RULES = ("fit", "fit_seeds", "corpus", "warm_kernels", "icml2014_table1", "report_html", "all")
+RULES = ("fit", "fit_nips_hdp", "corpus", "warm_kernels", "icml2014_table1", "report_html", "all")
 
 
 @pytest.fixture
@@ -96,10 +97,42 @@ def default_jobs(tmp_path_factory):
     assert code == 0, output
     jobs = planned(output)
     assert jobs["all"] == jobs["report_html"] == jobs["icml2014_table1"] == 1
-    # fits at the document level, three rows of the sheet with three seeds each; all seeds of the others in one job
-    assert jobs["fit"] == 9
-    assert jobs["fit_seeds"] > 40
+    # fits to small corpora are together
+    assert jobs["fit"] == 0
+    assert jobs["fit_nips_hdp"] == 1
     return jobs
+
+
+def python_below(folder):
+    """This Python environment as one inside a folder."""
+    (folder / ".venv").symlink_to(sys.prefix)
+    return folder / ".venv/bin/python"
+
+
+@pytest.mark.parametrize("name", ["a folder", "it's $HOME (1)"])
+def test_the_environment_may_lie_in_a_folder_with_a_blank(tmp_path, name):
+    there = tmp_path / name
+    there.mkdir()
+    copy_checkout(there)
+    command = [python_below(there), "-m", "snakemake", "--cores", "1", "icml2014_figure1"]
+    done = subprocess.run(command, cwd=there, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (there / "results/icml2014/icml2014_figure1.png").stat().st_size > 1000
+
+
+@pytest.mark.thorough
+def test_the_first_command_of_the_readme_works_in_a_folder_with_a_blank(tmp_path):
+    """With an installation, so it needs the network, or pip's cache."""
+    there = tmp_path / "a folder"
+    there.mkdir()
+    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for file in filter(None, files.split("\0")):
+        (there / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, there / file)
+    (main,) = re.findall(r"<!-- main-command -->\n```sh\n(.*?)\n```", (ROOT / "README.md").read_text(), re.S)
+    done = subprocess.run(f"{main} uai2016_figure1", shell=True, cwd=there, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (there / "results/uai2016/uai2016_figure1.png").stat().st_size > 1000
 
 
 def test_both_entries_make_the_default_plan(there, default_jobs):
@@ -138,8 +171,10 @@ def test_a_folders_own_plan_and_sheet_count_and_what_they_leave_out_is_as_in_our
     for further, seeds in (([], 2), (["--configfile", "more.yaml"], 5)):
         code, output = snakemake(tmp_path, "-n", "icml2014_table1", *entry, *further)
         assert code == 0, output
+        assert f"results/scores/mine/{seeds - 1}.json" in output
+        assert f"results/scores/mine/{seeds}.json" not in output
         assert planned(output) == {
-            "fit": seeds, "fit_seeds": 0, "corpus": 1, "warm_kernels": 1, "icml2014_table1": 1, "report_html": 0,
+            "fit": 0, "fit_nips_hdp": 0, "corpus": 1, "warm_kernels": 1, "icml2014_table1": 1, "report_html": 0,
             "all": 0,
         }  # fmt: skip
     (here / "config/config.yaml").write_text("datasets: [nips]\nsedes: 2\n")

@@ -3,6 +3,7 @@
 import copy
 import re
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -105,30 +106,12 @@ RUNS, WITHOUT_SPARK = plan.leave_out_spark(
 if workflow.is_main_process:
     for reason in WITHOUT_SPARK:
         logger.warning(reason)
-PLAN = plan.Plan(config, CHOSEN, RUNS)
-SEEDS, LETTERS_SEEDS = PLAN.seeds, range(config["figure2"]["seeds"])
-# targets that follow how near the clusters are to the labels, sweep by sweep
-FOLLOWING = {
-    name
-    for name, target in targets.registry().items()
-    if "traces" in target.inputs.values()
-}
-# runs whose seeds are fitted in one job
-ALL_SEEDS = [
-    name
-    for name, run in RUNS.items()
-    if (
-        {"uai2016_table2", "uai2016_table4", *FOLLOWING} & set(run["targets"])
-        or PLAN.is_short(name)
-    )
-    and name not in (*PLAN.baselines, *PLAN.letters)
-]
-# of these, those whose fits are looked at on their way: one job for snapshots and for what tables are of
-WITH_SNAPSHOTS = [run for run in ALL_SEEDS if "uai2016_figure3" in RUNS[run]["targets"]]
-# runs of baselines that Spark fits
-ON_SPARK = [
-    run for run in PLAN.baselines if RUNS[run]["fit"]["engine"] in plan.ON_SPARK
-]
+KINDS = {name: [*target.inputs.values()] for name, target in targets.registry().items()}
+PLAN = plan.Plan(config, CHOSEN, RUNS, KINDS)
+SEEDS = PLAN.seeds
+GROUPS = PLAN.groups()
+# runs of which each fit is a job
+ALONE = [run for run in RUNS if run not in chain.from_iterable(GROUPS)]
 # Parts of one machine. A timed job takes them all, so that nothing runs beside it: threads would not do, since their
 # number has to be the same within a job of a cluster.
 MACHINE = 1000
@@ -183,41 +166,28 @@ def fit_code(engine):
     )
 
 
-def checkpoint_of(posterior, name):
-    """The checkpoint of a fit. It is no output: it has to outlive a job that is killed, so that the next resumes from it.
+def group_code(group):
+    """Digest of all that the fits and scores of a group are made of."""
+    engines = {RUNS[run]["fit"]["engine"] for run in group}
+    modules = [f"mc2core.inference.{one}.engine" for one in engines & {*plan.ENGINES}]
+    modules += ["mc2core.inference.running.files", "mc2core.models"] if modules else []
+    modules += ["mc2papers.baselines.files"] if engines - {*plan.ENGINES} else []
+    if any(PLAN.is_scored_at_once(run) for run in group):
+        modules += ["mc2core.posterior.scores", "mc2papers.baselines.assignments"]
+    return code_digest(*sorted(modules))
 
-    Found from the posterior, below which ``results`` a module may have put its files.
-    """
-    return f"{Path(posterior).parents[3]}/checkpoints/{name}.npz"
 
-
-def fit_files(wildcards):
-    """What the fits of a run left, models or assignments, and how."""
-    stem = f"results/fits/{wildcards.run}/{{seed}}"
-    seeds = PLAN.seeds_of(wildcards.run)
+def inputs_of_group(group):
+    """Corpora, compiled kernels, and models of the runs that baselines of a group cluster by."""
+    fits = [RUNS[run]["fit"] for run in group]
+    engines = sorted({fit["engine"] for fit in fits} & {*plan.ENGINES})
+    of = sorted({fit["of"] for fit in fits if fit.get("of")})
+    datasets = sorted({RUNS[run]["dataset"] for run in group})
     return {
-        "fits": expand(f"{stem}/{PLAN.result_of(wildcards.run)}", seed=seeds),
-        "provenance": expand(f"{stem}/provenance.json", seed=seeds),
+        "corpora": expand("results/corpora/{dataset}", dataset=datasets),
+        "warm": expand("results/warm_kernels/{engine}.done", engine=engines),
+        "models": expand("results/fits/{of}/{seed}/posterior.npz", of=of, seed=SEEDS),
     }
-
-
-def baselines_with(result):
-    """Runs of baselines that leave a file of this name."""
-    return [
-        run
-        for run in PLAN.baselines
-        if PLAN.result_of(run) == result and run not in ON_SPARK
-    ]
-
-
-def baseline_files(wildcards):
-    """The corpus of a baseline, and the models of the run that it clusters by, if it does."""
-    files = {"corpus": corpus_of(wildcards)}
-    if of := RUNS[wildcards.run]["fit"]["of"]:
-        files["models"] = expand(
-            "results/fits/{of}/{seed}/posterior.npz", of=of, seed=SEEDS
-        )
-    return files
 
 
 def corpus_of(wildcards):

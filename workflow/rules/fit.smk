@@ -1,4 +1,4 @@
-"""Fits: one job for each run of the sheet and seed, or for all seeds of a run where its fits are short."""
+"""Fits: a job for each run of the sheet and seed; short fits together."""
 
 
 # One early job compiles what all fits of an engine use, instead of each fit that comes first.
@@ -33,182 +33,53 @@ rule fit:
     log:
         "results/logs/fits/{run}/{seed}.log",
     wildcard_constraints:
-        run=one_of(
-            run
-            for run in RUNS
-            if run not in (*PLAN.baselines, *PLAN.letters, *ALL_SEEDS)
-        ),
+        run=one_of(run for run in ALONE if not PLAN.wants(run, "curves")),
     threads: config["threads"]
     resources:
         **takes(2000),
     params:
-        fit=lambda wildcards: RUNS[wildcards.run]["fit"],
-        checkpoint=lambda wildcards, output: checkpoint_of(
-            output.posterior, f"{wildcards.run}-{wildcards.seed}"
-        ),
+        runs=lambda wildcards: PLAN.fits_of([wildcards.run], [int(wildcards.seed)]),
         checkpoint_every=config["checkpoint_every"],
         code=lambda wildcards: fit_code(RUNS[wildcards.run]["fit"]["engine"]),
     message:
-        "Fitting {wildcards.run}, seed {wildcards.seed}: {params.fit[engine]}, {params.fit[iterations]} iterations"
+        "Fitting {wildcards.run}, seed {wildcards.seed}"
     script:
-        "../scripts/fit.py"
+        "../scripts/fits.py"
 
 
-# All seeds in one job: in the plans of small corpora these fits are shorter than the start of a job.
-rule fit_seeds:
-    input:
-        corpus=corpus_of,
-        warm=warm_of,
+use rule fit as fit_with_snapshots with:
     output:
-        posterior=expand("results/fits/{{run}}/{seed}/posterior.npz", seed=SEEDS),
-        trace=expand("results/fits/{{run}}/{seed}/trace.tsv", seed=SEEDS),
-        provenance=expand("results/fits/{{run}}/{seed}/provenance.json", seed=SEEDS),
-    log:
-        "results/logs/fits/{run}.log",
+        posterior="results/fits/{run}/{seed}/posterior.npz",
+        trace="results/fits/{run}/{seed}/trace.tsv",
+        provenance="results/fits/{run}/{seed}/provenance.json",
+        snapshots="results/snapshots/{run}/{seed}/snapshots.npz",
     wildcard_constraints:
-        run=one_of(run for run in ALL_SEEDS if run not in WITH_SNAPSHOTS),
-    threads: config["threads"]
-    resources:
-        **takes(2000),
-    params:
-        fit=lambda wildcards: RUNS[wildcards.run]["fit"],
-        seeds=list(SEEDS),
-        checkpoint=lambda wildcards, output: checkpoint_of(
-            output.posterior[0], f"{wildcards.run}-{{seed}}"
-        ),
-        checkpoint_every=config["checkpoint_every"],
-        follow_labels=lambda wildcards: not FOLLOWING.isdisjoint(
-            RUNS[wildcards.run]["targets"]
-        ),
-        code=lambda wildcards: fit_code(RUNS[wildcards.run]["fit"]["engine"]),
-    message:
-        "Fitting {wildcards.run}: {params.fit[engine]}, {params.fit[iterations]} iterations"
-    script:
-        "../scripts/fit_seeds.py"
+        run=one_of(run for run in ALONE if PLAN.wants(run, "curves")),
 
 
-use rule fit_seeds as fit_letters with:
-    output:
-        posterior=expand(
-            "results/fits/{{run}}/{seed}/posterior.npz", seed=LETTERS_SEEDS
-        ),
-        trace=expand("results/fits/{{run}}/{seed}/trace.tsv", seed=LETTERS_SEEDS),
-        provenance=expand(
-            "results/fits/{{run}}/{seed}/provenance.json", seed=LETTERS_SEEDS
-        ),
-    wildcard_constraints:
-        run=one_of(run for run in PLAN.letters if run not in PLAN.baselines),
-    params:
-        seeds=list(LETTERS_SEEDS),
+# Short fits together, with their scores: most take less time than the start of a job.
+for group in GROUPS:
 
-
-# All seeds in one job, as above.
-rule baseline:
-    input:
-        unpack(baseline_files),
-    output:
-        fits=expand("results/fits/{{run}}/{seed}/assignments.tsv", seed=SEEDS),
-        provenance=expand("results/fits/{{run}}/{seed}/provenance.json", seed=SEEDS),
-    log:
-        "results/logs/fits/{run}.log",
-    wildcard_constraints:
-        run=one_of(baselines_with("assignments.tsv")),
-    resources:
-        **takes(2000),
-    params:
-        fit=lambda wildcards: RUNS[wildcards.run]["fit"],
-        seeds=list(SEEDS),
-        code=code_digest("mc2papers.baselines.files"),
-    message:
-        "Fitting {wildcards.run}: {params.fit[engine]}"
-    script:
-        "../scripts/baseline.py"
-
-
-use rule baseline as baseline_model with:
-    output:
-        fits=expand("results/fits/{{run}}/{seed}/posterior.npz", seed=SEEDS),
-        provenance=expand("results/fits/{{run}}/{seed}/provenance.json", seed=SEEDS),
-    wildcard_constraints:
-        run=one_of(set(baselines_with("posterior.npz")) - set(PLAN.letters)),
-
-
-use rule baseline as baseline_letters with:
-    output:
-        fits=expand("results/fits/{{run}}/{seed}/posterior.npz", seed=LETTERS_SEEDS),
-        provenance=expand(
-            "results/fits/{{run}}/{seed}/provenance.json", seed=LETTERS_SEEDS
-        ),
-    wildcard_constraints:
-        run=one_of(run for run in PLAN.letters if run in PLAN.baselines),
-    params:
-        seeds=list(LETTERS_SEEDS),
-
-
-# Spark starts once for all corpora, and takes both cores.
-rule baselines_on_spark:
-    input:
-        corpora=[f"results/corpora/{RUNS[run]['dataset']}" for run in ON_SPARK],
-    output:
-        fits=expand("results/fits/{run}/0/posterior.npz", run=ON_SPARK),
-        provenance=expand("results/fits/{run}/0/provenance.json", run=ON_SPARK),
-    log:
-        "results/logs/fits/baselines_on_spark.log",
-    threads: 2
-    resources:
-        **takes(3000),
-    params:
-        fits=[RUNS[run]["fit"] for run in ON_SPARK],
-        code=code_digest("mc2papers.baselines.files"),
-    message:
-        f"Fitting on Spark: {', '.join(ON_SPARK)}"
-    script:
-        "../scripts/baselines_on_spark.py"
-
-
-# All seeds in one job, as above.
-rule fit_with_snapshots:
-    input:
-        corpus=corpus_of,
-        warm=warm_of,
-    output:
-        snapshots=expand("results/snapshots/{{run}}/{seed}/snapshots.npz", seed=SEEDS),
-        posterior=expand("results/snapshots/{{run}}/{seed}/posterior.npz", seed=SEEDS),
-        trace=expand("results/snapshots/{{run}}/{seed}/trace.tsv", seed=SEEDS),
-        provenance=expand(
-            "results/snapshots/{{run}}/{seed}/provenance.json", seed=SEEDS
-        ),
-    log:
-        "results/logs/snapshots/{run}.log",
-    wildcard_constraints:
-        run=one_of(run for run in RUNS if run not in WITH_SNAPSHOTS),
-    threads: config["threads"]
-    resources:
-        **takes(2000),
-    params:
-        fit=lambda wildcards: RUNS[wildcards.run]["fit"],
-        seeds=list(SEEDS),
-        checkpoint=lambda wildcards, output: checkpoint_of(
-            output.posterior[0], f"{wildcards.run}-snapshots-{{seed}}"
-        ),
-        checkpoint_every=config["checkpoint_every"],
-        n_snapshots=config["curves"]["n_snapshots"],
-        code=lambda wildcards: fit_code(RUNS[wildcards.run]["fit"]["engine"]),
-    message:
-        "Fitting {wildcards.run} with {params.n_snapshots} snapshots on the way: {params.fit[engine]}, "
-        "{params.fit[iterations]} iterations"
-    script:
-        "../scripts/fit_seeds.py"
-
-
-use rule fit_with_snapshots as fit_seeds_with_snapshots with:
-    output:
-        snapshots=expand("results/snapshots/{{run}}/{seed}/snapshots.npz", seed=SEEDS),
-        posterior=expand("results/fits/{{run}}/{seed}/posterior.npz", seed=SEEDS),
-        trace=expand("results/fits/{{run}}/{seed}/trace.tsv", seed=SEEDS),
-        provenance=expand("results/fits/{{run}}/{seed}/provenance.json", seed=SEEDS),
-    wildcard_constraints:
-        run=one_of(WITH_SNAPSHOTS),
+    rule:
+        name:
+            f"fit_{group[0].replace('-', '_')}"
+        input:
+            **inputs_of_group(group),
+        output:
+            [file for run in group for file in PLAN.files_of(run, PLAN.seeds_of(run))],
+        log:
+            f"results/logs/fits/{group[0]}.log",
+        threads: 2 if PLAN.is_on_spark(group[0]) else config["threads"]
+        resources:
+            **takes(4000),
+        params:
+            runs=PLAN.fits_of(group),
+            checkpoint_every=config["checkpoint_every"],
+            code=partial(lambda one, wildcards: group_code(one), group),
+        message:
+            f"Fitting {', '.join(group)}"
+        script:
+            "../scripts/fits.py"
 
 
 rule speed:

@@ -1,42 +1,28 @@
 """Scores: of fits, and of the many small fits of ICML14 figure 7."""
 
 
+# Apart from long fits, so that they are not fitted again when their scores change.
 rule score:
     input:
-        unpack(fit_files),
         corpus=corpus_of,
+        fit=lambda wildcards: f"results/fits/{{run}}/{{seed}}/{PLAN.result_of(wildcards.run)}",
+        provenance="results/fits/{run}/{seed}/provenance.json",
     output:
-        expand("results/scores/{{run}}/{seed}.json", seed=SEEDS),
+        "results/scores/{run}/{seed}.json",
     log:
-        "results/logs/scores/{run}.log",
+        "results/logs/scores/{run}/{seed}.log",
     wildcard_constraints:
-        run=one_of(run for run in RUNS if run not in (*ON_SPARK, *PLAN.letters)),
+        run=one_of(run for run in RUNS if not PLAN.is_scored_at_once(run)),
     threads: config["threads"]
     resources:
         **takes(4000),
     params:
-        method=lambda wildcards: RUNS[wildcards.run]["method"],
-        contexts=lambda wildcards: sorted(RUNS[wildcards.run]["fit"]["contexts"]),
-        estimators=config["estimators"],
+        runs=lambda wildcards: PLAN.scores_of(wildcards.run, int(wildcards.seed)),
         code=code_digest("mc2core.posterior.scores", "mc2papers.baselines.assignments"),
     message:
-        "Scoring {wildcards.run}"
+        "Scoring {wildcards.run}, seed {wildcards.seed}"
     script:
         "../scripts/score.py"
-
-
-use rule score as score_letters with:
-    output:
-        expand("results/scores/{{run}}/{seed}.json", seed=LETTERS_SEEDS),
-    wildcard_constraints:
-        run=one_of(PLAN.letters),
-
-
-use rule score as score_once with:
-    output:
-        expand("results/scores/{{run}}/{seed}.json", seed=[0]),
-    wildcard_constraints:
-        run=one_of(ON_SPARK),
 
 
 rule curves:

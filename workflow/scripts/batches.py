@@ -1,9 +1,5 @@
 """Follow the mini-batches of one epoch of one run of the sheet: their agreement with MeSH."""
 
-from mc2papers.handing_over import hand_over
-
-hand_over()  # before anything is loaded that takes its time
-
 from pathlib import Path
 
 from mc2core.base import storage

@@ -1,9 +1,5 @@
 """Gather the claims of all targets into one table."""
 
-from mc2papers.handing_over import hand_over
-
-hand_over()  # before anything is loaded that takes its time
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,9 +1,5 @@
 """Read or draw one dataset, split it, and write its folder."""
 
-from mc2papers.handing_over import hand_over
-
-hand_over()  # before anything is loaded that takes its time
-
 from mc2core.base.logs import job
 from mc2papers.datasets.catalogue import known_settings, prepare
 

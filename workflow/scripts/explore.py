@@ -1,9 +1,5 @@
 """Describe the fit of an own corpus: tables and a page."""
 
-from mc2papers.handing_over import hand_over
-
-hand_over()  # before anything is loaded that takes its time
-
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus
 from mc2core.explore.describe import describe

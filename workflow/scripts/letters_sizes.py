@@ -1,9 +1,5 @@
 """Fit letters data of several sizes again and again, with and without context."""
 
-from mc2papers.handing_over import hand_over
-
-hand_over()  # before anything is loaded that takes its time
-
 import logging
 
 import pandas as pd

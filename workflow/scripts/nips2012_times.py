@@ -1,9 +1,5 @@
 """Time FastEx on simulated articles, by number of clusters and bits."""
 
-from mc2papers.handing_over import hand_over
-
-hand_over()  # before anything is loaded that takes its time
-
 from mc2core.base import storage
 from mc2core.base.logs import job
 from mc2papers.nips2012.times import time_documents

@@ -1,9 +1,5 @@
 """Write the page of the run: verdicts, tables and figures."""
 
-from mc2papers.handing_over import hand_over
-
-hand_over()  # before anything is loaded that takes its time
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,9 +1,5 @@
 """Time the fits of one run of the sheet on one core and on several."""
 
-from mc2papers.handing_over import hand_over
-
-hand_over()  # before anything is loaded that takes its time
-
 from pathlib import Path
 
 from mc2core.base import storage

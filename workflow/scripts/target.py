@@ -1,9 +1,5 @@
 """Make one table or figure, whichever the rule names."""
 
-from mc2papers.handing_over import hand_over
-
-hand_over()  # before anything is loaded that takes its time
-
 from pathlib import Path
 
 from mc2core.base.logs import job

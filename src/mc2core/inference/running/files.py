@@ -48,6 +48,7 @@ def fit_corpus(
     missing: float = 0.0,
     spark: Mapping[str, Any] | None = None,
     keep_all: bool = False,
+    keep_checkpoint: bool = False,
 ) -> dict[str, Any]:
     """Fit a model by an engine (names, None for the default) and write posterior, trace and provenance, which it
     returns.
@@ -56,7 +57,7 @@ def fit_corpus(
 
     A run that was killed resumes from ``checkpoint`` (and those of further chains beside it), which is removed once the
     outputs are there: the workflow runs a finished fit again where its code has changed, and must then not resume from
-    what older code made.
+    what older code made. With ``keep_checkpoint`` the caller removes it.
     While it runs, a second fit that writes the same posterior is refused (ValueError).
     Other contexts of the corpus than those in ``contexts`` are named in the log and not looked at, so they do not tie a
     checkpoint.
@@ -102,7 +103,7 @@ def fit_corpus(
         leave(done)
         if snapshots is not None and done.snapshots is not None:
             done.snapshots.save(snapshots)
-        if not keep_all:
+        if not (keep_all or keep_checkpoint):
             for path in checkpoints_of(checkpoint, chains):
                 Path(path).unlink(missing_ok=True)
     return done.provenance | ({"missing": missing} if missing else {})
