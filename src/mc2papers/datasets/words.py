@@ -12,7 +12,7 @@ from mc2core.corpus.building.counts import CountsBuilder
 
 def count_words(texts: Iterable[Iterable[str]]) -> tuple[sp.csr_matrix, list[str]]:
     """Count the words of each text: ((J, A) int32 counts, the A distinct words in alphabetical order)."""
-    builder: CountsBuilder[str] = CountsBuilder()
+    builder = CountsBuilder()
     for words in texts:
         builder.add(Counter(words))
     return builder.finish()

@@ -9,7 +9,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -140,6 +140,15 @@ def parse_bag(value: Any, is_counted: bool, separator: str | None = ";") -> Mapp
         if count > MAX_COUNT:
             raise ValueError(f"{shown(name)} has the count {count}; the highest allowed is {MAX_COUNT}")
     return bag
+
+
+def parse_text(value: Any, count: Callable[[str], Mapping[str, int]]) -> Mapping[str, int]:
+    """What ``count`` makes of a text, of none where it is missing. ValueError where it is no text."""
+    if is_null(value):
+        return {}
+    if not isinstance(value, str):
+        raise ValueError(f"found {shown(value)}; text is needed")
+    return count(value)
 
 
 def _name(name: Any) -> str:

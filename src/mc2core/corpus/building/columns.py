@@ -13,6 +13,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,17 @@ import scipy.sparse as sp
 from mc2core.base.checks import choice, shown
 from mc2core.base.faults import place_text
 from mc2core.base.kinds import KINDS, NUMBERS
-from mc2core.corpus.building.cells import is_null, parse_bag, parse_date, parse_number, plain_text, without_controls
+from mc2core.corpus.building.cells import (
+    is_null,
+    parse_bag,
+    parse_date,
+    parse_number,
+    parse_text,
+    plain_text,
+    without_controls,
+)
 from mc2core.corpus.building.counts import WORD_COUNTS, CountsBuilder, Dropped
-from mc2core.corpus.building.tokens import Prepared, TextCounts, Tokeniser
+from mc2core.corpus.building.tokens import Tokeniser
 from mc2core.corpus.checks import check_context_name
 
 CONTENT_KINDS = ("text", "bag", "counts")
@@ -151,42 +160,53 @@ class Layout:
             rare={name: one for name, one in self.rare.items() if name in contexts},
         )
 
-    def separator_of(self, column: str) -> str | None:
-        """The sign between the names of a bag."""
-        return self.separators.get(column, self.separators.get("", SEPARATOR))
+    def reader(self, column: str, kind: str, tokeniser: Tokeniser) -> Callable[[Any], Mapping[str, int]]:
+        """What reads a cell of a column of names: of text by a tokeniser, of bags with the sign between its names."""
+        if kind == "text":
+            return partial(parse_text, count=tokeniser.count)
+        separator = self.separators.get(column, self.separators.get("", SEPARATOR))
+        return partial(parse_bag, is_counted=kind == "counts", separator=separator)
 
 
-class Cells:
-    """A column of cells; ``remedy``: what can be done where they cannot be read."""
+class Names:
+    """A column of words, names or labels.
+
+    ``read`` makes a cell ``{name: count}``, or raises a ValueError; ``names`` and ``others`` are those of
+    :class:`CountsBuilder`.
+    """
 
     remedy = ""
 
-
-class Bags(Cells):
-    """A column of bags or of labels."""
-
     def __init__(
-        self, column: str, is_counted: bool, separator: str | None, names: Sequence[str] | None = None
+        self,
+        column: str,
+        read: Callable[[Any], Mapping[str, int]],
+        names: Sequence[str] | None = None,
+        others: str | None = None,
     ) -> None:
-        self.column, self.builder = column, CountsBuilder(names)
-        self._is_counted, self._separator = is_counted, separator
+        self.column, self.builder, self._read = column, CountsBuilder(names, others), read
         self.append = self.builder.add
 
     def parse(self, value: Any, place: Any) -> Mapping[str, int]:
-        """``{name: count}`` of a cell; ValueError where it is no bag."""
-        return parse_bag(value, self._is_counted, self._separator)
+        """``{name: count}`` of a cell."""
+        return self._read(value)
+
+    def take(self) -> sp.csr_matrix:
+        """(J, A) counts of the cells so far; those added later begin anew."""
+        return self.builder.finish()[0]
 
 
-class Labels(Cells):
-    """A column of labels; ``without``: places of the documents that have none."""
+class Labels:
+    """A column of labels, which ``read`` makes of a cell; ``without``: places of the documents that have none."""
 
-    def __init__(self, column: str, separator: str | None) -> None:
-        self.column, self.builder, self.without = column, CountsBuilder[str](), list[Any]()
-        self._separator = separator
+    remedy = ""
+
+    def __init__(self, column: str, read: Callable[[Any], Mapping[str, int]]) -> None:
+        self.column, self.builder, self.without, self._read = column, CountsBuilder(), list[Any](), read
 
     def parse(self, value: Any, place: Any) -> tuple[Mapping[str, int], Any]:
-        """Labels of a cell, and its place; ValueError where it is no bag."""
-        return parse_bag(value, False, self._separator), place
+        """Labels of a cell, and its place."""
+        return self._read(value), place
 
     def append(self, parsed: tuple[Mapping[str, int], Any]) -> None:
         """Keep what was parsed."""
@@ -196,25 +216,8 @@ class Labels(Cells):
         self.builder.add(labels)
 
 
-class Texts(Cells):
-    """A column of running text."""
-
-    def __init__(self, column: str, tokeniser: Tokeniser, names: Sequence[str] | None = None) -> None:
-        self.column, self.builder = column, TextCounts(tokeniser, names)
-        self._tokeniser = tokeniser
-        self.append = self.builder.add
-
-    def parse(self, value: Any, place: Any) -> Prepared:
-        """Counts of a cell; ValueError where it is no text."""
-        if is_null(value):
-            value = ""
-        if not isinstance(value, str):
-            raise ValueError(f"found {shown(value)}; text is needed")
-        return self._tokeniser.prepare(value)
-
-
-class Numbers(Cells):
-    """A column of numbers or dates, NaN where one is missing."""
+class Numbers:
+    """A column of numbers or dates, NaN where one is missing; ``remedy``: what can be done where one cannot be read."""
 
     def __init__(self, column: str, kind: str, date_format: str | None = None, decimal_comma: bool = False) -> None:
         self.column, self.values = column, array("d")
@@ -223,19 +226,27 @@ class Numbers(Cells):
             self.remedy = (
                 "" if date_format else "--date-format '%d/%m/%Y %H:%M:%S' reads dates such as 31/12/2021 23:59:58"
             )
-        self._parse = number_parser(kind, date_format, decimal_comma)
+        self._is_date, self._date_format, self._decimal_comma = kind == "date", date_format, decimal_comma
         self.append = self.values.append
 
     def parse(self, value: Any, place: Any) -> float:
         """The number of a cell."""
-        return self._parse(value)
+        return parse_date(value, self._date_format) if self._is_date else parse_number(value, self._decimal_comma)
+
+    def take(self) -> np.ndarray:
+        """(J,) float64 of the cells so far; those added later begin anew."""
+        taken = np.array(self.values)
+        del self.values[:]
+        return taken
 
 
-class Facts(Cells):
+class Facts:
     """A column kept as text; ``unique``: no two rows share a value.
 
     ``replaced``: control characters in values that need not be unique, each of which became U+FFFD.
     """
+
+    remedy = ""
 
     def __init__(self, column: str, unique: bool = False) -> None:
         self.column, self.values, self.replaced = column, list[str](), 0
@@ -264,10 +275,3 @@ class Facts(Cells):
             kept, replaced = without_controls(kept)
             self.replaced += replaced
         self.values.append(kept)
-
-
-def number_parser(kind: str, date_format: str | None, decimal_comma: bool) -> Callable[[Any], float]:
-    """The function that reads a cell of a context of NUMBERS."""
-    if kind == "date":
-        return lambda value: parse_date(value, date_format)
-    return lambda value: parse_number(value, decimal_comma)

@@ -7,7 +7,6 @@ import itertools
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,9 +14,6 @@ import scipy.sparse as sp
 from mc2core.corpus.row_blocks import Growing, by_rows, count_columns, csr_of
 
 MAX_COUNT = 2**31 - 1
-
-
-Name = TypeVar("Name", str, bytes)
 
 
 def counted(number: int, what: str) -> str:
@@ -38,28 +34,34 @@ class Dropped:
         return f"{counted(self.number, self.what)}: {self.why}"
 
 
-class CountsBuilder(Generic[Name]):
+class CountsBuilder:
     """Rows of named counts, eight bytes for each distinct name of a row, in a temporary file where they are many.
 
     Parameters
     ----------
-    names : the columns, in this order; names outside are counted in ``outside`` and left out. None: whatever comes,
-        in alphabetical order.
+    names : the columns, in this order; names outside are counted in ``outside`` and left out, or counted as
+        ``others`` where that is one of the names. None: whatever comes, in alphabetical order.
     """
 
-    def __init__(self, names: Sequence[Name] | None = None) -> None:
-        self._fixed = names is not None
-        self._column: dict[Name, int] = collections.defaultdict(itertools.count().__next__)
+    def __init__(self, names: Sequence[str] | None = None, others: str | None = None) -> None:
+        self._names, self._others = names, others if others in (names or ()) else None
+        self._column: dict[str, int] = collections.defaultdict(itertools.count().__next__)
         self._column.update((name, column) for column, name in enumerate(names or ()))
-        self._columns, self._counts, self._ends = Growing(), Growing(), array("q", [0])
         self.outside = 0
+        self._start()
 
-    def add(self, bag: Mapping[Name, int]) -> None:
+    def _start(self) -> None:
+        self._columns, self._counts, self._ends = Growing(), Growing(), array("q", [0])
+
+    def add(self, bag: Mapping[str, int]) -> None:
         """Append a row; counts lie between 0 and ``MAX_COUNT``."""
         column_of = self._column
-        if self._fixed:
+        if self._names is not None:
             known = {name: count for name, count in bag.items() if name in column_of}
-            self.outside += sum(bag.values()) - sum(known.values())
+            outside = sum(bag.values()) - sum(known.values())
+            if outside and self._others is not None:
+                known[self._others] = known.get(self._others, 0) + outside
+            self.outside += outside
             bag = known
         if 0 in bag.values():
             bag = {name: count for name, count in bag.items() if count}
@@ -70,24 +72,23 @@ class CountsBuilder(Generic[Name]):
     def __len__(self) -> int:
         return len(self._ends) - 1
 
-    def finish(self) -> tuple[sp.csr_matrix, list[Name]]:
-        """((rows, A) int32 counts, the A names)."""
-        names = list(self._column) if self._fixed else sorted(self._column)
-        rank = np.empty(len(names), dtype=np.int32)
-        rank[[self._column[name] for name in names]] = np.arange(len(names), dtype=np.int32)
+    def finish(self) -> tuple[sp.csr_matrix, list[str]]:
+        """((rows, A) int32 counts, the A names) of the rows so far; those that are added later begin anew."""
+        names = sorted(self._column) if self._names is None else list(self._names)
+        rank = None
+        if self._names is None:
+            rank = np.empty(len(names), dtype=np.int32)
+            rank[[self._column[name] for name in names]] = np.arange(len(names), dtype=np.int32)
 
         def ordered(counts: sp.csr_matrix) -> sp.csr_matrix:
-            counts = sp.csr_matrix((counts.data, rank[counts.indices], counts.indptr), shape=counts.shape)
+            indices = counts.indices if rank is None else rank[counts.indices]
+            counts = sp.csr_matrix((counts.data, indices, counts.indptr), shape=counts.shape)
             counts.sum_duplicates()
             return counts
 
-        counts, _ = self.unordered()
-        return by_rows(ordered, counts), names
-
-    def unordered(self) -> tuple[sp.csr_matrix, list[Name]]:
-        """The same, rows and names in the order in which they came."""
-        names = list(self._column)
-        return csr_of(np.array(self._ends), self._columns.all(), self._counts.all(), len(names)), names
+        made = by_rows(ordered, csr_of(np.array(self._ends), self._columns.all(), self._counts.all(), len(names)))
+        self._start()
+        return made, names
 
 
 WORD_COUNTS = ("raw", "presence", "log")

@@ -15,9 +15,8 @@ from mc2core.base import storage
 from mc2core.base.faults import BadRow, Fault, place_text
 from mc2core.base.kinds import NUMBERS
 from mc2core.base.progress import work
-from mc2core.corpus.building.columns import Bags, Facts, Labels, Layout, Numbers, Texts
+from mc2core.corpus.building.columns import Facts, Labels, Layout, Names, Numbers
 from mc2core.corpus.building.counts import Dropped, VocabularyRule, damped
-from mc2core.corpus.building.tokens import Tokeniser
 
 #: :class:`mc2core.Corpus`, or what takes the same arguments
 Make: TypeAlias = Callable[..., Any]
@@ -124,7 +123,7 @@ def corpus_of_rows(
     names: dict[str, list[str]] = {}
     for name, one in parts.contexts.items():
         if isinstance(one, Numbers):
-            contexts[name] = np.array(one.values)
+            contexts[name] = one.take()
             continue
         contexts[name], names[name] = one.builder.finish()
         if name in layout.rare:
@@ -159,20 +158,15 @@ class _Parts:
 
     def __init__(self, layout: Layout, vocabulary: Sequence[str] | None, decimal_comma: bool) -> None:
         plain = layout.tokeniser.for_contexts()
-
-        def bags(column: str, kind: str, tokeniser: Tokeniser, names: Sequence[str] | None = None) -> Bags | Texts:
-            if kind == "text":
-                return Texts(column, tokeniser, names)
-            return Bags(column, kind == "counts", layout.separator_of(column), names)
-
-        self.content = bags(layout.content, layout.content_kind, layout.tokeniser, vocabulary)
-        self.contexts: dict[str, Bags | Texts | Numbers] = {
+        content = layout.reader(layout.content, layout.content_kind, layout.tokeniser)
+        self.content = Names(layout.content, content, vocabulary)
+        self.contexts: dict[str, Names | Numbers] = {
             name: Numbers(one.column, one.kind, layout.date_format, decimal_comma)
             if one.kind in NUMBERS
-            else bags(one.column, one.kind, plain)
+            else Names(one.column, layout.reader(one.column, one.kind, plain))
             for name, one in layout.contexts.items()
         }
-        self.labels = [Labels(layout.labels, layout.separator_of(layout.labels))] if layout.labels else []
+        self.labels = [Labels(one, layout.reader(one, "bag", plain)) for one in [layout.labels] if one]
         self.facts = [*([Facts(layout.id, unique=True)] if layout.id else []), *map(Facts, layout.keep)]
 
     def __iter__(self) -> Iterator[Any]:

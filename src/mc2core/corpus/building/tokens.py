@@ -20,13 +20,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
 import stop_words
 
 from mc2core.base.checks import choice, whole
-from mc2core.corpus.building.counts import CountsBuilder
-from mc2core.corpus.row_blocks import by_rows
 
 # Function words and contractions; words that can be the subject of a text ("system", "fire", which some lists carry)
 # are not here. The papers' corpora have a list of their own (letters.py), of words of three letters or more.
@@ -82,10 +78,9 @@ _HAS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _JOINERS = "\u200c\u200d"  # stand within words of Persian and of Indian scripts
 _MOST_NGRAMS = 5
 _LONGEST_WORD = 200
+_REMEMBERED = 1 << 17  # runs of letters whose words are kept
 
 Tokenise = Callable[[str], Iterable[str]]
-Prepared = tuple[Mapping[bytes, int], Mapping[str, int]]
-"""Counts of what stands between ASCII signs, and of what is words already."""
 
 
 @functools.cache
@@ -134,6 +129,7 @@ class Tokeniser:
             "min_letters", (MIN_LETTERS if tokenise is None else 1) if min_letters is None else min_letters
         )
         self._ngrams = whole("ngrams", ngrams, most=_MOST_NGRAMS)
+        self._words_of = _Remembered(self._make_words)
 
     def __str__(self) -> str:
         if self._tokenise is not None:
@@ -149,15 +145,17 @@ class Tokeniser:
         """Words of a text in their order, None for each that is left out."""
         if self._tokenise is not None:
             return [self._kept(word) for word in _checked(self._tokenise(text))]
-        return [word for run in _runs(text) for word in self.words_of(run)]
+        return [word for run in _runs(text) for word in self._words_of[run]]
 
-    def prepare(self, text: str) -> Prepared:
-        """Counts of a text as :class:`TextCounts` takes them. ValueError where the user's function gives no words."""
-        if self._tokenise is None and self._ngrams == 1 and (text.isascii() or not _HAS_UNSPACED.search(text)):
-            return Counter(_runs(text)), {}
-        return {}, Counter(_joined(self.words(text), self._ngrams))
+    def count(self, text: str) -> Mapping[str, int]:
+        """Words and n-grams of a text, and how often each is there. ValueError where the user's function gives none."""
+        if self._tokenise is not None or self._ngrams > 1:
+            return Counter(_joined(self.words(text), self._ngrams))
+        counts: Counter[Any] = Counter(itertools.chain.from_iterable(map(self._words_of.__getitem__, _runs(text))))
+        counts.pop(None, None)
+        return counts
 
-    def words_of(self, run: bytes) -> list[str | None]:
+    def _make_words(self, run: bytes) -> list[str | None]:
         """The words of a run, None for each that is left out."""
         plain = run.decode()
         if not plain.isascii():
@@ -175,61 +173,17 @@ class Tokeniser:
         return word if is_word and len(word) >= self.min_letters and word not in self._stop_words else None
 
 
-class TextCounts:
-    """Word counts of texts, document after document.
+class _Remembered(dict[bytes, list[str | None]]):
+    """The words of runs: most runs of a text were in an earlier one."""
 
-    Parameters
-    ----------
-    names : the words, in this order; None: those that come up, in alphabetical order.
+    def __init__(self, make: Callable[[bytes], list[str | None]]) -> None:
+        self._make = make
 
-    Attributes
-    ----------
-    outside : int
-        Once :meth:`finish` was called: tokens of words that are not among ``names``.
-    """
-
-    def __init__(self, tokeniser: Tokeniser, names: Sequence[str] | None = None) -> None:
-        self._tokeniser, self._names = tokeniser, names
-        # few runs are new: they are made words at the end, each of them once
-        self._runs, self._words = CountsBuilder[bytes](), CountsBuilder[str]()
-        self.outside = 0
-
-    def add(self, prepared: Prepared) -> None:
-        """Append a row."""
-        runs, words = prepared
-        self._runs.add(runs)
-        self._words.add(words)
-
-    def __len__(self) -> int:
-        return len(self._words)
-
-    def finish(self) -> tuple[sp.csr_matrix, list[str]]:
-        """((rows, A) int32 counts, the A words)."""
-        in_runs, runs = self._runs.unordered()
-        in_words, words = self._words.unordered()
-        found = [self._tokeniser.words_of(run) for run in runs] + [[word] for word in words]
-        names = self._names
-        if names is None:
-            names = sorted({word for several in found for word in several if word is not None})
-        column = {word: place for place, word in enumerate(names)}
-        pairs = [
-            (place, column.get(word, len(column)))
-            for place, several in enumerate(found)
-            for word in several
-            if word is not None
-        ]
-        rows, columns = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
-        ones = np.ones(len(rows), dtype=np.int32)
-        into = sp.csr_matrix((ones, (rows, columns)), shape=(len(found), len(names) + 1))
-
-        def in_names(in_runs: sp.csr_matrix, in_words: sp.csr_matrix) -> sp.csr_matrix:
-            counts = sp.csr_matrix(sp.hstack([in_runs, in_words], format="csr") @ into)
-            self.outside += int(counts[:, [len(names)]].sum())
-            counts = counts[:, : len(names)]
-            counts.sort_indices()
-            return counts
-
-        return by_rows(in_names, in_runs, in_words), list(names)
+    def __missing__(self, run: bytes) -> list[str | None]:
+        if len(self) == _REMEMBERED:
+            self.clear()
+        self[run] = words = self._make(run)
+        return words
 
 
 def has_pairs(words: Iterable[str]) -> bool:

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mc2core.corpus.building.counts import CountsBuilder
 from mc2core.corpus.building.letters import words_of
-from mc2core.corpus.building.tokens import TextCounts, Tokeniser, languages
+from mc2core.corpus.building.tokens import Tokeniser, languages
 
 
 def words(text, **settings):
@@ -47,10 +48,7 @@ def test_stop_words_are_kept_for_many_languages():
 
 
 def test_ngrams_do_not_cross_what_is_left_out():
-    counts = TextCounts(one := Tokeniser(ngrams=3))
-    counts.add(one.prepare("White House staff of the White House"))
-    matrix, names = counts.finish()
-    assert dict(zip(names, matrix.toarray()[0].tolist(), strict=True)) == {
+    assert Tokeniser(ngrams=3).count("White House staff of the White House") == {
         "white": 2, "house": 2, "staff": 1, "white_house": 2, "house_staff": 1, "white_house_staff": 1,
     }  # fmt: skip
 
@@ -72,13 +70,8 @@ scripts = st.text(st.sampled_from("abAB ,.'’_-09éßДд日カकि\u0301\u20
 @given(texts=st.lists(scripts, max_size=4))
 def test_counts_are_those_of_the_words_one_by_one(texts):
     one = Tokeniser(min_letters=1)
-    counts = TextCounts(one)
-    for text in texts:
-        counts.add(one.prepare(text))
-    matrix, names = counts.finish()
-    assert names == sorted(names)
-    for text, row in zip(texts, matrix.toarray().tolist(), strict=True):
-        assert Counter(dict(zip(names, row, strict=True))) == Counter(words(text, min_letters=1))
+    for text in [*texts, *texts]:
+        assert one.count(text) == Counter(words(text, min_letters=1))
 
 
 @settings(max_examples=100, deadline=None)
@@ -87,10 +80,13 @@ def test_plain_letters_give_the_words_of_the_papers_corpora(text):
     assert words(text, min_letters=3, stop_words=None) == words_of(text, 3, ())
 
 
-def test_words_outside_of_given_names_are_counted():
+def test_words_outside_of_given_names_are_left_out_or_counted_as_one():
     one = Tokeniser(stop_words=None)
-    counts = TextCounts(one, ["дом", "cow"])
-    for text in ("дом дом dog", "日本"):
-        counts.add(one.prepare(text))
-    matrix, names = counts.finish()
-    assert (matrix.toarray().tolist(), names, counts.outside) == ([[2, 0], [0, 0]], ["дом", "cow"], 2)
+    for others, expected in ((None, [[2, 0], [0, 1]]), ("cow", [[2, 1], [0, 3]]), ("ox", [[2, 0], [0, 1]])):
+        builder = CountsBuilder(["дом", "cow"], others)
+        for text in ("дом дом dog", "日本語 cow"):
+            builder.add(one.count(text))
+        matrix, names = builder.finish()
+        assert (matrix.toarray().tolist(), names, builder.outside) == (expected, ["дом", "cow"], 3)
+        builder.add({"cow": 7})
+        assert builder.finish()[0].toarray().tolist() == [[0, 7]]
