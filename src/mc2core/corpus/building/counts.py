@@ -44,7 +44,8 @@ class CountsBuilder:
     """
 
     def __init__(self, names: Sequence[str] | None = None, others: str | None = None) -> None:
-        self._names, self._others = names, others if others in (names or ()) else None
+        self._names = None if names is None else list(names)
+        self._others = others if others in (names or ()) else None
         self._column: dict[str, int] = collections.defaultdict(itertools.count().__next__)
         self._column.update((name, column) for column, name in enumerate(names or ()))
         self.outside = 0
@@ -74,7 +75,7 @@ class CountsBuilder:
 
     def finish(self) -> tuple[sp.csr_matrix, list[str]]:
         """((rows, A) int32 counts, the A names) of the rows so far; those that are added later begin anew."""
-        names = sorted(self._column) if self._names is None else list(self._names)
+        names = sorted(self._column) if self._names is None else self._names
         rank = None
         if self._names is None:
             rank = np.empty(len(names), dtype=np.int32)
