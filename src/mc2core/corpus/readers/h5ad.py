@@ -6,6 +6,7 @@ h5py alone, so that no version of pandas is asked for. A forged file can crash t
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -17,9 +18,11 @@ import scipy.sparse as sp
 
 from mc2core.base import extras
 from mc2core.base.checks import did_you_mean
+from mc2core.base.kinds import NUMBERS
 from mc2core.corpus import Corpus
-from mc2core.corpus.building.cells import parse_date
-from mc2core.corpus.building.columns import ContextColumn
+from mc2core.corpus.building.cells import is_null
+from mc2core.corpus.building.columns import ContextColumn, Layout
+from mc2core.corpus.building.rows import BadRows, corpus_of_rows
 
 if TYPE_CHECKING:
     import h5py
@@ -121,41 +124,31 @@ def _read(
         labels = None
     cells, genes = _strings(obs[obs.attrs["_index"]]), _strings(var[var.attrs["_index"]])
     content = _matrix(path, _child(path, file["layers"], layer) if layer else file["X"], (len(cells), len(genes)))
-    values: dict[str, Any] = {}
-    names: dict[str, list[str]] = {}
-    for name, one in contexts.items():
-        if one.kind == "vector":
-            values[name] = _vectors(path, file, one.column, len(cells))
-            continue
-        column = _column(path, _child(path, obs, one.column), one.column, len(cells))
-        if one.kind == "number":
-            if any(isinstance(value, str) for value in column.tolist()):
-                raise ValueError(f"{path}: obs column {one.column!r} holds text; kind 'number' needs numbers")
-            values[name] = np.array([np.nan if value is None else value for value in column.tolist()], np.float64)
-        elif one.kind == "date":
-            values[name] = _dates(path, column, one.column, date_format)
-        else:
-            codes, names[name] = _codes(column)
-            kept = np.flatnonzero(codes >= 0)
-            ones = np.ones(len(kept), np.int32)
-            values[name] = sp.csr_matrix((ones, (kept, codes[kept])), shape=(len(cells), len(names[name])))
-    group, label_names = None, None
-    if labels is not None:
-        group, label_names = _codes(_column(path, _child(path, obs, labels), labels, len(cells)))
-        if labels in optional and (group < 0).any():
-            group, label_names = None, None
-        elif (group < 0).any():
-            cell = int(np.flatnonzero(group < 0)[0]) + 1
-            raise ValueError(f"{path}: obs column {labels!r} is missing in row {cell}; each document needs a label")
+    vectors = {name: one for name, one in contexts.items() if one.kind == "vector"}
+    of_obs = {name: one for name, one in contexts.items() if one.kind != "vector"}
+    # the columns of obs go the way of all tables, beside a word that every cell has
+    layout = Layout("id", "bag", of_obs, labels, optional=optional, separators={"": None}, date_format=date_format)
+    columns = [_cells(path, obs, one.column, one.kind, len(cells)) for one in of_obs.values()]
+    columns += [] if labels is None else [_cells(path, obs, labels, "bag", len(cells))]
+    rows = zip(itertools.repeat("cell", len(cells)), *columns, strict=True)
+    placed = ((f"row {number}", row) for number, row in enumerate(rows, start=1))
+    found, _ = corpus_of_rows(Corpus, str(path), placed, layout, bad=BadRows(can_allow=True, can_skip=False))
+    known = found.contexts | {name: _vectors(path, file, one.column, len(cells)) for name, one in vectors.items()}
     return Corpus(
         content,
         genes,
-        contexts=values,
-        labels=group,
+        contexts={name: known[name] for name in contexts},
+        labels=found.labels,
         documents=pd.DataFrame({"id": cells}),
-        context_names=names,
-        label_names=label_names,
+        context_names=found.context_names,
+        label_names=found.label_names,
     )
+
+
+def _cells(path: Path, obs: Any, name: str, kind: str, length: int) -> list[Any]:
+    """The values of a column of obs; names are text."""
+    values = _column(path, _child(path, obs, name), name, length).tolist()
+    return values if kind in NUMBERS else [None if is_null(value) else str(value) for value in values]
 
 
 def _matrix(path: Path, node: Any, expected: tuple[int, int]) -> sp.csr_matrix:
@@ -226,26 +219,3 @@ def _vectors(path: Path, file: h5py.File, key: str, length: int) -> np.ndarray:
     if node.ndim != 2 or node.shape[0] != length or node.dtype.kind not in "iuf":
         raise ValueError(f"{path}: obsm {key!r} holds {node.shape} {node.dtype}; numbers in {length} rows are needed")
     return np.asarray(_values(node), np.float64)
-
-
-def _dates(path: Path, column: np.ndarray, name: str, form: str | None) -> np.ndarray:
-    """(J,) years and their fractions, NaN where missing."""
-    years, faults = np.full(len(column), np.nan), []
-    for row, value in enumerate(column.tolist()):
-        try:
-            years[row] = parse_date(value, form)
-        except ValueError as error:
-            faults.append(f"row {row + 1}: {error}")
-    if faults:
-        others = f"; nor can {len(faults) - 1} more" if len(faults) > 1 else ""
-        remedy = "" if form else "; --date-format '%d/%m/%Y' reads dates such as 31/12/2021"
-        raise ValueError(f"{path}: obs column {name!r} cannot be read as dates, {faults[0]}{others}{remedy}")
-    return years
-
-
-def _codes(column: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Number of each value's name, -1 where missing, and the names in alphabetical order."""
-    codes, names = pd.factorize(
-        np.array([None if pd.isna(one) else str(one) for one in column], dtype=object), sort=True
-    )
-    return codes.astype(np.int64), [str(name) for name in names]

@@ -66,8 +66,9 @@ def test_dates_are_years_and_their_fractions(tmp_path):
 
 def test_text_that_is_no_date_is_named(tmp_path):
     path = dated(tmp_path / "a.h5ad")
-    message = r"a\.h5ad: obs column 'first' cannot be read as dates, row 1: found '02.07.2021'; .*; nor can 1 more"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(
+        ValueError, match=r"a\.h5ad: 2 of 3 rows cannot be read; --date-format '.*\n  row 1, column 'first'"
+    ):
         h5ad.read(path, {"first": ContextColumn("first", "date")}, layer="counts")
 
 
@@ -160,8 +161,8 @@ def damage(name, value):
         (None, {}, "holds 0.693147"),
         (None, {"layer": "count"}, "layers has no 'count'; did you mean 'counts'?"),
         (None, {"labels": "doner"}, "obs has no 'doner'; did you mean 'donor'?"),
-        (None, {"labels": "tissue"}, "obs column 'tissue' is missing in row 2; each document needs a label"),
-        (None, {"contexts": {"a": ContextColumn("donor", "number")}}, "holds text; kind 'number' needs numbers"),
+        (None, {"labels": "tissue"}, "a.h5ad: document 2 has no value in column 'tissue'; each needs a label"),
+        (None, {"contexts": {"a": ContextColumn("donor", "number")}}, "a.h5ad: 2 of 2 rows cannot be read"),
         (None, {"contexts": {"a": ContextColumn("donor", "text")}}, "cannot be of kind 'text'"),
         (damage("obs/age", [1.0]), {"contexts": CONTEXTS}, "'age' has the shape (1,); 2 values are needed"),
         (damage("obs/tissue/codes", [0, 9]), {"contexts": CONTEXTS}, "has the category 9, but 2 names"),
@@ -180,7 +181,7 @@ def test_damage_is_refused(tmp_path, change, options, message):
             change(file)
     with pytest.raises(ValueError, match=re.escape(message) if message != "a.h5ad" else None) as caught:
         h5ad.read(path, **({"layer": "counts"} if change else {}) | options)
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(caught.value) or "rows cannot be read" in message
 
 
 def test_a_bomb_is_refused(tmp_path):
