@@ -109,7 +109,13 @@ def corpus_of_rows(
         raise ValueError("a given vocabulary is kept as it is: min_documents, max_share and max_words are for none")
     bad = BadRows() if bad is None else bad
     parts = _Parts(layout, vocabulary, decimal_comma)
-    n_rows = _gather(rows, list(parts), bad)
+    appenders = [part.append for part in parts]
+
+    def take(place: Any, cells: list[Any]) -> None:
+        for append, cell in zip(appenders, cells, strict=True):
+            append(cell)
+
+    n_rows = gather(rows, list(parts), take, bad)
     bad.check(where, n_rows)
     if n_rows == 0:
         raise ValueError(f"{where} has no document")
@@ -175,12 +181,20 @@ class _Parts:
         return iter([self.content, *self.contexts.values(), *self.labels, *self.facts])
 
 
-def _gather(rows: Iterable[tuple[Any, Sequence[Any] | Fault]], parts: Sequence[Any], bad: BadRows) -> int:
-    """Put the cells of every good row into ``parts``; the number of rows."""
+def gather(
+    rows: Iterable[tuple[Any, Sequence[Any] | Fault]],
+    parts: Sequence[Any],
+    take: Callable[[Any, list[Any]], None],
+    bad: BadRows,
+    what: str = "documents",
+) -> int:
+    """Give the place of every good row and its cells, as the ``parts`` parse them, to ``take``, which may refuse them.
+
+    Returns the number of rows.
+    """
     n_rows = 0
     parsers = [(part.column, part.parse, part.remedy) for part in parts]
-    appenders = [part.append for part in parts]
-    with work("reading documents", unit="documents") as told:
+    with work(f"reading {what}", unit=what) as told:
         for place, values in rows:
             n_rows += 1
             told.advance()
@@ -193,11 +207,13 @@ def _gather(rows: Iterable[tuple[Any, Sequence[Any] | Fault]], parts: Sequence[A
                     parsed.append(parse(value, place))
                 except ValueError as error:
                     faults.append(BadRow(place, column, str(error), remedy))
+            if not faults:
+                try:
+                    take(place, parsed)
+                except ValueError as error:
+                    faults.append(BadRow(place, None, str(error)))
             if faults:
                 bad.add(faults)
-                continue
-            for append, one in zip(appenders, parsed, strict=True):
-                append(one)
     return n_rows
 
 

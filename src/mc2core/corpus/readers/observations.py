@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import compress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mc2core.base.checks import choice, shown
-from mc2core.base.faults import BadRow, Fault, place_text
-from mc2core.base.progress import work
+from mc2core.base.faults import place_text
 from mc2core.base.records import has_decimal_commas, rows_or_faults
 from mc2core.corpus import Corpus
 from mc2core.corpus.building.cells import is_missing, parse_number, plain_text
 from mc2core.corpus.building.columns import Layout
 from mc2core.corpus.building.counts import Dropped
-from mc2core.corpus.building.rows import BadRows, corpus_of_rows
+from mc2core.corpus.building.rows import BadRows, corpus_of_rows, gather
 from mc2core.corpus.building.settings import complete, layout_of
 from mc2core.corpus.checks import CONTENT_KINDS, not_of_kind
 
@@ -45,8 +44,11 @@ def read(path: Path, settings: Mapping[str, Any], bad: BadRows) -> tuple[Corpus,
     # the rows of documents go the way of all tables: the name of each is its only word, and its id
     layout = layout_of(complete({"bag": document, "id": document, **known}))
     seen = _Seen([column for column in layout.columns if column != document])
-    rows = rows_or_faults(path, [document, *numbers, *seen.columns])
-    n_rows = _gather(rows, numbers, kind, seen, bad, has_decimal_commas(path))
+    number = partial(_number, kind=kind, decimal_comma=has_decimal_commas(path))
+    columns = [_Column(document, _name), *(_Column(name, number) for name in numbers)]
+    columns += [_Column(name, lambda cell, place: cell) for name in seen.columns]
+    rows = rows_or_faults(path, [one.column for one in columns])
+    n_rows = gather(rows, columns, partial(seen.add, len(numbers)), bad, "observations")
     bad.check(str(path), n_rows)
     if not seen.of:
         raise ValueError(f"{path} has no observation")
@@ -70,8 +72,11 @@ class _Seen:
         self.values, self.of = array("d"), array("q")
         self.first: dict[str, tuple[int, Any, Sequence[Any]]] = {}
 
-    def add(self, document: str, values: list[float], place: Any, cells: Sequence[Any]) -> None:
-        """ValueError where ``cells`` of the document's own are not those of its first row."""
+    def add(self, n_numbers: int, place: Any, row: Sequence[Any]) -> None:
+        """A row: document, numbers, and cells of the document's own, which must be those of its first row, or a
+        ValueError says which are not.
+        """
+        document, values, cells = row[0], row[1 : n_numbers + 1], row[n_numbers + 1 :]
         number, before, known = self.first.setdefault(document, (len(self.first), place, cells))
         for column, cell, other in zip(self.columns, cells, known, strict=True):
             if cell != other and not (cell != cell and other != other):
@@ -88,49 +93,29 @@ class _Seen:
             yield place, [[name], *(own.get(column, name) for column in layout.columns[1:])]
 
 
-def _gather(rows: Any, numbers: Sequence[str], kind: str, seen: _Seen, bad: BadRows, decimal_comma: bool) -> int:
-    """Put every good row into ``seen``; the number of rows."""
-    n_rows = 0
-    with work("reading observations", unit="observations") as told:
-        for place, cells in rows:
-            n_rows += 1
-            told.advance()
-            if isinstance(cells, Fault):
-                bad.add([BadRow(place, None, *cells)])
-                continue
-            faults, values = [], []
-            for column, cell in zip(numbers, cells[1:], strict=False):
-                try:
-                    values.append(_number(cell, decimal_comma))
-                except ValueError as error:
-                    faults.append(BadRow(place, column, str(error), ""))
-            if kind != "numbers" and not faults:
-                wrong, needed = not_of_kind(np.array(values), kind)
-                faults = [
-                    BadRow(place, column, f"found {shown(cell)}", needed)
-                    for column, cell in compress(zip(numbers, cells[1:], strict=False), wrong)
-                ]
-            document = ""
-            try:
-                if not (is_missing(cells[0]) or isinstance(cells[0], list | dict)):
-                    document = plain_text(str(cells[0]))
-                if not document:
-                    faults.append(BadRow(place, None, "names no document", ""))
-            except ValueError as error:
-                faults.append(BadRow(place, None, str(error), ""))
-            if not faults:
-                try:
-                    seen.add(document, values, place, cells[len(numbers) + 1 :])
-                except ValueError as error:
-                    faults.append(BadRow(place, None, str(error), ""))
-            if faults:
-                bad.add(faults)
-    return n_rows
+class _Column(NamedTuple):
+    """A column, and what reads a cell of it and its place."""
+
+    column: str
+    parse: Callable[[Any, Any], Any]
+    remedy: str = ""
 
 
-def _number(cell: Any, decimal_comma: bool) -> float:
-    """ValueError for a missing one."""
+def _name(cell: Any, place: Any) -> str:
+    """ValueError for a cell that names no document."""
+    name = "" if is_missing(cell) or isinstance(cell, list | dict) else plain_text(str(cell))
+    if not name:
+        raise ValueError("it names no document")
+    return name
+
+
+def _number(cell: Any, place: Any, kind: str, decimal_comma: bool) -> float:
+    """ValueError for a missing one, or one that is not of the kind."""
     value = parse_number(cell, decimal_comma)
     if np.isnan(value):
         raise ValueError("it is missing; every number of an observation is needed")
+    if kind != "numbers":
+        wrong, needed = not_of_kind(np.array(value), kind)
+        if wrong:
+            raise ValueError(f"found {shown(cell)}; {needed}")
     return value
