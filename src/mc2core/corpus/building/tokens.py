@@ -78,7 +78,6 @@ _HAS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _JOINERS = "\u200c\u200d"  # stand within words of Persian and of Indian scripts
 _MOST_NGRAMS = 5
 _LONGEST_WORD = 200
-_REMEMBERED = 1 << 17  # runs of letters whose words are kept
 
 Tokenise = Callable[[str], Iterable[str]]
 
@@ -129,7 +128,7 @@ class Tokeniser:
             "min_letters", (MIN_LETTERS if tokenise is None else 1) if min_letters is None else min_letters
         )
         self._ngrams = whole("ngrams", ngrams, most=_MOST_NGRAMS)
-        self._words_of = _Remembered(self._make_words)
+        self.remembered = _Remembered(self._make_words)
 
     def __str__(self) -> str:
         if self._tokenise is not None:
@@ -145,13 +144,13 @@ class Tokeniser:
         """Words of a text in their order, None for each that is left out."""
         if self._tokenise is not None:
             return [self._kept(word) for word in _checked(self._tokenise(text))]
-        return [word for run in _runs(text) for word in self._words_of[run]]
+        return [word for run in _runs(text) for word in self.remembered[run]]
 
     def count(self, text: str) -> Mapping[str, int]:
         """Words and n-grams of a text, and how often each is there. ValueError where the user's function gives none."""
         if self._tokenise is not None or self._ngrams > 1:
             return Counter(_joined(self.words(text), self._ngrams))
-        counts: Counter[Any] = Counter(itertools.chain.from_iterable(map(self._words_of.__getitem__, _runs(text))))
+        counts: Counter[Any] = Counter(itertools.chain.from_iterable(map(self.remembered.__getitem__, _runs(text))))
         counts.pop(None, None)
         return counts
 
@@ -174,13 +173,15 @@ class Tokeniser:
 
 
 class _Remembered(dict[bytes, list[str | None]]):
-    """The words of runs: most runs of a text were in an earlier one."""
+    """The words of ``most`` runs, since most runs of a text were in an earlier one."""
+
+    most = 1 << 17
 
     def __init__(self, make: Callable[[bytes], list[str | None]]) -> None:
         self._make = make
 
     def __missing__(self, run: bytes) -> list[str | None]:
-        if len(self) == _REMEMBERED:
+        if len(self) >= self.most:
             self.clear()
         self[run] = words = self._make(run)
         return words

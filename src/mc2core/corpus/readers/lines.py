@@ -21,6 +21,9 @@ from mc2core.corpus.building.settings import TABLE, complete, layout_of, parse_c
 from mc2core.corpus.following import Followed, Pattern, follow, pattern_of
 
 
+_REMEMBERED = 1 << 14  # runs of letters whose words are kept: a stream may have no end
+
+
 class Documents(NamedTuple):
     """Some lines as documents.
 
@@ -54,6 +57,7 @@ class LineReader:
         self._id = str(given.get("id") or pattern.settings.get("id") or "id")
         self._word_counts = layout.word_counts
         plain = layout.tokeniser.for_contexts()
+        layout.tokeniser.remembered.most = plain.remembered.most = _REMEMBERED
         content = layout.reader(layout.content, layout.content_kind, layout.tokeniser)
         self._columns: list[Any] = [Names(layout.content, content, pattern.words)]
         self._contexts = [*layout.contexts, *pattern.vectors]

@@ -8,8 +8,10 @@ are many; those that are not in the order of documents, as they are in UCI's own
 from __future__ import annotations
 
 import gzip
+import itertools
 import os
 import re
+import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,12 +27,10 @@ from mc2core.corpus import Corpus
 from mc2core.corpus.readers.table import read_vocabulary
 from mc2core.corpus.row_blocks import Growing, by_rows, csr_of
 
-_BLOCK_BYTES = 1 << 22
+_BLOCK, _LONGEST_LINE = 1 << 18, 1000
 _MAX_SIZE = 2**31 - 1
 #: documents without a word, at most: a header may not claim any number of them
 MOST_EMPTY = 10_000_000
-# possessive: a block is matched without the state that giving back would need
-_ENTRIES = re.compile(rb"(?:[0-9]{1,10} [0-9]{1,10} [0-9]{1,10}[ \t]*\r?\n)*+")
 
 
 def read(path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None = None) -> Corpus:
@@ -156,32 +156,30 @@ def _check_entries(path: Path, block: np.ndarray, line: int, n_documents: int, n
 
 
 def _entries(path: Path, stream: IO[bytes]) -> Iterator[np.ndarray]:
-    """(n, 3) int64 blocks of (document, word, count)."""
-    line, rest, size = 4, b"", 0
+    """(n, 3) int64 blocks of (document, word, count); blank lines are skipped."""
+    line, text, size = 3, b"", 0
+
+    def lines() -> Iterator[bytes]:
+        nonlocal line, text, size
+        while text := stream.readline(_LONGEST_LINE):
+            line += 1
+            size += len(text)
+            if text.strip():
+                yield text
+
+    entries = lines()
     while True:
-        with _reading(path):
-            block = stream.read(_BLOCK_BYTES)
-        size += len(block)
+        with _reading(path), warnings.catch_warnings():
+            warnings.simplefilter("error", DeprecationWarning)  # NumPy 1 reads "0.5" as 0 and warns
+            if (first := next(entries, None)) is None:
+                return
+            rows = itertools.chain([first], entries)
+            try:
+                block = np.loadtxt(rows, "i8,i8,i8", comments=None, ndmin=1, max_rows=_BLOCK)
+            except (ValueError, DeprecationWarning):
+                found = text[:60].strip()
+                raise ValueError(
+                    f"{path}, line {line} is {found!r}, not 'document word count' in whole numbers"
+                ) from None
         refuse_bomb(path, size, GZIP_RATIO)
-        if not block:
-            break
-        text = rest + block
-        # the last line is kept for later: it may go on, or be followed by nothing but blank lines
-        end = text.rstrip().rfind(b"\n") + 1
-        text, rest = text[:end], text[end:]
-        if len(rest) > 1000:
-            raise ValueError(f"{path} has a line of more than 1000 bytes; 'document word count' is needed")
-        yield _parse(path, text, line)
-        line += text.count(b"\n")
-    if rest.strip():
-        yield _parse(path, rest.rstrip() + b"\n", line)
-
-
-def _parse(path: Path, text: bytes, line: int) -> np.ndarray:
-    match = _ENTRIES.match(text)
-    end = match.end() if match else 0
-    if end < len(text):
-        found = text[end : end + 200].split(b"\n")[0].strip()
-        line += text.count(b"\n", 0, end)
-        raise ValueError(f"{path}, line {line} is {found[:60]!r}, not 'document word count' in whole numbers")
-    return np.array(text.split(), dtype=np.int64).reshape(-1, 3)
+        yield block.view(np.int64).reshape(-1, 3)

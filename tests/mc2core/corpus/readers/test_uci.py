@@ -37,7 +37,7 @@ def test_the_case_of_names_does_not_matter(tmp_path, names):
     ),
     end=st.sampled_from(["\n", "\r\n"]),
     compressed=st.booleans(),
-    block=st.integers(10, 90),
+    block=st.integers(1, 9),
     order=st.integers(0, 2),
     held=st.sampled_from([2, 1 << 23]),
 )
@@ -50,7 +50,7 @@ def test_what_is_written_is_read(tmp_path_factory, counts, end, compressed, bloc
     entries = [entries, entries[::-1], sorted(entries, key=lambda entry: entry[1])][order]
     path = write(tmp_path_factory.mktemp("uci"), (*counts.shape, len(entries)), entries, words, end, compressed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(uci, "_BLOCK_BYTES", block)
+        patch.setattr(uci, "_BLOCK", block)
         patch.setattr(row_blocks, "_MOST_HELD", held)
         patch.setattr(row_blocks, "_BLOCK", 2)
         write_block, written = row_blocks.Growing._write, []
@@ -65,10 +65,9 @@ def test_what_is_written_is_read(tmp_path_factory, counts, end, compressed, bloc
     ("header", "entries", "message"),
     [
         ((2, 3, 1), ["1 1"], "line 4 is b'1 1', not 'document word count' in whole numbers"),
-        ((2, 3, 2), [(1, 1, 1), "1 2 -3"], "line 5 is b'1 2 -3', not 'document"),
+        ((2, 3, 2), [(1, 1, 1), "1 2 -3"], "line 5 has the count -3; it must lie between 0 and 2147483647"),
         ((2, 3, 2), [(1, 1, 1), "1 2 0.5"], "line 5 is b'1 2 0.5', not 'document"),
         ((2, 3, 2), ["1 1 1 1", "2 2"], "line 4 is b'1 1 1 1', not 'document"),
-        ((2, 3, 2), [(1, 1, 1), "", (1, 2, 1)], "line 5 is b'', not 'document"),
         ((2, 3, 1), [(3, 1, 1)], "line 4 has the document 3; it must lie between 1 and 2"),
         ((2, 3, 2), [(1, 1, 1), (1, 0, 1)], "line 5 has the word 0; it must lie between 1 and 3"),
         ((2, 3, 1), [(1, 1, 2**31)], "line 4 has the count 2147483648; it must lie between 0 and 2147483647"),
@@ -78,11 +77,11 @@ def test_what_is_written_is_read(tmp_path_factory, counts, end, compressed, bloc
         ((2, 4, 1), [(1, 1, 1)], "announces 4 words, but the vocabulary has 3"),
         (("two", 3, 1), [(1, 1, 1)], "line 1 is b'two'; one whole number"),
         ((2, "9" * 99, 1), [(1, 1, 1)], "line 2 is b'9999"),
-        ((2, 3, 1), ["1 1 " + "1" * 5000], "has a line of more than 1000 bytes"),
+        ((2, 3, 1), ["1 1 " + "1" * 5000], "line 4 is b'1 1 1111111"),
     ],
 )
 def test_damage_is_refused(tmp_path, monkeypatch, header, entries, message):
-    monkeypatch.setattr(uci, "_BLOCK_BYTES", 1500)
+    monkeypatch.setattr(uci, "_BLOCK", 2)
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
         uci.read(write(tmp_path, header, entries))
     assert "\n" not in str(caught.value)
