@@ -15,6 +15,8 @@ MOST_BYTES = 2**31
 _MAX_RATIO = 200
 # of a sheet, as the format has it
 _MAX_ROWS, _MAX_COLUMNS = 2**20, 2**14
+# what openpyxl and the parser of XML report damage by
+_DAMAGE = (OSError, LookupError, TypeError, AttributeError, ValueError, SyntaxError, zipfile.BadZipFile)
 
 
 def rows(path: Path) -> Iterator[tuple[int, list[Any]]]:
@@ -49,15 +51,5 @@ def _sheet(path: Path) -> Iterator[Any]:
             yield book.worksheets[0]
         finally:
             book.close()
-    except (
-        OSError,
-        KeyError,
-        IndexError,
-        TypeError,
-        AttributeError,
-        ValueError,
-        SyntaxError,
-        zipfile.BadZipFile,
-    ) as error:
-        # openpyxl and the parser of XML report damage by any of these
+    except _DAMAGE as error:
         raise ValueError(f"{path} is not a whole Excel file: {' '.join(str(error).split())}") from None

@@ -66,15 +66,13 @@ def read_rows(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[
 def rows_or_faults(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[tuple[Any, list[Any] | Fault]]:
     """:func:`read_rows` with a Fault in place of the values of a row that cannot be read."""
     path = Path(path)
-    with _whole_gzip(path):
-        yield from READERS[_kind(path)](path, columns)
+    yield from READERS[_kind(path)](path, columns)
 
 
 def has_decimal_commas(path: str | os.PathLike[str]) -> bool:
     """Whether numbers may have a comma for the point: in CSV that is separated by semicolons."""
     path = Path(path)
-    with _whole_gzip(path):
-        return _kind(path) == ".csv" and _delimiter(path) == ";"
+    return _kind(path) == ".csv" and _delimiter(path) == ";"
 
 
 def columns_of(path: str | os.PathLike[str]) -> list[str]:
@@ -93,11 +91,10 @@ def columns_of(path: str | os.PathLike[str]) -> list[str]:
             return list(pq.read_schema(path).names)
     if kind == ".xlsx":
         return _header(excel.rows(path))
-    with _whole_gzip(path):
-        if kind in _SEPARATORS:
-            return _header(csv_rows(path, _delimiter(path)))
-        records = (record for _, record in _json_lines(path) if not isinstance(record, Fault))
-        return list(dict.fromkeys(key for record in records for key in record))
+    if kind in _SEPARATORS:
+        return _header(csv_rows(path, _delimiter(path)))
+    records = (record for _, record in _json_lines(path) if not isinstance(record, Fault))
+    return list(dict.fromkeys(key for record in records for key in record))
 
 
 def _kind(path: Path) -> str:
@@ -136,7 +133,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """:func:`lines_of` where bytes that are not UTF-8 stand as halves of surrogate pairs."""
     is_packed = path.suffix.lower() == ".gz"
-    with _open(path) as stream:
+    with _whole_gzip(path), _open(path) as stream:
         number, size = 0, 0
         while line := stream.readline(MAX_LINE_BYTES + 1):
             number += 1

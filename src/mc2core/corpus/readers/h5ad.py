@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 #: Data sets that inflate beyond this are bombs; counts of single cells reach about 20.
 MAX_RATIO = 1000
 _SMALL_BYTES = 2**14
+# what h5py reports damage and unexpected types of node by
+_DAMAGE = (OSError, KeyError, RuntimeError, AttributeError, TypeError, IndexError, OverflowError, MemoryError)
 
 
 def read(
@@ -79,17 +81,7 @@ def read(
         with h5py.File(path, "r") as file:
             _refuse_outside(file)
             return _read(path, file, contexts, labels, layer, optional, date_format)
-    except (
-        OSError,
-        KeyError,
-        RuntimeError,
-        AttributeError,
-        TypeError,
-        IndexError,
-        OverflowError,
-        MemoryError,
-    ) as error:
-        # h5py reports damage and unexpected types of node by any of these
+    except _DAMAGE as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{path} is not a whole AnnData file: {reason}") from error
 

@@ -20,7 +20,6 @@ from mc2core.corpus.building.counts import damped
 from mc2core.corpus.building.settings import TABLE, complete, layout_of, parse_contexts
 from mc2core.corpus.following import Followed, Pattern, follow, pattern_of
 
-
 _REMEMBERED = 1 << 14  # runs of letters whose words are kept: a stream may have no end
 
 

@@ -26,18 +26,8 @@ _COLUMNS = (
 _SETTINGS = {
     "a table": (*_COLUMNS, "vocabulary", "min_documents", "max_share", "max_words", "rare", "skip_bad"),
     "a table of observations": (
-        *(
-            "document",
-            "observations",
-            "kind",
-            "contexts",
-            "separators",
-            "date_format",
-            "labels",
-            "keep",
-            "rare",
-            "skip_bad",
-        ),
+        *("document", "observations", "kind", "contexts", "separators"),
+        *("date_format", "labels", "keep", "rare", "skip_bad"),
     ),
     "UCI bag-of-words": ("vocabulary",),
     "AnnData": ("contexts", "labels", "layer", "date_format"),
