@@ -161,7 +161,7 @@ def damage(name, value):
         (None, {}, "holds 0.693147"),
         (None, {"layer": "count"}, "layers has no 'count'; did you mean 'counts'?"),
         (None, {"labels": "doner"}, "obs has no 'doner'; did you mean 'donor'?"),
-        (None, {"labels": "tissue"}, "a.h5ad: document 2 has no value in column 'tissue'; each needs a label"),
+        (None, {"labels": "tissue"}, "a.h5ad, row 2 has no value in column 'tissue'; each document needs a label"),
         (None, {"contexts": {"a": ContextColumn("donor", "number")}}, "a.h5ad: 2 of 2 rows cannot be read"),
         (None, {"contexts": {"a": ContextColumn("donor", "text")}}, "cannot be of kind 'text'"),
         (damage("obs/age", [1.0]), {"contexts": CONTEXTS}, "'age' has the shape (1,); 2 values are needed"),
