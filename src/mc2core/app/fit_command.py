@@ -93,16 +93,11 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
     from mc2core.base.progress import work
 
     with work("reading the corpus"):
-        from mc2core.base.kinds import STANDARDISED
         from mc2core.base.settings import parse_settings
         from mc2core.corpus import Corpus
         from mc2core.inference.running.files import fit_corpus
 
         corpus, contexts = Corpus.load(options.corpus), dict(_family(text) for text in options.context)
-    for name, family in contexts.items():
-        is_numeric = corpus.context_kinds.get(name) in ("number", "vector")
-        if is_numeric and (family is None or family["family"] in STANDARDISED) and name not in corpus.units:
-            corpus = corpus.standardised(name)
     told = [] if options.clusters is None else [f"n_clusters={options.clusters}"]
     given = parse_settings([*told, *options.set], "--set")
     posterior, written, checkpoint = (

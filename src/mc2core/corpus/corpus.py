@@ -476,7 +476,10 @@ class Corpus:
         if name in self.units:
             raise ValueError(f"context {name!r} is standardised already")
         if like is None:
-            mean, sd = _unit_of(values)
+            with np.errstate(over="ignore", invalid="ignore"):
+                mean, sd = _unit_of(values)
+            if not np.isfinite([mean, sd]).all():
+                raise ValueError(f"context {name!r} has values too large to standardise: give it in another unit")
         else:
             if name not in like.units:
                 raise ValueError(f"context {name!r} of the corpus to follow is not standardised itself")

@@ -48,11 +48,6 @@ class _Gaussian(Family):
             "strength": self.strength,
         }
 
-    @property
-    def mean_sd(self) -> float:
-        """Prior standard deviation of mu at the prior's mean of lambda: sqrt(b0 / (a0 kappa0))."""
-        return float(np.sqrt(self.b0 / (self.a0 * self.kappa0)))
-
     def _most(self, n: float) -> float:
         """The largest |x| whose n observations' sum of squares, halved, has a last digit below b0."""
         return float(np.sqrt(2.0**53 * self.b0 / n))

@@ -527,7 +527,7 @@ class Posterior:
         if self.marks is not None:
             arrays["marks"] = self.marks
         if self.kept is not None:
-            arrays |= pack_kept(self.kept)
+            arrays |= pack_kept(matching.in_units(self.kept, self.families, self.units))
         return arrays
 
     @classmethod

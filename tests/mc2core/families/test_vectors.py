@@ -193,12 +193,6 @@ def test_the_family_is_that_of_the_kind_and_a_strength_is_a_power():
         fit(corpus, *gibbs(contexts={"place": NormalGamma()}), iterations=1, progress=False)
 
 
-def test_vectors_far_from_their_prior_are_warned_of(caplog):
-    fit(make_corpus(), *ENGINES["collapsed"](), iterations=1, progress=False)
-    assert "context 'place' has the mean 4" in caplog.text
-    assert "corpus.standardised('place')" in caplog.text
-
-
 def write_texts(folder, dtype=float):
     """docs.csv and place.npy, four documents."""
     (folder / "docs.csv").write_text("text\ngraph tree\ntree root\ngraph\nroot\n")

@@ -76,7 +76,8 @@ def small_corpus():
     year = np.where(rng.random(40) < 0.2, np.nan, group + rng.normal(0, 0.5, 40))
     visits = np.where(rng.random(40) < 0.2, np.nan, rng.poisson(3 * group + 1))
     tags = rng.poisson(rng.dirichlet(np.full(6, 0.3), 3)[group] * 2)
-    return mc2core.Corpus(sp.csr_matrix(content), contexts={"tag": sp.csr_matrix(tags), "visits": visits, "year": year})
+    contexts = {"tag": sp.csr_matrix(tags), "visits": visits, "year": year}
+    return mc2core.Corpus(sp.csr_matrix(content), contexts=contexts, units={"year": (0.0, 1.0)})
 
 
 def results_of(name):

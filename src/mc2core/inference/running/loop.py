@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from mc2core.base import progress as telling
 from mc2core.base import stopping, storage
 from mc2core.base.checks import finite, shown, whole
+from mc2core.base.kinds import STANDARDISED
 from mc2core.base.provenance import environment
 from mc2core.compute import streams
 from mc2core.compute.kernels import compile_seconds
@@ -27,7 +28,7 @@ from mc2core.compute.second_process import helped_by
 from mc2core.compute.threads import in_blocks, thread_budget
 from mc2core.corpus import Corpus
 from mc2core.corpus.subsets import as_stored
-from mc2core.families import DiagonalNormalGamma, Family, GaussWishart, NormalGamma
+from mc2core.families import Family
 from mc2core.inference.base import Engine, State, n_samples, posterior_of, run_length
 from mc2core.inference.registry import DEFAULT_MODEL, engine_class, engine_for, model_class
 from mc2core.inference.running import checkpoint as checkpoints
@@ -36,8 +37,6 @@ from mc2core.models import Model
 from mc2core.posterior import Posterior
 
 logger = logging.getLogger(__name__)
-#: prior standard deviations of a mean from which it is said to be far
-_FAR = 10.0
 
 Callback = Callable[[int, State], Mapping[str, float] | None]
 
@@ -68,7 +67,7 @@ class Fit:
         intervals, their course in each chain, and how far chains agree
         (:func:`mc2core.inference.running.summary.found`).
     corpus : Corpus
-        The one that was fitted, with the contexts that the model does not use.
+        The one that was given, in its own units and with the contexts that the model does not use.
     snapshots : Posterior, or None where none were asked for
         A sample of the first chain for each snapshot; ``snapshots.provenance["snapshot_times"]`` says for each the
         iteration (with its fraction) and the seconds.
@@ -281,6 +280,9 @@ def fit(
     Parameters
     ----------
     corpus : Corpus
+        Each context of a Gaussian family that is in its own unit is standardised (:meth:`mc2core.Corpus.standardised`).
+        The posterior keeps mean and standard deviation, reports results in the original unit, and converts other
+        documents to its own. The hyper-parameters of the family are those of standardised numbers.
     model : Model, optional
         What is believed: ``MC2()`` if not given, with a document level and no contexts (the first of the engine's
         ``models`` where only that is given).
@@ -344,6 +346,7 @@ def fit(
     given = corpus
     if corpus.n_tokens and set(corpus.contexts) > set(model.contexts):
         corpus = corpus.with_contexts({name: corpus.contexts[name] for name in model.contexts})
+    corpus = standardise(corpus, model.contexts)
     is_named = burn_in is not None
     iterations, burn_in, thin = run_length(engine, iterations, burn_in, thin)
     checkpoint_every, chains = whole("checkpoint_every", checkpoint_every), whole("chains", chains)
@@ -360,7 +363,6 @@ def fit(
             rest = "nothing is left to do" if one.iteration == iterations else "resuming from there"
             whose = f"chain {number + 1}: " if chains > 1 else ""
             logger.info("%s%s is at iteration %d of %d: %s", whose, path, one.iteration, iterations, rest)
-    tell_far(corpus, model.contexts)
     named = burn_in if is_named else None
     with stopping.watching(), telling.showing(progress), _side_by_side(engine, chains) as (pool, own):
         with stopping.noting():
@@ -546,21 +548,9 @@ def tell_unused(corpus: Corpus, used: Collection[str]) -> None:
         logger.warning("contexts of the corpus that this fit does not use: %s", ", ".join(ignored))
 
 
-def tell_far(corpus: Corpus, families: Mapping[str, Family]) -> None:
-    """Log a warning for each context of numbers or vectors in its own unit, of which a coordinate is far from what its
-    prior expects.
-    """
+def standardise(corpus: Corpus, families: Mapping[str, Family]) -> Corpus:
+    """The corpus with the contexts of the Gaussian ``families`` standardised, but those that are so already."""
     for name, family in families.items():
-        if not isinstance(family, NormalGamma | DiagonalNormalGamma | GaussWishart) or name in corpus.units:
-            continue
-        if corpus.context_kinds.get(name) != family.kind or corpus.missing(name).all():
-            continue
-        values = np.asarray(corpus.contexts[name]).reshape(corpus.n_documents, -1)
-        means = [float(np.nanmean(column)) for column in values.T if not np.isnan(column).all()]
-        mean, sd = max(means, key=lambda one: abs(one - family.mu0)), family.mean_sd
-        if abs(mean - family.mu0) > _FAR * sd:
-            logger.warning(
-                "context %r has the mean %.4g, far from what its prior expects, %.4g with standard deviation %.4g: "
-                "corpus.standardised(%r) has the mean 0",
-                *(name, mean, family.mu0, sd, name),
-            )
+        if family.name in STANDARDISED and name not in corpus.units and corpus.context_kinds[name] != "counts":
+            corpus = corpus.standardised(name)
+    return corpus

@@ -1,12 +1,24 @@
-"""What a fit says of contexts that it does not use, or that are far from their prior."""
+"""Contexts of a fit: those that it does not use, and the unit of numbers, the same from every entry point."""
+
+import argparse
+import inspect
+import runpy
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
-from helpers.fits import fastex, svi
+from helpers.fits import fastex, gibbs, svi
+from helpers.workflow_calls import ROOT
 
-from mc2core import Corpus, fit
-from mc2core.families import DirichletCategorical, NormalGamma
+from mc2core import Corpus, Posterior, fit
+from mc2core.app import fit_command
+from mc2core.app.cli import main
+from mc2core.families import BetaBernoulli, DirichletCategorical, GammaPoisson
+from mc2core.inference import SVI, FastEx, Gibbs
 from mc2core.inference.running.files import fit_corpus
+from mc2core.models import MC2
+from mc2core.sklearn import MC2Clusterer
 
 COUNTS = np.array([[2, 1, 0], [1, 2, 0], [0, 1, 3], [0, 0, 4]])
 CORPUS = Corpus(COUNTS, contexts={"year": [1990.0, 1991.0, np.nan, 2005.0], "tag": COUNTS[:, :2]})
@@ -37,20 +49,169 @@ def test_a_fit_is_of_its_corpus_whatever_other_contexts_that_has():
     assert not used.was_fitted_on(CORPUS.with_contexts({"tag": COUNTS[:, 1:]}))
 
 
-@pytest.mark.parametrize(
-    ("corpus", "prior", "is_far"),
-    [
-        (CORPUS, NormalGamma(), True),
-        (CORPUS.standardised("year"), NormalGamma(), False),
-        (CORPUS, NormalGamma(mu0=2000.0), False),
-        (CORPUS, NormalGamma(b0=1e6), False),  # 1995 is two of a thousand
-        (CORPUS.with_contexts({"year": np.full(4, np.nan), "tag": COUNTS[:, :2]}), NormalGamma(), False),
-        (CORPUS.with_contexts({"year": [-9.0, 10, 12, -8], "tag": COUNTS[:, :2]}), NormalGamma(), False),
-    ],
-)
-def test_numbers_far_from_their_prior_are_said_once(caplog, corpus, prior, is_far):
-    contexts = {"year": prior, "tag": DirichletCategorical()}
-    done = fit(corpus, *svi(max_clusters=2, n_topics=3, contexts=contexts), iterations=1)
-    assert done.provenance["found"]["truncations"] == {"clusters": 2, "topics": 3}
-    far = "context 'year' has the mean 1995, far from what its prior expects, 0 with standard deviation 1: "
-    assert said(caplog) == [far + "corpus.standardised('year') has the mean 0"] * is_far
+WORDS = [f"word{number}" for number in range(12)]
+OWN_UNITS = {"year": "normal_gamma", "day": "normal_gamma", "place": "gauss_wishart", "offset": "diagonal_normal_gamma"}
+OWN_UNITS_SETTINGS = {name: {"family": family} for name, family in OWN_UNITS.items()}
+
+
+def in_own_units(n_documents=24):
+    """Two groups that words and contexts tell apart: years, dates, vectors, and names, some of them missing."""
+    rng = np.random.default_rng(4)
+    group = np.arange(n_documents) % 2
+    counts = rng.poisson(np.where((np.arange(12) < 6) == group[:, None], 1.5, 0.1))
+    year = np.where(rng.random(n_documents) < 0.2, np.nan, 1990.0 + 15 * group + rng.integers(0, 3, n_documents))
+    day = pd.Timestamp("2003-01-01") + pd.to_timedelta(700 * group + rng.integers(0, 20, n_documents), unit="D")
+    place = np.array([[5e3, -40.0], [6e3, -45.0]])[group] + rng.normal(0, [90.0, 2.0], (n_documents, 2))
+    names = np.array(["ada", "bob"], dtype=object)[group]
+    texts = [" ".join(np.repeat(WORDS, row)) for row in counts]
+    contexts = {"year": year, "day": day, "place": place, "offset": place - 100.0, "author": names}
+    return Corpus.from_texts(texts, contexts, vocabulary=WORDS, tokenise=str.split)
+
+
+def sampled(posterior):
+    """All arrays of its samples, and its units."""
+    packed = {name: one for name, one in posterior.arrays().items() if name[0].isdigit()}
+    assert packed
+    return packed, posterior.units
+
+
+def same_bits(one, other):
+    (packed, units), (again, other_units) = sampled(one), sampled(other)
+    assert units == other_units
+    assert packed.keys() == again.keys()
+    for name, array in packed.items():
+        np.testing.assert_array_equal(array, again[name], err_msg=name)
+
+
+def by_command(corpus, folder, *options):
+    corpus.save(folder / "corpus")
+    assert main(["fit", str(folder / "corpus"), *options, "--out", str(folder / "fit")]) == 0
+    return Posterior.load(folder / "fit")
+
+
+def by_workflow(corpus, folder, **asked):
+    corpus.save(folder / "data/train")
+    names = {"posterior": "posterior.npz", "trace": "trace.tsv", "provenance": "provenance.json"}
+    job = SimpleNamespace(
+        log=[folder / "log"],
+        threads=1,
+        input=SimpleNamespace(corpus=folder / "data"),
+        output=SimpleNamespace(**{name: folder / file for name, file in names.items()}),
+        params=SimpleNamespace(fit=asked, checkpoint=folder / "checkpoint.npz", checkpoint_every=50),
+        wildcards=SimpleNamespace(seed="3"),
+    )
+    runpy.run_path(str(ROOT / "workflow/scripts/fit.py"), {"snakemake": job})
+    return Posterior.load(folder)
+
+
+def test_every_entry_point_fits_one_model_in_any_unit(tmp_path):
+    """The same corpus, settings and seed give the same bits in Python, in the shell and in a job of the workflow."""
+    corpus, contexts = in_own_units(), OWN_UNITS_SETTINGS | {"author": None}
+    standard = corpus
+    for name in OWN_UNITS:
+        standard = standard.standardised(name)
+    by_function = fit(corpus, MC2(contexts=contexts), Gibbs(start_topics=4), iterations=6, seed=3, progress=False)
+    assert by_function.posterior.units == standard.units
+    assert by_function.corpus is corpus
+    given = [part for name, one in OWN_UNITS.items() for part in ("--context", f"{name}={one}")]
+    given += ["--context", "author", "--set", "start_topics=4", "--iterations", "6", "--seed", "3"]
+    asked = {"contexts": contexts, "settings": {"start_topics": 4}, "iterations": 6, "model": "mc2", "engine": "gibbs"}
+    for number, one in enumerate((corpus, standard)):
+        of_command = by_command(one, tmp_path / f"command{number}", *given)
+        same_bits(by_function.posterior, of_command)
+        same_bits(by_function.posterior, by_workflow(one, tmp_path / f"job{number}", **asked))
+        assert by_function.posterior.was_fitted_on(one)
+        assert of_command.was_fitted_on(one)
+
+
+def test_the_estimator_and_all_others_fit_one_model_of_words(tmp_path):
+    counts = in_own_units().content
+    corpus = Corpus(counts, WORDS)
+    by_function = fit(corpus, iterations=4, seed=3, progress=False).posterior
+    same_bits(by_function, MC2Clusterer(4, random_state=3, vocabulary=WORDS).fit(counts).posterior_)
+    same_bits(by_function, by_command(corpus, tmp_path, "--iterations", "4", "--seed", "3"))
+    asked = {"contexts": {}, "settings": {}, "iterations": 4, "model": None, "engine": None}
+    same_bits(by_function, by_workflow(corpus, tmp_path / "job", **asked))
+
+
+def test_results_are_in_the_original_unit():
+    corpus = in_own_units()
+    done = fit(corpus, *gibbs(kernel="collapsed", contexts=OWN_UNITS_SETTINGS), iterations=10, progress=False)
+    posterior, cluster = done.posterior, done.posterior.representative.cluster
+    assert np.abs(posterior.context_mean("year") - 1998).max() < 12
+    for k in np.flatnonzero(np.bincount(cluster) > 5):
+        for name, room in (("year", 2.0), ("place", [300.0, 5.0])):
+            observed = np.nanmean(corpus.contexts[name][cluster == k], axis=0)
+            assert (np.abs(posterior.context_mean(name)[k] - observed) < room).all()
+    predicted = posterior.predict_context(corpus, "year", use_context=False)
+    assert ((predicted.mean > 1985) & (predicted.mean < 2010)).all()
+    assert done.documents()["context_year"].equals(pd.Series(corpus.contexts["year"], name="context_year"))
+
+
+def test_new_documents_get_the_units_of_the_fit():
+    """They are few and alike, so that units of their own would be others."""
+    corpus = in_own_units()
+    old, new = corpus.subset(np.arange(16)), corpus.subset(np.arange(16, 24, 2))
+    posterior = fit(
+        old, *gibbs(kernel="collapsed", contexts=OWN_UNITS_SETTINGS), iterations=6, progress=False
+    ).posterior
+    like = new
+    for name in posterior.units:
+        like = like.standardised(name, like=posterior)
+    np.testing.assert_array_equal(posterior.predict(new), posterior.predict(like))
+    own = new.standardised("year")
+    np.testing.assert_allclose(posterior.predict(new), posterior.predict(own), rtol=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["svi", "gibbs"])
+def test_an_update_goes_on_in_the_units_of_the_fit(tmp_path, engine):
+    corpus = in_own_units()
+    old, new = corpus.subset(np.arange(16)), corpus.subset(np.arange(16, 24))
+    options = ["--context", "year", "--context", "place", "--engine", engine, "--iterations", "2"]
+    before = by_command(old, tmp_path, *options)
+    (corpus if engine == "gibbs" else new).save(tmp_path / "new")
+    assert main(["update", str(tmp_path / "fit"), str(tmp_path / "new"), "--out", str(tmp_path / "next")]) == 0
+    after = Posterior.load(tmp_path / "next")
+    assert before.units == after.units == old.standardised("year").units | old.standardised("place").units
+    assert np.abs(after.context_mean("year") - 1998).max() < 12
+    if engine == "svi":
+        np.testing.assert_allclose(before.kept.contexts["year"], old.standardised("year").contexts["year"])
+        np.testing.assert_allclose(
+            after.kept.contexts["year"], (corpus.contexts["year"] - after.units["year"][0]) / after.units["year"][1]
+        )
+
+
+def test_what_cannot_be_standardised_is_refused_by_its_name():
+    corpus = Corpus(COUNTS, contexts={"year": [1e300, -1e300, 1e300, 0.0]})
+    with pytest.raises(ValueError, match="context 'year' has values too large to standardise: give it in another unit"):
+        fit(corpus, *gibbs(contexts=["year"]), iterations=1)
+
+
+def test_contexts_of_other_families_stay_as_they_are():
+    corpus = Corpus(COUNTS, contexts={"visits": [3.0, 0.0, np.nan, 7.0], "is_long": [0.0, 1.0, 1.0, 0.0]})
+    contexts = {"visits": GammaPoisson(), "is_long": BetaBernoulli()}
+    assert fit(corpus, *gibbs(contexts=contexts), iterations=1, progress=False).posterior.units == {}
+
+
+def test_all_entry_points_have_the_same_defaults():
+    """Of each argument that several have, by its name."""
+    argument, options = argparse.ArgumentParser(), {}
+    fit_command.add_options(argument)
+    for one in argument._actions:
+        options[one.dest] = one.default
+    signatures = {
+        "function": inspect.signature(fit).parameters,
+        "file": inspect.signature(fit_corpus).parameters,
+        "estimator": inspect.signature(MC2Clusterer).parameters,
+        **{kind.__name__: inspect.signature(kind).parameters for kind in (Gibbs, SVI, FastEx)},
+    }
+    given = {
+        who: {name: one.default for name, one in parameters.items() if one.default is not inspect.Parameter.empty}
+        for who, parameters in signatures.items()
+    } | {"command": options}
+    given["estimator"]["seed"] = given["estimator"]["random_state"]
+    shared = ("iterations", "burn_in", "thin", "chains", "threads", "seed", "checkpoint_every", "model", "engine")
+    values = {name: {who: one[name] for who, one in given.items() if name in one} for name in shared}
+    for name, by_whom in values.items():
+        assert len(by_whom) > 1, name
+        assert len(set(by_whom.values())) == 1, (name, by_whom)
