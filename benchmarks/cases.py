@@ -56,7 +56,7 @@ FITS: dict[str, Callable[..., tuple[Model, Engine]]] = {
     ),
     "FastEx": lambda n_clusters, proposal: (
         Mixture(n_clusters=n_clusters),
-        FastEx(proposal=proposal, exact_sweeps=[]),
+        FastEx(proposal=proposal, exact_sweeps=() if proposal == "neighbours" else (5,)),
     ),
 }
 

@@ -178,11 +178,7 @@ def rows(name: str, mirror: Path, iterations: int) -> Iterator[dict[str, Any]]:
     families = {
         one: DirichletCategorical(0.1) if sp.issparse(train.contexts[one]) else NormalGamma() for one in contexts
     }
-    to_fit = train.with_contexts({one: train.contexts[one] for one in contexts})
-    for one in contexts:
-        if not sp.issparse(train.contexts[one]):
-            to_fit = to_fit.standardised(one)
-    posterior = fit(to_fit, MC2(contexts=families), Gibbs(), iterations=iterations, seed=_SEED).posterior
+    posterior = fit(train, MC2(contexts=families), Gibbs(), iterations=iterations, seed=_SEED).posterior
     for context in contexts:
         about = {"corpus": name, "context": context}
         others = {"MC2": False, "MC2, other contexts too": True} if len(contexts) > 1 else {"MC2": False}

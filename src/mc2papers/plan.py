@@ -335,6 +335,8 @@ def read_experiments(
         settings = dict(config["baselines" if is_baseline else "engines"].get(row["engine"], {}))
         settings |= config["models"].get(row["model"], {})
         length = {"of": None} if is_baseline else dict(config["fit"][row["dataset"]])
+        if row["engine"] in ("fastex", "svi"):  # they keep their last state alone
+            length |= {"burn_in": None, "thin": 1}
         of_length = {*length, MISSING} if is_baseline else {*length, MISSING, CHAINS}
         for name, value in parse_settings(split_settings(row["settings"]), where).items():
             (length if name in of_length else settings)[name] = value

@@ -47,5 +47,5 @@ def warm_kernels(
             if variant["model"] == "nptot":  # takes only one number
                 used = dict([next(one for one in families.items() if one[1].name == "normal_gamma")])
             model, way = specify(variant["model"], engine, settings, used)
-            posterior = fit(stored, model, way.in_this_process(), iterations=2, burn_in=1).posterior
+            posterior = fit(stored, model, way.in_this_process(), iterations=2).posterior
             evaluate(posterior, stored, stored, estimators)

@@ -123,10 +123,10 @@ def fixed(model="mc2", **settings):
         **({"group_concentration": 1.2} if model == "mc2" else {}),
         "table_concentration": 1.5,
         "topic_concentration": 0.9,
-        "topic_prior": 0.4,
+        **({} if "content" in settings else {"topic_prior": 0.4}),
         "learn_concentrations": False,
         "start_topics": 2,
-        "start_clusters": 2,
+        **({"start_clusters": 2} if model == "mc2" and "n_clusters" not in settings else {}),
     }
     return gibbs(model, **(defaults | settings))
 

@@ -278,7 +278,7 @@ def same_trace(folder: Path, path: Path) -> str:
 
 def run_on_corpus(folder: Path, name: str) -> str:
     corpus = Corpus.load(folder / "corpus")
-    fit(corpus, *ENGINES[name], iterations=1, progress=False, burn_in=0)
+    fit(corpus, *ENGINES[name], iterations=1, progress=False)
     return "ran"
 
 

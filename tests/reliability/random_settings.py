@@ -7,6 +7,7 @@ without a warning of a division or an overflow; the others may warn, or be refus
 
 from __future__ import annotations
 
+import re
 import traceback
 import warnings
 from dataclasses import dataclass
@@ -61,6 +62,12 @@ class Case:
         )
 
 
+OF_PROPOSALS = (
+    *("bits", "projection", "failure_probability", "flatness", "documents_per_round"),
+    *("n_neighbours", "list_budget", "tries", "uniform_share", "exact_sweeps"),
+)
+
+
 def draw_case(seed: int, number: int) -> Case:
     """The case of this number: the same for the same seed."""
     rng = np.random.default_rng([seed, number])
@@ -97,6 +104,8 @@ def draw_case(seed: int, number: int) -> Case:
             "weight_prior": positive(),
             "rate_prior": positive(),
         }
+        if proposal == "auto":  # it refuses settings of what it does not choose
+            settings = {name: one for name, one in settings.items() if name not in OF_PROPOSALS}
     else:
         settings |= {f"{role}_concentration": positive() for role in ROLES}
         settings |= {
@@ -184,8 +193,11 @@ def try_case(seed: int, number: int, scratch: Path) -> Outcome:
             warnings.simplefilter("always", RuntimeWarning)
             settings = dict(case.settings)
             contexts, threads = settings.pop("contexts", None), settings.pop("threads")
-            both = specify(case.model, case.engine, settings, contexts, threads)
-            fit = mc2core.fit(case.corpus, *both, iterations=case.iterations, burn_in=0, seed=number, progress=False)
+            both = _without_idle(case.model, case.engine, settings, contexts, threads)
+            burn_in = 0 if case.engine == "gibbs" else None
+            fit = mc2core.fit(
+                case.corpus, *both, iterations=case.iterations, burn_in=burn_in, seed=number, progress=False
+            )
             found = faults(case, fit, scratch / "posterior.npz")
         if warned:
             outcome.counts.append("warned")
@@ -276,6 +288,21 @@ def _faults_of_gibbs(case: Case, fit: Any) -> list[str]:
         )
         found += _another(state.log_joint, value, size, 1e-11)
     return found
+
+
+def _without_idle(model: str, engine: str, settings: dict[str, Any], contexts: Any, threads: int) -> Any:
+    """Model and engine, without settings that do nothing beside the others, which are refused by their names."""
+    while True:
+        try:
+            return specify(model, engine, settings, contexts, threads)
+        except ValueError as error:
+            idle = re.match(r"(\w+)(?:\['(\w+)'\])? needs ", str(error))
+            if idle is None or idle[1] not in settings:
+                raise
+            if idle[2]:
+                settings[idle[1]] = {role: one for role, one in settings[idle[1]].items() if role != idle[2]}
+            else:
+                del settings[idle[1]]
 
 
 def _faults_of_svi(case: Case, fit: Any) -> list[str]:

@@ -6,7 +6,7 @@ import functools
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 from mc2core.base.checks import nearest
@@ -43,6 +43,17 @@ class Settings:
         """Constructor's arguments but for those ``aside``, as JSON-able values."""
         return {name: getattr(self, name) for name in self.names()}
 
+    def refuse_idle(self, idle: Mapping[str, str]) -> None:
+        """ValueError for the first ``idle`` setting that differs from its default: it would change nothing.
+
+        ``idle`` maps settings to what they need, such as ``option("proposal", "hash")``.
+        """
+        defaults = self.defaults()
+        for name, needs in idle.items():
+            value, usual = getattr(self, name), defaults[name]
+            if value != (list(usual) if isinstance(usual, tuple) else usual):
+                raise ValueError(f"{name} needs {needs}")
+
     def __repr__(self) -> str:
         held, may_be_left_out = {name: getattr(self, name) for name in self.names()}, self.defaults()
         needed = {name: one for name, one in held.items() if name not in may_be_left_out}
@@ -52,6 +63,11 @@ class Settings:
                 given = given | {name: held[name]}
         changed = [f"{name}={one!r}" for name, one in held.items() if name in given]
         return f"{type(self).__name__}({', '.join(changed)})"
+
+
+def option(name: str, value: Any) -> str:
+    """A setting as a message names it in Python and on the command line, "proposal='hash' (--set proposal=hash)"."""
+    return f"{name}={value!r} (--set {name}={value if isinstance(value, str) else json.dumps(value)})"
 
 
 def _with_known_names(init: Callable[..., None]) -> Callable[..., None]:

@@ -45,6 +45,16 @@ FAMILIES: dict[str, type[Family]] = {
         BetaBernoulliVector,
     )
 }
+#: what to use in place of a likelihood's name, where families are named by their priors
+_CALLED = {
+    **dict.fromkeys(
+        ("gaussian", "normal"),
+        "use 'normal_gamma' for a number or a date, 'diagonal_normal_gamma' or 'gauss_wishart' for a vector",
+    ),
+    **dict.fromkeys(("categorical", "multinomial"), "use 'dirichlet' for names"),
+    "poisson": "use 'gamma_poisson' for counts, 'gamma_poisson_vector' for a vector of counts",
+    "bernoulli": "use 'beta_bernoulli' for zeros and ones, 'beta_bernoulli_vector' for a vector of them",
+}
 _OF_KIND = {
     "counts": FAMILY_OF_KIND["bag"],
     "number": FAMILY_OF_KIND["number"],
@@ -76,7 +86,8 @@ def family_from_settings(settings: Mapping[str, Any]) -> Family:
     rest = dict(settings)
     name = rest.pop("family", None)
     if name not in FAMILIES:
-        raise ValueError(f"family {name!r} is not known{nearest(name, FAMILIES)}")
+        hint = f"; {_CALLED[name]}" if name in _CALLED else nearest(name, FAMILIES)
+        raise ValueError(f"family {name!r} is not known{hint}")
     known = FAMILIES[name]().settings()
     for key in rest:
         if key not in known:

@@ -41,7 +41,7 @@ class DirichletCategorical(Family):
                 "DiagonalNormalGamma (diagonal_normal_gamma)"
             )
         if context.shape[1] == 0:
-            raise ValueError("DirichletCategorical needs a matrix of at least one column")
+            raise ValueError("no document has a name there; leave the context out")
         return context.shape[1]
 
     def prior(self, dimension: int) -> np.ndarray:

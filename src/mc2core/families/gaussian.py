@@ -67,8 +67,8 @@ class NormalGamma(_Gaussian, ScalarFamily):
     eta = (kappa mu, kappa, a, b + kappa mu**2/2) (docs/model.md). With a = a0 + N/2 the power of lambda in the
     prior density is a - 1/2, so A(eta) = ln G(a) - a ln b - ln(kappa)/2 + ln(2 pi)/2.
 
-    Values should be centred and of unit size, or the sum of squares loses digits
-    (:meth:`mc2core.Corpus.standardised`).
+    Values should be centred and of unit size, or the sum of squares loses digits: :func:`mc2core.fit` standardises
+    them, and ``mu0``, ``kappa0``, ``a0`` and ``b0`` refer to standardised numbers.
     """
 
     code = NORMAL_GAMMA

@@ -143,6 +143,11 @@ def run_length(engine: Engine, iterations: Any, burn_in: Any, thin: Any) -> tupl
     """
     iterations = engine.default_iterations if iterations is None else whole("iterations", iterations)
     thin = whole("thin", thin)
+    if not engine.keeps_samples and (burn_in is not None or thin != 1):
+        name = "thin" if burn_in is None else "burn_in"
+        raise ValueError(
+            f"{name} needs an engine that keeps samples, such as gibbs; {engine.name} keeps its last state"
+        )
     burn_in = iterations // 2 if burn_in is None else whole("burn_in", burn_in, least=0)
     if engine.keeps_samples and n_samples(iterations, burn_in, thin) == 0:
         raise ValueError(

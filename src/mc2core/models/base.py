@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mc2core.base.checks import choice, prior_count, truth_value
-from mc2core.base.settings import Settings
+from mc2core.base.settings import Settings, option
 from mc2core.corpus import Corpus
 from mc2core.families import (
     FAMILIES,
@@ -100,6 +100,8 @@ class Model(Settings, ABC):
                     f"content is {type(known.content).__name__}, of {known.content.content_kind}, but the corpus holds "
                     f"{corpus.content_kind}; Corpus.from_observations has the kind"
                 )
+            assert isinstance(known, TopicModel)
+            known.refuse_words()
         return known
 
 
@@ -157,6 +159,32 @@ class TopicModel(Model):
         further = (WORDS, DOCUMENT) if self.has_document_level else (WORDS,)
         self.concentration_priors = _priors(concentration_priors, self.roles, further)
         self.topic_prior = prior_count("topic_prior", topic_prior)
+        self.refuse_idle_priors()
+        if self.content is not None:
+            self.refuse_words()
+
+    def refuse_idle_priors(self, fixed: Mapping[str, str] | None = None) -> None:
+        """ValueError for the prior of a concentration that is not learnt.
+
+        ``fixed`` maps concentrations that an engine does not learn to what it would need.
+        """
+        for role, prior in self.concentration_priors.items():
+            if role == DOCUMENT and self.document_level:
+                needs = "" if self.document_concentration == "learn" else option("document_concentration", "learn")
+            elif role == DOCUMENT:
+                needs = option("document_level", True)
+            else:
+                needs = "" if role in self.learn_concentrations else f"{role!r} in learn_concentrations"
+            needs = needs or (fixed or {}).get(role, "")
+            if needs and prior != list(_DOCUMENT_PRIOR if role == DOCUMENT else _PRIOR):
+                raise ValueError(f"concentration_priors[{role!r}] needs {needs}")
+
+    def refuse_words(self) -> None:
+        """ValueError for settings of topics' words, where topics emit observations."""
+        needs = "a corpus of words, and this one holds observations"
+        self.refuse_idle({"topic_prior": needs})
+        if WORDS in self.learn_concentrations:
+            raise ValueError(f"{WORDS!r} in learn_concentrations needs {needs}")
 
     def _set_document_level(self, document_level: bool, document_concentration: float | str) -> None:
         """Check and keep whether there is a document level, and omega."""
@@ -164,10 +192,8 @@ class TopicModel(Model):
         self.document_concentration = document_concentration
         if document_concentration != "learn":
             self.document_concentration = prior_count("document_concentration", document_concentration)
-            if not self.document_level:
-                raise ValueError(
-                    f"document_concentration is {document_concentration!r}, which needs document_level true"
-                )
+        if self.has_document_level and not self.document_level:
+            self.refuse_idle({"document_concentration": option("document_level", True)})
 
     @property
     def most_clusters(self) -> float:

@@ -57,6 +57,8 @@ class Mixture(Model):
         self.weight_prior = _prior("weight_prior", weight_prior)
         self.rate_prior = _prior("rate_prior", rate_prior)
         self.contexts = {}
+        if self.component == "multinomial":
+            self.refuse_idle({"rate_prior": f"another component than {self.component!r} (--set component=poisson)"})
 
     @property
     def in_words(self) -> str:

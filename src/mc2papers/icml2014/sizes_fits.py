@@ -44,7 +44,6 @@ def letters_of_size(
     rows = []
     for repeat in range(repeats):
         corpus, truth = letters.simulate(repeat, n_documents, n_tokens, noise)
-        corpus = corpus.standardised("number")
         for with_context in (True, False):
             used = contexts if with_context else {}
             done = fit(

@@ -51,7 +51,13 @@ FITS = {
     "svi document level": lambda: (svi(document_level=True, batch_size=7, contexts=FAMILIES), 3),
     **{
         f"fastex {proposal} {component}": lambda proposal=proposal, component=component: (
-            fastex(n_clusters=5, proposal=proposal, component=component, word_prior=0.1, bits=32),
+            fastex(
+                n_clusters=5,
+                proposal=proposal,
+                component=component,
+                word_prior=0.1,
+                **({"bits": 32} if proposal == "hash" else {}),
+            ),
             4,
         )
         for proposal in ("hash", "exact", "baseline")

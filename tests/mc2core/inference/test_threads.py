@@ -62,8 +62,14 @@ def corpus():
 
 
 def run(corpus, kind, settings, threads, iterations=ITERATIONS, **more):
+    burn_in = 1 if kind is gibbs else None
     done = fit(
-        corpus, *kind(**SIZES[kind], **settings, threads=threads), iterations=iterations, burn_in=1, seed=3, **more
+        corpus,
+        *kind(**SIZES[kind], **settings, threads=threads),
+        iterations=iterations,
+        burn_in=burn_in,
+        seed=3,
+        **more,
     )
     return done.state, done.trace.drop(columns="seconds")
 

@@ -20,8 +20,8 @@ YEAR = {"year": NormalGamma()}
 MODELS_MADE = [
     MC2(),
     MC2(document_level=False, contexts={"year": NormalGamma(b0=2.0), "tag": None}, learn_concentrations=["table"]),
-    MC2(document_concentration=3, concentration_priors={"group": (2, 3), "document": (4.0, 5.0)}, topic_prior=0.5),
-    MC2(n_clusters=8),
+    MC2(document_concentration=3, concentration_priors={"group": (2, 3)}, topic_prior=0.5),
+    MC2(n_clusters=8, concentration_priors={"document": (4.0, 5.0)}),
     MC2(n_clusters=3, group_concentration=0.5, learn_concentrations=False, document_level=False),
     HDP(),
     HDP(document_level=True, document_concentration=0.5, learn_concentrations=["topic", "words"]),
@@ -36,7 +36,8 @@ ENGINES_MADE = [
     SVI(),
     SVI(max_clusters=3, n_tables=2, n_topics=4, batch_size=5, schedule="paper", delay=1.0, initialisation="random"),
     FastEx(),
-    FastEx(bits=32, projection="paper", proposal="hash", flatness=0.5, exact_sweeps=[2, 3], failure_probability=0.1),
+    FastEx(bits=32, projection="paper", proposal="hash", flatness=0.5, failure_probability=0.1),
+    FastEx(proposal="neighbours", exact_sweeps=[2, 3], tries=2),
 ]
 #: an engine of each kind that fits any model of its kinds without a document level
 PLAIN = {"gibbs": {"kernel": "collapsed"}, "svi": {"max_clusters": 2, "n_topics": 3}, "fastex": {"proposal": "exact"}}
@@ -74,14 +75,14 @@ def test_an_engine_is_made_again_from_what_it_was_told(engine):
 
 def test_settings_hold_what_was_told():
     contexts = {"year": NormalGamma(b0=2.0, strength=0.5), "tag": None}
-    priors = {"group": (2, 3)}
+    priors = {"table": (2, 3)}
     told = MC2(document_level=False, contexts=contexts, learn_concentrations=["table"], concentration_priors=priors)
     year = {"family": "normal_gamma", "mu0": 0.0, "kappa0": 1.0, "a0": 1.0, "b0": 2.0, "strength": 0.5}
     assert told.settings() == MC2().settings() | {
         "document_level": False,
         "contexts": {"year": year, "tag": None},
         "learn_concentrations": ["table"],
-        "concentration_priors": {"group": [2.0, 3.0], "table": [1.0, 1.0], "topic": [1.0, 1.0]},
+        "concentration_priors": {"group": [1.0, 1.0], "table": [2.0, 3.0], "topic": [1.0, 1.0]},
     }
     assert HDP(learn_concentrations=False).settings()["learn_concentrations"] == []
     assert Mixture(component="poisson", rate_prior=3).settings() == Mixture().settings() | {
@@ -140,7 +141,7 @@ def test_a_misspelt_argument_names_the_nearest(kind):
         ("hdp", None, {}, ["year"], "model 'hdp' is of words only; it cannot use context 'year'"),
         ("mixture", None, {}, {"year": None}, "model 'mixture' is of words only; it cannot use context 'year'"),
         (None, None, {"document_level": False, "document_concentration": 3}, None,
-         "document_concentration is 3, which needs document_level true"),
+         "document_concentration needs document_level=True (--set document_level=true)"),
     ],
 )  # fmt: skip
 def test_what_names_and_settings_cannot_make_is_refused(model, engine, settings, contexts, message):
@@ -213,8 +214,8 @@ def test_an_engine_fits_its_models_and_refuses_all_others_in_one_sentence(model,
         (NPTOT(contexts=YEAR), Gibbs(kernel="parallel"), "kernel is 'parallel', which needs a document level"),
         (MC2(n_clusters=4), SVI(max_clusters=9), "max_clusters is 9; with n_clusters, here 4, it must be None"),
         (MC2(n_clusters=4), SVI(n_tables=3), "n_tables is 3; with n_clusters it must be None"),
-        (MC2(), SVI(n_tables=3), "n_tables is 3; with a document level it must be None"),
-        (MC2(), SVI(n_shards=2), "n_shards is 2; with a document level it must be None: Spark's workers know only"),
+        (MC2(), SVI(n_tables=3), "n_tables needs document_level=False (--set document_level=false)"),
+        (MC2(), SVI(n_shards=2), "n_shards needs document_level=False (--set document_level=false)"),
         (
             MC2(document_level=False, learn_concentrations=["words"]),
             SVI(n_tables=3),

@@ -49,7 +49,7 @@ def hdp():
 @pytest.fixture(scope="module")
 def mixture_of_nine():
     engine = fastex(n_clusters=9, proposal="exact")
-    return fit(clear(), *engine, iterations=6, burn_in=5, seed=0, progress=False).posterior
+    return fit(clear(), *engine, iterations=6, seed=0, progress=False).posterior
 
 
 def solve(baseline, corpus=None, seed=0, model=None):

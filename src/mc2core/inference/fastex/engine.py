@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from mc2core.base.checks import MOST_LABELS, choice, finite, whole
 from mc2core.base.described import Stored, check
+from mc2core.base.settings import option
 from mc2core.compute import streams
 from mc2core.compute.signatures import n_signature_words
 from mc2core.compute.threads import thread_budget
@@ -38,6 +39,9 @@ _COMPONENTS = {
 STATES: dict[str, type[MixtureState]] = {
     one.proposal: one for one in (HashedState, ExactState, NeighbourState, UncollapsedState)
 }
+#: settings of hashed and of neighbour proposals alone
+_OF_HASH = ("bits", "projection", "failure_probability", "flatness", "documents_per_round")
+_OF_NEIGHBOURS = ("n_neighbours", "list_budget", "tries", "uniform_share", "exact_sweeps")
 #: "auto": all clusters are scored while the tables for that take no more than this, and up to so many clusters
 MAX_EXACT_BYTES = 2**31
 MAX_EXACT_CLUSTERS = 2000
@@ -77,7 +81,7 @@ class FastEx(Engine):
         Beyond, it reads neighbours, if components are multinomial, half of the documents have a word in 2 to
         ``list_budget`` documents, and all that is kept takes at most 16 GiB; else it is exact up to 2 GiB, and hashes
         beyond (``docs/notes/fastex_scale.md``). The rule reads the corpus and the settings alone: a run makes the same
-        choice on any machine.
+        choice on any machine. Settings of a proposal that cannot be chosen are refused.
     failure_probability : float in (0, 1) or None, default None
         Propose by the upper bound that holds but for this probability (NIPS12 eq. 15), as the paper does; None is the
         plain estimate.
@@ -151,6 +155,19 @@ class FastEx(Engine):
         self.tries = whole("tries", tries, most=1000)
         self.uniform_share = _fraction("uniform_share", uniform_share)
         self.exact_sweeps = _numbers_of_sweeps("exact_sweeps", exact_sweeps)
+        if self.proposal != "auto":
+            self._refuse_idle(self.proposal)
+
+    def _refuse_idle(self, proposal: str, reads_budget: bool = False) -> None:
+        """ValueError for a setting of another proposal than this one, which is set or which "auto" chooses.
+
+        ``reads_budget``: the rule of "auto" looks at ``list_budget``.
+        """
+        why = f"; 'auto' chooses {proposal!r} for this corpus" if self.proposal == "auto" else ""
+        for kind, names in (("hash", _OF_HASH), ("neighbours", _OF_NEIGHBOURS)):
+            if proposal != kind:
+                idle = [name for name in names if not (reads_budget and name == "list_budget")]
+                self.refuse_idle(dict.fromkeys(idle, option("proposal", kind) + why))
 
     def supports(self, model: Model) -> None:
         super().supports(model)
@@ -162,6 +179,10 @@ class FastEx(Engine):
                 f"component='gauss_wishart' needs proposal='exact', not {self.proposal!r}, since a move changes all "
                 "parameters of two covariances, which would be hashed or drawn anew"
             )
+        if model.component == "gauss_wishart":
+            self.refuse_idle(dict.fromkeys((*_OF_HASH, *_OF_NEIGHBOURS), "another component than 'gauss_wishart'"))
+        if model.component != "multinomial":
+            self.refuse_idle(dict.fromkeys(_OF_NEIGHBOURS, option("component", "multinomial")))
 
     def chosen_proposal(self, model: Mixture, corpus: Corpus) -> str:
         """What "auto" stands for with this corpus, or the proposal that is set."""
@@ -194,7 +215,9 @@ class FastEx(Engine):
         elif self.proposal == "auto" and stored:
             kind = next((one for one in STATES.values() if one.described and {*one.described} <= {*stored}), ExactState)
         else:
-            kind = STATES[self.chosen_proposal(model, corpus)]
+            chosen = self.chosen_proposal(model, corpus)
+            self._refuse_idle(chosen, reads_budget=model.n_clusters > MAX_EXACT_CLUSTERS)
+            kind = STATES[chosen]
         kind.refuse(corpus, settings)
         refuse_prior_sum("word_prior", model.word_prior, corpus.n_words, "words")
         refuse_prior_sum("weight_prior", model.weight_prior, model.n_clusters, "clusters")

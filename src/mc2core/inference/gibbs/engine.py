@@ -18,7 +18,7 @@ from mc2core.inference.gibbs.chain import GibbsState, SharedState
 from mc2core.inference.gibbs.continued import continued
 from mc2core.inference.gibbs.document_level.start import compile_moves_of_clusters, settle, start_topics, topics_by_rule
 from mc2core.inference.gibbs.document_level.state import DocumentLevelState
-from mc2core.inference.gibbs.document_level.topic_moves import SPARE_TOPICS
+from mc2core.inference.gibbs.document_level.topic_moves import SPARE_TOPICS, move_bytes
 from mc2core.inference.gibbs.state import start_assignments
 from mc2core.inference.shards import ShardedCorpus, shards_of
 from mc2core.models import HDP, MC2, NPTOT, Model
@@ -45,7 +45,8 @@ class Gibbs(Engine):
         Topics of the starting state, at most; None: 50, and with a document level the cube root of the tokens, more of
         few long documents (one for 25 words, at most one for ten tokens of a document).
     start_clusters : int in [1, 2147483647], default 20
-        Document clusters of the starting state, at most; n_clusters of the model takes its place. With a document
+        Document clusters of the starting state, at most; n_clusters of the model takes its place, and both together
+        are refused. With a document
         level the chain is started from this number, its square root and 1 (three times from twice n_clusters, joined
         to n_clusters), and the state goes on that predicts documents best which were kept from it, or of fewer than a
         hundred documents the likeliest; of more than a million tokens once, from this number.
@@ -91,6 +92,10 @@ class Gibbs(Engine):
     def supports(self, model: Model) -> None:
         super().supports(model)
         assert isinstance(model, TopicModel)
+        if not model.has_clusters:
+            self.refuse_idle({"start_clusters": "a model with clusters (--model mc2)"})
+        if model.n_clusters is not None:
+            self.refuse_idle({"start_clusters": f"a model without n_clusters, which is {model.n_clusters}"})
         if model.document_level and self.kernel == "blocked":
             raise ValueError(
                 "kernel is 'blocked'; with a document level it must be 'collapsed', 'interleaved' or 'parallel'"
@@ -115,7 +120,7 @@ class Gibbs(Engine):
         n_clusters = (model.n_clusters or self.start_clusters) if model.has_clusters else None
         is_by_rule = model.document_level or model.content is not None
         n_topics = self.start_topics or (topics_by_rule(corpus) if is_by_rule else _TOPICS)
-        _refuse_too_much(corpus, n_clusters, n_topics, model.document_level, model.has_token_context)
+        _refuse_too_much(corpus, n_clusters, n_topics, model.document_level, model.has_token_context, self.threads)
         state: GibbsState
         if model.document_level:
             with thread_budget(self.threads) as pool:
@@ -168,22 +173,33 @@ class Gibbs(Engine):
 
 
 def _refuse_too_much(
-    corpus: Corpus, n_clusters: int | None, n_topics: int, has_document_level: bool, has_times: bool
+    corpus: Corpus, n_clusters: int | None, n_topics: int, has_document_level: bool, has_times: bool, threads: int
 ) -> None:
-    """ValueError where a start has more tokens than are counted, or takes more memory than there is.
-
-    ``n_clusters``: at most, None: as many as documents; ``has_document_level``: a DP at each document;
-    ``has_times``: tokens have contexts.
-    """
+    """ValueError where a start has more tokens than are counted, or takes more memory than there is."""
     n_tokens = corpus.n_tokens
     if n_tokens > _MOST_TOKENS:
         raise ValueError(f"the corpus has {n_tokens} tokens; the Gibbs engine takes at most {_MOST_TOKENS}")
     n_clusters = min(n_clusters or corpus.n_documents, corpus.n_documents)
+    n_bytes = start_bytes(corpus, n_clusters, n_topics, has_document_level, has_times, threads)
+    of_threads = f" on {threads} threads" if threads > 1 else ""
+    what = f"a Gibbs run of {n_tokens} tokens from {n_clusters} clusters and {n_topics} topics{of_threads}"
+    remedy = "start_topics and start_clusters may be lower" + (", or threads" if of_threads else "")
+    memory.need(n_bytes, what, remedy)
+
+
+def start_bytes(
+    corpus: Corpus, n_clusters: int, n_topics: int, has_document_level: bool, has_times: bool, threads: int
+) -> int:
+    """Bytes of a state with as many clusters and topics, and of its sweep.
+
+    ``has_document_level``: a DP at each document; ``has_times``: tokens have contexts.
+    """
+    n_tokens = corpus.n_tokens
     # tokens' topics, twice; counts of topics in clusters; weights; the corpus word by word
     n_bytes = 8 * n_tokens + 4 * n_clusters * n_topics + 24 * n_topics + 24 * corpus.content.nnz
     if has_times:
         n_bytes += 4 * corpus.n_words * n_topics
-    if has_document_level:  # tokens listed by topic; counts of words in topics; tau and its tables
-        n_bytes += 25 * n_tokens + 4 * corpus.n_words * (n_topics + SPARE_TOPICS) + 24 * n_clusters * n_topics
-    what = f"a Gibbs run of {n_tokens} tokens from {n_clusters} clusters and {n_topics} topics"
-    memory.need(n_bytes, what, "start_topics and start_clusters may be lower")
+    if has_document_level:  # tokens listed by topic; counts of words in topics; tau and its tables; of each thread
+        n_bytes += 16 * n_tokens + 4 * corpus.n_words * (n_topics + SPARE_TOPICS) + 24 * n_clusters * n_topics
+        n_bytes += threads * move_bytes(n_tokens, corpus.n_documents, corpus.n_words, n_clusters, n_topics)
+    return n_bytes

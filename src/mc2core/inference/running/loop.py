@@ -45,6 +45,8 @@ _warmed: set[tuple[str, ...]] = set()
 
 # no more than this much work, and the part of an iteration after it, is lost when a run is killed
 _CHECKPOINT_SECONDS = 60.0
+# iterations from one checkpoint to the next
+_EVERY = 50
 
 
 @dataclass(repr=False)
@@ -269,7 +271,7 @@ def fit(
     thin: int = 1,
     callback: Callback | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: int = 50,
+    checkpoint_every: int = _EVERY,
     trace: str | os.PathLike[str] | None = None,
     snapshots: Sequence[float] = (),
     progress: bool | None = None,
@@ -301,7 +303,7 @@ def fit(
         Iterations before the first sample; half of ``iterations`` if not given. Then samples of the later half of the
         iterations done so far are there at any moment: a run that is stopped has those, and can go on to any greater
         length. Where a checkpoint goes on with a later burn-in that is named, samples before it are dropped, once there
-        is one after it. Engines that keep no samples have none.
+        is one after it. Engines that keep no samples refuse it, as they do ``thin``.
     thin : int
         Keep a sample of every thin-th iteration (of those that ``thin`` divides) after burn-in.
     callback : function (iteration, state), optional
@@ -350,6 +352,8 @@ def fit(
     is_named = burn_in is not None
     iterations, burn_in, thin = run_length(engine, iterations, burn_in, thin)
     checkpoint_every, chains = whole("checkpoint_every", checkpoint_every), whole("chains", chains)
+    if checkpoint is None and checkpoint_every != _EVERY:
+        raise ValueError("checkpoint_every needs checkpoint, the path of the file")
     seed = whole("seed", seed, least=0)
     ahead = sorted(finite("snapshots", moment) for moment in snapshots)
     if ahead and not 0 <= ahead[0] <= ahead[-1] <= iterations:

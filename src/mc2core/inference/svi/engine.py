@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from mc2core.base import memory
 from mc2core.base.checks import MOST_LABELS, choice, finite, whole
+from mc2core.base.settings import option
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
@@ -69,7 +70,8 @@ class SVI(Engine):
         Documents of a mini-batch; "auto" is 400, None is the whole corpus at rate 1 (coordinate ascent). With a
         document level "auto" is a 32nd of the corpus, 20 to 400: an epoch of fewer steps hardly leaves its start.
     schedule : {"default", "paper"}, default "default"
-        Rates (t + delay)**-forgetting of mini-batches t = 1, 2, ...; paper is delay 1, forgetting 0.8.
+        Rates (t + delay)**-forgetting of mini-batches t = 1, 2, ...; paper is delay 1, forgetting 0.8. A full batch
+        has no rates, and then schedule, delay and forgetting are refused.
     global_step : {"sequential", "joint"}, default "sequential"
         With tables: whether topics follow the tables' new topics, or all globals step at once from where they were
         (UAI16, Algorithm 1), which may lower the ELBO of a full batch. Joint needs n_tables and a batch_size.
@@ -137,6 +139,10 @@ class SVI(Engine):
         self.initialisation = choice("initialisation", initialisation, INITIALISATIONS)
         self.n_shards = None if n_shards is None else whole("n_shards", n_shards)
         self.threads = whole("threads", threads)
+        if self.batch_size is None:
+            self.refuse_idle(dict.fromkeys(("schedule", "delay", "forgetting"), option("batch_size", "auto")))
+        if self.delay is not None and self.forgetting is not None:
+            self.refuse_idle({"schedule": "delay or forgetting to be left out: together they take its place"})
 
     # -- the contract --------------------------------------------------------------------------------------
     def supports(self, model: Model) -> None:
@@ -153,17 +159,17 @@ class SVI(Engine):
             raise ValueError(
                 f"max_clusters is {self.max_clusters}; with n_clusters, here {model.n_clusters}, it must be None"
             )
-        if model.document_level and self.n_tables is not None:
-            raise ValueError(f"n_tables is {self.n_tables}; with a document level it must be None")
-        if model.document_level and self.n_shards is not None:
-            raise ValueError(
-                f"n_shards is {self.n_shards}; with a document level it must be None: Spark's workers know only "
-                "documents that share their cluster's proportions"
-            )
+        if model.document_level:
+            self.refuse_idle(dict.fromkeys(("n_tables", "n_shards"), option("document_level", False)))
         if self.n_tables is not None and WORDS in model.learn_concentrations:
             raise ValueError(
                 f"learn_concentrations names {WORDS!r}, which needs n_tables None; n_tables is {self.n_tables}"
             )
+        if self.n_tables is None and self.initialisation != "gibbs":
+            needs = "n_tables: without tables SVI keeps topic_concentration as it is set"
+            model.refuse_idle_priors({"topic": needs})
+            if "topic" in model.learn_concentrations and not {*model.roles} <= {*model.learn_concentrations}:
+                raise ValueError(f"'topic' in learn_concentrations needs {needs}")
 
     def rate(self, model: MC2, n_updates: int) -> float:
         """Of the mini-batch after so many: (t + delay)**-forgetting at t = 1, 2, ..."""

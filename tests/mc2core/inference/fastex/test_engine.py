@@ -274,19 +274,20 @@ class TestRuns:
     @pytest.mark.parametrize("component", ["multinomial", "poisson", "gaussian"])
     @pytest.mark.parametrize("proposal", ["hash", "exact"])
     def test_log_joint_is_that_of_the_model(self, component, proposal):
-        engine = fastex(
-            n_clusters=K, word_prior=A, weight_prior=G, rate_prior=B, component=component, proposal=proposal
-        )
+        rate = {} if component == "multinomial" else {"rate_prior": B}
+        engine = fastex(n_clusters=K, word_prior=A, weight_prior=G, component=component, proposal=proposal, **rate)
         state = engine.init(TINY, 0)
         for iteration in range(1, 4):
             row = engine.step(TINY, state, 0, iteration)
             code = {"multinomial": MULTINOMIAL, "poisson": POISSON, "gaussian": GAUSSIAN}[component]
             assert row["log_joint"] == pytest.approx(log_joint(state.cluster, code), abs=1e-4)
 
-    @pytest.mark.parametrize("settings", [{"proposal": "exact"}, {"proposal": "hash"}, {"projection": "paper"}])
+    @pytest.mark.parametrize(
+        "settings", [{"proposal": "exact"}, {"proposal": "hash"}, {"proposal": "hash", "projection": "paper"}]
+    )
     def test_finds_planted_clusters(self, settings):
         corpus, truth = small_corpus()
-        result = fit(corpus, *fastex(n_clusters=4, bits=128, word_prior=0.1, **settings), iterations=60, seed=3)
+        result = fit(corpus, *fastex(n_clusters=4, word_prior=0.1, **settings), iterations=60, seed=3)
         pairs = {(int(a), int(b)) for a, b in zip(result.state.cluster, truth, strict=True)}
         assert len(pairs) == len({a for a, _ in pairs})  # no found cluster mixes true ones
         assert result.posterior.predict(corpus).shape == (40, len(result.posterior.cluster_weights))

@@ -160,7 +160,7 @@ class TestPriors:
                 component=component,
                 word_prior=word,
                 weight_prior=weight,
-                rate_prior=rate,
+                **({} if component == "multinomial" else {"rate_prior": rate}),
             )
             try:
                 done = fit(corpus, *engine, iterations=2, seed=0)

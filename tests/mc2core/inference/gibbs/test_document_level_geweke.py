@@ -62,13 +62,13 @@ def test_forward_draws_and_the_chain_agree(n_clusters, kernel):
     """Of at most three clusters alpha is held, and so one statistic says nothing."""
     forward, corpus = forward_draws(n_clusters)
     rng = np.random.default_rng(30)
-    priors, told = FOUR_PRIORS, {}
+    priors, told = FOUR_PRIORS, {"start_clusters": 2}
     if n_clusters is not None:
         priors = {role: prior for role, prior in FOUR_PRIORS.items() if role != "group"}
         told = {"n_clusters": n_clusters, "group_concentration": ALPHA}
     engine = gibbs(
         document_level=True, contexts=FAMILIES, topic_prior=TOPIC_PRIOR, concentration_priors=priors,
-        start_topics=2, start_clusters=2, kernel=kernel, **told,
+        start_topics=2, kernel=kernel, **told,
     )  # fmt: skip
     state = engine.init(corpus, 0)
     chain = []

@@ -111,7 +111,7 @@ def test_documents_join_between_those_of_the_state():
     corpus = Corpus(sp.csr_matrix(content))
     before = np.setdiff1d(np.arange(40), [0, 7, 8, 20, 39])
     known = corpus.subset(before)
-    old = Gibbs(start_clusters=2).init(MC2(document_concentration=50.0, n_clusters=2), known, 0)
+    old = Gibbs().init(MC2(document_concentration=50.0, n_clusters=2), known, 0)
     assert len(np.unique(np.stack([old.cluster, groups[before]]), axis=1).T) == 2
     weights = held_out.log_weights(old.sample(), corpus.subset(np.setdiff1d(np.arange(40), before)), None, 0)
     topics = old.assignments.topic.copy()

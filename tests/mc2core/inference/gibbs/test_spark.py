@@ -18,13 +18,13 @@ def corpus_of(n_documents=60, n_words=40):
 
 
 CASES = {
-    "contexts": {"document_level": True, "contexts": {"year": NormalGamma()}},
+    "contexts": {"document_level": True, "start_clusters": 1, "contexts": {"year": NormalGamma()}},
     "of three levels": {"model": "hdp", "document_level": True},
 }
 
 
 def of_case(case, n_shards):
-    return gibbs(kernel="parallel", start_clusters=1, n_shards=n_shards, **CASES[case])
+    return gibbs(kernel="parallel", n_shards=n_shards, **CASES[case])
 
 
 @pytest.fixture(scope="module")

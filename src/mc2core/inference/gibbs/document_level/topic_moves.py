@@ -901,6 +901,12 @@ def new_sides(n_tokens: int, n_documents: int, n_words: int, n_clusters: int) ->
     )  # fmt: skip
 
 
+def move_bytes(n_tokens: int, n_documents: int, n_words: int, n_clusters: int, n_topics: int) -> int:
+    """Bytes of what each thread has to itself in :func:`split_and_merge_topics`."""
+    per_cluster = 12 * (FEW_TOKENS + 1) + 72
+    return 9 * n_tokens + 40 * n_documents + 16 * n_words + per_cluster * n_clusters + 8 * (n_topics + SPARE_TOPICS)
+
+
 def _move(
     pool: Executor | None,
     first: int,
