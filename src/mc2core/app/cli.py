@@ -312,7 +312,7 @@ def _kept(corpus: Corpus) -> pd.DataFrame:
         return " ".join(value[: _LONGEST - 1].split()) + "…" if is_long else value
 
     kept = {name: values if name == column else values.map(cut) for name, values in corpus.documents.items()}
-    return pd.DataFrame(kept, index=corpus.documents.index).add_prefix("document_")
+    return pd.DataFrame(kept, index=corpus.documents.index).add_prefix("document_").reset_index(drop=True)
 
 
 def _contexts(options: argparse.Namespace) -> None:

@@ -49,6 +49,9 @@ def concatenate(make: Make, corpora: Sequence[Corpus]) -> Corpus:
         units=units,
     )
     united.imported = corpora[0].imported
+    if any(corpus.index is not None for corpus in corpora):
+        first, *others = [corpus.documents.index for corpus in corpora]
+        united.set_index(first.append(others))
     return united
 
 

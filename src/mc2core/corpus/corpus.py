@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 FORMAT = "mc2core corpus 1"
 #: paths of what is written to the folder of a corpus, by ``Corpus.save`` and ``mc2 import``
 CORPUS_FILES = (
-    r"corpus\.json|(observations|(content|labels|context\.[^/]+)(\.(data|indices|indptr))?)\.npy"
+    r"corpus\.json|index\.csv|(observations|(content|labels|context\.[^/]+)(\.(data|indices|indptr))?)\.npy"
     r"|context\.[^/]+\.names\.txt|(label_names|vocabulary)\.txt|documents\.csv|datasheet\.md|bad_rows\.tsv"
 )
 _META = "corpus.json"
@@ -109,6 +109,9 @@ class Corpus:
     imported : dict or None
         Form and settings of the import that read the documents (:mod:`mc2core.corpus.building.settings`), for later
         ones: ``mc2 import``, :meth:`from_texts`, :meth:`from_dataframe`.
+    index : pandas Index or None
+        Of the DataFrame or Series that the documents were read from, a row each. Tables of documents have it, so that
+        their columns can be assigned to that DataFrame; None is 0, 1, ...
     observations : (N, D) float64 or None
         Of a corpus of observations (:meth:`from_observations`), document by document. ``content`` is then (J, N): each
         observation is a column of its own, with the count 1. Words elsewhere: None.
@@ -154,6 +157,8 @@ class Corpus:
             n_labels = max(n_labels, len(label_names or ()))  # a subset may lack the last labels
         self.label_names = None if n_labels is None else check_names(label_names, "label_names", n_labels)
         self._documents = None if documents is None else check_documents(documents, n_documents)
+        self.index: Any = None
+        self.set_index(own_index(documents, content))
         self.units: dict[str, Unit] = {}
         lengths = dict.fromkeys(self.contexts) | self.vector_lengths
         for name, unit in (units or {}).items():
@@ -342,7 +347,16 @@ class Corpus:
                 import pandas as pd
 
                 self._documents = pd.DataFrame(index=pd.RangeIndex(self.n_documents))
+            self.set_index(self.index)
         return self._documents
+
+    def set_index(self, index: Any) -> None:
+        """Give the documents an :attr:`index`; ValueError for one of another length."""
+        if index is not None and len(index) != self.n_documents:
+            raise ValueError(f"the index has {len(index)} rows, but the corpus has {self.n_documents} documents")
+        self.index = index
+        if index is not None and self._documents is not None:
+            self._documents = self._documents.set_axis(index)
 
     def document_blocks(self) -> Iterator[pd.DataFrame]:
         """:attr:`documents`, 100,000 rows after others where a saved corpus has more: these are read and not kept."""
@@ -432,6 +446,7 @@ class Corpus:
         part.labels = None if self.labels is None else _take(self.labels, rows)
         part.imported = self.imported and {name: self.imported[name] for name in self.imported if name not in _OF_WHOLE}
         part._documents, part._digest, part._origin = None, None, (self, rows)
+        part.index = None if self.index is None else self.index[rows]
         return part
 
     def with_documents(self, content: sp.csr_matrix, contexts: Mapping[str, Any]) -> Corpus:
@@ -443,6 +458,7 @@ class Corpus:
         other.content, other.contexts = content, dict(contexts)
         other.labels, other.label_names, other._documents, other._digest, other._origin = None, None, None, None, None
         other._table = None
+        other.index = None
         return other
 
     def with_contexts(self, contexts: Mapping[str, Any]) -> Corpus:
@@ -550,6 +566,9 @@ class Corpus:
         }
         if self.imported is not None:
             meta["imported"] = self.imported
+        if self.index is not None:
+            meta["index"] = str(self.index.dtype) if _is_plain(self.index) else "object"
+            meta["index_name"] = None if self.index.name is None else str(self.index.name)
         if self.observations is not None:
             meta["observations"] = {"kind": self.content_kind, "length": self.n_words}
         documents = self.documents
@@ -572,6 +591,11 @@ class Corpus:
             if len(documents.columns):
                 # quoted, or a carriage return in a title would end the row
                 documents.to_csv(new / "documents.csv", index=False, quoting=csv.QUOTE_NONNUMERIC)
+            if self.index is not None:
+                labels_of_rows = self.index if _is_plain(self.index) else self.index.map(str)
+                labels_of_rows.to_frame(name="index").to_csv(
+                    new / "index.csv", index=False, quoting=csv.QUOTE_NONNUMERIC
+                )
             write_meta(new, meta)
 
     @classmethod
@@ -623,6 +647,7 @@ class Corpus:
             name: read_names(folder / f"context.{name}.names.txt", corpus.contexts[name].shape[1])
             for name in meta["context_names"]
         }
+        corpus.index = read_index(folder, rows, meta["index"], meta.get("index_name")) if "index" in meta else None
         corpus.labels = None if meta["labels"] is None else load_labels(folder, rows, meta["labels"])
         corpus.label_names = read_label_names(folder, corpus.labels)
         corpus.units = {name: check_unit(unit, corpus.vector_lengths.get(name)) for name, unit in meta["units"].items()}
@@ -632,6 +657,14 @@ class Corpus:
             if corpus.digest != meta["digest"]:
                 raise ValueError(f"{folder} was changed after it was saved: its digest is another")
         return corpus
+
+
+def own_index(documents: pd.DataFrame | None, content: Any) -> Any:
+    """The index of the table of documents, unless it counts from 0, or else of the content, if it is a DataFrame."""
+    if documents is None:
+        return content.index if hasattr(content, "iloc") else None
+    index: Any = documents.index
+    return None if type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1) else index
 
 
 def _unit_of(values: np.ndarray) -> Unit:
@@ -830,6 +863,29 @@ class _Table(NamedTuple):
             raise ValueError(f"{self.path} is damaged: {error}") from error
         if found != rows:
             raise ValueError(f"{self.path} has {found} rows, but the corpus has {rows} documents")
+
+
+def _is_plain(index: Any) -> bool:
+    """Whether an index can be read back with its type from text; others are stored as text."""
+    kind = getattr(index.dtype, "kind", "O")
+    dtype = str(index.dtype)
+    is_date = dtype.startswith("datetime64[") and "," not in dtype  # without a time zone
+    return index.nlevels == 1 and (kind in "iuf" or is_date or dtype in ("str", "string"))
+
+
+def read_index(folder: Path, rows: int, dtype: Any, name: Any) -> Any:
+    """The index of the documents; ValueError for damage or another number of rows."""
+    import pandas as pd
+
+    path, is_date = folder / "index.csv", str(dtype).startswith("datetime64")
+    try:
+        column = pd.read_csv(path, dtype=str if is_date or dtype == "object" else dtype, keep_default_na=False)["index"]
+        index = pd.Index(pd.to_datetime(column).astype(dtype) if is_date else column).rename(name)
+    except (KeyError, OSError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is missing or damaged: {error}") from error
+    if len(index) != rows:
+        raise ValueError(f"{path} has {len(index)} rows, but the corpus has {rows} documents")
+    return index
 
 
 class _Bytes(io.RawIOBase):

@@ -374,6 +374,7 @@ def conform(make: Make, corpus: Corpus, pattern: Pattern) -> tuple[Corpus, list[
         units=corpus.units,
     )
     followed.imported = corpus.imported
+    followed.set_index(corpus.index)
     return in_units(followed, contexts, pattern.units), [one for one in dropped if one.number]
 
 

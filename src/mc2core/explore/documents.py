@@ -42,12 +42,16 @@ def document_tables(description: Description, seed: int = 0, with_map: bool = Tr
         table[["x", "y"]] = layout(description, seed)
     for name in sorted(name for name, kind in corpus.context_kinds.items() if kind != "vector"):
         table[f"context_{name}"] = _context(description, name)
-    known = corpus.documents.add_prefix("document_")
+    known = corpus.documents.add_prefix("document_").reset_index(drop=True)
     row, column = np.nonzero(probability >= LEAST_PROBABILITY)
     of_clusters = pd.DataFrame(
         {"document": row + 1, "cluster": column + 1, "probability": probability[row, column]}
     ).sort_values(["document", "probability"], ascending=[True, False], kind="stable", ignore_index=True)
-    return {"documents": table.join(known), "document_clusters": of_clusters}
+    table = table.join(known)
+    return {
+        "documents": table if corpus.index is None else table.set_axis(corpus.index),
+        "document_clusters": of_clusters,
+    }
 
 
 def document_topics(description: Description) -> pd.DataFrame:

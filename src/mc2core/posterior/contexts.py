@@ -86,12 +86,14 @@ class PredictedNumbers:
     natural : (C, D) float64: natural parameters of each of these clusters
     family : what the context was fitted with
     unit : (mean, sd) by which the values of the fit were standardised
+    index : of the documents (:attr:`mc2core.Corpus.index`)
     """
 
     shares: sp.csr_matrix
     natural: np.ndarray
     family: ScalarFamily
     unit: tuple[float, float]
+    index: Any = None
 
     @property
     def mean(self) -> np.ndarray:
@@ -167,7 +169,8 @@ class PredictedNumbers:
         import pandas as pd
 
         low, high = self.interval(share).T
-        return pd.DataFrame({"document": np.arange(len(low)) + 1, "mean": self.mean, "low": low, "high": high})
+        columns = {"document": np.arange(len(low)) + 1, "mean": self.mean, "low": low, "high": high}
+        return pd.DataFrame(columns, index=self.index)
 
 
 @dataclass(frozen=True)
@@ -180,12 +183,14 @@ class PredictedVectors:
     natural : (C, P) float64: natural parameters of each of these clusters
     family : what the context was fitted with
     unit : (mean, sd) by which the values of the fit were standardised, of each coordinate
+    index : of the documents (:attr:`mc2core.Corpus.index`)
     """
 
     shares: sp.csr_matrix
     natural: np.ndarray
     family: VectorFamily
     unit: Unit
+    index: Any = None
 
     @property
     def mean(self) -> np.ndarray:
@@ -205,7 +210,7 @@ class PredictedVectors:
         """A row for each document: document (from 1), and the mean of each coordinate, 0 to D - 1."""
         import pandas as pd
 
-        table = pd.DataFrame(self.mean).rename(columns=str)
+        table = pd.DataFrame(self.mean, index=self.index).rename(columns=str)
         table.insert(0, "document", np.arange(len(table)) + 1)
         return table
 

@@ -93,7 +93,7 @@ class Posterior:
     def __repr__(self) -> str:
         contexts = ", ".join(sorted(self.families)) or "none"
         return (
-            f"Posterior({self.representative.n_clusters} clusters, {self.representative.n_topics} topics, "
+            f"Posterior({self.n_clusters} clusters, {self.representative.n_topics} topics, "
             f"{self.n_words} {self._columns}, "
             f"{len(self.samples)} samples, contexts: {contexts})"
         )
@@ -103,7 +103,7 @@ class Posterior:
         several = len(self.samples) > 1
         counted = ["topics"] if self.samples[0].documents_are_clusters else ["clusters", "topics"]
         rows: dict[str, Any] = {
-            what: f"{getattr(self.representative, f'n_{what}'):,}"
+            what: f"{self.number(what):,}"
             + (" ({:,} to {:,} in 90 % of samples)".format(*self.interval(what)) if several else "")
             for what in counted
         }
@@ -129,6 +129,15 @@ class Posterior:
         if self.samples[0].documents_are_clusters:
             return self.samples[0].cluster
         return consensus.consensus(self._clusterings, self._first)
+
+    @cached_property
+    def n_clusters(self) -> int:
+        """Clusters that have documents: those of :attr:`cluster`, which the tables list; K of a model whose documents
+        are clusters.
+        """
+        if self.samples[0].documents_are_clusters:
+            return self.representative.n_clusters
+        return len(np.unique(self.cluster[self.cluster >= 0]))
 
     @cached_property
     def certainty(self) -> np.ndarray:
@@ -165,7 +174,7 @@ class Posterior:
     def between_chains(self) -> dict[str, Any]:
         """How far the chains of the fit agree; {} where there is one.
 
-        ``clusters``, ``topics``: lists of int, those of each chain's representative. ``ari``, ``vi_bits``: means over
+        ``clusters``, ``topics``: lists of int, :meth:`number` of each chain. ``ari``, ``vi_bits``: means over
         pairs of chains of how alike the consensus of each is (:func:`mc2core.posterior.consensus.agreement_between`).
         A model whose documents are clusters (HDP) has topics only.
         """
@@ -173,9 +182,13 @@ class Posterior:
             return {}
         about: dict[str, Any] = {"topics": [one.representative.n_topics for one in chains]}
         if not self.samples[0].documents_are_clusters:
-            about["clusters"] = [one.representative.n_clusters for one in chains]
+            about["clusters"] = [one.n_clusters for one in chains]
             about |= consensus.agreement_between([one.cluster for one in chains])
         return about
+
+    def number(self, what: str) -> int:
+        """How many of ``what`` there are: "clusters", those that have documents, or "topics" of the representative."""
+        return self.n_clusters if what == "clusters" else self.representative.n_topics
 
     def interval(self, what: str) -> tuple[int, int]:
         """Central 90 % of the numbers of ``what``, "clusters" or "topics", over the samples."""
@@ -312,7 +325,8 @@ class Posterior:
             provenance=self.provenance | {"corpus": matching.in_units(seen, names, self.units).digest},
             levels=None if self.levels is None else self.levels.of_documents(rows),
         )
-        part.__dict__ |= {"_first": self._first, "cluster": self.cluster[rows]}  # not found anew
+        of_all = {"_first": self._first, "n_clusters": self.n_clusters}  # not found again
+        part.__dict__ |= {**of_all, "cluster": self.cluster[rows]}
         return part, some
 
     def stacked(self, corpus: Corpus, families: Mapping[str, Family] | None = None) -> StackedContexts:
@@ -433,7 +447,9 @@ class Posterior:
             for sample in self.samples:
                 shares.append(self.predictor(use_context, others, sample).probabilities(corpus, stacked, threads))
                 told.advance()
-        return replace(found, shares=mixed(shares))
+        if isinstance(found, PredictedNames):
+            return replace(found, shares=mixed(shares))
+        return replace(found, shares=mixed(shares), index=corpus.index)
 
     def predictive(self, name: str, samples: Sequence[Sample]) -> PredictedNames | PredictedNumbers | PredictedVectors:
         """What the clusters of some samples, side by side, say of the context ``name``, yet of no document.
@@ -536,7 +552,11 @@ class Posterior:
         another format.
         """
         path = posterior_file(path)
-        arrays = storage.read_arrays(path)
+        return cls.from_arrays(storage.read_arrays(path), path)
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], path: str | os.PathLike[str]) -> Posterior:
+        """The inverse of :meth:`arrays`; ``path`` is where they were read, for messages."""
         try:
             meta = storage.parse_json(str(arrays["meta"]))
             if meta["format"] != FORMAT:

@@ -100,6 +100,8 @@ def from_texts(
     corpus, dropped = corpus_of_rows(make, "texts", placed, layout, *of_words, followed=followed)
     if counts or documents is not None:
         corpus = _with_counts(make, corpus, counts, contexts or {}, documents, pattern)
+    if isinstance(texts, pd.Series):
+        corpus.set_index(texts.index)
     corpus.imported = stored(TEXTS, {name: settings[name] for name in WORDS})
     return corpus if pattern is None else _like(make, corpus, pattern, dropped)
 
@@ -143,6 +145,7 @@ def from_dataframe(
     followed = None if pattern is None else pattern.words
     corpus, dropped = corpus_of_rows(make, "frame", placed, layout, *of_words, followed=followed)
     corpus.imported = stored(TABLE, settings)
+    corpus.set_index(frame.index)
     if pattern is None:
         return corpus
     return _like(make, corpus, pattern, [*dropped, *following.lacking(corpus, settings, optional)])
