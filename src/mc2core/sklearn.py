@@ -76,6 +76,8 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         How sure these are, in [0, 1] (:attr:`mc2core.Posterior.certainty`): with what share of the other documents of
         its cluster a document is together, over samples; NaN for engines that keep one sample (SVI, FastEx).
     n_clusters_ : int
+        Clusters that have documents. ``transform`` has a column for each cluster of the representative sample, of which
+        the consensus may leave some without documents.
     components_ : (M, V) float64
         Words of each topic; rows sum to 1.
     n_features_in_ : int
@@ -156,7 +158,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def _keep(self, posterior: Posterior) -> None:
         """What is known of clusters and topics."""
         self.posterior_ = posterior
-        self.n_clusters_ = self._n_features_out = len(posterior.cluster_weights)
+        self.n_clusters_, self._n_features_out = posterior.n_clusters, len(posterior.cluster_weights)
         self.components_ = posterior.word_given_topic
 
     def transform(self, X: Any) -> np.ndarray:

@@ -16,7 +16,7 @@ def found_by(*traces, intervals=None, chains=None, **arguments):
     """
     last = traces[0][-1] if traces[0] else {}
     posterior = SimpleNamespace(
-        representative=SimpleNamespace(**{f"n_{name}": int(value) for name, value in last.items()}),
+        number=lambda name: int(last[name]),
         samples=[None, None] if intervals else [None],
         interval=lambda name: intervals[name],
         between_chains=lambda: chains or {},

@@ -61,7 +61,7 @@ def _summary(description: Description) -> pd.DataFrame:
             if description.is_of_observations
             else {"words": corpus.n_words, "tokens": corpus.n_tokens}
         ),
-        "clusters": description.n_clusters,
+        "clusters": posterior.n_clusters,
         "clusters with a document": len(np.unique(description.cluster)),
         "clusters with 1 % of the documents": int(
             (np.bincount(description.cluster) >= 0.01 * corpus.n_documents).sum()

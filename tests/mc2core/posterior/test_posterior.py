@@ -1,6 +1,7 @@
 """Posterior: round trip through its file, probabilities, and what it says of clusters and topics."""
 
 import dataclasses
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,12 @@ from helpers.fits import at_strength
 from helpers.small_posteriors import WORDS, make_corpus, make_model, word_given_cluster
 from scipy.special import softmax
 
+from mc2core import Corpus
 from mc2core.base import storage
+from mc2core.corpus.matching import in_units
+from mc2core.explore.description import Description
+from mc2core.explore.tables import tables_of
+from mc2core.inference.running.summary import found, sentence
 from mc2core.posterior import Posterior, Sample, SparseRows, perplexity, scores
 
 
@@ -284,3 +290,35 @@ def test_intervals_are_of_clusters_and_topics_over_samples():
     assert (model.interval("clusters"), model.interval("topics")) == ((2, 2), (3, 3))
     model = dataclasses.replace(model, samples=[few, *model.samples[1:3]])
     assert model.interval("topics") == (1, 3)
+
+
+def test_a_cluster_that_the_consensus_leaves_empty_is_counted_nowhere():
+    """One number for the command, the provenance and the report: that of the clusters which the tables list."""
+    labels = [[0, 0, 0, 1, 1, 1, 2], [0, 0, 1, 1, 1, 1, 0], [0, 0, 0, 0, 1, 1, 0]]
+    sample = make_model().samples[0]
+    rows = [0, 1, 1]
+    wide = replace(
+        sample,
+        cluster_weights=np.array([0.25, 0.5, 0.25]),
+        topic_given_cluster=sample.topic_given_cluster[rows],
+        new_topic_weight=sample.new_topic_weight[rows],
+        contexts=SparseRows.of(sample.contexts.dense()[rows]),
+    )
+    model = make_model()
+    model.samples = [replace(wide, cluster=np.array(one, np.int32)) for one in labels]
+    assert model.representative is model.samples[0]
+    assert model.representative.n_clusters == 3
+    assert sorted(set(model.cluster.tolist())) == [0, 1]
+    assert model.n_clusters == model.number("clusters") == 2
+    assert repr(model).startswith("Posterior(2 clusters, 3 topics")
+    assert ">2 (3 to 3 in 90 % of samples)</td>" in model._repr_html_()
+    trace = [{"clusters": 3, "topics": 3}] * 3
+    about = found(model, [trace])
+    assert (about["clusters"], about["topics"]) == (2, 3)
+    assert sentence(about).startswith("found 2 clusters in the clustering shown (3 to 3 in 90 % of samples) and 3")
+    contexts = {"author": np.eye(7, 2, dtype=int), "pages": np.arange(7.0), "year": 2000.0 + np.arange(7)}
+    corpus = Corpus(np.eye(7, 4, dtype=int) + 1, WORDS, contexts, context_names=model.context_names)
+    model.provenance["corpus"] = in_units(corpus, model.families, model.units).digest
+    described = tables_of(Description.of(model, corpus))
+    assert len(described["clusters"]) == 2
+    assert dict(described["summary"].to_numpy().tolist())["clusters"] == "2"

@@ -31,7 +31,7 @@ def found(
     Returns
     -------
     dict
-        ``clusters``, ``topics``: int, those of the representative sample. ``intervals``: dict, the least and the most
+        ``clusters``, ``topics``: int, :meth:`Posterior.number` of each. ``intervals``: dict, the least and the most
         of each in 90 % of the samples; empty where there is one sample. ``over``: int, a third of the iterations.
         ``before``, ``after``: dict, each number that many iterations before the end and at the end, for each chain;
         empty where the third of a run is no iteration. ``chains``: :meth:`Posterior.between_chains`.
@@ -41,7 +41,7 @@ def found(
     about: dict[str, Any] = {"over": over, "before": {}, "after": {}, "intervals": {}}
     for name in names:
         if all(trace and name in trace[-1] for trace in traces):
-            about[name] = getattr(posterior.representative, f"n_{name}")
+            about[name] = posterior.number(name)
             if over:
                 about["before"][name] = [int(trace[-1 - over][name]) for trace in traces]
                 about["after"][name] = [int(trace[-1][name]) for trace in traces]
@@ -58,7 +58,7 @@ def sentence(about: Mapping[str, Any]) -> str:
     names = [name for name in _NAMES if name in about]
     if not names:
         return ""
-    numbers = [f"{about[name]} {name}{_interval(about[name], about['intervals'].get(name))}" for name in names]
+    numbers = [f"{about[name]} {name}{_interval(name, about[name], about['intervals'].get(name))}" for name in names]
     first = "found " + " and ".join(numbers) + _of_at_most([about], names)
     if about["chains"]:
         first = f"{first}; {agreement(about['chains'])}"
@@ -101,12 +101,13 @@ def agreement(chains: Mapping[str, Any]) -> str:
     return said + (f" agree by ARI {chains['ari']:.2f}, VI {chains['vi_bits']:.2f} bits" if "ari" in chains else "")
 
 
-def _interval(number: int, bounds: Sequence[int] | None) -> str:
-    """Of 90 % of the samples; a number outside is said to be that of the sample that is shown."""
+def _interval(name: str, number: int, bounds: Sequence[int] | None) -> str:
+    """Of 90 % of the samples; a number outside is said to be that of the clustering or the sample that is shown."""
     if bounds is None:
         return ""
     within = f"({bounds[0]} to {bounds[1]} in 90 % of samples)"
-    return f" {within}" if bounds[0] <= number <= bounds[1] else f" in the sample shown {within}"
+    shown = "clustering" if name == "clusters" else "sample"
+    return f" {within}" if bounds[0] <= number <= bounds[1] else f" in the {shown} shown {within}"
 
 
 def _ends(about: Mapping[str, Any], names: Sequence[str]) -> list[str]:
