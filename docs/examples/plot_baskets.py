@@ -51,7 +51,7 @@ corpus = mc2core.Corpus(
     {"hour": np.where(hidden, np.nan, hour)},
     labels=occasion,
     label_names=list(OCCASIONS),
-).standardised("hour")
+)
 fit = mc2core.fit(corpus, MC2(contexts=["hour"]), iterations=60, seed=0)
 print(fit.topics()[["name", "share", "words"]].round(2).to_string())
 columns = ["name", "documents", "context_hour_mean", "context_hour_sd", "label"]

@@ -64,7 +64,7 @@ print(corpus)
 # Two chains, with both contexts. How many clusters there are is found.
 
 fit = mc2core.fit(
-    corpus.standardised("year"),
+    corpus,
     MC2(contexts=["year", "author"]),
     Gibbs(threads=2),
     iterations=40,

@@ -56,7 +56,7 @@ corpus = mc2core.Corpus(
     labels=scene,
     context_names={"tags": TAGS},
     label_names=SCENES,
-).standardised("brightness")
+)
 print(corpus)
 
 # %%

@@ -39,7 +39,7 @@ for column, word in enumerate(letters.WORDS):
 
 model = MC2(document_level=False, contexts=["number"])
 fit = mc2core.fit(
-    corpus.standardised("number"),
+    corpus,
     model,
     Gibbs(kernel="interleaved"),
     iterations=100,

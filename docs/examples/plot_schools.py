@@ -31,7 +31,7 @@ scores = students[student] + 5 * rng.standard_normal((len(school), 2))
 pupils = np.array([300.0, 600.0, 500.0])[kind] + rng.normal(0, 150, 120)
 corpus = mc2core.Corpus.from_observations(
     scores, school, {"pupils": pupils}, kind, names=["maths", "reading"]
-).standardised("pupils")
+)
 fit = mc2core.fit(corpus, MC2(), iterations=40, seed=0)
 topics = fit.topics()
 print(topics[["name", "share", "maths_sd", "reading_sd"]].round(2).to_string())

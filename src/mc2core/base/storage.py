@@ -254,7 +254,12 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray])
 
 
 def read_arrays(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read a .npz written by :func:`write_arrays`; ValueError for one that is damaged, missing or something else.
+    """Read a .npz written by :func:`write_arrays`; ValueError for one that is damaged, missing or something else."""
+    return read_signed(path)[0]
+
+
+def read_signed(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], str]:
+    """:func:`read_arrays`, with the digest of the arrays.
 
     Files from before digests were written have none; the checksums of the archive are all that speaks for them.
     """
@@ -271,10 +276,10 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         # what zipfile raises depends on the damaged byte: a flag reads as encryption, an offset as a failed seek
         except (*_DAMAGE, OSError, RuntimeError, ValueError) as error:
             raise ValueError(f"{path} is not a whole array file: {error}") from error
-    digest = arrays.pop(_DIGEST, None)
-    if digest is not None and str(digest) != digest_arrays(arrays):
+    stored, digest = arrays.pop(_DIGEST, None), digest_arrays(arrays)
+    if stored is not None and str(stored) != digest:
         raise ValueError(f"{path} was changed after it was written: its arrays have another digest")
-    return arrays
+    return arrays, digest
 
 
 def _members(stream: IO[bytes]) -> Iterator[tuple[str, np.ndarray]]:

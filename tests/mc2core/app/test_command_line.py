@@ -599,7 +599,7 @@ class TestCommands:
             ),
             (
                 [*FIT, "--set", "document_level=false", "--set", "document_concentration=3"],
-                "document_concentration is 3, which needs document_level true",
+                "document_concentration needs document_level=True (--set document_level=true)",
             ),
             ([*FIT, "--clusters", "0"], "n_clusters is 0; it must be a whole number of at least 1"),
             ([*FIT, "--clusters", "3", "--set", "n_clusters=4"], "'n_clusters' is set twice"),

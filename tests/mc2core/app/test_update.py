@@ -92,7 +92,7 @@ def test_it_is_the_stream_of_python_and_a_file_or_a_corpus_will_do(fits, capsys)
     assert about["seed"] == 0
     taken = about["stream"]["updates"][0]
     assert (taken["file"], taken["documents"], taken["tokens"]) == ("new", 35, 280)
-    assert taken["from"] == storage.digest_file(fits / "svi/posterior.npz")
+    assert taken["from"] == storage.read_signed(fits / "svi/posterior.npz")[1]
     assert len(taken["batches"]) == 4
     assert main(["clusters", str(fits / "two/posterior.npz"), str(fits / "new")]) == 0
 
@@ -433,7 +433,7 @@ def test_chains_go_on_over_all_documents(fits, capsys, caplog):
     assert (len(found.cluster), len(found.chains)) == (75, 2)
     assert found.vocabulary == [*before.vocabulary, "snow"]
     about = json.loads((fits / "undisturbed/provenance.json").read_text())
-    assert about["from"] == {"posterior": storage.digest_file(fits / "gibbs/posterior.npz"), "documents": 60}
+    assert about["from"] == {"posterior": storage.read_signed(fits / "gibbs/posterior.npz")[1], "documents": 60}
     codes = [killed_at(left, [*command, str(fits / "out")], "replace") for left in (1, 2, 3)]
     assert codes == [-signal.SIGKILL] * 3
     assert main([*command, str(fits / "out")]) == 0
@@ -491,3 +491,22 @@ def test_an_update_does_not_replace_another_fit(fits, capsys, engine):
     assert main(["update", str(fits / engine), new, "--out", str(fits / "other")]) == 2
     assert f"{fits / 'other'} holds another fit; name another folder, or remove it" in capsys.readouterr().err
     assert (fits / "other/posterior.npz").read_bytes() == before
+
+
+def test_the_posterior_is_read_and_verified_once(fits, monkeypatch):
+    """It may be gigabytes: by an update of a fit, by one of an update, in place or not, and by one that has all."""
+    read, path = [], {"svi": fits / "svi/posterior.npz", "gibbs": fits / "gibbs/posterior.npz"}
+    open_whole, digest = storage.read_signed, storage.digest_file
+    monkeypatch.setattr(storage, "read_signed", lambda one: read.append(str(one)) or open_whole(one))
+    monkeypatch.setattr(storage, "digest_file", lambda one: read.append(str(one)) or digest(one))
+    new = written(fits / "new.jsonl", rows(12, 1))
+    for out in (fits / "one", fits / "svi", fits / "svi", fits / "svi"):
+        read.clear()
+        update_fit(fits / "svi", new, out=out, progress=False)
+        assert read.count(str(path["svi"])) == 1
+        new = new if len(read) < 2 else written(fits / "more.jsonl", rows(12, 2))
+    read.clear()
+    more = written(fits / "more.jsonl", rows(9, 3))
+    assert main(["import", more, "--append", "--out", str(fits / "data")]) == 0
+    update_fit(fits / "gibbs", fits / "data", out=fits / "two", iterations=1, progress=False)
+    assert read.count(str(path["gibbs"])) == 1

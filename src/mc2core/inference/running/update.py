@@ -47,6 +47,54 @@ _ELSEWHERE = "name another folder, or remove it"
 _OWN_CORPUS = "a fit by gibbs goes on with its own corpus, to which mc2 import --append has added documents"
 
 
+class _FitFile(NamedTuple):
+    """A posterior's file, read and verified once."""
+
+    path: Path
+    arrays: dict[str, np.ndarray]
+    digest: str
+    posterior: Posterior
+    stamp: tuple[int, int, int]  # of the file, when it was read
+
+    @classmethod
+    def read(cls, path: Path) -> _FitFile:
+        """ValueError for a file that is missing, damaged or something else."""
+        stamp = _stamp(path)
+        arrays, digest = storage.read_signed(path)
+        return cls(path, arrays, digest, Posterior.from_arrays(arrays, path), stamp)
+
+    def latest(self) -> _FitFile:
+        """This one, or the file as it is now if it was replaced since."""
+        return self if _stamp(self.path) == self.stamp else self.read(self.path)
+
+    def stream(self, population: int | None = None, threads: int = 1) -> Stream:
+        """The stream of an update, or one that goes on from a fit; ValueError where it cannot go on."""
+        from mc2core.inference.svi.stream import Stream, state_of
+
+        posterior, checkpoint = self.posterior, self.path.parent / "checkpoint.npz"
+        if "stream" in posterior.provenance:
+            stream = Stream.from_arrays(self.arrays, posterior, self.path, threads=threads)
+            if population not in (None, stream.population):
+                raise ValueError(
+                    f"population is {population}, but that of {self.path} is {stream.population}; it stays"
+                )
+            return stream
+        stored = _checkpoint(checkpoint, posterior.provenance)
+        trace = pd.DataFrame(stored.trace)
+        if trace.empty:
+            raise ValueError(f"{checkpoint} has not ended an epoch; mc2 fit goes on with it")
+        if posterior.kept is None:
+            raise ValueError(f"{self.path} has none of the documents that were fitted, which mc2 fit keeps there")
+        state = state_of(posterior, stored.state, int(trace["tokens"].iloc[-1]))
+        return Stream(_Saved(posterior, state, trace, posterior.kept), population=population, threads=threads)
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    """What changes where a file is replaced."""
+    found = path.stat() if path.is_file() else None
+    return (found.st_ino, found.st_size, found.st_mtime_ns) if found else (0, 0, 0)
+
+
 class _Saved(NamedTuple):
     """A fit, as far as a stream goes on from it; ``corpus`` are the documents that were kept."""
 
@@ -95,7 +143,8 @@ def update_fit(
         A fit that cannot go on, documents that were fitted or taken before, or files of another update.
     """
     path, new, columns = posterior_file(fit), Path(new), dict(columns or {})
-    posterior = Posterior.load(path)
+    file = _FitFile.read(path)
+    posterior = file.posterior
     if path.name != POSTERIOR:
         raise ValueError(f"{path} is not {POSTERIOR} in the folder of a fit, beside which its other files are")
     fit = path.parent
@@ -109,37 +158,35 @@ def update_fit(
     if engine == "gibbs":
         if population is not None:
             raise ValueError(f"population is {population}; a fit by gibbs is of the documents that it has")
-        return _continue_chains(fit, new, out, posterior, new_columns, iterations, threads, progress)
+        return _continue_chains(fit, new, out, file, new_columns, iterations, threads, progress)
     if engine != "svi":
         raise ValueError(f"the fit is by {engine}, which cannot go on; fits by svi and gibbs can")
     if iterations is not None:
         raise ValueError(f"iterations is {iterations}; a fit by svi takes each new document once")
     with stopping.watching(), locks.only_one(out / POSTERIOR, "another fit"), showing(progress):
-        return _go_on(fit, new, out, posterior, population, columns, new_columns, threads)
+        return _go_on(file.latest(), new, out, population, columns, new_columns, threads)
 
 
 # -- by SVI --------------------------------------------------------------------------------------------------------
 def _go_on(
-    fit: Path, new: Path, out: Path, posterior: Posterior, population: int | None, columns: Mapping[str, Any],
-    new_columns: int, threads: int,
+    file: _FitFile, new: Path, out: Path, population: int | None, columns: Mapping[str, Any], new_columns: int,
+    threads: int,
 ) -> dict[str, Any]:  # fmt: skip
     """The update of a stream, from the start or from where it was stopped."""
     from mc2core.inference.svi.stream import Stream
 
     path, part = out / POSTERIOR, out / "update.npz"
-    source: dict[str, Any] = {
-        "from": storage.digest_file(fit / POSTERIOR),
-        "documents_of": _identity(new),
-        "columns": columns,
-    }
-    for known in [path] if path.is_file() else []:
-        stream = _stream_at(known, threads)
-        if stream is not None and stream.updates and _is_of(stream.updates[-1], source, out == fit):
-            logger.info("%s has these documents already: nothing is left to do", known)
-            return _leave(out, stream)
-    if out.resolve() != fit.resolve() and path.is_file() and not part.is_file():
+    source: dict[str, Any] = {"from": file.digest, "documents_of": _identity(new), "columns": columns}
+    is_in_place = out == file.path.parent
+    if path.is_file():
+        known = file if is_in_place else _FitFile.read(path)
+        updates = known.posterior.provenance.get("stream", {}).get("updates")
+        if updates and _is_of(updates[-1], source, is_in_place):
+            logger.info("%s has these documents already: nothing is left to do", path)
+            return _leave(out, known.stream(threads=threads))
+    if out.resolve() != file.path.parent.resolve() and path.is_file() and not part.is_file():
         raise ValueError(f"{out} holds another fit; {_ELSEWHERE}")
-    stream = open_stream(fit, population, threads) if not part.is_file() else Stream.load(part, threads=threads)
+    stream = file.stream(population, threads) if not part.is_file() else Stream.load(part, threads=threads)
     if part.is_file():
         if not (stream.updates and _is_of(stream.updates[-1], source, False)) or population not in (
             None,
@@ -147,7 +194,7 @@ def _go_on(
         ):
             raise ValueError(f"{part} is of another update; finish that one, or remove it to start again")
         logger.info("%s has taken %d documents: resuming from there", part, stream.updates[-1]["documents"])
-    corpus, dropped = _read(new, posterior, columns, new_columns)
+    corpus, dropped = _read(new, file.posterior, columns, new_columns)
     files = _files(new, corpus, source["documents_of"])
     marks = marks_of(corpus)
     is_new = _is_new(corpus, marks, files, stream, stream.updates[:-1] if part.is_file() else stream.updates)
@@ -215,28 +262,7 @@ def _leave(out: Path, stream: Stream) -> dict[str, Any]:
 
 def open_stream(folder: Path, population: int | None = None, threads: int = 1) -> Stream:
     """The stream in a folder of a fit or an update; ValueError where it cannot go on."""
-    from mc2core.inference.svi.stream import Stream, state_of
-
-    path, checkpoint = folder / POSTERIOR, folder / "checkpoint.npz"
-    if (stream := _stream_at(path, threads)) is not None:
-        if population not in (None, stream.population):
-            raise ValueError(f"population is {population}, but that of {path} is {stream.population}; it stays")
-        return stream
-    posterior, stored = Posterior.load(path), _checkpoint(checkpoint, Posterior.load(path).provenance)
-    trace = pd.DataFrame(stored.trace)
-    if trace.empty:
-        raise ValueError(f"{checkpoint} has not ended an epoch; mc2 fit goes on with it")
-    if posterior.kept is None:
-        raise ValueError(f"{path} has none of the documents that were fitted, which mc2 fit keeps there")
-    state = state_of(posterior, stored.state, int(trace["tokens"].iloc[-1]))
-    return Stream(_Saved(posterior, state, trace, posterior.kept), population=population, threads=threads)
-
-
-def _stream_at(path: Path, threads: int) -> Stream | None:
-    """None where the file is of a fit and of no stream."""
-    from mc2core.inference.svi.stream import Stream
-
-    return Stream.load(path, threads=threads) if "stream" in Posterior.load(path).provenance else None
+    return _FitFile.read(folder / POSTERIOR).stream(population, threads)
 
 
 def _checkpoint(path: Path, about: Mapping[str, Any], seed: int | None = None) -> checkpoints.Checkpoint:
@@ -307,11 +333,11 @@ def _read(
 
 # -- by Gibbs ------------------------------------------------------------------------------------------------------
 def _continue_chains(
-    fit: Path, new: Path, out: Path, posterior: Posterior, new_columns: int, iterations: int | None, threads: int,
+    fit: Path, new: Path, out: Path, file: _FitFile, new_columns: int, iterations: int | None, threads: int,
     progress: bool | None,
 ) -> dict[str, Any]:  # fmt: skip
     """Sweeps over all documents by the chains of a fit, each from where it was."""
-    about = posterior.provenance
+    posterior, about = file.posterior, file.posterior.provenance
     if out.resolve() == fit.resolve():
         raise ValueError("a fit by gibbs goes on in a folder of its own: --out names it")
     model, engine = specified_in(about, threads)
@@ -348,7 +374,7 @@ def _continue_chains(
         checkpoint=checkpoint, iterations=iterations, chains=chains, thin=thin, threads=threads, progress=progress,
         keep_all=True,
     )  # fmt: skip
-    written |= {"from": {"posterior": storage.digest_file(fit / POSTERIOR), "documents": len(posterior.cluster)}}
+    written |= {"from": {"posterior": file.digest, "documents": len(posterior.cluster)}}
     storage.write_json(out / "provenance.json", written)
     return written
 

@@ -454,10 +454,16 @@ class Stream:
         or one without a stream.
         """
         path = posterior_file(path)
-        posterior = Posterior.load(path)
+        arrays = storage.read_arrays(path)
+        return cls.from_arrays(arrays, Posterior.from_arrays(arrays, path), path, threads=threads)
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, np.ndarray], posterior: Posterior, path: str | os.PathLike[str], *, threads: int = 1
+    ) -> Stream:
+        """The stream of the arrays that :meth:`save` wrote, and of their ``posterior``; ``path`` is for messages."""
         if "stream" not in posterior.provenance:
             raise ValueError(f"{path} holds a posterior, but no stream to go on with")
-        arrays = storage.read_arrays(path)
         stream = cls.__new__(cls)
         try:
             stream.model, stream.engine = _pair(posterior.provenance, threads)

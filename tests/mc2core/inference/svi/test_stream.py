@@ -16,6 +16,7 @@ from mc2core import Corpus, Posterior, fit
 from mc2core.app.cli import main
 from mc2core.base import storage
 from mc2core.inference import Stream
+from mc2core.inference.running.loop import standardise
 from mc2core.inference.svi import births, direct, joining, sticks
 from mc2core.inference.svi import engine as svi_engine
 from mc2core.inference.svi import stream as svi_stream
@@ -65,7 +66,7 @@ def test_one_pass_over_a_corpus_is_an_epoch_of_its_fit(form, iteration, monkeypa
     before = fitted(form, corpus, max(iteration - 1, 1))
     if iteration == 1:
         before = copy.copy(before)
-        before.state = pair(form).init(corpus, 2)
+        before.state = pair(form).init(standardise(corpus, before.posterior.families), 2)
     after = fitted(form, corpus, iteration)
     taken = order(corpus, iteration)
     stream = Stream(before, passes=1).partial_fit(corpus.subset(taken))
@@ -257,7 +258,8 @@ def test_documents_that_came_before_are_gone_over_again(form, monkeypatch):
     stream.partial_fit(new)
     came = sp.vstack([corpus.content, new.content]).toarray()
     assert np.array_equal(stream._kept.content.toarray(), came)  # fewer than are kept at most
-    time = np.concatenate([corpus.contexts["time"], new.contexts["time"]])
+    mean, sd = stream.posterior.units["time"]
+    time = (np.concatenate([corpus.contexts["time"], new.contexts["time"]]) - mean) / sd
     assert np.array_equal(stream._kept.contexts["time"], time, equal_nan=True)
     rows = np.concatenate([one[0] for one in visited])
     assert len(rows) == len(set(rows.tolist())) == 6 * SIZE
@@ -269,7 +271,7 @@ def test_documents_that_came_before_are_gone_over_again(form, monkeypatch):
 
 def test_documents_kept_in_a_file_are_in_its_units(tmp_path):
     """Numbers are standardised there already: a second time, all old documents would have nearly the same."""
-    corpus = documents().standardised("time")
+    corpus = documents().standardised("time").standardised("place")
     done = fitted("direct", corpus)
     done.posterior.kept = corpus
     done.posterior.save(tmp_path / "fit.npz")
@@ -285,7 +287,8 @@ def test_documents_kept_in_a_file_are_in_its_units(tmp_path):
 def test_names_decide_and_what_is_refused_changes_nothing(tmp_path):
     corpus = documents()
     words = [f"word{number}" for number in range(12)]
-    named = Corpus(corpus.content, words, corpus.contexts, context_names={"tag": ["a", "b", "c"]}).standardised("time")
+    named = Corpus(corpus.content, words, corpus.contexts, context_names={"tag": ["a", "b", "c"]})
+    named = named.standardised("time").standardised("place")
     done = fitted("direct", named)
     stream = Stream(done)
     before = {name: array.copy() for name, array in stream._state.arrays().items()}
