@@ -126,7 +126,11 @@ def candidates(schema):
 
 
 #: what a setting needs beside it
-BESIDE = {"global_step": {"n_tables": 2}}
+BESIDE = {
+    "global_step": {"n_tables": 2},
+    "rate_prior": {"component": "poisson"},
+    "concentration_priors": {"learn_concentrations": ["table", "topic", "words"]},
+}
 OF_CLASS = {"nptot": {"contexts": {"year": {"family": "normal_gamma"}}}}
 
 
@@ -136,6 +140,9 @@ def test_a_constructor_refuses_what_its_docstring_does(name, setting):
     beside, seen = BESIDE.get(setting, {}) | OF_CLASS.get(name, {}), set()
     if (name, setting) == ("hdp", "document_concentration"):
         beside = {"document_level": True}
+    if setting == "concentration_priors" and name != "nptot":
+        roles = ["group"] if name == "mc2" else []
+        beside = {"document_level": True, "learn_concentrations": [*roles, "table", "topic", "words"]}
     for value in candidates(schema):
         refused = refusal(CLASSES[name], **beside | {setting: value})
         by_schema = refusal(schemas.check_values, value=[value], schema={"items": schema}, where="plan")

@@ -1,5 +1,7 @@
 """Tables of documents have the index of the DataFrame that they were read from: their columns can be assigned to it."""
 
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -112,6 +114,6 @@ def test_commands_print_documents_by_their_number(tmp_path, capsys):
     for command in (["clusters"], ["contexts"]):
         more = ["year"] if command == ["contexts"] else []
         assert main([*command, str(tmp_path / "posterior.npz"), str(tmp_path / "corpus"), *more]) == 0
-        header, *rows = capsys.readouterr().out.splitlines()
-        place = header.split(",").index("document_title")
-        assert [row.split(",")[place] for row in rows] == corpus.documents["title"].tolist()
+        printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
+        assert printed["document_title"].tolist() == corpus.documents["title"].tolist()
+        assert printed["document"].tolist() == list(range(1, N + 1))

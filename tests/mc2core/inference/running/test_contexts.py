@@ -90,18 +90,23 @@ def by_command(corpus, folder, *options):
 
 
 def by_workflow(corpus, folder, **asked):
-    corpus.save(folder / "data/train")
-    names = {"posterior": "posterior.npz", "trace": "trace.tsv", "provenance": "provenance.json"}
+    corpus.save(folder / "corpora/letters/train")
+    run = {
+        "dataset": "letters",
+        "fit": asked,
+        "seeds": [3],
+        "estimators": [],
+        "n_snapshots": 0,
+        "follows_labels": False,
+    }
     job = SimpleNamespace(
         log=[folder / "log"],
         threads=1,
-        input=SimpleNamespace(corpus=folder / "data"),
-        output=SimpleNamespace(**{name: folder / file for name, file in names.items()}),
-        params=SimpleNamespace(fit=asked, checkpoint=folder / "checkpoint.npz", checkpoint_every=50),
-        wildcards=SimpleNamespace(seed="3"),
+        output=[folder / "fits/run/3/posterior.npz"],
+        params=SimpleNamespace(runs={"run": run}, checkpoint_every=50),
     )
-    runpy.run_path(str(ROOT / "workflow/scripts/fit.py"), {"snakemake": job})
-    return Posterior.load(folder)
+    runpy.run_path(str(ROOT / "workflow/scripts/fits.py"), {"snakemake": job})
+    return Posterior.load(folder / "fits/run/3")
 
 
 def test_every_entry_point_fits_one_model_in_any_unit(tmp_path):
