@@ -82,6 +82,15 @@ def test_the_command_reads_dates_and_new_cells_like_the_earlier_ones(tmp_path):
     assert new.contexts["first"][2] == pytest.approx(2021 + 181 / 365)
 
 
+def test_the_case_of_endings_does_not_matter(tmp_path):
+    path = write(tmp_path / "A.H5AD", COUNTS)
+    np.save(tmp_path / "e.npy", np.eye(2))
+    (tmp_path / "e.npy").rename(tmp_path / "E.NPY")
+    corpus, _ = read_own(path, {"layer": "counts", "contexts": [f"place={tmp_path}/E.NPY:vector"]})
+    assert (corpus.content.toarray() == COUNTS).all()
+    assert corpus.contexts["place"].tolist() == [[1, 0], [0, 1]]
+
+
 def test_nullable_columns_are_names_as_they_are_written(tmp_path):
     path = write(tmp_path / "a.h5ad", np.ones((3, 2), int))
     with h5py.File(path, "a") as file:
