@@ -31,7 +31,9 @@ def small_corpus(seed=0, n_documents=6, n_words=5, mean_count=0.8):
     hits = np.where(rng.random(n_documents) < 0.3, np.nan, rng.poisson(2.0, n_documents).astype(float))
     place = rng.normal(size=(n_documents, 2))
     place[rng.random(place.shape) < 0.3] = np.nan
-    return Corpus(content, contexts={"tag": sp.csr_matrix(tags), "time": time, "hits": hits, "place": place})
+    contexts = {"tag": sp.csr_matrix(tags), "time": time, "hits": hits, "place": place}
+    # as they are, so that a fit sees the same numbers as an engine
+    return Corpus(content, contexts=contexts, units={"time": (0.0, 1.0), "place": ((0.0, 0.0), (1.0, 1.0))})
 
 
 def corpus_of(documents, n_words, **more):

@@ -44,7 +44,8 @@ def pair(form, **more):
 
 
 def documents(seed=3, n=40):
-    return small_corpus(seed, n_documents=n, n_words=12, mean_count=1.5)
+    corpus = small_corpus(seed, n_documents=n, n_words=12, mean_count=1.5)
+    return Corpus(corpus.content, contexts=corpus.contexts)  # in their own units
 
 
 def fitted(form, corpus=None, iterations=1, **more):
