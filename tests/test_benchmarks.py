@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import itertools
+import json
 import math
 import re
 import sys
@@ -16,10 +17,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from benchmarks import __main__ as command
-from benchmarks import cases, contexts, gibbs, observations, recovery, starts, suite, waits
+from benchmarks import cases, contexts, gibbs, observations, proposals, recovery, starts, suite, waits
 from helpers.paths import MIRROR
 
-from mc2core import Corpus
+from mc2core import Corpus, fit
+from mc2core.inference import FastEx
+from mc2core.models import Mixture
+from mc2core.posterior.clustering import variation_of_information
 from mc2papers.datasets.simulated import shapes
 
 pytestmark = pytest.mark.usefixtures("short_starts")
@@ -299,6 +303,32 @@ class TestGibbs:
         test = Corpus(sp.csr_matrix([[1, 0, 0, 0], [0, 0, 1, 0]]))
         # one word: p = sum_m alpha_m / alpha. psi_mw
         assert gibbs.score(test, psi, np.array([3.0, 1.0])) == pytest.approx((0.375 * 0.125) ** -0.5)
+
+
+class TestProposals:
+    def test_a_chain_is_timed_and_scored_after_each_sweep(self, tmp_path, capsys):
+        given = ["--clusters", "5", "--words", "400", "--distinct-words", "20", "--folder", str(tmp_path)]
+        parsed = proposals.parser().parse_args(given)
+        proposals.draw(parsed, 5)
+        fitted, held_out = Corpus.load(tmp_path / "fitted"), Corpus.load(tmp_path / "held_out")
+        assert (fitted.n_documents, held_out.n_documents) == (30, 50)
+        assert proposals.main([*given, "--chain", "exact", "--sweeps", "3"]) == 0
+        rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [row["sweep"] for row in rows] == [0, 1, 2, 3]
+        assert rows[-1]["seconds"] == pytest.approx(sum(row["of_sweep"] for row in rows) * 30 / 1e6)
+        found = fit(fitted, Mixture(n_clusters=5), FastEx(proposal="exact"), iterations=3, progress=False)
+        assert rows[-1]["log_joint"] == pytest.approx(found.trace["log_joint"].iloc[-1] / 30)
+        perplexity = found.posterior.perplexity(held_out, estimator="marginal")
+        assert np.exp(-rows[-1]["held_out"]) == pytest.approx(perplexity)
+        assert rows[-1]["vi"] == pytest.approx(variation_of_information(fitted.labels, found.posterior.cluster))
+
+    def test_a_table_has_the_median_of_repeats_and_the_most_memory(self):
+        start = {"sweep": 0, "of_sweep": 10.0, "seconds": 1.0}
+        after = {"sweep": 1, "of_sweep": 20.0, "seconds": 3.0, "vi": 0.5, "log_joint": -7.0, "held_out": -6.5}
+        chains = [[start, after | {"seconds": seconds}] for seconds in (3.0, 9.0, 4.0)]
+        first, last = proposals.summarised(1000, "exact", chains, 5_000_000)
+        assert first.split(" | ")[2:5] == ["0", "10.0", "1.00"]
+        assert last == "| 1,000 | exact | 1 | 20.0 | 4.00 | 0.50 | -7.00 | -6.5000 | 5 |"
 
 
 class TestObservations:
