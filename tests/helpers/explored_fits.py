@@ -43,7 +43,7 @@ def corpus(n_documents=60):
 def of_contexts_alone():
     """Two clusters of documents without a word, and their fit: there are no topics."""
     x = np.where(np.arange(40) % 2, 5.0, -5.0) + np.random.default_rng(0).standard_normal(40)
-    documents = Corpus(np.zeros((40, 1), int), contexts={"x": x})
+    documents = Corpus(np.zeros((40, 1), int), contexts={"x": x}, units={"x": (0.0, 1.0)})
     return fit(documents, *fits.gibbs(contexts={"x": NormalGamma()}, start_clusters=6), iterations=8, seed=1)
 
 
