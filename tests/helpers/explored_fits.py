@@ -1,5 +1,8 @@
 """A small corpus with everything that a page can show, and models of it."""
 
+import json
+import re
+
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
@@ -66,3 +69,9 @@ def svi(documents):
     contexts = {"year": NormalGamma(), "author": DirichletCategorical(0.1)}
     engine = fits.svi(contexts=contexts, max_clusters=6, batch_size=None, document_concentration=2.0)
     return fit(documents, *engine, iterations=2, seed=1).posterior
+
+
+def data_of(page, name="DESCRIPTION"):
+    """The data that an HTML report gives to its scripts under a name."""
+    text = re.search(rf"<script>window\.{name} = JSON\.parse\('(.*?)'\);</script>", page, re.S)[1]
+    return json.loads(re.sub(r"\\(['\\])", r"\1", text))

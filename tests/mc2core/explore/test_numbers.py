@@ -1,12 +1,11 @@
 """Tables and pictures of a fit of observations against sums written out, and what it does not have."""
 
 import dataclasses
-import json
-import re
 
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.explored_fits import data_of
 from helpers.fits import gibbs
 from helpers.observed import crossed_corpus
 
@@ -126,7 +125,7 @@ def test_page_and_summary_speak_of_observations(description, made, tmp_path):
     assert dict(made["summary"].to_numpy())["observations"] == "360"
     assert "words" not in set(made["summary"]["name"])
     shown = (tmp_path / "out/index.html").read_text(encoding="utf-8")
-    data = json.loads(re.search(r"window\.DESCRIPTION = (.*);</script>", shown)[1])
+    data = data_of(shown)
     assert data["of_observations"]
     assert {"topic_means", "cluster_means"} <= set(data["tables"])
     assert "distinctive_words" not in data["nodes"]

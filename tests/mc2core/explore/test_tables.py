@@ -1,15 +1,13 @@
 """Tables of a fit against sums over documents, written out."""
 
 import dataclasses
-import json
-import re
 import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from helpers.explored_fits import HOSTILE, corpus, fastex, gibbs, of_contexts_alone, svi
+from helpers.explored_fits import HOSTILE, corpus, data_of, fastex, gibbs, of_contexts_alone, svi
 from helpers.fits import at_strength
 from helpers.small_posteriors import word_given_cluster
 
@@ -359,11 +357,6 @@ def test_of_more_documents_than_are_described_some_are_drawn_and_are_as_they_wer
     assert [number for number in range(60) if f"said in {number}." in told] == rows.tolist()
 
 
-def read_page(text):
-    """What the page's script is given."""
-    return json.loads(re.search(r"<script>window\.DESCRIPTION = (.*?);</script>", text, re.S)[1])
-
-
 def column(packed):
     return (
         packed
@@ -385,7 +378,7 @@ def test_every_number_on_the_page_is_in_a_table(model, tmp_path):
     text = (tmp_path / "out/index.html").read_text(encoding="utf-8")
     assert "<b>Title</b>" not in text
     assert HOSTILE not in text
-    data = read_page(text)
+    data = data_of(text)
     files = {
         path.stem: pd.read_csv(path, keep_default_na=False, na_values=[""]) for path in (tmp_path / "out").glob("*.csv")
     }
@@ -455,7 +448,7 @@ def test_charts_are_there_without_what_made_them(description, tmp_path, monkeypa
         monkeypatch.setitem(sys.modules, package, None)
     describe.describe(description.posterior, description.corpus, tmp_path / "out")
     text = (tmp_path / "out/index.html").read_text(encoding="utf-8")
-    charts = json.loads(re.search(r"<script>window\.CHARTS = (.*?);</script>", text, re.S)[1])
+    charts = data_of(text, "CHARTS")
     assert set(charts) == {"map", "topics", "bars", "means", "trend", "groups", "course", "heat", "tree"}
     assert "University of Washington" in text  # Vega's licence asks for it
 
