@@ -1,44 +1,93 @@
-"""Plans: configuration and sheets, checked so that a slip stops a run before its first job.
+"""The configuration and the experiments table: read, checked before the first job, and put together as a :class:`Plan`.
 
-A validator of JSON Schema answers with the schema around a fault; here each fault is one sentence.
+Each fault is a ValueError of one sentence.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mc2core.base.checks import did_you_mean, nearest
+import jsonschema
+import yaml
+
+from mc2core.base.checks import choice, did_you_mean, nearest, whole
 from mc2core.base.kinds import FAMILY_OF_KIND
-from mc2core.base.records import csv_rows
+from mc2core.base.records import csv_rows, lines_of
 from mc2core.base.settings import parse_settings, split_settings
-from mc2papers import plain_yaml
-from mc2papers.schemas import control_character, resolved
+
+#: engines of the library; all others are baselines. The registries say so too, but take a second to load.
+ENGINES = ("fastex", "gibbs", "svi")
+#: baselines that leave a model; the others leave assignments. Their classes say so too, but take a second to load.
+LEAVE_MODELS = ("lda", "mllib_lda")
+#: baselines that Spark runs; fitted once, since a fit takes as long as the others of a target together
+ON_SPARK = ("mllib_lda",)
+#: setting of a row: share of the documents whose contexts its fits do without (mc2core.corpus.subsets.without_contexts)
+MISSING = "missing"
+#: setting of a row: independent runs of each of its fits (mc2core.fit)
+CHAINS = "chains"
+#: the target that wants the scores of all runs; it makes no table and no figure
+SCORES = "fits"
+#: keys of a corpus that name files of datasets.tsv
+FILE_KEYS = ("files", "writers", "links", "targets", "vocabulary")
+#: keys of a corpus that name files of a user's own, and those of them that it cannot do without
+OWN_KEYS, NEEDED_KEYS = ("file", "folder", "vocabulary", "stop_words"), ("file", "folder")
+#: datasets that are parts of another one's files
+FILES_OF = {"pnas": "pubmed", "w100": "wikipedia", "w1000": "wikipedia"}
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_EXPONENT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+\.?[0-9]*)[eE][-+]?[0-9]+")
+_STANDARD = jsonschema.Draft202012Validator
 
 
-def check_mirror(config: Mapping[str, Any]) -> None:
-    """ValueError for a ``mirror`` that is no folder."""
-    if config["mirror"] and not Path(config["mirror"]).is_dir():
-        raise ValueError(
-            f"configuration: mirror: {str(config['mirror'])!r} is no folder; a folder of source files is needed, "
-            "or '' for none"
-        )
+def _finite(kind: str) -> Any:
+    return lambda _, one: _STANDARD.TYPE_CHECKER.is_type(one, kind) and abs(one) <= sys.float_info.max
+
+
+# NaN passes every bound, and whole numbers beyond all floats are of no use
+_TYPES = _STANDARD.TYPE_CHECKER.redefine_many({kind: _finite(kind) for kind in ("number", "integer")})
+_VALIDATOR = jsonschema.validators.extend(_STANDARD, type_checker=_TYPES)
+
+
+# -- files and schemas ---------------------------------------------------------------------------------------------
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that is given twice, which PyYAML overlooks."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        lines: dict[str, int] = {}
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                line = key.start_mark.line + 1
+                if key.value in lines:
+                    raise ValueError(f"the key {key.value!r} is in line {lines[key.value]} and again in line {line}")
+                lines[key.value] = line
+        return node
 
 
 def read_yaml(path: str | os.PathLike[str]) -> Any:
-    """The content of a YAML file; ValueError naming the file and the place for one that cannot be read."""
-    return plain_yaml.read(path)
+    """The content of a YAML file; ValueError naming the file for one that cannot be read."""
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"{path} is missing")
+    text = "".join(line for _, line in lines_of(path))
+    try:
+        return yaml.load(text, _Loader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not readable YAML: {' '.join(str(error).split())}") from None
 
 
 def check_config_files(arguments: Iterable[str]) -> None:
     """SystemExit with one sentence for a file after ``--configfile`` or ``--configfiles`` that cannot be read.
 
-    For the profile that Snakemake reads first: itself it answers with a traceback, or names no file.
+    For the profile, which Snakemake reads first: Snakemake itself shows a traceback, or names no file.
     """
     is_file = False
     for argument in arguments:
@@ -54,34 +103,50 @@ def check_config_files(arguments: Iterable[str]) -> None:
                 raise SystemExit(f"configuration: {error}") from None
 
 
-def check_word(config: Mapping[str, Any], corpora: str | os.PathLike[str] = "results/corpora") -> None:
-    """ValueError where ``figure4.word`` is none of the PNAS corpus; only looked at where that is there already."""
-    word, vocabulary = config["figure4"]["word"], Path(corpora) / "pnas/train/vocabulary.txt"
-    if word and vocabulary.is_file():
-        known = vocabulary.read_text(encoding="utf-8").split("\n")
-        if word not in known:
-            hint = did_you_mean(word, known)
-            raise ValueError(f"configuration: figure4: word: {word!r} is not in the vocabulary of pnas{hint}")
+def check(value: Any, schema: Mapping[str, Any], where: str) -> None:
+    """ValueError for the value that breaks a JSON Schema most plainly: its key, what was found, what is allowed."""
+    for keys, text in _texts(value):
+        if found := _CONTROL.search(text):
+            place = ": ".join(filter(None, (where, ", ".join(map(str, keys)))))
+            raise ValueError(f"{place}: {text!r} holds the control character U+{ord(found[0]):04X}")
+    fault = jsonschema.exceptions.best_match(_VALIDATOR(schema).iter_errors(value))
+    if fault is None:
+        return
+    place = ": ".join(filter(None, (where, ", ".join(map(str, fault.absolute_path)))))
+    if fault.validator == "additionalProperties":
+        known = fault.schema["properties"]
+        key = next(one for one in fault.instance if one not in known)
+        raise ValueError(f"{place}: {key!r} is not known{nearest(str(key), known)}")
+    about = " ".join(str(fault.schema.get("description", "")).split())
+    raise ValueError(f"{place}: {' '.join(fault.message.split())}{f' ({about})' if about else ''}")
 
 
-def check_targets(arguments: Iterable[str], known: Sequence[str]) -> None:
-    """ValueError for an argument of Snakemake that is nearly one of the targets.
+def _texts(value: Any, keys: tuple[Any, ...] = ()) -> Iterable[tuple[tuple[Any, ...], str]]:
+    """Every text inside, with the keys that lead to it."""
+    if isinstance(value, str):
+        yield keys, value
+    elif isinstance(value, Mapping | list):
+        for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _texts(inner, (*keys, key))
 
-    Itself it says that no rule makes such a file. What is no name at all (an option, a file, a setting) is not looked
-    at, nor what is near to none.
-    """
-    for argument in arguments:
-        is_name = re.fullmatch(r"[A-Za-z]\w{5,}", argument) and argument not in known
-        if is_name and (hint := did_you_mean(argument, known, likeness=0.8)):
-            raise ValueError(f"target {argument!r} is not known{hint}")
+
+def with_numbers(value: Any) -> Any:
+    """A configuration with a number for text such as 1e-2, which Snakemake reads by YAML 1.1, and 3 for 3.0."""
+    if isinstance(value, Mapping):
+        return {key: with_numbers(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [with_numbers(inner) for inner in value]
+    if isinstance(value, str) and _EXPONENT.fullmatch(value):
+        value = float(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def read_sheet(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str) -> list[dict[str, str]]:
-    """Rows of a tab-separated sheet as dicts of text.
+    """Rows of a tab-separated table as dicts of text.
 
     Parameters
     ----------
-    schema : JSON Schema of one row; its ``properties`` are the columns allowed, ``required`` those that must be there.
+    schema : JSON Schema of one row; its ``properties`` are the columns.
     key : the column that names a row; a name may occur once.
 
     Raises
@@ -100,33 +165,41 @@ def read_sheet(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str
             raise ValueError(f"{path}: column {column!r} is not known{nearest(column, schema['properties'])}")
         if column in columns[:place]:
             raise ValueError(f"{path}: column {column!r} is there twice")
-    for column in schema.get("required", ()):
+    for column in schema["required"]:
         if column not in columns:
             raise ValueError(f"{path}: column {column!r} is missing")
-    seen: dict[str, int] = {}
+    lines: dict[str, int] = {}
     table = []
     for line, fields in rows:
-        where, row = f"{path}, line {line}", dict(zip(columns, fields, strict=True))
-        for column, rule in schema["properties"].items():
-            field = row.get(column, "")
-            pattern = rule.get("pattern", ".+" if rule.get("minLength") else ".*")
-            if character := control_character(field):
-                raise ValueError(f"{where}: {column} {field!r} holds {character}")
-            if not re.fullmatch(pattern, field):
-                raise ValueError(
-                    f"{where}: {column} {field!r} is not of the form {pattern} ({rule['description'].rstrip('.')})"
-                )
-        if row[key] in seen:
-            raise ValueError(f"{where}: {key} {row[key]!r} is the name of line {seen[row[key]]} too")
-        seen[row[key]] = line
+        row = dict(zip(columns, fields, strict=True))
+        check(row, schema, f"{path}, line {line}")
+        if row[key] in lines:
+            raise ValueError(f"{path}, line {line}: {key} {row[key]!r} is the name of line {lines[row[key]]} too")
+        lines[row[key]] = line
         table.append(row)
     if not table:
         raise ValueError(f"{path} has no row below its header")
     return table
 
 
-#: engines of the library; all others are baselines. The registries say so too, but take a second to load.
-ENGINES = ("fastex", "gibbs", "svi")
+# -- what a run can do without --------------------------------------------------------------------------------------
+def check_mirror(config: Mapping[str, Any]) -> None:
+    """ValueError for a ``mirror`` that is no folder."""
+    if config["mirror"] and not Path(config["mirror"]).is_dir():
+        raise ValueError(
+            f"configuration: mirror: {str(config['mirror'])!r} is no folder; a folder of source files is needed, "
+            "or '' for none"
+        )
+
+
+def check_word(config: Mapping[str, Any], chosen: Iterable[str], corpora: str = "results/corpora") -> None:
+    """ValueError if ``figure4.word`` is none of the PNAS corpus, should that be there already."""
+    word, vocabulary = config["figure4"]["word"], Path(corpora) / "pnas/train/vocabulary.txt"
+    if word and "pnas" in chosen and vocabulary.is_file():
+        known = vocabulary.read_text(encoding="utf-8").split("\n")
+        if word not in known:
+            hint = did_you_mean(word, known)
+            raise ValueError(f"configuration: figure4: word: {word!r} is not in the vocabulary of pnas{hint}")
 
 
 def choose_datasets(config: Mapping[str, Any]) -> list[str]:
@@ -148,20 +221,20 @@ def leave_out(
     chosen: Sequence[str],
     fetched: str | os.PathLike[str] = "results/sources",
 ) -> tuple[list[str], list[str]]:
-    """The chosen datasets whose files can be had, and for each of the others a sentence that says why not.
+    """The chosen datasets whose files can be had, and why the others are left out.
 
     Looked at are those that can only be real (their schema knows no other source), such as the labelled corpora: each
     of their files of datasets.tsv must be in the mirror or, fetched before, in ``fetched``. ValueError where no dataset
     remains.
     """
-    corpora = resolved(schema["properties"]["corpora"], schema)["properties"]
-    sources = {name: resolved(corpora[name]["properties"]["source"], schema).get("enum") for name in chosen}
+    corpora = schema["properties"]["corpora"]["properties"]
+    is_real = {name: corpora[name]["properties"]["source"].get("enum") == ["real"] for name in chosen}
     lacking: dict[str, list[Mapping[str, str]]] = {}
     for row in sheet:
         places = [Path(fetched) / row["dataset"] / row["file"]]
         if config["mirror"]:
             places.append(Path(config["mirror"]) / row["mirror"])
-        if sources.get(row["dataset"]) == ["real"] and not any(place.is_file() for place in places):
+        if is_real.get(row["dataset"]) and not any(place.is_file() for place in places):
             lacking.setdefault(row["dataset"], []).append(row)
     reasons: dict[str, str] = {}
     for dataset, rows in lacking.items():
@@ -173,24 +246,22 @@ def leave_out(
     kept = [name for name in chosen if name not in reasons]
     if not kept:
         raise ValueError(f"configuration: datasets: none remains; {'; '.join(reasons.values())}")
-    return kept, [reasons[name] for name in chosen if name in reasons]
+    if len(reasons) > 1 and not config["mirror"]:
+        names = ", ".join(reasons)
+        return kept, [f"{names} are left out: no mirror (--config mirror=FOLDER) has their files"]
+    return kept, [*reasons.values()]
 
 
-def leave_out_runs(
-    runs: Mapping[str, Any], config: Mapping[str, Any], schema: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
+def leave_out_runs(runs: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The runs of :func:`read_experiments` whose contexts their corpora have, and why each of the others is left out.
 
-    A corpus read from files has the ``contexts`` that the plan names for it; a row may need one that it could have.
+    A corpus read from files has the ``contexts`` that the configuration names for it.
     """
-    corpora = resolved(schema["properties"]["corpora"], schema)["properties"]
     kept, reasons = {}, []
     for name, run in runs.items():
         corpus = config["corpora"][run["dataset"]]
-        lacking = []
-        if corpus["source"] in ("real", "real excerpt") and "contexts" in corpus:
-            known = resolved(corpora[run["dataset"]]["properties"]["contexts"], schema)["items"]["enum"]
-            lacking = [one for one in run["fit"]["contexts"] if one in known and one not in corpus["contexts"]]
+        is_real = corpus["source"] in ("real", "real excerpt") and "contexts" in corpus
+        lacking = [one for one in run["fit"]["contexts"] if is_real and one not in corpus["contexts"]]
         if lacking:
             has = ", ".join(corpus["contexts"]) or "none"
             reasons.append(f"{name} is left out: corpora.{run['dataset']} has no context {lacking[0]!r}; it has: {has}")
@@ -218,21 +289,8 @@ def leave_out_spark(
     return kept, reasons
 
 
-#: setting of a row: share of the documents whose contexts its fits do without (mc2core.corpus.subsets.without_contexts)
-MISSING = "missing"
-#: setting of a row: independent runs of each of its fits (mc2core.fit)
-CHAINS = "chains"
-#: keys of a corpus in the plan that name files of datasets.tsv
-FILE_KEYS = ("files", "writers", "links", "targets", "vocabulary")
-
-
-def check_files(
-    config: Mapping[str, Any], sheet: Iterable[Mapping[str, str]], chosen: Iterable[str], files_of: Mapping[str, str]
-) -> None:
-    """ValueError for the first file that a chosen corpus is to be read from and that datasets.tsv does not have.
-
-    files_of : datasets that are parts of another one's files. Drawn corpora and a user's own are not looked at.
-    """
+def check_files(config: Mapping[str, Any], sheet: Iterable[Mapping[str, str]], chosen: Iterable[str]) -> None:
+    """ValueError for the first file that a real corpus is to be read from and that datasets.tsv does not have."""
     known: dict[str, list[str]] = {}
     for row in sheet:
         known.setdefault(row["dataset"], []).append(row["file"])
@@ -240,7 +298,7 @@ def check_files(
         corpus = config["corpora"][dataset]
         if corpus["source"] not in ("real", "real excerpt"):
             continue
-        whole = files_of.get(dataset, dataset)
+        whole = FILES_OF.get(dataset, dataset)
         there = known.get(whole, [])
         named = corpus if corpus.keys() & set(FILE_KEYS) else config["corpora"][whole]
         for key in FILE_KEYS:
@@ -249,10 +307,6 @@ def check_files(
                 if isinstance(name, str) and name not in (*there, "baseline", "eutilities"):
                     where = f"configuration: corpora, {dataset}: {key}"
                     raise ValueError(f"{where}: {name!r} is not in config/datasets.tsv{nearest(name, there)}")
-
-
-#: keys of a corpus in the plan that name files of a user's own, and those of them that it cannot do without
-OWN_KEYS, NEEDED_KEYS = ("file", "folder", "vocabulary", "stop_words"), ("file", "folder")
 
 
 def own_paths(corpus: Mapping[str, Any]) -> dict[str, str | None]:
@@ -372,10 +426,110 @@ def variants(runs: Mapping[str, Mapping[str, Any]], engine: str) -> list[dict[st
     return list(found.values())
 
 
-#: baselines that leave a model; the others leave assignments. Their classes say so too, but take a second to load.
-LEAVE_MODELS = ("lda", "mllib_lda")
-#: baselines that Spark runs; fitted once, since a fit takes as long as the others of a target together
-ON_SPARK = ("mllib_lda",)
+# -- runs, built as their jobs would build them -------------------------------------------------------------------
+def check_runs(
+    path: str | os.PathLike[str],
+    runs: Mapping[str, Mapping[str, Any]],
+    config: Mapping[str, Any],
+    targets: Iterable[str],
+) -> None:
+    """ValueError for the first run of :func:`read_experiments` that its job could only refuse.
+
+    Looked at are the contexts that its dataset gives, its length, and its model and engine,
+    which are built. A target that is not known is refused too: nothing would want its run. Loading the engines takes a
+    second; nothing is compiled.
+
+    Parameters
+    ----------
+    path : of the sheet, for messages.
+    targets : names of tables and figures.
+    """
+    from mc2core.corpus import subsets
+    from mc2core.inference.base import run_length
+    from mc2core.inference.registry import specify
+    from mc2papers.baselines.registry import BASELINES
+
+    _check_named(config)
+    known = [*targets, SCORES]
+    for name, run in runs.items():
+        where, fit, dataset = f"{path}, run {name!r}", run["fit"], run["dataset"]
+        for target in run["targets"]:
+            if target not in known:
+                raise ValueError(f"{where}: target {target!r} is not known{nearest(target, known)}")
+        _check_contexts(where, dataset, config["corpora"][dataset], fit["contexts"])
+        try:
+            subsets.check_share(fit.get(MISSING, 0.0))
+            if fit["engine"] in BASELINES:
+                _check_baseline(run, runs)
+            else:
+                choice("engine", fit["engine"], [*ENGINES, *BASELINES])
+                _, engine = specify(fit["model"], fit["engine"], fit["settings"], fit["contexts"])
+                run_length(engine, fit["iterations"], fit["burn_in"], fit["thin"])
+                whole(CHAINS, fit.get(CHAINS, 1))
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from None
+
+
+def _check_named(config: Mapping[str, Any]) -> None:
+    """ValueError for a name that is no model, engine or baseline, and for settings that it does not have."""
+    from mc2core.inference.registry import ENGINES, MODELS, engine_class, model_class
+    from mc2papers.baselines.registry import BASELINES
+
+    for part, names, class_of in (
+        ("models", MODELS, model_class),
+        ("engines", ENGINES, engine_class),
+        ("baselines", BASELINES, BASELINES.get),
+    ):
+        for name, settings in config[part].items():
+            if name not in names:
+                raise ValueError(f"configuration: {part}: {name!r} is not known{nearest(name, names)}")
+            known = inspect.signature(class_of(name)).parameters
+            for one in settings.keys() - known.keys():
+                raise ValueError(f"configuration: {part}, {name}: {one!r} is not known{nearest(one, known)}")
+
+
+def _check_baseline(run: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]]) -> None:
+    from mc2papers.baselines.registry import make_baseline
+
+    fit = run["fit"]
+    baseline = make_baseline(fit["engine"], fit["settings"])
+    for name, family in fit["contexts"].items():
+        if not baseline.takes_contexts:
+            raise ValueError(f"{baseline.title} clusters words only; it cannot use context {name!r}")
+        if family["family"] == FAMILY_OF_KIND["number"]:
+            raise ValueError(f"{baseline.title} takes contexts of counts, but {name!r} is a number for each document")
+    if not baseline.models:
+        if fit["of"] is not None:
+            raise ValueError(f"{baseline.title} uses no model of another run, but of is {fit['of']!r}")
+        return
+    fitting = [
+        name
+        for name, one in runs.items()
+        if one["dataset"] == run["dataset"] and one["fit"].get("model") in baseline.models
+        if one["fit"]["contexts"] == fit["contexts"]
+    ]
+    if fit["of"] not in fitting:
+        raise ValueError(
+            f"of is {fit['of']!r}; {baseline.title} needs there a run on {run['dataset']} of the model "
+            f"{' or '.join(baseline.models)}: {', '.join(fitting) or 'the sheet has none'}"
+        )
+
+
+def _check_contexts(
+    where: str, dataset: str, corpus: Mapping[str, Any], families: Mapping[str, Mapping[str, Any]]
+) -> None:
+    from mc2papers.datasets.catalogue import contexts_of
+
+    offered = contexts_of(dataset, corpus)
+    for context, family in families.items():
+        if context not in offered:
+            raise ValueError(f"{where}: context {context!r} is not among those of corpora.{dataset}: {list(offered)}")
+        wanted = FAMILY_OF_KIND[offered[context]]
+        if family["family"] != wanted:
+            raise ValueError(
+                f"{where}: context {context!r} has the family {family['family']}, but it is of kind "
+                f"{offered[context]!r} in corpora.{dataset}, which takes {wanted}"
+            )
 
 
 @dataclass(frozen=True)
@@ -388,12 +542,18 @@ class Plan:
     chosen : names of datasets
     runs : of :func:`read_experiments`
     kinds : of files that a target needs (:data:`mc2papers.inputs.KINDS`), by its name
+    asked : names of datasets that the configuration has, some of which may be left out
+    sources : rows of datasets.tsv
+    notes : what is left out, and why
     """
 
     config: Mapping[str, Any]
     chosen: Sequence[str]
     runs: Mapping[str, Mapping[str, Any]]
     kinds: Mapping[str, Collection[str]] = field(default_factory=dict)
+    asked: Sequence[str] = ()
+    sources: Sequence[Mapping[str, str]] = ()
+    notes: Sequence[str] = ()
 
     @property
     def seeds(self) -> range:
@@ -491,3 +651,43 @@ class Plan:
         if not runs:
             raise ValueError(f"{target} has no run in config/experiments.tsv on the datasets of this plan")
         return runs
+
+
+def read_plan(
+    config: Mapping[str, Any],
+    schemas: Sequence[Path],
+    experiments: Path,
+    catalogue: Path,
+    kinds: Mapping[str, Collection[str]],
+    *,
+    lack: str | None = None,
+    builds: bool = True,
+    must_exist: bool = True,
+) -> Plan:
+    """The plan of a whole configuration and two tables, checked.
+
+    Parameters
+    ----------
+    schemas : of the configuration, of a row of datasets.tsv and of one of experiments.tsv
+    kinds : of :class:`Plan`
+    lack : what is missing for Spark, if anything, in a sentence
+    builds : build the model and engine of each run, which takes a second
+    must_exist : files of a user's own must be there; another workflow may make them
+    """
+    schema, of_files, of_runs = map(read_yaml, schemas)
+    config = with_numbers(config)
+    check(config, schema, "configuration")
+    check_mirror(config)
+    asked = choose_datasets(config)
+    sources = read_sheet(catalogue, of_files, key="file")
+    runs, lacking = leave_out_runs(read_experiments(experiments, of_runs, config, config["corpora"]), config)
+    if builds:
+        check_runs(experiments, runs, config, kinds)
+    check_files(config, sources, asked)
+    check_own_files(config, asked, must_exist)
+    chosen, left_out = leave_out(config, schema, sources, asked)
+    check_word(config, chosen)
+    of_chosen = {name: run for name, run in runs.items() if run["dataset"] in chosen}
+    runs, without_spark = leave_out_spark(of_chosen, config, lack)
+    notes = [*left_out, *lacking, *without_spark]
+    return Plan(config, chosen, runs, kinds, asked, sources, notes)

@@ -11,11 +11,10 @@ from pathlib import Path
 from harness import Parser, main
 
 from mc2core.base.settings import parse_settings, split_settings
-from mc2papers import plan, schemas, targets
-from mc2papers.run_checks import check_runs
+from mc2papers import plan, targets
 
 CHECKOUT = Path(__file__).parents[2]
-SCHEMAS = {path.name.partition(".")[0]: schemas.read(path) for path in (CHECKOUT / "workflow/schemas").iterdir()}
+SCHEMAS = {path.name.partition(".")[0]: plan.read_yaml(path) for path in (CHECKOUT / "workflow/schemas").iterdir()}
 TARGETS = tuple(targets.registry())
 USUAL = plan.read_yaml(CHECKOUT / "config/config.yaml")
 TOKENS = [
@@ -34,17 +33,16 @@ def read_plan(folder: Path, target: Path) -> None:
     changes = plan.read_yaml(folder / "plan.yaml")
     if not isinstance(changes, dict):
         raise ValueError("Snakemake refuses a plan without keys")
-    schemas.check_keys(changes, SCHEMAS["config"], "configuration")
     _update(whole, changes)
-    schemas.read_numbers(whole, SCHEMAS["config"])
-    schemas.check_values(whole, SCHEMAS["config"], "configuration")
+    whole = plan.with_numbers(whole)
+    plan.check(whole, SCHEMAS["config"], "configuration")
     plan.check_mirror(whole)
     chosen = plan.choose_datasets(whole)
     sources = plan.read_sheet(folder / "datasets.tsv", SCHEMAS["datasets"], key="file")
     path = folder / "experiments.tsv"
     runs = plan.read_experiments(path, SCHEMAS["experiments"], whole, whole["corpora"])
-    check_runs(path, runs, whole, TARGETS)
-    plan.check_files(whole, sources, chosen, {})
+    plan.check_runs(path, runs, whole, TARGETS)
+    plan.check_files(whole, sources, chosen)
 
 
 def _update(old: dict, new: dict) -> None:

@@ -10,7 +10,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 #: what every run of Snakemake on this workflow loads
-LOADED = ["snakemake.cli", "mc2papers.run_checks", "mc2papers.inputs", "mc2papers.datasets.download.fetch"]
+PARTS = [
+    *("mc2papers.plan", "mc2papers.inputs", "mc2papers.targets", "mc2papers.datasets.catalogue"),
+    *("mc2papers.baselines.registry", "mc2core.inference.registry", "mc2papers.datasets.download.fetch"),
+]
+LOADED = ["snakemake.cli", *PARTS]
 _loaded = multiprocessing.get_context("forkserver")
 _loaded.set_forkserver_preload(LOADED)
 

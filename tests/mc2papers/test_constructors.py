@@ -20,7 +20,7 @@ from helpers.workflow_calls import ROOT
 
 from mc2core.families import FAMILIES
 from mc2core.inference.registry import ENGINES, MODELS, engine_class, model_class
-from mc2papers import plan, schemas
+from mc2papers import plan
 from mc2papers.baselines.registry import BASELINES
 
 KINDS = {
@@ -145,7 +145,7 @@ def test_a_constructor_refuses_what_its_docstring_does(name, setting):
         beside = {"document_level": True, "learn_concentrations": [*roles, "table", "topic", "words"]}
     for value in candidates(schema):
         refused = refusal(CLASSES[name], **beside | {setting: value})
-        by_schema = refusal(schemas.check_values, value=[value], schema={"items": schema}, where="plan")
+        by_schema = refusal(plan.check, value=[value], schema={"items": schema}, where="plan")
         assert bool(refused) == bool(by_schema), f"{value!r}: {refused or 'accepted'}, but by its type: {by_schema}"
         assert setting in refused or not refused
         assert "\n" not in refused
@@ -163,7 +163,7 @@ def refusal(function, **arguments):
 
 
 def test_schemas_are_schemas():
-    jsonschema.Draft202012Validator.check_schema(schemas.read(ROOT / "workflow/schemas/config.schema.yaml"))
+    jsonschema.Draft202012Validator.check_schema(plan.read_yaml(ROOT / "workflow/schemas/config.schema.yaml"))
 
 
 def test_a_plan_holds_no_default_of_a_model_an_engine_a_baseline_or_a_family():
@@ -184,17 +184,10 @@ def test_a_plan_holds_no_default_of_a_model_an_engine_a_baseline_or_a_family():
 
 
 def test_defaults_of_families_are_those_of_their_constructors():
-    schema = schemas.read(ROOT / "workflow/schemas/config.schema.yaml")["definitions"]
+    schema = plan.read_yaml(ROOT / "workflow/schemas/config.schema.yaml")["definitions"]
     described = schema["family"]["properties"]
     for name, family in FAMILIES.items():
         for setting, parameter in inspect.signature(family).parameters.items():
             one = described[setting]
             default = one.get("default", schema["positive"]["default"])
             assert default == parameter.default, f"{name}: {setting}"
-
-
-def test_numbers_that_snakemake_leaves_as_text_are_read_beside_words():
-    schema = schemas.read(ROOT / "workflow/schemas/config.schema.yaml")
-    for given, wanted in (("1e-2", 0.01), ("3", 3), ("learn", "learn"), ("inf", "inf"), (2.5, 2.5)):
-        read = schemas.read_numbers({"models": {"mc2": {"document_concentration": given}}}, schema)
-        assert read["models"]["mc2"]["document_concentration"] == wanted

@@ -17,7 +17,6 @@ from mc2papers import plan
 from mc2papers.datasets.formats import rar
 
 DUMP = "enwiki-latest-pages-articles-multistream"
-FILES_OF = {"pnas": "pubmed", "w100": "wikipedia", "w1000": "wikipedia"}
 
 
 def page(key, title, text, ns=0):
@@ -213,15 +212,15 @@ def test_files_of_a_real_corpus_are_in_the_sheet():
     labelled = ["labelme", "uiucsports", "ohsumed", "stateunion"]
     every = ["nips", "nuswide", "wikipedia", "w100", "w1000", "pubmed", "pnas", *labelled]
     real = {"corpora": {name: {"source": "real"} for name in every}}
-    plan.check_files(config_of(real), sheet, every, FILES_OF)
+    plan.check_files(config_of(real), sheet, every)
     mirror = yaml.safe_load((ROOT / "config/mirror.yaml").read_text())
-    plan.check_files(config_of(mirror), sheet, mirror["datasets"], FILES_OF)
+    plan.check_files(config_of(mirror), sheet, mirror["datasets"])
     wrong = {"corpora": {"wikipedia": {"source": "real", "writers": ["enwiki-latest-stub-meta-histroy.xml.gz"]}}}
-    plan.check_files(config_of(wrong), sheet, ["nips"], FILES_OF)  # not chosen
+    plan.check_files(config_of(wrong), sheet, ["nips"])  # not chosen
     for name in ("wikipedia", "w100"):
         message = rf"corpora, {name}: writers: 'enwiki-latest-stub-meta-histroy.* is not in .* did you mean '.*history"
         with pytest.raises(ValueError, match=message):
-            plan.check_files(config_of(wrong, {"corpora": {"w100": {"source": "real"}}}), sheet, [name], FILES_OF)
+            plan.check_files(config_of(wrong, {"corpora": {"w100": {"source": "real"}}}), sheet, [name])
 
 
 def test_without_bsdtar_a_sentence_names_its_package(tmp_path, monkeypatch):

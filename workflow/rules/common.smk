@@ -1,4 +1,4 @@
-"""The plan, checked: configuration, sheets, and what each target needs."""
+"""The plan, and what each target needs."""
 
 import copy
 import re
@@ -12,7 +12,7 @@ from snakemake.logging import logger
 from snakemake.utils import update_config
 
 from mc2core.compute.spark import missing
-from mc2papers import inputs, plan, schemas, targets
+from mc2papers import inputs, plan, targets
 from mc2papers.code_digest import code_digest
 from mc2papers.datasets.download.fetch import read_catalogue
 
@@ -22,10 +22,6 @@ def own_part(path):
     return Path(workflow.source_path(f"../../{path}"))
 
 
-def own_schema(name):
-    return own_part(f"workflow/schemas/{name}")
-
-
 def sheet(path):
     """A file of config/: that of the working directory, if it is there, or this workflow's own."""
     return Path(path) if Path(path).is_file() else own_part(path)
@@ -33,85 +29,40 @@ def sheet(path):
 
 EXPERIMENTS = "config/experiments.tsv"
 CATALOGUE = "config/datasets.tsv"
-CONFIG_SCHEMA, DATASETS_SCHEMA, EXPERIMENTS_SCHEMA = (
-    schemas.read(own_schema(f"{name}.schema.yaml"))
-    for name in ("config", "datasets", "experiments")
-)
-DEFAULT_PLAN = plan.read_yaml(own_part("config/config.yaml"))
-
-# datasets that are parts of another one's files
-FILES_OF = {"pnas": "pubmed", "w100": "wikipedia", "w1000": "wikipedia"}
+KINDS = {name: [*target.inputs.values()] for name, target in targets.registry().items()}
+IS_MAIN = workflow.modifier.is_main_snakefile()
 
 try:
-    if workflow.is_main_process and workflow.modifier.is_main_snakefile():
+    if workflow.is_main_process and IS_MAIN:
         for file in workflow.configfiles:
-            plan.read_yaml(
-                file
-            )  # stricter than Snakemake, which overlooks a key that comes twice
+            plan.read_yaml(file)  # Snakemake overlooks a key that is given twice
     # a configuration, also one that is passed to a module, holds what differs
-    given, config = config, copy.deepcopy(DEFAULT_PLAN)
+    given, config = config, plan.read_yaml(own_part("config/config.yaml"))
     update_config(config, copy.deepcopy(given))
-    schemas.check_keys(config, CONFIG_SCHEMA, "configuration")
-    schemas.read_numbers(config, CONFIG_SCHEMA)
-    schemas.check_values(config, CONFIG_SCHEMA, "configuration")
-    plan.check_mirror(config)
-    ASKED = plan.choose_datasets(config)
-    SOURCES = plan.read_sheet(
-        sheet(CATALOGUE),
-        DATASETS_SCHEMA,
-        key="file",
-    )
-    SHEET, WITHOUT_CONTEXT = plan.leave_out_runs(
-        plan.read_experiments(
-            sheet(EXPERIMENTS),
-            EXPERIMENTS_SCHEMA,
-            config,
-            config["corpora"],
-        ),
+    PLAN = plan.read_plan(
         config,
-        CONFIG_SCHEMA,
+        [
+            own_part(f"workflow/schemas/{name}.schema.yaml")
+            for name in ("config", "datasets", "experiments")
+        ],
+        sheet(EXPERIMENTS),
+        sheet(CATALOGUE),
+        KINDS,
+        lack=missing(),
+        builds=workflow.is_main_process,
+        must_exist=IS_MAIN,
     )
-    if workflow.is_main_process:
-        # once, not in each job: engines take a second to load
-        from mc2papers.run_checks import check_runs
-
-        check_runs(EXPERIMENTS, SHEET, config, targets.registry())
-    plan.check_files(config, SOURCES, ASKED, FILES_OF)
-    # a workflow that has this one as a module may make them
-    plan.check_own_files(
-        config, ASKED, must_exist=workflow.modifier.is_main_snakefile()
-    )
-    CHOSEN, LEFT_OUT = plan.leave_out(config, CONFIG_SCHEMA, SOURCES, ASKED)
 except ValueError as error:
-    # one sentence instead of a traceback
     raise WorkflowError(str(error)) from None
 
 if workflow.is_main_process:
-    if len(LEFT_OUT) > 1 and not config["mirror"]:
-        names = ", ".join(reason.partition(" ")[0] for reason in LEFT_OUT)
-        logger.warning(
-            f"{names} are left out: no mirror (--config mirror=FOLDER) has their files; --config datasets=NAME says which"
-        )
-    else:
-        for reason in LEFT_OUT:
-            logger.warning(reason)
-    for reason in WITHOUT_CONTEXT:
-        logger.warning(reason)
-
-RUNS, WITHOUT_SPARK = plan.leave_out_spark(
-    {name: run for name, run in SHEET.items() if run["dataset"] in CHOSEN},
-    config,
-    missing(),
-)
-if workflow.is_main_process:
-    for reason in WITHOUT_SPARK:
-        logger.warning(reason)
-KINDS = {name: [*target.inputs.values()] for name, target in targets.registry().items()}
-PLAN = plan.Plan(config, CHOSEN, RUNS, KINDS)
+    for note in PLAN.notes:
+        logger.warning(note)
+config, RUNS = PLAN.config, PLAN.runs
 SEEDS = PLAN.seeds
 GROUPS = PLAN.groups()
 # runs of which each fit is a job
-ALONE = [run for run in RUNS if run not in chain.from_iterable(GROUPS)]
+ALONE = [run for run in RUNS if run not in {*chain.from_iterable(GROUPS)}]
 # Parts of one machine. A timed job takes them all, so that nothing runs beside it: threads would not do, since their
 # number has to be the same within a job of a cluster.
 MACHINE = 1000

@@ -10,7 +10,7 @@ rule fetch:
     log:
         "results/logs/fetch/{dataset}/{file}.log",
     wildcard_constraints:
-        file="|".join(re.escape(row["file"]) for row in SOURCES),
+        file="|".join(re.escape(row["file"]) for row in PLAN.sources),
     resources:
         **takes(500),
     params:
@@ -192,4 +192,4 @@ rule corpus:
 
 rule corpora:
     input:
-        expand("results/corpora/{dataset}", dataset=CHOSEN),
+        expand("results/corpora/{dataset}", dataset=PLAN.chosen),

@@ -32,10 +32,3 @@ include: "fit.smk"
 include: "score.smk"
 include: "targets.smk"
 include: "report.smk"
-
-
-if workflow.is_main_process and workflow.modifier.is_main_snakefile():
-    try:
-        plan.check_targets(sys.argv[1:], [rule.name for rule in workflow.rules])
-    except ValueError as error:
-        raise WorkflowError(str(error)) from None

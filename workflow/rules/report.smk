@@ -3,11 +3,11 @@
 # what the page of the run and the report say of its data; the report's first page knows the whole configuration only,
 # which names datasets that were left out, and has other keys where this workflow is a module
 ABOUT = (
-    f"Datasets: {', '.join(CHOSEN)}; {config['seeds']} seed{'s' * (config['seeds'] > 1)}; perplexity by "
+    f"Datasets: {', '.join(PLAN.chosen)}; {config['seeds']} seed{'s' * (config['seeds'] > 1)}; perplexity by "
     f"{' and '.join(config['estimators'])}. Each table and figure says which of its data are simulated."
 )
-if LEFT_OUT:
-    ABOUT += f" Left out, since their files are not here: {', '.join(name for name in ASKED if name not in CHOSEN)}."
+if lacking := [name for name in PLAN.asked if name not in PLAN.chosen]:
+    ABOUT += f" Left out, since their files are not here: {', '.join(lacking)}."
 
 
 rule claims:

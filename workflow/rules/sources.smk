@@ -3,7 +3,8 @@
 
 def fetched(dataset, names):
     return [
-        f"results/sources/{FILES_OF.get(dataset, dataset)}/{name}" for name in names
+        f"results/sources/{plan.FILES_OF.get(dataset, dataset)}/{name}"
+        for name in names
     ]
 
 
@@ -98,7 +99,7 @@ def sheet_files(dataset):
     """All files that datasets.tsv has of a dataset."""
     return {
         "files": fetched(
-            dataset, [row["file"] for row in SOURCES if row["dataset"] == dataset]
+            dataset, [row["file"] for row in PLAN.sources if row["dataset"] == dataset]
         )
     }
 

@@ -4,24 +4,17 @@
 POSSIBLE = [
     target
     for target in targets.registry().values()
-    if set(target.datasets) & set(CHOSEN)
-    or (not target.datasets and set(CHOSEN) != {"mine"})
+    if set(target.datasets) & set(PLAN.chosen)
+    or (not target.datasets and set(PLAN.chosen) != {"mine"})
 ]
 
 
 if workflow.is_main_process:
     for target in targets.registry().values():
-        if target not in POSSIBLE and set(target.datasets) & set(ASKED):
+        if target not in POSSIBLE and set(target.datasets) & set(PLAN.asked):
             logger.warning(
                 f"{target.name} is left out: it needs one of {', '.join(target.datasets)}"
             )
-
-
-if workflow.is_main_process and "pnas" in CHOSEN:
-    try:
-        plan.check_word(config)
-    except ValueError as error:
-        raise WorkflowError(str(error)) from None
 
 
 def target_files(paper=None):

@@ -12,7 +12,6 @@ from mc2core.base import storage
 from mc2core.compute.spark import missing
 from mc2papers.datasets.origins import MC2
 from mc2papers.icml2014.perplexity_rows import format_perplexity_table, perplexities, perplexity_rows
-from mc2papers.plan import ON_SPARK
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_sources
 from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, not_computed
 from mc2papers.targets import Built, Files, Options, Target
@@ -92,12 +91,12 @@ def _build(files: Files, options: Options) -> Built:
 
 
 def _options(plan: Plan, name: str) -> dict[str, Any]:
-    fits = [plan.runs[run]["fit"] for run in plan.runs_of(name)]
+    on_spark = [run for run in plan.runs_of(name) if plan.is_on_spark(run)]
     return {
         "estimators": plan.config["estimators"],
         "n_seeds": plan.config["seeds"],
         "corpora": plan.corpora_of(DATASETS),
-        "lda": next((fit["settings"] for fit in fits if fit["engine"] in ON_SPARK), None),
+        "lda": plan.runs[on_spark[0]]["fit"]["settings"] if on_spark else None,
         "lack": missing(),
     }
 
