@@ -295,7 +295,7 @@ class TestDryRun:
             "fit_...": 13,
             "curves": 2,
             "uai2016_figure3": 1,
-            "speed": 4,
+            "speed": 1,
             "uai2016_table1": 1,
             "uai2016_table2": 1,
             "batches": 2,
@@ -304,7 +304,7 @@ class TestDryRun:
             "epochs": 1 if missing() else 2,
             "uai2016_running_time": 1,
             "uai2016": 1,
-            "total": 38 + len(spark) + (not missing()),
+            "total": 35 + len(spark) + (not missing()),
         }
         code, output = snakemake(checkout, "-n", "nips2012", "--config", "datasets=w100")
         assert code == 0, output

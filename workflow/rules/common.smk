@@ -61,6 +61,7 @@ if workflow.is_main_process:
 config, RUNS = PLAN.config, PLAN.runs
 SEEDS = PLAN.seeds
 GROUPS = PLAN.groups()
+TIMED = [run for run in RUNS if "uai2016_table1" in RUNS[run]["targets"]]
 # runs of which each fit is a job
 ALONE = [run for run in RUNS if run not in {*chain.from_iterable(GROUPS)}]
 # Parts of one machine. A timed job takes them all, so that nothing runs beside it: threads would not do, since their

@@ -84,22 +84,21 @@ for group in GROUPS:
 
 rule speed:
     input:
-        corpus=corpus_of,
-        warm=warm_of,
+        **inputs_of_group(TIMED),
     output:
-        "results/speed/{run}.csv",
+        expand("results/speed/{run}.csv", run=TIMED),
     log:
-        "results/logs/speed/{run}.log",
+        "results/logs/speed.log",
     # for the fits on one core as well: the cores are free of other jobs while they are timed
     threads: config["curves"]["parallel_threads"]
     resources:
         **takes(2000),
     params:
-        fit=lambda wildcards: RUNS[wildcards.run]["fit"],
+        runs={run: RUNS[run] for run in TIMED},
         n_seeds=config["seeds"],
-        code=lambda wildcards: fit_code(RUNS[wildcards.run]["fit"]["engine"]),
+        code=lambda wildcards: group_code(TIMED),
     message:
-        "Timing {wildcards.run} on 1 and on {threads} cores"
+        f"Timing {', '.join(TIMED)} on one core and on several"
     script:
         "../scripts/speed.py"
 

@@ -1,5 +1,6 @@
-"""Time the fits of one run of the sheet on one core and on several."""
+"""Time the fits of some runs on one core and on several, one after the other."""
 
+import logging
 from pathlib import Path
 
 from mc2core.base import storage
@@ -11,22 +12,25 @@ from mc2papers.uai2016.methods import method_of
 
 def main(snakemake):
     with job(snakemake.log[0], snakemake.threads):
-        folder, one = Path(snakemake.input.corpus), snakemake.params.fit
-        about = storage.read_json(folder / "source.json")
-        rows = seconds_by_threads(
-            Corpus.load(folder / "train"),
-            **{name: one[name] for name in ("model", "engine", "contexts", "settings", "iterations")},
-            threads=sorted({1, snakemake.threads}),
-            seeds=range(snakemake.params.n_seeds),
-        ).assign(
-            dataset=about["title"],
-            source=about["source"],
-            method=method_of(one["engine"], one["settings"]),
-            documents=about["train_documents"],
-            iterations=one["iterations"],
-        )
-        with storage.replacing(snakemake.output[0]) as stream:
-            rows.to_csv(stream, index=False)
+        for (run, about_run), output in zip(snakemake.params.runs.items(), snakemake.output, strict=True):
+            logging.info("%s", run)
+            # from results/speed/<file>: a module may have put a folder before it
+            folder, one = Path(output).parents[1] / "corpora" / about_run["dataset"], about_run["fit"]
+            about = storage.read_json(folder / "source.json")
+            rows = seconds_by_threads(
+                Corpus.load(folder / "train"),
+                **{name: one[name] for name in ("model", "engine", "contexts", "settings", "iterations")},
+                threads=sorted({1, snakemake.threads}),
+                seeds=range(snakemake.params.n_seeds),
+            ).assign(
+                dataset=about["title"],
+                source=about["source"],
+                method=method_of(one["engine"], one["settings"]),
+                documents=about["train_documents"],
+                iterations=one["iterations"],
+            )
+            with storage.replacing(output) as stream:
+                rows.to_csv(stream, index=False)
 
 
 main(snakemake)  # noqa: F821  (given by the workflow)
