@@ -478,7 +478,7 @@ def _check_named(config: Mapping[str, Any]) -> None:
     for part, names, class_of in (
         ("models", MODELS, model_class),
         ("engines", ENGINES, engine_class),
-        ("baselines", BASELINES, BASELINES.get),
+        ("baselines", BASELINES, BASELINES.__getitem__),
     ):
         for name, settings in config[part].items():
             if name not in names:
