@@ -25,7 +25,7 @@ SHEET = {
 def plan_of():
     """A plan of five runs, the last of which is on a large corpus."""
     corpora = {"letters": {"source": "simulated"}, "nips": {"source": "simulated", "scale": 1.0}}
-    length = {"contexts": {}, "iterations": 5, "burn_in": 2, "thin": 1}
+    length = {"contexts": {}, "iterations": 5, "burn_in": None, "thin": 1}
     engine = {"engine": "fastex", "model": "mixture", "settings": {"n_clusters": 4, "proposal": "exact"}} | length
     baseline = {"engine": "kmeans", "settings": {"n_clusters": 3}, "contexts": {}, "of": None}
     runs = {

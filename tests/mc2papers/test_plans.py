@@ -428,7 +428,7 @@ class TestSheet:
         [
             (HEADER, "experiments.tsv has no row below its header"),
             (b"", "column 'run' is missing"),
-            (HEADER.encode("utf-16"), "experiments.tsv, line 1 is not UTF-8 text: byte 0xff at place 1"),
+            (HEADER.encode("utf-16"), "experiments.tsv is UTF-16 text; UTF-8 is needed"),
             (
                 HEADER.encode() + row(method="M\u00c9").encode("latin-1"),
                 "experiments.tsv, line 2 is not UTF-8 text: byte",

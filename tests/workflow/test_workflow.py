@@ -256,7 +256,7 @@ class TestCodeDigest:
         }
         by_excel = changed_by_an_edit_of("mc2core/base/excel.py")
         through_tables = {"mc2core.explore.describe"}  # texts and names may be given as tables
-        figures = {"mc2papers.nips2012.figure1", "mc2papers.uai2016.table2"}
+        figures = {"mc2papers.nips2012.figure1"}
         assert by_excel == through_catalogue | through_tables | figures
         assert changed_by_an_edit_of("mc2core/explore/assets/page.css") == {"mc2core.explore.describe"}
         by_storage = changed_by_an_edit_of("mc2core/base/storage.py")
