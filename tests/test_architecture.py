@@ -97,7 +97,8 @@ def functions():
                 n_lines = node.end_lineno - node.lineno + 1
                 n_lines -= first.end_lineno - first.lineno + 1 if ast.get_docstring(node) else 0
                 parameters = len(node.args.posonlyargs) + len(node.args.args)
-                compiled = any(re.match(r"(numba\.)?(kernel|n?jit)\b", ast.unparse(one)) for one in node.decorator_list)
+                decorators = map(ast.unparse, node.decorator_list)
+                compiled = any(re.match(r"(numba\.)?((inner_)?kernel|n?jit)\b", one) for one in decorators)
                 yield f"{name_of(path)}.{node.name}", n_lines, parameters, compiled
 
 

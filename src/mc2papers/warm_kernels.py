@@ -9,6 +9,7 @@ from typing import Any
 import scipy.sparse as sp
 
 from mc2core.compute import streams
+from mc2core.compute.kernel_store import store
 from mc2core.corpus import Corpus
 from mc2core.inference.registry import specify, takes_contexts
 from mc2core.inference.running.loop import fit
@@ -38,7 +39,7 @@ def warm_kernels(
         "vector": rng.normal(size=(n_documents, 2)),
     }
     values = {name: of_kind[family.kind] for name, family in families.items()}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, store.kept_locked():
         corpus.with_contexts(values).save(f"{folder}/corpus")
         stored = Corpus.load(f"{folder}/corpus")
         for variant in variants:

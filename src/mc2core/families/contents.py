@@ -35,8 +35,7 @@ import numba
 import numpy as np
 from scipy.special import gammaln
 
-from mc2core.compute.kernels import kernel
-from mc2core.compute.references import by_reference
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import log
 from mc2core.families.factors import (
     LEAST_LEFT,
@@ -64,7 +63,6 @@ _HALF_LOG_2 = 0.5 * math.log(2.0)
 _NEAR_WHOLE = 1e-6
 
 
-@by_reference
 class ContentTables(NamedTuple):
     """What topics know, a column for each; columns without observations are the prior's.
 
@@ -91,7 +89,7 @@ class ContentTables(NamedTuple):
     together: int  # factors of counts
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _renew_normal(m, n, first, second, mean, slope, power, constant, own_constant, own_ratio, prior, log_gammas):
     """What follows from the sums of topic m."""
     dimension, count = first.shape[0], n[m]
@@ -121,7 +119,7 @@ def _renew_normal(m, n, first, second, mean, slope, power, constant, own_constan
         own_ratio[m] = (kappa + 1.0) / (kappa - 1.0)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _renew_counts(m, n, first, second, mean, slope, constant, own_constant, unit):
     constant[m] = own_constant[m] = 0.0
     for d in range(unit.size):
@@ -133,7 +131,7 @@ def _renew_counts(m, n, first, second, mean, slope, constant, own_constant, unit
             own_constant[m] += a * math.log1p(-unit[d] / b)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _renew_ones(m, n, first, second, slope, constant, own_constant):
     dimension, both = first.shape[0], first[0, m] + second[0, m]
     logs, product = 0.0, 1.0
@@ -148,7 +146,7 @@ def _renew_ones(m, n, first, second, slope, constant, own_constant):
         own_constant[m] = -dimension * math.log(both - 1.0)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _renew_vectors(m, n, first, mean, slope, power, constant, own_constant, own_ratio, inverse, prior, log_gammas):
     dimension, count = first.shape[0], n[m]
     kappa, half = prior[1] + count, prior[2] + 0.5 * count
@@ -177,7 +175,7 @@ def _renew_vectors(m, n, first, mean, slope, power, constant, own_constant, own_
         own_ratio[m] = (kappa + 1.0) / (kappa - 1.0)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _renew(m, tables):
     """What follows from the sums of topic m, and of its inverse factor."""
     code, n, first, second, slope = tables.code, tables.n, tables.first, tables.second, tables.slope
@@ -198,7 +196,7 @@ def _renew(m, tables):
         )  # fmt: skip
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _factorise(m, tables):
     zeros, factor = tables.room[0], tables.room[1:]
     zeros[:] = 0.0
@@ -242,7 +240,7 @@ def sum_observations(code, values, topic, n, first, second, scatter, unit):
         _add_sums(code, values, i, topic[i], 1.0, first, second, scatter, unit)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def add_observation(tables, values, i, m, sign):
     """Add observation i to topic m (``sign`` 1) or take it out (-1)."""
     code, n, first, second, scatter, prior = (
@@ -272,7 +270,7 @@ def add_observation(tables, values, i, m, sign):
     _renew(m, tables)
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(error_model="numpy", fastmath={"contract"})
 def log_normal(values, i, n_columns, product, out, mean, slope, power, constant):
     """As :func:`log_densities`, of Normal-Gamma."""
     dimension = mean.shape[0]
@@ -292,7 +290,7 @@ def log_normal(values, i, n_columns, product, out, mean, slope, power, constant)
         out[m] = constant[m] - power[m] * out[m]
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(error_model="numpy", fastmath={"contract"})
 def log_counts(values, i, n_columns, product, out, first, slope, constant, together):
     """As :func:`log_densities`, of Gamma-Poisson."""
     taken = 0
@@ -318,7 +316,7 @@ def log_counts(values, i, n_columns, product, out, first, slope, constant, toget
         out[m] += log(product[m])
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(error_model="numpy", fastmath={"contract"})
 def log_ones(values, i, n_columns, product, out, slope, constant):
     """As :func:`log_densities`, of Beta-Bernoulli."""
     taken = 0
@@ -341,7 +339,7 @@ def log_ones(values, i, n_columns, product, out, slope, constant):
         out[m] += log(product[m])
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(error_model="numpy", fastmath={"contract"})
 def log_vectors(values, i, n_columns, product, out, mean, slope, power, constant, inverse):
     """As :func:`log_densities`, of Gauss-Wishart; leaves squared distances in ``product``."""
     for m in range(n_columns):
@@ -368,7 +366,7 @@ def log_vectors(values, i, n_columns, product, out, mean, slope, power, constant
         out[m] = constant[m] - power[m] * log(1.0 + c[m] * product[m])
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_densities(tables, values, i, n_columns, out, product):
     """Fill in ``out[:n_columns]`` with ln p(observation i | topic) less its base measure.
 
@@ -385,7 +383,7 @@ def log_densities(tables, values, i, n_columns, out, product):
         log_vectors(values, i, n_columns, product, out, mean, slope, power, constant, tables.inverse)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_normal_without(values, i, m, mean, slope, power, own_constant, own_ratio):
     """As :func:`log_density_without`, of Normal-Gamma."""
     dimension, ratio, product, logs = mean.shape[0], own_ratio[m], 1.0, 0.0
@@ -398,7 +396,7 @@ def log_normal_without(values, i, m, mean, slope, power, own_constant, own_ratio
     return own_constant[m] + (power[m] - 1.0) * logs
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_counts_without(values, i, m, first, mean, own_constant, together):
     """As :func:`log_density_without`, of Gamma-Poisson."""
     result, product, taken = own_constant[m], 1.0, 0
@@ -417,7 +415,7 @@ def log_counts_without(values, i, m, first, mean, own_constant, together):
     return result + math.log(product)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_ones_without(values, i, m, first, second, own_constant):
     """As :func:`log_density_without`, of Beta-Bernoulli."""
     dimension, result, product = first.shape[0], own_constant[m], 1.0
@@ -429,14 +427,14 @@ def log_ones_without(values, i, m, first, second, own_constant):
     return result
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_vector_without(m, product, slope, power, own_constant, own_ratio):
     """As :func:`log_density_without`, of Gauss-Wishart, by squared distances; NaN where they keep too few digits."""
     left = 1.0 - own_ratio[m] * slope[0, m] * product[m]  # of the determinant
     return own_constant[m] + (power[m] - 1.0) * math.log(left) if left >= LEAST_LEFT else math.nan
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_vector_anew(tables, values, i, m):
     """As :func:`log_vector_without`, by a factor of its own."""
     strength, freedom = tables.prior[1] + tables.n[m] - 1.0, 2.0 * tables.prior[2] + tables.n[m] - 1.0

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 
 from mc2core.compute import special
-from mc2core.compute.kernels import kernel
+from mc2core.compute.kernels import inner_kernel
 
 #: downdates of a factor, at most, until it is made anew
 MOST_DOWNDATES = 100
@@ -29,7 +29,7 @@ MOST_DOWNDATES = 100
 LEAST_LEFT = 1e-4
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def factorise(strength, sums, scatter, x, ridge, factor):
     """Fill the upper triangle of ``factor`` with U, U' U = Psi + ``ridge`` I, of sums and scatter less those of (D,)
     ``x``, or zeros; ``strength`` is that without it.
@@ -54,7 +54,7 @@ def factorise(strength, sums, scatter, x, ridge, factor):
                 other[d] -= share * row[d]
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def change_by_rank_one(factor, v, sign):
     """Turn U of Psi into that of Psi + ``sign`` v v' in place; (D,) ``v`` is scratch afterwards.
 
@@ -75,7 +75,7 @@ def change_by_rank_one(factor, v, sign):
     return True
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def invert(factor, inverse, m):
     """Fill column m of (D (D + 1) / 2, columns) ``inverse`` with the triangle W = U'^-1, row by row."""
     for s in range(factor.shape[0]):
@@ -86,7 +86,7 @@ def invert(factor, inverse, m):
             inverse[r * (r + 1) // 2 + s, m] = total / factor[r, r]
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def change_inverse_by_rank_one(inverse, m, v, sign, sums):
     """Turn column m of :func:`invert` into that of Psi + ``sign`` v v' in place; (D,) ``sums`` is scratch.
 
@@ -109,7 +109,7 @@ def change_inverse_by_rank_one(inverse, m, v, sign, sums):
     return True
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def squared_distance(factor, v):
     """v' Psi^-1 v by forward substitution; (D,) ``v`` is scratch afterwards."""
     total = 0.0
@@ -122,7 +122,7 @@ def squared_distance(factor, v):
     return total
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_head(strength, freedom, factor):
     """ln of all of Student's t before the power, but for D / 2 ln pi; ``freedom`` is 2 a."""
     dimension = factor.shape[0]
@@ -134,7 +134,7 @@ def log_head(strength, freedom, factor):
     return head - half_log_det
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_student(strength, freedom, sums, factor, head, x, v):
     """ln p(x), ``head`` being that of :func:`log_head`; (D,) ``v`` is scratch."""
     for d in range(v.size):
@@ -143,7 +143,7 @@ def log_student(strength, freedom, sums, factor, head, x, v):
     return head - 0.5 * (v.size + freedom) * math.log1p(c * squared_distance(factor, v))
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_student_without(strength, freedom, sums, scatter, ridge, factor, x, v, room):
     """As :func:`log_student`, of ``x`` that is in sums, scatter and ``factor`` and is taken out first.
 
@@ -158,7 +158,7 @@ def log_student_without(strength, freedom, sums, scatter, ridge, factor, x, v, r
     return log_student_anew(strength, freedom, sums, scatter, ridge, x, v, room)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_student_anew(strength, freedom, sums, scatter, ridge, x, v, room):
     """As :func:`log_student_without`, by a factor that is made anew without ``x``."""
     factorise(strength, sums, scatter, x, ridge, room)
@@ -169,7 +169,7 @@ def log_student_anew(strength, freedom, sums, scatter, ridge, x, v, room):
     return head - 0.5 * (v.size + freedom) * math.log1p(c * squared_distance(room, v))
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def shift_of(strength, sums, x, sign, v):
     """Fill (D,) ``v`` with the vector of the change of rank one by which ``x`` joins (``sign`` 1) or leaves (-1).
 

@@ -10,7 +10,7 @@ import math
 import numba
 import numpy as np
 
-from mc2core.compute.kernels import kernel
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.families.factors import factorise, squared_distance
 
 #: codes of families that :func:`log_predictive` has a branch for
@@ -37,7 +37,7 @@ def log_rising(a, n):
     return math.lgamma(a + n) - math.lgamma(a)
 
 
-@kernel
+@inner_kernel
 def _dirichlet(indices, values, start, end, natural, total):
     result = 0.0
     size = 0.0
@@ -47,7 +47,7 @@ def _dirichlet(indices, values, start, end, natural, total):
     return result - log_rising(total, size)
 
 
-@kernel
+@inner_kernel
 def _normal_gamma(indices, values, start, end, natural):
     """Of a number, or of all coordinates of a vector, four columns each."""
     result = 0.0
@@ -67,7 +67,7 @@ def _normal_gamma(indices, values, start, end, natural):
     return result
 
 
-@kernel
+@inner_kernel
 def _gamma_poisson(indices, values, start, end, natural):
     """Of a count, or of all coordinates of a vector, two columns each."""
     result = 0.0
@@ -80,7 +80,7 @@ def _gamma_poisson(indices, values, start, end, natural):
     return result
 
 
-@kernel
+@inner_kernel
 def _beta_bernoulli(indices, values, start, end, natural):
     """Of a zero or one, or of all coordinates of a vector, two columns each."""
     result = 0.0
@@ -91,7 +91,7 @@ def _beta_bernoulli(indices, values, start, end, natural):
     return result
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _gauss_wishart(values, start, end, natural, first):
     """Of a vector, all columns of it: x, 1, 1, x x', times the strength."""
     dimension = int(math.sqrt(4.0 * (end - start) - 7.0)) // 2
@@ -155,7 +155,7 @@ def log_predictive_all(indptr, indices, values, natural, totals, offsets, codes,
             out[j, k] = log_predictive(indptr, indices, values, j, natural[k], totals[k], offsets, codes)
 
 
-@kernel
+@inner_kernel
 def add_statistics(indptr, indices, values, j, sign, natural, totals, offsets):
     """Add (sign 1.0) or take out (-1.0) document j's statistics; ``natural`` (D,), ``totals`` (C,) in place."""
     c = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -82,13 +82,6 @@ class Engine(Settings, ABC):
     def to_warm(self, model: Any, corpus: Corpus) -> tuple[Engine, Sequence[int]]:
         """An engine and iterations that compile, on a few documents, all kernels of a run on the whole ``corpus``."""
         return self, (1, 2)
-
-    def to_compile_apart(self, model: Any) -> Callable[[], None] | None:
-        """What compiles, in a second process, kernels that a run of ``model`` needs last; None where nothing does.
-
-        A function at the top level of its module, which that process imports.
-        """
-        return None
 
     def advance(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float] | None:
         """Do the next part of iteration ``iteration``: its row of the trace once it is done, None before.

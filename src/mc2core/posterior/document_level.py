@@ -32,7 +32,7 @@ from mc2core.base import stopping
 from mc2core.base.progress import work
 from mc2core.compute import streams
 from mc2core.compute.buffers import Buffers
-from mc2core.compute.kernels import kernel
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import exp, log, log_gamma
 from mc2core.corpus import Corpus
 from mc2core.posterior import perplexity_kernels as kernels
@@ -83,7 +83,7 @@ def priors_of(mixture: SampleMixture) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(omega * tau), mixture.log_weights
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(error_model="numpy", fastmath={"contract"})
 def _add_topic(prior, n, log_p):
     """log_p[k] += ln G(prior[k] + n) / G(prior[k])."""
     if n > _FEW:
@@ -189,7 +189,7 @@ def log_likelihood(
 
 
 # -- the cluster of a document --------------------------------------------------------------------------------------
-@kernel(error_model="numpy", fastmath=kernels.SUMS)
+@inner_kernel(error_model="numpy", fastmath=kernels.SUMS)
 def _weigh_met(psi, row, met, n_met, n_m):
     """Sum of psi[row, m] n_m over the topics that the document's tokens have."""
     total = 0.0
@@ -198,7 +198,7 @@ def _weigh_met(psi, row, met, n_met, n_m):
     return total
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _sweep_tokens(state, token, word, topic, psi, prior, number, tokens_of, remembered):
     """Draw the topics of all tokens, -1 for none so far, given the document's cluster; returns how many topics they
     have, -1 where one's weights have no finite sum above 0.
@@ -245,7 +245,7 @@ def _sweep_tokens(state, token, word, topic, psi, prior, number, tokens_of, reme
     return n_met
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _seat(state, topic, prior, tables_of, seats):
     """Seat the tokens of each topic at tables, by the Chinese restaurant process of concentration ``prior`` (M,);
     returns how many tables there are.
@@ -277,13 +277,13 @@ def _seat(state, topic, prior, tables_of, seats):
     return n_tables
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _multiply(likely, s, psi, row):
     for m in range(likely.shape[1]):
         likely[s, m] *= psi[row, m]
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _gather(token, table, shared, psi, ones, sums, likely, held):
     """Fill in ``likely`` (S, M): of each topic the likelihood of the tokens at a table, up to a factor.
 
@@ -305,7 +305,7 @@ def _gather(token, table, shared, psi, ones, sums, likely, held):
                 likely[s, m] *= scale
 
 
-@kernel(error_model="numpy", fastmath=kernels.SUMS)
+@inner_kernel(error_model="numpy", fastmath=kernels.SUMS)
 def _add_four(likely, s, m, by_topic, out):
     one, two, three, four = likely[s, m], likely[s, m + 1], likely[s, m + 2], likely[s, m + 3]
     for k in range(out.size):
@@ -313,7 +313,7 @@ def _add_four(likely, s, m, by_topic, out):
         out[k] += first + (three * by_topic[m + 2, k] + four * by_topic[m + 3, k])
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _log_weights(likely, s, ones, sums, by_topic, out):
     """Fill in ``out`` (K,): ln of the sum over topics of ``likely[s]`` and each cluster's prior."""
     bound = _FAINT * kernels.weigh(likely, s, ones, sums)
@@ -326,13 +326,13 @@ def _log_weights(likely, s, ones, sums, by_topic, out):
         out[k] = log(out[k])
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _add(logs, log_p):
     for k in range(log_p.size):
         log_p[k] += logs[k]
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _list_tokens(indices, counts, begin, end):
     """Of each token of the cells from begin to end: its word's row of psi, and its word's place in the document."""
     n_tokens = counts[begin:end].sum()
@@ -344,7 +344,7 @@ def _list_tokens(indices, counts, begin, end):
     return token, word
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _weigh_clusters(n_tables, shared, opened, token, word, psi, likely, by_topic, sums, alone, is_known, log_p):
     """Add to ``log_p`` what each cluster gives the tables, their topics summed out.
 
@@ -363,7 +363,7 @@ def _weigh_clusters(n_tables, shared, opened, token, word, psi, likely, by_topic
         _add(alone[w], log_p)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _draw_topics(state, number, n_tables, shared, opened, token, word, psi, likely, by_cluster, own_sums, remembered):
     """Draw the topic of each table given cluster ``number``, left in ``opened``."""
     weighed, totals, sums = remembered
@@ -379,7 +379,7 @@ def _draw_topics(state, number, n_tables, shared, opened, token, word, psi, like
         opened[t] = kernels.find(psi, row, prior, sums[slot, w], streams.uniform(state) * totals[slot, w])
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _mix(log_weights, rows, mean):
     """The mean of rows by weights whose logarithms are given, in place."""
     mean[:] = 0.0
@@ -389,7 +389,7 @@ def _mix(log_weights, rows, mean):
             mean[m] += share * rows[k, m]
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _exponentiate(log_p, p):
     """exp of ``log_p`` less its largest, in place; returns their sum."""
     top, total = log_p.max(), 0.0
@@ -400,7 +400,7 @@ def _exponentiate(log_p, p):
     return total
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _pick(u, p):
     """The index that ``u``, evenly drawn below the sum of ``p``, falls on."""
     for k in range(p.size):

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from mc2core.base import stopping
 from mc2core.base.described import Stored, check
 from mc2core.base.progress import Work, work
-from mc2core.compute.kernels import kernel
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import log, log_gamma
 from mc2core.corpus import Corpus, matching
 from mc2core.families import DirichletCategorical
@@ -487,7 +487,7 @@ class _Clusters:
         self._changes[one, :n] = self._changes[:n, one] = row
 
 
-@kernel
+@inner_kernel
 def _rising(a, x):
     """ln G(a + x) / G(a)."""
     return log_gamma(a + x) - log_gamma(a)
@@ -523,7 +523,7 @@ def _fill_changes(counts, totals, one, block, prior, total_prior, out):
             out[k] -= _rising(total_prior[b] + totals[b, k], totals[b, one]) - alone
 
 
-@kernel
+@inner_kernel
 def _take_logs(product, log_p, n):
     for k in range(n):
         log_p[k] += log(product[k])

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mc2core.compute import streams
-from mc2core.compute.kernels import kernel
+from mc2core.compute.kernels import inner_kernel, kernel
 
 _32 = np.uint64(32)
 
@@ -42,7 +42,7 @@ class Particles(NamedTuple):
     n_of: np.ndarray  # (R, M) float64: tokens of the topic at a place
 
 
-@kernel
+@inner_kernel
 def seek_document(state, key, words, indices, counts, begin, end):
     """Set ``state`` to the start of a document's stream, named by a hash of its words and their counts.
 
@@ -61,7 +61,7 @@ BLOCK = 16
 SUMS = {"contract", "reassoc", "nsz"}
 
 
-@kernel(error_model="numpy", fastmath=SUMS)
+@inner_kernel(error_model="numpy", fastmath=SUMS)
 def weigh(psi, row, prior, sums):
     """``sums`` of psi[row] * prior over blocks of topics, the last one maybe shorter; returns the total."""
     total = 0.0
@@ -78,7 +78,7 @@ def weigh(psi, row, prior, sums):
     return total
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def find(psi, row, prior, sums, u):
     """The topic that ``u`` falls to, of weights psi[row] * prior whose ``sums`` are those of :func:`weigh`."""
     b = 0
@@ -95,7 +95,7 @@ def find(psi, row, prior, sums, u):
     return m
 
 
-@kernel
+@inner_kernel
 def start(state, draws, key, words, indices, counts, begin, end):
     """Set ``state`` to the start of a document's stream; returns how many draws it gets, and their weight.
 
@@ -110,7 +110,7 @@ def start(state, draws, key, words, indices, counts, begin, end):
     return 0, 0.0
 
 
-@kernel
+@inner_kernel
 def _draw(state, cumulative):
     """Index drawn with the weights whose running sums are given; one of weight 0 is never drawn."""
     target = streams.uniform(state) * cumulative[-1]
@@ -217,7 +217,7 @@ def importance(indptr, indices, counts, words, psi, asked, passes, first, last, 
             out[j, c] = math.log(weight) + top + math.log(total / n_draws)
 
 
-@kernel
+@inner_kernel
 def _resample(state, weights, ancestors):
     """Systematic resampling: particle r is followed by about R weights[r] copies; weights sum to 1."""
     n = len(weights)
@@ -230,7 +230,7 @@ def _resample(state, weights, ancestors):
         ancestors[r] = source
 
 
-@kernel
+@inner_kernel
 def _order(state, counts, begin, end, word):
     """Each token's place among its document's words into ``word``, in random order: with equal words in a row, the
     first topics would be far from the document's."""
@@ -243,47 +243,53 @@ def _order(state, counts, begin, end, word):
             n += 1
 
 
-@kernel(forceinline=True, allocates=False)
-def _take_out(these, r, i):
-    """Take token i out of its topic in particle r."""
-    place = these.place_of[r, these.topic[r, i]]
-    these.n_of[r, place] -= 1.0
-    if these.n_of[r, place] == 0.0:
-        these.n_met[r] -= 1
-        last = these.n_met[r]
-        m = these.met[r, last]
-        these.met[r, place], these.n_of[r, place], these.place_of[r, m] = m, these.n_of[r, last], place
+@inner_kernel(error_model="numpy")
+def _draw_topics(state, these, n, particles, moves, word, rows, psi, alpha, totals, sums, work):
+    """Redraw topics of ``moves`` tokens before token n, then draw that of n, in each particle.
 
-
-@kernel(error_model="numpy", forceinline=True, allocates=False)
-def _put_in(state, these, r, i, psi, row, alpha, of_prior, sums, cumulative):
-    """Draw the topic of token i in particle r, of the word in that row of ``psi``; returns the sum of all weights.
-
-    ``of_prior`` and ``sums`` are what :func:`weigh` gives for the word.
+    ``rows`` are those of ``psi`` of the document's distinct words, ``totals`` and ``sums`` what :func:`weigh` gives for
+    these. The sums of all weights of token n go to ``work[0]``.
     """
-    n_met, running = these.n_met[r], 0.0
-    for place in range(n_met):
-        running += psi[row, these.met[r, place]] * these.n_of[r, place]
-        cumulative[place] = running
-    target = streams.uniform(state) * (running + of_prior)
-    if target < running:
-        place = 0
-        while cumulative[place] <= target:
-            place += 1
-        m = these.met[r, place]
-    else:
-        m = find(psi, row, alpha, sums, target - running)
-        place = these.place_of[r, m]
-        if place >= n_met or these.met[r, place] != m:
-            place = n_met
-            these.met[r, place], these.n_of[r, place], these.place_of[r, m] = m, 0.0, place
-            these.n_met[r] += 1
-    these.n_of[r, place] += 1.0
-    these.topic[r, i] = m
-    return running + of_prior
+    # once, not at each use: an array that is taken out of a tuple costs an atomic reference count, as long as the work
+    topic, n_met, met, place_of, n_of = these
+    predicted, cumulative = work
+    n_moves = min(moves, n)
+    for r in range(particles):
+        for move in range(n_moves + 1):
+            i = n
+            if move < n_moves:
+                i = int(streams.uniform(state) * n)
+                place = place_of[r, topic[r, i]]
+                n_of[r, place] -= 1.0
+                if n_of[r, place] == 0.0:
+                    n_met[r] -= 1
+                    last = n_met[r]
+                    m = met[r, last]
+                    met[r, place], n_of[r, place], place_of[r, m] = m, n_of[r, last], place
+            u, n_here, running = word[i], n_met[r], 0.0
+            row = rows[u]
+            for place in range(n_here):
+                running += psi[row, met[r, place]] * n_of[r, place]
+                cumulative[place] = running
+            target = streams.uniform(state) * (running + totals[u])
+            if target < running:
+                place = 0
+                while cumulative[place] <= target:
+                    place += 1
+                m = met[r, place]
+            else:
+                m = find(psi, row, alpha, sums[u], target - running)
+                place = place_of[r, m]
+                if place >= n_here or met[r, place] != m:
+                    place = n_here
+                    met[r, place], n_of[r, place], place_of[r, m] = m, 0.0, place
+                    n_met[r] += 1
+            n_of[r, place] += 1.0
+            topic[r, i] = m
+            predicted[r] = running + totals[u]
 
 
-@kernel
+@inner_kernel
 def _copy(these, source, others, r, n_tokens):
     """Make particle r of ``others`` that of ``these`` at ``source``."""
     others.topic[r, :n_tokens] = these.topic[source, :n_tokens]
@@ -343,18 +349,13 @@ def left_to_right(indptr, indices, counts, words, psi, asked, moves, first, last
             these.n_met[:particles] = 0
             weights[:particles] = 1.0 / particles
             for n in range(n_tokens):
-                for r in range(particles):
-                    for _ in range(min(moves, n)):
-                        i = int(streams.uniform(state) * n)
-                        _take_out(these, r, i)
-                        u = word[i]
-                        _put_in(state, these, r, i, psi, indices[begin + u], alpha, totals[u], sums[u], cumulative)
-                    u = word[n]
-                    total = _put_in(state, these, r, n, psi, indices[begin + u], alpha, totals[u], sums[u], cumulative)
-                    predicted[r] = total / (total_alpha + n)
+                _draw_topics(
+                    state, these, n, particles, moves, word, indices[begin:end], psi, alpha, totals, sums,
+                    (predicted, cumulative),
+                )  # fmt: skip
                 factor = 0.0
                 for r in range(particles):
-                    weights[r] *= predicted[r]
+                    weights[r] *= predicted[r] / (total_alpha + n)
                     factor += weights[r]
                 log_p += math.log(factor)
                 squares = 0.0

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from mc2core.base import stopping
 from mc2core.base.progress import work
 from mc2core.compute.buffers import Buffers
-from mc2core.compute.kernels import kernel
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.corpus import Corpus
 from mc2core.families.contents import relative_densities
 from mc2core.posterior.mixture import Block, blocks, in_chunks
@@ -22,7 +22,7 @@ _CHUNK = 16
 _PASSES = 20  # over a document whose proportions are its own
 
 
-@kernel(fastmath={"reassoc"})
+@inner_kernel(fastmath={"reassoc"})
 def _sum(values):
     """Stores nothing: where a loop does, whether it is vector code, and so the order, may hang on addresses."""
     total = 0.0
@@ -31,7 +31,7 @@ def _sum(values):
     return total
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def add_expected(likely, prior, tokens, count, weights, out):
     """Add to ``out`` (M,) what of ``count`` tokens of a word is expected in each topic.
 

@@ -30,8 +30,7 @@ import numpy as np
 from scipy.special import gammainc, gammaln
 
 from mc2core.compute import special
-from mc2core.compute.kernels import kernel
-from mc2core.compute.references import by_reference
+from mc2core.compute.kernels import inner_kernel
 from mc2core.corpus import Corpus
 
 MULTINOMIAL, POISSON, GAUSSIAN, GAUSS_WISHART = 0, 1, 2, 3
@@ -76,7 +75,6 @@ class ChainSettings:
     visits: Visits
 
 
-@by_reference
 class DocumentCells(NamedTuple):
     """The corpus as kernels read it, in CSR order."""
 
@@ -86,7 +84,6 @@ class DocumentCells(NamedTuple):
     mass: np.ndarray  # (J,) int64: tokens; Gaussian: squared length
 
 
-@by_reference
 class ClusterSizes(NamedTuple):
     """(K,) int64 of the clusters."""
 
@@ -129,7 +126,7 @@ def precision_shape(n_words, n_documents):
     return _PRECISION_SHAPE + 0.5 * n_words * n_documents
 
 
-@kernel
+@inner_kernel
 def log_gaussian(n_words, word_prior, rate_prior, n_documents, mass, squares):
     """Log marginal likelihood of a Gaussian cluster but for what all partitions share."""
     shape = precision_shape(n_words, n_documents)
@@ -137,7 +134,7 @@ def log_gaussian(n_words, word_prior, rate_prior, n_documents, mass, squares):
     return special.log_gamma(shape) - shape * math.log(rate) - 0.5 * n_words * math.log(word_prior + n_documents)
 
 
-@kernel
+@inner_kernel
 def log_evidence(constants, n_documents, mass, squares, words, document_mass):
     """ln p(y = k) p(x | y = k) of a document that is not in the cluster, but for what is the same for all clusters.
 
@@ -157,7 +154,7 @@ def log_evidence(constants, n_documents, mass, squares, words, document_mass):
     return weight + words - total * math.log1p(1.0 / rate) - document_mass * math.log(rate + 1.0)
 
 
-@kernel
+@inner_kernel
 def linear_terms(constants, background, n_documents, mass, squares, overlap):
     """(constant, slope, factor) of a cluster's score, see the module.
 

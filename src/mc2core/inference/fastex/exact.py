@@ -22,8 +22,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from mc2core.compute import special, streams
-from mc2core.compute.kernels import kernel
-from mc2core.compute.references import by_reference
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.simd import prefetch
 from mc2core.compute.threads import in_blocks
 from mc2core.compute.variates import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
@@ -56,7 +55,6 @@ BYTES_PER_CLUSTER = 56
 _MIN_TABULATED = 1 << 14  # counts whose log-gamma is tabulated, at least
 
 
-@by_reference
 class OrderedCells(NamedTuple):
     """The corpus as the sweep reads it: of each document first the frequent words, then the rare ones."""
 
@@ -67,7 +65,6 @@ class OrderedCells(NamedTuple):
     mass: np.ndarray  # (J,) int64, tokens; Gaussian: squared length
 
 
-@by_reference
 class Tables(NamedTuple):
     """Counts n_kd word by word: F frequent words with R rows of terms, and lists of rare words."""
 
@@ -192,7 +189,7 @@ def fill_tables(component, word_prior, log_gamma, cells, tables, cluster, square
             squares[lists[i, 0]] += np.int64(lists[i, 1]) ** 2
 
 
-@kernel
+@inner_kernel
 def add_or_remove(constants, log_gamma, cells, tables, j, k, sign):
     """Add document j to cluster k (sign 1) or take it out (-1); returns the change of the cluster's squares."""
     place, counts, lists, word, x = cells.place, cells.counts, tables.lists, tables.word, tables.x
@@ -253,7 +250,6 @@ _AHEAD = 2 * _HALF
 _ALONE = 16  # documents drawn for by one thread after documents moved early
 
 
-@by_reference
 class ExactConstants(NamedTuple):
     """Kind of clusters, sizes and priors: what is the same in a whole run."""
 
@@ -265,7 +261,6 @@ class ExactConstants(NamedTuple):
     mean_mass: float  # of the documents
 
 
-@by_reference
 class Terms(NamedTuple):
     """(K,) float64: what :func:`cluster_terms` returns of every cluster."""
 
@@ -275,7 +270,6 @@ class Terms(NamedTuple):
     shape: np.ndarray
 
 
-@by_reference
 class ExactChain(NamedTuple):
     """All that draws read, but for the assignments."""
 
@@ -288,7 +282,7 @@ class ExactChain(NamedTuple):
 
 
 # -- a cluster's part -----------------------------------------------------------------------------------------------
-@kernel
+@inner_kernel
 def cluster_terms(constants, n_documents, mass, squares):
     """A cluster's (head, slope, tail, shape), from which ``log_evidence`` of any document follows.
 
@@ -324,7 +318,7 @@ def _bound(component, mass, head, slope, tail, shape, score):
     return head - shape * log_rate
 
 
-@kernel
+@inner_kernel
 def bound_scores(component, mass, terms, scores):
     """Turn (K,) float64 ``scores``, sums of terms of a document of this mass, into its log evidence or bounds of it."""
     head, slope, tail, shape = terms
@@ -341,7 +335,7 @@ def excess(component, mass, head, slope, tail, shape):
 
 
 # -- the words' part ------------------------------------------------------------------------------------------------
-@kernel
+@inner_kernel
 def score_clusters(constants, log_gamma, cells, tables, j, current, scores):
     """Fill (K,) float64 ``scores`` with document j's sums of :func:`term`; those of ``current`` without it."""
     place, counts, terms, lists = cells.place, cells.counts, tables.terms, tables.lists
@@ -387,7 +381,7 @@ def score_clusters(constants, log_gamma, cells, tables, j, current, scores):
 
 
 # -- the sweep ------------------------------------------------------------------------------------------------------
-@kernel
+@inner_kernel
 def fill_terms(constants, sizes, terms):
     """Fill ``terms`` with those of all clusters as they are."""
     n_k, mass, squares = sizes
@@ -425,7 +419,7 @@ def weigh_document(constants, log_gamma, cells, tables, sizes, terms, j, current
     return n
 
 
-@kernel
+@inner_kernel
 def choose_exactly(key, chain, cluster, j, scores, likely):
     """Cluster drawn for document j given all others, -1 where scores are not finite; changes scratch memory alone.
 
@@ -446,7 +440,7 @@ def choose_ahead(key, first, last, chain, cluster, ahead, scores, likely):
         ahead[j - first] = choose_exactly(key, chain, cluster, j, scores, likely)
 
 
-@kernel
+@inner_kernel
 def sweep_exact(key, first, last, chain, cluster, moves, ahead, scores, likely):
     """One Gibbs draw for each of documents ``first`` to ``last - 1`` in order, in place.
 

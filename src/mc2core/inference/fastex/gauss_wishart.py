@@ -21,8 +21,7 @@ import numpy as np
 from scipy.special import multigammaln
 
 from mc2core.compute import streams
-from mc2core.compute.kernels import kernel
-from mc2core.compute.references import by_reference
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.variates import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.corpus import Corpus
 from mc2core.families import factors
@@ -38,7 +37,6 @@ from mc2core.inference.fastex.components import ChainSettings, DocumentCells, do
 from mc2core.inference.fastex.state import MixtureState
 
 
-@by_reference
 class Priors(NamedTuple):
     """Priors: what is the same in a whole run."""
 
@@ -47,7 +45,6 @@ class Priors(NamedTuple):
     rate_prior: float
 
 
-@by_reference
 class FactoredClusters(NamedTuple):
     """Statistics of the K clusters, and what follows from them."""
 
@@ -59,7 +56,6 @@ class FactoredClusters(NamedTuple):
     downdates: np.ndarray  # (K,) int64: of the factor since it was made anew
 
 
-@by_reference
 class DrawScratch(NamedTuple):
     """Scratch memory of a draw."""
 
@@ -71,14 +67,14 @@ class DrawScratch(NamedTuple):
 
 
 # -- a cluster's factor ---------------------------------------------------------------------------------------------
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_head(priors, n_documents, factor):
     """Part of the log evidence, in a cluster, that is the same for all documents; but for V / 2 ln pi."""
     head = factors.log_head(priors.word_prior + n_documents, n_documents + 2, factor)
     return math.log(n_documents + priors.weight_prior) + head
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def refresh(priors, clusters, zeros, k):
     """Make the factor of cluster k anew from its statistics; ``zeros`` (V,) float64."""
     n_k, factor = clusters.n_k[k], clusters.factor[k]
@@ -88,7 +84,7 @@ def refresh(priors, clusters, zeros, k):
     clusters.downdates[k] = 0
 
 
-@kernel
+@inner_kernel
 def refresh_all(priors, clusters):
     """As :func:`refresh`, of all clusters."""
     zeros = np.zeros(clusters.sums.shape[1])
@@ -97,7 +93,7 @@ def refresh_all(priors, clusters):
 
 
 # -- a document -----------------------------------------------------------------------------------------------------
-@kernel
+@inner_kernel
 def add_statistics(documents, clusters, j, k, sign):
     """Add document j to the statistics of cluster k (sign 1) or take it out (-1); its factor does not follow."""
     indptr, words, counts, _ = documents
@@ -118,7 +114,7 @@ def count_documents(documents, clusters, cluster):
         add_statistics(documents, clusters, j, np.int64(cluster[j]), np.int64(1))
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def add_or_remove(priors, documents, clusters, j, k, sign, work):
     """Add document j, which is in ``work.x``, to cluster k (sign 1) or take it out (-1)."""
     strength = priors.word_prior + clusters.n_k[k] - (sign < 0)  # without the document, as is the mean
@@ -133,13 +129,13 @@ def add_or_remove(priors, documents, clusters, j, k, sign, work):
     refresh(priors, clusters, v, k)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_evidence_with(priors, n_documents, sums, factor, head, x, v):
     """Log evidence of a document (V,) ``x`` that is not in the cluster, its weight included; but for V / 2 ln pi."""
     return log_student(priors.word_prior + n_documents, n_documents + 2, sums, factor, head, x, v)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_evidence_without(priors, clusters, k, work):
     """As :func:`log_evidence_with`, for a document, ``work.x``, that is in the cluster k and is taken out first."""
     n_others, ridge = clusters.n_k[k] - 1, 2.0 * priors.rate_prior
@@ -150,7 +146,7 @@ def log_evidence_without(priors, clusters, k, work):
     return math.log(n_others + priors.weight_prior) + log_density
 
 
-@kernel
+@inner_kernel
 def weigh_document(priors, clusters, current, work):
     """Fill ``work.scores`` with the log evidence of the document in ``work.x``, which is in cluster ``current``.
 
@@ -163,7 +159,7 @@ def weigh_document(priors, clusters, current, work):
     work.scores[current] = log_evidence_without(priors, clusters, current, work)
 
 
-@kernel
+@inner_kernel
 def write_document(documents, j, x):
     """Write the counts of document j into (V,) zeros ``x``."""
     for cell in range(documents.indptr[j], documents.indptr[j + 1]):

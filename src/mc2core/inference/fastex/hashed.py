@@ -35,8 +35,7 @@ from numba.extending import intrinsic
 
 from mc2core.base.described import Stored
 from mc2core.compute import streams, variates
-from mc2core.compute.kernels import kernel
-from mc2core.compute.references import by_reference
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.signatures import WORD_BITS, add_signed, n_signature_words, signature_word
 from mc2core.compute.simd import Arrays, call, constant, spread
 from mc2core.compute.threads import in_blocks
@@ -183,7 +182,7 @@ def padded(n_clusters: int) -> int:
     return -(-n_clusters // BLOCK) * BLOCK
 
 
-@kernel
+@inner_kernel
 def proposal_scores(columns, signature, norm, mass, bits, slack, flatness, scores, blocks):
     """Fill (K',) float32 ``scores`` with flatness * s(x, k): NIPS12 eq. 14, and with slack > 0 its upper bound, eq. 15.
 
@@ -196,7 +195,7 @@ def proposal_scores(columns, signature, norm, mass, bits, slack, flatness, score
         blocks[b] = score_block(signatures, signature, norms, constants, slopes, b * BLOCK, factors, scores)
 
 
-@kernel
+@inner_kernel
 def replace(scores, blocks, k, score):
     """Give column k another score; ``blocks`` keeps the largest of each block."""
     scores[k] = score
@@ -207,7 +206,7 @@ def replace(scores, blocks, k, score):
     blocks[k // BLOCK] = largest
 
 
-@kernel
+@inner_kernel
 def weigh(scores, blocks):
     """Turn scores into weights exp(max(score - largest, -MAX_LOG_WEIGHT_RATIO)); ``blocks`` holds the largest of each.
 
@@ -220,7 +219,7 @@ def weigh(scores, blocks):
         blocks[b] = weigh_block(scores, b * BLOCK, top, _F(-MAX_LOG_WEIGHT_RATIO))
 
 
-@kernel
+@inner_kernel
 def draw(stream, n_clusters, weights, blocks):
     """Index below ``n_clusters`` drawn in proportion to (K',) float32 ``weights`` with block sums ``blocks``.
 
@@ -240,7 +239,6 @@ def draw(stream, n_clusters, weights, blocks):
 # -- what a chain holds ---------------------------------------------------------------------------------------------
 
 
-@by_reference
 class HashedConstants(NamedTuple):
     """Scalars and tables of a run; ``log_gamma[n]`` = ln G(n + a), ``theta[n]`` the parameter of a count, small n."""
 
@@ -265,7 +263,6 @@ _ZERO = _F(0.0)
 MAX_COLUMN_ENTRY = 1e18
 
 
-@by_reference
 class HashedDocuments(NamedTuple):
     """The corpus as kernels read it, with what is hashed of each document."""
 
@@ -286,7 +283,6 @@ class Columns(NamedTuple):
     slope: np.ndarray  # (K',) float32: part for each unit of the document's mass
 
 
-@by_reference
 class HashedClusters(NamedTuple):
     """Statistics of the K clusters and what is cached of their hashed parameters."""
 
@@ -300,7 +296,6 @@ class HashedClusters(NamedTuple):
     columns: Columns
 
 
-@by_reference
 class Projection(NamedTuple):
     """How word parameters become coordinates: (theta - centre) * grid, rounded."""
 
@@ -328,7 +323,7 @@ def coordinate(theta, centre, grid):
     return np.int64((theta - centre) * grid)
 
 
-@kernel
+@inner_kernel
 def fill_column(columns, k, constants, background, sums, total, square, sizes, overlap):
     """Column k from a cluster's sums and its ``sizes`` (documents, mass, squares); whether its numbers can be used."""
     for part in range(columns.signature.shape[0]):
@@ -341,7 +336,7 @@ def fill_column(columns, k, constants, background, sums, total, square, sizes, o
     return abs(norm) < MAX_COLUMN_ENTRY and abs(constant) < MAX_COLUMN_ENTRY and abs(slope) < MAX_COLUMN_ENTRY
 
 
-@kernel
+@inner_kernel
 def refresh_column(clusters, projection, constants, k):
     """Recompute the column of cluster k; whether its numbers can be used."""
     return fill_column(
@@ -350,7 +345,7 @@ def refresh_column(clusters, projection, constants, k):
     )  # fmt: skip
 
 
-@kernel
+@inner_kernel
 def add_or_remove(documents, clusters, projection, constants, slots, used, j, k, sign):
     """Add document j to cluster k (sign 1) or take it out (-1): table, counts and cached sums.
 
@@ -385,7 +380,7 @@ def add_or_remove(documents, clusters, projection, constants, slots, used, j, k,
 
 
 # -- a move ---------------------------------------------------------------------------------------------------------
-@kernel
+@inner_kernel
 def _score_without(documents, clusters, projection, constants, slots, j, k, squares, work):
     """The proposal's score, as :func:`proposal_scores` has it, of cluster k, which document j leaves, in scratch.
 
@@ -431,7 +426,7 @@ def log_acceptance(log_now, log_new, weight_now, weight_new):
     return log_new - log_now + math.log(np.float64(weight_now)) - math.log(np.float64(weight_new))
 
 
-@kernel
+@inner_kernel
 def choose(documents, clusters, projection, constants, slots, j, old, stream, work):
     """Cluster of document j after ``tries`` Metropolis-Hastings moves from ``old``; changes nothing but ``work``.
 
@@ -514,7 +509,7 @@ def calibrate(documents, clusters, projection, constants, slots, cluster, step, 
     return both / square if square > 0.0 else 0.0
 
 
-@kernel
+@inner_kernel
 def workspace(clusters):
     """Scratch memory for one thread."""
     n_parts, size = clusters.columns.signature.shape
@@ -659,7 +654,6 @@ def project_documents(documents, scale, unit, frequency, bits):
 # -- sweeps: in order, or by samplers and an updater (NIPS12 section 5) ---------------------------------------------
 
 
-@by_reference
 class HashedChain(NamedTuple):
     """All that sweeps read and change, but for assignments and the table of counts, which is replaced as it grows."""
 
@@ -728,7 +722,7 @@ def apply_moves(first, last, chain, slots, used, cluster, chosen, moves):
     return last
 
 
-@kernel
+@inner_kernel
 def sweep(key, first, chain, slots, used, cluster, moves):
     """One move for each document from ``first`` on, in order.
 

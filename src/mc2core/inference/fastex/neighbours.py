@@ -20,8 +20,7 @@ import scipy.sparse as sp
 from mc2core.base import memory
 from mc2core.base.described import Stored
 from mc2core.compute import streams
-from mc2core.compute.kernels import kernel
-from mc2core.compute.references import by_reference
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.simd import prefetch
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
@@ -61,7 +60,6 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: the high
 _PURPOSE = "fastex neighbours"
 
 
-@by_reference
 class Index(NamedTuple):
     """Documents by word. R words are read: those of at least two documents, and not of all."""
 
@@ -237,7 +235,7 @@ def _find(key, first, last, indptr, words, index, budget, graph):
             graph[j, i] = order[best[i]]
 
 
-@kernel
+@inner_kernel
 def _add_list(index, r, place, budget, sums, n_touched):
     """Add word r's gain to the places on its list, but for ``place``; returns how many are touched now."""
     lists, gain, places, totals, touched = index.lists, index.gain[r], sums.places, sums.totals, sums.touched
@@ -264,7 +262,7 @@ def _add_list(index, r, place, budget, sums, n_touched):
     return n_touched
 
 
-@kernel
+@inner_kernel
 def _keep_best(key, place, other, total, n_documents, best, score, tie, n_best):
     """Put ``other`` among the ``best`` if it belongs there; returns how many these are.
 
@@ -288,7 +286,6 @@ def _keep_best(key, place, other, total, n_documents, best, score, tie, n_best):
 # -- what a chain holds ---------------------------------------------------------------------------------------------
 
 
-@by_reference
 class NeighbourDocuments(NamedTuple):
     """The corpus as visits read it, and the graph."""
 
@@ -299,7 +296,6 @@ class NeighbourDocuments(NamedTuple):
     neighbours: np.ndarray  # (J, N) int32, see :func:`find_neighbours`
 
 
-@by_reference
 class VisitConstants(NamedTuple):
     """What is the same in a whole run; ``log_gamma[n]`` = ln G(n + a) for small n."""
 
@@ -314,7 +310,6 @@ class VisitConstants(NamedTuple):
     uniform_share: float
 
 
-@by_reference
 class NeighbourChain(NamedTuple):
     """All that sweeps read and change, but for assignments and the table of counts, which is replaced as it grows."""
 
@@ -323,7 +318,6 @@ class NeighbourChain(NamedTuple):
     constants: VisitConstants
 
 
-@by_reference
 class Round(NamedTuple):
     """Choices made for documents ahead of their turn, and what they rest on."""
 
@@ -335,7 +329,7 @@ class Round(NamedTuple):
 
 
 # -- the proposal ---------------------------------------------------------------------------------------------------
-@kernel
+@inner_kernel
 def count_known(neighbours, j):
     """N_i: neighbours that the graph has of document j."""
     n = neighbours.shape[1]
@@ -344,7 +338,7 @@ def count_known(neighbours, j):
     return n
 
 
-@kernel
+@inner_kernel
 def propose(stream, neighbours, j, n_known, cluster, n_clusters, uniform_share):
     """A cluster drawn from q."""
     if n_known == 0 or streams.uniform(stream) < uniform_share:
@@ -352,7 +346,7 @@ def propose(stream, neighbours, j, n_known, cluster, n_clusters, uniform_share):
     return np.int64(cluster[neighbours[j, np.int64(streams.uniform(stream) * n_known)]])
 
 
-@kernel
+@inner_kernel
 def density(neighbours, j, n_known, cluster, n_clusters, uniform_share, k):
     """q(k)."""
     if n_known == 0:
@@ -364,7 +358,7 @@ def density(neighbours, j, n_known, cluster, n_clusters, uniform_share, k):
 
 
 # -- a visit --------------------------------------------------------------------------------------------------------
-@kernel
+@inner_kernel
 def _score(chain, slots, j, old, k, scored, logs):
     """Place in ``logs`` of document j's log evidence in cluster k without it, computed once in a visit."""
     i = 0
@@ -378,7 +372,7 @@ def _score(chain, slots, j, old, k, scored, logs):
     return i
 
 
-@kernel
+@inner_kernel
 def choose(chain, slots, cluster, j, stream, drawn, scored, logs):
     """Cluster of document j after all tries; changes nothing but scratch memory.
 
@@ -417,7 +411,7 @@ def choose(chain, slots, cluster, j, stream, drawn, scored, logs):
     return now, n_proposed
 
 
-@kernel
+@inner_kernel
 def move(chain, slots, used, cluster, j, new):
     """Take document j out of its cluster and put it into ``new``."""
     documents, clusters, constants = chain
@@ -434,7 +428,7 @@ def move(chain, slots, used, cluster, j, new):
 
 
 # -- sweeps ---------------------------------------------------------------------------------------------------------
-@kernel
+@inner_kernel
 def sweep(key, first, chain, slots, used, cluster, moves):
     """Visit documents from ``first`` on, in order.
 
@@ -503,7 +497,7 @@ def carry_out(key, start, first, last, chain, slots, used, cluster, moves, ahead
     return last
 
 
-@kernel
+@inner_kernel
 def _is_valid(neighbours, j, start, ahead):
     """Whether nothing that document j's choice rests on has changed in the round that begins at ``start``."""
     scored, has_moved, changed = ahead.scored, ahead.has_moved, ahead.changed

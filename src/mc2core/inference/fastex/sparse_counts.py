@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from mc2core.compute import streams
-from mc2core.compute.kernels import kernel
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.simd import prefetch
 from mc2core.corpus import Corpus
 from mc2core.inference.fastex.components import (
@@ -87,7 +87,7 @@ def count_at(slots, shift, key):
             i = 0
 
 
-@kernel
+@inner_kernel
 def _remove(slots, shift, i):
     """Empty slot ``i`` and move later cells of its run up, so that no probe sequence is broken."""
     size = slots.size
@@ -108,7 +108,7 @@ def _remove(slots, shift, i):
             i = j
 
 
-@kernel
+@inner_kernel
 def add_to(slots, shift, key, change, used):
     """Add ``change`` to the cell ``key``; returns its count before. ``used`` (1,) int64 counts non-zero cells.
 
@@ -220,7 +220,7 @@ def evidence_constants(corpus: Corpus, settings: ChainSettings) -> dict[str, Any
     }
 
 
-@kernel
+@inner_kernel
 def fetch_cells(documents, slots, n_words, j, k):
     """Ask for document j's cells of cluster k: in a table larger than the caches, waiting for each in turn is slow."""
     words, first_key = documents.words, np.uint64(k) * np.uint64(n_words)
@@ -228,7 +228,7 @@ def fetch_cells(documents, slots, n_words, j, k):
         prefetch(slots, preferred_slot(first_key + np.uint64(words[cell]), slots.size))
 
 
-@kernel
+@inner_kernel
 def words_in(documents, slots, constants, j, k, is_inside):
     """Sum of word terms of document j in cluster k, and its share of the cluster's squares.
 
@@ -247,7 +247,7 @@ def words_in(documents, slots, constants, j, k, is_inside):
     return total, is_inside * squares
 
 
-@kernel
+@inner_kernel
 def log_evidence_in(documents, clusters, slots, constants, j, k, is_inside):
     """Log evidence of document j in cluster k without it; ``is_inside`` as in :func:`words_in`."""
     words, squares = words_in(documents, slots, constants, j, k, is_inside)

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from scipy.special import gammaln
 
 from mc2core.compute import special, streams, variates
-from mc2core.compute.kernels import kernel
+from mc2core.compute.kernels import inner_kernel
 from mc2core.compute.threads import in_blocks
 from mc2core.compute.variates import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.corpus import Corpus
@@ -38,7 +38,7 @@ _DOCUMENT_BLOCK = 1000
 _MIN_TOTAL = 1e-290  # what has underflowed is far below the rounding error of a larger sum
 
 
-@kernel
+@inner_kernel
 def draw_parameters(key, first, last, indptr, clusters, counts, word_prior, logs, totals):
     """Draw words ``first`` to ``last - 1`` of all clusters: ln of Gamma(n_kd + a, 1) into (V, K) float32 ``logs``.
 
@@ -57,7 +57,7 @@ def draw_parameters(key, first, last, indptr, clusters, counts, word_prior, logs
             totals[k] += special.exp(row[k])
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def draw_precisions(key, n_words, word_prior, rate_prior, n_k, mass, squares, precision):
     """Fill (K,) float64 ``precision`` with draws from the Gaussian clusters' posteriors."""
     stream = np.zeros(2, np.uint64)
@@ -67,7 +67,7 @@ def draw_precisions(key, n_words, word_prior, rate_prior, n_k, mass, squares, pr
         precision[k] = math.exp(variates.log_gamma_variate(stream, precision_shape(n_words, n_k[k]))) / rate
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def draw_means(key, first, last, indptr, clusters, counts, strength, precision, means, totals):
     """As :func:`draw_parameters` for Gaussian clusters: means, and their squares added to ``totals``.
 
@@ -86,7 +86,7 @@ def draw_means(key, first, last, indptr, clusters, counts, strength, precision, 
             totals[k] += row[k] * row[k]
 
 
-@kernel
+@inner_kernel
 def log_total(logs, totals, k):
     """ln of the sum over words of exp(logs[:, k]), which is ``totals[k]`` unless that has underflowed.
 
@@ -103,7 +103,7 @@ def log_total(logs, totals, k):
     return np.float64(top) + math.log(total)
 
 
-@kernel
+@inner_kernel
 def weigh_clusters(key, component, n_k, weight_prior, rate_prior, logs, precision, totals, head, slope):
     """Draw cluster weights, and fill (K,) float64 ``head`` and ``slope`` as :func:`assign` wants them.
 
@@ -123,7 +123,7 @@ def weigh_clusters(key, component, n_k, weight_prior, rate_prior, logs, precisio
             slope[k] = -0.5 * precision[k]
 
 
-@kernel
+@inner_kernel
 def assign(key, first, last, documents, head, slope, factor, parameters, cluster):
     """Draw clusters of documents ``first`` to ``last - 1`` in place, given the parameters.
 

@@ -33,8 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mc2core.compute import streams, variates
-from mc2core.compute.kernels import kernel
-from mc2core.compute.references import by_reference
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.simd import LANES, count_passed, weigh_products
 from mc2core.compute.special import exp, log
 from mc2core.compute.threads import in_blocks
@@ -54,7 +53,6 @@ _TINY_TAU = np.float32(1e-20)  # ... where tau is not 0
 _SAFE_PRIOR = 5.0  # the sum of V Gamma(s) is below 1e-30 with probability near 1e-30**(V s)
 
 
-@by_reference
 class CutTopics(NamedTuple):
     """G_0's atoms above a weight (*big* topics, a column each), and the small ones that are in use."""
 
@@ -262,7 +260,6 @@ _HOPELESS = 45.0  # nats
 _WORDS_AT_ONCE = 16
 
 
-@by_reference
 class BlockedDocuments(NamedTuple):
     """The corpus document by document."""
 
@@ -273,7 +270,6 @@ class BlockedDocuments(NamedTuple):
     topic: np.ndarray  # (n_tokens,) int32
 
 
-@by_reference
 class LogFactors(NamedTuple):
     """Factors of a document's weights that do not depend on its contexts, a column for each big cluster."""
 
@@ -307,14 +303,14 @@ def centred_log(mass, log_mass):
             out[k] = np.float32(work[k] - top)
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(error_model="numpy", fastmath={"contract"})
 def _add_row(row, factor, weight):
     # in a function of its own this vectorises
     for k in range(weight.size):
         weight[k] += factor * np.float64(row[k])
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(error_model="numpy", fastmath={"contract"})
 def _document_work(first, last, documents, n_clusters):
     """Scratch memory for documents first..last-1."""
     widest, longest = 0, 0
@@ -325,7 +321,7 @@ def _document_work(first, last, documents, n_clusters):
     return DocumentWork(weight, active, np.zeros(widest, np.float64), np.zeros(longest + 1, np.int64))
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(error_model="numpy", fastmath={"contract"})
 def _weigh_small(j, documents, topics, log_small, work):
     """Add ln tau of document j's tokens in small topics to its weights, and count those in big ones: work.moving."""
     indptr, counts, topic = documents.indptr, documents.counts, documents.topic
@@ -352,7 +348,7 @@ def _weigh_small(j, documents, topics, log_small, work):
             i += 1
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(error_model="numpy", fastmath={"contract"})
 def _weigh_words(words, log_mass, here, work):
     """Add the document's words to its weights; returns the number of columns that are not hopeless.
 
@@ -391,7 +387,7 @@ def _weigh_words(words, log_mass, here, work):
     return n_active
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(error_model="numpy", fastmath={"contract"})
 def _exponentiate(weight, active, n_active):
     """weight = exp(weight - max) of the active columns, in place; returns the sum."""
     top = -np.inf
@@ -458,7 +454,7 @@ class WordWork(NamedTuple):
     order: np.ndarray  # (widest,) int64, likewise
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _word_work(first, last, cells, n_rows):
     """Scratch memory for words first..last-1."""
     start, count = cells.start, cells.counts
@@ -477,7 +473,7 @@ def _word_work(first, last, cells, n_rows):
     )
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _collect_moving(w, cells, column, row_of, topic, work):
     """Fill ``work`` with the tokens of word w that move; returns the number of runs."""
     document, token, count = cells.document, cells.token, cells.counts

@@ -45,8 +45,7 @@ import numba
 import numpy as np
 
 from mc2core.compute import streams
-from mc2core.compute.kernels import kernel
-from mc2core.compute.references import by_reference
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.simd import LANES, find_lane, weigh_counts
 from mc2core.compute.special import exp, log, log_gamma, stirling
 from mc2core.families.kernels import add_statistics, log_predictive
@@ -60,7 +59,6 @@ _SPARE = 8  # clusters that can be born before tables grow
 _BITS = 960.0  # a product of factors stays within a float64 as long as their exponents sum to less
 
 
-@by_reference
 class DocumentTokens(NamedTuple):
     """The documents' tokens and clusters."""
 
@@ -69,7 +67,6 @@ class DocumentTokens(NamedTuple):
     cluster: np.ndarray  # (J,) int32
 
 
-@by_reference
 class Contexts(NamedTuple):
     """Statistics of the documents' contexts (CSR) and the prior, see :mod:`mc2core.families.kernels`."""
 
@@ -82,7 +79,6 @@ class Contexts(NamedTuple):
     totals: np.ndarray  # (C,) float64: its sums over each context's columns
 
 
-@by_reference
 class ClusterTables(NamedTuple):
     """Counts of the clusters and what is kept of them, a slot for each; slots past those in use are empty clusters."""
 
@@ -95,7 +91,6 @@ class ClusterTables(NamedTuple):
     totals: np.ndarray  # (slots, C) float64: their sums over each context's columns
 
 
-@by_reference
 class DocumentConstants(NamedTuple):
     """What a sweep does not change."""
 
@@ -105,7 +100,6 @@ class DocumentConstants(NamedTuple):
     bits: np.ndarray  # (M,) float64: bounds the exponent of a factor of the topic
 
 
-@by_reference
 class CollapsedWork(NamedTuple):
     """The document at hand and its weights."""
 
@@ -116,7 +110,7 @@ class CollapsedWork(NamedTuple):
     log_gammas: np.ndarray  # (M,) float64
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(error_model="numpy", fastmath={"contract"})
 def _multiply(prior, n, count, n_slots, product):
     """product[k] *= G(prior + n[k] + count) / G(prior + n[k]) for k < n_slots, for a small count."""
     for i in range(count):
@@ -124,7 +118,7 @@ def _multiply(prior, n, count, n_slots, product):
             product[k] *= prior + (n[k] + i)
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(error_model="numpy", fastmath={"contract"})
 def _take_logs(n_slots, product, weight):
     """weight[k] += ln product[k]; product[k] = 1."""
     for k in range(n_slots):
@@ -132,35 +126,35 @@ def _take_logs(n_slots, product, weight):
         product[k] = 1.0
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(error_model="numpy", fastmath={"contract"})
 def _add_stirling(prior, n, kept, count, n_slots, weight):
     """weight[k] += ln G(prior + n[k] + count) - kept[k], for prior + n[k] + count >= 8."""
     for k in range(n_slots):
         weight[k] += stirling(prior + (n[k] + count)) - kept[k]
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(error_model="numpy", fastmath={"contract"})
 def _add_log_gamma(prior, n, kept, count, n_slots, weight):
     """The same for any arguments."""
     for k in range(n_slots):
         weight[k] += log_gamma(prior + (n[k] + count)) - kept[k]
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(error_model="numpy", fastmath={"contract"})
 def _subtract_totals(v, n, kept, length, n_slots, weight):
     """weight[k] += ln G(v + n[k]) - ln G(v + n[k] + length), the first being ``kept``."""
     for k in range(n_slots):
         weight[k] += kept[k] - log_gamma(v + (n[k] + length))
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(error_model="numpy", fastmath={"contract"})
 def _log_gammas(x, n):
     """x = ln G(x), in place, for its first n entries."""
     for i in range(n):
         x[i] = log_gamma(x[i])
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(error_model="numpy", fastmath={"contract"})
 def _exponentiate(weight, n_slots):
     """weight = exp(weight - max), in place; returns the sum."""
     top = weight[0]
@@ -187,7 +181,7 @@ def _count_topics(documents, j, counts, present):
     return n_present
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _add_or_remove(clusters, contexts, priors, work, j, k, sign, length, n_present):
     """Add document j, the one at hand, to cluster k (sign 1) or take it out (-1)."""
     n_mk, kept_mk, prior, natural = clusters.n_mk, clusters.kept_mk, priors.topics, clusters.natural[k]
@@ -285,7 +279,7 @@ def _sweep_documents(key, first, n_clusters, documents, contexts, clusters, prio
         streams.seek(stream, key, j)
         length = documents.start[j + 1] - documents.start[j]
         n_present = _count_topics(documents, j, work.counts, work.present)
-        _add_or_remove(clusters, contexts, priors, work, j, cluster[j], -1, length, n_present)
+        _add_or_remove(clusters, contexts, priors, work, j, np.int64(cluster[j]), -1, length, n_present)
         # one empty slot stands for the new cluster: the first one
         empty = n_clusters
         for slot in range(n_clusters):
@@ -390,7 +384,6 @@ _WORD, _TOKEN, _TOPICS = 0, 1, 2
 _DONE, _FULL, _FAILED = 0, 1, 2
 
 
-@by_reference
 class Topics(NamedTuple):
     """Counts and weights of the topics, a column for each; columns from the number of topics on are spare."""
 
@@ -400,7 +393,6 @@ class Topics(NamedTuple):
     rest: np.ndarray  # (1,) float64: eps_new
 
 
-@by_reference
 class TokenConstants(NamedTuple):
     """What a sweep does not change."""
 
@@ -422,7 +414,6 @@ class WordWeights(NamedTuple):
     block: np.ndarray  # (columns / 16,) float64: sums of 16 weights
 
 
-@by_reference
 class WordTokens(NamedTuple):
     """The tokens of the word at hand, cluster by cluster: a run of tokens for each cluster that has some."""
 
@@ -434,7 +425,7 @@ class WordTokens(NamedTuple):
     order: np.ndarray  # (widest,) int64, likewise
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _weights(topics, constants, n_topics):
     """Weights whose ``prior`` and ``inverse`` are those of the topics; the rest belongs to a word."""
     capacity = topics.n_m.size
@@ -536,7 +527,7 @@ def _join(k, m, n_km, n_m, n_w, prior, inverse, h, p, block, s, vs):
     return gain
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def open_topic(m, stream, topics, weights, constants):
     """Break topic m's weight off the rest, as a stick of GEM(eta)."""
     share = 1.0 - (1.0 - streams.uniform(stream)) ** (1.0 / constants.eta)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import Engine, State
 from mc2core.inference.gibbs.chain import GibbsState, SharedState
 from mc2core.inference.gibbs.continued import continued
-from mc2core.inference.gibbs.document_level.start import compile_moves_of_clusters, settle, start_topics, topics_by_rule
+from mc2core.inference.gibbs.document_level.start import settle, start_topics, topics_by_rule
 from mc2core.inference.gibbs.document_level.state import DocumentLevelState
 from mc2core.inference.gibbs.document_level.topic_moves import SPARE_TOPICS, move_bytes
 from mc2core.inference.gibbs.state import start_assignments
@@ -112,9 +112,6 @@ class Gibbs(Engine):
             raise ValueError(
                 f"kernel is {self.kernel!r}; where topics emit observations it must be 'collapsed' or 'interleaved'"
             )
-
-    def to_compile_apart(self, model: TopicModel) -> Callable[[], None] | None:
-        return compile_moves_of_clusters if model.document_level and model.has_clusters else None
 
     def init(self, model: TopicModel, corpus: Corpus, seed: int) -> GibbsState:
         n_clusters = (model.n_clusters or self.start_clusters) if model.has_clusters else None

@@ -16,8 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mc2core.compute import streams
-from mc2core.compute.kernels import kernel
-from mc2core.compute.references import by_reference
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import exp
 from mc2core.families.contents import (
     Contents,
@@ -52,7 +51,6 @@ _DONE, _FULL, _FAILED = 0, 1, 2
 _SPARE = 8  # topics that can be born before tables grow
 
 
-@by_reference
 class SweepWork(NamedTuple):
     """The document and the observation at hand; a column for each topic, and one for a new topic."""
 
@@ -63,7 +61,7 @@ class SweepWork(NamedTuple):
     product: np.ndarray  # (columns,) float64
 
 
-@kernel(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+@inner_kernel(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 def _weigh(n_columns, n, prior, log_p, weight):
     """weight = (n + prior) exp(log_p), as large as they can be together; returns the total."""
     top = log_p[0]
@@ -76,7 +74,7 @@ def _weigh(n_columns, n, prior, log_p, weight):
     return total
 
 
-@kernel
+@inner_kernel
 def _draw(u, n_columns, weight):
     """The column whose share of the total ``u`` falls in; the last one above 0 where rounding leaves some."""
     chosen = 0
@@ -89,7 +87,7 @@ def _draw(u, n_columns, weight):
     return chosen
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _sweep_document(k, first, end, stream, position, topic, values, tables, topics, constants, work):
     """Sweep observations ``first`` to ``end`` - 1 of a document of cluster k; as :func:`_sweep`."""
     n_topics, tau, tau_rest = position[_TOPICS], topics.tau, topics.tau_rest

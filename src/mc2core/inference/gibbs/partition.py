@@ -20,10 +20,7 @@ import numpy as np
 from numba.extending import register_jitable
 from scipy.special import gammaln
 
-from mc2core.compute.references import by_reference
 
-
-@by_reference
 class PartitionLaw(NamedTuple):
     """What kernels need of it."""
 

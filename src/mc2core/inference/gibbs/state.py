@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.compute.kernels import kernel
-from mc2core.compute.references import by_reference
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import log_gamma
 from mc2core.compute.threads import in_blocks, n_threads
 from mc2core.corpus import Corpus
@@ -23,7 +22,6 @@ from mc2core.inference.seeding import cluster_documents
 
 
 # -- the corpus word by word ----------------------------------------------------------------------------------
-@by_reference
 class WordCells(NamedTuple):
     """The corpus seen word by word: cell = one (document, word) pair with a positive count.
 
@@ -64,7 +62,7 @@ def word_cells(indptr: np.ndarray, indices: np.ndarray, counts: np.ndarray, n_wo
     return WordCells(start, document, token, count, largest, widest)
 
 
-@kernel
+@inner_kernel
 def order_by_cluster(document, cluster, work_count, work_order):
     """Stable counting sort of a word's cells by their documents' clusters, at least 0: ``work_order`` gets the order.
 
@@ -94,7 +92,6 @@ def order_by_cluster(document, cluster, work_count, work_order):
 
 
 # -- the state ------------------------------------------------------------------------------------------------
-@by_reference
 class TopicCounts(NamedTuple):
     """n_jm: row j holds the topics of document j in ascending order and its tokens in each."""
 

@@ -25,8 +25,7 @@ import numba
 import numpy as np
 
 from mc2core.compute import streams
-from mc2core.compute.kernels import kernel
-from mc2core.compute.references import by_reference
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.simd import LANES, weigh_counts
 from mc2core.compute.special import exp, log
 from mc2core.corpus import Corpus
@@ -44,7 +43,6 @@ _NEGLIGIBLE, _MOST = 1e-9, 1e20
 _STEPS = 16
 
 
-@by_reference
 class TimedDocuments(NamedTuple):
     """The corpus document by document: cells are its (document, word) pairs, tokens of a cell follow each other."""
 
@@ -54,7 +52,6 @@ class TimedDocuments(NamedTuple):
     time: np.ndarray  # (J,) float64: x_j; NaN where missing
 
 
-@by_reference
 class TimedTopics(NamedTuple):
     """Counts and weights of the topics, a column for each; columns from the number of topics on are spare."""
 
@@ -66,7 +63,6 @@ class TimedTopics(NamedTuple):
     sums: np.ndarray  # (4, columns) float64: T(x), summed over the topic's tokens, not those of the document at hand
 
 
-@by_reference
 class TimedConstants(NamedTuple):
     """What a sweep does not change."""
 
@@ -76,7 +72,6 @@ class TimedConstants(NamedTuple):
     time_prior: np.ndarray  # (4,) float64: natural parameters
 
 
-@by_reference
 class TimedWeights(NamedTuple):
     """What the weights of topics are made of, for the document and word at hand; a column for each topic."""
 
@@ -147,7 +142,7 @@ def _log_student(x, sum_x, count, half_count, half_square, prior):
     return series + log(shift * math.sqrt(y / spread)) - half * log(1.0 + distance * distance / spread)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_student(x, n_km, j, n_topics, sums, prior, out):
     """Fill ``out`` (columns,) with the log predictive of x under each topic with its tokens of document j, all at x."""
     half_square = 0.5 * x * x
@@ -158,7 +153,7 @@ def log_student(x, n_km, j, n_topics, sums, prior, out):
         )
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _move_document(x, j, sign, n_topics, n_km, sums):
     """Add (sign 1) or take out (-1) document j's times; a topic left without any has sums of 0, not of rounding."""
     if math.isnan(x):
@@ -172,7 +167,7 @@ def _move_document(x, j, sign, n_topics, n_km, sums):
         sums[3, m] = sums[3, m] + n * 0.5 * x * x if is_left else 0.0
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _scale_all(x, j, n_topics, topics, weights, constants):
     """Scale all topics for document j; returns f_0 relative to the largest factor, and what weights sum to at least."""
     n_km, n_m, scale, log_factor = topics.n_km, topics.n_m, weights.scale, weights.log_factor
@@ -201,7 +196,7 @@ def _scale_all(x, j, n_topics, topics, weights, constants):
     return new, least
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _compute_steps(m, x, j, topics, weights, constants):
     """Scale topic m as if it had numbers of the document's tokens around that which it has."""
     steps, sums, prior, half_square = weights.steps, topics.sums, constants.time_prior, 0.5 * x * x

@@ -23,8 +23,8 @@ from mc2core.base.checks import finite, shown, whole
 from mc2core.base.kinds import STANDARDISED
 from mc2core.base.provenance import environment
 from mc2core.compute import streams
+from mc2core.compute.kernel_store import store
 from mc2core.compute.kernels import compile_seconds
-from mc2core.compute.second_process import helped_by
 from mc2core.compute.threads import in_blocks, thread_budget
 from mc2core.corpus import Corpus
 from mc2core.corpus.subsets import as_stored
@@ -503,7 +503,7 @@ def _warm(model: Model, engine: Engine, corpus: Corpus) -> float:
     few = np.sort(np.argsort(-lengths, kind="stable")[: min(3, corpus.n_documents)])
     part = as_stored(corpus.subset(few), corpus)
     loading = telling.work(f"{engine.name}, preparing kernels")
-    with compile_seconds() as seconds, helped_by(engine.to_compile_apart(model)), loading, suppress(ValueError):
+    with compile_seconds() as seconds, store.kept_locked(), loading, suppress(ValueError):
         state = engine.init(model, part, seed=0)
         for iteration in iterations:
             engine.step(part, state, 0, iteration)

@@ -51,8 +51,7 @@ from scipy.special import gammaln, logsumexp, polygamma
 
 from mc2core.base.described import Stored
 from mc2core.compute.buffers import Buffers
-from mc2core.compute.kernels import kernel
-from mc2core.compute.references import by_reference
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import digamma, log, log_gamma
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
@@ -92,7 +91,7 @@ _LONGEST_STEP, _SHORTEST_STEP = 1.0, 1e-4
 _LEAST_S, _MOST_S = 1e-10, 1e10
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def trigamma(x):
     """Derivative of digamma for x > 0: shifted by 8, then the asymptotic series."""
     total = 0.0
@@ -189,7 +188,6 @@ def sum_over_clusters(n_km, a, value, slope):
             slope[m] += digamma(x) - digamma_a[m]
 
 
-@by_reference
 class Terms(NamedTuple):
     """F ``f`` and the terms that are at most 0 ``penalty``, in nats; (M,) ``slope``: see :meth:`Objective.terms`."""
 
@@ -332,7 +330,6 @@ class WordTopics(NamedTuple):
     buffers: Buffers
 
 
-@by_reference
 class _Topics(NamedTuple):
     """The globals that likelihoods read: what :func:`.local.fill_log_psi` takes, (M, K) ``tau`` transposed, and the
     (K,) logarithms it was divided by."""
@@ -346,7 +343,6 @@ class _Topics(NamedTuple):
     highest: np.ndarray
 
 
-@by_reference
 class _Rows(NamedTuple):
     """Arrays of :class:`WordTopics` to be filled, and (U,) the highest score of each word."""
 
@@ -357,7 +353,7 @@ class _Rows(NamedTuple):
     log_likelihood: np.ndarray
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def fill_weights(topic_words, shrink, words, prior, log_total, first, last, scores, top, weights):
     """Scores of words first..last-1, their maxima, and exp of what they are below them, as of :class:`WordTopics`."""
     for u in range(first, last):  # a row at a time, which stays in the cache

@@ -56,8 +56,7 @@ from mc2core.base.checks import LEAST_PRIOR as LEAST_OMEGA
 from mc2core.base.checks import MOST_PRIOR as MOST_OMEGA
 from mc2core.base.described import Stored
 from mc2core.compute.buffers import Buffers
-from mc2core.compute.kernels import kernel
-from mc2core.compute.references import by_reference
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import digamma, exp, log, log_gamma
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
@@ -93,7 +92,7 @@ _TABLE_BLOCK = 64
 LEAST_SHARE = 1e-12
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_rising_factorial(a, n):
     """ln G(a + n) - ln G(a) for a > 0, n >= 0."""
     if a < _LARGE:
@@ -102,7 +101,7 @@ def log_rising_factorial(a, n):
     return (a - 0.5) * np.log1p(n / a) + n * (np.log(a + n) - 1.0) + series
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def expected_tables(a, n):
     """a (digamma(a + n) - digamma(a)): its derivative by ln a."""
     if a < _LARGE:
@@ -111,7 +110,7 @@ def expected_tables(a, n):
     return a * np.log1p(n / a) + 0.5 * n / b - (a / (b * b) - 1.0 / a) / 12.0
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def tetragamma(x):
     """Second derivative of digamma for x >= 1: shifted by 6, then the asymptotic series."""
     total = 0.0
@@ -155,7 +154,7 @@ def sum_rising_factorials(cluster, share, counts, prior, first, last):
     return total
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def seated_tables(a, n, square):
     """Expectation of a (digamma(a + N) - digamma(a)) over whole numbers N with mean ``n`` and variance n - ``square``.
 
@@ -234,7 +233,6 @@ _TOLERANCE = 1e-3  # tokens that change their topics in a pass, relative to all,
 SUMS = {"contract", "reassoc", "nsz"}
 
 
-@by_reference
 class Words(NamedTuple):
     """E ln psi of a batch's words, or expected log densities of its observations: ``scores`` (U, M), ``top`` (U,) their
     maxima, ``weights`` exp(scores - top).
@@ -264,7 +262,7 @@ def topic_scores(
     return Words(scores, top, weights)
 
 
-@kernel(error_model="numpy", fastmath=SUMS)
+@inner_kernel(error_model="numpy", fastmath=SUMS)
 def _proportions(a, n, log_theta, theta):
     """log_theta = digamma(a + n) less its largest, and its exponential."""
     highest = -np.inf
@@ -279,7 +277,7 @@ def _proportions(a, n, log_theta, theta):
         theta[m] = theta[m] if theta[m] > LEAST_FACTOR else 0.0
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _give_whole(ratio, total, x, u, used, scores, log_theta, best, fresh):
     """Cells whose sum is too small for float64 go to their likeliest topic: ``best`` of one prior, and fresh += x."""
     for c in range(x.size):
@@ -295,7 +293,7 @@ def _give_whole(ratio, total, x, u, used, scores, log_theta, best, fresh):
         fresh[best[c]] += x[c]
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def settle(p, words, x, u, used, a, n, theta, total, best, n_passes):
     """At most ``n_passes`` passes of one document over the topics ``used`` (A,), under C priors ``a`` (C, A) together.
 
@@ -349,7 +347,6 @@ _LEAST_COUNT = 2e-4  # a topic is used by a document from this on, relative to i
 _DOCUMENT_BLOCK = 4
 
 
-@by_reference
 class Cells(NamedTuple):
     """Counts of a batch, document by document."""
 
@@ -358,7 +355,6 @@ class Cells(NamedTuple):
     counts: np.ndarray
 
 
-@by_reference
 class Visit(NamedTuple):
     """What a visit of the documents is given, and fills.
 
@@ -399,14 +395,14 @@ class DocumentLevelStatistics(DocumentStatistics):
     topic_words: np.ndarray
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _used(n, least):
     """Numbers of the topics with at least ``least`` of the largest count."""
     highest = n.max()
     return np.flatnonzero(n >= least * highest)
 
 
-@kernel(error_model="numpy", fastmath=SUMS)
+@inner_kernel(error_model="numpy", fastmath=SUMS)
 def _suits(a, n):
     """ln of how well a prior suits counts, up to what is the same for all.
 
@@ -418,7 +414,7 @@ def _suits(a, n):
     return value
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _choose(j, n, used, visit):
     """Candidates of document j in its row of ``visit.cluster``, after those to be kept there; they start from ``n``."""
     n_candidates = visit.cluster.shape[1]
@@ -446,7 +442,7 @@ def _choose(j, n, used, visit):
                 score[k] = -np.inf
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _start(j, x, p, words, u, visit):
     """Counts of document j from which clusters are chosen: those it was left with, or those under the mean prior."""
     n_topics = visit.mean_prior.size

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mc2core.compute.kernels import kernel
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import digamma, exp, log
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus, take_rows
@@ -97,7 +97,7 @@ def take_batch(corpus: Corpus, contexts: StackedContexts, rows: np.ndarray) -> B
     return Batch(words, *counts, contexts.take(rows), np.arange(contexts.dimension), rows)
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(error_model="numpy", fastmath={"contract"})
 def fill_log_psi(topic_words, shrink, words, prior, log_total, first, last, log_psi):
     """log_psi[u, m] = digamma(shrink n_wm + s) - digamma(total_m) for u in first..last-1."""
     for u in range(first, last):
@@ -107,7 +107,7 @@ def fill_log_psi(topic_words, shrink, words, prior, log_total, first, last, log_
 
 
 # a maximum in any order is the same number, so its loop may be vectorised
-@kernel(error_model="numpy", fastmath={"nnan", "ninf", "nsz", "reassoc"})
+@inner_kernel(error_model="numpy", fastmath={"nnan", "ninf", "nsz", "reassoc"})
 def row_maxima(scores, first, last, top):
     """top[u] = max scores[u] for u in first..last-1."""
     for u in range(first, last):
@@ -117,7 +117,7 @@ def row_maxima(scores, first, last, top):
         top[u] = highest
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def exponentiate(scores, top, first, last, weights):
     """weights[u] = exp(scores[u] - top[u]) for u in first..last-1."""
     for u in range(first, last):

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from mc2core.compute.kernels import kernel
+from mc2core.compute.kernels import inner_kernel, kernel
 
 #: kinds of links
 FILE, CATEGORY = 1, 2
@@ -112,12 +112,12 @@ def category_name(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-@kernel
+@inner_kernel
 def _is_letter(sign):
     return 97 <= (sign | 32) <= 122
 
 
-@kernel
+@inner_kernel
 def _matches(text, start, names, begin, end):
     """Whether ``text`` has, at ``start``, one of the packed names (given in small ASCII letters)."""
     if start + end - begin > len(text):
@@ -157,7 +157,7 @@ def _template_names(text, marks, ends):
     return np.array(found, np.int64).reshape(-1, 2)
 
 
-@kernel
+@inner_kernel
 def _find_close(text, start, names, begin, end):
     """Position of ``</name`` at or after ``start``; -1 if there is none."""
     for i in range(start, len(text) - 1):
@@ -168,7 +168,7 @@ def _find_close(text, start, names, begin, end):
     return -1
 
 
-@kernel
+@inner_kernel
 def _element(text, start, names, ends):
     """Index of the element whose name stands at ``start``; -1 for a name that is not listed."""
     stop = start
@@ -180,7 +180,7 @@ def _element(text, start, names, ends):
     return -1
 
 
-@kernel
+@inner_kernel
 def _drop_elements(text, out, names, ends):
     """First pass: comments, tags and hidden elements go; returns the length of what is left in ``out``."""
     n, i, size = len(text), 0, 0
@@ -242,7 +242,7 @@ def _drop_elements(text, out, names, ends):
     return size
 
 
-@kernel
+@inner_kernel
 def _match_brackets(text, n):
     """Second pass: (n,) int32, at each opener of a template, link or table the position behind its closer, else 0.
 
@@ -304,7 +304,7 @@ def _match_brackets(text, n):
     return close
 
 
-@kernel
+@inner_kernel
 def _link_kind(text, start, end, names, ends, kinds):
     """Namespace of a link's target: (kind, where its name begins); kind FILE also for other languages."""
     while start < end and (text[start] == _SPACE or text[start] == _UNDERSCORE):
@@ -335,7 +335,7 @@ def _link_kind(text, start, end, names, ends, kinds):
     return 0, start
 
 
-@kernel
+@inner_kernel
 def _scheme_letters(text, colon):
     """Letters of the "http", "https" or "ftp" that ends at ``colon``; 0 if there is none."""
     i = colon

@@ -1,8 +1,6 @@
 """The start of a chain with a document level, and how little is left of it."""
 
 import math
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -306,44 +304,3 @@ def test_how_likely_a_clustering_is_agrees_with_the_sum_over_tables(n_clusters):
         more = log_clustering(assignments, level, concentrations, priors, contexts) - found
         assert more == pytest.approx(np.log(alpha) - 0.5 * alpha - 3.0 * eta, abs=1e-9)
     assert np.ptp(differences) < 1.0
-
-
-# numba's versions that Python calls of kernels of moves of clusters, by what the second process does and after a fit
-VERSIONS = """
-import numpy as np
-from mc2core import Corpus, fit
-from mc2core.families import NormalGamma
-from mc2core.inference import Gibbs
-from mc2core.inference.gibbs import collapsed
-from mc2core.inference.gibbs.document_level import cluster_moves, start, sweep
-from mc2core.models import MC2
-
-def has_entry(one):
-    return one.library.get_pointer_to_function(one.fndesc.llvm_cpython_wrapper_name) != 0
-
-def versions():
-    modules = {"cluster_moves": cluster_moves, "collapsed": collapsed, "sweep": sweep}
-    return {
-        f"{module}.{name}": {str(kind) for kind, version in one.overloads.items() if has_entry(version)}
-        for module in modules for name, one in vars(modules[module]).items() if hasattr(one, "overloads")
-    }
-
-start.compile_moves_of_clusters()
-apart = versions()
-content = np.random.default_rng(0).integers(0, 3, (12, 8))
-Corpus(content, contexts={"year": np.arange(12.0)}).save("corpus")
-for settings in {}, {"contexts": {"year": NormalGamma()}, "n_clusters": 3}:
-    fit(Corpus.load("corpus"), MC2(**settings), Gibbs(), iterations=1)
-compiled = [name for name, kinds in apart.items() if kinds]
-print(*(f"{name} {len(versions()[name] - apart[name])}" for name in sorted(compiled)), sep="\\n")
-"""
-
-
-def test_what_a_second_process_compiles_is_what_fits_need(tmp_path):
-    """Versions of kernels for the same types, contexts and numbers of clusters or not, of a corpus that is mapped."""
-    command = [sys.executable, "-c", VERSIONS]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    further = dict(line.split() for line in done.stdout.splitlines())
-    assert further.keys() >= {f"cluster_moves.{name}" for name in ("_propose", "_weigh", "_keep")}
-    assert further.keys() >= {"collapsed._sweep_documents", "sweep._choose", "sweep._score"}
-    assert set(further.values()) == {"0"}, further

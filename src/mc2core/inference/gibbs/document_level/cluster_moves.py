@@ -34,8 +34,7 @@ import numba
 import numpy as np
 
 from mc2core.compute import streams
-from mc2core.compute.kernels import kernel
-from mc2core.compute.references import by_reference
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import exp, log, log_gamma
 from mc2core.compute.threads import in_blocks, look_ahead, n_threads
 from mc2core.compute.variates import log_gamma_variate
@@ -51,7 +50,6 @@ ROUGH, FINE = 2, 6  # passes of an estimate of tau: for proposals, and for ratio
 FEW = 8  # tokens of a document in a topic: documents with 1, ..., FEW are tallied, those with more gone through
 
 
-@by_reference
 class ClusterConstants(NamedTuple):
     """What the moves do not change."""
 
@@ -63,7 +61,6 @@ class ClusterConstants(NamedTuple):
     least: float  # ln of the ratio of sides to one cluster, below which a launch ends
 
 
-@by_reference
 class SplitWork(NamedTuple):
     """Two sides of a split, and the union."""
 
@@ -105,7 +102,7 @@ def copy(source, target):
         target[i] = source[i]
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def tally(members, n, side, first, last, counts, work):
     """Count the members on sides ``first``..``last`` (all are on one of these), and of each those with 1, ..., FEW
     tokens in a topic, in columns 1 to FEW, and, in 0, with more.
@@ -139,7 +136,7 @@ def _expected(a, n):
     return a * log((a + n - 0.5) / (a + 0.5))
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def estimate(members, n, side, which, counts, constants, n_passes, work):
     """Estimate tau of one tallied side from epsilon on: g = (v eps + u) / (v + u.), u tables expected at omega g."""
     start, topic, count = counts
@@ -174,7 +171,7 @@ def _shape(a, n):
     return a * a * (1.0 / (a + 0.5) - 1.0 / (a + n - 0.5))
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _find_shapes(members, n, side, which, counts, constants, work):
     """e of one tallied side: v eps_m + sum over its documents of (expected - variance of tables)."""
     start, topic, count = counts
@@ -193,7 +190,7 @@ def _find_shapes(members, n, side, which, counts, constants, work):
                         shape[topic[c]] += _shape(constants.omega * g[topic[c]], count[c])
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_at(members, n, side, which, counts, constants, work, tau):
     """What of ln R_k depends on tau: prior over proposal density, and the documents of one tallied side."""
     start, topic, count = counts
@@ -220,7 +217,7 @@ def log_at(members, n, side, which, counts, constants, work, tau):
     return result
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def evaluate(members, n, side, which, counts, constants, contexts, work):
     """(what of ln R_k does not depend on tau, ln R_k at g) of one tallied side; leaves its g and e."""
     indptr, indices, values, offsets, codes, prior, prior_totals = contexts
@@ -247,7 +244,7 @@ def evaluate(members, n, side, which, counts, constants, contexts, work):
     return result, result + log_at(members, n, side, which, counts, constants, work, g)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def draw_tau(stream, g, shape, tau):
     """Gammas of these shapes and means over their sum, in place."""
     top, total = -np.inf, 0.0
@@ -268,7 +265,6 @@ _SLACK = 30.0  # nats by which the first decision is kinder than the ratio at g,
 _LEAST_LAUNCHED = -100.0  # ln of the ratio of the sides after a scan to one cluster, below which a launch ends
 
 
-@by_reference
 class ClusterSlots(NamedTuple):
     """What is kept of the clusters, a slot for each; those from the number of clusters on are spare."""
 
@@ -278,7 +274,6 @@ class ClusterSlots(NamedTuple):
     hint: np.ndarray  # (slots,) float64: ln R_k at g in place of tau
 
 
-@by_reference
 class ClusterChange(NamedTuple):
     """A proposal that is to be made: slots a and b are to hold sides 0 and 1 of a split, or a side 2, of a merge."""
 
@@ -287,7 +282,7 @@ class ClusterChange(NamedTuple):
     hint: np.ndarray  # (3,) float64: ln R_k at g in place of tau
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _invert(n, odds, inverse):
     """1 / p = 1 + exp(-x) of log odds x, which are bounded: a loop of its own, which compiles to vector code."""
     for i in range(n):
@@ -295,7 +290,7 @@ def _invert(n, odds, inverse):
         inverse[i] = 1.0 + exp(-odds[i])
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _term(m, n, omega, g):
     """ln G(a_1 + n) G(a_0) / (G(a_1) G(a_0 + n)), a_i = omega g_im, at least LEAST; n = 0: ln G(a_0) / G(a_1)."""
     a_0, a_1 = max(omega * g[0, m], LEAST), max(omega * g[1, m], LEAST)
@@ -304,7 +299,7 @@ def _term(m, n, omega, g):
     return log_rising_factorial(a_1, n) - log_rising_factorial(a_0, n)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _find_odds(members, n, counts, omega, g, terms, odds):
     """Add ln prod_m G(a_1m + n_jm) G(a_0m) / (G(a_1m) G(a_0m + n_jm)) of each member j, a_im = omega g_im."""
     start, topic, count = counts  # here, not for each member: arrays taken out of a tuple are counted as references
@@ -327,7 +322,7 @@ def _find_odds(members, n, counts, omega, g, terms, odds):
         odds[i] += result
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _scan(stream, members, n, n_given, side, is_drawn, is_last, counts, constants, contexts, work):
     """Draw ``side`` of all but the first two members given the sides ``work.given`` of the first ``n_given``.
 
@@ -366,7 +361,7 @@ def _scan(stream, members, n, n_given, side, is_drawn, is_last, counts, constant
     return result
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _launch(stream, members, n, side, merged, counts, constants, contexts, work):
     """Sides from which a split is proposed: of the first two members alone, then of scans.
 
@@ -391,7 +386,7 @@ def _launch(stream, members, n, side, merged, counts, constants, contexts, work)
     return True
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _log_partner(i, n_k, tau, counts, omega):
     """ln of n_k times p(l_i | tau_k), less what is common to all clusters."""
     result = log(np.float64(n_k))
@@ -401,7 +396,7 @@ def _log_partner(i, n_k, tau, counts, omega):
     return result
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _weigh_partners(i, k, n_clusters, clusters, counts, omega, weights):
     """Fill in :func:`_log_partner` of document i for all clusters but its own, k; returns the logarithm of the sum."""
     top, total = -np.inf, 0.0
@@ -422,7 +417,7 @@ def _partner_share(n_b, n_outside, log_weight, log_sum):
     return 0.5 * n_b / n_outside + 0.5 * math.exp(log_weight - log_sum)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _draw_partner(stream, i, k, n_clusters, cluster, clusters, counts, omega, weights):
     """(the cluster that i's, k, is to be merged with, logarithm of its probability)."""
     log_sum = _weigh_partners(i, k, n_clusters, clusters, counts, omega, weights)
@@ -436,7 +431,7 @@ def _draw_partner(stream, i, k, n_clusters, cluster, clusters, counts, omega, we
     return chosen, math.log(share)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _gather(i, r, other_cluster, cluster, members):
     """Members of i's cluster and ``other_cluster`` (which may be the same): i, the r-th of the latter, all the rest.
 
@@ -456,21 +451,21 @@ def _gather(i, r, other_cluster, cluster, members):
     return n
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _renew(stream, n, which, counts, constants, work):
     """Draw tau of one side; returns what of ln R_k depends on it."""
     draw_tau(stream, work.g[which], work.shape[which], work.tau[which])
     return log_at(work.members, n, work.side, which, counts, constants, work, work.tau[which])
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _accepts(stream, log_ratio, hint, slack):
     """The second decision, the first having been made with ``hint``, the ratio at g in place of tau."""
     log_ratio += min(0.0, slack - hint) - min(0.0, slack + hint)
     return math.log(streams.uniform(stream)) < log_ratio
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _log_opening(n_used, law):
     """ln (1 - K / N) of a cluster that K others see opened."""
     return math.log1p(-n_used / law.most)
@@ -535,7 +530,7 @@ def _try_merge(stream, n, n_used, log_share, cluster, clusters, counts, constant
     return True
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _propose(first, last, key, n_slots, n_used, cluster, clusters, counts, constants, contexts, work, change):
     """Make proposals from number ``first`` on until one is to be made, and leave it in ``work`` and ``change``.
 
@@ -566,10 +561,16 @@ def _propose(first, last, key, n_slots, n_used, cluster, clusters, counts, const
     return last
 
 
-@kernel
+@inner_kernel
 def _keep_side(k, which, clusters, work, change):
     clusters.n_k[k], clusters.now[k], clusters.hint[k] = work.sizes[which], change.now[which], change.hint[which]
     copy(work.tau[which], clusters.tau[k])
+
+
+@kernel(error_model="numpy")
+def _call_propose(first, last, key, n_slots, n_used, cluster, clusters, counts, constants, contexts, work, change):
+    """:func:`_propose` for Python, which shares with it what it calls: kernels for Python are compiled otherwise."""
+    return _propose(first, last, key, n_slots, n_used, cluster, clusters, counts, constants, contexts, work, change)
 
 
 @kernel
@@ -593,7 +594,7 @@ def _keep(is_split, cluster, clusters, work, change):
 _CLUSTER_BLOCK = 4
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _weigh(first, last, start, members, side, tau, counts, constants, contexts, work, now, hint):
     for k in range(first, last):
         n = start[k + 1] - start[k]
@@ -601,6 +602,12 @@ def _weigh(first, last, start, members, side, tau, counts, constants, contexts, 
         tally(own, n, side, 0, 0, counts, work)
         fixed, hint[k] = evaluate(own, n, side, 0, counts, constants, contexts, work)
         now[k] = fixed + log_at(own, n, side, 0, counts, constants, work, tau[k])
+
+
+@kernel(error_model="numpy")
+def _call_weigh(first, last, start, members, side, tau, counts, constants, contexts, work, now, hint):
+    """:func:`_weigh` for Python, as :func:`_call_propose`."""
+    _weigh(first, last, start, members, side, tau, counts, constants, contexts, work, now, hint)
 
 
 def weigh_clusters(
@@ -626,7 +633,7 @@ def weigh_clusters(
 
     def weigh(first: int, last: int) -> None:
         work = SplitWork.of(0, columns, contexts, 0)
-        _weigh(first, last, start, members, side, tau, counts, constants, contexts, work, now, hint)
+        _call_weigh(first, last, start, members, side, tau, counts, constants, contexts, work, now, hint)
 
     in_blocks(pool, weigh, n_clusters, _CLUSTER_BLOCK)
     return now, hint
@@ -691,7 +698,7 @@ def split_and_merge_clusters(
 
         def look(desk: int, first: int, last: int, n_slots: int = n_slots, n_used: int = n_used) -> int:
             given = cluster, clusters, counts, constants, stacked
-            return _propose(first, last, key, n_slots, n_used, *given, *desks[desk])
+            return _call_propose(first, last, key, n_slots, n_used, *given, *desks[desk])
 
         proposal, hits = look_ahead(pool, proposal, n_proposals, look)
         if hits:

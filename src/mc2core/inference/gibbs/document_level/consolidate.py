@@ -27,7 +27,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.compute import streams
-from mc2core.compute.kernels import kernel
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import log_gamma
 from mc2core.corpus import Corpus
 from mc2core.inference.gibbs.document_level.sweep import LEAST, count_topics, log_rising_factorial
@@ -56,7 +56,7 @@ def nearest(counts: sp.csr_matrix) -> np.ndarray:
     return cosines.argmax(axis=1)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _join(key, pairs, end, tokens, topics, constants, sides):
     """Join the topics of each pair in turn, if both are still there and better one."""
     stream = np.zeros(2, np.uint64)
@@ -69,11 +69,17 @@ def _join(key, pairs, end, tokens, topics, constants, sides):
             continue
         streams.seek(stream, key, number)
         fixed = min(np.int64(streams.uniform(stream) * n), n - 1)
-        first_topic = tokens.topic[sides.members[fixed]]
+        first_topic = np.int64(tokens.topic[sides.members[fixed]])
         log_q, n_words = allocate(stream, n, fixed, first_topic, -log_ratio, eps, tokens, constants, sides)
         forget_words(n_words, sides)
         if log_ratio + log_q > 0.0:
             end = keep_merge(a, b, end, n, n_words, tokens, topics, constants, sides)
+
+
+@kernel(error_model="numpy")
+def _call_join(key, pairs, end, tokens, topics, constants, sides):
+    """:func:`_join` for Python, as :func:`.topic_moves._call_propose`."""
+    _join(key, pairs, end, tokens, topics, constants, sides)
 
 
 def join_topics(
@@ -91,7 +97,7 @@ def join_topics(
     by_topic, eps = np.ascontiguousarray(tau[:, :-1].T), assignments.topic_weights.copy()
     topics = TopicSlots(n_wm, eps, by_topic, *np.zeros((2, n_topics)))
     sides = new_sides(corpus.n_tokens, corpus.n_documents, corpus.n_words, len(tau))
-    _join(key, pairs, list_tokens(tokens), tokens, topics, constants, sides)
+    _call_join(key, pairs, list_tokens(tokens), tokens, topics, constants, sides)
     used = tokens.size > 0
     assignments.topic_weights = eps
     assignments.count(assignments.n_clusters)
@@ -100,7 +106,7 @@ def join_topics(
 
 
 # -- topics that the others do without ------------------------------------------------------------------------
-@kernel
+@inner_kernel
 def _gather(m, tokens, members):
     """The tokens of topic m in ascending order; returns how many."""
     n = 0
@@ -119,7 +125,7 @@ def count_document(j, start, tokens, n_j):
         n_j[tokens.topic[i]] += 1.0
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_with(m, members, n, start, n_wm, n_m, tau, tokens, constants):
     """ln of how likely the words of topic m's n ``members`` and their topic are, theta and psi summed out, given tau,
     and ln of the product of the probabilities of topic m for each member given the topics of all other tokens.
@@ -150,7 +156,7 @@ def log_with(m, members, n, start, n_wm, n_m, tau, tokens, constants):
     return result, chosen
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def share_out(stream, m, members, n, start, n_wm, n_m, tau, tokens, constants, new):
     """Draw topics other than m for topic m's n ``members``, into ``new``, and count them there, no longer in m.
 
@@ -195,7 +201,7 @@ def share_out(stream, m, members, n, start, n_wm, n_m, tau, tokens, constants, n
     return result
 
 
-@kernel
+@inner_kernel
 def _put_back(m, members, n, n_wm, n_m, tokens, new):
     """Count the members in topic m again."""
     for i in range(n):

@@ -38,8 +38,7 @@ import numba
 import numpy as np
 
 from mc2core.compute import streams, variates
-from mc2core.compute.kernels import kernel
-from mc2core.compute.references import by_reference
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.simd import LANES, find_equal, prefetch, weigh_gathered
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
@@ -74,7 +73,6 @@ def smallest_topic(n_tokens: int, eta: float) -> float:
 
 
 # -- psi, as far as it is shown ------------------------------------------------------------------------------------
-@by_reference
 class WordRows(NamedTuple):
     """Topics that a word's tokens move among, in rows of whole vectors; entries without a topic hold 0."""
 
@@ -84,7 +82,6 @@ class WordRows(NamedTuple):
     x: np.ndarray  # (entries,) float32: Gamma(n_mw + s); psi_mw is it over the topic's sum
 
 
-@by_reference
 class UsedWords(NamedTuple):
     """Entries of psi whose words have tokens of the topic, or all where the prior is dense, word by word."""
 
@@ -94,7 +91,6 @@ class UsedWords(NamedTuple):
     x: np.ndarray  # (room,) float64: Gamma(n_mw + s)
 
 
-@by_reference
 class ShownWords(NamedTuple):
     """Entries of psi whose words have no token of the topic and are shown by phantoms, topic by topic."""
 
@@ -147,7 +143,7 @@ def _list_words(used, place, word):
             place[used.topic[c]] += 1
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def show_words(stream, n_phantoms, n_words, s, mass, taken, seats, place, shown):
     """Show words that have no token of the topic by ``n_phantoms`` phantoms, in a Polya urn, and draw their entries.
 

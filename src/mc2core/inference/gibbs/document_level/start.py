@@ -36,7 +36,6 @@ from mc2core.inference.gibbs.collapsed import contexts_of
 from mc2core.inference.gibbs.continued import with_documents
 from mc2core.inference.gibbs.document_level.cluster_moves import (
     ClusterConstants,
-    split_and_merge_clusters,
     weigh_clusters,
 )
 from mc2core.inference.gibbs.document_level.consolidate import consolidate_topics
@@ -50,7 +49,6 @@ from mc2core.inference.gibbs.weights import GammaPrior
 from mc2core.inference.observed import quantised
 from mc2core.inference.seeding import cluster_words
 from mc2core.inference.shards import ShardedCorpus
-from mc2core.models import MC2
 from mc2core.models.base import DOCUMENT, TopicModel
 from mc2core.posterior.levels import are_too_many, join_clusters
 
@@ -260,22 +258,3 @@ def log_clustering(
         if (prior := priors[role]) is not None:
             result += (prior.shape - 1.0) * math.log(value) - prior.rate * value
     return float(result)
-
-
-def compile_moves_of_clusters() -> None:
-    """Move documents and clusters of a tiny state until all kernels of these moves are there, for any model's fit.
-
-    They are half of a first fit's kernels, and need none of those that move tokens and topics. Splits and merges, which
-    take longest, come first: the process that runs the fit compiles others of these kernels meanwhile.
-    """
-    model, corpus = MC2(), Corpus(np.ones((3, 2), np.int64))
-    contexts, topic = StackedContexts(corpus, {}), np.zeros(corpus.n_tokens, np.int32)
-    assignments = start_assignments(corpus, contexts, 2, 1, streams.generator(0, "start"), topic)
-    state = DocumentLevelState.of(model, corpus, contexts, assignments)
-    state.level.proportions, _ = split_and_merge_clusters(
-        assignments, count_topics(assignments), state.level.proportions, contexts, state.concentrations, state.omega,
-        streams.key(0, "split_merge"), 1,
-    )  # fmt: skip
-    for iteration in range(_COMPILING):
-        state.move_all_but_tokens(0, iteration, None)
-    log_density(state)

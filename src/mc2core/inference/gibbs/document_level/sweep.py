@@ -26,7 +26,7 @@ import numpy as np
 
 from mc2core.base.checks import LEAST_PRIOR, MOST_PRIOR
 from mc2core.compute import streams, variates
-from mc2core.compute.kernels import kernel
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import exp, log, log_gamma
 from mc2core.compute.threads import in_blocks
 from mc2core.families.kernels import add_statistics, log_predictive
@@ -95,7 +95,7 @@ _MOST_STEPS = 200
 _SUMMED_BLOCK = 256  # documents that a thread takes at a time
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_rising_factorial(a, n):
     """ln of a (a + 1) ... (a + n - 1)."""
     if n > FEW_TOKENS:
@@ -189,7 +189,7 @@ def _log_gammas(prior, out):
             out[m, k] = log_gamma(prior[m, k])
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(error_model="numpy", fastmath={"contract"})
 def _add_topic(prior, n, kept, scores):
     """scores[k] += ln G(prior[k] + n) - kept[k]."""
     if n == 1:

@@ -22,8 +22,7 @@ import numba
 import numpy as np
 
 from mc2core.compute import streams
-from mc2core.compute.kernels import kernel
-from mc2core.compute.references import by_reference
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.simd import LANES, prefetch
 from mc2core.compute.variates import log_gamma_variate
 from mc2core.corpus import Corpus
@@ -37,7 +36,6 @@ _F32_ONE = np.float32(1.0)
 _LINE = 16  # float32 in a cache line
 
 
-@by_reference
 class DocumentCells(NamedTuple):
     """The corpus document by document: cells are its (document, word) pairs, tokens of a cell follow each other."""
 
@@ -48,7 +46,6 @@ class DocumentCells(NamedTuple):
     cluster: np.ndarray  # (J,) int32
 
 
-@by_reference
 class DocumentLevelTopics(NamedTuple):
     """Counts and weights of the topics, a column for each; columns from the number of topics on are spare."""
 
@@ -60,7 +57,6 @@ class DocumentLevelTopics(NamedTuple):
     tau_rest: np.ndarray  # (K,) float64
 
 
-@by_reference
 class TopicConstants(NamedTuple):
     """What a sweep over tokens, or moves of topics, do not change."""
 
@@ -71,7 +67,6 @@ class TopicConstants(NamedTuple):
     vs: float | np.float32  # ... and its sum over all words
 
 
-@by_reference
 class DocumentWeights(NamedTuple):
     """What the weights of topics are made of, for the document and word at hand; a column for each topic."""
 
@@ -92,7 +87,7 @@ def _weights(topics: DocumentLevelTopics, constants: TopicConstants) -> Document
     return DocumentWeights(s, inverse, prior, np.zeros(columns, np.int32), scale, p, np.zeros(columns // LANES))
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _break_off(stream, shape, rest_shape):
     """ln of a Beta(shape, rest_shape) variate and of 1 less it."""
     log_x = log_gamma_variate(stream, max(shape, LEAST))
@@ -102,7 +97,7 @@ def _break_off(stream, shape, rest_shape):
     return log_x - log_sum, log_y - log_sum
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def open_topic(m, k, stream, topics, constants):
     """Break topic m, picked by a token of cluster k, off the rests of epsilon and of every tau."""
     eps, rest, tau, tau_rest = topics.eps, topics.rest, topics.tau, topics.tau_rest

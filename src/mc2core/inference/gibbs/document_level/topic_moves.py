@@ -46,8 +46,7 @@ import numba
 import numpy as np
 
 from mc2core.compute import streams
-from mc2core.compute.kernels import kernel
-from mc2core.compute.references import by_reference
+from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import exp, log, log_gamma
 from mc2core.compute.threads import in_blocks, look_ahead, n_threads
 from mc2core.compute.variates import log_gamma_variate
@@ -61,7 +60,6 @@ from mc2core.inference.gibbs.state import Assignments, Concentrations, topics_of
 _SMALL = 1e-150  # a product of probabilities below it is put into its logarithm
 
 
-@by_reference
 class Tokens(NamedTuple):
     """The tokens, in CSR order; those of topic m in ascending order are ``size[m]`` of ``order``, from ``first[m]``."""
 
@@ -74,7 +72,6 @@ class Tokens(NamedTuple):
     size: np.ndarray  # (slots,) int64
 
 
-@by_reference
 class Chain(NamedTuple):
     """What proposals are made with."""
 
@@ -85,7 +82,6 @@ class Chain(NamedTuple):
     most: int  # tokens that are allocated
 
 
-@by_reference
 class Sides(NamedTuple):
     """Tokens that are on side 0 or 1, and what is counted and estimated of the sides."""
 
@@ -126,7 +122,7 @@ def list_cells(first, last, indptr, indices, counts, start, document, word):
                 i += 1
 
 
-@kernel
+@inner_kernel
 def list_tokens(tokens):
     """List the tokens of every topic anew; returns how much of ``order`` that takes."""
     topic, order, first, size = tokens.topic, tokens.order, tokens.first, tokens.size
@@ -145,7 +141,7 @@ def list_tokens(tokens):
     return place
 
 
-@kernel
+@inner_kernel
 def gather(a, b, tokens, sides):
     """The tokens of topics a and b (of a alone if they are the same), in ascending order; returns how many."""
     order, members, document = tokens.order, sides.members, tokens.document
@@ -169,7 +165,7 @@ def gather(a, b, tokens, sides):
     return n
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def count_sides(n, sides):
     """Count the words of the first n members on both sides; returns how many different words there are."""
     side, n_w, words, n_words = sides.side, sides.n_w, sides.words, 0
@@ -184,7 +180,7 @@ def count_sides(n, sides):
     return n_words
 
 
-@kernel
+@inner_kernel
 def forget_words(n_words, sides):
     """Set the counts of all words back to 0."""
     for i in range(n_words):
@@ -192,14 +188,14 @@ def forget_words(n_words, sides):
         sides.n_w[sides.words[i], 1] = 0
 
 
-@kernel(forceinline=True)
+@inner_kernel(forceinline=True)
 def _forget_documents(n_sides, sides):
     for which in range(n_sides):
         sides.few[which, :, : sides.most[which] + 1] = 0
         sides.most[which] = sides.n_many[which] = 0
 
 
-@kernel(forceinline=True)
+@inner_kernel(forceinline=True)
 def _count_document(which, k, n_j, sides):
     if n_j > FEW_TOKENS:
         sides.many[which, sides.n_many[which], 0], sides.many[which, sides.n_many[which], 1] = k, n_j
@@ -209,7 +205,7 @@ def _count_document(which, k, n_j, sides):
         sides.most[which] = max(sides.most[which], n_j)
 
 
-@kernel
+@inner_kernel
 def count_documents(n, tokens, sides):
     """Count the documents of the first n members by their tokens on each side and on both."""
     _forget_documents(3, sides)
@@ -224,7 +220,7 @@ def count_documents(n, tokens, sides):
         _count_document(2, k, end - begin, sides)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def scan(stream, n, fixed, is_last, first_topic, tokens, constants, sides):
     """Draw the sides of all members but ``fixed``, each given all others.
 
@@ -275,7 +271,7 @@ def scan(stream, n, fixed, is_last, first_topic, tokens, constants, sides):
     return result + math.log(product)
 
 
-@kernel(forceinline=True)
+@inner_kernel(forceinline=True)
 def _expect_tables_of(which, k, n_j, n_documents, constants, sides):
     """Tables of so many documents of cluster k that have n_j tokens on a side."""
     tables = shape = 1.0
@@ -287,7 +283,7 @@ def _expect_tables_of(which, k, n_j, n_documents, constants, sides):
     sides.shape[which, k] += n_documents * shape
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _expect_tables(constants, sides):
     """Tables of both sides in each cluster, expected at the estimated shares, and these less their variance."""
     sides.tables[:] = 0.0
@@ -296,12 +292,13 @@ def _expect_tables(constants, sides):
         for k in range(sides.tau.size):
             for n_j in range(1, sides.most[which] + 1):
                 if sides.few[which, k, n_j] > 0:
-                    _expect_tables_of(which, k, n_j, sides.few[which, k, n_j], constants, sides)
+                    _expect_tables_of(which, k, n_j, np.int64(sides.few[which, k, n_j]), constants, sides)
         for i in range(sides.n_many[which]):
-            _expect_tables_of(which, sides.many[which, i, 0], sides.many[which, i, 1], 1, constants, sides)
+            of, length = np.int64(sides.many[which, i, 0]), np.int64(sides.many[which, i, 1])
+            _expect_tables_of(which, of, length, 1, constants, sides)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def estimate_shares(n_passes, eps, constants, sides):
     """Estimate what each side has of epsilon and of every tau, in place, from the tables expected at the last pass."""
     for _ in range(n_passes):
@@ -333,7 +330,7 @@ def shuffle_documents(stream, n, sides):
     return n_documents
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def allocate(stream, n, fixed, first_topic, least, eps, tokens, constants, sides):
     """Draw the sides of all members but ``fixed``, on side 0, in one pass, each given those drawn before it.
 
@@ -386,7 +383,7 @@ def allocate(stream, n, fixed, first_topic, least, eps, tokens, constants, sides
     return result + math.log(product), n_words
 
 
-@kernel(forceinline=True, error_model="numpy")
+@inner_kernel(forceinline=True, error_model="numpy")
 def seat(which, k, n_j, a, prior, sides):
     """Count the tables that n_j tokens of a document are expected to have, and the tables these are expected to."""
     if n_j > 0.0:
@@ -401,7 +398,7 @@ def _log_beta(a, b):
     return log_gamma(a) + log_gamma(b) - log_gamma(a + b)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _draw_log_shares(stream, shapes, means, log_share):
     """Logarithms of X / (X + Y) and Y / (X + Y), X and Y Gammas of these shapes and means, in place."""
     for which in range(2):
@@ -413,7 +410,7 @@ def _draw_log_shares(stream, shapes, means, log_share):
     log_share[1] -= log_sum
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def draw_shares(stream, eps, constants, sides):
     """Draw what the sides have of epsilon and of every tau."""
     _draw_log_shares(stream, sides.eps_tables, sides.eps_tables, sides.eps_log_share)
@@ -427,7 +424,7 @@ def draw_shares(stream, eps, constants, sides):
         sides.log_share[0, k], sides.log_share[1, k] = log_share
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_eps_ratio(constants, sides):
     """ln of the density of epsilon's shares under the prior, eta / (u (1 - u)), over that of the proposal."""
     tables, share = sides.eps_tables, sides.eps_log_share
@@ -435,7 +432,7 @@ def log_eps_ratio(constants, sides):
     return result - tables[0] * share[0] - tables[1] * share[1]
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_tau_ratio(k, eps, constants, sides):
     """ln of the density of tau_k's shares under the prior, a Beta, over that of the proposal, 0 if it is the prior.
 
@@ -459,7 +456,7 @@ def log_tau_ratio(k, eps, constants, sides):
     return result + total * (top + math.log(exp(log_scaled[0] - top) + exp(log_scaled[1] - top)))
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_words_ratio(n_words, constants, sides):
     """ln of the marginal likelihood of the words of two sides, over that of both together."""
     n_w, words, s, vs, log_gamma_s = sides.n_w, sides.words, constants.s, constants.vs, log_gamma(constants.s)
@@ -471,7 +468,7 @@ def log_words_ratio(n_words, constants, sides):
     return result - log_gamma(n_0 + vs) - log_gamma(n_1 + vs) + log_gamma(n_0 + n_1 + vs) + log_gamma(vs)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def log_documents_ratio(constants, sides):
     """ln of the probability of the members' sides, theta summed out, over that of one topic, at the drawn shares.
 
@@ -487,13 +484,13 @@ def log_documents_ratio(constants, sides):
                     if sides.few[which, k, n_j] > 0:
                         of_side += sides.few[which, k, n_j] * log_rising_factorial(a, n_j)
         for i in range(sides.n_many[which]):
-            a = _share_of(which, sides.many[which, i, 0], constants, sides)
-            of_side += log_rising_factorial(a, sides.many[which, i, 1])
+            a = _share_of(which, np.int64(sides.many[which, i, 0]), constants, sides)
+            of_side += log_rising_factorial(a, np.int64(sides.many[which, i, 1]))
         result += -of_side if which == 2 else of_side
     return result
 
 
-@kernel(forceinline=True)
+@inner_kernel(forceinline=True)
 def _share_of(which, k, constants, sides):
     """omega tau_k of side 0 or 1, or of both together."""
     a = constants.omega * max(sides.tau[k], LEAST)
@@ -512,7 +509,6 @@ _MOST_DOCUMENTS = 12  # with which a launched split starts
 _PASSES = 4  # of the estimate around which shares are drawn
 
 
-@by_reference
 class TopicSlots(NamedTuple):
     """What is kept of the topics, a slot for each; those from the number of topics on are spare."""
 
@@ -523,7 +519,7 @@ class TopicSlots(NamedTuple):
     weights: np.ndarray  # (slots,) float64, of the topics to merge with
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def launch(stream, n, fixed, first_topic, chain, eps, tokens, constants, sides):
     """Draw sides at random, scan them, and draw the sides of all members but ``fixed``, on side 0, in a last scan.
 
@@ -560,7 +556,7 @@ def launch(stream, n, fixed, first_topic, chain, eps, tokens, constants, sides):
     return scan(stream, n, fixed, True, first_topic, tokens, constants, sides), n_words
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def estimate_sides(n, eps, tokens, constants, sides):
     """Count documents, and estimate the shares given the sides alone."""
     count_documents(n, tokens, sides)
@@ -578,7 +574,7 @@ def _log_ratio(n_words, eps, constants, sides):
     return result + log_documents_ratio(constants, sides)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _weigh_by_token(i, m, n_slots, start, tokens, topics, constants):
     """Weights of token i's topics but its own, m, left in ``topics.weights``; returns their sum."""
     j, w, weights = tokens.document[i], tokens.word[i], topics.weights
@@ -596,7 +592,7 @@ def _weigh_by_token(i, m, n_slots, start, tokens, topics, constants):
     return total
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _weigh_by_likeness(n_words, m, n_slots, tokens, topics, constants, sides):
     """Weights of all topics but m by their likeness to side 0, left in ``topics.weights``; returns their sum."""
     weights, n_wm, n_0, total = topics.weights, topics.n_wm, sides.size[0], 0.0
@@ -618,7 +614,7 @@ def _weigh_by_likeness(n_words, m, n_slots, tokens, topics, constants, sides):
     return total
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _norm(n_words, which, constants, sides):
     """Sum over all words of (n_w + s)**2 on one side."""
     result = 0.0
@@ -643,7 +639,7 @@ def _likeness(product, norm, other):
     return (product * product / (norm * other)) ** 2
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def weigh_partners(i, is_launched, n_slots, start, tokens, topics, constants, sides):
     """Weights of the topics that token i's may be merged with, left in ``topics.weights``; returns their sum."""
     m = tokens.topic[i]
@@ -657,7 +653,7 @@ def weigh_partners(i, is_launched, n_slots, start, tokens, topics, constants, si
     return total
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def weigh_back(i, is_launched, n, n_words, n_slots, start, tokens, topics, constants, sides):
     """What :func:`weigh_partners` would give side 1 after the split of token i's topic, and all other topics."""
     m = tokens.topic[i]
@@ -684,7 +680,7 @@ def partner_share(weight, n, total):
     return 0.5 / n + 0.5 * weight / total
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _draw_partner(stream, m, n_slots, n, total, tokens, topics):
     """(the topic that m is to be merged with, logarithm of its probability)."""
     u, chosen, share = streams.uniform(stream), -1, 0.0
@@ -697,7 +693,7 @@ def _draw_partner(stream, m, n_slots, n, total, tokens, topics):
     return chosen, math.log(share)
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def draw_token(stream, n_slots, tokens):
     """A token of a topic in use, both drawn evenly; returns how many topics are in use too."""
     n_topics = 0
@@ -711,7 +707,7 @@ def draw_token(stream, n_slots, tokens):
     return tokens.order[tokens.first[m] + min(np.int64(streams.uniform(stream) * n), n - 1)], n_topics
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def place_of(n, token, members):
     """Where a token is among the first n members."""
     first, last = 0, n - 1
@@ -798,7 +794,7 @@ def weigh_merge(a, b, tokens, topics, constants, sides):
 @numba.njit(inline="always")
 def _try_split(stream, i, is_launched, chain, n_topics, new, start, tokens, topics, constants, sides, change):
     """Try to split the topic of token i, the second half becoming topic ``new``; returns whether it is to be."""
-    m = tokens.topic[i]
+    m = np.int64(tokens.topic[i])
     if not is_launched and tokens.size[m] > chain.most:
         return False
     n, eps = gather(m, m, tokens, sides), topics.eps[m]
@@ -830,7 +826,7 @@ def _try_split(stream, i, is_launched, chain, n_topics, new, start, tokens, topi
 @numba.njit(inline="always")
 def _try_merge(stream, i, is_launched, chain, n_topics, n_slots, start, tokens, topics, constants, sides, change):
     """Try to merge the topic of token i with another; returns whether it is to be."""
-    a = tokens.topic[i]
+    a = np.int64(tokens.topic[i])
     if not is_launched and tokens.size[a] >= chain.most:
         return False
     total = weigh_partners(i, is_launched, n_slots, start, tokens, topics, constants, sides)
@@ -856,7 +852,7 @@ def _try_merge(stream, i, is_launched, chain, n_topics, n_slots, start, tokens, 
     return True
 
 
-@kernel(error_model="numpy")
+@inner_kernel(error_model="numpy")
 def _propose(first, last, n_slots, chain, start, tokens, topics, constants, sides, change):
     """Make proposals from number ``first`` on until one is to be made, and leave it in ``sides`` and ``change``.
 
@@ -877,6 +873,12 @@ def _propose(first, last, n_slots, chain, start, tokens, topics, constants, side
         ):
             return proposal
     return last
+
+
+@kernel(error_model="numpy")
+def _call_propose(first, last, n_slots, chain, start, tokens, topics, constants, sides, change):
+    """:func:`_propose` for Python, which shares with it what it calls: kernels for Python are compiled otherwise."""
+    return _propose(first, last, n_slots, chain, start, tokens, topics, constants, sides, change)
 
 
 @kernel(error_model="numpy")
@@ -930,7 +932,7 @@ def _move(
     while first < last and n_slots < len(tokens.size):
 
         def look(desk: int, first: int, last: int, n_slots: int = n_slots) -> int:
-            return _propose(first, last, n_slots, chain, start, tokens, weights[desk], constants, *desks[desk])
+            return _call_propose(first, last, n_slots, chain, start, tokens, weights[desk], constants, *desks[desk])
 
         first, hits = look_ahead(pool, first, last, look)
         for desk in hits[1:]:

@@ -1,0 +1,310 @@
+"""Where compiled kernels are stored: folder, checksums, and the lock of the process that compiles.
+
+numba's cache trusts its files, and two processes that store versions of one function at the same time can overwrite
+each other. So each state of the sources has a folder of its own. The first use of a kernel in a process removes every
+file that does not match its checksum, and only the process that holds the lock compiles.
+"""
+
+from __future__ import annotations
+
+import ast
+import atexit
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numba
+
+from mc2core.base import locks, progress, stopping, storage
+
+_PACKAGE = Path(__file__).parents[1]
+#: folders of the package that no kernel uses: stored kernels stay valid after an edit there
+WITHOUT_KERNELS = ("app", "explore")
+_CHECKSUMS = "checksums"
+_WAIT_SECONDS = 0.05
+_PROBE_BYTES, _MIN_FREE_BYTES = 2**20, 2**26
+_KEPT_FOLDERS = 3  # of earlier sources
+
+
+# -- folder --------------------------------------------------------------------------------------------------------
+@functools.cache
+def folder() -> Path | None:
+    """Folder of the kernels of these sources; None if nothing can be stored.
+
+    It is in ``NUMBA_CACHE_DIR`` if that is set, else beside the package, else in the user's cache. If none of these can
+    be written to, or the disk is full, a copy of what is stored there serves until the process ends.
+    """
+    for place in _places():
+        if _can_write(place):
+            return place / _digest(place)
+    if any((place / _digest(None)).is_dir() for place in _places()):
+        with suppress(OSError):
+            temporary = Path(tempfile.mkdtemp(prefix="mc2-kernels-"))
+            atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+            if _can_write(temporary):
+                return temporary / _digest(None)
+    return None
+
+
+@functools.cache  # while a kernel is decorated, numba has another folder
+def _places() -> list[Path]:
+    config: Any = numba.config
+    if config.CACHE_DIR:
+        return [Path(config.CACHE_DIR, "mc2core-kernels").absolute()]
+    places = [_PACKAGE / "__pycache__" / "kernels"]
+    with suppress(RuntimeError):  # there is no home folder
+        places.append(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "mc2core", "kernels"))
+    return places
+
+
+def _can_write(place: Path) -> bool:
+    """Whether files can be written and locked there, with room for all kernels."""
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=place) as probe:
+            probe.write(bytes(_PROBE_BYTES))  # fails beyond a quota, which free space does not show
+            probe.flush()
+        with _open(place / "compiling.lock") as lock:
+            can_lock = locks.take(lock, wait=False) is not None
+        return can_lock and shutil.disk_usage(place).free >= _MIN_FREE_BYTES
+    except OSError:
+        return False
+
+
+def _open_lock(path: Path) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[int]:
+    handle = _open_lock(path)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+# -- digest of the sources -----------------------------------------------------------------------------------------
+def _sources() -> list[Path]:
+    inside = [path.relative_to(_PACKAGE) for path in sorted(_PACKAGE.rglob("*.py"))]
+    return [_PACKAGE / path for path in inside if path.parts[0] not in WITHOUT_KERNELS]
+
+
+def _digest(place: Path | None) -> str:
+    """Name of the folder: a digest of the code without comments and docstrings, of Python and of numba.
+
+    To parse all files takes a second, so the result is kept in ``place`` under the digest of the files' contents.
+    """
+    contents = hashlib.sha256(f"{platform.python_version()} {numba.__version__}\0".encode())
+    for path in _sources():
+        contents.update(str(path.relative_to(_PACKAGE)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return _code_digest(contents.hexdigest()[:16], place)
+
+
+@functools.cache
+def _code_digest(contents: str, place: Path | None) -> str:
+    """The digest of the code whose files have the digest ``contents``."""
+    name = f"{contents}.code"
+    for known in [place] if place else _places():
+        with suppress(OSError):
+            kept = (known / name).read_bytes()
+            # damaged, it would not be the name of a folder with checksums that match
+            if len(kept) == 16 and set(kept) <= set(b"0123456789abcdef"):
+                return kept.decode()
+    digest = hashlib.sha256(f"{platform.python_version()} {numba.__version__}\0".encode())
+    for path in _sources():
+        tree = ast.parse(path.read_bytes())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+                del node.body[0]
+        digest.update(f"{path.relative_to(_PACKAGE)}\0{ast.dump(tree)}\0".encode())
+    if place:
+        with suppress(OSError), storage.replacing(place / name) as stream:
+            stream.write(digest.hexdigest()[:16])
+    return digest.hexdigest()[:16]
+
+
+# -- checksums -----------------------------------------------------------------------------------------------------
+def _files(folder: Path) -> Iterator[tuple[str, Path]]:
+    """What numba has stored, in one folder per folder of sources, with the names in the list of checksums."""
+    for path in sorted(folder.glob("*/*")):
+        yield f"{path.parent.name}/{path.name}", path
+
+
+@functools.cache
+def _known_checksum(path: Path, size: int, modified: int) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _checksum(path: Path) -> str | None:
+    """SHA-256 (hex) of a file, None if it cannot be read."""
+    try:
+        about = path.stat()
+        return _known_checksum(path, about.st_size, about.st_mtime_ns)
+    except OSError:
+        return None
+
+
+def _listed(folder: Path) -> dict[str, str]:
+    """Checksums of the stored files; {} if there is no list that can be read."""
+    try:
+        lines = (folder / _CHECKSUMS).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return {}
+    return {name: checksum for checksum, _, name in (line.partition("  ") for line in lines)}
+
+
+def _write_checksums(folder: Path) -> None:
+    stored = [(name, path) for name, path in _files(folder) if path.suffix in (".nbi", ".nbc")]
+    lines = [f"{checksum}  {name}\n" for name, path in stored if (checksum := _checksum(path))]
+    # without the list, which a full disk can prevent, the files are removed before they are used
+    with suppress(OSError), storage.replacing(folder / _CHECKSUMS) as stream:
+        stream.writelines(lines)
+
+
+def _remove_damaged(folder: Path) -> None:
+    """Remove each file that differs from its checksum or has none, as those of a process that was killed."""
+    listed = _listed(folder)
+    if not listed:
+        _remove(folder / _CHECKSUMS)
+    for name, path in _files(folder):
+        if listed.get(name) != (_checksum(path) or ""):
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _copy_from(earlier: Path, folder: Path) -> None:
+    """Take over what is stored in a folder that cannot be written to, as that of an image or a full disk."""
+    with suppress(OSError):
+        listed = _listed(earlier)
+        for name, path in _files(earlier):
+            if listed.get(name) == (_checksum(path) or ""):
+                (folder / name).parent.mkdir(exist_ok=True)
+                shutil.copyfile(path, folder / name)
+        _write_checksums(folder)
+
+
+def _remove_old(place: Path, now: Path) -> None:
+    """Remove kernels of earlier sources, but for the few used last."""
+    others = [path for path in place.iterdir() if path.is_dir() and path != now]
+    others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in others[_KEPT_FOLDERS:]:
+        shutil.rmtree(path, ignore_errors=True)
+    names = {path.name for path in (now, *others[:_KEPT_FOLDERS])}
+    for path in place.glob("*.code"):
+        if path.read_text(errors="replace") not in names:
+            path.unlink(missing_ok=True)
+
+
+# -- one process that compiles -------------------------------------------------------------------------------------
+class Store:
+    """The stored kernels as this process uses them; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.RLock()
+        self._is_checked = False
+        self._users = 0  # threads that compile, and blocks of :meth:`kept_locked`
+        self._lock: int | None = None
+
+    def check(self) -> None:
+        """Remove damaged files, once per process and before numba reads the first.
+
+        While another process compiles there are none: that one, or one before it, has removed them, and numba renames
+        whole files. Only during the removal itself others have to wait.
+        """
+        if self._is_checked:
+            return
+        with self._mutex:
+            current = folder()
+            if current is None or self._is_checked:
+                self._is_checked = True
+                return
+            with _open(current.parent / "checking.lock") as checking, _open(current.parent / "compiling.lock") as lock:
+                locks.take(checking, wait=True)
+                if locks.take(lock, wait=False):
+                    self._clean(current)
+            self._is_checked = True
+
+    def _clean(self, current: Path) -> None:
+        current.mkdir(exist_ok=True)
+        if not (current / _CHECKSUMS).exists():
+            with suppress(OSError):
+                _remove_old(current.parent, current)
+            for earlier in _places():
+                if earlier != current.parent and (earlier / current.name).is_dir():
+                    _copy_from(earlier / current.name, current)
+        _remove_damaged(current)
+        os.utime(current)
+
+    def lock(self) -> None:
+        """Wait until no other process compiles. Each call needs one of :meth:`unlock`."""
+        with self._mutex:
+            current = folder()
+            if current is not None and self._lock is None:
+                self._lock = _waited_for(current.parent / "compiling.lock")
+            self._users += 1
+
+    def unlock(self) -> None:
+        """List the checksums of what was stored and let other processes compile, if nothing here does."""
+        with self._mutex:
+            self._users -= 1
+            if self._users == 0 and self._lock is not None:
+                current = folder()
+                assert current is not None
+                _write_checksums(current)
+                os.close(self._lock)
+                self._lock = None
+
+    @contextmanager
+    def kept_locked(self) -> Iterator[None]:
+        """Keep the lock from the first kernel that is compiled in the block to its end.
+
+        Another process would else compile between two kernels, and both would wait for each other all the time.
+        """
+        with self._mutex:
+            self._users += 1
+        try:
+            yield
+        finally:
+            self.unlock()
+
+    def forget(self) -> None:
+        """In a forked process: the lock is the parent's."""
+        if self._lock is not None:
+            os.close(self._lock)  # the parent's stays locked
+        self._mutex, self._users, self._lock = threading.RLock(), 0, None
+
+
+def _waited_for(path: Path) -> int:
+    """The open lock file, locked; tells that it waits."""
+    lock = _open_lock(path)
+    try:
+        if locks.take(lock, wait=False) is False:
+            with progress.work("waiting for another process that compiles kernels"):
+                while locks.take(lock, wait=False) is False:
+                    stopping.look()
+                    time.sleep(_WAIT_SECONDS)
+    except BaseException:
+        os.close(lock)
+        raise
+    return lock
+
+
+store = Store()
+os.register_at_fork(after_in_child=store.forget)

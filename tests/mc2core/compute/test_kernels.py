@@ -1,0 +1,68 @@
+"""The two decorators of kernels: what of a function is compiled, and how often."""
+
+import numpy as np
+from numba.core import event
+
+from mc2core.compute.kernels import compile_seconds, inner_kernel, kernel
+
+
+class Compiled(event.Listener):
+    """Names of the functions that are compiled."""
+
+    def __init__(self):
+        self.names = []
+
+    def on_start(self, event):
+        self.names.append(event.data["dispatcher"].__name__)
+
+    def on_end(self, event):
+        pass
+
+
+def test_constants_make_no_versions_of_an_inner_kernel():
+    @inner_kernel
+    def inner(values, which, is_last, factor):
+        return values[which] * factor + is_last
+
+    @kernel
+    def outer(values):
+        total = inner(values, 0, True, 1.0) + inner(values, 1, False, 2.0)
+        for i in range(len(values)):
+            total += inner(values, i, i > 1, values[i])
+        return total
+
+    compiled = Compiled()
+    with event.install_listener("numba:compile", compiled):
+        assert outer(np.array([3.0, 5.0, 7.0])) == 98.0
+    assert compiled.names == ["outer", "inner"]
+
+
+def test_python_calls_an_inner_kernel_as_a_kernel_of_its_own():
+    @inner_kernel(error_model="numpy")
+    def ratio(a, b):
+        """The ratio."""
+        return a / b
+
+    @kernel(error_model="numpy")
+    def inverse(b):
+        return ratio(1.0, b)
+
+    assert (ratio.__name__, ratio.__doc__) == ("ratio", "The ratio.")
+    assert inverse(0.0) == np.inf
+    compiled = Compiled()
+    with event.install_listener("numba:compile", compiled):
+        assert ratio(1.0, 0.0) == ratio(2.0, 0.0) == np.inf  # plain Python raises
+    assert compiled.names == ["ratio"]
+
+
+def test_seconds_of_compiling_are_counted():
+    @kernel
+    def add(a, b):
+        return a + b
+
+    with compile_seconds() as seconds:
+        add(1, 2)
+    assert len(seconds) == 1
+    with compile_seconds() as seconds:
+        add(3, 4)
+    assert seconds == []
