@@ -11,6 +11,7 @@ mc2 contexts fits/own data/new year
 mc2 predict fits/own < new.jsonl
 mc2 describe fits/own data/own --out fits/own/description
 mc2 verify data/own fits/own
+mc2 compile
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _add_commands(commands: Any) -> None:
-    from mc2core.app import fit_command, import_command, update_command
+    from mc2core.app import compile_command, fit_command, import_command, update_command
 
     import_command.add_options(
         add_command(commands, "import", import_command.run, "turn documents of your own into a corpus")
@@ -55,6 +56,9 @@ def _add_commands(commands: Any) -> None:
     update_command.add_options(add_command(commands, "update", update_command.run, "go on with a fit by new documents"))
     _add_readers(commands)
     _add_predictions(commands)
+    compile_command.add_options(
+        add_command(commands, "compile", compile_command.run, "compile kernels now, so that no later command has to")
+    )
 
 
 def _add_readers(commands: Any) -> None:

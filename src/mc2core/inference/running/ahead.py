@@ -1,0 +1,67 @@
+"""Compile kernels before they are needed: tiny fits of all engines, with what is read of them."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.compute import streams
+from mc2core.corpus import Corpus
+from mc2core.inference.registry import specify, takes_contexts
+from mc2core.inference.running.loop import fit
+from mc2core.posterior import Posterior, perplexity
+
+_Cases = dict[str, list[tuple[str, dict[str, Any]]]]
+#: models and settings of each engine; those without a document level are the papers'
+_WORDS: _Cases = {
+    "gibbs": [("mc2", {}), ("mc2", {"document_level": False}), ("hdp", {}), ("nptot", {})],
+    "svi": [("mc2", {"batch_size": 5}), ("mc2", {"document_level": False, "batch_size": 5})],
+    "fastex": [("mixture", {"n_clusters": 4, "proposal": one}) for one in ("exact", "hash", "neighbours")],
+}
+_OBSERVATIONS: _Cases = {"gibbs": [("mc2", {})], "svi": [("mc2", {"batch_size": 5})]}
+_N_DOCUMENTS, _N_WORDS, _N_OBSERVATIONS = 12, 9, 60
+
+
+def compile_kernels(engine: str) -> None:
+    """Compile the kernels of fits by ``engine``, of scores and of predictions, for corpora that are loaded from files.
+
+    Arrays of a corpus in memory have other types: for these, only kernels of the default model are compiled.
+    """
+    rng = streams.generator(0, "compile")
+    contexts = {
+        "names": sp.csr_matrix(rng.integers(0, 3, (_N_DOCUMENTS, 3))),
+        "number": rng.normal(size=_N_DOCUMENTS),
+        "vector": rng.normal(size=(_N_DOCUMENTS, 2)),
+    }
+    words = Corpus(rng.poisson(1.0, (_N_DOCUMENTS, _N_WORDS)), contexts=contexts)
+    values, document = rng.normal(size=(_N_OBSERVATIONS, 2)), np.arange(_N_OBSERVATIONS) % _N_DOCUMENTS
+    observations = Corpus.from_observations(values, document, contexts)
+    with tempfile.TemporaryDirectory() as folder:
+        for corpus, cases in ((words, _WORDS), (observations, _OBSERVATIONS)):
+            corpus.save(f"{folder}/corpus")
+            for model, settings in cases.get(engine, []):
+                _use(Corpus.load(f"{folder}/corpus"), model, engine, settings, Path(folder))
+    if engine == "gibbs":
+        fit(words, progress=False, iterations=2)
+
+
+def _use(corpus: Corpus, model: str, engine: str, settings: dict[str, Any], folder: Path) -> None:
+    """Fit, score and predict."""
+    names = [*corpus.contexts] if takes_contexts(model) else []
+    if model == "nptot":
+        names = ["number"]
+    made = specify(model, engine, settings, names)
+    fit(corpus, *made, iterations=3, progress=False).posterior.save(folder / "posterior.npz")
+    posterior = Posterior.load(folder / "posterior.npz")
+    if posterior.is_of_observations:
+        posterior.log_density(corpus, perplexity.suited(posterior))
+    else:
+        posterior.perplexity(corpus, perplexity.suited(posterior))
+    if not posterior.samples[0].documents_are_clusters:
+        posterior.assign(corpus)
+    for name in names:
+        posterior.predict_context(corpus, name)
