@@ -10,6 +10,7 @@ start and without compilation and scoring. Memory is as in :mod:`benchmarks.scal
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import statistics
 import sys
@@ -42,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--clusters", type=int, nargs="+", default=[1000, 2000, 5000, 10_000, 20_000])
     options.add_argument("--per-cluster", type=int, default=6, help="documents per category")
     options.add_argument("--distinct-words", type=float, default=100.0, help="mean per document")
+    options.add_argument("--typical-share", type=float, default=0.3, help="share of tokens typical of the category")
     options.add_argument("--words", type=int, default=50_000, help="words of the vocabulary")
     options.add_argument("--proposals", nargs="+", choices=PROPOSALS, default=PROPOSALS)
     options.add_argument("--sweeps", type=int, default=8)
@@ -79,7 +81,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def draw(given: argparse.Namespace, n_clusters: int) -> None:
     """Save a corpus of so many categories and the documents held out."""
     n = n_clusters * given.per_cluster
-    shape = Encyclopaedia(n_clusters, n + _HELD_OUT, given.words, distinct_words=given.distinct_words)
+    shape = Encyclopaedia(
+        n_clusters, n + _HELD_OUT, given.words,
+        distinct_words=given.distinct_words, typical_share=given.typical_share,
+    )  # fmt: skip
     corpus = simulate(shape, _SEED)
     corpus.subset(np.arange(n)).save(given.folder / "fitted")
     corpus.subset(np.arange(n, n + _HELD_OUT)).save(given.folder / "held_out")
@@ -98,7 +103,7 @@ def run(given: argparse.Namespace, n_clusters: int, proposal: str) -> tuple[list
 def follow(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Time and quality after each sweep; sweep 0 is the start."""
     fitted, held_out = Corpus.load(given.folder / "fitted"), Corpus.load(given.folder / "held_out")
-    own = dict(setting.split("=", 1) for setting in given.settings)
+    own = {name: ast.literal_eval(value) for name, _, value in (one.partition("=") for one in given.settings)}
     model, engine = specify("mixture", "fastex", {"n_clusters": given.clusters[0], "proposal": given.chain, **own})
     assert isinstance(model, Mixture)
     assert isinstance(engine, FastEx)

@@ -312,11 +312,13 @@ class TestProposals:
         proposals.draw(parsed, 5)
         fitted, held_out = Corpus.load(tmp_path / "fitted"), Corpus.load(tmp_path / "held_out")
         assert (fitted.n_documents, held_out.n_documents) == (30, 50)
-        assert proposals.main([*given, "--chain", "exact", "--sweeps", "3"]) == 0
+        chain = ["--chain", "exact", "--sweeps", "3", "--set", "word_prior=2e-2"]
+        assert proposals.main([*given, *chain]) == 0
         rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert [row["sweep"] for row in rows] == [0, 1, 2, 3]
         assert rows[-1]["seconds"] == pytest.approx(sum(row["of_sweep"] for row in rows) * 30 / 1e6)
-        found = fit(fitted, Mixture(n_clusters=5), FastEx(proposal="exact"), iterations=3, progress=False)
+        model = Mixture(n_clusters=5, word_prior=0.02)
+        found = fit(fitted, model, FastEx(proposal="exact"), iterations=3, progress=False)
         assert rows[-1]["log_joint"] == pytest.approx(found.trace["log_joint"].iloc[-1] / 30)
         perplexity = found.posterior.perplexity(held_out, estimator="marginal")
         assert np.exp(-rows[-1]["held_out"]) == pytest.approx(perplexity)
