@@ -64,7 +64,7 @@ PROBES["nptot"] = {
 #: settings that are the modes themselves, or whose meaning another test holds
 ASIDE = {
     "threads": "they never change a result",
-    "n_shards": "it needs Spark: tests/mc2core/inference/test_spark.py",
+    "n_shards": "it needs Spark: tests/mc2core/inference/svi/test_spark.py",
     "kernel": "a mode",
     "proposal": "a mode",
     "component": "a mode",
