@@ -13,6 +13,7 @@ import shutil
 import stat
 import struct
 import tempfile
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -21,9 +22,14 @@ from typing import IO, Any
 
 import numpy as np
 
-from mc2core.base import locks, npy
+from mc2core.base import locks
 
-_DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, KeyError)
+#: what zipfile and NumPy raise for damaged files: a flag reads as encryption, an offset as a failed seek, and a header
+#: is handed to Python's parser
+_DAMAGE = (
+    *(OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, OverflowError, MemoryError, SyntaxError),
+    *(zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
+)
 _FULL = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT})
 _OCCUPIED = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
 _DIGEST = "digest"  # of all other arrays of a .npz
@@ -259,42 +265,40 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 
 def read_signed(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], str]:
-    """:func:`read_arrays`, with the digest of the arrays.
-
-    Files from before digests were written have none; the checksums of the archive are all that speaks for them.
-    """
+    """:func:`read_arrays`, with the digest of the arrays."""
     path = Path(path)
     if not path.is_file():
         what = "a folder" if path.is_dir() else "missing"
         corpus = " that holds a corpus" if (path / "corpus.json").is_file() else ""
         raise ValueError(f"{path} is {what}{corpus}; the folder of a fit or an array file (.npz) is needed")
-    with open(path, "rb") as stream:
-        if stream.read(2) != b"PK":
-            raise ValueError(f"{path} is not a whole array file: it does not begin as a .npz does")
-        try:
-            arrays = dict(_members(stream))
-        # what zipfile raises depends on the damaged byte: a flag reads as encryption, an offset as a failed seek
-        except (*_DAMAGE, OSError, RuntimeError, ValueError) as error:
-            raise ValueError(f"{path} is not a whole array file: {error}") from error
-    stored, digest = arrays.pop(_DIGEST, None), digest_arrays(arrays)
-    if stored is not None and str(stored) != digest:
-        raise ValueError(f"{path} was changed after it was written: its arrays have another digest")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if (damaged := archive.testzip()) is not None:  # before NumPy parses what is damaged
+                raise ValueError(f"{damaged} is damaged")
+            arrays = {name.removesuffix(".npy"): _read_member(archive, name) for name in archive.namelist()}
+    except _DAMAGE as error:
+        raise ValueError(f"{path} is not a whole array file: {error}") from error
+    stored, digest = str(arrays.pop(_DIGEST, "")), digest_arrays(arrays)
+    if stored != digest:
+        raise ValueError(
+            f"{path} was changed after it was written, or not written by mc2core: the digest of its arrays differs"
+        )
     return arrays, digest
 
 
-def _members(stream: IO[bytes]) -> Iterator[tuple[str, np.ndarray]]:
-    """Names and arrays of an archive whose members lie in it uncompressed, once each."""
-    with zipfile.ZipFile(stream) as archive:
-        members = archive.infolist()
-        room = os.fstat(stream.fileno()).st_size
-        is_plain = all((one.compress_type, one.compress_size) == (zipfile.ZIP_STORED, one.file_size) for one in members)
-        if not is_plain or sum(one.file_size for one in members) > room:
-            raise ValueError("the sizes of its arrays are not those of the file")
-        if len({one.filename for one in members}) < len(members):
-            raise ValueError("an array is there twice")
-        for one in members:
-            with archive.open(one) as member:
-                yield one.filename.removesuffix(".npy"), npy.read(member, one.file_size)
+def _read_member(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    with archive.open(name) as member:
+        return np.lib.format.read_array(member, allow_pickle=False)
+
+
+def map_array(path: Path) -> np.ndarray:
+    """The array of a .npy file, memory-mapped and read-only; ValueError for a missing or damaged file."""
+    try:
+        return np.lib.format.open_memmap(path, mode="r")
+    except FileNotFoundError:
+        raise ValueError(f"{path} is missing") from None
+    except _DAMAGE as error:
+        raise ValueError(f"{path} is not a whole array file: {error}") from error
 
 
 def _bytes_of(array: np.ndarray) -> memoryview:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.base import npy, storage
+from mc2core.base import storage
 from mc2core.base.checks import choice
 from mc2core.base.pages import facts
 from mc2core.corpus.checks import (
@@ -699,7 +699,7 @@ def save_context(folder: Path, name: str, context: Context) -> None:
 
 
 def _map_array(path: Path, dtype: Any, *shape: int) -> np.ndarray:
-    array = npy.open_mapped(path)
+    array = storage.map_array(path)
     if array.shape != shape or array.dtype != dtype:
         needed = " x ".join(map(str, shape))
         raise ValueError(f"{path} holds {array.shape} {array.dtype}; {needed} values of {np.dtype(dtype)} are needed")

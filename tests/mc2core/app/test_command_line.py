@@ -551,7 +551,7 @@ class TestCommands:
         ("command", "message"),
         [
             (["topics", "."], ". is a folder; the folder of a fit or an array file (.npz) is needed"),
-            (["topics", __file__], "test_command_line.py is not a whole array file: it does not begin as a .npz does"),
+            (["topics", __file__], "test_command_line.py is not a whole array file: File is not a zip file"),
             (["clusters", "nowhere", "."], "nowhere is missing; the folder of a fit or an array file (.npz) is needed"),
             (
                 ["topics", "DATA"],
@@ -752,7 +752,7 @@ class TestCommands:
         said = capsys.readouterr()
         assert [line.split(":")[0] for line in said.out.splitlines()] == [str(model), f"{tmp_path}/c.npz"]
         assert said.err.splitlines() == [
-            f"mc2: error: {tmp_path}/bad.npz is not a whole array file: it does not begin as a .npz does",
+            f"mc2: error: {tmp_path}/bad.npz is not a whole array file: File is not a zip file",
             f"mc2: error: {error}",
             f"mc2: error: {tmp_path}/missing is missing; the folder of a fit or an array file (.npz) is needed",
         ]

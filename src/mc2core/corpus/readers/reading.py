@@ -145,13 +145,13 @@ def _files_apart(contexts: Sequence[str], has_vectors: bool) -> tuple[list[str],
 
 def _with_vectors(corpus: Corpus, files: Mapping[str, Path]) -> Corpus:
     """The corpus with the matrices of ``files`` as contexts; ValueError for one that is no matrix of its documents."""
-    from mc2core.base import npy
+    from mc2core.base import storage
 
     vectors = {}
     for name, path in files.items():
         if name in corpus.contexts:
             raise ValueError(f"context {name!r} is given twice")
-        matrix = npy.open_mapped(path)
+        matrix = storage.map_array(path)
         if matrix.ndim != 2 or matrix.dtype.kind not in "iuf" or len(matrix) != corpus.n_documents:
             rows = f"a matrix of numbers with {corpus.n_documents} rows, one for each document, is needed"
             raise ValueError(f"context {name!r}: {path} holds {matrix.shape} {matrix.dtype}; {rows}")

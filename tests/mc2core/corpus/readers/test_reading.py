@@ -100,7 +100,7 @@ def test_uci_files_are_told_by_their_name(tmp_path):
         (["--text", "text", "--vocabulary", "/nothing.txt"], "/nothing.txt is missing"),
         (["--like", "/nothing"], "--like /nothing is missing; a fit or the folder of a corpus is needed"),
         (["--like", str(ROOT)], "holds no corpus: corpus.json is missing"),
-        (["--like", __file__], "is not a whole array file: it does not begin as a .npz does"),
+        (["--like", __file__], "is not a whole array file: File is not a zip file"),
     ],
 )
 def test_what_cannot_be_imported_is_one_sentence(tmp_path, table, capsys, options, message):

@@ -14,6 +14,7 @@ import pytest
 from helpers.walks import CORPUS, Walk, WalkInParts, joints
 
 from mc2core import Corpus, fit
+from mc2core.base import storage
 from mc2core.base.checks import choice, whole
 from mc2core.inference.running import checkpoint, loop
 from mc2core.models import MC2
@@ -343,7 +344,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, cut):
 
 
 def test_a_file_that_is_no_checkpoint_is_refused(tmp_path):
-    np.savez(tmp_path / "c.npz", a=np.ones(3))
+    storage.write_arrays(tmp_path / "c.npz", {"a": np.ones(3)})
     with pytest.raises(ValueError, match=r"c.npz is not a checkpoint: 'meta'"):
         fit(CORPUS, MC2(), Walk(), iterations=4, checkpoint=tmp_path / "c.npz")
 

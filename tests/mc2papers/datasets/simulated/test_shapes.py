@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from mc2core.base import storage
 from mc2core.compute import streams
 from mc2core.posterior import clustering
 from mc2papers.datasets.origins import LAWS
@@ -297,7 +298,7 @@ class TestSimulated:
         assert (loaded.cluster == truth.cluster).all()
         assert (loaded.word_given_topic == truth.word_given_topic).all()
         assert {n: v.tolist() for n, v in loaded.contexts.items()} == {n: v.tolist() for n, v in truth.contexts.items()}
-        np.savez(tmp_path / "other.npz", cluster=np.zeros(3))
+        storage.write_arrays(tmp_path / "other.npz", {"cluster": np.zeros(3)})
         with pytest.raises(ValueError, match=r"other\.npz is not the truth .*'cluster_weights' is missing"):
             Truth.load(tmp_path / "other.npz")
 
