@@ -121,10 +121,6 @@ class Family(ABC):
     def mean(self, natural: np.ndarray) -> np.ndarray:
         """Posterior mean of the observation's distribution: (K, A) probabilities, (K,) values or (K, D) vectors."""
 
-    def positive(self, dimension: int) -> np.ndarray:
-        """(D,) bool: the natural parameters that are above 0 in every distribution; others may be any number."""
-        return np.ones(dimension, dtype=bool)
-
     # -- what follows --------------------------------------------------------------------------------------
     def log_marginal(self, natural: np.ndarray) -> np.ndarray:
         """(...,) float64: A(eta_n) - A(eta_0), the log marginal likelihood less the base measure."""

@@ -78,9 +78,6 @@ class NormalGamma(_Gaussian, ScalarFamily):
     def prior(self, dimension: int) -> np.ndarray:
         return np.array([self.kappa0 * self.mu0, self.kappa0, self.a0, self.b0 + 0.5 * self.kappa0 * self.mu0**2])
 
-    def positive(self, dimension: int) -> np.ndarray:
-        return np.arange(STATISTICS) > 0
-
     @staticmethod
     def standard(natural: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """(mu, kappa, a, b), each (...,), of (..., 4) natural parameters; rounding does not take b to 0."""
@@ -206,11 +203,6 @@ class GaussWishart(_GaussianVector):
         products = 2.0 * self.b0 * np.eye(length) + self.kappa0 * mean.T @ mean
         return self.natural_of(np.zeros(1), self.kappa0 * mean, products[None])[0]
 
-    def positive(self, dimension: int) -> np.ndarray:
-        length = self.length(dimension)
-        of_products = np.eye(length, dtype=bool).ravel()
-        return np.concatenate([np.zeros(length, bool), [True, False], of_products])
-
     def standard(self, natural: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """(mu (..., D), kappa (...,), nu (...,), Psi (..., D, D)) of (..., P) natural parameters."""
         natural = np.asarray(natural, dtype=np.float64)
@@ -320,14 +312,6 @@ class GaussWishart(_GaussianVector):
 
     def natural_of(self, n: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         return _side_by_side(first, self.kappa0 + n, 2.0 * self.a0 - 1.0 + n, second)
-
-    def is_distribution(self, natural: np.ndarray) -> bool:
-        if not super().is_distribution(natural):
-            return False
-        _, _, freedom, psi = self.standard(natural)
-        products = natural[:, psi.shape[1] + 2 :].reshape(psi.shape)
-        is_symmetric = bool((products == products.transpose(0, 2, 1)).all())
-        return is_symmetric and bool((freedom > psi.shape[1] - 1).all() and (np.linalg.eigvalsh(psi) > 0.0).all())
 
     @property
     def prior_sums(self) -> np.ndarray:

@@ -87,10 +87,6 @@ class VectorFamily(Family):
         """(n, D): values of :meth:`in_unit` for k-means, with like spread."""
         return values
 
-    def is_distribution(self, natural: np.ndarray) -> bool:
-        """Whether (M, P) numbers are natural parameters."""
-        return bool((natural[:, self.positive(natural.shape[1])] > 0.0).all())
-
     def _values(self, context: Any) -> np.ndarray:
         if kind_of(context) != "vector":
             raise ValueError(
@@ -128,10 +124,6 @@ class CoordinateFamily(VectorFamily):
     def prior(self, dimension: int) -> np.ndarray:
         one = self.of_coordinate
         return np.tile(one.prior(one.n_statistics), dimension // one.n_statistics)
-
-    def positive(self, dimension: int) -> np.ndarray:
-        one = self.of_coordinate
-        return np.tile(one.positive(one.n_statistics), dimension // one.n_statistics)
 
     @abstractmethod
     def check_each(self, observed: np.ndarray, documents: np.ndarray) -> None:

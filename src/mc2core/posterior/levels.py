@@ -603,12 +603,12 @@ def _sweep(of_counts, total_prior, of_numbers, clusters, n):
 _PREFIX = "levels."
 _DESCRIBED = {
     "scores": Stored("f", "K"),
-    "agreement": Stored("f", "K", least=-1, most=1 + 1e-9, is_finite=False),
-    "cluster": Stored("i", "J", least=-1, below="K"),
-    "joined": Stored("i", "K-1 2", least=0, below="K"),
-    "start": Stored("i", "K", least=0),
-    "document": Stored("i", "N", least=0, below="J"),
-    "to": Stored("i", "N", least=0, below="K"),
+    "agreement": Stored("f", "K"),
+    "cluster": Stored("i", "J", below="K"),
+    "joined": Stored("i", "K-1 2", below="K"),
+    "start": Stored("i", "K"),
+    "document": Stored("i", "N", below="J"),
+    "to": Stored("i", "N", below="K"),
 }
 
 
@@ -623,24 +623,7 @@ def unpack_levels(arrays: Mapping[str, np.ndarray], n_documents: int) -> Levels 
     if not stored:
         return None
     try:
-        sizes = check(stored, _DESCRIBED, {"J": n_documents})
-        levels = Levels(**{name: stored[name] for name in _DESCRIBED})
-        _check_steps(levels, sizes["K"], sizes["N"])
+        check(stored, _DESCRIBED, {"J": n_documents})
     except ValueError as error:
         raise ValueError(f"levels: {error}") from error
-    return levels
-
-
-def _check_steps(levels: Levels, n_clusters: int, n_moves: int) -> None:
-    """ValueError unless steps join clusters that are left, and documents of a cluster move to such."""
-    second, step = levels.joined[:, 1], np.arange(n_clusters - 1)
-    if n_clusters < 1 or len(np.unique(levels.cluster[levels.cluster >= 0])) < n_clusters:
-        raise ValueError("a cluster has no document")
-    gone = np.full(n_clusters, n_clusters)  # the step that joins it to another
-    gone[second] = step
-    if len(np.unique(second)) < len(second) or (gone[levels.joined[:, 0]] <= step).any():
-        raise ValueError("'joined' names a cluster that is gone")
-    if levels.start[0] != 0 or levels.start[-1] != n_moves or (np.diff(levels.start) < 0).any():
-        raise ValueError(f"'start' does not rise from 0 to {n_moves}")
-    if (gone[levels.to] <= np.repeat(step, np.diff(levels.start))).any() or (levels.cluster[levels.document] < 0).any():
-        raise ValueError("a document moves to a cluster that is gone, or is in none")
+    return Levels(**{name: stored[name] for name in _DESCRIBED})

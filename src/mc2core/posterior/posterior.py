@@ -561,7 +561,6 @@ class Posterior:
             meta = storage.parse_json(str(arrays["meta"]))
             if meta["format"] != FORMAT:
                 raise ValueError(f"its format is {meta['format']!r}, not {FORMAT!r}")
-            _check_meta(meta)
             _check_provenance(meta["provenance"], meta["n_samples"])
             dimensions = meta["dimensions"]
             sizes = {"V": len(meta["vocabulary"]), "D": sum(meta["dimensions"].values())}
@@ -570,8 +569,6 @@ class Posterior:
                 samples.append(unpack_sample(arrays, f"{i}.", sizes))
                 sizes["J"] = len(samples[0].cluster)
             families = {name: family_from_settings(one) for name, one in meta["families"].items()}
-            for i, sample in enumerate(samples):
-                _check_natural(sample, families, meta["dimensions"], f"sample {i}")
             lengths = {
                 name: family.length(dimensions[name])
                 for name, family in families.items()
@@ -600,24 +597,6 @@ class Posterior:
             raise ValueError(f"{path} is not a saved posterior: {error}") from error
 
 
-def _check_meta(meta: Mapping[str, Any]) -> None:
-    """ValueError where names, sizes or units of a saved posterior are not such as are saved."""
-    dimensions = meta["dimensions"]
-    if dimensions.keys() != meta["families"].keys() or not all(
-        isinstance(dimension, int) and dimension >= 0 for dimension in dimensions.values()
-    ):
-        raise ValueError(f"the dimensions of its contexts are {dimensions}")
-    lists = {"vocabulary": meta["vocabulary"], **meta["context_names"]}
-    for name, names in lists.items():
-        if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
-            raise ValueError(f"the names of {name} are no list of texts")
-        if name != "vocabulary" and len(names) != dimensions.get(name):
-            raise ValueError(f"{len(names)} names are given for the {dimensions.get(name, 0)} columns of {name!r}")
-    for name, unit in meta["units"].items():
-        if name not in dimensions:
-            raise ValueError(f"the unit of {name!r} is {unit}, but there is no such context")
-
-
 def _check_provenance(about: Mapping[str, Any], n_samples: int) -> None:
     """ValueError where what a saved posterior says of its fit is not such as is saved."""
     stream = about.get("stream", {"fitted": {}, "updates": []})
@@ -634,18 +613,3 @@ def _check_provenance(about: Mapping[str, Any], n_samples: int) -> None:
         and sum(chains) == n_samples
     ):
         raise ValueError("what it says of its fit (provenance) is damaged")
-
-
-def _check_natural(sample: Sample, families: Mapping[str, Family], dimensions: Mapping[str, int], where: str) -> None:
-    """ValueError where a sample's natural parameters, stacked by name, are those of no distribution."""
-    rows, first = sample.contexts, 0
-    for name in sorted(families):
-        last = first + dimensions[name]
-        positive = np.zeros(rows.shape[1], dtype=bool)
-        positive[first:last] = families[name].positive(last - first)
-        above = rows.above.data[positive[rows.above.indices]]
-        family = families[name]
-        is_one = not isinstance(family, VectorFamily) or family.is_distribution(rows.dense(slice(first, last)))
-        if not is_one or (rows.least[positive] <= 0.0).any() or (above <= 0.0).any():
-            raise ValueError(f"{where}: the parameters of context {name!r} are those of no distribution")
-        first = last

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import storage
-from mc2core.base.described import Stored, check, check_csr
+from mc2core.base.described import Stored, check
 from mc2core.families import VectorFamily, family_from_settings, family_settings
 from mc2core.families.contents import Contents
 
@@ -184,28 +184,35 @@ def _pack_csr(name: str, table: sp.csr_matrix) -> dict[str, np.ndarray]:
 
 
 def _unpack_csr(arrays: Mapping[str, np.ndarray], name: str) -> sp.csr_matrix:
-    parts = (arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
-    return sp.csr_matrix(tuple(parts), shape=tuple(arrays[f"{name}.shape"]))
+    """ValueError where a part is missing, or an index is none of the matrix."""
+    check(arrays, {f"{name}.{part}": one for part, one in _DESCRIBED_CSR.items()}, {})
+    data, indices, indptr, shape = (arrays[f"{name}.{part}"] for part in _DESCRIBED_CSR)
+    matrix = sp.csr_matrix((data, indices, indptr), shape=tuple(shape))
+    if matrix.nnz != len(data):
+        raise ValueError(f"{name!r} holds {len(data)} entries; {matrix.nnz} are needed")
+    matrix.check_format(full_check=True)
+    return matrix
 
 
-_ROUNDING = 1e-6
+_DESCRIBED_CSR = {
+    "data": Stored("n", "N"),
+    "indices": Stored("i", "N"),
+    "indptr": Stored("i", "R"),
+    "shape": Stored("i", "2"),
+}
 _DESCRIBED = {
-    "cluster_weights": Stored("f", "K", least=0, most=1 + _ROUNDING),
-    "topic_weights": Stored("f", "M", least=0, most=1 + _ROUNDING),
-    "new_topic_weight": Stored("f", "K", least=0, most=1 + _ROUNDING),
-    "cluster": Stored("i", "J", least=-1, below="K"),
-    "new_cluster_weight": Stored("f", "", least=0, most=1 + _ROUNDING),
-    "topic_prior": Stored("f", "", least=0),
-    "table_concentration": Stored("f", "", least=0, is_finite=False),
-    "log_joint": Stored("f", "", is_finite=False),
-    "document_concentration": Stored("f", "", least=0),
+    "cluster_weights": Stored("f", "K"),
+    "topic_weights": Stored("f", "M"),
+    "new_topic_weight": Stored("f", "K"),
+    "cluster": Stored("i", "J", below="K"),
+    "scalars": Stored("f", str(len(_SAMPLE_SCALARS))),
 }
 _DESCRIBED_CONTENTS = {
     "centre": Stored("f", "V"),
-    "scale": Stored("f", "V", above=0),
+    "scale": Stored("f", "V"),
     "natural": Stored("f", "M P"),
 }
-_DESCRIBED_TABLES = {"topic_given_cluster": Stored("f", "K M", least=0), "words": Stored("n", "M V", least=0)}
+_DESCRIBED_TABLES = {"topic_given_cluster": Stored("f", "K M"), "words": Stored("n", "M V")}
 
 
 def _unpack_contents(stored: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> Contents | None:
@@ -217,40 +224,28 @@ def _unpack_contents(stored: Mapping[str, np.ndarray], sizes: Mapping[str, int])
     if not isinstance(family, VectorFamily):
         raise ValueError(f"'contents' are of {family!r}, which is no family of observations")
     check(stored, described, {**sizes, "P": family.n_parameters(sizes["V"])})
-    natural = stored["contents.natural"]
-    if not family.is_distribution(natural):
-        raise ValueError("'contents' are those of no distribution")
-    return Contents(family, stored["contents.centre"], stored["contents.scale"], natural)
+    return Contents(family, *(stored[name] for name in described))
 
 
 def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str, sizes: Mapping[str, int]) -> Sample:
     """The inverse of :func:`pack_sample`.
 
-    ``sizes``: J, V and D, as far as they are known. ValueError where an array is missing, has another shape, or holds
-    what cannot be in a sample.
+    ``sizes``: J, V and D, as far as they are known. ValueError where an array is missing or has another shape or type.
     """
     stored = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
     try:
-        check(stored, {"scalars": Stored("f", str(len(_SAMPLE_SCALARS)), is_finite=False)}, {})
-        stored |= zip(_SAMPLE_SCALARS, stored["scalars"], strict=True)
         sizes = check(stored, _DESCRIBED, sizes)
         fields: dict[str, Any] = {name: stored[name] for name in _SAMPLE_ARRAYS}
-        fields |= {name: float(stored[name]) for name in _SAMPLE_SCALARS}
+        fields |= zip(_SAMPLE_SCALARS, map(float, stored["scalars"]), strict=True)
         fields["document_concentration"] = fields["document_concentration"] or np.inf
         for field_name, name in _SAMPLE_TABLES.items():
-            if name in stored:
-                sizes = check(stored, {name: _DESCRIBED_TABLES[name]}, sizes)
-                fields[field_name] = stored[name]
-            else:
-                sizes = check_csr(stored, name, _DESCRIBED_TABLES[name], sizes)
-                fields[field_name] = _unpack_csr(stored, name)
-        sizes = check_csr(stored, "natural.above", Stored("f", "K D"), sizes)
+            fields[field_name] = stored[name] if name in stored else _unpack_csr(stored, name)
+            sizes = check({name: fields[field_name]}, {name: _DESCRIBED_TABLES[name]}, sizes)
+        natural = {"natural.above": _unpack_csr(stored, "natural.above")}
+        sizes = check(natural, {"natural.above": Stored("f", "K D")}, sizes)
         check(stored, {"natural.least": Stored("f", "D")}, sizes)
-        fields["contexts"] = SparseRows(stored["natural.least"], _unpack_csr(stored, "natural.above"))
+        fields["contexts"] = SparseRows(stored["natural.least"], natural["natural.above"])
         fields["contents"] = _unpack_contents(stored, sizes)
-        shares = np.asarray(fields["topic_given_cluster"].sum(axis=1))
-        if abs(fields["cluster_weights"].sum() - 1.0) > _ROUNDING or (shares > 1.0 + _ROUNDING).any():
-            raise ValueError("shares of clusters or topics sum to another number than 1")
     except ValueError as error:
         raise ValueError(f"sample {prefix.removesuffix('.')}: {error}") from error
     return Sample(**fields)

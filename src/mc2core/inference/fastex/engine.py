@@ -238,7 +238,7 @@ class FastEx(Engine):
     def restore(self, model: Mixture, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
         kind = self._states(model, corpus, arrays)
         sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": model.n_clusters, "N": self.n_neighbours}
-        check(arrays, {"cluster": Stored("i", "J", least=0, below="K"), **kind.described}, sizes)
+        check(arrays, {"cluster": Stored("i", "J", below="K"), **kind.described}, sizes)
         with thread_budget(self.threads):
             state = kind.restore(corpus, self._settings(model), arrays)
         state.model = model

@@ -784,9 +784,9 @@ class HashedState(CountedState):
     proposal = "hash"
     described: ClassVar[Mapping[str, Stored]] = {
         # logarithms of counts over the prior, or 0
-        "centre": Stored("f", "V", least=0, most=1e6),
-        "scale": Stored("f", "V", least=0, most=1e18),
-        "flatness": Stored("f", "", above=0, most=1),
+        "centre": Stored("f", "V"),
+        "scale": Stored("f", "V"),
+        "flatness": Stored("f", ""),
     }
 
     def __init__(

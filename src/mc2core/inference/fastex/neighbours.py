@@ -113,16 +113,6 @@ def find_neighbours(
     return graph
 
 
-def refuse_graph(neighbours: np.ndarray) -> None:
-    """ValueError where a graph that was stored has a document as its own neighbour, or gaps between neighbours."""
-    names_itself = (neighbours == np.arange(len(neighbours))[:, None]).any(axis=1)
-    if names_itself.any():
-        raise ValueError(f"'neighbours' names document {np.argmax(names_itself)} as its own neighbour")
-    has_gap = ((neighbours[:, 1:] >= 0) & (neighbours[:, :-1] < 0)).any(axis=1)
-    if has_gap.any():
-        raise ValueError(f"'neighbours' has gaps in the row of document {np.argmax(has_gap)}")
-
-
 def _build_index(content: sp.csr_matrix, seed: int, pool: Executor | None) -> Index:
     n_documents, n_words = content.shape
     indptr, words = content.indptr.astype(np.int64), content.indices
@@ -546,7 +536,7 @@ class NeighbourState(CountedState):
     """
 
     proposal = "neighbours"
-    described: ClassVar[Mapping[str, Stored]] = {"neighbours": Stored("i", "J N", least=NOBODY, below="J")}
+    described: ClassVar[Mapping[str, Stored]] = {"neighbours": Stored("i", "J N", below="J")}
 
     def __init__(self, corpus: Corpus, settings: ChainSettings, cluster: np.ndarray, neighbours: np.ndarray) -> None:
         super().__init__(corpus, settings, cluster)
@@ -586,7 +576,6 @@ class NeighbourState(CountedState):
 
     @classmethod
     def restore(cls, corpus: Corpus, settings: ChainSettings, arrays: Mapping[str, np.ndarray]) -> Self:
-        refuse_graph(arrays["neighbours"])
         return cls(corpus, settings, arrays["cluster"], arrays["neighbours"])
 
     @property

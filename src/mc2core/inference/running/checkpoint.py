@@ -149,13 +149,12 @@ def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _open(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays of the file, and its checked description."""
+    """Arrays of the file, and its description."""
     arrays = storage.read_arrays(path)
     with _reading(path):
         meta = storage.parse_json(str(arrays["meta"]))
         if meta["format"] != FORMAT:
             raise ValueError(f"its format is {meta['format']!r}, not {FORMAT!r}")
-        _check_meta(meta)
     return arrays, meta
 
 
@@ -179,23 +178,6 @@ def _unpack(
 def is_one(arrays: Mapping[str, np.ndarray]) -> bool:
     """Whether the arrays of a file are those of a checkpoint, not of a model."""
     return any(name.startswith("state.") for name in arrays)
-
-
-def _check_meta(meta: Mapping[str, Any]) -> None:
-    """ValueError unless progress, trace and numbers of samples belong together."""
-    run, iteration, trace = meta["run"], meta["iteration"], meta["trace"]
-    if not meta["cpu_seconds"] >= 0:
-        raise ValueError(f"it took {meta['cpu_seconds']!r} seconds of processors")
-    if not (isinstance(run, dict) and isinstance(iteration, int) and iteration >= 0 and meta["seconds"] >= 0):
-        raise ValueError(f"it is at iteration {iteration!r} after {meta['seconds']!r} seconds")
-    if len(trace) != iteration or any(row["iteration"] != i for i, row in enumerate(trace, 1)):
-        raise ValueError(f"its trace has {len(trace)} rows, not one for each of {iteration} iterations")
-    for row in (*trace, *meta["snapshot_times"]):
-        if not all(isinstance(value, int | float) for value in row.values()):
-            raise ValueError(f"its trace holds {row}; numbers are needed")
-    samples = n_samples(iteration, run["burn_in"], run["thin"]) if "thin" in run else 0
-    if meta["n_samples"] != samples:
-        raise ValueError(f"it has {meta['n_samples']} samples, but its run has kept {samples} so far")
 
 
 def first_difference(stored: Any, asked: Any, names: Sequence[str] = ()) -> str | None:

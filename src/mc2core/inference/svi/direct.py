@@ -557,16 +557,16 @@ class DirectGlobals(Globals):
     """
 
     described: ClassVar[dict[str, Stored]] = {
-        "group_weights": Stored("f", "B K", above=0),
-        "n_km": Stored("f", "K M", least=0),
-        "topic_weights": Stored("f", "M", above=0, most=1),
-        "concentration_rates": Stored("f", "1", above=0),
+        "group_weights": Stored("f", "B K"),
+        "n_km": Stored("f", "K M"),
+        "topic_weights": Stored("f", "M"),
+        "concentration_rates": Stored("f", "1"),
         **Globals.described,
     }
     described_numbers: ClassVar[dict[str, Stored]] = {
-        "rest": Stored("f", "", above=0, most=1),
-        "table_concentration": Stored("f", "", above=0),
-        "topic_prior": Stored("f", "", above=0),
+        "rest": Stored("f", ""),
+        "table_concentration": Stored("f", ""),
+        "topic_prior": Stored("f", ""),
         **Globals.described_numbers,
     }
 

@@ -658,12 +658,12 @@ class DocumentLevelGlobals(DirectGlobals):
 
     described: ClassVar[dict[str, Stored]] = {
         **DirectGlobals.described,
-        "local_cluster": Stored("i", "J A", least=-1, below="K"),
-        "local_counts": Stored("f", "J A M", least=0),
+        "local_cluster": Stored("i", "J A", below="K"),
+        "local_counts": Stored("f", "J A M"),
     }
     described_numbers: ClassVar[dict[str, Stored]] = {
-        "document_concentration": Stored("f", "", least=LEAST_OMEGA, most=MOST_OMEGA),
-        "omega_information": Stored("f", "", least=0),
+        "document_concentration": Stored("f", ""),
+        "omega_information": Stored("f", ""),
         **DirectGlobals.described_numbers,
     }
 

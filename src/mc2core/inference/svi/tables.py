@@ -418,11 +418,11 @@ class TableGlobals(Globals):
     """
 
     described: ClassVar[dict[str, Stored]] = {
-        "group_weights": Stored("f", "2 K-1", above=0),
-        "topic_sticks": Stored("f", "2 M-1", above=0),
-        "table_sticks": Stored("f", "2 K T-1", above=0),
+        "group_weights": Stored("f", "2 K-1"),
+        "topic_sticks": Stored("f", "2 M-1"),
+        "table_sticks": Stored("f", "2 K T-1"),
         "table_topic": Stored("f", "K T M"),
-        "concentration_rates": Stored("f", "3", above=0),
+        "concentration_rates": Stored("f", "3"),
         **Globals.described,
     }
 

@@ -91,8 +91,3 @@ def test_no_chain_has_more_clusters_than_it_is_told(n_clusters, document_level):
         state = pair.restore(corpus, state.arrays())
         assert state.assignments.n_clusters <= n_clusters
         assert state.concentrations.most_clusters == n_clusters
-    arrays = state.arrays()
-    fewer = gibbs(document_level=document_level, n_clusters=1, start_topics=5)
-    if state.assignments.n_clusters > 1:
-        with pytest.raises(ValueError, match=r"^'cluster' has \d+ clusters; there can be 1$"):
-            fewer.restore(corpus, arrays)

@@ -311,11 +311,3 @@ def test_corpora_without_the_number_are_refused():
         gibbs(contexts={"month": NormalGamma()}, **NPTOT).init(corpus, 0)
     with pytest.raises(ValueError, match="context 'tag': NormalGamma needs one number for each document"):
         gibbs(contexts={"tag": NormalGamma()}, **NPTOT).init(corpus, 0)
-
-
-def test_a_stored_state_with_two_documents_in_a_cluster_is_refused():
-    corpus = small_corpus(1)
-    engine, state = run(corpus, 1)
-    arrays = state.arrays() | {"cluster": state.cluster[::-1].copy()}
-    with pytest.raises(ValueError, match="does not hold document j in cluster j"):
-        engine.restore(corpus, arrays)

@@ -332,7 +332,7 @@ def test_what_cannot_go_on_is_refused(tmp_path):
         Stream.load(tmp_path / "fit.npz")
     Stream(done).save(tmp_path / "stream.npz")
     arrays = storage.read_arrays(tmp_path / "stream.npz")
-    for name, value in (("n_m", np.array([np.nan])), ("cluster", np.array([99])), ("shrink", np.array(2.0))):
+    for name, value in (("n_m", np.zeros((2, 2))), ("cluster", np.array([99])), ("shrink", np.ones(2))):
         storage.write_arrays(tmp_path / "wrong.npz", arrays | {f"stream.{name}": value})
         with pytest.raises(ValueError, match=rf"wrong.npz is not a saved stream: '{name}'"):
             Stream.load(tmp_path / "wrong.npz")

@@ -13,7 +13,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from mc2core.base.checks import LEAST_PRIOR, MOST_PRIOR
 from mc2core.base.described import Stored, check
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
@@ -41,11 +40,10 @@ from mc2core.models.base import DOCUMENT, TopicModel
 #: omega of the starting state where it is learnt
 START_OMEGA = 10.0
 _DESCRIBED = {
-    "proportions": Stored("f", "K C", least=0, most=1),
-    "tables": Stored("i", "K M", least=0),
-    "document_concentration": Stored("f", "", least=LEAST_PRIOR, most=MOST_PRIOR),
+    "proportions": Stored("f", "K C"),
+    "tables": Stored("i", "K M"),
+    "document_concentration": Stored("f", ""),
 }
-_ROUNDING = 1e-6
 
 
 def cluster_proposals(n_documents: int) -> int:
@@ -102,11 +100,6 @@ class DocumentLevel:
         n_topics = assignments.n_topics
         check(arrays, _DESCRIBED, {"K": assignments.n_clusters, "M": n_topics, "C": n_topics + 1})
         proportions, tables = arrays["proportions"].astype(np.float64), arrays["tables"].astype(np.int32)
-        in_use = assignments.n_km > 0
-        if (abs(proportions.sum(axis=1) - 1.0) > _ROUNDING).any() or (proportions[:, :-1][in_use] <= 0).any():
-            raise ValueError("'proportions' do not sum to 1 in every row, or are 0 for a topic that has tokens")
-        if ((tables > assignments.n_km) | ((tables > 0) != in_use)).any():
-            raise ValueError("'tables' are more than the tokens at them, or none where there are tokens")
         return cls(proportions, tables, float(arrays["document_concentration"]))
 
     def move_all_but_tokens(
