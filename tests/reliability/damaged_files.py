@@ -126,7 +126,7 @@ def make_files(scratch: Path) -> None:
 
 
 def arguments() -> dict[str, Any]:
-    return {"iterations": ITERATIONS, "seed": 1, "burn_in": 1}
+    return {"iterations": ITERATIONS, "seed": 1}
 
 
 # -- cases -------------------------------------------------------------------------------------------------------------

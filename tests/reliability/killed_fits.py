@@ -60,7 +60,8 @@ def draw_case(seed: int, number: int) -> tuple[np.random.Generator, dict[str, An
     corpus = draw_corpus(rng, most_documents=120, most_words=60)
     names = [] if model in ("hdp", "mixture") else [name for name in corpus.contexts if rng.random() < 0.7]
     iterations = int(rng.integers(5, 40))
-    thin = int(rng.integers(1, 4))
+    keeps_samples = engine == "gibbs"
+    thin = int(rng.integers(1, 4)) if keeps_samples else 1
     return rng, {
         "corpus": corpus,
         "model": model,
@@ -68,7 +69,7 @@ def draw_case(seed: int, number: int) -> tuple[np.random.Generator, dict[str, An
         "settings": settings,
         "contexts": {name: {"family": FAMILIES[name]} for name in names},
         "iterations": iterations,
-        "burn_in": int(rng.integers(0, iterations - thin + 1)) if rng.random() < 0.5 else None,
+        "burn_in": int(rng.integers(0, iterations - thin + 1)) if keeps_samples and rng.random() < 0.5 else None,
         "thin": thin,
         "seed": int(rng.integers(2**31)),
         "threads": int(rng.integers(1, 3)),
