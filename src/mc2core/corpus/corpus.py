@@ -678,9 +678,12 @@ def _unit_of(values: np.ndarray) -> Unit:
 def _spread(values: np.ndarray) -> tuple[float, float]:
     """Mean and sd of the observed of (J,) ``values``; 0 where there is none, and 1 where they do not differ."""
     observed = values[~np.isnan(values)]
-    mean = float(observed.mean()) if observed.size else 0.0
-    sd = float(observed.std()) if observed.size else 1.0
-    return mean, sd if sd > 0 else 1.0
+    if observed.size == 0:
+        return 0.0, 1.0
+    if observed.min() == observed.max():  # a mean that is rounded would leave an sd of 1e-17
+        return float(observed[0]), 1.0
+    sd = float(observed.std())
+    return float(observed.mean()), sd if sd > 0 else 1.0
 
 
 # -- arrays on disk ----------------------------------------------------------------------------------------------------

@@ -146,6 +146,14 @@ class TestContents:
         assert corpus.n_tokens == 6
         np.testing.assert_array_equal(corpus.document_lengths, [6, 0])
 
+    def test_values_that_do_not_differ_are_shifted_and_not_scaled_though_their_mean_is_rounded(self):
+        place = np.column_stack([np.full(12, 0.7), np.arange(12.0)])
+        contexts = {"share": np.where(np.arange(12) < 9, 0.1, np.nan), "place": place}
+        corpus = Corpus(np.ones((12, 1), int), contexts=contexts)
+        assert corpus.standardised("share").units["share"] == (0.1, 1.0)
+        (mean, _), (sd, _) = corpus.standardised("place").units["place"]
+        assert (mean, sd) == (0.7, 1.0)
+
     def test_standardised_has_mean_0_and_sd_1_and_keeps_the_unit(self):
         year = np.array([1990.0, np.nan, 2000.0, 2003.0])
         corpus = Corpus(np.ones((4, 1), dtype=int), contexts={"year": year})
