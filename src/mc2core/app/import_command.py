@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,11 +142,11 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError("--append reads documents like those in --out; --like cannot name others")
     if options.new_columns is not None and not (options.append or options.like):
         raise ValueError("--new-columns is of documents that follow others: --append or --like is needed")
-    if not (options.append or options.overwrite) and (options.out / "corpus.json").exists():
-        raise ValueError(
-            f"--out {options.out} holds a corpus{_size(options.out)}; --overwrite replaces it, --append adds to it"
-        )
-    with locks.only_one(options.out, "another import") if options.append else nullcontext():
+    with locks.only_one(options.out, "another import"):  # what it finds there stays until this one ends
+        if not (options.append or options.overwrite) and (options.out / "corpus.json").exists():
+            raise ValueError(
+                f"--out {options.out} holds a corpus{_size(options.out)}; --overwrite replaces it, --append adds to it"
+            )
         if options.append and _is_there(options):
             return
         _import(options)
