@@ -49,6 +49,15 @@ print(*codes, *Named.names)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+def test_kernels_of_an_engine_are_compiled_and_found_again(capsys, engine):
+    """That of gibbs ended, after some minutes, at nptot, whose posterior has no contexts of documents."""
+    for _ in range(2):
+        assert main(["compile", engine]) == 0
+    assert f"kernels of {engine}: all were compiled before; stored in " in capsys.readouterr().out
+
+
+@pytest.mark.slow
 @pytest.mark.xfail(reason="the made-up documents end in one cluster: joins and levels are compiled later", strict=False)
 @pytest.mark.parametrize("engine", ["gibbs", "svi"])
 def test_commands_compile_nothing_then(tmp_path, capsys, engine):

@@ -63,5 +63,5 @@ def _use(corpus: Corpus, model: str, engine: str, settings: dict[str, Any], fold
         posterior.perplexity(corpus, perplexity.suited(posterior))
     if not posterior.samples[0].documents_are_clusters:
         posterior.assign(corpus)
-    for name in names:
+    for name in posterior.families:  # tokens of nptot have contexts, documents have none
         posterior.predict_context(corpus, name)
