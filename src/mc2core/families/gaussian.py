@@ -131,8 +131,8 @@ class _GaussianVector(_Gaussian, VectorFamily):
     """What vectors of real numbers share as observations: they are standardised over all of a corpus."""
 
     def unit(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        centre, scale = values.mean(axis=0), values.std(axis=0)
-        return centre, np.where(scale > 0.0, scale, 1.0)
+        scale = np.where(np.ptp(values, axis=0) > 0.0, values.std(axis=0), 0.0)  # a rounded mean leaves an sd
+        return np.where(scale > 0.0, values.mean(axis=0), values[0]), np.where(scale > 0.0, scale, 1.0)
 
 
 class DiagonalNormalGamma(_GaussianVector, CoordinateFamily):

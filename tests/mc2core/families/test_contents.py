@@ -198,3 +198,9 @@ def test_means_and_spreads_of_many_observations_are_theirs():
         assert contents.n_observations[0] == pytest.approx(20_000, rel=1e-9)
         if isinstance(family, GaussWishart):
             np.testing.assert_allclose(contents.covariance[0], np.cov(values.T), rtol=1e-2, atol=1e-2)
+
+
+def test_a_coordinate_that_is_constant_is_not_scaled_though_its_mean_is_rounded():
+    centre, scale = DiagonalNormalGamma().unit(np.column_stack([np.full(12, 0.7), np.arange(12.0)]))
+    assert (centre[0], scale[0]) == (0.7, 1.0)
+    assert scale[1] == np.arange(12).std()
