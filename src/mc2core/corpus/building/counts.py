@@ -70,9 +70,6 @@ class CountsBuilder:
         self._counts.extend(bag.values())
         self._ends.append(len(self._columns))
 
-    def __len__(self) -> int:
-        return len(self._ends) - 1
-
     def finish(self) -> tuple[sp.csr_matrix, list[str]]:
         """((rows, A) int32 counts, the A names) of the rows so far; those that are added later begin anew."""
         names = sorted(self._column) if self._names is None else self._names

@@ -144,7 +144,7 @@ def corpus_of_rows(
     ]
     dropped = [one for one in dropped if one.number]
     if followed is not None and not words:
-        counts, words = sp.csr_matrix((len(parts.content.builder), len(followed)), dtype=np.int32), list(followed)
+        counts, words = sp.csr_matrix((counts.shape[0], len(followed)), dtype=np.int32), list(followed)
     elif counts.nnz == 0 and not (contexts and words):
         raise ValueError(
             f"{where}, column {layout.content!r}: {_without_words(layout, parts.content.builder.outside, dropped)}"

@@ -214,3 +214,11 @@ def test_an_unknown_setting_is_named():
         Corpus.from_texts(["lake"], min_document=1)
     with pytest.raises(TypeError, match=r"unknown setting 'label'; did you mean 'labels'\?; known: text, bag"):
         Corpus.from_dataframe(FRAME, "body", label="title")
+
+
+@pytest.mark.parametrize("texts", [[""], ["", ""], ["the of"]])
+def test_blank_documents_alone_are_read(texts):
+    """The number of rows was asked of the builder when it had begun anew: "content has no documents"."""
+    like = Corpus.from_texts(["ferry lake", "lake ice"])
+    corpus = Corpus.from_texts(texts, like=like)
+    assert (corpus.n_documents, corpus.n_tokens, corpus.vocabulary) == (len(texts), 0, like.vocabulary)
