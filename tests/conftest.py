@@ -25,7 +25,7 @@ def told(monkeypatch):
                 seen.append((one.what, round(one.done, 6), one.total))
 
     monkeypatch.setattr(progress.Work, "advance", record)
-    monkeypatch.setattr(progress, "_shown", progress._Display())
+    monkeypatch.setattr(progress, "_shown", progress._Display(lambda _: None))
     return seen
 
 

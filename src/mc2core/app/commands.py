@@ -128,13 +128,14 @@ def in_lines(text: str, stream: TextIO) -> str:
     if not stream.isatty():
         return text
     import re
-
-    from mc2core.base.progress import wrapped
+    import textwrap
+    from functools import partial
 
     columns = os.get_terminal_size(stream.fileno()).columns or 80
     commands = "(next|or|for [a-z ]+): mc2 "
     lines = [(line, " \\" if re.match(commands, line) else "") for line in text.split("\n")]
-    return "\n".join(wrapped(line, columns, mark) for line, mark in lines)
+    wrap = partial(textwrap.wrap, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return "\n".join(f"{mark}\n".join(wrap(line, columns - len(mark))) for line, mark in lines)
 
 
 def _prepare_streams() -> None:
@@ -179,6 +180,10 @@ def _call(options: argparse.Namespace) -> int:
 
     from mc2core.base import progress
 
-    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[progress.Messages()])
+    class Messages(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            progress.to_stderr(in_lines(self.format(record), sys.stderr))
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[Messages()])
     with progress.showing(True):
         return options.run(options) or 0
