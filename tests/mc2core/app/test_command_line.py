@@ -567,7 +567,7 @@ class TestCommands:
             ([*FIT, "--context", "yaer=normal_gamma"], "has no context 'yaer'"),
             (
                 [*FIT, "--context", "year=normal"],
-                "did you mean 'normal_gamma'?",
+                "use 'normal_gamma' for a number or a date",
             ),
             (
                 [*FIT, "--context", "year=dirichlet"],

@@ -52,7 +52,7 @@ class TestDocumentConcentration:
     @pytest.mark.parametrize("model", [MC2, HDP])
     def test_without_its_level_is_refused(self, model):
         sentence = "document_concentration needs document_level=True (--set document_level=true)"
-        with pytest.raises(ValueError, match=f"^{sentence}$"):
+        with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
             model(document_level=False, document_concentration=3)
         assert model(document_level=False, document_concentration="learn").document_level is False
         with pytest.raises(ValueError, match=r"^document_level is 1; it must be true or false$"):

@@ -58,6 +58,7 @@ def corpus():
     return Corpus(
         sp.csr_matrix((np.ones(rows.size, int), (rows, words.ravel())), (1250, 4200)),
         contexts={"year": truth + rng.normal(size=1250), "tag": tags},
+        units={"year": (0.0, 1.0)},
     )
 
 

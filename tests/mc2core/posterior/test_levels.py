@@ -1,5 +1,6 @@
 """Levels against log marginals by predictive probabilities, one count, document and value after another."""
 
+import csv
 import functools
 import math
 from dataclasses import replace
@@ -439,8 +440,7 @@ class TestCommand:
         return str(folder / "fit" / "posterior.npz"), new
 
     def rows(self, capsys):
-        first, *lines = capsys.readouterr().out.splitlines()
-        return [dict(zip(first.split(","), line.split(","), strict=True)) for line in lines]
+        return list(csv.DictReader(capsys.readouterr().out.splitlines()))
 
     def test_levels_are_kept_by_a_fit_and_shown(self, tmp_path, capsys):
         path, new = self.fitted(tmp_path)

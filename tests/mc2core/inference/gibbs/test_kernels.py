@@ -174,7 +174,7 @@ def test_psi_has_the_moments_of_its_dirichlet():
 def run(corpus, iterations, state=None, first=1, **settings):
     engine = gibbs(
         contexts={"year": NormalGamma(), "tag": DirichletCategorical(0.3)},
-        start_topics=5, start_clusters=3, **settings,
+        **{"start_topics": 5, **({} if "n_clusters" in settings else {"start_clusters": 3}), **settings},
     )  # fmt: skip
     state = engine.init(corpus, 0) if state is None else engine.restore(corpus, state)
     for iteration in range(first, iterations + 1):

@@ -87,7 +87,7 @@ class TestBound:
     @pytest.mark.parametrize("strength", [0.0, 0.25, 1.0])
     def test_elbo_stays_below_the_enumerated_evidence(self, strength, truncations, topic_prior, n_names):
         content = np.array([[1, 1, 0], [0, 0, 1], [0, 1, 0]])
-        corpus = Corpus(content, contexts={"time": np.array([0.5, np.nan, -1.0])})
+        corpus = Corpus(content, contexts={"time": np.array([0.5, np.nan, -1.0])}, units={"time": (0.0, 1.0)})
         families = at_strength({"time": FAMILIES["time"]}, strength)
         known = {"group_concentration": 0.8, "table_concentration": 1.3, "topic_concentration": 0.6}
         evidence = log_evidence(corpus, StackedContexts(corpus, families), *truncations, known.values(), topic_prior)
