@@ -85,6 +85,12 @@ def find(psi, row, prior, sums, u):
     while b < sums.size - 1 and u >= sums[b]:
         u -= sums[b]
         b += 1
+    return _find_in_block(psi, row, prior, b, u)
+
+
+@inner_kernel(error_model="numpy")
+def _find_in_block(psi, row, prior, b, u):
+    """:func:`find` with the block of the topic given, and ``u`` less the sums of earlier blocks."""
     m, end = b * BLOCK, min((b + 1) * BLOCK, prior.size) - 1
     while m < end and u >= psi[row, m] * prior[m]:
         u -= psi[row, m] * prior[m]
@@ -250,11 +256,13 @@ def _draw_topics(state, these, n, particles, moves, word, rows, psi, alpha, tota
     ``rows`` are those of ``psi`` of the document's distinct words, ``totals`` and ``sums`` what :func:`weigh` gives for
     these. The sums of all weights of token n go to ``work[0]``.
     """
-    # once, not at each use: an array that is taken out of a tuple costs an atomic reference count, as long as the work
+    # once, not at each use: an array taken out of a tuple, or a row as an argument, costs an atomic reference count,
+    # which takes as long as the work
     topic, n_met, met, place_of, n_of = these
     predicted, cumulative = work
     n_moves = min(moves, n)
     for r in range(particles):
+        total = 0.0
         for move in range(n_moves + 1):
             i = n
             if move < n_moves:
@@ -271,14 +279,19 @@ def _draw_topics(state, these, n, particles, moves, word, rows, psi, alpha, tota
             for place in range(n_here):
                 running += psi[row, met[r, place]] * n_of[r, place]
                 cumulative[place] = running
-            target = streams.uniform(state) * (running + totals[u])
+            total = running + totals[u]
+            target = streams.uniform(state) * total
             if target < running:
                 place = 0
                 while cumulative[place] <= target:
                     place += 1
                 m = met[r, place]
             else:
-                m = find(psi, row, alpha, sums[u], target - running)
+                rest, b = target - running, 0
+                while b < sums.shape[1] - 1 and rest >= sums[u, b]:
+                    rest -= sums[u, b]
+                    b += 1
+                m = _find_in_block(psi, row, alpha, b, rest)
                 place = place_of[r, m]
                 if place >= n_here or met[r, place] != m:
                     place = n_here
@@ -286,7 +299,7 @@ def _draw_topics(state, these, n, particles, moves, word, rows, psi, alpha, tota
                     n_met[r] += 1
             n_of[r, place] += 1.0
             topic[r, i] = m
-            predicted[r] = running + totals[u]
+        predicted[r] = total
 
 
 @inner_kernel
