@@ -56,7 +56,7 @@ def nearest(counts: sp.csr_matrix) -> np.ndarray:
     return cosines.argmax(axis=1)
 
 
-@inner_kernel(error_model="numpy")
+@kernel(error_model="numpy")
 def _join(key, pairs, end, tokens, topics, constants, sides):
     """Join the topics of each pair in turn, if both are still there and better one."""
     stream = np.zeros(2, np.uint64)
@@ -76,12 +76,6 @@ def _join(key, pairs, end, tokens, topics, constants, sides):
             end = keep_merge(a, b, end, n, n_words, tokens, topics, constants, sides)
 
 
-@kernel(error_model="numpy")
-def _call_join(key, pairs, end, tokens, topics, constants, sides):
-    """:func:`_join` for Python, as :func:`.topic_moves._call_propose`."""
-    _join(key, pairs, end, tokens, topics, constants, sides)
-
-
 def join_topics(
     assignments: Assignments, corpus: Corpus, tau: np.ndarray, tokens: Tokens, constants: TopicConstants,
     key: np.uint64,
@@ -97,7 +91,7 @@ def join_topics(
     by_topic, eps = np.ascontiguousarray(tau[:, :-1].T), assignments.topic_weights.copy()
     topics = TopicSlots(n_wm, eps, by_topic, *np.zeros((2, n_topics)))
     sides = new_sides(corpus.n_tokens, corpus.n_documents, corpus.n_words, len(tau))
-    _call_join(key, pairs, list_tokens(tokens), tokens, topics, constants, sides)
+    _join(key, pairs, list_tokens(tokens), tokens, topics, constants, sides)
     used = tokens.size > 0
     assignments.topic_weights = eps
     assignments.count(assignments.n_clusters)

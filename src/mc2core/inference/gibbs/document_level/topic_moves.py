@@ -852,7 +852,7 @@ def _try_merge(stream, i, is_launched, chain, n_topics, n_slots, start, tokens, 
     return True
 
 
-@inner_kernel(error_model="numpy")
+@kernel(error_model="numpy")
 def _propose(first, last, n_slots, chain, start, tokens, topics, constants, sides, change):
     """Make proposals from number ``first`` on until one is to be made, and leave it in ``sides`` and ``change``.
 
@@ -873,12 +873,6 @@ def _propose(first, last, n_slots, chain, start, tokens, topics, constants, side
         ):
             return proposal
     return last
-
-
-@kernel(error_model="numpy")
-def _call_propose(first, last, n_slots, chain, start, tokens, topics, constants, sides, change):
-    """:func:`_propose` for Python, which shares with it what it calls: kernels for Python are compiled otherwise."""
-    return _propose(first, last, n_slots, chain, start, tokens, topics, constants, sides, change)
 
 
 @kernel(error_model="numpy")
@@ -932,7 +926,7 @@ def _move(
     while first < last and n_slots < len(tokens.size):
 
         def look(desk: int, first: int, last: int, n_slots: int = n_slots) -> int:
-            return _call_propose(first, last, n_slots, chain, start, tokens, weights[desk], constants, *desks[desk])
+            return _propose(first, last, n_slots, chain, start, tokens, weights[desk], constants, *desks[desk])
 
         first, hits = look_ahead(pool, first, last, look)
         for desk in hits[1:]:
