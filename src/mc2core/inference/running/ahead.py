@@ -14,16 +14,19 @@ from mc2core.corpus import Corpus
 from mc2core.inference.registry import specify, takes_contexts
 from mc2core.inference.running.loop import fit
 from mc2core.posterior import Posterior, perplexity
+from mc2core.posterior.consensus import consensus
+from mc2core.posterior.proportions import DocumentTopics
 
 _Cases = dict[str, list[tuple[str, dict[str, Any]]]]
 #: models and settings of each engine; those without a document level are the papers'
 _WORDS: _Cases = {
     "gibbs": [("mc2", {}), ("mc2", {"document_level": False}), ("hdp", {}), ("nptot", {})],
-    "svi": [("mc2", {"batch_size": 5}), ("mc2", {"document_level": False, "batch_size": 5})],
+    "svi": [("mc2", {}), ("mc2", {"batch_size": 5}), ("mc2", {"document_level": False, "batch_size": 5})],
     "fastex": [("mixture", {"n_clusters": 4, "proposal": one}) for one in ("exact", "hash", "neighbours")],
 }
 _OBSERVATIONS: _Cases = {"gibbs": [("mc2", {})], "svi": [("mc2", {"batch_size": 5})]}
-_N_DOCUMENTS, _N_WORDS, _N_OBSERVATIONS = 12, 9, 60
+_N_DOCUMENTS, _N_GROUPS, _N_WORDS, _N_OBSERVATIONS = 24, 3, 9, 120
+_ITERATIONS = 4  # SVI joins topics from the fourth epoch on
 
 
 def compile_kernels(engine: str) -> None:
@@ -32,12 +35,14 @@ def compile_kernels(engine: str) -> None:
     Arrays of a corpus in memory have other types: for these, only kernels of the default model are compiled.
     """
     rng = streams.generator(0, "compile")
+    group = np.arange(_N_DOCUMENTS) % _N_GROUPS  # so different that fits find several clusters, and join some
     contexts = {
         "names": sp.csr_matrix(rng.integers(0, 3, (_N_DOCUMENTS, 3))),
         "number": rng.normal(size=_N_DOCUMENTS),
-        "vector": rng.normal(size=(_N_DOCUMENTS, 2)),
+        "vector": rng.normal(group[:, None], 0.1, (_N_DOCUMENTS, 2)),
     }
-    words = Corpus(rng.poisson(1.0, (_N_DOCUMENTS, _N_WORDS)), contexts=contexts)
+    is_usual = group[:, None] == np.arange(_N_WORDS) % _N_GROUPS
+    words = Corpus(rng.poisson(np.where(is_usual, 5.0, 0.2)), contexts=contexts)
     values, document = rng.normal(size=(_N_OBSERVATIONS, 2)), np.arange(_N_OBSERVATIONS) % _N_DOCUMENTS
     observations = Corpus.from_observations(values, document, contexts)
     with tempfile.TemporaryDirectory() as folder:
@@ -55,13 +60,17 @@ def _use(corpus: Corpus, model: str, engine: str, settings: dict[str, Any], fold
     if model == "nptot":
         names = ["number"]
     made = specify(model, engine, settings, names)
-    fit(corpus, *made, iterations=3, progress=False).posterior.save(folder / "posterior.npz")
+    fit(corpus, *made, iterations=_ITERATIONS, progress=False).posterior.save(folder / "posterior.npz")
     posterior = Posterior.load(folder / "posterior.npz")
+    sample = posterior.representative
     if posterior.is_of_observations:
         posterior.log_density(corpus, perplexity.suited(posterior))
     else:
         posterior.perplexity(corpus, perplexity.suited(posterior))
-    if not posterior.samples[0].documents_are_clusters:
+    if not sample.documents_are_clusters:
         posterior.assign(corpus)
+        consensus([sample.cluster] * 2, 0)
+        posterior.find_levels(corpus)
+        DocumentTopics(sample).tokens(corpus, sample.cluster, threads=1)
     for name in posterior.families:  # tokens of nptot have contexts, documents have none
         posterior.predict_context(corpus, name)
