@@ -94,10 +94,11 @@ class _Compiling(event.Listener):
             self._names.append(event.data["dispatcher"].__name__)
             if len(self._names) == 1:
                 self._told = self._work.enter_context(progress.work(""))
-            self._tell()
             if _is_stored(event.data["dispatcher"]) and not getattr(self._here, "has_locked", False):
+                self._told.what = "kernels"  # short, so that a wait for another process is seen in a narrow terminal
                 store.lock()
                 self._here.has_locked = True
+            self._tell()
 
     def on_end(self, event: event.Event) -> None:
         if event.kind == "numba:compiler_lock":
