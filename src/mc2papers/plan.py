@@ -615,7 +615,7 @@ class Plan:
         return {run: self.fits_of([run], [seed])[run] | {"estimators": self.config["estimators"]}}
 
     def is_scored_at_once(self, run: str) -> bool:
-        """Whether its fits are scored by the job that makes them; else they are not fitted again to be scored anew."""
+        """Whether its fits are scored by the job that makes them; otherwise scoring again does not fit them again."""
         return self.is_short(run) and self.wants(run, "scores")
 
     def files_of(self, run: str, seeds: Iterable[int | str]) -> list[str]:

@@ -189,7 +189,7 @@ def _import(options: argparse.Namespace) -> None:
 
 
 def _is_there(options: argparse.Namespace) -> bool:
-    """Whether this very input was imported or appended before, which is told then. ValueError: there is no corpus."""
+    """Whether this very input was imported or appended before; then it says so. ValueError: there is no corpus."""
     from mc2core.base import storage
     from mc2core.corpus import Corpus
     from mc2core.corpus.following import files_of

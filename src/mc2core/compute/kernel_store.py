@@ -201,7 +201,7 @@ def _copy_from(earlier: Path, folder: Path) -> None:
 
 
 def _remove_old(place: Path, now: Path) -> None:
-    """Remove kernels of earlier sources, but for the few used last."""
+    """Remove kernels of earlier sources, except the few used last."""
     others = [path for path in place.iterdir() if path.is_dir() and path != now]
     others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
     for path in others[_KEPT_FOLDERS:]:

@@ -218,7 +218,7 @@ def test_an_unknown_setting_is_named():
 
 @pytest.mark.parametrize("texts", [[""], ["", ""], ["the of"]])
 def test_blank_documents_alone_are_read(texts):
-    """The number of rows was asked of the builder when it had begun anew: "content has no documents"."""
+    """The number of rows was asked of the builder after it had started again: "content has no documents"."""
     like = Corpus.from_texts(["ferry lake", "lake ice"])
     corpus = Corpus.from_texts(texts, like=like)
     assert (corpus.n_documents, corpus.n_tokens, corpus.vocabulary) == (len(texts), 0, like.vocabulary)
