@@ -143,9 +143,11 @@ def test_a_setting_changes_the_fit_or_is_refused(mode):
                 continue  # what it needs is said when it is made
             # where concentrations are learnt these are starts, which a chain may forget
             base, given = (of_fixed, fixed) if name in STARTS else (of_mode, settings)
+            if name == "group_concentration" and "n_clusters" in settings:
+                value = 1e-3  # 30 leaves the clusters of this small corpus as they are
             outcome = changes(base, model, engine, given | {name: value})
             if isinstance(outcome, str):
-                assert name in outcome, outcome
+                assert name in outcome or name.replace("_", " ") in outcome, outcome
                 assert REFUSED.search(outcome), outcome
             else:
                 assert outcome, f"{name}={value} does nothing in the mode {mode}"
