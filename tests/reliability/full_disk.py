@@ -144,7 +144,7 @@ def draw_letters(scratch: Path, target: Path, variant: int) -> int:
 def fit_corpus(scratch: Path, target: Path, variant: int) -> int:
     for name in REMOVED:
         (target / name).unlink(missing_ok=True)
-    return main(["fit", str(scratch / "corpus"), *FIT, "--seed", str(variant), "--out", str(target)])
+    return main(["fit", str(scratch / "corpus"), *FIT, "--seed", str(variant), "--overwrite", "--out", str(target)])
 
 
 def save_corpus(scratch: Path, target: Path, variant: int) -> int:
