@@ -54,7 +54,7 @@ def line(works: list[Work], columns: int | None = None) -> str:
         form = f"{{desc}}: {bar}{{n_fmt}}/{{total_fmt}}{{unit}} [{{elapsed}}<{{remaining}}]"
     text = tqdm.format_meter(
         n=int(main.done),
-        total=main.total,  # type: ignore[arg-type]  # None is allowed, which the stubs do not say
+        total=main.total,
         elapsed=time.monotonic() - main.started,
         prefix=": ".join(one.what for one in works[: place + 1]),
         unit="B" if main.unit == "B" else f" {main.unit}",

@@ -22,6 +22,8 @@ from mc2core.families import DirichletCategorical, NormalGamma
 
 #: what stands where nothing is given, an en dash
 NOTHING = "\u2013"
+#: milliseconds between two saved files: Chromium drops all but ten per second
+SAVING_PAUSE = 110
 
 pytestmark = pytest.mark.needs("browser")
 
@@ -75,6 +77,7 @@ def test_it_draws_light_and_dark_wide_and_narrow(opened, folder, width, scheme):
 
 def svg_of(page, part):
     """A picture as it is saved: its texts, each with its place in pixels."""
+    page.wait_for_timeout(SAVING_PAUSE)
     with page.expect_download() as caught:
         page.click(f"{part} .saves button >> nth=1")
     text = Path(caught.value.path()).read_text(encoding="utf-8")
@@ -517,6 +520,7 @@ def test_without_being_asked_for_no_text_is_in_the_page(opened, folder):
 
 # -- names, relations, export --------------------------------------------------------------------------------------
 def csv_of(page, button):
+    page.wait_for_timeout(SAVING_PAUSE)
     with page.expect_download() as caught:
         page.click(button)
     return list(csv.DictReader(Path(caught.value.path()).read_text(encoding="utf-8").splitlines()))
