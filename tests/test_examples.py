@@ -144,3 +144,8 @@ def test_the_example_compiles_the_kernels_that_it_needs_once_and_tells_of_it(che
     assert seconds[1]["compile_seconds"] == 0
     said = call("mc2 evaluate results/own/fit/posterior.npz results/own/corpus").stderr
     assert re.search(r"left_to_right(: \d+/\d+ documents|: compiling)", said)
+
+
+def test_the_example_texts_are_those_that_their_script_writes(tmp_path):
+    subprocess.run([sys.executable, ROOT / "tools/example_texts.py", tmp_path / "texts.csv"], check=True)
+    assert (tmp_path / "texts.csv").read_bytes() == (ROOT / "config/example.csv").read_bytes()
