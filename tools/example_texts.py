@@ -2,9 +2,9 @@
 
     python tools/example_texts.py config/example.csv
 
-Each text has four or five sentences of one craft. In one text of five, the last sentence is of another craft. Each craft
-has years in which most of its texts were written, and each author writes mostly about one or two crafts. ``(a|b)`` in a
-sentence stands for one of its alternatives. The file is the same on every run.
+Each text has four or five sentences of one craft. In one text of five, the last sentence is of another craft. Each
+craft has years in which most of its texts were written, and each author writes mostly about one or two crafts.
+``(a|b)`` in a sentence stands for one of its alternatives. The file is the same on every run.
 """
 
 from __future__ import annotations
@@ -169,8 +169,9 @@ CRAFTS = {
 AUTHORS = {
     "Lund": ("ferries", "stars"), "Okafor": ("ferries",), "Reyes": ("ferries", "smiths"), "Haddad": ("baking",),
     "Silva": ("baking", "orchards"), "Brandt": ("baking", "bees"), "Novak": ("smiths",),
-    "Adeyemi": ("smiths", "printing"), "Kaya": ("bees",), "Moreau": ("bees", "orchards"), "Sato": ("weaving",), "Lindgren": ("weaving", "printing"),
-    "Weiss": ("printing",), "Castro": ("orchards",), "Mbeki": ("stars",), "Ivanov": ("stars", "weaving"),
+    "Adeyemi": ("smiths", "printing"), "Kaya": ("bees",), "Moreau": ("bees", "orchards"), "Sato": ("weaving",),
+    "Lindgren": ("weaving", "printing"), "Weiss": ("printing",), "Castro": ("orchards",), "Mbeki": ("stars",),
+    "Ivanov": ("stars", "weaving"),
 }  # fmt: skip
 
 
