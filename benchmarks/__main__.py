@@ -15,7 +15,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=suite.BENCHMARKS, metavar="NAME", help="these benchmarks alone")
     parser.add_argument("--repeats", type=int, help="figures of each benchmark; 3 for most of them where not given")
     parser.add_argument("--record", action="store_true", help="add the medians to history.csv and to the README")
-    parser.add_argument("--mirror", type=Path, default=suite.MIRROR, help="folder of the real data (MC2_MIRROR)")
+    parser.add_argument(
+        "--data-folder", type=Path, default=suite.DATA_FOLDER, help="folder of the real data (MC2_DATA_FOLDER)"
+    )
     given = parser.parse_args()
     if given.repeats is not None and given.repeats < 1:
         parser.error("--repeats must be at least 1")
@@ -29,11 +31,11 @@ def main() -> None:
     shared = suite.circumstances()
     history = suite.read_history(suite.HISTORY)
     for one in chosen:
-        if lack := cases.lacks(one.needs, given.mirror):
+        if lack := cases.lacks(one.needs, given.data_folder):
             print(f"{one.name}: left out; {lack}", flush=True)
             continue
         started = time.perf_counter()
-        row = suite.row_of(one, suite.measure(one, given.repeats or one.repeats, given.mirror, one.sizes), shared)
+        row = suite.row_of(one, suite.measure(one, given.repeats or one.repeats, given.data_folder, one.sizes), shared)
         change = suite.ratio(row, history)
         compared = "nothing to compare with" if change is None else f"{change:.2f} of the row before"
         took = time.perf_counter() - started

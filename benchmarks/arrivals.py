@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from sklearn.decomposition import LatentDirichletAllocation
 
 from benchmarks.cases import lacks
-from benchmarks.suite import MIRROR
+from benchmarks.suite import DATA_FOLDER
 from mc2core import Corpus, Posterior, fit
 from mc2core.inference import SVI, Gibbs, Stream
 from mc2core.inference.base import posterior_of
@@ -49,12 +49,12 @@ class Collection(NamedTuple):
     every: int
 
 
-def real_nips(mirror: Path) -> Corpus:
-    return nips.read(mirror / "nips/nips-corpus-20111211.zip")
+def real_nips(data_folder: Path) -> Corpus:
+    return nips.read(data_folder / "nips/nips-corpus-20111211.zip")
 
 
-def addresses(mirror: Path) -> Corpus:
-    return labelled_texts.read_addresses(mirror / "labelled/state_union.zip")[0]
+def addresses(data_folder: Path) -> Corpus:
+    return labelled_texts.read_addresses(data_folder / "labelled/state_union.zip")[0]
 
 
 COLLECTIONS = {
@@ -63,9 +63,9 @@ COLLECTIONS = {
 }
 
 
-def in_blocks(mirror: Path, one: Collection) -> list[Corpus]:
+def in_blocks(data_folder: Path, one: Collection) -> list[Corpus]:
     """The first years, each block that comes, and the one after the last, in the words of the first years."""
-    corpus = one.read(mirror)
+    corpus = one.read(data_folder)
     year = np.asarray(corpus.contexts["year"])
     ends = [*range(one.first, one.last + 1, one.years), one.last + one.years]
     rows = [np.flatnonzero((year > low) & (year <= high)) for low, high in zip([-np.inf, *ends], ends, strict=False)]
@@ -78,7 +78,7 @@ def in_blocks(mirror: Path, one: Collection) -> list[Corpus]:
 def streamed(blocks: list[Corpus], passes: int = 3) -> Iterator[Posterior]:
     done = fit(blocks[0], MC2(), SVI(), iterations=_EPOCHS, seed=_SEED, progress=False)
     yield done.posterior
-    stream = Stream(done, population=sum(block.n_documents for block in blocks[:-1]), passes=passes)
+    stream = Stream(done, total_samples=sum(block.n_documents for block in blocks[:-1]), passes=passes)
     for block in blocks[1:-1]:
         yield stream.partial_fit(block).posterior
 
@@ -152,10 +152,10 @@ METHODS: dict[str, Callable[[list[Corpus]], Iterator[Posterior | None]]] = {
 
 
 # -- all together ----------------------------------------------------------------------------------------------------
-def rows(name: str, mirror: Path) -> Iterator[dict[str, Any]]:
+def rows(name: str, data_folder: Path) -> Iterator[dict[str, Any]]:
     """A row for each method: seconds of processors for the last block, and perplexity of the block after each one."""
     one = COLLECTIONS[name]
-    blocks = in_blocks(mirror, one)
+    blocks = in_blocks(data_folder, one)
     asked = [block.subset(np.arange(0, block.n_documents, one.every)) for block in blocks[1:]]
     for method, run in METHODS.items():
         if run is hdp and importlib.util.find_spec("gensim") is None:
@@ -194,15 +194,17 @@ def main() -> None:
         prog="python -m benchmarks.arrivals", description=(__doc__ or "").partition(":")[0]
     )
     parser.add_argument("--only", nargs="+", choices=COLLECTIONS, metavar="CORPUS", help="these collections alone")
-    parser.add_argument("--mirror", type=Path, default=MIRROR, help="folder of the real data (MC2_MIRROR)")
+    parser.add_argument(
+        "--data-folder", type=Path, default=DATA_FOLDER, help="folder of the real data (MC2_DATA_FOLDER)"
+    )
     parser.add_argument("--out", type=Path, help="write the tables to this Markdown file")
     given = parser.parse_args()
-    if lack := lacks("mirror", given.mirror):
+    if lack := lacks("data_folder", given.data_folder):
         parser.error(lack)
     table: list[Mapping[str, Any]] = []
     for name in COLLECTIONS:
         if given.only is None or name in given.only:
-            for row in rows(name, given.mirror):
+            for row in rows(name, given.data_folder):
                 table.append(row)
                 print(", ".join(f"{key} {value}" for key, value in row.items()), file=sys.stderr, flush=True)
     print(as_markdown(table), end="")

@@ -48,11 +48,11 @@ FITS: dict[str, Callable[..., tuple[Model, Engine]]] = {
     "document level": lambda: (MC2(), Gibbs()),
     "document level, parallel": lambda: (MC2(), Gibbs(kernel="parallel")),
     "SVI": lambda: (_AS_PRINTED, SVI()),
-    "SVI, tables": lambda: (_AS_PRINTED, SVI(max_clusters=40, n_tables=20, n_topics=120, batch_size=50)),
+    "SVI, tables": lambda: (_AS_PRINTED, SVI(max_clusters=40, max_tables=20, max_topics=120, batch_size=50)),
     "SVI, document level": lambda: (MC2(), SVI()),
     "SVI, shards": lambda batch_size, n_shards: (
         _AS_PRINTED,
-        SVI(max_clusters=40, n_topics=120, batch_size=batch_size, n_shards=n_shards),
+        SVI(max_clusters=40, max_topics=120, batch_size=batch_size, n_shards=n_shards),
     ),
     "FastEx": lambda n_clusters, proposal: (
         Mixture(n_clusters=n_clusters),
@@ -61,10 +61,12 @@ FITS: dict[str, Callable[..., tuple[Model, Engine]]] = {
 }
 
 
-def lacks(needed: str, mirror: Path) -> str | None:
-    """A sentence on what of "mirror", "spark" or "" is missing here, or None."""
-    if needed == "mirror" and not mirror.is_dir():
-        return f"no mirror of the real data in {mirror}; --mirror or MC2_MIRROR names its folder"
+def lacks(needed: str, data_folder: Path) -> str | None:
+    """A sentence on what of "data_folder", "spark" or "" is missing here, or None."""
+    if needed == "data_folder" and not data_folder.is_dir():
+        return (
+            f"no local data folder of the real data in {data_folder}; --data-folder or MC2_DATA_FOLDER names its folder"
+        )
     return spark.missing() if needed == "spark" else None
 
 
@@ -159,7 +161,7 @@ def known_topics(n_topics: int, n_documents: int) -> tuple[Corpus, DocumentLevel
 def token_sweeps(n_topics: int, n_documents: int, kernel: str) -> Iterator[float]:
     """Processor nanoseconds a token of one sweep over tokens after another, the first three left out, which compile."""
     corpus, state = known_topics(n_topics, n_documents)
-    level, given = state.level, (state.concentrations, state.topic_prior)
+    level, given = state.level, (state.concentrations, state.topic_word_prior)
 
     def sweep(iteration: int) -> None:
         if kernel == "parallel":
@@ -324,24 +326,24 @@ def parsing(parse: Callable[[Path, Path], Any], files: list[Path], opener: Calla
             yield sum(seconds) * 1e3 / (size / 1e6)
 
 
-@benchmark("ms a MB of XML", needs="mirror")
-def read_wikipedia(mirror: Path) -> Iterator[float]:
-    """The Wikipedia dumps of the mirror to shards, decompression included."""
+@benchmark("ms a MB of XML", needs="data_folder")
+def read_wikipedia(data_folder: Path) -> Iterator[float]:
+    """The Wikipedia dumps of the local data folder to shards, decompression included."""
 
     def parse(path: Path, folder: Path) -> None:
         wikipedia.parse_pages(path, folder, allow_truncated=True)
 
-    return parsing(parse, sorted((mirror / "wikipedia").glob("enwiki-*.bz2")), bz2.open)
+    return parsing(parse, sorted((data_folder / "wikipedia").glob("enwiki-*.bz2")), bz2.open)
 
 
-@benchmark("ms a MB of XML", needs="mirror")
-def read_pubmed(mirror: Path) -> Iterator[float]:
-    """The PubMed citations of the mirror to shards, decompression included."""
+@benchmark("ms a MB of XML", needs="data_folder")
+def read_pubmed(data_folder: Path) -> Iterator[float]:
+    """The PubMed citations of the local data folder to shards, decompression included."""
 
     def parse(path: Path, folder: Path) -> None:
         pubmed.parse_citations(path, folder, pubmed.Selection())
 
-    return parsing(parse, sorted((mirror / "pubmed").glob("*.xml.gz")), gzip.open)
+    return parsing(parse, sorted((data_folder / "pubmed").glob("*.xml.gz")), gzip.open)
 
 
 # -- scores --------------------------------------------------------------------------------------------------------
@@ -405,7 +407,7 @@ def lines_of_a_model(
     psi = random.dirichlet(np.full(n_words, 0.02), topics)
     sample = Sample(
         cluster_weights=random.dirichlet(np.full(clusters, 5.0)), new_cluster_weight=0.0, topic_given_cluster=tau,
-        new_topic_weight=np.zeros(clusters), topic_words=1e4 * psi, topic_prior=0.01,
+        new_topic_weight=np.zeros(clusters), topic_words=1e4 * psi, topic_word_prior=0.01,
         topic_weights=np.full(topics, 1.0 / (topics + 1.0)), table_concentration=20.0,
         contexts=SparseRows.of(np.zeros((clusters, 0))), cluster=np.arange(clusters, dtype=np.int32),
         document_concentration=omega,
@@ -426,7 +428,7 @@ def lines_of_a_model(
 
 @benchmark("s", repeats=1, tiny={"scale": 0.05})
 def describe_documents(scale: float = 0.5) -> Iterator[float]:
-    """Tables and page of two sweeps of documents with proportions of their own, over a simulated NIPS."""
+    """Tables and HTML report of two sweeps of documents with proportions of their own, over a simulated NIPS."""
     corpus = simulated_nips(scale)
     model = fitted(corpus, FITS["document level"](), 2)
     with tempfile.TemporaryDirectory() as folder:
@@ -435,18 +437,18 @@ def describe_documents(scale: float = 0.5) -> Iterator[float]:
             yield processor_seconds(lambda: describe(model, corpus, f"{folder}/all", progress=False))
 
 
-@benchmark("perplexity", needs="mirror", tiny={"epochs": 1})
-def quality_nips(mirror: Path, epochs: int = 2) -> Iterator[float]:
+@benchmark("perplexity", needs="data_folder", tiny={"epochs": 1})
+def quality_nips(data_folder: Path, epochs: int = 2) -> Iterator[float]:
     """Held-out words of the real NIPS by ``marginal`` after two epochs of SVI, seeds 0, 1 and 2."""
-    train, test = nips.read(mirror / "nips/nips-corpus-20111211.zip").with_contexts({}).split(0.1, seed=_SEED)
+    train, test = nips.read(data_folder / "nips/nips-corpus-20111211.zip").with_contexts({}).split(0.1, seed=_SEED)
     for seed in count():
         yield fitted(train, FITS["SVI"](), epochs, seed).perplexity(test, "marginal", progress=False)
 
 
-@benchmark("ARI, more is better", needs="mirror", tiny={"sweeps": 2})
-def quality_sports(mirror: Path, sweeps: int = 60) -> Iterator[float]:
+@benchmark("ARI, more is better", needs="data_folder", tiny={"sweeps": 2})
+def quality_sports(data_folder: Path, sweeps: int = 60) -> Iterator[float]:
     """Clusters against the classes of UIUC-Sports (report half), document level, seeds 0, 1 and 2."""
-    files = (mirror / "labelled" / f"uiuc-sports-{part}.txt" for part in ("annotations", "info"))
+    files = (data_folder / "labelled" / f"uiuc-sports-{part}.txt" for part in ("annotations", "info"))
     corpus = subsets.half(labelled_images.read_sports(*files)[0], "report")
     for seed in count():
         model = fitted(corpus, FITS["document level"](), sweeps, seed)

@@ -21,7 +21,7 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.neighbors import NearestNeighbors
 
 from benchmarks.cases import lacks
-from benchmarks.suite import MIRROR
+from benchmarks.suite import DATA_FOLDER
 from mc2core import Corpus, fit
 from mc2core.corpus import subsets
 from mc2core.families import DirichletCategorical, NormalGamma
@@ -38,22 +38,22 @@ _SHARE = 0.9
 
 
 # -- corpora: documents to learn from, documents to tell of, contexts -----------------------------------------------
-def real_nips(mirror: Path) -> tuple[Corpus, Corpus]:
-    return nips.read(mirror / "nips/nips-corpus-20111211.zip").split(0.1, seed=_SEED)
+def real_nips(data_folder: Path) -> tuple[Corpus, Corpus]:
+    return nips.read(data_folder / "nips/nips-corpus-20111211.zip").split(0.1, seed=_SEED)
 
 
-def addresses(mirror: Path) -> tuple[Corpus, Corpus]:
-    whole = labelled_texts.read_addresses(mirror / "labelled/state_union.zip")[0]
+def addresses(data_folder: Path) -> tuple[Corpus, Corpus]:
+    whole = labelled_texts.read_addresses(data_folder / "labelled/state_union.zip")[0]
     return subsets.half(whole, "validation"), subsets.half(whole, "report")
 
 
-def simulated_pnas(mirror: Path) -> tuple[Corpus, Corpus]:
+def simulated_pnas(data_folder: Path) -> tuple[Corpus, Corpus]:
     return shapes.simulate(shapes.PNAS, _SEED, 0.05, "correlated")[0].split(0.1, seed=_SEED)
 
 
-def sports(mirror: Path) -> tuple[Corpus, Corpus]:
+def sports(data_folder: Path) -> tuple[Corpus, Corpus]:
     """Every second tag of an image is a word, the others are what is asked for."""
-    files = (mirror / "labelled" / f"uiuc-sports-{part}.txt" for part in ("annotations", "info"))
+    files = (data_folder / "labelled" / f"uiuc-sports-{part}.txt" for part in ("annotations", "info"))
     whole = labelled_images.read_sports(*files)[0]
     names = np.array(whole.vocabulary)
     tags = {"tag": whole.content[:, 1::2]}
@@ -65,10 +65,10 @@ def sports(mirror: Path) -> tuple[Corpus, Corpus]:
 
 
 CORPORA: dict[str, tuple[Callable[[Path], tuple[Corpus, Corpus]], str, tuple[str, ...]]] = {
-    "NIPS": (real_nips, "mirror", ("author", "year")),
-    "State of the Union": (addresses, "mirror", ("year",)),
+    "NIPS": (real_nips, "data_folder", ("author", "year")),
+    "State of the Union": (addresses, "data_folder", ("year",)),
     "PNAS-shaped, simulated": (simulated_pnas, "", ("year",)),
-    "UIUC-Sports, half of the tags": (sports, "mirror", ("tag",)),
+    "UIUC-Sports, half of the tags": (sports, "data_folder", ("tag",)),
 }
 
 
@@ -171,10 +171,10 @@ def of_numbers(mean: np.ndarray, interval: np.ndarray, truth: np.ndarray) -> dic
 
 
 # -- all together ------------------------------------------------------------------------------------------------------
-def rows(name: str, mirror: Path, iterations: int) -> Iterator[dict[str, Any]]:
+def rows(name: str, data_folder: Path, iterations: int) -> Iterator[dict[str, Any]]:
     """A row for each context of a corpus and each method."""
     read, _, contexts = CORPORA[name]
-    train, test = read(mirror)
+    train, test = read(data_folder)
     families = {
         one: DirichletCategorical(0.1) if sp.issparse(train.contexts[one]) else NormalGamma() for one in contexts
     }
@@ -227,16 +227,18 @@ def main() -> None:
     )
     parser.add_argument("--only", nargs="+", choices=CORPORA, metavar="CORPUS", help="these corpora alone")
     parser.add_argument("--iterations", type=int, default=Gibbs.default_iterations, help="of the chain")
-    parser.add_argument("--mirror", type=Path, default=MIRROR, help="folder of the real data (MC2_MIRROR)")
+    parser.add_argument(
+        "--data-folder", type=Path, default=DATA_FOLDER, help="folder of the real data (MC2_DATA_FOLDER)"
+    )
     parser.add_argument("--out", type=Path, help="write the tables to this Markdown file")
     given = parser.parse_args()
     table: list[Mapping[str, Any]] = []
     for name, (_, needs, _) in CORPORA.items():
         if given.only is None or name in given.only:
-            if lack := lacks(needs, given.mirror):
+            if lack := lacks(needs, given.data_folder):
                 print(f"{name}: left out; {lack}", file=sys.stderr)
                 continue
-            table += rows(name, given.mirror, given.iterations)
+            table += rows(name, given.data_folder, given.iterations)
     print(as_markdown(table), end="")
     if given.out:
         given.out.write_text(as_markdown(table), encoding="utf-8")

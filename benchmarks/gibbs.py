@@ -45,7 +45,7 @@ import psutil
 import scipy.sparse as sp
 
 from benchmarks.recovery import Cell, draw
-from benchmarks.suite import MIRROR
+from benchmarks.suite import DATA_FOLDER
 from mc2core import Corpus
 from mc2core.compute import spark, streams, threads
 from mc2core.inference import Gibbs, shards
@@ -81,7 +81,7 @@ _NUMBERS = 1 << 24  # of each array of the triad by which bandwidth is measured:
 
 # -- corpora: documents to learn from, and to score ------------------------------------------------------------------
 def real_nips() -> tuple[Corpus, Corpus]:
-    return nips.read(MIRROR / "nips/nips-corpus-20111211.zip").with_contexts({}).split(0.1, seed=0)
+    return nips.read(DATA_FOLDER / "nips/nips-corpus-20111211.zip").with_contexts({}).split(0.1, seed=0)
 
 
 def short(n_documents: int = 20_000) -> tuple[Corpus, Corpus]:
@@ -301,7 +301,7 @@ def dense_loop(corpus: Corpus, chain: DocumentLevelState, n_tokens: int = _LOOPE
     n_documents = max(1, int(np.searchsorted(assignments.document_start, n_tokens, side="right")) - 1)
     prior, n_wm = chain.omega * chain.level.proportions[:, :-1], chain.words()
     given = content.indptr, content.indices, content.data, assignments.topic.copy(), assignments.cluster, prior
-    tables = n_wm, n_wm.sum(axis=0, dtype=np.int64), chain.topic_prior, chain.topic_prior * n_words
+    tables = n_wm, n_wm.sum(axis=0, dtype=np.int64), chain.topic_word_prior, chain.topic_word_prior * n_words
     uniform = np.random.default_rng(0).random(assignments.document_start[n_documents])
     _dense_sweep(*given, *tables, uniform, 0)  # compiles
     started = time.process_time()

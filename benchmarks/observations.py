@@ -33,7 +33,7 @@ from mc2core.posterior.clustering import adjusted_rand_index
 CLUSTERS, DOCUMENTS, LENGTH, DIMENSION, TOPICS = 8, 500, 30, 10, 12
 #: standard deviations of topics' centres, in about those of a topic, and concentrations of documents
 CELLS = ((0.7, 5.0), (1.5, 5.0), (1.5, 100.0))
-_TOPICS_OF_A_CLUSTER, _MOST_CLUSTERS, _REPEATS, _WORDS = 0.3, 20, 5, 1000
+_TOPICS_OF_A_CLUSTER, _MAX_CLUSTERS, _REPEATS, _WORDS = 0.3, 20, 5, 1000
 
 
 def draw(spread: float, omega: float, seed: int, documents: int = DOCUMENTS) -> tuple[Corpus, np.ndarray]:
@@ -56,7 +56,7 @@ def row(spread: float, omega: float, seed: int, iterations: int, documents: int 
     means = corpus.observations.reshape(documents, LENGTH, DIMENSION).mean(axis=1)
     told = GaussianMixture(CLUSTERS, n_init=5, random_state=seed)
     process = BayesianGaussianMixture(
-        n_components=_MOST_CLUSTERS, weight_concentration_prior_type="dirichlet_process", n_init=3, max_iter=500,
+        n_components=_MAX_CLUSTERS, weight_concentration_prior_type="dirichlet_process", n_init=3, max_iter=500,
         random_state=seed,
     )  # fmt: skip
     found, printed = (
@@ -105,7 +105,7 @@ def cost() -> list[float]:
             if state.observations is not None:
                 tau = state.observations.sweep(assignments, tau, omega, state.concentrations, key)
             else:
-                given = omega, state.concentrations, state.topic_prior, key
+                given = omega, state.concentrations, state.topic_word_prior, key
                 tau = sweep_document_topics(assignments, one, tau, *given)
             seconds.append(time.process_time() - began)
             state.level.proportions = tau

@@ -53,8 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     more = folder / "more.jsonl"
     write(more, options.documents, options.tokens, first=options.documents)
     contexts = ["--context", "year:number", "--context", "journal:bag"]
-    given = ["--text", "text", "--id", "id", *contexts, "--min-documents", "2"]
-    chosen = [f"max_clusters={_CLUSTERS}", f"n_topics={_TOPICS}", "batch_size=500", *options.settings]
+    given = ["--text", "text", "--id", "id", *contexts, "--min-df", "2"]
+    chosen = [f"max_clusters={_CLUSTERS}", f"max_topics={_TOPICS}", "batch_size=500", *options.settings]
     chosen = [part for setting in chosen for part in ("--set", setting)]
     own = ["--context", "year", "--context", "journal", "--iterations", str(options.epochs), *threads]
     posterior = str(fit / "posterior.npz")

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.cases import lacks
-from benchmarks.suite import MIRROR
+from benchmarks.suite import DATA_FOLDER
 from mc2core import Corpus, fit
 from mc2core.corpus import subsets
 from mc2core.inference import Gibbs
@@ -29,18 +29,18 @@ _TEST_FRACTION, _SEED = 0.1, 0
 _PAPERS, _ABSTRACTS = 300, 1000
 
 
-def sports(mirror: Path) -> Corpus:
-    files = (mirror / "labelled" / f"uiuc-sports-{part}.txt" for part in ("annotations", "info"))
+def sports(data_folder: Path) -> Corpus:
+    files = (data_folder / "labelled" / f"uiuc-sports-{part}.txt" for part in ("annotations", "info"))
     return subsets.half(labelled_images.read_sports(*files)[0], "validation")
 
 
-def abstracts(mirror: Path) -> Corpus:
-    whole = labelled_texts.read_ohsumed(mirror / "labelled/ohsumed_single_23.tar.gz")[0]
+def abstracts(data_folder: Path) -> Corpus:
+    whole = labelled_texts.read_ohsumed(data_folder / "labelled/ohsumed_single_23.tar.gz")[0]
     return some(subsets.half(whole, "validation"), _ABSTRACTS)
 
 
-def papers(mirror: Path) -> Corpus:
-    return some(nips.read(mirror / "nips/nips-corpus-20111211.zip"), _PAPERS)
+def papers(data_folder: Path) -> Corpus:
+    return some(nips.read(data_folder / "nips/nips-corpus-20111211.zip"), _PAPERS)
 
 
 def some(corpus: Corpus, n_documents: int) -> Corpus:
@@ -96,13 +96,15 @@ def main() -> None:
     parser.add_argument("--topics", type=int, nargs="+", default=[1, 20, 100, 300], help="at the start")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="of the chains (default: 0)")
     parser.add_argument("--iterations", type=int, default=Gibbs.default_iterations, help="after the start")
-    parser.add_argument("--mirror", type=Path, default=MIRROR, help="folder of the real data (MC2_MIRROR)")
+    parser.add_argument(
+        "--data-folder", type=Path, default=DATA_FOLDER, help="folder of the real data (MC2_DATA_FOLDER)"
+    )
     given = parser.parse_args()
-    if lack := lacks("mirror", given.mirror):
+    if lack := lacks("data_folder", given.data_folder):
         parser.error(lack)
     table = []
     for name in given.only or CORPORA:
-        for row in rows(name, CORPORA[name](given.mirror), given.topics, given.seeds, given.iterations):
+        for row in rows(name, CORPORA[name](given.data_folder), given.topics, given.seeds, given.iterations):
             table.append(row)
             print(", ".join(f"{key} {value}" for key, value in row.items()), file=sys.stderr, flush=True)
     print(as_markdown(table), end="")

@@ -21,7 +21,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 HISTORY = ROOT / "benchmarks/history.csv"
 PAGE = ROOT / "benchmarks/README.md"
-MIRROR = Path(os.environ.get("MC2_MIRROR") or ROOT.parent / "shared/mirror")
+DATA_FOLDER = Path(os.environ.get("MC2_DATA_FOLDER") or ROOT.parent / "shared/mirror")
 _MARK = "<!-- below: made from history.csv by python -m benchmarks --record -->\n"
 
 Figures = Callable[..., Iterator[float]]
@@ -43,7 +43,7 @@ class Benchmark:
     repeats : int
         Figures of a run, by default.
     needs : str
-        "mirror" (of the real data; ``figures`` takes its folder as ``mirror``), "spark", or "".
+        "data_folder" (of the real data; ``figures`` takes its folder as ``data_folder``), "spark", or "".
     """
 
     name: str
@@ -83,9 +83,9 @@ def processor_seconds(work: Callable[..., Any], *arguments: Any) -> float:
     return time.process_time() - started
 
 
-def measure(one: Benchmark, repeats: int, mirror: Path, sizes: Mapping[str, Any]) -> list[float]:
+def measure(one: Benchmark, repeats: int, data_folder: Path, sizes: Mapping[str, Any]) -> list[float]:
     """So many figures of a benchmark at these sizes."""
-    given = {**sizes, "mirror": mirror} if one.needs == "mirror" else sizes
+    given = {**sizes, "data_folder": data_folder} if one.needs == "data_folder" else sizes
     with closing(one.figures(**given)) as figures:  # type: ignore[type-var]
         return list(islice(figures, repeats))
 

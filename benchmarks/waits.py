@@ -1,6 +1,6 @@
 """What a user waits for, by commands alone, in one checkout beside others.
 
-    python -m benchmarks.waits --mirror MIRROR --out waits.md BEFORE=../before NOW=.
+    python -m benchmarks.waits --data-folder DATA_FOLDER --out waits.md BEFORE=../before NOW=.
 
 Each checkout needs the README's installation in its ``.venv``. Kernels in its ``src`` are deleted before what is called
 cold. Times are by the clock and, in brackets, of the processor with all children, one run each: nothing else may run.
@@ -68,7 +68,7 @@ def measured(here: Checkout, tables: dict[str, Path]) -> dict[str, Callable[[], 
     corpora: dict[str, str] = {}
 
     def first_fit() -> tuple[float, float]:
-        corpora["example"] = here.read(Path("config/example.csv"), "--min-documents", "2")
+        corpora["example"] = here.read(Path("config/example.csv"), "--min-df", "2")
         here.cold()
         return here.mc2("fit", corpora["example"], "--out", fits["example"])
 
@@ -77,7 +77,7 @@ def measured(here: Checkout, tables: dict[str, Path]) -> dict[str, Callable[[], 
         folder = here.folder / "cold"
         data, fit = str(folder / "corpus"), str(folder / "fit")
         steps = [
-            here.mc2("import", "config/example.csv", "--text", "text", "--min-documents", "2", "--out", data),
+            here.mc2("import", "config/example.csv", "--text", "text", "--min-df", "2", "--out", data),
             here.mc2("fit", data, "--out", fit),
             here.mc2("describe", here.posterior(fit), data, "--out", str(folder / "page")),
         ]
@@ -86,7 +86,7 @@ def measured(here: Checkout, tables: dict[str, Path]) -> dict[str, Callable[[], 
 
     def fit_of(name: str, *options: str) -> Callable[[], tuple[float, float]]:
         def run() -> tuple[float, float]:
-            corpora[name] = here.read(tables[name], "--min-documents", "5")
+            corpora[name] = here.read(tables[name], "--min-df", "5")
             return here.mc2("fit", corpora[name], *options, "--out", fits[name])
 
         return run
@@ -109,15 +109,15 @@ def measured(here: Checkout, tables: dict[str, Path]) -> dict[str, Callable[[], 
     }
 
 
-def write_tables(mirror: Path, folder: Path) -> dict[str, Path]:
+def write_tables(data_folder: Path, folder: Path) -> dict[str, Path]:
     """Abstracts and titles of Ohsumed and papers of NIPS as tables with a column ``text``."""
     texts: dict[str, list[str]] = {"abstracts": [], "nips": []}
-    with tarfile.open(mirror / "labelled" / "ohsumed_single_23.tar.gz") as archive:
+    with tarfile.open(data_folder / "labelled" / "ohsumed_single_23.tar.gz") as archive:
         for member in archive:
             if re.search(r"C\d\d/\d+$", member.name):
                 texts["abstracts"].append(archive.extractfile(member).read().decode("latin-1"))  # type: ignore[union-attr]
     texts["titles"] = [text.partition("\n")[0] for text in texts["abstracts"][:_SHORT]]
-    with zipfile.ZipFile(mirror / "nips" / "nips-corpus-20111211.zip") as archive:
+    with zipfile.ZipFile(data_folder / "nips" / "nips-corpus-20111211.zip") as archive:
         parts = {
             Path(name).name: archive.read(name).decode("latin-1") for name in archive.namelist() if "/nips." in name
         }
@@ -136,12 +136,12 @@ def write_tables(mirror: Path, folder: Path) -> dict[str, Path]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.waits", description=__doc__.partition("\n")[0])
     parser.add_argument("checkouts", nargs="+", metavar="NAME=FOLDER", help="a column's name and its checkout")
-    parser.add_argument("--mirror", type=Path, required=True, help="folder of the real data")
+    parser.add_argument("--data-folder", type=Path, required=True, help="folder of the real data")
     parser.add_argument("--out", type=Path, required=True, help="table as Markdown")
     options = parser.parse_args(arguments)
     seen: dict[str, dict[str, str]] = {}
     with tempfile.TemporaryDirectory() as name:
-        tables = write_tables(options.mirror, Path(name))
+        tables = write_tables(options.data_folder, Path(name))
         for column, _, root in (checkout.partition("=") for checkout in options.checkouts):
             folder = Path(name) / column
             folder.mkdir()

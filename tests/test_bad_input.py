@@ -32,7 +32,7 @@ def model(**changes):
         "topic_given_cluster": np.array([[1.0]]),
         "new_topic_weight": np.array([0.1]),
         "topic_words": np.array([[2, 1, 1]]),
-        "topic_prior": 0.1,
+        "topic_word_prior": 0.1,
         "topic_weights": np.array([0.9]),
         "table_concentration": 1.0,
         "contexts": SparseRows.of(np.array([[0.5, 0.5]])),
@@ -159,7 +159,7 @@ CASES = {
     "document outside": (lambda d: corpus().subset([0, 2]), r"document 2 is outside 0\.\.1"),
     "mask length": (lambda d: corpus().subset([True]), r"the mask has shape \(1,\), but the corpus has 2"),
     "fractional document": (lambda d: corpus().subset([0.5]), "documents are chosen by a list of whole numbers"),
-    "split of everything": (lambda d: corpus().split(1.0), "test_fraction is 1.0; it must lie between 0 and 1"),
+    "split of everything": (lambda d: corpus().split(1.0), "test_size is 1.0; it must lie between 0 and 1"),
     "split of one": (lambda d: corpus().subset([0]).split(0.5), "a corpus of one document cannot be split"),
     "negative seed": (lambda d: corpus().split(0.5, seed=-1), "seed is -1: a seed is a whole number of at least 0"),
     "fractional seed": (lambda d: streams.key(0.5, "x"), "seed is 0.5: a seed is a whole number"),
@@ -218,7 +218,7 @@ CASES = {
         lambda d: model().perplexity(Corpus(COUNTS), "context"), "context 'author' is not in the corpus; it has: none"
     ),
     "context absent where clusters are told": (
-        lambda d: model().predict(Corpus(COUNTS)), "it has: none; use_context=False .* predicts from words alone"
+        lambda d: model().predict_proba(Corpus(COUNTS)), "it has: none; use_context=False .* predicts from words alone"
     ),
     "context of other columns": (
         lambda d: model().predict(context(author=np.eye(2, 5, dtype=int))), "'author' has 5 columns, but the model was"
@@ -238,7 +238,7 @@ CASES = {
         r"table_concentration is nan; an admixture \(HDP, LDA\) needs a finite one",
     ),
     "topic of nothing": (
-        lambda d: model(topic_prior=0.0, topic_words=np.zeros((1, 3))).perplexity(corpus()),
+        lambda d: model(topic_word_prior=0.0, topic_words=np.zeros((1, 3))).perplexity(corpus()),
         "topic 0 has neither words nor prior mass",
     ),
     # families

@@ -18,7 +18,7 @@ import pytest
 import scipy.sparse as sp
 from benchmarks import __main__ as command
 from benchmarks import cases, contexts, gibbs, observations, proposals, recovery, starts, suite, waits
-from helpers.paths import MIRROR
+from helpers.paths import DATA_FOLDER
 
 from mc2core import Corpus, fit
 from mc2core.inference import FastEx
@@ -41,7 +41,7 @@ CITATION = (
 
 @pytest.fixture
 def dumps(tmp_path):
-    """A mirror with one small dump of each kind."""
+    """A local data folder with one small dump of each kind."""
     for folder in ("wikipedia", "pubmed"):
         (tmp_path / folder).mkdir()
     small = f"<mediawiki>{PAGE}</mediawiki>".encode()
@@ -59,17 +59,19 @@ def marks(one):
     ):  # at any size they compile all that a fit needs
         yield pytest.mark.thorough
     if one.name.startswith("quality"):
-        yield pytest.mark.skipif(not MIRROR.is_dir(), reason=f"the real files are not in {MIRROR} (set MC2_MIRROR)")
+        yield pytest.mark.skipif(
+            not DATA_FOLDER.is_dir(), reason=f"the real files are not in {DATA_FOLDER} (set MC2_DATA_FOLDER)"
+        )
 
 
 @pytest.mark.parametrize(
     "one", [pytest.param(one, id=name, marks=[*marks(one)]) for name, one in suite.BENCHMARKS.items()]
 )
 def test_each_runs_and_gives_figures(one, dumps):
-    mirror = MIRROR if one.name.startswith("quality") else dumps
-    assert cases.lacks(one.needs, mirror) is None
+    data_folder = DATA_FOLDER if one.name.startswith("quality") else dumps
+    assert cases.lacks(one.needs, data_folder) is None
     assert one.tiny.keys() <= one.sizes.keys()
-    figures = suite.measure(one, 1, mirror, {**one.sizes, **one.tiny})
+    figures = suite.measure(one, 1, data_folder, {**one.sizes, **one.tiny})
     assert len(figures) == 1
     assert math.isfinite(figures[0])
     assert figures[0] > 0 or one.needs  # clusters may agree with classes worse than chance, Spark cost nothing
@@ -114,10 +116,10 @@ def test_the_command_measures_compares_and_records(tmp_path, monkeypatch, capsys
     assert len(said) == 2
 
 
-def test_what_needs_a_mirror_is_left_out_without_one(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "quality-nips", "--mirror", str(tmp_path / "none")])
+def test_what_needs_a_data_folder_is_left_out_without_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "quality-nips", "--data-folder", str(tmp_path / "none")])
     command.main()
-    assert capsys.readouterr().out.startswith("quality-nips: left out; no mirror of the real data in ")
+    assert capsys.readouterr().out.startswith("quality-nips: left out; no local data folder of the real data in ")
 
 
 def test_the_page_is_made_from_the_history():
@@ -194,7 +196,7 @@ class TestContexts:
         assert found == {"documents": 2, "error": 1.5, "in 90 % interval": 0.5, "its width": 3.0}
 
     def test_each_method_tells_of_authors_and_years(self, monkeypatch, tmp_path, capsys):
-        def small(mirror):
+        def small(data_folder):
             return shapes.simulate(shapes.NIPS, 0, 0.03, "correlated")[0].split(0.3, seed=0)
 
         monkeypatch.setattr(contexts, "CORPORA", {"small": (small, "", ("author", "year"))})
@@ -312,12 +314,12 @@ class TestProposals:
         proposals.draw(parsed, 5)
         fitted, held_out = Corpus.load(tmp_path / "fitted"), Corpus.load(tmp_path / "held_out")
         assert (fitted.n_documents, held_out.n_documents) == (30, 50)
-        chain = ["--chain", "exact", "--sweeps", "3", "--set", "word_prior=2e-2"]
+        chain = ["--chain", "exact", "--sweeps", "3", "--set", "topic_word_prior=2e-2"]
         assert proposals.main([*given, *chain]) == 0
         rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert [row["sweep"] for row in rows] == [0, 1, 2, 3]
         assert rows[-1]["seconds"] == pytest.approx(sum(row["of_sweep"] for row in rows) * 30 / 1e6)
-        model = Mixture(n_clusters=5, word_prior=0.02)
+        model = Mixture(n_clusters=5, topic_word_prior=0.02)
         found = fit(fitted, model, FastEx(proposal="exact"), iterations=3, progress=False)
         assert rows[-1]["log_joint"] == pytest.approx(found.trace["log_joint"].iloc[-1] / 30)
         perplexity = found.posterior.perplexity(held_out, estimator="marginal")
@@ -353,7 +355,7 @@ class TestObservations:
 
 @pytest.fixture
 def checkouts(tmp_path):
-    """Two checkouts whose programs leave what those of a checkout leave, and a mirror of two documents."""
+    """Two checkouts whose programs leave what those of a checkout leave, and a local data folder of two documents."""
     roots = []
     for name, posterior in (("before", "model.npz"), ("now", "posterior.npz")):
         programs = tmp_path / name / ".venv" / "bin"
@@ -383,7 +385,7 @@ def checkouts(tmp_path):
 def test_waits_of_two_checkouts_stand_side_by_side(checkouts):
     folder, roots = checkouts
     (folder / "now/src/kernel.nbi").touch()
-    assert waits.main([*roots, "--mirror", str(folder), "--out", str(folder / "waits.md")]) == 0
+    assert waits.main([*roots, "--data-folder", str(folder), "--out", str(folder / "waits.md")]) == 0
     lines = (folder / "waits.md").read_text().splitlines()
     assert lines[0] == "| what | before | now |"
     assert len(lines) == 13
@@ -398,10 +400,10 @@ def test_a_wait_that_fails_ends_the_table(checkouts):
     folder, roots = checkouts
     (folder / "before/.venv/bin/snakemake").write_text("#!/bin/bash\necho broken >&2; exit 3\n")
     with pytest.raises(SystemExit, match=r"snakemake -n --quiet ended with 3: broken"):
-        waits.main([*roots, "--mirror", str(folder), "--out", str(folder / "waits.md")])
+        waits.main([*roots, "--data-folder", str(folder), "--out", str(folder / "waits.md")])
 
 
-def test_waits_are_of_the_texts_of_the_mirror(checkouts, tmp_path):
+def test_waits_are_of_the_texts_of_the_data_folder(checkouts, tmp_path):
     tables = waits.write_tables(checkouts[0], tmp_path)
     texts = {name: path.read_text().splitlines() for name, path in tables.items()}
     assert texts == {

@@ -1,4 +1,5 @@
-"""The commands of docs/how_to/guide.md, as they stand there but for fewer sweeps, on the mirror of real files."""
+"""The commands of docs/how_to/guide.md, as they stand there but for fewer sweeps, on the local data folder of real
+files."""
 
 import os
 import re
@@ -8,9 +9,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from helpers.paths import MIRROR, ROOT
+from helpers.paths import DATA_FOLDER, ROOT
 
-ARCHIVE = MIRROR / "labelled/ohsumed_single_23.tar.gz"
+ARCHIVE = DATA_FOLDER / "labelled/ohsumed_single_23.tar.gz"
 
 
 def commands():
@@ -30,13 +31,13 @@ def test_the_guide_has_commands_for_every_step_and_names_every_table():
 
 
 @pytest.mark.thorough
-@pytest.mark.skipif(not ARCHIVE.is_file(), reason=f"the real files are not in {MIRROR} (set MC2_MIRROR)")
+@pytest.mark.skipif(not ARCHIVE.is_file(), reason=f"the real files are not in {DATA_FOLDER} (set MC2_DATA_FOLDER)")
 def test_the_guide_runs_from_the_archive_to_the_page(tmp_path):
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv/bin").symlink_to(Path(sys.executable).parent)
     script = "".join(commands()).replace("--iterations 60", "--iterations 2")
-    script = script.replace("--level 23", "--level 12")  # so few sweeps give some 20 clusters
-    environment = os.environ | {"MIRROR": str(MIRROR)}
+    script = script.replace("--cut 23", "--cut 12")  # so few sweeps give some 20 clusters
+    environment = os.environ | {"DATA_FOLDER": str(DATA_FOLDER)}
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
@@ -50,7 +51,7 @@ def test_the_guide_runs_from_the_archive_to_the_page(tmp_path):
     documents = pd.read_csv(tmp_path / "description/documents.csv")
     assert len(documents) == 7400
     assert documents["label"].nunique() == 23
-    level = pd.read_csv(tmp_path / "level.csv")
+    level = pd.read_csv(tmp_path / "cut.csv")
     assert 1 < level["cluster"].nunique() <= 12
     assert len(pd.read_csv(tmp_path / "new_description/documents.csv")) == len(
         pd.read_csv(tmp_path / "new_clusters.csv")

@@ -243,7 +243,7 @@ HEAT = {
         "tooltip": {"field": "text", "type": "nominal"},
     },
 }
-#: levels from one cluster on the left to many on the right
+#: cuts from one cluster on the left to many on the right
 TREE = {
     "width": "container",
     "height": 300,

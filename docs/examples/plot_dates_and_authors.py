@@ -105,5 +105,5 @@ new = mc2core.Corpus.from_texts(
     contexts={"year": [2018], "author": [["Lund"]]},
     like=posterior,
 )
-likely = posterior.predict(new).argmax()
+likely = posterior.predict(new)[0]
 print("a note of the column", frame["column"][posterior.cluster == likely].mode()[0])

@@ -89,5 +89,5 @@ pixel[0, 0] = 1
 new = mc2core.Corpus(pixel, posterior.vocabulary, {"number": np.array([6.1])})
 print(
     "one pixel and the number 6.1: in the cluster of",
-    words[posterior.predict(new).argmax()],
+    words[posterior.predict(new)[0]],
 )

@@ -54,9 +54,9 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         How it is fitted; ``Gibbs()`` if not given.
     chains : int, default 1
         Independent runs whose samples make one posterior, as of :func:`mc2core.fit`.
-    threads : int, default 1
-        Of transform and predict; the result does not depend on it.
-    population : int, optional
+    n_jobs : int, default 1
+        Threads of transform and predict; the result does not depend on their number.
+    total_samples : int, optional
         Of partial_fit: documents that the posterior is of (:class:`mc2core.inference.Stream`); as many as the first fit
         has if not given.
     random_state : int, RandomState instance or None, default 0
@@ -97,8 +97,8 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         model: Model | None = None,
         engine: Engine | None = None,
         chains: int = 1,
-        threads: int = 1,
-        population: int | None = None,
+        n_jobs: int = 1,
+        total_samples: int | None = None,
         random_state: Any = 0,
         vocabulary: Sequence[str] | None = None,
     ) -> None:
@@ -107,15 +107,15 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self.model = model
         self.engine = engine
         self.chains = chains
-        self.threads = threads
-        self.population = population
+        self.n_jobs = n_jobs
+        self.total_samples = total_samples
         self.random_state = random_state
         self.vocabulary = vocabulary
 
     def fit(self, X: Any, y: Any = None) -> MC2Clusterer:
         """Fit to counts; ``y`` is not looked at."""
-        if self.population is not None and not _goes_on(self):
-            raise ValueError(f"population is {self.population}, which needs an engine with partial_fit: SVI()")
+        if self.total_samples is not None and not _goes_on(self):
+            raise ValueError(f"total_samples is {self.total_samples}, which needs an engine with partial_fit: SVI()")
         counts = self._counts(X, reset=True)
         corpus = Corpus(counts, self._words(counts.shape[1]))
         seed = self.random_state
@@ -129,7 +129,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         if _goes_on(self):
             from mc2core.inference import Stream  # the kernels of SVI need not be there for other engines
 
-            self._stream = Stream(done, population=self.population, threads=self.threads)
+            self._stream = Stream(done, total_samples=self.total_samples, threads=self.n_jobs)
         self._keep(done.posterior)
         self.labels_ = self.posterior_.cluster.astype(np.int64)
         self.probabilities_ = self.posterior_.certainty
@@ -151,7 +151,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         stream.partial_fit(Corpus(counts, self._words(counts.shape[1])))
         words = self.posterior_.vocabulary  # they may have been named since
         self._keep(replace(stream.posterior, vocabulary=words))
-        shares = self.posterior_.predict(Corpus(counts, words), threads=self.threads, progress=False)
+        shares = self.posterior_.predict_proba(Corpus(counts, words), threads=self.n_jobs, progress=False)
         self.labels_, self.probabilities_ = shares.argmax(axis=1), shares.max(axis=1)
         return self
 
@@ -164,7 +164,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def transform(self, X: Any) -> np.ndarray:
         """(J, K) float64: probability of each cluster given a document's words; rows sum to 1."""
         corpus = self._corpus(X)
-        return self.posterior_.predict(corpus, threads=self.threads, progress=False)
+        return self.posterior_.predict_proba(corpus, threads=self.n_jobs, progress=False)
 
     def predict(self, X: Any) -> np.ndarray:
         """(J,) int64: the likeliest cluster of each document."""
@@ -180,7 +180,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         corpus = self._corpus(X)
         if corpus.n_tokens == 0:
             return float("nan")
-        return float(self.posterior_.log_likelihood(corpus, threads=self.threads).sum() / corpus.n_tokens)
+        return float(self.posterior_.log_likelihood(corpus, threads=self.n_jobs).sum() / corpus.n_tokens)
 
     def _model(self) -> Model | None:
         """The model that is given, or that of the engine with the number of clusters that is told."""

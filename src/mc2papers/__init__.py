@@ -1,1 +1,1 @@
-"""The papers' tables and figures: plans, targets, and what each one shows."""
+"""The papers' tables and figures: configurations, targets, and what each one shows."""

@@ -32,7 +32,7 @@ def _add_commands(commands: Any) -> None:
         "--real", metavar="FILE", type=Path, help="read this source file (nips) or folder (nuswide, aua)"
     )
     corpus.add_argument("--scale", type=float, help="size of a simulated corpus; 1 is the paper's (not letters)")
-    corpus.add_argument("--test-fraction", type=float, default=0.1, help="share held out; 0 for none (default 0.1)")
+    corpus.add_argument("--test-size", type=float, default=0.1, help="share held out; 0 for none (default 0.1)")
     corpus.add_argument("--seed", type=int, default=0, help="of the simulation and the split (default 0)")
     corpus.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for train, test and source.json")
 
@@ -49,7 +49,7 @@ def _corpus(options: argparse.Namespace) -> None:
             options.out,
             source="real" if options.real else "simulated",
             seed=options.seed,
-            test_fraction=options.test_fraction,
+            test_size=options.test_size,
             settings={} if options.scale is None else {"scale": options.scale},
             files={"files": [options.real]} if options.real else {},
         )

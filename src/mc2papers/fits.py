@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _OF_THE_FIT = ("seed", "iterations", "seconds", "cpu_seconds", "compile_seconds", "threads")
 
 Runs = Mapping[str, Mapping[str, Any]]
-"""Runs by name, of :meth:`mc2papers.plan.Plan.fits_of`."""
+"""Runs by name, of :meth:`mc2papers.configuration.Configuration.fits_of`."""
 
 
 def fit_runs(results: Path, runs: Runs, *, checkpoint_every: int, threads: int = 1) -> None:
@@ -56,7 +56,7 @@ def score_runs(results: Path, runs: Runs) -> None:
         kept = {one: fit[one] for one in _OF_THE_FIT}
         kept |= {"model": fit.get("model", {}).get("name"), "engine": fit["engine"]["name"]}
         kept |= {"converged": fit.get("converged", {}), "missing": fit.get("missing", 0.0)}
-        kept |= {"found": fit.get("found", {}), "run": name, "method": run["method"]}
+        kept |= {"inferred": fit.get("inferred", {}), "run": name, "method": run["method"]}
         kept |= {"contexts": sorted(run["fit"]["contexts"])}
         if run["result"] == "assignments.tsv":
             scores = evaluate_assignments(Assignments.load(folder / run["result"]), train, test)
@@ -114,7 +114,7 @@ def _fit(
         threads=threads,
         follow_labels=run["follows_labels"],
     )
-    logging.info("%s", sentence(done["found"]))
+    logging.info("%s", sentence(done["inferred"]))
     return [Path(path) for path in checkpoints_of(checkpoint, fit.get("chains", 1))]
 
 

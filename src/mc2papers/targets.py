@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from mc2papers.plan import Plan
+    from mc2papers.configuration import Configuration
     from mc2papers.report.claims import Claim
 
 #: packages of targets, and what the report calls them, in its order
@@ -58,8 +58,8 @@ class Built:
     claims: Sequence[Claim] = ()
 
 
-def no_options(plan: Plan, target: str) -> dict[str, Any]:
-    """A target that reads nothing of the plan."""
+def no_options(configuration: Configuration, target: str) -> dict[str, Any]:
+    """A target that reads nothing of the configuration."""
     return {}
 
 
@@ -74,9 +74,10 @@ class Target:
     build : ``build(files, options) -> Built``
     caption : ``caption(options)``: reStructuredText for the report
     inputs : name in ``files``: kind of file (:data:`mc2papers.inputs.KINDS`)
-    datasets : any one of them is enough; none: the target needs no data of the plan
-    draws : what it draws itself, whatever the plan says, of :data:`mc2papers.datasets.origins.ORIGINS`
-    options : ``options(plan, name)``: what ``build`` and ``caption`` need to know of the plan, as JSON-able values
+    datasets : any one of them is enough; none: the target needs no data of the configuration
+    draws : what it draws itself, whatever the configuration says, of :data:`mc2papers.datasets.origins.ORIGINS`
+    options : ``options(configuration, name)``: what ``build`` and ``caption`` need to know of the configuration, as
+    JSON-able values
     notes : lines below a table
     has_paper : whether ``workflow/paper/<name>.csv`` holds printed figures; it is "paper" in ``files``
     has_claims : whether the numbers are held against what the paper claims
@@ -91,7 +92,7 @@ class Target:
     inputs: Mapping[str, str] = field(default_factory=dict)
     datasets: tuple[str, ...] = ()
     draws: tuple[str, ...] = ()
-    options: Callable[[Plan, str], dict[str, Any]] = no_options
+    options: Callable[[Configuration, str], dict[str, Any]] = no_options
     notes: tuple[str, ...] = ()
     has_paper: bool = False
     has_claims: bool = False
@@ -118,10 +119,11 @@ class Target:
         """Where it is defined."""
         return f"{__package__}.{self.name.replace('_', '.', 1)}"
 
-    def sources(self, plan: Plan) -> dict[str, dict[str, str]]:
-        """What the plan says of the data that its claims may be on: ``source`` and ``drawn_from`` by dataset."""
+    def sources(self, configuration: Configuration) -> dict[str, dict[str, str]]:
+        """What the configuration says of the data that its claims may be on: ``source`` and ``drawn_from`` by
+        dataset."""
         said = ("source", "drawn_from")
-        chosen = plan.corpora_of(self.datasets).items()
+        chosen = configuration.corpora_of(self.datasets).items()
         known = {name: {key: entry[key] for key in said if key in entry} for name, entry in chosen}
         return known | {name: {"source": "simulated"} for name in self.draws}
 

@@ -1,4 +1,4 @@
-"""Compile every kernel that fits and scores of a plan use, on a tiny corpus."""
+"""Compile every kernel that fits and scores of a configuration use, on a tiny corpus."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def warm_kernels(
 ) -> None:
     """Compile every kernel that an engine with these settings, contexts and estimators uses, on a few letters.
 
-    ``contexts`` maps names to family settings, as a plan holds them; a corpus with a context of each is made up. It is
-    saved and loaded, as that of a fit is: kernels are compiled anew for arrays that cannot be written to.
+    ``contexts`` maps names to family settings, as a configuration holds them; a corpus with a context of each is made
+    up. It is saved and loaded, as that of a fit is: kernels are compiled anew for arrays that cannot be written to.
     """
     corpus, _ = letters.simulate(0, n_documents, n_tokens=10)
     families = context_families(contexts)

@@ -1,10 +1,10 @@
-"""The small plan on a real Slurm with each cluster profile: a node is lost, a job outgrows its memory, and the tables
-are those of a local run, seconds aside. Each profile makes the targets of ``TARGETS``.
+"""The small configuration on a real Slurm with each cluster profile: a node is lost, a job outgrows its memory, and the
+tables are those of a local run, seconds aside. Each profile makes the targets of ``TARGETS``.
 
     CI=true python tests/cluster/profiles.py --reference results
 
 on a machine that may be changed: Slurm is installed where it is missing (see ``slurm.py``). Without ``--reference`` the
-plan is run locally first.
+configuration is run locally first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from helpers.workflow_calls import copy_checkout  # noqa: E402
 from reliability.compare import differences  # noqa: E402
 from slurm import Cluster, install  # noqa: E402
 
-PLAN = ["--configfile", "config/test.yaml"]
+CONFIGURATION = ["--configfile", "config/test.yaml"]
 # as the README has it; statuses are asked for sooner than by default, since these jobs last seconds
 ON_CLUSTER = {
     "slurm": [
@@ -73,18 +73,19 @@ def main() -> None:
 
 def run_locally(folder: Path) -> Path:
     copy_checkout(folder)
-    subprocess.run([sys.executable, "-m", "snakemake", "--cores", "2", *PLAN], cwd=folder, check=True)
+    subprocess.run([sys.executable, "-m", "snakemake", "--cores", "2", *CONFIGURATION], cwd=folder, check=True)
     return folder / "results"
 
 
 def run_on(cluster: Cluster, profile: str, folder: Path, reference: Path) -> str:
-    """Run the plan with a profile, take a node away in the middle, compare; what happened to jobs on the way."""
+    """Run the configuration with a profile, take a node away in the middle, compare; what happened to jobs on the
+    way."""
     copy_checkout(folder)
     ask_for_too_little(folder / "workflow" / "rules" / "score.smk", "curves")
     log = folder / "run.log"
     with open(log, "w") as stream:
         run = subprocess.Popen(
-            [sys.executable, "-m", "snakemake", *TARGETS[profile], *ON_CLUSTER[profile], *PLAN],
+            [sys.executable, "-m", "snakemake", *TARGETS[profile], *ON_CLUSTER[profile], *CONFIGURATION],
             cwd=folder,
             env=cluster.environment(),
             stdout=stream,

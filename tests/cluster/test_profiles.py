@@ -1,4 +1,4 @@
-"""What the small plan on Slurm makes, found without a cluster."""
+"""What the small configuration on Slurm makes, found without a cluster."""
 
 import re
 import sys
@@ -13,7 +13,7 @@ import profiles
 @pytest.mark.workflow
 @pytest.mark.needs("spark")
 def test_every_rule_of_fits_and_scores_runs_on_slurm(checkout):
-    code, output = snakemake(checkout, "-n", *profiles.TARGETS["slurm"], *profiles.PLAN)
+    code, output = snakemake(checkout, "-n", *profiles.TARGETS["slurm"], *profiles.CONFIGURATION)
     assert code == 0, output
     rules = "".join((ROOT / f"workflow/rules/{name}.smk").read_text() for name in ("fit", "score"))
     names = re.findall(r"^(?:use rule \w+ as|rule) (\w+)(?: with)?:$", rules, re.M)

@@ -24,7 +24,7 @@ from mc2core.inference.running.files import fit_corpus
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("spark")]
 SETTINGS = {
-    "svi": {"document_level": False, "max_clusters": 4, "n_topics": 6, "batch_size": 80, "n_shards": 4},
+    "svi": {"document_level": False, "max_clusters": 4, "max_topics": 6, "batch_size": 80, "n_shards": 4},
     "gibbs": {"kernel": "parallel", "start_clusters": 1, "n_shards": 4},
 }
 #: epochs of five mini-batches, or sweeps after the 20 of the start

@@ -24,7 +24,7 @@ from reliability.children import Outcome, outcomes
 
 LONGEST_SECONDS = 10.0
 #: after so many a parser is left alone
-MOST_FAILURES = 5
+MAX_FAILURES = 5
 Input = Mapping[str, bytes]
 
 
@@ -122,7 +122,7 @@ def fuzz(name: str, parser: Parser, seconds: float, seed: int, scratch: Path) ->
         result.slowest = max(result.slowest, outcome.seconds)
         if outcome.wrong:
             result.failures.append(f"{name}, seed {seed}, case {case}: {outcome.wrong}")
-        if len(result.failures) == MOST_FAILURES:
+        if len(result.failures) == MAX_FAILURES:
             break
     tried.close()
     return result
@@ -143,12 +143,12 @@ def main(description: str, parsers_of: Callable[[Path | None], Mapping[str, Pars
     options_of = argparse.ArgumentParser(description=description.split("\n")[0])
     options_of.add_argument("--seconds", type=float, default=60.0, help="for each parser")
     options_of.add_argument("--seed", type=int, default=0)
-    options_of.add_argument("--mirror", type=Path, help="folder with real files, damaged as well as written ones")
+    options_of.add_argument("--data-folder", type=Path, help="folder with real files, damaged as well as written ones")
     options_of.add_argument("--only", nargs="*", help="parsers to run; all by default")
     options_of.add_argument("--case", type=int, help="this case alone, of the parsers of --only")
     options = options_of.parse_args()
     failures = 0
-    for name, parser in parsers_of(options.mirror).items():
+    for name, parser in parsers_of(options.data_folder).items():
         if options.only and name not in options.only:
             continue
         if options.case is not None:

@@ -188,7 +188,7 @@ def _tar(files: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def parsers(mirror: Path | None) -> dict[str, Parser]:
+def parsers(data_folder: Path | None) -> dict[str, Parser]:
     own_inputs = [
         {"x.jsonl": "".join(json.dumps(row) + "\n" for row in ROWS).encode()},
         {"x.csv": _table(",")},

@@ -1,6 +1,6 @@
 """Fuzz the readers of Wikipedia and PubMed: damaged real or written files must be read or refused, never crash.
 
-    python tests/fuzz/sources_xml.py --seconds 60 --seed 1 [--mirror ../shared/mirror]
+    python tests/fuzz/sources_xml.py --seconds 60 --seed 1 [--data-folder ../shared/mirror]
 
 With NUMBA_BOUNDSCHECK=1 and a NUMBA_CACHE_DIR of its own, compiled code is checked for reads and writes out of bounds
 too. What a case is: ``harness.py``.
@@ -95,7 +95,7 @@ def read_answers(folder: Path, target: Path) -> None:
     pubmed.parse_citations(packed, target, pubmed.Selection(abstract=False))
 
 
-def parsers(mirror: Path | None) -> dict[str, Parser]:
+def parsers(data_folder: Path | None) -> dict[str, Parser]:
     page = (
         "<page><title>T</title><ns>0</ns><id>1</id><revision><id>2</id><timestamp>2020</timestamp><contributor>"
         "<username>A</username></contributor>"
@@ -139,20 +139,22 @@ def parsers(mirror: Path | None) -> dict[str, Parser]:
         "search.xml": eutilities_answers.search(eutilities_answers.KEYS),
         "batch.xml": f"<PubmedArticleSet>{cite * 3}</PubmedArticleSet>".encode(),
     }
-    if mirror is not None:
-        with bz2.open(mirror / "wikipedia/enwiki-minidump-2021_wiki.xml.bz2") as stream:
+    if data_folder is not None:
+        with bz2.open(data_folder / "wikipedia/enwiki-minidump-2021_wiki.xml.bz2") as stream:
             content = stream.read()
         pages = re.findall(rb"<page>.*?</page>", content, re.DOTALL)
         head = content[: content.index(b"<page>")]
         dumps += [head + one[:40_000] + b"</mediawiki>" for one in pages]
         dumps += [head + one + b"</mediawiki>" for one in pages if len(one) < 40_000]
-        for source in sorted((mirror / "pubmed").glob("*.xml.gz"))[:12]:
+        for source in sorted((data_folder / "pubmed").glob("*.xml.gz"))[:12]:
             content = gzip.decompress(source.read_bytes())
             articles = re.findall(rb"<PubmedArticle>.*?</PubmedArticle>", content, re.DOTALL)[:8]
             citations.append(b"<PubmedArticleSet>" + b"".join(articles) + b"</PubmedArticleSet>")
-        stub = gzip.decompress((mirror / "wikipedia/aawiki-20260101-stub-meta-history.derived.xml.gz").read_bytes())
+        stub = gzip.decompress(
+            (data_folder / "wikipedia/aawiki-20260101-stub-meta-history.derived.xml.gz").read_bytes()
+        )
         histories.append(stub[: stub.index(b"</page>", 20_000) + 7] + b"</mediawiki>")
-        links.append(gzip.decompress((mirror / "wikipedia/aawiki-20260101-categorylinks.sql.gz").read_bytes()))
+        links.append(gzip.decompress((data_folder / "wikipedia/aawiki-20260101-categorylinks.sql.gz").read_bytes()))
     packed = [bytes, lambda data: bz2.compress(data, 1), lambda data: gzip.compress(data, 1)]
 
     def parser(read, contents, pack):

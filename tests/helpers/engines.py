@@ -13,5 +13,5 @@ ENGINES = {
         )
         for kernel in KERNELS
     },
-    "svi": lambda **more: svi(max_clusters=3, n_tables=2, n_topics=4, batch_size=5, **more),
+    "svi": lambda **more: svi(max_clusters=3, max_tables=2, max_topics=4, batch_size=5, **more),
 }

@@ -13,13 +13,15 @@ from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN, MULTINO
 
 TINY = Corpus(np.array([[2, 0, 1, 0], [0, 1, 1, 0], [1, 0, 4, 0], [0, 0, 0, 0]]))
 K, A, G, B = 3, 0.3, 0.7, 0.5
-VISITS = Visits(n_neighbours=2, list_budget=100, tries=4, uniform_share=0.2, exact_sweeps=())
+VISITS = Visits(n_neighbours=2, list_budget=100, n_proposals=4, uniform_share=0.2, exact_sweeps=())
 STATES = np.array(list(itertools.product(range(K), repeat=TINY.n_documents)))
 PLACE = 3 ** np.arange(TINY.n_documents - 1, -1, -1)
 
 
-def settings_of(component=MULTINOMIAL, bits=64, is_balanced=True, failure=None, n_clusters=K, tries=1, visits=VISITS):
-    return ChainSettings(n_clusters, A, G, B, component, bits, is_balanced, failure, 0.8, tries, 1, visits)
+def settings_of(
+    component=MULTINOMIAL, bits=64, is_balanced=True, failure=None, n_clusters=K, n_proposals=1, visits=VISITS
+):
+    return ChainSettings(n_clusters, A, G, B, component, bits, is_balanced, failure, 0.8, n_proposals, 1, visits)
 
 
 def log_joint(cluster, component, corpus=TINY):
@@ -128,11 +130,13 @@ def hashed_vectors(corpus, cluster, state):
     return (x - x.sum(axis=1, keepdims=True) * p) * state.scale, parameters
 
 
-def proposal_scores(columns, query, norm, mass, bits, slack, flatness):
+def proposal_scores(columns, query, norm, mass, bits, slack, inverse_temperature):
     """(K',) of NIPS12 eq. 14, and with slack of eq. 15, for a document of this signature, norm and mass."""
     apart = np.bitwise_count(columns.signature ^ query[:, None]).sum(axis=0)
     angle = np.pi * np.maximum(apart / bits - slack, 0.0)
-    return flatness * (columns.constant + mass * columns.slope.astype(float) + norm * columns.norm * np.cos(angle))
+    return inverse_temperature * (
+        columns.constant + mass * columns.slope.astype(float) + norm * columns.norm * np.cos(angle)
+    )
 
 
 def exact_scores(component, n, x):

@@ -16,7 +16,7 @@ from mc2core.families import DiagonalNormalGamma, DirichletCategorical, GammaPoi
 # words of each document in the order of CSR, which is that of state.topic
 DOCUMENTS = [[0, 0, 1], [1, 2], [0]]
 BATCHES = 50
-NUMBERS = *(f"{name}_concentration" for name in ("group", "table", "topic", "document")), "topic_prior"
+NUMBERS = *(f"{name}_concentration" for name in ("group", "table", "topic", "document")), "topic_word_prior"
 
 
 def corpus_of(documents, n_words, contexts=None):
@@ -123,7 +123,7 @@ def fixed(model="mc2", **settings):
         **({"group_concentration": 1.2} if model == "mc2" else {}),
         "table_concentration": 1.5,
         "topic_concentration": 0.9,
-        **({} if "content" in settings else {"topic_prior": 0.4}),
+        **({} if "content" in settings else {"topic_word_prior": 0.4}),
         "learn_concentrations": False,
         "start_topics": 2,
         **({"start_clusters": 2} if model == "mc2" and "n_clusters" not in settings else {}),
@@ -135,14 +135,14 @@ def exact_of(documents, n_words, corpus):
     """The posterior of a model without a document level on this corpus, a function of the model."""
     return lambda model: posterior(
         documents, n_words, model.group_concentration, model.table_concentration, model.topic_concentration,
-        model.topic_prior, log_context_of(model, corpus), not model.has_clusters, n_clusters=model.most_clusters,
+        model.topic_word_prior, log_context_of(model, corpus), not model.has_clusters, n_clusters=model.most_clusters,
     )  # fmt: skip
 
 
 def document_level_exact_of(documents, n_words, corpus):
     """The same of a model with a document level."""
     return lambda model: document_level_posterior(
-        documents, n_words, [getattr(model, name) for name in NUMBERS[:4]], model.topic_prior,
+        documents, n_words, [getattr(model, name) for name in NUMBERS[:4]], model.topic_word_prior,
         log_context_of(model, corpus), not model.has_clusters, model.most_clusters,
     )  # fmt: skip
 

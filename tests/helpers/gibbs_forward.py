@@ -94,9 +94,9 @@ def draw_document_level_assignments(concentrations, n_clusters, rng):
     return cluster, np.array(topic, dtype=np.int32)
 
 
-def draw_words(topic, rng, topic_prior=TOPIC_PRIOR):
+def draw_words(topic, rng, topic_word_prior=TOPIC_PRIOR):
     """((J, V) content, topic in the order of tokens that a corpus of it has): words given the topics."""
-    psi = rng.dirichlet(np.full(N_WORDS, topic_prior), size=topic.max(initial=0) + 1)
+    psi = rng.dirichlet(np.full(N_WORDS, topic_word_prior), size=topic.max(initial=0) + 1)
     bounds = np.cumsum(psi[:, :-1], axis=1)
     words = (rng.random(len(topic))[:, None] > bounds[topic]).sum(axis=1)
     content = np.bincount(DOCUMENT * N_WORDS + words, minlength=len(LENGTHS) * N_WORDS)
@@ -113,9 +113,9 @@ def draw_normals(hyper, shape, has, cluster, rng):
     return values
 
 
-def draw_data(cluster, topic, rng, topic_prior=TOPIC_PRIOR):
+def draw_data(cluster, topic, rng, topic_word_prior=TOPIC_PRIOR):
     """(content, contexts, topic in the corpus's order of tokens): words and contexts given the assignments."""
-    content, topic = draw_words(topic, rng, topic_prior)
+    content, topic = draw_words(topic, rng, topic_word_prior)
     shares = rng.dirichlet(np.full(N_TAGS, TAG), size=cluster.max() + 1)
     contexts = {
         "year": draw_normals(YEAR, (), HAS_YEAR, cluster, rng),

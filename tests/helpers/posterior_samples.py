@@ -29,7 +29,7 @@ def draw_sample(seed, n_clusters=3, n_topics=2, new_cluster=0.15):
         topic_given_cluster=generator.dirichlet(np.ones(n_topics), n_clusters),
         new_topic_weight=generator.random(n_clusters) * 0.3,
         topic_words=sp.csr_matrix(generator.integers(0, 6, (n_topics, V))),
-        topic_prior=0.2,
+        topic_word_prior=0.2,
         topic_weights=generator.dirichlet(np.ones(n_topics + 1))[:n_topics],
         table_concentration=1.7,
         contexts=SparseRows.of(natural),
@@ -53,7 +53,7 @@ def tokens_of(row):
 
 def topics_of(sample):
     """(M + 1, V): the sample's topics and the uniform one."""
-    words = sample.topic_words.toarray() + sample.topic_prior
+    words = sample.topic_words.toarray() + sample.topic_word_prior
     return np.vstack([words / words.sum(axis=1, keepdims=True), np.full(V, 1 / V)])
 
 

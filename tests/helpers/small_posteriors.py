@@ -25,7 +25,7 @@ def make_model(dense=False, n_samples=2):
                 topic_given_cluster=generator.dirichlet(np.ones(3), 2),
                 new_topic_weight=np.array([0.1, 0.2]),
                 topic_words=words.astype(float) if dense else sp.csr_matrix(words),
-                topic_prior=0.01,
+                topic_word_prior=0.01,
                 topic_weights=np.array([0.5, 0.2, 0.2]),
                 table_concentration=1.5,
                 contexts=SparseRows.of(prior + np.array([[2.0, 0, 6, 1, 1.5, 1, 0.5, 1.2], [0, 1, 2, 2, -3, 2, 1, 3]])),

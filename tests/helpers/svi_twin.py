@@ -47,17 +47,22 @@ def states_equal(one, other):
     return left.keys() == right.keys() and all(np.array_equal(left[name], right[name], equal_nan=True) for name in left)
 
 
-def engine_of(n_clusters=3, n_tables=2, n_topics=3, is_told=False, **settings):
+def engine_of(n_clusters=3, max_tables=2, max_topics=3, is_fixed=False, **settings):
     """SVI with this truncation, or where ``is_told`` of a finite mixture of so many clusters."""
-    settings = {"batch_size": None, "contexts": FAMILIES, "topic_prior": 0.3, "initialisation": "random"} | settings
-    clusters = {"n_clusters" if is_told else "max_clusters": n_clusters}
-    return svi(**clusters, n_tables=n_tables, n_topics=n_topics, **settings)
+    settings = {
+        "batch_size": None,
+        "contexts": FAMILIES,
+        "topic_word_prior": 0.3,
+        "initialisation": "random",
+    } | settings
+    clusters = {"n_clusters" if is_fixed else "max_clusters": n_clusters}
+    return svi(**clusters, max_tables=max_tables, max_topics=max_topics, **settings)
 
 
-def log_clusters(n_k, alpha, is_told):
+def log_clusters(n_k, alpha, is_fixed):
     """ln p(z), weights summed out, of (K,) documents in named clusters: of sticks, the last one behind all of them, or
     of Dir(alpha / K, ...)."""
-    if is_told:
+    if is_fixed:
         seats = gammaln(n_k + alpha / len(n_k)) - gammaln(alpha / len(n_k))
         return float(gammaln(alpha) - gammaln(alpha + n_k.sum()) + seats.sum())
     later = n_k.sum() - np.cumsum(n_k)
@@ -77,20 +82,20 @@ def log_topics(counts, a, v, omega):
     return logsumexp(terms) + np.sum(gammaln(omega) - gammaln(omega + counts.sum(axis=1)))
 
 
-def log_words(corpus, topic_prior):
+def log_words(corpus, topic_word_prior):
     """ln p(w | l), topics summed out, as a function of the topics of all tokens."""
     words = np.concatenate([np.repeat(np.arange(corpus.n_words), row) for row in corpus.content.toarray()])
 
     def of_topics(topic):
-        n_mw = np.full((max(topic) + 1, corpus.n_words), topic_prior)
+        n_mw = np.full((max(topic) + 1, corpus.n_words), topic_word_prior)
         np.add.at(n_mw, (list(topic), words), 1)
-        value = np.sum(gammaln(n_mw)) - n_mw.size * gammaln(topic_prior)
-        return value + np.sum(gammaln(topic_prior * corpus.n_words) - gammaln(n_mw.sum(axis=1)))
+        value = np.sum(gammaln(n_mw)) - n_mw.size * gammaln(topic_word_prior)
+        return value + np.sum(gammaln(topic_word_prior * corpus.n_words) - gammaln(n_mw.sum(axis=1)))
 
     return of_topics
 
 
-def log_evidence_given_weights(lengths, contexts, n_clusters, alpha, weights, is_told, log_tokens, omega=np.inf):
+def log_evidence_given_weights(lengths, contexts, n_clusters, alpha, weights, is_fixed, log_tokens, omega=np.inf):
     """ln p(w, x | eps, v, omega), all z and l (and tables) up to (K, M) listed; clusters and topics beyond are left
     out, which is less. ``log_tokens`` gives ln p(w | l).
     """
@@ -98,7 +103,7 @@ def log_evidence_given_weights(lengths, contexts, n_clusters, alpha, weights, is
     a, of_counts, terms = weights.v * weights.topics, {}, []  # many l have the same counts
     clusters = [np.array(z) for z in itertools.product(range(n_clusters), repeat=len(lengths))]
     log_clusterings = [
-        log_clusters(np.bincount(z, minlength=n_clusters), alpha, is_told)
+        log_clusters(np.bincount(z, minlength=n_clusters), alpha, is_fixed)
         + contexts.log_base.sum()
         + contexts.log_marginal(contexts.natural(z, n_clusters)).sum()
         for z in clusters
@@ -151,7 +156,7 @@ def log_weights(one):
 def naive(corpus, state):
     """Local step token by token, in plain loops: (mu_jk, ln Z_j, n_kt, table log likelihood, topic words)."""
     mu = softmax(state.table_topic, axis=-1)
-    dirichlet = state.topic_words.T + state.topic_prior
+    dirichlet = state.topic_words.T + state.topic_word_prior
     log_psi = digamma(dirichlet) - digamma(dirichlet.sum(axis=1, keepdims=True))
     log_tau = log_weights(state.table_sticks)
     n_clusters, n_tables, n_topics = mu.shape
@@ -187,7 +192,7 @@ def naive_elbo(corpus, state, concentrations):
         total -= np.sum(log_q - (c - 1) * log_rest + betaln(1, c))
     log_mu = log_softmax(state.table_topic, axis=-1)
     total -= np.sum(np.exp(log_mu) * (log_mu - log_weights(state.topic_sticks)))
-    s, dirichlet = state.topic_prior, state.topic_words + state.topic_prior
+    s, dirichlet = state.topic_word_prior, state.topic_words + state.topic_word_prior
     log_psi = digamma(dirichlet) - digamma(dirichlet.sum(axis=0))
     total -= np.sum((dirichlet - s) * log_psi - gammaln(dirichlet) + gammaln(s))
     total -= np.sum(gammaln(dirichlet.sum(axis=0)) - gammaln(s * len(dirichlet)))
@@ -199,7 +204,7 @@ def dirichlet_logs(state):
     """E ln tau (K, M + 1, the rest last), and E ln psi (M, V)."""
     v, weights = state.table_concentration, np.append(state.topic_weights, state.rest)
     tau = v * weights + np.append(state.n_km, np.zeros((len(state.n_km), 1)), axis=1)
-    psi = state.topic_words.T * state.shrink + state.topic_prior
+    psi = state.topic_words.T * state.shrink + state.topic_word_prior
     log_tau = digamma(tau) - digamma(tau.sum(axis=1, keepdims=True))
     return log_tau, digamma(psi) - digamma(psi.sum(axis=1, keepdims=True))
 
@@ -237,7 +242,7 @@ def naive_direct_elbo(corpus, state, alpha):
     total -= np.sum((a - 1) * log_v + (b - 1) * log_rest - betaln(a, b) - (alpha - 1) * log_rest + betaln(1, alpha))
     log_tau, log_psi = dirichlet_logs(state)
     prior = state.table_concentration * np.append(state.topic_weights, state.rest)
-    s = np.full(len(state.topic_words), state.topic_prior)
+    s = np.full(len(state.topic_words), state.topic_word_prior)
     for counts, p, logs in [(state.n_km, prior, log_tau), (state.topic_words.T, s, log_psi)]:
         for n, log_x in zip(counts, logs, strict=True):
             q = p.copy()

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 #: what every run of Snakemake on this workflow loads
 PARTS = [
-    *("mc2papers.plan", "mc2papers.inputs", "mc2papers.targets", "mc2papers.datasets.catalogue"),
+    *("mc2papers.configuration", "mc2papers.inputs", "mc2papers.targets", "mc2papers.datasets.catalogue"),
     *("mc2papers.baselines.registry", "mc2core.inference.registry", "mc2papers.datasets.download.fetch"),
 ]
 LOADED = ["snakemake.cli", *PARTS]

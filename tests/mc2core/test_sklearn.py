@@ -42,7 +42,7 @@ NOT_FOR_COUNTS = {
 @parametrize_with_checks(
     [
         Rounding(iterations=2, engine=Gibbs(start_topics=2)),
-        Rounding(iterations=2, engine=SVI(n_topics=3)),
+        Rounding(iterations=2, engine=SVI(max_topics=3)),
     ],
     expected_failed_checks=lambda estimator: NOT_FOR_COUNTS,
 )
@@ -100,7 +100,7 @@ def test_the_number_of_clusters_may_be_told(engine, name):
     [
         ({"model": Mixture(n_clusters=2)}, "mixture", "fastex"),
         ({"engine": FastEx(proposal="exact")}, "mixture", "fastex"),
-        ({"engine": SVI(max_clusters=2, n_topics=2)}, "mc2", "svi"),
+        ({"engine": SVI(max_clusters=2, max_topics=2)}, "mc2", "svi"),
         ({}, "mc2", "gibbs"),
     ],
 )
@@ -114,20 +114,20 @@ def test_partial_fit_goes_on_as_a_stream_of_the_package(tmp_path, document_level
     counter = CountVectorizer()
     counts = counter.fit_transform(TEXTS)
     new = counter.transform(["lake sail", "oven bread bread", "flour oven"])
-    model, engine = MC2(document_level=document_level), SVI(max_clusters=3, n_topics=3, batch_size=4)
-    settings = {"iterations": 3, "model": model, "engine": engine, "random_state": 5, "population": 100}
+    model, engine = MC2(document_level=document_level), SVI(max_clusters=3, max_topics=3, batch_size=4)
+    settings = {"iterations": 3, "model": model, "engine": engine, "random_state": 5, "total_samples": 100}
     one = MC2Clusterer(**settings).partial_fit(counts)
     assert np.array_equal(one.labels_, MC2Clusterer(**settings).fit(counts).labels_)
     one.posterior_.vocabulary = counter.get_feature_names_out().tolist()
     joblib.dump(one, tmp_path / "one")
-    stream = Stream(mc2core.fit(mc2core.Corpus(counts), model, engine, iterations=3, seed=5), population=100)
+    stream = Stream(mc2core.fit(mc2core.Corpus(counts), model, engine, iterations=3, seed=5), total_samples=100)
     for _ in range(2):
         stream.partial_fit(mc2core.Corpus(new))
         assert one.partial_fit(new) is one
     again = joblib.load(tmp_path / "one").partial_fit(new).partial_fit(sp.csr_array(new))
     for each in (one, again):
         assert np.array_equal(each.components_, stream.posterior.word_given_topic)
-        assert np.array_equal(each.transform(counts), stream.posterior.predict(mc2core.Corpus(counts)))
+        assert np.array_equal(each.transform(counts), stream.posterior.predict_proba(mc2core.Corpus(counts)))
         assert each.labels_.tolist() == each.predict(new).tolist()
         assert each.probabilities_.tolist() == each.transform(new).max(axis=1).tolist()
         assert each.posterior_.vocabulary == counter.get_feature_names_out().tolist()
@@ -140,8 +140,8 @@ def test_partial_fit_is_there_where_the_engine_goes_on():
     assert hasattr(MC2Clusterer(engine=SVI()), "partial_fit")
     for engine in (None, Gibbs(), FastEx(), SVI(batch_size=None), SVI(n_shards=2)):
         assert not hasattr(MC2Clusterer(engine=engine), "partial_fit")
-        with pytest.raises(ValueError, match=r"^population is 9, which needs an engine with partial_fit: SVI\(\)$"):
-            MC2Clusterer(engine=engine, population=9).fit([[1]])
+        with pytest.raises(ValueError, match=r"^total_samples is 9, which needs an engine with partial_fit: SVI\(\)$"):
+            MC2Clusterer(engine=engine, total_samples=9).fit([[1]])
 
 
 def test_what_is_no_count_is_refused():
@@ -226,7 +226,7 @@ def test_the_score_is_the_held_out_log_likelihood_of_a_word(model):
     estimator = "marginal" if model else "left_to_right"
     documents = one.posterior_.log_likelihood(mc2core.Corpus(test, one.posterior_.vocabulary), estimator)
     assert score == pytest.approx(documents.sum() / test.sum())
-    assert score == one.score(test, np.zeros(40)) == one.set_params(threads=2).score(test)
+    assert score == one.score(test, np.zeros(40)) == one.set_params(n_jobs=2).score(test)
     # without a word nothing is said of words, and of clusters what is known before any word is seen
     blank = test[:3] * 0
     assert np.isnan(one.score(blank))

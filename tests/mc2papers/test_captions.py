@@ -1,11 +1,12 @@
-"""Captions and notes of every target under the default plan: whole sentences, and names as they are written."""
+"""Captions and notes of every target under the default configuration: whole sentences, and names as they are
+written."""
 
 import re
 
 import pytest
 from helpers.paths import ROOT
 
-from mc2papers import plan, targets
+from mc2papers import configuration, targets
 
 #: all that is written in capitals; the datasets of these are called so
 CAPITALS = {
@@ -24,17 +25,17 @@ LACKS = {
 }
 
 
-def the_plan(**changes):
-    config = plan.read_yaml(ROOT / "config/config.yaml") | changes
-    rows = plan.read_yaml(ROOT / "workflow/schemas/experiments.schema.yaml")
-    runs = plan.read_experiments(ROOT / "config/experiments.tsv", rows, config, config["corpora"])
-    return plan.Plan(config, list(config["corpora"]), runs)
+def the_configuration(**changes):
+    config = configuration.read_yaml(ROOT / "config/config.yaml") | changes
+    rows = configuration.read_yaml(ROOT / "workflow/schemas/experiments.schema.yaml")
+    runs = configuration.read_experiments(ROOT / "config/experiments.tsv", rows, config, config["corpora"])
+    return configuration.Configuration(config, list(config["corpora"]), runs)
 
 
 @pytest.fixture(scope="module", params=LACKS)
 def said(request):
     """(name, text) of every caption and note, where Spark lacks something and where it does not."""
-    whole, lack = the_plan(), LACKS[request.param]
+    whole, lack = the_configuration(), LACKS[request.param]
     found = []
     for name, target in targets.registry().items():
         options = target.options(whole, name)
@@ -56,9 +57,9 @@ def test_every_sentence_ends_with_a_full_stop(said):
 
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_one_of_a_thing_is_no_plural(seeds):
-    one = the_plan()
+    one = the_configuration()
     figure2, grid = one.config["figure2"] | {"seeds": seeds}, one.config["running_time"] | {"n_shards": seeds}
-    whole = the_plan(seeds=seeds, figure2=figure2, running_time=grid)
+    whole = the_configuration(seeds=seeds, figure2=figure2, running_time=grid)
     said = [target.caption(target.options(whole, name)) for name, target in targets.registry().items()]
     for text in said:
         assert not re.search(

@@ -66,7 +66,8 @@ def test_separation_is_judged_over_the_maps_of_all_fits():
 
 
 def test_clusters_are_not_judged_by_maps_that_do_not_separate_the_classes():
-    """On the maps of the default plan classes had 41, 38 and 42% of neighbours alike, MC2's clusters 39, 35 and 39%."""
+    """On the maps of the default configuration classes had 41, 38 and 42% of neighbours alike, MC2's clusters 39, 35
+    and 39%."""
     clusters, mixed = np.repeat([1, 2], 12), np.arange(24) * 7 % 24
     claim = cluster_map.judge_separation(pd.concat([line(clusters, mixed, seed) for seed in (0, 1)]), "X")
     assert claim.verdict == "not computed"

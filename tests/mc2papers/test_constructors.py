@@ -1,6 +1,7 @@
-"""Constructors of models, engines and baselines take and refuse what their docstrings say, and plans repeat no default.
+"""Constructors of models, engines and baselines take and refuse what their docstrings say, and configurations repeat no
+default.
 
-A docstring has for each argument that a plan may set a line such as
+A docstring has for each argument that a configuration may set a line such as
 
     bits : {8, 16, 32, 64, 128, 256}, default 128
 
@@ -20,7 +21,7 @@ from helpers.workflow_calls import ROOT
 
 from mc2core.families import FAMILIES
 from mc2core.inference.registry import ENGINES, MODELS, engine_class, model_class
-from mc2papers import plan
+from mc2papers import configuration
 from mc2papers.baselines.registry import BASELINES
 
 KINDS = {
@@ -127,7 +128,7 @@ def candidates(schema):
 
 #: what a setting needs beside it
 BESIDE = {
-    "global_step": {"n_tables": 2},
+    "global_step": {"max_tables": 2},
     "rate_prior": {"component": "poisson"},
     "concentration_priors": {"learn_concentrations": ["table", "topic", "words"]},
 }
@@ -145,7 +146,7 @@ def test_a_constructor_refuses_what_its_docstring_does(name, setting):
         beside = {"document_level": True, "learn_concentrations": [*roles, "table", "topic", "words"]}
     for value in candidates(schema):
         refused = refusal(CLASSES[name], **beside | {setting: value})
-        by_schema = refusal(plan.check, value=[value], schema={"items": schema}, where="plan")
+        by_schema = refusal(configuration.check, value=[value], schema={"items": schema}, where="configuration")
         assert bool(refused) == bool(by_schema), f"{value!r}: {refused or 'accepted'}, but by its type: {by_schema}"
         assert setting in refused or not refused
         assert "\n" not in refused
@@ -163,13 +164,13 @@ def refusal(function, **arguments):
 
 
 def test_schemas_are_schemas():
-    jsonschema.Draft202012Validator.check_schema(plan.read_yaml(ROOT / "workflow/schemas/config.schema.yaml"))
+    jsonschema.Draft202012Validator.check_schema(configuration.read_yaml(ROOT / "workflow/schemas/config.schema.yaml"))
 
 
-def test_a_plan_holds_no_default_of_a_model_an_engine_a_baseline_or_a_family():
-    """What a plan repeats would stay behind when the default changes."""
+def test_a_configuration_holds_no_default_of_a_model_an_engine_a_baseline_or_a_family():
+    """What a configuration repeats would stay behind when the default changes."""
     for path in (ROOT / "config").glob("*.yaml"):
-        whole = plan.read_yaml(path)
+        whole = configuration.read_yaml(path)
         for part, kinds in KINDS.items():
             for name, settings in whole.get(part, {}).items():
                 usual = inspect.signature(kinds[name]).parameters
@@ -184,7 +185,7 @@ def test_a_plan_holds_no_default_of_a_model_an_engine_a_baseline_or_a_family():
 
 
 def test_defaults_of_families_are_those_of_their_constructors():
-    schema = plan.read_yaml(ROOT / "workflow/schemas/config.schema.yaml")["definitions"]
+    schema = configuration.read_yaml(ROOT / "workflow/schemas/config.schema.yaml")["definitions"]
     described = schema["family"]["properties"]
     for name, family in FAMILIES.items():
         for setting, parameter in inspect.signature(family).parameters.items():

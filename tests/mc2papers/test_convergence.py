@@ -248,7 +248,7 @@ class TestClaims:
 
 
 class TestCurves:
-    def test_are_read_with_what_the_plan_and_the_corpus_say(self, tmp_path):
+    def test_are_read_with_what_the_configuration_and_the_corpus_say(self, tmp_path):
         about = {"title": "W100", "source": "simulated", "train_documents": 5, "words": 9}
         (tmp_path / "w100").mkdir()
         (tmp_path / "w100/source.json").write_text(json.dumps(about))
@@ -297,20 +297,20 @@ class TestCurves:
 
 class TestPrinted:
     def test_rows_of_plain_estimates_are_the_printed_ones_without_bound_and_prior(self):
-        sheet = pd.read_csv(ROOT / "config/experiments.tsv", sep="\t", keep_default_na=False)
-        rows = sheet.loc[sheet["method"] == convergence.PLAIN, "settings"]
+        table = pd.read_csv(ROOT / "config/experiments.tsv", sep="\t", keep_default_na=False)
+        rows = table.loc[table["method"] == convergence.PLAIN, "settings"]
         plain = [dict(one.split("=") for one in row.split()) for row in rows]
-        printed = {name: str(convergence.AS_PRINTED[name]) for name in ("projection", "flatness")}
+        printed = {name: str(convergence.AS_PRINTED[name]) for name in ("projection", "inverse_temperature")}
         assert plain == [printed | {"bits": bits} for bits in ("8", "32", "64", "128")]
 
     def test_rows_that_bear_the_papers_names_are_as_printed(self):
         """Our projection stood in the place of the paper's, with 128 bits for 32, and "as printed" meant no upper
         bound."""
-        sheet = pd.read_csv(ROOT / "config/experiments.tsv", sep="\t", keep_default_na=False)
-        settings = [dict(one.split("=") for one in row.split()) for row in sheet["settings"]]
-        sheet = sheet.assign(of=settings)[sheet["targets"].str.contains("nips2012")]
-        printed = {"projection": "paper", "flatness": "1.0", "failure_probability": "0.0001"}
-        rows = sheet[sheet["method"] == convergence.FASTEX]
+        table = pd.read_csv(ROOT / "config/experiments.tsv", sep="\t", keep_default_na=False)
+        settings = [dict(one.split("=") for one in row.split()) for row in table["settings"]]
+        table = table.assign(of=settings)[table["targets"].str.contains("nips2012")]
+        printed = {"projection": "paper", "inverse_temperature": "1.0", "failure_probability": "0.0001"}
+        rows = table[table["method"] == convergence.FASTEX]
         assert all(printed.items() <= of.items() for of in rows["of"])
         assert {of["bits"] for of in rows.loc[rows["targets"].str.contains("table2"), "of"]} == {"32"}
         assert sorted(int(of["bits"]) for of in rows.loc[rows["targets"].str.contains("figure1"), "of"]) == [
@@ -320,20 +320,27 @@ class TestPrinted:
             64,
             128,
         ]
-        two = sheet[sheet["method"].isin([convergence.FASTEX, convergence.BASELINE])]
-        assert {float(of["word_prior"]) for of in two["of"]} == {convergence.WORD_PRIOR}  # two samplers of one model
-        assert all(not printed.items() & of.items() for of in sheet.loc[sheet["method"].str.contains("ours"), "of"])
+        two = table[table["method"].isin([convergence.FASTEX, convergence.BASELINE])]
+        assert {float(of["topic_word_prior"]) for of in two["of"]} == {
+            convergence.WORD_PRIOR
+        }  # two samplers of one model
+        assert all(not printed.items() & of.items() for of in table.loc[table["method"].str.contains("ours"), "of"])
 
     def test_timed_chains_that_bear_the_papers_name(self, monkeypatch):
         made = []
         monkeypatch.setattr(
             speed, "specify", lambda model, engine, settings: made.append(settings) or fastex(**settings)
         )
-        speed.time_documents({"proposal": "hash", "word_prior": 0.1}, [4], [8, 16], 50, 2000, sweeps=5)
-        printed = {"projection": "paper", "flatness": 1.0, "failure_probability": 0.0001, "word_prior": 1.0}
+        speed.time_documents({"proposal": "hash", "topic_word_prior": 0.1}, [4], [8, 16], 50, 2000, sweeps=5)
+        printed = {
+            "projection": "paper",
+            "inverse_temperature": 1.0,
+            "failure_probability": 0.0001,
+            "topic_word_prior": 1.0,
+        }
         assert [one.get("bits") for one in made if printed.items() <= one.items()] == [8, 16]
         others = [one for one in made if "projection" not in one]
-        assert [(one.get("bits"), one["word_prior"]) for one in others] == [(16, 0.1), (None, 0.1), (None, 0.1)]
+        assert [(one.get("bits"), one["topic_word_prior"]) for one in others] == [(16, 0.1), (None, 0.1), (None, 0.1)]
 
 
 TIMES = pd.DataFrame(
@@ -388,7 +395,7 @@ class TestTimes:
         assert not any(corpus.content.indices.flags.writeable or corpus.content.data.flags.writeable for corpus in seen)
 
     def test_further_numbers_of_clusters_are_timed_without_hashing(self):
-        settings = {"word_prior": 0.1, "proposal": "hash"}
+        settings = {"topic_word_prior": 0.1, "proposal": "hash"}
         times = speed.time_documents(settings, [10], [8], 50, 2000, sweeps=5, more_clusters=[40], n_seeds=2)
         assert times.groupby(["method", "part"])["seed"].agg(set).loc["FastEx"].tolist() == [{0, 1}, {0, 1}]
         seeds = times[times["bits"] == 0].groupby(["method", "clusters"])["seed"].agg(set)
@@ -408,7 +415,9 @@ class TestTimes:
 
     def test_timed_proposals_are_drawn_from_equation_14(self):
         counts = np.random.default_rng(5).poisson(0.4, (30, 40)) + np.eye(30, 40, dtype=int)
-        engine = fastex(n_clusters=5, proposal="hash", bits=16, projection="paper", flatness=0.3, word_prior=0.5)
+        engine = fastex(
+            n_clusters=5, proposal="hash", bits=16, projection="paper", inverse_temperature=0.3, topic_word_prior=0.5
+        )
         state = fit(Corpus(counts), *engine, iterations=2, seed=1, progress=False).state
         columns, documents, j = state.clusters.columns, state.documents, 7
         apart = [bin(int(columns.signature[0, k] ^ documents.signature[j, 0])).count("1") for k in range(5)]

@@ -41,8 +41,8 @@ def test_moments_are_even_on_a_log_axis_and_meet_the_epochs():
 @pytest.mark.parametrize(
     ("engine", "name"),
     [
-        (svi(max_clusters=4, n_tables=3, n_topics=6, batch_size=10), "SVI"),
-        (svi(max_clusters=4, n_topics=6, batch_size=10), "SVI without tables"),
+        (svi(max_clusters=4, max_tables=3, max_topics=6, batch_size=10), "SVI"),
+        (svi(max_clusters=4, max_topics=6, batch_size=10), "SVI without tables"),
         (gibbs(kernel="collapsed"), "Gibbs, collapsed"),
     ],
 )
@@ -234,7 +234,7 @@ def test_claims_without_a_fit_are_not_computed():
 def test_threads_are_timed_in_turn_and_give_the_same_elbo(parts):
     rows = curves.seconds_by_threads(
         parts[0], model="mc2", engine="svi", contexts={}, iterations=1,
-        settings={"document_level": False, "max_clusters": 4, "n_topics": 6, "batch_size": 10}, threads=[1, 2],
+        settings={"document_level": False, "max_clusters": 4, "max_topics": 6, "batch_size": 10}, threads=[1, 2],
         seeds=[0, 1],
     )  # fmt: skip
     assert rows[["seed", "threads"]].to_numpy().tolist() == [[0, 1], [0, 2], [1, 1], [1, 2]]

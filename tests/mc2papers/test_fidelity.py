@@ -7,7 +7,7 @@ import pytest
 from helpers.paths import ROOT
 
 from mc2core.inference.registry import settings_of
-from mc2papers import plan, targets
+from mc2papers import configuration, targets
 from mc2papers.report import fidelity
 
 ENTRIES = fidelity.entries()
@@ -80,9 +80,10 @@ def test_docs_are_those_made_from_the_manifest():
 
 
 UAI16 = {
-    "document_level": False, "max_clusters": None, "n_tables": 20, "n_topics": None,  # 40 and 120 with tables
-    "schedule": "paper", "delay": None, "forgetting": None, "global_step": "joint", "learn_concentrations": False,
-    "topic_prior": 0.01,
+    "document_level": False, "max_clusters": None, "max_tables": 20, "max_topics": None,  # 40 and 120 with tables
+    "schedule": "paper", "learning_offset": None, "learning_decay": None, "global_step": "joint",
+    "learn_concentrations": False,
+    "topic_word_prior": 0.01,
 }  # fmt: skip
 
 
@@ -104,14 +105,14 @@ def printed_settings(run, target):
 
 
 def test_rows_depart_from_printed_settings_only_where_an_entry_says_so():
-    config = plan.read_yaml(ROOT / "config/config.yaml")
-    schema = plan.read_yaml(ROOT / "workflow/schemas/experiments.schema.yaml")
-    runs = plan.read_experiments(ROOT / "config/experiments.tsv", schema, config, config["corpora"])
+    config = configuration.read_yaml(ROOT / "config/config.yaml")
+    schema = configuration.read_yaml(ROOT / "workflow/schemas/experiments.schema.yaml")
+    runs = configuration.read_experiments(ROOT / "config/experiments.tsv", schema, config, config["corpora"])
     allowed = {(target, name) for one in ENTRIES for target in one.target for name in one.settings}
     found = set()
     for name, run in runs.items():
         fit = run["fit"]
-        if fit["engine"] not in plan.ENGINES:
+        if fit["engine"] not in configuration.ENGINES:
             continue
         has = settings_of(fit["model"], fit["engine"]) | fit["settings"]
         has |= {key: fit[key] for key in ("iterations", "burn_in")}
@@ -123,18 +124,18 @@ def test_rows_depart_from_printed_settings_only_where_an_entry_says_so():
     assert found == allowed  # and no entry excuses what is as printed
 
 
-def test_the_papers_plan_has_the_printed_sizes():
+def test_the_papers_configuration_has_the_printed_sizes():
     """config/paper.yaml: sweeps, burn-in, repeats and whole corpora; what it scales down it says in a comment."""
-    whole = plan.read_yaml(ROOT / "config/paper.yaml")
+    whole = configuration.read_yaml(ROOT / "config/paper.yaml")
     lengths = {name: (one["iterations"], one["burn_in"]) for name, one in whole["fit"].items() if "burn_in" in one}
     assert lengths == dict.fromkeys(("nips", "pnas", "nuswide"), (600, 100))
     assert whole["figure7"]["repeats"] == 20
     assert whole["curves"]["parallel_threads"] == 16
     assert "running_time" not in whole
-    assert plan.read_yaml(ROOT / "config/config.yaml")["running_time"]["batch_sizes"] == [500, 1000]
+    assert configuration.read_yaml(ROOT / "config/config.yaml")["running_time"]["batch_sizes"] == [500, 1000]
     whole_ones = dict.fromkeys(("pnas", "nuswide", "wikipedia", "pubmed", "aua", "w100"), 1.0)
     assert {name: one.get("scale") for name, one in whole["corpora"].items()} == {
         "nips": None, **whole_ones, "w1000": 0.5,
     }  # fmt: skip
-    uai2016 = plan.read_yaml(ROOT / "config/uai2016.yaml")["fit"]
+    uai2016 = configuration.read_yaml(ROOT / "config/uai2016.yaml")["fit"]
     assert {(one["iterations"], one["burn_in"]) for one in uai2016.values()} == {(1500, 100)}

@@ -9,11 +9,11 @@ from mc2core import Posterior
 from mc2core.base import storage
 from mc2core.inference import FastEx
 from mc2core.inference.running import files
+from mc2papers.configuration import Configuration
 from mc2papers.datasets.catalogue import prepare
 from mc2papers.fits import fit_runs
-from mc2papers.plan import Plan
 
-SHEET = {
+TABLE = {
     "small": ["icml2014_table1"],
     "other-target": ["icml2014_table2"],
     "same": ["icml2014_table1"],
@@ -22,8 +22,8 @@ SHEET = {
 }
 
 
-def plan_of():
-    """A plan of five runs, the last of which is on a large corpus."""
+def configuration_of():
+    """A configuration of five runs, the last of which is on a large corpus."""
     corpora = {"letters": {"source": "simulated"}, "nips": {"source": "simulated", "scale": 1.0}}
     length = {"contexts": {}, "iterations": 5, "burn_in": None, "thin": 1}
     engine = {"engine": "fastex", "model": "mixture", "settings": {"n_clusters": 4, "proposal": "exact"}} | length
@@ -35,25 +35,25 @@ def plan_of():
             "method": run,
             "fit": baseline if run == "kmeans" else engine,
         }
-        for run, targets in SHEET.items()
+        for run, targets in TABLE.items()
     }
     kinds = {"icml2014_table1": ["scores"], "icml2014_table2": ["traces"]}
     config = {"seeds": 2, "corpora": corpora, "estimators": ["marginal"], "curves": {"n_snapshots": 3}}
-    return Plan(config, ["letters", "nips"], runs, kinds)
+    return Configuration(config, ["letters", "nips"], runs, kinds)
 
 
 def test_short_fits_to_one_corpus_for_the_same_targets_are_one_job():
-    plan = plan_of()
-    assert plan.groups() == [["small", "same", "kmeans"], ["other-target"]]
-    assert plan.is_scored_at_once("kmeans")
-    assert not plan.is_scored_at_once("other-target")  # no target of it needs scores
-    assert not plan.is_scored_at_once("large")
+    configuration = configuration_of()
+    assert configuration.groups() == [["small", "same", "kmeans"], ["other-target"]]
+    assert configuration.is_scored_at_once("kmeans")
+    assert not configuration.is_scored_at_once("other-target")  # no target of it needs scores
+    assert not configuration.is_scored_at_once("large")
 
 
 def test_a_baseline_that_clusters_by_models_comes_after_them():
-    plan = plan_of()
-    plan.runs["kmeans"]["fit"] = plan.runs["kmeans"]["fit"] | {"of": "small"}
-    assert plan.groups() == [["small", "same"], ["other-target"], ["kmeans"]]
+    configuration = configuration_of()
+    configuration.runs["kmeans"]["fit"] = configuration.runs["kmeans"]["fit"] | {"of": "small"}
+    assert configuration.groups() == [["small", "same"], ["other-target"], ["kmeans"]]
 
 
 @pytest.fixture
@@ -63,10 +63,10 @@ def results(tmp_path):
 
 
 def test_a_job_that_is_killed_resumes_after_the_fits_that_it_had_finished(results, monkeypatch):
-    plan = plan_of()
-    runs = plan.fits_of(["small", "same", "kmeans"])
+    configuration = configuration_of()
+    runs = configuration.fits_of(["small", "same", "kmeans"])
     fit_runs(results, runs, checkpoint_every=2)
-    made = [results.parent / path for run in runs for path in plan.files_of(run, plan.seeds_of(run))]
+    made = [results.parent / path for run in runs for path in configuration.files_of(run, configuration.seeds_of(run))]
     made = [results / path.relative_to(results.parent / "results") for path in made]
     assert all(path.is_file() for path in made)
     assert not list((results / "checkpoints").iterdir())

@@ -39,7 +39,7 @@ SCORES = [
     ),
     fit("l-hdp", "HDP", {"clusters": None}, cpu_seconds=10.0),
     fit("l-ap", "HDP + AP", solution(0.3, solution="cluster"), cpu_seconds=1.0, converged={"cluster": True}),
-    fit("l-level", "MC2, marked level", solution(0.7, solution="cluster", clusters=9), converged={"cluster": True}),
+    fit("l-level", "MC2, recommended cut", solution(0.7, solution="cluster", clusters=9), converged={"cluster": True}),
     fit("s-words", "MC2", solution(0.5), title="Union"),
     fit("s-year", "MC2", solution(0.7), title="Union", contexts=["year"]),
 ]
@@ -57,7 +57,7 @@ def test_rows_are_means_over_seeds_and_numbers_of_clusters():
     table = made()
     assert list(dict.fromkeys(table["dataset"])) == ["Union", "LabelMe"]  # the order of the datasets
     rows = table[table["dataset"] == "LabelMe"].set_index("method")
-    assert list(rows.index) == ["MC2", "K-means (K given)", "K-means (several K)", "HDP + AP", "MC2, marked level"]
+    assert list(rows.index) == ["MC2", "K-means (K given)", "K-means (several K)", "HDP + AP", "MC2, recommended cut"]
     assert (rows["classes"] == 8).all()
     ours, many = rows.loc["MC2"], rows.loc["K-means (several K)"]
     assert (ours["nmi"], ours["clusters"], ours["clusterings"]) == (pytest.approx(0.5), 55, 2)
@@ -66,7 +66,7 @@ def test_rows_are_means_over_seeds_and_numbers_of_clusters():
     assert (many["nmi"], many["clusterings"], many["not_converged"]) == (pytest.approx(0.3), 2, 1)
     assert many["cpu_seconds"] == 3.0  # six seconds, two clusterings
     assert rows.loc["HDP + AP", "cpu_seconds"] == 11.0  # its HDP took ten
-    assert rows.loc["MC2, marked level", "cpu_seconds"] == 4.0  # so did the fit, which has a row of its own
+    assert rows.loc["MC2, recommended cut", "cpu_seconds"] == 4.0  # so did the fit, which has a row of its own
 
 
 def test_the_table_for_people():
@@ -89,15 +89,17 @@ def test_verdicts_are_of_each_dataset():
     found = {key: (one.verdict, one.numbers) for key, one in judged(SCORES).items()}
     alone = "(one of the seeds only, no interval)"
     assert found == {
-        ("Union", "ours: NMI of MC2 at least that of K-means told K"): ("not computed", "no fit of K-means (K given)"),
-        ("Union", "ours: ARI of MC2 at least that of K-means told K"): ("not computed", "no fit of K-means (K given)"),
+        ("Union", "ours: NMI of MC2 at least that of K-means with K fixed"): ("not computed",
+        "no fit of K-means (K given)"),
+        ("Union", "ours: ARI of MC2 at least that of K-means with K fixed"): ("not computed",
+        "no fit of K-means (K given)"),
         ("Union", "ours: NMI of MC2 higher with year"): (
             "cannot be told", f"0.700 against 0.500: difference +0.200 {alone}",
         ),
-        ("LabelMe", "ours: NMI of MC2 at least that of K-means told K"): (
+        ("LabelMe", "ours: NMI of MC2 at least that of K-means with K fixed"): (
             "cannot be told", f"0.500 ± 0.141 against 0.550: difference -0.150 {alone}",
         ),
-        ("LabelMe", "ours: ARI of MC2 at least that of K-means told K"): (
+        ("LabelMe", "ours: ARI of MC2 at least that of K-means with K fixed"): (
             "cannot be told", f"0.250 ± 0.071 against 0.275: difference -0.075 {alone}",
         ),
     }  # fmt: skip
@@ -111,8 +113,8 @@ def test_methods_are_compared_by_seed(ours, verdict):
     rival = seeds("b", "K-means (K given)", 0.5, 0.5, 0.5, converged={"k8": True})
     found = judged([*seeds("a", "MC2", *ours), *seeds("c", "MC2, document level (ours)", 0.1, 0.1, 0.1), *rival])
     for measure in ("NMI", "ARI"):
-        assert found["LabelMe", f"ours: {measure} of MC2 at least that of K-means told K"].verdict == verdict
-        text = f"ours: {measure} of MC2, document level (ours) at least that of K-means told K"
+        assert found["LabelMe", f"ours: {measure} of MC2 at least that of K-means with K fixed"].verdict == verdict
+        text = f"ours: {measure} of MC2, document level (ours) at least that of K-means with K fixed"
         assert found["LabelMe", text].verdict == "does not hold"
     assert len(found) == 4
 
@@ -127,7 +129,7 @@ def test_told_the_number_of_classes_ours_is_held_against_each_that_is_told_it():
     verdicts = {"K-means": "holds", "LSA + K-means": "does not hold", "NMF": "cannot be told"}
     for name in ("LSA + Gaussian mixture", "LDA"):
         verdicts[name] = "not computed"
-    assert found == {f"ours: told K, ARI at least that of {name} (K given)": one for name, one in verdicts.items()}
+    assert found == {f"ours: K fixed, ARI at least that of {name} (K given)": one for name, one in verdicts.items()}
 
 
 @pytest.mark.parametrize(
@@ -140,7 +142,7 @@ def test_told_the_number_of_classes_ours_is_held_against_each_that_is_told_it():
     ],
 )
 def test_the_marked_level_is_held_against_the_best_rival_and_the_number_of_classes(ari, clusters, verdicts):
-    method, told = "MC2, document level (ours, marked level)", ("K-means (K given)", "NMF (K given)")
+    method, told = "MC2, document level (ours, recommended cut)", ("K-means (K given)", "NMF (K given)")
     level = [
         fit("a", method, solution(2 * value, clusters=number), seed=seed)
         for seed, (value, number) in enumerate(zip(ari, clusters, strict=True))
@@ -149,9 +151,12 @@ def test_the_marked_level_is_held_against_the_best_rival_and_the_number_of_class
     found = {text: one for (_, text), one in judged([*level, *rivals]).items()}
     assert [one.verdict for one in found.values()] == list(verdicts)
     of_ari, of_size = found.values()
-    assert of_ari.text == "ours: not told K, ARI of the marked level at least 0.85 of that of the best rival told K"
+    assert (
+        of_ari.text
+        == "ours: K inferred, ARI of the recommended cut at least 0.85 of that of the best rival with K fixed"
+    )
     assert "against 0.802 ± 0.003 of NMF (K given): less 0.85 of it " in of_ari.numbers
-    assert of_size.text == "ours: not told K, clusters of the marked level within a factor 2 of the classes"
+    assert of_size.text == "ours: K inferred, clusters of the recommended cut within a factor 2 of the classes"
     assert of_size.numbers.startswith(f"{np.mean(clusters):.1f} ± {np.std(clusters, ddof=1):.1f} for 8: ")
 
 
@@ -167,7 +172,7 @@ def test_corpora_without_labels_are_refused(tmp_path):
 
 
 @pytest.mark.workflow
-def test_without_a_mirror_the_target_is_left_out_and_with_one_it_is_planned(checkout):
+def test_without_a_data_folder_the_target_is_left_out_and_with_one_it_is_planned(checkout):
     said = "labelled_table1 is left out: it needs one of labelme, uiucsports, ohsumed, stateunion"
     code, output = snakemake(checkout, "-n")
     assert code == 0, output
@@ -180,17 +185,17 @@ def test_without_a_mirror_the_target_is_left_out_and_with_one_it_is_planned(chec
         code, output = snakemake(checkout, "-n", name)
         assert code == 1
         assert f"{name} {why}" in output
-    folder = checkout / "mirror/labelled"
+    folder = checkout / "data/labelled"
     folder.mkdir(parents=True)
     for file in FILES:
         (folder / file).touch()
-    code, output = snakemake(checkout, "-n", "labelled", "--config", "mirror=mirror")
+    code, output = snakemake(checkout, "-n", "labelled", "--config", "data_folder=data")
     assert code == 0, output
     assert said not in output
     assert output.count("stateunion is left out") == 1
     planned = output[output.rindex("Job stats:") :]
     # MC2, with a document level, told K too, SVI twice, FastEx twice, HDP: three seeds, three corpora; K-means twice,
-    # LSA twice, NMF, AP, HDP + AP, the marked level
+    # LSA twice, NMF, AP, HDP + AP, the recommended cut
     for rule, jobs in (("fit", 72), ("fit_ohsumed_lda", 1), ("score", 153), ("labelled_table1", 1)):
         assert f"\n{rule} " in planned
         assert planned.split(f"\n{rule} ")[1].split()[0] == str(jobs)

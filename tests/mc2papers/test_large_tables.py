@@ -136,7 +136,7 @@ class TestTable4:
         assert shown["timings"].tolist() == ["3"] * len(rows) + [""] * 3
 
     def test_epochs_are_timed_three_times_from_the_second_on(self):
-        settings = {"document_level": False, "max_clusters": 3, "n_topics": 4}
+        settings = {"document_level": False, "max_clusters": 3, "max_topics": 4}
         rows = epochs.epoch_seconds(
             simulated(), model="mc2", engine="svi", contexts={}, settings=settings, batch_sizes=[50, 100],
             threads=[1, 2], masters=[], n_shards=2, properties={},
@@ -229,7 +229,7 @@ def test_tables_of_scores_are_made_with_their_claims(tmp_path, name):
 class TestTable3:
     def test_mini_batches_are_compared_under_the_globals_they_are_visited_with(self):
         corpus = simulated()
-        settings = {"max_clusters": 3, "n_topics": 4, "batch_size": 50}
+        settings = {"max_clusters": 3, "max_topics": 4, "batch_size": 50}
         rows = batches.agreement_by_batch(
             corpus, "mesh", model="mc2", contexts={}, settings=settings | {"document_level": False}, seeds=[0, 1]
         )
@@ -329,6 +329,6 @@ class TestTable3:
         claims = pd.read_csv(tmp_path / "t_claims.csv")
         assert claims[["data", "verdict"]].to_numpy().tolist() == [["simulated (MC2)", "says nothing here"]]
 
-    def test_the_simulated_shapes_have_the_contexts_of_the_sheet(self):
+    def test_the_simulated_shapes_have_the_contexts_of_the_table(self):
         for dataset, context in (("wikipedia", "writer"), ("pubmed", "mesh"), ("aua", "product")):
             assert context in shapes.SHAPES[dataset].contexts

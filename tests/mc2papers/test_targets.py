@@ -29,7 +29,7 @@ TARGET = Target(
     shows="one row",
     build=_build,
     caption=lambda options: f"Of {options['seeds']} seeds.",
-    options=lambda plan, name: {"seeds": plan.config["seeds"]},
+    options=lambda configuration, name: {"seeds": configuration.config["seeds"]},
     draws=("letters",),
     has_claims=True,
 )

@@ -37,7 +37,7 @@ ITERATIONS = 3
 CONTEXTS = {"year": NormalGamma(), "author": DirichletCategorical(0.5)}
 ENGINES = {
     "gibbs": gibbs(contexts=CONTEXTS, kernel="collapsed", start_topics=4, start_clusters=3),
-    "svi": svi(contexts=CONTEXTS, max_clusters=4, n_tables=3, n_topics=5, batch_size=5),
+    "svi": svi(contexts=CONTEXTS, max_clusters=4, max_tables=3, max_topics=5, batch_size=5),
     "hash": fastex(n_clusters=4, proposal="hash", bits=8),
     "exact": fastex(n_clusters=4, proposal="exact"),
     "baseline": fastex(n_clusters=4, proposal="baseline"),

@@ -29,10 +29,10 @@ from .report import Report
 FAMILIES = {"year": "normal_gamma", "hits": "gamma_poisson", "tag": "dirichlet"}
 SIGNALS = {signal.SIGKILL: "kill -9", signal.SIGTERM: "SIGTERM", signal.SIGINT: "SIGINT"}
 #: after so many a run is left to come to its end
-MOST_KILLS = 12
+MAX_KILLS = 12
 SILENCE_SECONDS = 600.0
 _PRINTED: dict[str, Any] = {"document_level": False}
-_SVI: dict[str, Any] = {"max_clusters": 8, "n_tables": 5, "n_topics": 10}
+_SVI: dict[str, Any] = {"max_clusters": 8, "max_tables": 5, "max_topics": 10}
 #: every engine, kernel and proposal: (model, engine, settings)
 VARIANTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     *(("mc2", "gibbs", _PRINTED | {"kernel": kernel}) for kernel in ("collapsed", "blocked", "interleaved")),
@@ -111,8 +111,8 @@ def try_case(seed: int, number: int, scratch: Path) -> Outcome:
         usual = time.monotonic() - began
     except Exception as error:
         return Outcome(f"undisturbed it fails: {error!r}")
-    for kills in range(MOST_KILLS + 1):
-        number_sent = signal.Signals(rng.choice(list(SIGNALS))) if kills < MOST_KILLS else None
+    for kills in range(MAX_KILLS + 1):
+        number_sent = signal.Signals(rng.choice(list(SIGNALS))) if kills < MAX_KILLS else None
         delay = rng.uniform(0.0, 1.2) * usual
         code = _run_child(disturbed, arguments, number_sent, delay)
         if code == 0:
@@ -126,7 +126,7 @@ def try_case(seed: int, number: int, scratch: Path) -> Outcome:
         if (disturbed / "checkpoint.npz").is_file():
             outcome.counts.append("resumed")
     else:
-        outcome.wrong = f"it did not end after {MOST_KILLS} kills"
+        outcome.wrong = f"it did not end after {MAX_KILLS} kills"
         return outcome
     outcome.wrong = _difference(whole, disturbed)
     if any(one.name not in _NAMES for one in disturbed.iterdir()):

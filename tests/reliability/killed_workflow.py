@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # a fit of every engine, with snapshots and without, of about three seconds each, and what is made of them
 RUNS = ("letters", "nips-author", "nips-author-svi", "w100-128bits", "w100-baseline")
 TARGETS = ("icml2014_figure2", "icml2014_table1", "uai2016_figure3", "nips2012_table2")
-PLAN = {
+CONFIGURATION = {
     "datasets": ["letters", "nips", "w100"],
     "seeds": 1,
     "corpora": {"letters": {"n_documents": 80, "n_tokens": 30}, "nips": {"scale": 0.06}, "w100": {"scale": 0.001}},
@@ -35,7 +35,7 @@ PLAN = {
     "checkpoint_every": 10,
 }
 SVI_ITERATIONS = 60
-MOST_KILLS = 3  # of one run, one after the other
+MAX_KILLS = 3  # of one run, one after the other
 TIME_LIMIT = 900  # seconds for a run that is left alone
 
 
@@ -59,7 +59,7 @@ def run(seconds: float, seed: int, scratch: Path) -> Report:
         _start_from(whole, trial_folder)
         history: list[str] = []
         try:
-            n = chance.randint(1, MOST_KILLS)
+            n = chance.randint(1, MAX_KILLS)
             while len(history) < n and (killed := _kill_once(trial_folder, duration / n, chance, report)):
                 history.append(killed)
             reason = _finish(trial_folder, whole)
@@ -75,12 +75,12 @@ def _write_checkout(folder: Path) -> None:
     for part in ("workflow", "config", "profiles"):
         shutil.copytree(ROOT / part, folder / part)
     shutil.copy(ROOT / "Snakefile", folder)
-    sheet = folder / "config" / "experiments.tsv"
-    header, *rows = sheet.read_text().splitlines(keepends=True)
+    table = folder / "config" / "experiments.tsv"
+    header, *rows = table.read_text().splitlines(keepends=True)
     rows = [row for row in rows if row.split("\t")[0] in RUNS]
     assert len(rows) == len(RUNS), f"config/experiments.tsv lacks one of {RUNS}"
-    sheet.write_text(header + "".join(rows).replace("iterations=2", f"iterations={SVI_ITERATIONS}"))
-    (folder / "plan.yaml").write_text(yaml.safe_dump(PLAN))
+    table.write_text(header + "".join(rows).replace("iterations=2", f"iterations={SVI_ITERATIONS}"))
+    (folder / "configuration.yaml").write_text(yaml.safe_dump(CONFIGURATION))
 
 
 def _start_from(whole: Path, folder: Path) -> None:
@@ -96,7 +96,7 @@ def _start_from(whole: Path, folder: Path) -> None:
 
 
 def _command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "snakemake", "--configfile", "plan.yaml", "--cores", "2", *arguments]
+    return [sys.executable, "-m", "snakemake", "--configfile", "configuration.yaml", "--cores", "2", *arguments]
 
 
 def _snakemake(folder: Path, *arguments: str) -> str:

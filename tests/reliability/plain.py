@@ -135,12 +135,14 @@ def log_joint_of_mixture(
     *,
     n_clusters: int,
     component: str,
-    word_prior: float,
+    topic_word_prior: float,
     weight_prior: float,
     rate_prior: float,
 ) -> tuple[float, float]:
     """ln p(x, z) of the finite mixture (NIPS12) with all else integrated out, without ln x! of the count models."""
-    return _summed(_terms_of_mixture(corpus, cluster, n_clusters, component, word_prior, weight_prior, rate_prior))
+    return _summed(
+        _terms_of_mixture(corpus, cluster, n_clusters, component, topic_word_prior, weight_prior, rate_prior)
+    )
 
 
 def _terms_of_mixture(corpus, cluster, n_clusters, component, a, weight_prior, rate) -> Iterator[float]:  # type: ignore[no-untyped-def]

@@ -39,7 +39,7 @@ COMPONENTS = {
     "auto": (*_COUNTED, "gauss_wishart"),
 }
 ROLES = ("group", "table", "topic")
-MOST_TOKENS_SCORED = 1000
+MAX_TOKENS_SCORED = 1000
 SILENCE_SECONDS = 300.0  # compiling on a busy machine included
 
 
@@ -63,8 +63,8 @@ class Case:
 
 
 OF_PROPOSALS = (
-    *("bits", "projection", "failure_probability", "flatness", "documents_per_round"),
-    *("n_neighbours", "list_budget", "tries", "uniform_share", "exact_sweeps"),
+    *("bits", "projection", "failure_probability", "inverse_temperature", "documents_per_round"),
+    *("n_neighbours", "list_budget", "n_proposals", "uniform_share", "exact_sweeps"),
 )
 
 
@@ -92,15 +92,15 @@ def draw_case(seed: int, number: int) -> Case:
             "component": pick(*COMPONENTS[proposal]),
             "n_neighbours": int(rng.integers(1, 12)),
             "list_budget": pick(1, 20, 1000),
-            "tries": int(rng.integers(1, 5)),
+            "n_proposals": int(rng.integers(1, 5)),
             "uniform_share": pick(1e-3, 0.05, 1.0),
             "exact_sweeps": pick([], [2], [1, 3]),
             "projection": pick("balanced", "paper"),
             "bits": pick(8, 16, 32, 64, 128, 256),
-            "flatness": pick(0.1, 0.8, 1.0),
+            "inverse_temperature": pick(0.1, 0.8, 1.0),
             "failure_probability": pick(None, 0.01, 0.5),
             "documents_per_round": pick(1, 3, 1000),
-            "word_prior": positive(),
+            "topic_word_prior": positive(),
             "weight_prior": positive(),
             "rate_prior": positive(),
         }
@@ -109,7 +109,7 @@ def draw_case(seed: int, number: int) -> Case:
     else:
         settings |= {f"{role}_concentration": positive() for role in ROLES}
         settings |= {
-            "topic_prior": positive(),
+            "topic_word_prior": positive(),
             "learn_concentrations": pick(True, False, ["table"]),
             "concentration_priors": {role: [positive(), positive()] for role in ROLES if rng.random() < 0.3},
             "contexts": {context: _family(context, positive, rng) for context in corpus.contexts if rng.random() < 0.8},
@@ -141,15 +141,15 @@ def draw_case(seed: int, number: int) -> Case:
     if name == "svi":
         settings |= {
             "max_clusters": int(rng.integers(1, 12)),
-            "n_tables": pick(None, int(rng.integers(1, 8))),
-            "n_topics": int(rng.integers(1, 15)),
+            "max_tables": pick(None, int(rng.integers(1, 8))),
+            "max_topics": int(rng.integers(1, 15)),
             "batch_size": pick(None, 1, 3, 50),
             "schedule": pick("default", "paper"),
             "initialisation": pick("seeded", "gibbs", "random"),
         }
-        if settings["n_tables"] and settings["batch_size"]:
+        if settings["max_tables"] and settings["batch_size"]:
             settings["global_step"] = pick("sequential", "joint")
-        if settings["n_tables"] is None and rng.random() < 0.5:
+        if settings["max_tables"] is None and rng.random() < 0.5:
             settings |= {"document_level": True, "document_concentration": pick("learn", positive())}
     if model == "mc2":
         settings.setdefault("document_level", False)
@@ -160,7 +160,7 @@ def draw_case(seed: int, number: int) -> Case:
 
 
 def _family(context: str, positive: Any, rng: np.random.Generator) -> dict[str, Any]:
-    """As a plan holds it: a value that no family takes is refused when the engine is built, not here."""
+    """As a configuration holds it: a value that no family takes is refused when the engine is built, not here."""
     strength = float(rng.choice([0.0, rng.random(), 1.0]))
     if context == "tag":
         return {"family": "dirichlet", "concentration": positive(), "strength": strength}
@@ -241,12 +241,12 @@ def faults(case: Case, fit: Any, path: Path) -> list[str]:
     found += {"gibbs": _faults_of_gibbs, "svi": _faults_of_svi, "fastex": _faults_of_fastex}[case.engine](case, fit)
     if found:
         return found
-    probability = model.predict(case.corpus)
+    probability = model.predict_proba(case.corpus)
     if not np.allclose(probability.sum(axis=1), 1.0, rtol=0, atol=1e-9):
         found.append("rows of predict do not sum to 1")
     (estimator,) = estimators_of(model, ["marginal"])
     # left_to_right takes the square of a document's length
-    scored = case.corpus.subset(np.flatnonzero(case.corpus.document_lengths <= MOST_TOKENS_SCORED))
+    scored = case.corpus.subset(np.flatnonzero(case.corpus.document_lengths <= MAX_TOKENS_SCORED))
     likelihood = model.log_likelihood(scored, estimator)
     if not np.isfinite(likelihood).all():
         found.append("log_likelihood is not finite")
@@ -255,7 +255,7 @@ def faults(case: Case, fit: Any, path: Path) -> list[str]:
     model.save(path)
     again = Posterior.load(path)
     if not (
-        np.array_equal(again.predict(case.corpus), probability)
+        np.array_equal(again.predict_proba(case.corpus), probability)
         and np.array_equal(again.log_likelihood(scored, estimator), likelihood)
     ):
         found.append("the model is another one after it was saved and loaded")
@@ -281,7 +281,7 @@ def _faults_of_gibbs(case: Case, fit: Any) -> list[str]:
             alpha=state.concentrations.group if model.has_clusters else None,
             n_clusters=model.n_clusters,
             v=state.concentrations.table,
-            s=model.topic_prior,
+            s=model.topic_word_prior,
             families=model.cluster_contexts,
             token_families=model.contexts if model.has_token_context else {},
             document_level=(state.omega, state.level.proportions) if model.document_level else None,
@@ -318,7 +318,7 @@ def _faults_of_fastex(case: Case, fit: Any) -> list[str]:
     if not np.array_equal(fit.state.sizes, np.bincount(fit.state.cluster, minlength=len(fit.state.sizes))):
         found.append("sizes are not those of the assignments")
     if case.kind == "plain":
-        names = ("n_clusters", "component", "word_prior", "weight_prior", "rate_prior")
+        names = ("n_clusters", "component", "topic_word_prior", "weight_prior", "rate_prior")
         chosen = {name: case.settings[name] for name in names}
         value, size = log_joint_of_mixture(case.corpus, fit.state.cluster, **chosen)
         # the hashed state sums its terms in units of 2**-20

@@ -12,25 +12,27 @@ from .report import Report
 
 TESTS = Path(__file__).parents[1]
 #: a parser that gets less tries little more than its first case
-LEAST_SECONDS = 1.0
+MIN_SECONDS = 1.0
 
 
 def run(seconds: float, seed: int, scratch: Path) -> Report:
     """Mutate inputs for some seconds; where they are few, not every parser has its turn."""
     sys.path.insert(0, str(TESTS / "fuzz"))
-    import plans
+    import configurations
     import sources_files
     import sources_xml
     from harness import fuzz
 
-    mirror: Path | None = Path(os.environ.get("MC2_MIRROR") or TESTS.parents[1] / "shared/mirror")
-    if not mirror.is_dir():
-        mirror = None
+    data_folder: Path | None = Path(os.environ.get("MC2_DATA_FOLDER") or TESTS.parents[1] / "shared/mirror")
+    if not data_folder.is_dir():
+        data_folder = None
     parsers = {
-        name: one for module in (sources_files, sources_xml, plans) for name, one in module.parsers(mirror).items()
+        name: one
+        for module in (sources_files, sources_xml, configurations)
+        for name, one in module.parsers(data_folder).items()
     }
     names = np.random.default_rng(seed).permutation(sorted(parsers))
-    chosen = names[: max(1, int(seconds / LEAST_SECONDS))].tolist()
+    chosen = names[: max(1, int(seconds / MIN_SECONDS))].tolist()
     report = Report("mutated inputs of readers")
     for name in chosen:
         result = fuzz(name, parsers[name], seconds / len(chosen), seed, scratch / name.replace(" ", "-"))

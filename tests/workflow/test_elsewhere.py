@@ -12,7 +12,7 @@ from helpers.workflow_calls import ROOT, copy_checkout, snakemake
 import mc2core
 
 pytestmark = pytest.mark.workflow
-#: jobs of the default plan, as a dry run in the checkout itself counts them
+#: jobs of the default configuration, as a dry run in the checkout itself counts them
 RULES = ("fit", "fit_nips_hdp", "corpus", "warm_kernels", "icml2014_table1", "report_html", "all")
 
 
@@ -47,7 +47,7 @@ def files_below(folder):
 
 
 def outer(folder, text, config):
-    """Another workflow: its file, its configuration with our plan in it."""
+    """Another workflow: its file, its configuration with our configuration in it."""
     (folder / "Snakefile").write_text(text)
     (folder / "config").mkdir()
     (folder / "config/config.yaml").write_text(yaml.safe_dump(config))
@@ -90,7 +90,7 @@ def test_the_default_profile_is_taken_beside_the_snakefile_and_from_anywhere(the
 
 @pytest.fixture(scope="module")
 def default_jobs(tmp_path_factory):
-    """What the default plan runs in a checkout, by its root entry."""
+    """What the default configuration runs in a checkout, by its root entry."""
     checkout = tmp_path_factory.mktemp("checkout")
     copy_checkout(checkout)
     code, output = snakemake(checkout, "-n")
@@ -135,7 +135,7 @@ def test_the_first_command_of_the_readme_works_in_a_folder_with_a_blank(tmp_path
     assert (there / "results/uai2016/uai2016_figure1.png").stat().st_size > 1000
 
 
-def test_both_entries_make_the_default_plan(there, default_jobs):
+def test_both_entries_make_the_default_configuration(there, default_jobs):
     code, output = snakemake(there, "-n", "--snakefile", "workflow/Snakefile")
     assert code == 0, output
     assert planned(output) == default_jobs
@@ -147,11 +147,11 @@ def test_runs_in_a_folder_without_any_configuration(there, here, tmp_path, defau
     code, output = snakemake(tmp_path, "-n", *entry)
     assert code == 0, output
     assert planned(output) == default_jobs
-    # the small tables of the checkout go into it, and a drawing; paths in a plan are seen from here
+    # the small tables of the checkout go into it, and a drawing; paths in a configuration are seen from here
     (here / "config").mkdir()
     shutil.copy(there / "config/example.csv", here / "config")
-    plan = ["--configfile", there / "config/example.yaml"]
-    code, output = snakemake(tmp_path, "uai2016_figure1", "corpora", *entry, *plan)
+    configuration = ["--configfile", there / "config/example.yaml"]
+    code, output = snakemake(tmp_path, "uai2016_figure1", "corpora", *entry, *configuration)
     assert code == 0, output
     made = files_below(here) - {"config/example.csv"}
     assert made >= {f"results/uai2016/uai2016_figure1.{kind}" for kind in ("png", "pdf", "csv")}
@@ -160,7 +160,7 @@ def test_runs_in_a_folder_without_any_configuration(there, here, tmp_path, defau
     assert files_below(there) == before
 
 
-def test_a_folders_own_plan_and_sheet_count_and_what_they_leave_out_is_as_in_ours(there, here, tmp_path):
+def test_a_folders_own_configuration_and_table_count_and_what_they_leave_out_is_as_in_ours(there, here, tmp_path):
     (here / "config").mkdir()
     (here / "config/config.yaml").write_text("datasets: [nips]\nseeds: 2\n")
     (tmp_path / "more.yaml").write_text("seeds: 5\n")
@@ -216,7 +216,7 @@ def test_a_finished_run_is_finished_elsewhere_too_and_makes_again_whatever_is_mi
         ("uai2016/uai2016_table2.md", "uai2016_table2"),
         ("nips2012/nips2012_table1_claims.csv", "nips2012_table1"),
         ("claims.tex", "claims"),
-        ("index.html", "run_page"),
+        ("index.html", "reproduction_report"),
     ):
         path = moved / "results" / file
         path.rename(moved / "aside")

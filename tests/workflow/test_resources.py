@@ -1,4 +1,4 @@
-"""What jobs ask for: threads fixed by the plan, memory that grows with the attempt, a machine to oneself."""
+"""What jobs ask for: threads fixed by the configuration, memory that grows with the attempt, a machine to oneself."""
 
 import itertools
 import os

@@ -1,4 +1,4 @@
-"""The rules that bring real files and make corpora of them, on a tiny mirror of every official layout."""
+"""The rules that bring real files and make corpora of them, on a tiny local data folder of every official layout."""
 
 import bz2
 import gzip
@@ -8,12 +8,12 @@ import subprocess
 import numpy as np
 import pytest
 import yaml
-from helpers.paths import MIRROR
+from helpers.paths import DATA_FOLDER
 from helpers.workflow_calls import ROOT, snakemake
 
 from mc2core import Corpus
 from mc2core.base.storage import read_json
-from mc2papers import plan
+from mc2papers import configuration
 from mc2papers.datasets.formats import rar
 
 DUMP = "enwiki-latest-pages-articles-multistream"
@@ -78,19 +78,21 @@ def write_citations(path, keys, year, issn="1111-1111", abstract="Genes and cell
 @pytest.mark.slow
 def test_every_layout_becomes_a_corpus(checkout):
     """Wikipedia in parts with all three contexts; the listed baseline; PNAS by years; a usage log; an own table."""
-    mirror = checkout / "mirror"
-    (mirror / "wikipedia").mkdir(parents=True)
-    (mirror / "pubmed").mkdir()
-    write_wikipedia(mirror / "wikipedia")
-    write_citations(mirror / "pubmed/pubmed26n0001.xml.gz", range(1, 7), 2001)
-    write_citations(mirror / "pubmed/pubmed25n0009.xml.gz", range(50, 60), 2001)
+    data_folder = checkout / "data_folder"
+    (data_folder / "wikipedia").mkdir(parents=True)
+    (data_folder / "pubmed").mkdir()
+    write_wikipedia(data_folder / "wikipedia")
+    write_citations(data_folder / "pubmed/pubmed26n0001.xml.gz", range(1, 7), 2001)
+    write_citations(data_folder / "pubmed/pubmed25n0009.xml.gz", range(50, 60), 2001)
     for year in (1999, 2000):
-        write_citations(mirror / f"pubmed/pnas-{year}.xml.gz", range(year, year + 3), year, "0027-8424", abstract="")
+        write_citations(
+            data_folder / f"pubmed/pnas-{year}.xml.gz", range(year, year + 3), year, "0027-8424", abstract=""
+        )
     (checkout / "log").mkdir()
     (checkout / "log/functions.csv").write_text("user,function,count\na,open,3\nb,save,1\nb,open,2\nc,save,4\n")
     changes = {
         "datasets": ["wikipedia", "w100", "pubmed", "pnas", "aua", "mine"],
-        "mirror": "mirror",
+        "data_folder": "data_folder",
         "corpora": {
             "wikipedia": {"source": "real", "parts": 2, "vocabulary": 3},
             "w100": {"source": "real", "n_categories": 1, "least_articles": 6},
@@ -139,8 +141,8 @@ def test_a_corpus_is_made_again_where_its_stop_words_or_printed_counts_change(ch
     (checkout / "own.csv").write_text("text\n" + "red lake\nblue sea\n" * 10)
     (checkout / "stop.txt").write_text("red\n")
     own = {"file": "own.csv", "text": "text", "stop_words": "stop.txt"}
-    plan = {"datasets": ["mine", "nips", "aua"], "corpora": {"mine": own}}
-    (checkout / "own.yaml").write_text(yaml.safe_dump(plan))
+    configuration = {"datasets": ["mine", "nips", "aua"], "corpora": {"mine": own}}
+    (checkout / "own.yaml").write_text(yaml.safe_dump(configuration))
     call = checkout, "corpora", "--configfile", "config/test.yaml", "own.yaml"
 
     def made(output):
@@ -166,22 +168,30 @@ def test_a_corpus_is_made_again_where_its_stop_words_or_printed_counts_change(ch
 
 @pytest.mark.workflow
 @pytest.mark.thorough
-@pytest.mark.skipif(not (MIRROR / "wikipedia").is_dir(), reason=f"the real files are not in {MIRROR} (set MC2_MIRROR)")
-def test_the_mirror_gives_the_numbers_of_its_manifest(checkout):
-    arguments = ["--configfile", "config/mirror.yaml", "--config", f"mirror={MIRROR}", "datasets=nips,wikipedia"]
+@pytest.mark.skipif(
+    not (DATA_FOLDER / "wikipedia").is_dir(), reason=f"the real files are not in {DATA_FOLDER} (set MC2_DATA_FOLDER)"
+)
+def test_the_data_folder_gives_the_numbers_of_its_manifest(checkout):
+    arguments = [
+        "--configfile",
+        "config/local_data.yaml",
+        "--config",
+        f"data_folder={DATA_FOLDER}",
+        "datasets=nips,wikipedia",
+    ]
     code, output = snakemake(checkout, "corpora", *arguments)
     assert code == 0, output
-    sheets = {name: (checkout / f"results/corpora/{name}/datasheet.md").read_text() for name in ("nips", "wikipedia")}
+    tables = {name: (checkout / f"results/corpora/{name}/datasheet.md").read_text() for name in ("nips", "wikipedia")}
     for line in ("| documents | 1,740 |", "| words | 13,649 |", "| tokens | 2,301,375 |", "| author: values | 2,037 |"):
-        assert line in sheets["nips"]
-    assert "in the files: 356; distinct: 241. By the latest version of each, 227 are articles" in sheets["wikipedia"]
-    assert "is cut off or damaged after 361 complete records" in sheets["wikipedia"]
+        assert line in tables["nips"]
+    assert "in the files: 356; distinct: 241. By the latest version of each, 227 are articles" in tables["wikipedia"]
+    assert "is cut off or damaged after 361 complete records" in tables["wikipedia"]
 
 
 @pytest.mark.workflow
-def test_without_mirror_and_network_a_rule_fails_with_one_sentence(checkout):
+def test_without_data_folder_and_network_a_rule_fails_with_one_sentence(checkout):
     (checkout / "nothing").mkdir()
-    arguments = ["--configfile", "config/mirror.yaml", "--config", "mirror=nothing", "datasets=wikipedia"]
+    arguments = ["--configfile", "config/local_data.yaml", "--config", "data_folder=nothing", "datasets=wikipedia"]
     target = "results/sources/wikipedia/enwiki-2014-excerpt_testdata_en.bz2"
     code, output = snakemake(checkout, target, *arguments)
     assert code != 0
@@ -192,7 +202,7 @@ def test_without_mirror_and_network_a_rule_fails_with_one_sentence(checkout):
     assert f"\nError: {sentence}\n" in output
 
 
-def config_of(*plans):
+def config_of(*configurations):
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
 
     def merge(old, new):
@@ -200,27 +210,27 @@ def config_of(*plans):
             old[key] = merge(old[key], value) if isinstance(value, dict) and isinstance(old.get(key), dict) else value
         return old
 
-    for changes in plans:
+    for changes in configurations:
         merge(config, changes)
     return config
 
 
-def test_files_of_a_real_corpus_are_in_the_sheet():
-    sheet = plan.read_sheet(
-        ROOT / "config/datasets.tsv", plan.read_yaml(ROOT / "workflow/schemas/datasets.schema.yaml"), "file"
+def test_files_of_a_real_corpus_are_in_the_table():
+    table = configuration.read_table(
+        ROOT / "config/datasets.tsv", configuration.read_yaml(ROOT / "workflow/schemas/datasets.schema.yaml"), "file"
     )
     labelled = ["labelme", "uiucsports", "ohsumed", "stateunion"]
     every = ["nips", "nuswide", "wikipedia", "w100", "w1000", "pubmed", "pnas", *labelled]
     real = {"corpora": {name: {"source": "real"} for name in every}}
-    plan.check_files(config_of(real), sheet, every)
-    mirror = yaml.safe_load((ROOT / "config/mirror.yaml").read_text())
-    plan.check_files(config_of(mirror), sheet, mirror["datasets"])
+    configuration.check_files(config_of(real), table, every)
+    data_folder = yaml.safe_load((ROOT / "config/local_data.yaml").read_text())
+    configuration.check_files(config_of(data_folder), table, data_folder["datasets"])
     wrong = {"corpora": {"wikipedia": {"source": "real", "writers": ["enwiki-latest-stub-meta-histroy.xml.gz"]}}}
-    plan.check_files(config_of(wrong), sheet, ["nips"])  # not chosen
+    configuration.check_files(config_of(wrong), table, ["nips"])  # not chosen
     for name in ("wikipedia", "w100"):
         message = rf"corpora, {name}: writers: 'enwiki-latest-stub-meta-histroy.* is not in .* did you mean '.*history"
         with pytest.raises(ValueError, match=message):
-            plan.check_files(config_of(wrong, {"corpora": {"w100": {"source": "real"}}}), sheet, [name])
+            configuration.check_files(config_of(wrong, {"corpora": {"w100": {"source": "real"}}}), table, [name])
 
 
 def test_without_bsdtar_a_sentence_names_its_package(tmp_path, monkeypatch):

@@ -1,4 +1,5 @@
-"""The workflow as a user calls it: plans, sheets, targets, errors, and the test plan from end to end."""
+"""The workflow as a user calls it: configurations, experiments tables, targets, errors, and the test configuration from
+end to end."""
 
 import copy
 import os
@@ -16,13 +17,13 @@ from snakemake.utils import update_config
 
 from mc2core.base import storage
 from mc2core.compute.spark import missing
-from mc2papers import code_digest, plan, targets
+from mc2papers import code_digest, configuration, targets
 from mc2papers.report.captions import DOCUMENT_LEVEL
 
 SCHEMAS = ROOT / "workflow/schemas"
-TEST_PLAN = "--configfile", "config/test.yaml"
+TEST_CONFIGURATION = "--configfile", "config/test.yaml"
 CONFIG = yaml.safe_load((ROOT / "config/config.yaml").read_text())
-CONFIG_SCHEMA = plan.read_yaml(SCHEMAS / "config.schema.yaml")
+CONFIG_SCHEMA = configuration.read_yaml(SCHEMAS / "config.schema.yaml")
 # there are no simulated stand-ins for the labelled corpora
 TARGETS = {name for name, one in targets.registry().items() if one.paper != "labelled"}
 
@@ -41,7 +42,7 @@ def grouped(planned):
 
 
 def merged(changes):
-    """A whole plan of one that holds what differs from the default."""
+    """A whole configuration of one that holds what differs from the default."""
     whole = copy.deepcopy(CONFIG)
     update_config(whole, changes)
     return whole
@@ -64,7 +65,7 @@ def fields(schema, path=()):
 
 class TestPlan:
     def test_config_names_every_key_of_the_schema_and_no_other(self):
-        plan.check(CONFIG, CONFIG_SCHEMA, "config.yaml")
+        configuration.check(CONFIG, CONFIG_SCHEMA, "config.yaml")
         for path, _ in fields(CONFIG_SCHEMA):
             value = CONFIG
             for name in path:
@@ -84,9 +85,9 @@ class TestPlan:
                 assert set(schema.get("required", ())) == set(schema["properties"]), path
 
     @pytest.mark.parametrize("name", ["test.yaml", "paper.yaml", "nips.yaml"])
-    def test_other_plans_hold_only_what_differs(self, name):
+    def test_other_configurations_hold_only_what_differs(self, name):
         changes = yaml.safe_load((ROOT / "config" / name).read_text())
-        plan.check(merged(changes), CONFIG_SCHEMA, name)
+        configuration.check(merged(changes), CONFIG_SCHEMA, name)
 
         def same(value, default, path):
             if isinstance(value, dict):
@@ -117,12 +118,12 @@ class TestPlan:
                 "year: 'famly' is not known; did you mean 'family'?",
             ),
             ({"corpora": {"nips": {"scael": 1.0}}}, "corpora, nips: 'scael' is not known; did you mean 'scale'?"),
-            ({"zzz": 1}, "'zzz' is not known; known: datasets, mirror,"),
+            ({"zzz": 1}, "'zzz' is not known; known: datasets, data_folder,"),
         ],
     )
     def test_unknown_key_is_named_with_the_nearest_one(self, change, message):
         with pytest.raises(ValueError, match=re.escape(message)):
-            plan.check(merged(change), CONFIG_SCHEMA, "c.yaml")
+            configuration.check(merged(change), CONFIG_SCHEMA, "c.yaml")
 
     @pytest.mark.parametrize(
         ("change", "message"),
@@ -135,34 +136,34 @@ class TestPlan:
     )
     def test_value_that_is_not_allowed_is_named_in_one_sentence(self, change, message):
         with pytest.raises(ValueError, match=re.escape(message)) as caught:
-            plan.check(CONFIG | change, CONFIG_SCHEMA, "c.yaml")
+            configuration.check(CONFIG | change, CONFIG_SCHEMA, "c.yaml")
         assert "\n" not in str(caught.value)
         assert len(str(caught.value)) < 300
 
-    def test_mirror_must_be_a_folder(self, tmp_path):
-        file = tmp_path / "mirror.zip"
+    def test_data_folder_must_be_a_folder(self, tmp_path):
+        file = tmp_path / "data.zip"
         file.touch()
-        for mirror in (file, tmp_path / "nowhere"):
+        for data_folder in (file, tmp_path / "nowhere"):
             with pytest.raises(
-                ValueError, match=re.escape(f"mirror: '{mirror}' is no folder; a folder of source files")
+                ValueError, match=re.escape(f"data_folder: '{data_folder}' is no folder; a folder of source files")
             ):
-                plan.check_mirror(CONFIG | {"mirror": str(mirror)})
-        for mirror in ("", None, str(tmp_path)):
-            plan.check_mirror(CONFIG | {"mirror": mirror})
+                configuration.check_data_folder(CONFIG | {"data_folder": str(data_folder)})
+        for data_folder in ("", None, str(tmp_path)):
+            configuration.check_data_folder(CONFIG | {"data_folder": data_folder})
 
 
 def experiments(tmp_path, text, chosen=("nips",)):
     path = tmp_path / "experiments.tsv"
     path.write_text(text)
-    schema = plan.read_yaml(SCHEMAS / "experiments.schema.yaml")
-    return plan.read_experiments(path, schema, CONFIG, chosen)
+    schema = configuration.read_yaml(SCHEMAS / "experiments.schema.yaml")
+    return configuration.read_experiments(path, schema, CONFIG, chosen)
 
 
 HEADER = "run\ttargets\tdataset\tmethod\tmodel\tengine\tcontexts\tsettings\n"
 
 
 class TestSheet:
-    def test_experiments_look_everything_up_in_the_plan(self, tmp_path):
+    def test_experiments_look_everything_up_in_the_configuration(self, tmp_path):
         row = "a\ticml2014_table1\tnips\tMC2\tmc2\tgibbs\tyear+author\tkernel=blocked iterations=7\n"
         other = "b\ticml2014_table1\tpnas\tMC2\tmc2\tgibbs\t\t\n"
         runs = experiments(tmp_path, HEADER + row + other)
@@ -197,32 +198,34 @@ class TestSheet:
             (HEADER + "a\tt\tnips\tMC2\tmc2\tgibbs\t\tthin=1 thin=2\n", "'thin' is set twice"),
         ],
     )
-    def test_bad_sheet_is_refused_with_line_and_nearest_name(self, tmp_path, text, message):
+    def test_bad_table_is_refused_with_line_and_nearest_name(self, tmp_path, text, message):
         with pytest.raises(ValueError, match=re.escape(message)):
-            plan.check_runs("experiments.tsv", experiments(tmp_path, text), CONFIG, ["t"])
+            configuration.check_runs("experiments.tsv", experiments(tmp_path, text), CONFIG, ["t"])
 
-    def test_a_row_whose_context_the_plan_does_not_read_is_left_out_with_the_reason(self, tmp_path):
+    def test_a_row_whose_context_the_configuration_does_not_read_is_left_out_with_the_reason(self, tmp_path):
         rows = "".join(
             f"{name}\tt\twikipedia\tSVI\tmc2\tsvi\t{context}\t\n" for name, context in (("a", "writer"), ("b", ""))
         )
         runs = experiments(tmp_path, HEADER + rows, ["wikipedia"])
-        assert plan.leave_out_runs(runs, CONFIG) == (runs, [])  # drawn corpora have all contexts
+        assert configuration.leave_out_runs(runs, CONFIG) == (runs, [])  # drawn corpora have all contexts
         corpus = CONFIG["corpora"]["wikipedia"] | {"source": "real excerpt", "contexts": ["category"]}
         changed = CONFIG | {"corpora": CONFIG["corpora"] | {"wikipedia": corpus}}
-        kept, reasons = plan.leave_out_runs(runs, changed)
+        kept, reasons = configuration.leave_out_runs(runs, changed)
         assert list(kept) == ["b"]
         assert reasons == ["a is left out: corpora.wikipedia has no context 'writer'; it has: category"]
 
     def test_variants_of_an_engine_differ_in_choices_not_in_numbers(self, tmp_path):
         row = "{}\tt\tnips\tm\t{}\t{}\t\t{}\n"
-        sheet = [
+        table = [
             ("a", "mc2", "gibbs", ""),
             ("b", "mc2", "gibbs", "start_topics=3"),
             ("c", "mc2", "gibbs", "kernel=blocked"),
             ("d", "mixture", "fastex", ""),
             ("e", "hdp", "gibbs", ""),
         ]
-        found = plan.variants(experiments(tmp_path, HEADER + "".join(row.format(*one) for one in sheet)), "gibbs")
+        found = configuration.variants(
+            experiments(tmp_path, HEADER + "".join(row.format(*one) for one in table)), "gibbs"
+        )
         assert found == [{"model": "mc2"}, {"model": "mc2", "kernel": "blocked"}, {"model": "hdp"}]
 
 
@@ -232,7 +235,9 @@ class TestCodeDigest:
         packages = Path(code_digest.__file__).parents[1]
         for name in ("mc2core", "mc2papers"):
             shutil.copytree(packages / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-        (tmp_path / "mc2papers/plan/__pycache__").mkdir(parents=True)  # left by a version in which it was a folder
+        (tmp_path / "mc2papers/configuration/__pycache__").mkdir(
+            parents=True
+        )  # left by a version in which it was a folder
         tables = sorted({target.module for target in targets.registry().values()})
         others = ["inference.running.files", "inference.gibbs.engine", "inference.fastex.engine", "explore.describe"]
         modules = [*tables, *(f"mc2core.{name}" for name in others)]
@@ -250,7 +255,7 @@ class TestCodeDigest:
             after = digests()
             return {one for one in modules if before[one] != after[one]}
 
-        assert changed_by_an_edit_of("mc2papers/plan.py") == set()
+        assert changed_by_an_edit_of("mc2papers/configuration.py") == set()
         through_catalogue = {
             f"mc2papers.{name}" for name in ("icml2014.figure3", "icml2014.figure4", "icml2014.figure6")
         }
@@ -258,7 +263,7 @@ class TestCodeDigest:
         through_tables = {"mc2core.explore.describe"}  # texts and names may be given as tables
         figures = {"mc2papers.nips2012.figure1"}
         assert by_excel == through_catalogue | through_tables | figures
-        assert changed_by_an_edit_of("mc2core/explore/assets/page.css") == {"mc2core.explore.describe"}
+        assert changed_by_an_edit_of("mc2core/explore/assets/html_report.css") == {"mc2core.explore.describe"}
         by_storage = changed_by_an_edit_of("mc2core/base/storage.py")
         assert by_storage >= {"mc2core.inference.running.files", "mc2core.inference.gibbs.engine"}
         diagrams = {"mc2papers.icml2014.figure1", "mc2papers.uai2016.figure1", "mc2papers.uai2016.figure2"}
@@ -272,11 +277,11 @@ class TestCodeDigest:
 class TestDryRun:
     @pytest.mark.workflow
     @pytest.mark.parametrize("name", ["config.yaml", "test.yaml", "paper.yaml"])
-    def test_dry_run_of_everything_on_every_plan(self, checkout, name):
+    def test_dry_run_of_everything_on_every_configuration(self, checkout, name):
         code, output = snakemake(checkout, "-n", "--configfile", f"config/{name}")
         assert code == 0, output
         planned = jobs(output)
-        assert planned.keys() >= TARGETS | {"all", "report_html", "run_page", "claims", "warm_kernels"}
+        assert planned.keys() >= TARGETS | {"all", "report_html", "reproduction_report", "claims", "warm_kernels"}
         assert ("fetch" in planned) == (name == "paper.yaml")
 
     @pytest.mark.workflow
@@ -336,7 +341,7 @@ class TestDryRun:
         }
 
     @pytest.mark.workflow
-    def test_datasets_restrict_a_plan(self, checkout):
+    def test_datasets_restrict_a_configuration(self, checkout):
         code, output = snakemake(
             checkout, "-n", "--configfile", "config/paper.yaml", "--config", "datasets=nips", "--", "icml2014_table1"
         )
@@ -354,7 +359,7 @@ class TestDryRun:
         }
         code, output = snakemake(checkout, "-n", "--config", "datasets=nips", "--", "icml2014_figure2")
         assert code != 0
-        assert "icml2014_figure2 has no run in config/experiments.tsv on the datasets of this plan" in output
+        assert "icml2014_figure2 has no run in config/experiments.tsv on the datasets of this configuration" in output
 
     @pytest.mark.workflow
     @pytest.mark.parametrize(
@@ -383,12 +388,13 @@ class TestDryRun:
 
 @pytest.fixture
 def run_to_the_end(tmp_path_factory):
-    """Where the test plan has been run: a checkout of our own, or ``MC2_TEST_PLAN``, in which that was just done."""
-    if made := os.environ.get("MC2_TEST_PLAN"):
+    """Where the test configuration has been run: a checkout of our own, or ``MC2_TEST_CONFIGURATION``, in which that
+    was just done."""
+    if made := os.environ.get("MC2_TEST_CONFIGURATION"):
         return Path(made)
     folder = tmp_path_factory.mktemp("run")
     copy_checkout(folder)
-    code, output = snakemake(folder, *TEST_PLAN)
+    code, output = snakemake(folder, *TEST_CONFIGURATION)
     assert code == 0, output
     return folder
 
@@ -413,7 +419,7 @@ class TestRun:
 
     @pytest.mark.workflow
     @pytest.mark.thorough
-    def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(self, run_to_the_end, checkout):
+    def test_test_configuration_runs_end_to_end_and_then_has_nothing_to_do(self, run_to_the_end, checkout):
         results = run_to_the_end / "results"
         for target in TARGETS:
             kinds = ("csv", "png", "pdf") if "_figure" in target else ("csv", "md", "tex", "html")
@@ -507,23 +513,23 @@ class TestRun:
         assert page.count("<tr data-verdict=") == len(claims) > 10
         # every job but those that are not done while the page is written
         logs = {str(path.relative_to(results / "logs").with_suffix("")) for path in (results / "logs").rglob("*.log")}
-        assert {*re.findall(r"<title>(\S+): [\d.]+ s</title>", page), "run_page", "report"} == logs
+        assert {*re.findall(r"<title>(\S+): [\d.]+ s</title>", page), "reproduction_report", "report"} == logs
         links = re.findall(r'href="([^"#:]+)"', page)
         assert all((results / link).is_file() for link in links)
 
-        code, output = snakemake(run_to_the_end, "-n", *TEST_PLAN)
+        code, output = snakemake(run_to_the_end, "-n", *TEST_CONFIGURATION)
         assert code == 0, output
         assert "Nothing to be done" in output
 
         # the code of the engines is a parameter of the fits: they run again when it changes, and all that follows
-        before = jobs(snakemake(checkout, "-n", *TEST_PLAN)[1])
+        before = jobs(snakemake(checkout, "-n", *TEST_CONFIGURATION)[1])
         for part in ("results", ".snakemake"):
             shutil.copytree(run_to_the_end / part, checkout / part, dirs_exist_ok=True)
         rules = checkout / "workflow/rules/common.smk"
         text, replaced = re.subn(r"return code_digest\((?:[^()]|\([^()]*\))*\)", 'return "another"', rules.read_text())
         assert replaced == 2
         rules.write_text(text)
-        code, output = snakemake(checkout, "-n", *TEST_PLAN)
+        code, output = snakemake(checkout, "-n", *TEST_CONFIGURATION)
         assert code == 0, output
         # all of them, though the job that compiles their kernels runs again as well
         assert grouped(jobs(output))["fit_..."] == grouped(before)["fit_..."]

@@ -1,4 +1,4 @@
-"""The plan, and what each target needs."""
+"""The configuration, and what each target needs."""
 
 import copy
 import re
@@ -12,7 +12,7 @@ from snakemake.logging import logger
 from snakemake.utils import update_config
 
 from mc2core.compute.spark import missing
-from mc2papers import inputs, plan, targets
+from mc2papers import inputs, configuration, targets
 from mc2papers.code_digest import code_digest
 from mc2papers.datasets.download.fetch import read_catalogue
 
@@ -22,7 +22,7 @@ def own_part(path):
     return Path(workflow.source_path(f"../../{path}"))
 
 
-def sheet(path):
+def table(path):
     """A file of config/: that of the working directory, if it is there, or this workflow's own."""
     return Path(path) if Path(path).is_file() else own_part(path)
 
@@ -35,18 +35,20 @@ IS_MAIN = workflow.modifier.is_main_snakefile()
 try:
     if workflow.is_main_process and IS_MAIN:
         for file in workflow.configfiles:
-            plan.read_yaml(file)  # Snakemake overlooks a key that is given twice
+            configuration.read_yaml(
+                file
+            )  # Snakemake overlooks a key that is given twice
     # a configuration, also one that is passed to a module, holds what differs
-    given, config = config, plan.read_yaml(own_part("config/config.yaml"))
+    given, config = config, configuration.read_yaml(own_part("config/config.yaml"))
     update_config(config, copy.deepcopy(given))
-    PLAN = plan.read_plan(
+    CONFIGURATION = configuration.read_configuration(
         config,
         [
             own_part(f"workflow/schemas/{name}.schema.yaml")
             for name in ("config", "datasets", "experiments")
         ],
-        sheet(EXPERIMENTS),
-        sheet(CATALOGUE),
+        table(EXPERIMENTS),
+        table(CATALOGUE),
         KINDS,
         lack=missing(),
         builds=workflow.is_main_process,
@@ -56,11 +58,11 @@ except ValueError as error:
     raise WorkflowError(str(error)) from None
 
 if workflow.is_main_process:
-    for note in PLAN.notes:
+    for note in CONFIGURATION.notes:
         logger.warning(note)
-config, RUNS = PLAN.config, PLAN.runs
-SEEDS = PLAN.seeds
-GROUPS = PLAN.groups()
+config, RUNS = CONFIGURATION.config, CONFIGURATION.runs
+SEEDS = CONFIGURATION.seeds
+GROUPS = CONFIGURATION.groups()
 TIMED = [run for run in RUNS if "uai2016_table1" in RUNS[run]["targets"]]
 # runs of which each fit is a job
 ALONE = [run for run in RUNS if run not in {*chain.from_iterable(GROUPS)}]
@@ -84,11 +86,12 @@ wildcard_constraints:
     dataset="|".join(config["corpora"]),
     run=one_of(RUNS),
     seed=r"\d+",
-    engine="|".join(plan.ENGINES),
+    engine="|".join(configuration.ENGINES),
 
 
 def takes(mem_mb, alone=False):
-    """Resources of a job: MB, a number or by wildcards, doubled at each further attempt; a machine of its own or not."""
+    """Resources of a job: MB, a number or by wildcards, doubled at each further attempt; a machine of its own or
+    not."""
 
     def memory(wildcards, attempt):
         first = mem_mb(wildcards) if callable(mem_mb) else mem_mb
@@ -101,9 +104,9 @@ def takes(mem_mb, alone=False):
 
 
 def runs_of(target):
-    """Runs of the sheet that feed a target; an error where the chosen datasets leave none."""
+    """Runs of the experiments table that feed a target; an error where the chosen datasets leave none."""
     try:
-        return PLAN.runs_of(target)
+        return CONFIGURATION.runs_of(target)
     except ValueError as error:
         raise WorkflowError(str(error)) from None
 
@@ -121,10 +124,14 @@ def fit_code(engine):
 def group_code(group):
     """Digest of all that the fits and scores of a group are made of."""
     engines = {RUNS[run]["fit"]["engine"] for run in group}
-    modules = [f"mc2core.inference.{one}.engine" for one in engines & {*plan.ENGINES}]
+    modules = [
+        f"mc2core.inference.{one}.engine" for one in engines & {*configuration.ENGINES}
+    ]
     modules += ["mc2core.inference.running.files", "mc2core.models"] if modules else []
-    modules += ["mc2papers.baselines.files"] if engines - {*plan.ENGINES} else []
-    if any(PLAN.is_scored_at_once(run) for run in group):
+    modules += (
+        ["mc2papers.baselines.files"] if engines - {*configuration.ENGINES} else []
+    )
+    if any(CONFIGURATION.is_scored_at_once(run) for run in group):
         modules += ["mc2core.posterior.scores", "mc2papers.baselines.assignments"]
     return code_digest(*sorted(modules))
 
@@ -132,7 +139,7 @@ def group_code(group):
 def inputs_of_group(group):
     """Corpora, compiled kernels, and models of the runs that baselines of a group cluster by."""
     fits = [RUNS[run]["fit"] for run in group]
-    engines = sorted({fit["engine"] for fit in fits} & {*plan.ENGINES})
+    engines = sorted({fit["engine"] for fit in fits} & {*configuration.ENGINES})
     of = sorted({fit["of"] for fit in fits if fit.get("of")})
     datasets = sorted({RUNS[run]["dataset"] for run in group})
     return {
@@ -159,11 +166,12 @@ def snapshots_on(wildcards):
     return expand("results/snapshots/{run}/{seed}/snapshots.npz", run=runs, seed=SEEDS)
 
 
-# runs on corpora of one's own, which no table shows: each gets a page
+# runs on corpora of one's own, which no table shows: each gets an HTML report
 OWN = [
     run
     for run in RUNS
-    if RUNS[run]["dataset"] == "mine" and PLAN.result_of(run) == "posterior.npz"
+    if RUNS[run]["dataset"] == "mine"
+    and CONFIGURATION.result_of(run) == "posterior.npz"
 ]
 
 
@@ -174,7 +182,7 @@ def explored():
 def default_files():
     """What the default target makes, every file by name: Snakemake leaves a missing one alone that only pages need.
 
-    A run on own corpora alone ends in their pages, and leaves those of an earlier run on the papers as they are.
+    A run on own corpora alone ends in their HTML reports, and leaves those of an earlier run on the papers as they are.
     """
     if not POSSIBLE:
         return explored()
@@ -192,12 +200,12 @@ def found_by(runs):
     return [
         f"results/fits/{run}/{seed}/provenance.json"
         for run in runs
-        for seed in PLAN.seeds_of(run)
+        for seed in CONFIGURATION.seeds_of(run)
     ]
 
 
 def said_of(run):
-    """A sentence on a run of the sheet."""
+    """A sentence on a run of the experiments table."""
     fit = RUNS[run]["fit"]
     contexts = ", ".join(sorted(fit["contexts"])) or "none"
     return (
@@ -207,18 +215,18 @@ def said_of(run):
 
 
 def scored_runs():
-    """Runs whose fits are made for the targets of this plan, not snapshots alone."""
+    """Runs whose fits are made for the targets of this configuration, not snapshots alone."""
     names = {target.name for target in POSSIBLE if "scores" in target.inputs.values()}
     return [run for run in RUNS if names & set(RUNS[run]["targets"])]
 
 
 def entry_of(target):
-    """What the page of the run says of a target."""
+    """What the reproduction report says of a target."""
     return {
         "name": target.name,
         "paper": target.paper,
         "title": target.title,
-        "caption": target.caption(target.options(PLAN, target.name)),
+        "caption": target.caption(target.options(CONFIGURATION, target.name)),
         "files": {
             kind: path for kind, path in target.outputs().items() if kind != "claims"
         },

@@ -10,18 +10,18 @@ rule fetch:
     log:
         "results/logs/fetch/{dataset}/{file}.log",
     wildcard_constraints:
-        file="|".join(re.escape(row["file"]) for row in PLAN.sources),
+        file="|".join(re.escape(row["file"]) for row in CONFIGURATION.sources),
     resources:
         **takes(500),
     params:
-        catalogue=sheet(CATALOGUE),
+        catalogue=table(CATALOGUE),
     message:
         "Fetching {wildcards.file} of {wildcards.dataset}"
     script:
         "../scripts/fetch.py"
 
 
-# The baseline of PubMed is another one each year: its files are listed, not named in the sheet.
+# The baseline of PubMed is another one each year: its files are listed, not named in the experiments table.
 checkpoint list_baseline:
     output:
         "results/sources/pubmed/baseline.tsv",
@@ -192,4 +192,4 @@ rule corpus:
 
 rule corpora:
     input:
-        expand("results/corpora/{dataset}", dataset=PLAN.chosen),
+        expand("results/corpora/{dataset}", dataset=CONFIGURATION.chosen),

@@ -1,9 +1,10 @@
-"""Fits: a job for each run of the sheet and seed; short fits together."""
+"""Fits: a job for each run of the experiments table and seed; short fits together."""
 
 
 # One early job compiles what all fits of an engine use, instead of each fit that comes first.
 # Fits do not take it as ancient: Snakemake 9.27 then overlooks every other reason to run them. So only the engine's
-# code, which is a reason to run its fits anyway, is a reason to run this; runs and contexts are looked up by the script.
+# code, which is a reason to run its fits anyway, is a reason to run this; runs and contexts are looked up by the
+# script.
 rule warm_kernels:
     output:
         touch("results/warm_kernels/{engine}.done"),
@@ -13,7 +14,7 @@ rule warm_kernels:
     resources:
         **takes(2000),
     params:
-        sheet=sheet(EXPERIMENTS),
+        table=table(EXPERIMENTS),
         schema=own_part("workflow/schemas/experiments.schema.yaml"),
         code=lambda wildcards: fit_code(wildcards.engine),
     message:
@@ -33,12 +34,14 @@ rule fit:
     log:
         "results/logs/fits/{run}/{seed}.log",
     wildcard_constraints:
-        run=one_of(run for run in ALONE if not PLAN.wants(run, "curves")),
+        run=one_of(run for run in ALONE if not CONFIGURATION.wants(run, "curves")),
     threads: config["threads"]
     resources:
         **takes(2000),
     params:
-        runs=lambda wildcards: PLAN.fits_of([wildcards.run], [int(wildcards.seed)]),
+        runs=lambda wildcards: CONFIGURATION.fits_of(
+            [wildcards.run], [int(wildcards.seed)]
+        ),
         checkpoint_every=config["checkpoint_every"],
         code=lambda wildcards: fit_code(RUNS[wildcards.run]["fit"]["engine"]),
     message:
@@ -54,7 +57,7 @@ use rule fit as fit_with_snapshots with:
         provenance="results/fits/{run}/{seed}/provenance.json",
         snapshots="results/snapshots/{run}/{seed}/snapshots.npz",
     wildcard_constraints:
-        run=one_of(run for run in ALONE if PLAN.wants(run, "curves")),
+        run=one_of(run for run in ALONE if CONFIGURATION.wants(run, "curves")),
 
 
 # Short fits together, with their scores: most take less time than the start of a job.
@@ -66,14 +69,18 @@ for group in GROUPS:
         input:
             **inputs_of_group(group),
         output:
-            [file for run in group for file in PLAN.files_of(run, PLAN.seeds_of(run))],
+            [
+                file
+                for run in group
+                for file in CONFIGURATION.files_of(run, CONFIGURATION.seeds_of(run))
+            ],
         log:
             f"results/logs/fits/{group[0]}.log",
-        threads: 2 if PLAN.is_on_spark(group[0]) else config["threads"]
+        threads: 2 if CONFIGURATION.is_on_spark(group[0]) else config["threads"]
         resources:
             **takes(4000),
         params:
-            runs=PLAN.fits_of(group),
+            runs=CONFIGURATION.fits_of(group),
             checkpoint_every=config["checkpoint_every"],
             code=partial(lambda one, wildcards: group_code(one), group),
         message:

@@ -1,4 +1,5 @@
-"""What both entries include, ../../Snakefile and ../Snakefile: the default plan, all rules, the text of the report."""
+"""What both entries include, ../../Snakefile and ../Snakefile: the default configuration, all rules, the text of the
+report."""
 
 import shlex
 import sys
@@ -17,7 +18,7 @@ if Path(
     sys.executable = shlex.quote(sys.executable)
 
 
-# the working directory's, if it has one; common.smk fills in what a plan leaves out
+# the working directory's, if it has one; common.smk fills in what a configuration leaves out
 if Path("config/config.yaml").is_file():
 
     configfile: "config/config.yaml"

@@ -1,12 +1,14 @@
-"""Claims, the page of the run, pages of own corpora, and the report."""
+"""Claims, the reproduction report, HTML reports of own corpora, and the report."""
 
-# what the page of the run and the report say of its data; the report's first page knows the whole configuration only,
-# which names datasets that were left out, and has other keys where this workflow is a module
+# what the reproduction report and the report say of its data; the report's first page knows the whole configuration
+# only, which names datasets that were left out, and has other keys where this workflow is a module
 ABOUT = (
-    f"Datasets: {', '.join(PLAN.chosen)}; {config['seeds']} seed{'s' * (config['seeds'] > 1)}; perplexity by "
+    f"Datasets: {', '.join(CONFIGURATION.chosen)}; {config['seeds']} seed{'s' * (config['seeds'] > 1)}; perplexity by "
     f"{' and '.join(config['estimators'])}. Each table and figure says which of its data are simulated."
 )
-if lacking := [name for name in PLAN.asked if name not in PLAN.chosen]:
+if lacking := [
+    name for name in CONFIGURATION.asked if name not in CONFIGURATION.chosen
+]:
     ABOUT += f" Left out, since their files are not here: {', '.join(lacking)}."
 
 
@@ -45,7 +47,9 @@ rule explore:
     log:
         "results/logs/explore/{run}.log",
     wildcard_constraints:
-        run=one_of(run for run in RUNS if PLAN.result_of(run) == "posterior.npz"),
+        run=one_of(
+            run for run in RUNS if CONFIGURATION.result_of(run) == "posterior.npz"
+        ),
     resources:
         **takes(3000),
     params:
@@ -57,7 +61,7 @@ rule explore:
         "../scripts/explore.py"
 
 
-rule run_page:
+rule reproduction_report:
     input:
         [
             path
@@ -72,7 +76,7 @@ rule run_page:
     output:
         "results/index.html",
     log:
-        "results/logs/run_page.log",
+        "results/logs/reproduction_report.log",
     resources:
         **takes(500),
     params:
@@ -80,12 +84,12 @@ rule run_page:
         about=[ABOUT],
         own={run: f"results/explore/{run}" for run in OWN},
         code=code_digest(
-            "mc2papers.report.run_page", "mc2core.inference.running.summary"
+            "mc2papers.report.reproduction_report", "mc2core.inference.running.summary"
         ),
     message:
         "Writing {output}"
     script:
-        "../scripts/run_page.py"
+        "../scripts/reproduction_report.py"
 
 
 rule report_html:
@@ -101,7 +105,7 @@ rule report_html:
     params:
         # of the whole workflow, of which this one may be a module; a Path, as in own_part
         snakefile=lambda wildcards: Path(workflow.main_snakefile),
-        plan=lambda wildcards: workflow.config,
+        configuration=lambda wildcards: workflow.config,
     message:
         "Writing {output}"
     script:

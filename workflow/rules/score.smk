@@ -5,19 +5,21 @@
 rule score:
     input:
         corpus=corpus_of,
-        fit=lambda wildcards: f"results/fits/{{run}}/{{seed}}/{PLAN.result_of(wildcards.run)}",
+        fit=lambda wildcards: f"results/fits/{{run}}/{{seed}}/{CONFIGURATION.result_of(wildcards.run)}",
         provenance="results/fits/{run}/{seed}/provenance.json",
     output:
         "results/scores/{run}/{seed}.json",
     log:
         "results/logs/scores/{run}/{seed}.log",
     wildcard_constraints:
-        run=one_of(run for run in RUNS if not PLAN.is_scored_at_once(run)),
+        run=one_of(run for run in RUNS if not CONFIGURATION.is_scored_at_once(run)),
     threads: config["threads"]
     resources:
         **takes(4000),
     params:
-        runs=lambda wildcards: PLAN.scores_of(wildcards.run, int(wildcards.seed)),
+        runs=lambda wildcards: CONFIGURATION.scores_of(
+            wildcards.run, int(wildcards.seed)
+        ),
         code=code_digest("mc2core.posterior.scores", "mc2papers.baselines.assignments"),
     message:
         "Scoring {wildcards.run}, seed {wildcards.seed}"
@@ -73,7 +75,7 @@ rule fits:
         [
             f"results/scores/{run}/{seed}.json"
             for run in RUNS
-            for seed in PLAN.seeds_of(run)
+            for seed in CONFIGURATION.seeds_of(run)
         ],
 
 

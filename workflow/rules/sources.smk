@@ -1,15 +1,15 @@
-"""What each corpus is made from: names in the plan as files in results/."""
+"""What each corpus is made from: names in the configuration as files in results/."""
 
 
 def fetched(dataset, names):
     return [
-        f"results/sources/{plan.FILES_OF.get(dataset, dataset)}/{name}"
+        f"results/sources/{configuration.FILES_OF.get(dataset, dataset)}/{name}"
         for name in names
     ]
 
 
 def given_vocabulary(dataset):
-    """The word list of a corpus, if its plan names one and not a number of words."""
+    """The word list of a corpus, if its configuration names one and not a number of words."""
     name = config["corpora"][dataset]["vocabulary"]
     return fetched(dataset, [name]) if isinstance(name, str) else []
 
@@ -44,7 +44,7 @@ def wikipedia_files():
 
 
 def citation_files(dataset):
-    """Shards of the citations that the plan names; of the whole baseline after its listing is there."""
+    """Shards of the citations that the configuration names; of the whole baseline after its listing is there."""
     names = config["corpora"][dataset]["files"]
     if names == "eutilities":
         names = [f"pnas-{year}.xml.gz" for year in pnas_years()]
@@ -95,18 +95,19 @@ def usage_files():
     return {"files": [local(config["corpora"]["aua"]["folder"])]}
 
 
-def sheet_files(dataset):
+def table_files(dataset):
     """All files that datasets.tsv has of a dataset."""
     return {
         "files": fetched(
-            dataset, [row["file"] for row in PLAN.sources if row["dataset"] == dataset]
+            dataset,
+            [row["file"] for row in CONFIGURATION.sources if row["dataset"] == dataset],
         )
     }
 
 
 def own_files():
     """Files of the user; local ones: where a module puts its files (its prefix) does not matter for them."""
-    paths = plan.own_paths(config["corpora"]["mine"])
+    paths = configuration.own_paths(config["corpora"]["mine"])
     return {
         "files" if key == "file" else key: [local(path)]
         for key, path in paths.items()
@@ -124,7 +125,7 @@ FILES = {
     "aua": usage_files,
     "mine": own_files,
     **{
-        name: partial(sheet_files, name)
+        name: partial(table_files, name)
         for name in ("nips", "labelme", "uiucsports", "ohsumed", "stateunion")
     },
 }
@@ -172,7 +173,7 @@ def parts_index(wildcards):
 
 
 def citation_selection(wildcards):
-    """Which citations become documents, as the plan of their corpus says."""
+    """Which citations become documents, as the configuration of their corpus says."""
     corpus = config["corpora"][wildcards.citations]
     return {
         name: corpus[name] for name in ("first_year", "last_year", "abstract", "mesh")

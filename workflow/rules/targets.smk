@@ -4,14 +4,14 @@
 POSSIBLE = [
     target
     for target in targets.registry().values()
-    if set(target.datasets) & set(PLAN.chosen)
-    or (not target.datasets and set(PLAN.chosen) != {"mine"})
+    if set(target.datasets) & set(CONFIGURATION.chosen)
+    or (not target.datasets and set(CONFIGURATION.chosen) != {"mine"})
 ]
 
 
 if workflow.is_main_process:
     for target in targets.registry().values():
-        if target not in POSSIBLE and set(target.datasets) & set(PLAN.asked):
+        if target not in POSSIBLE and set(target.datasets) & set(CONFIGURATION.asked):
             logger.warning(
                 f"{target.name} is left out: it needs one of {', '.join(target.datasets)}"
             )
@@ -31,7 +31,7 @@ def files_for(target, kind):
 
     def files(wildcards):
         try:
-            return inputs.KINDS[kind](PLAN, target.name)
+            return inputs.KINDS[kind](CONFIGURATION, target.name)
         except ValueError as error:
             raise WorkflowError(str(error)) from None
 
@@ -72,10 +72,15 @@ for target in targets.registry().values():
         params:
             name=target.name,
             title=target.title,
-            options=partial(lambda one, wildcards: one.options(PLAN, one.name), target),
-            sources=target.sources(PLAN),
+            options=partial(
+                lambda one, wildcards: one.options(CONFIGURATION, one.name), target
+            ),
+            sources=target.sources(CONFIGURATION),
             caption=partial(
-                lambda one, wildcards: one.caption(one.options(PLAN, one.name)), target
+                lambda one, wildcards: one.caption(
+                    one.options(CONFIGURATION, one.name)
+                ),
+                target,
             ),
             paper=printed(target),
             code=code_digest(target.module, files=filter(None, [printed(target)])),
@@ -88,7 +93,7 @@ for target in targets.registry().values():
 def files_of_paper(paper, wildcards):
     if files := target_files(paper):
         return files
-    raise WorkflowError(f"{paper} has no target on the datasets of this plan")
+    raise WorkflowError(f"{paper} has no target on the datasets of this configuration")
 
 
 for paper in targets.PAPERS:

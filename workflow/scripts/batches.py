@@ -1,11 +1,11 @@
-"""Follow the mini-batches of one epoch of one run of the sheet: their agreement with MeSH."""
+"""Follow the mini-batches of one epoch of one run of the experiments table: their agreement with MeSH."""
 
 from pathlib import Path
 
 from mc2core.base import storage
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus
-from mc2papers.plan import MISSING
+from mc2papers.configuration import MISSING
 from mc2papers.uai2016.batches import agreement_by_batch
 
 

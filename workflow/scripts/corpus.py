@@ -14,7 +14,7 @@ def main(snakemake):
             snakemake.output[0],
             source=corpus["source"],
             seed=corpus.get("seed", 0),
-            test_fraction=corpus.get("test_fraction", 0),
+            test_size=corpus.get("test_size", 0),
             settings={name: value for name, value in corpus.items() if name in known},
             files={role: list(files) for role, files in snakemake.input.items()},
             paper=snakemake.params.paper,

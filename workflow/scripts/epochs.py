@@ -1,4 +1,4 @@
-"""Time epochs or sweeps of one run of the sheet on threads of one process and on Spark."""
+"""Time epochs or sweeps of one run of the experiments table on threads of one process and on Spark."""
 
 from pathlib import Path
 

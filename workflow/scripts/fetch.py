@@ -8,8 +8,8 @@ def main(snakemake):
     with job(snakemake.log[0]):
         wanted = snakemake.wildcards.dataset, snakemake.wildcards.file
         sources = {(one.dataset, one.name): one for one in read_catalogue(snakemake.params.catalogue)}
-        # the mirror is not a parameter: a file with the right checksum is the same wherever it came from
-        fetch(sources[wanted], snakemake.output[0], mirror=snakemake.config["mirror"] or None)
+        # the local data folder is not a parameter: a file with the right checksum is the same wherever it came from
+        fetch(sources[wanted], snakemake.output[0], data_folder=snakemake.config["data_folder"] or None)
 
 
 main(snakemake)  # noqa: F821  (given by the workflow)

@@ -1,4 +1,4 @@
-"""Bring the citations of PNAS in one year, from the mirror or through E-utilities."""
+"""Bring the citations of PNAS in one year, from the local data folder or through E-utilities."""
 
 from pathlib import Path
 
@@ -10,9 +10,9 @@ from mc2papers.datasets.download.fetch import SourceFile, fetch
 def main(snakemake):
     with job(snakemake.log[0]):
         target = Path(snakemake.output[0])
-        mirror = snakemake.config["mirror"]
-        if mirror and (Path(mirror) / "pubmed" / target.name).is_file():
-            fetch(SourceFile("pubmed", target.name, f"pubmed/{target.name}", ()), target, mirror=mirror)
+        data_folder = snakemake.config["data_folder"]
+        if data_folder and (Path(data_folder) / "pubmed" / target.name).is_file():
+            fetch(SourceFile("pubmed", target.name, f"pubmed/{target.name}", ()), target, data_folder=data_folder)
         else:
             fetch_year(target, int(snakemake.wildcards.year))
 

@@ -12,10 +12,10 @@ from mc2core.base.logs import job
 
 def main(snakemake):
     with job(snakemake.log[0]), tempfile.TemporaryDirectory() as folder:
-        plan = Path(folder) / "plan.yaml"
-        plan.write_text(yaml.safe_dump(dict(snakemake.params.plan)), encoding="utf-8")
+        configuration = Path(folder) / "configuration.yaml"
+        configuration.write_text(yaml.safe_dump(dict(snakemake.params.configuration)), encoding="utf-8")
         # the running workflow holds the lock; a report only reads
-        options = ["--nolock", "--workflow-profile", "none", "--cores", "1", "--configfile", str(plan)]
+        options = ["--nolock", "--workflow-profile", "none", "--cores", "1", "--configfile", str(configuration)]
         command = [sys.executable, "-m", "snakemake", "--snakefile", snakemake.params.snakefile, *options]
         with open(snakemake.log[0], "a", encoding="utf-8") as log:
             subprocess.run(

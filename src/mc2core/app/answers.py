@@ -17,7 +17,7 @@ from mc2core.posterior.contexts import PredictedNames, PredictedVectors
 from mc2core.posterior.proportions import DocumentTopics
 
 # clusters less likely than this have no part in what is said of contexts
-_LEAST = 1e-6
+_MIN = 1e-6
 _DIGITS = 6
 _OF_NUMBER = "mean", "low", "high"
 _NONE = np.zeros(0, np.int64)
@@ -75,7 +75,7 @@ class Answers:
             documents = np.flatnonzero(corpus.missing(name))
             if not len(documents):
                 continue
-            likely = np.where(probability[documents] < _LEAST, 0.0, probability[documents])
+            likely = np.where(probability[documents] < _MIN, 0.0, probability[documents])
             found = replace(predictive, shares=sp.csr_matrix(likely / likely.sum(axis=1, keepdims=True)))
             if isinstance(found, PredictedNames):
                 columns, shares = found.ranking(self._top)

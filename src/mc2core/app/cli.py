@@ -93,10 +93,12 @@ def _add_readers(commands: Any) -> None:
     told = "the folder of a corpus or a fit, or an .npz file"
     verify.add_argument("paths", metavar="PATH", nargs="+", type=Path, help=told)
 
-    describe = add_command(commands, "describe", _describe, "write tables and a page (index.html) of what a fit found")
+    describe = add_command(
+        commands, "describe", _describe, "write tables and an HTML report (index.html) of what a fit found"
+    )
     add_fit(describe, "posterior")
     describe.add_argument("corpus", type=Path, help="folder of documents, those of the fit or new ones")
-    describe.add_argument("--title", default="What the fit found", help="heading of the page")
+    describe.add_argument("--title", default="What the fit found", help="heading of the HTML report")
     describe.add_argument(
         "--seed", type=int, default=0, help="of the map and of what it shows of a large corpus (default 0)"
     )
@@ -105,12 +107,18 @@ def _add_readers(commands: Any) -> None:
         "--names",
         metavar="FILE",
         type=Path,
-        help="names of clusters and topics in place of their words: a CSV of,number,name as names.csv beside the page",
+        help=(
+            "names of clusters and topics in place of their words: a CSV of,number,name as names.csv beside the HTML "
+            "report"
+        ),
     )
     describe.add_argument(
         "--texts",
         metavar="COLUMN|FILE",
-        help="put the texts in the page: a column that the import kept, or the file that was imported (default: none)",
+        help=(
+            "put the texts in the HTML report: a column that the import kept, or the file that was imported "
+            "(default: none)"
+        ),
     )
     describe.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for index.html and csv tables")
 
@@ -133,10 +141,12 @@ def _add_predictions(commands: Any) -> None:
     _add_threads(clusters)
     shown = clusters.add_mutually_exclusive_group()
     shown.add_argument(
-        "--level", metavar="N", type=int, help="the clusters where there are N, from 1 to those of the fit"
+        "--cut", metavar="N", type=int, help="the clusters where there are N, from 1 to those of the fit"
     )
     shown.add_argument(
-        "--levels", action="store_true", help="print what there is at each N in their place: a table, one level marked"
+        "--hierarchy",
+        action="store_true",
+        help="print a table of every number of clusters instead, with the recommended one",
     )
 
     contexts = add_command(
@@ -281,19 +291,19 @@ def _clusters(options: argparse.Namespace) -> None:
     from mc2core.explore.clusters import names_of
     from mc2core.inference.running.summary import agreement
 
-    if options.levels:
-        _levels(options)
+    if options.hierarchy:
+        _print_hierarchy(options)
         return
     if options.corpus is None:
-        raise ValueError("a corpus is needed: mc2 clusters FIT CORPUS (--levels alone needs none)")
+        raise ValueError("a corpus is needed: mc2 clusters FIT CORPUS (--hierarchy alone needs none)")
     posterior, corpus = _read(options)
     if chains := posterior.between_chains():
         print(in_lines(f"mc2: {agreement(chains)}", sys.stderr), file=sys.stderr)
     _tell_new(posterior, corpus, options.corpus)
-    cluster, probability = posterior.assign(corpus, not options.no_context, options.threads, level=options.level)
+    cluster, probability = posterior.assign(corpus, not options.no_context, options.threads, cut=options.cut)
     document = np.arange(corpus.n_documents)
     with work("names of clusters"):
-        names = np.array(names_of(posterior, corpus, cluster, options.level), dtype=object)
+        names = np.array(names_of(posterior, corpus, cluster, options.cut), dtype=object)
     table = pd.DataFrame(
         {
             "document": document + 1,
@@ -330,20 +340,20 @@ def _contexts(options: argparse.Namespace) -> None:
     print(table.join(kept, on="document").to_csv(index=False, float_format="%.6g"), end="")
 
 
-def _levels(options: argparse.Namespace) -> None:
-    """Print the levels that a posterior keeps, or those that the documents of the fit give it."""
+def _print_hierarchy(options: argparse.Namespace) -> None:
+    """Print the hierarchy that a posterior keeps, or that the documents of the fit give it."""
     from mc2core.base.progress import work
     from mc2core.corpus import Corpus
     from mc2core.posterior import Posterior
 
     with work("reading the posterior"):
         posterior = Posterior.load(options.posterior)
-    levels = posterior.levels
-    if levels is None:
+    hierarchy = posterior.hierarchy
+    if hierarchy is None:
         if options.corpus is None:
-            raise ValueError(f"{options.posterior} keeps no levels; give the corpus of the fit to make them")
-        levels = posterior.find_levels(Corpus.load(options.corpus))
-    print(levels.table().to_csv(index=False, float_format="%.6g"), end="")
+            raise ValueError(f"{options.posterior} keeps no hierarchy; give the corpus of the fit to make it")
+        hierarchy = posterior.find_hierarchy(Corpus.load(options.corpus))
+    print(hierarchy.table().to_csv(index=False, float_format="%.6g"), end="")
 
 
 if __name__ == "__main__":

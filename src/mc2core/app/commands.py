@@ -94,7 +94,7 @@ def run(program: str, about: str, add: Callable[[Any], None], arguments: Sequenc
     """
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # what is done is not stopped any more
     try:
-        with stopping.watching():
+        with stopping.install():
             if arguments is None:
                 _prepare_streams()
                 arguments = sys.argv[1:]

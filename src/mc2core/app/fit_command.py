@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of model or engine, such as topic_prior=1e-2 or start_topics=20, or a property of Spark "
+        help="a setting of model or engine, such as topic_word_prior=1e-2 or start_topics=20, or a property of Spark "
         "(spark.master=..., docs/how_to/spark.md); may be given again",
     )
     parser.add_argument("--iterations", type=int, help="sweeps (gibbs, fastex; default 60) or epochs (svi; default 10)")
@@ -166,19 +166,19 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
     took = f"{posterior}: {provenance['iterations']} iterations in {provenance['seconds']:.1f} s"
     if provenance["compile_seconds"] >= _COMPILED:
         took += f", after {provenance['compile_seconds']:.0f} s of compiling kernels (once)"
-    said = sentence(provenance["found"])
+    said = sentence(provenance["inferred"])
     if said:
         others = "--seed or start_topics" if "start_topics" in provenance["engine"] else "--seed"
         said += f"; other values of {others} may end elsewhere"
-    lines = [took, *([said] if said else []), f"model: {model.in_words}"]
+    lines = [took, *([said] if said else []), f"model: {model.describe()}"]
     more = f"the same command with --iterations {2 * provenance['iterations']} resumes from here"
     lines.append(f"for more iterations: {more}")
-    if "clusters" not in model.finds:  # there are none to describe
+    if "clusters" not in model.reported:  # there are none to describe
         return [*lines, f"next: mc2 topics {posterior}; mc2 evaluate {posterior} CORPUS"]
     clusters = f"mc2 clusters {posterior} {options.corpus}"
     lines.append(f"next: mc2 describe {posterior} {options.corpus} --out {options.out / 'description'}")
     lines.append(f"or: mc2 topics {posterior}; {clusters}; mc2 evaluate {posterior} CORPUS")
-    lines.append(f"for fewer clusters: {clusters} --levels")
+    lines.append(f"for fewer clusters: {clusters} --hierarchy")
     return lines
 
 

@@ -89,14 +89,16 @@ def _add_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--vocabulary", metavar="FILE", type=Path, help="the words, one to a line (default: those seen)"
     )
-    parser.add_argument("--min-documents", type=int, metavar="N", help="drop words in fewer documents (default 1)")
-    parser.add_argument("--max-share", type=float, metavar="SHARE", help="drop words in more than this share of them")
-    parser.add_argument("--max-words", type=int, metavar="N", help="keep only the N most frequent words")
+    parser.add_argument("--min-df", type=int, metavar="N", help="drop words in fewer documents (default 1)")
+    parser.add_argument("--max-df", type=float, metavar="SHARE", help="drop words in more than this share of them")
+    parser.add_argument("--max-features", type=int, metavar="N", help="keep only the N most frequent words")
     parser.add_argument(
         "--stop-words", metavar="LANGUAGE|FILE|none", help="leave these out of running text (default english)"
     )
     parser.add_argument("--min-letters", type=int, metavar="N", help="of a word in running text (default 2)")
-    parser.add_argument("--ngrams", type=int, metavar="N", help="count up to N words in a row as one more (default 1)")
+    parser.add_argument(
+        "--max-ngram", type=int, metavar="N", help="count up to N words in a row as one more (default 1)"
+    )
     parser.add_argument(
         "--tokeniser", choices=("unicode", "a-z"), help="a-z: the papers' words, without accents (default unicode)"
     )
@@ -157,9 +159,9 @@ def _import(options: argparse.Namespace) -> None:
     from mc2core.base import storage
     from mc2core.base.progress import work
     from mc2core.corpus import Corpus, datasheet
+    from mc2core.corpus.alignment import new_to
     from mc2core.corpus.building.rows import BadRows
     from mc2core.corpus.corpus import CORPUS_FILES
-    from mc2core.corpus.following import new_to
     from mc2core.corpus.readers.reading import LAYOUT, notes_of, read_own
 
     like = Corpus.load(options.out) if options.append else None if options.like is None else _load(options.like)
@@ -192,7 +194,7 @@ def _is_there(options: argparse.Namespace) -> bool:
     """Whether this very input was imported or appended before; then it says so. ValueError: there is no corpus."""
     from mc2core.base import storage
     from mc2core.corpus import Corpus
-    from mc2core.corpus.following import files_of
+    from mc2core.corpus.alignment import files_of
 
     if options.out.parent.is_dir():
         storage.remove_leftovers(options.out)  # of a killed import, which may have just moved the corpus away

@@ -20,7 +20,7 @@ told on standard error, and the exit code is 2 in the end.
 
 Printed for each document: its line and id, its cluster and how likely it is, how many tokens the model knows, its
 topics and their shares, and contexts that it does not show: the likeliest names, mean and 90 % interval of a number, or
-the mean vector. All are of the sample that mc2 topics and the page show; mc2 contexts looks at all samples."""
+the mean vector. All are of the sample that mc2 topics and the HTML report show; mc2 contexts looks at all samples."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -28,7 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_columns(parser, "column")
     parser.add_argument(
-        "--population",
+        "--total-samples",
         type=int,
         help="svi: documents that the posterior is of, said at the first update (default: as many as were fitted)",
     )
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> None:
             options.new,
             out=options.out,
             columns=columns,
-            population=options.population,
+            total_samples=options.total_samples,
             new_columns=options.new_columns,
             iterations=options.iterations,
             threads=options.threads,
@@ -92,7 +92,7 @@ def _said(about: dict[str, Any]) -> str:
     from mc2core.inference.running.summary import sentence
 
     if "drift" not in about:
-        return f"{about['iterations']} sweeps over all documents; {sentence(about['found'])}"
+        return f"{about['iterations']} sweeps over all documents; {sentence(about['inferred'])}"
     now, drift = about["stream"]["updates"][-1], about["drift"]
     new = {"words": now["new_words"]} | {f"values of {name}": n for name, n in now["new_values"].items()}
     columns = ", ".join(counted(n, what) for what, n in new.items() if n)

@@ -1,4 +1,4 @@
-"""Checks of single values that constructors, plans and commands share: one sentence, or the value."""
+"""Checks of single values that constructors, configurations and commands share: one sentence, or the value."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import numpy as np
 
 #: Range of concentrations and prior counts. Beside data, which count in whole numbers up to 2**31, nothing changes any
 #: more beyond it; log-gamma functions of larger numbers lose the digits that differences of them need.
-LEAST_PRIOR, MOST_PRIOR = 1e-10, 1e10
+MIN_PRIOR, MAX_PRIOR = 1e-10, 1e10
 
 
 #: Range of what carries the unit of a number or its square.
-LEAST_SCALE, MOST_SCALE = 1e-50, 1e50
+MIN_SCALE, MAX_SCALE = 1e-50, 1e50
 
 
 def prior_count(name: str, value: Any) -> float:
     """``value`` as a float; ValueError unless it is a number from 1e-10 to 1e10."""
-    return _within(name, value, LEAST_PRIOR, MOST_PRIOR)
+    return _within(name, value, MIN_PRIOR, MAX_PRIOR)
 
 
 def prior_scale(name: str, value: Any) -> float:
     """``value`` as a float; ValueError unless it is a number from 1e-50 to 1e50."""
-    return _within(name, value, LEAST_SCALE, MOST_SCALE)
+    return _within(name, value, MIN_SCALE, MAX_SCALE)
 
 
 def _within(name: str, value: Any, least: float, most: float) -> float:
@@ -63,7 +63,7 @@ def finite(name: str, value: Any, above: float = -np.inf) -> float:
 
 
 #: most clusters or topics: their numbers are held in 32 bits
-MOST_LABELS = 2**31 - 1
+MAX_LABELS = 2**31 - 1
 
 
 def whole(name: str, value: Any, least: int = 1, most: float = math.inf) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from mc2core.base import extras
 
 #: files that inflate beyond this are bombs
-MOST_BYTES = 2**31
+MAX_BYTES = 2**31
 _MAX_RATIO = 200
 # of a sheet, as the format has it
 _MAX_ROWS, _MAX_COLUMNS = 2**20, 2**14
@@ -44,7 +44,7 @@ def _sheet(path: Path) -> Iterator[Any]:
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(one.file_size for one in archive.infolist())
-        if size > min(MOST_BYTES, _MAX_RATIO * max(path.stat().st_size, 2**14)):
+        if size > min(MAX_BYTES, _MAX_RATIO * max(path.stat().st_size, 2**14)):
             raise ValueError(f"it claims {size} bytes, too many for its {path.stat().st_size}")
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         try:

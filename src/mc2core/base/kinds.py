@@ -1,4 +1,4 @@
-"""Kinds of contexts, as columns of tables, corpora, plans and pages name them."""
+"""Kinds of contexts, as columns of tables, corpora, configurations and pages name them."""
 
 from __future__ import annotations
 

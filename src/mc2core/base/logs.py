@@ -34,7 +34,7 @@ def job(log: str | os.PathLike[str], threads: int = 1) -> Iterator[None]:
     try:
         with (
             threadpool_limits(threads),
-            stopping.watching(),
+            stopping.install(),
             progress.showing(write=progress.logger.info),
             progress.work("job"),
         ):

@@ -36,7 +36,7 @@ class Work:
         """Report that so many more pieces are done, with ``numbers`` to show. A signal that was noted stops here."""
         self.done += pieces
         self.numbers = numbers or {}
-        stopping.look()
+        stopping.check()
 
 
 def line(works: list[Work], columns: int | None = None) -> str:

@@ -1,4 +1,5 @@
-"""What a constructor takes by keyword, as objects hold it and as a command line or a sheet writes it (NAME=VALUE)."""
+"""What a constructor takes by keyword, as objects hold it and as a command line or the experiments table writes it
+(NAME=VALUE)."""
 
 from __future__ import annotations
 

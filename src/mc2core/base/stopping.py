@@ -21,7 +21,7 @@ _AGAIN_SECONDS = 0.1
 
 
 class _Interrupted(KeyboardInterrupt):
-    """What the handler raises for SIGINT, within :func:`watching`.
+    """What the handler raises for SIGINT, within :func:`install`.
 
     A process in which a plain KeyboardInterrupt has passed through ``exec`` of a text, as many imports call it, ends by
     the signal, even where it was caught and the process exits with a code.
@@ -29,16 +29,16 @@ class _Interrupted(KeyboardInterrupt):
 
 
 class _State:
-    """Signals since :func:`watching` began, and how many blocks around this moment do what with them.
+    """Signals since :func:`install` began, and how many blocks around this moment do what with them.
 
     No dataclass: to load that takes longer than all else that a command does before it handles signals.
     """
 
     def __init__(self) -> None:
         self.seen: list[int] = []
-        self.is_watching = False
-        self.noting = 0
-        self.keeping = 0
+        self.is_installed = False
+        self.deferring = 0
+        self.flushing = 0
 
 
 _state = _State()
@@ -51,9 +51,9 @@ def stop(number: int) -> NoReturn:
     raise SystemExit(128 + number)
 
 
-def look() -> None:
-    """Stop here if a signal was noted; not in :func:`keeping`, and only in the main thread."""
-    if _state.seen and not _state.keeping and _is_main_thread():
+def check() -> None:
+    """Stop here if a signal was noted; not in :func:`flush`, and only in the main thread."""
+    if _state.seen and not _state.flushing and _is_main_thread():
         stop(_state.seen[0])
 
 
@@ -63,12 +63,12 @@ def is_asked() -> bool:
 
 
 @contextmanager
-def watching() -> Iterator[None]:
+def install() -> Iterator[None]:
     """Handle signals in the block. Whatever error one surfaces as, the block ends as :func:`stop` does."""
-    if _state.is_watching or not _is_main_thread():
+    if _state.is_installed or not _is_main_thread():
         yield
         return
-    _state.is_watching, before = True, {number: signal.getsignal(number) for number in _NUMBERS}
+    _state.is_installed, before = True, {number: signal.getsignal(number) for number in _NUMBERS}
     hook = sys.unraisablehook
     sys.unraisablehook = lambda lost: _send_again() if _state.seen else hook(lost)
     try:
@@ -83,44 +83,44 @@ def watching() -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
         sys.unraisablehook = hook
-        _state.is_watching = False
+        _state.is_installed = False
         _state.seen.clear()
 
 
 @contextmanager
-def noting() -> Iterator[None]:
-    """Only note a first signal in the block, for :func:`look` there and at its end."""
-    with watching():
+def defer() -> Iterator[None]:
+    """Only note a first signal in the block, for :func:`check` there and at its end."""
+    with install():
         if not _is_main_thread():
             yield
             return
-        _state.noting += 1
+        _state.deferring += 1
         try:
             yield
         finally:
-            _state.noting -= 1
-        look()
+            _state.deferring -= 1
+        check()
 
 
 @contextmanager
-def keeping() -> Iterator[list[int]]:
+def flush() -> Iterator[list[int]]:
     """Only note a first signal in the block, which keeps what there is before it stops: the signals so far."""
-    with watching():
+    with install():
         if not _is_main_thread():
             yield []
             return
-        _state.noting += 1
-        _state.keeping += 1
+        _state.deferring += 1
+        _state.flushing += 1
         try:
             yield _state.seen
         finally:
-            _state.noting -= 1
-            _state.keeping -= 1
+            _state.deferring -= 1
+            _state.flushing -= 1
 
 
 def _handle(number: int, frame: FrameType | None) -> None:
     _state.seen.append(number)
-    if len(_state.seen) > 1 or not _state.noting:
+    if len(_state.seen) > 1 or not _state.deferring:
         if number == signal.SIGINT:
             raise _Interrupted
         stop(number)

@@ -298,7 +298,7 @@ def _waited_for(path: Path) -> int:
         if locks.take(lock, wait=False) is False:
             with progress.work("waiting for another process that compiles kernels"):
                 while locks.take(lock, wait=False) is False:
-                    stopping.look()
+                    stopping.check()
                     time.sleep(_WAIT_SECONDS)
     except BaseException:
         os.close(lock)

@@ -85,7 +85,7 @@ class _Compiling(event.Listener):
 
     def on_start(self, event: event.Event) -> None:
         if event.kind == "numba:run_pass":
-            stopping.look()
+            stopping.check()
         elif event.kind == "numba:compiler_lock":
             store.check()
             self._here.depth = getattr(self._here, "depth", 0) + 1

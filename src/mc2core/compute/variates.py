@@ -12,7 +12,7 @@ from mc2core.compute.kernels import kernel
 from mc2core.compute.special import exp, log
 from mc2core.compute.streams import mix, to_unit, uniform
 
-_LEAST_SHAPE = 1e-300  # of a Gamma variate: what is below has no weight beside anything
+_MIN_SHAPE = 1e-300  # of a Gamma variate: what is below has no weight beside anything
 _SAFE_SHAPE = 0.5  # a Gamma variate of at least this shape is below 1e-280 with probability 1e-140
 _SMALL_SHAPE = 0.5  # below it, Gammas are drawn by a rejection of their own
 _CERTAIN = -40.0  # exp(exp(-40)) is 1 in float64
@@ -23,7 +23,7 @@ def log_gammas(shape: np.ndarray, generator: np.random.Generator) -> np.ndarray:
 
     By Gamma(a) = Gamma(a + 1) U**(1/a). Shapes below 1e-300, 0 among them, count as 1e-300.
     """
-    shape = np.maximum(shape, _LEAST_SHAPE)
+    shape = np.maximum(shape, _MIN_SHAPE)
     return np.log(generator.standard_gamma(shape + 1.0)) + np.log1p(-generator.random(shape.shape)) / shape
 
 

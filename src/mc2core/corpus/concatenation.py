@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.corpus import following
+from mc2core.corpus import alignment
 from mc2core.corpus.checks import Context
 
 if TYPE_CHECKING:
@@ -25,22 +25,22 @@ def concatenate(make: Make, corpora: Sequence[Corpus]) -> Corpus:
         raise ValueError("there are no corpora to concatenate")
     if any(corpus.observations is not None for corpus in corpora):
         raise ValueError("corpora of observations are not concatenated: give all rows to Corpus.from_observations")
-    pattern, units = following.pattern_of(corpora[0]), dict(corpora[0].units)
+    schema, units = alignment.schema_of(corpora[0]), dict(corpora[0].units)
     for corpus in corpora[1:]:
-        other = following.pattern_of(corpus)
-        new = [name for name in corpus.contexts if name not in pattern.columns and name not in pattern.vectors]
+        other = alignment.schema_of(corpus)
+        new = [name for name in corpus.contexts if name not in schema.columns and name not in schema.vectors]
         units |= {name: corpus.units[name] for name in new if name in corpus.units}
-        pattern = replace(
-            pattern,
-            columns={**pattern.columns, **{name: other.columns[name] for name in new if name in other.columns}},
-            vectors={**pattern.vectors, **{name: other.vectors[name] for name in new if name in other.vectors}},
+        schema = replace(
+            schema,
+            columns={**schema.columns, **{name: other.columns[name] for name in new if name in other.columns}},
+            vectors={**schema.vectors, **{name: other.vectors[name] for name in new if name in other.vectors}},
         )
-        pattern, _ = following.grown(replace(pattern, units=units), corpus, 1)
-    parts = [following.conform(make, corpus, pattern)[0] for corpus in corpora]
+        schema, _ = alignment.extended(replace(schema, units=units), corpus, 1)
+    parts = [alignment.conform(make, corpus, schema)[0] for corpus in corpora]
     labels, label_names = _labels(corpora)
     united: Corpus = make(
         sp.vstack([part.content for part in parts], format="csr"),
-        pattern.words,
+        schema.words,
         {name: _stacked([part.contexts[name] for part in parts]) for name in parts[0].contexts},
         labels,
         _documents([part.documents for part in parts]),

@@ -224,9 +224,9 @@ class Corpus:
             floats (vectors) or of counts.
         labels : J names or numbers, or lists of them, optional
         settings : by name
-            ``tokenise``, ``stop_words``, ``min_letters``, ``ngrams``: of
+            ``tokenise``, ``stop_words``, ``min_letters``, ``max_ngram``: of
             :class:`mc2core.corpus.building.tokens.Tokeniser`; ``vocabulary`` (the words, in order), or
-            ``min_documents``, ``max_share``, ``max_words`` (which are kept); ``word_counts`` ("raw", "presence" or
+            ``min_df``, ``max_df``, ``max_features`` (which are kept); ``word_counts`` ("raw", "presence" or
             "log"); ``documents`` (a DataFrame of J rows); ``like`` (a Model or a Corpus): the texts as those of it,
             in its words, made as there, and in the columns, kinds and units of its contexts. What it does not have is
             left out, counted and logged as a warning; a context that is not given is missing in every document. A
@@ -508,16 +508,16 @@ class Corpus:
         changed._digest = None
         return changed
 
-    def split(self, test_fraction: float = 0.1, seed: int = 0) -> tuple[Corpus, Corpus]:
+    def split(self, test_size: float = 0.1, seed: int = 0) -> tuple[Corpus, Corpus]:
         """Split documents at random into (train, test), each in the order of the corpus.
 
-        The test part has round(J * test_fraction) documents, at least one; so has the train part.
+        The test part has round(J * test_size) documents, at least one; so has the train part.
         """
-        if not 0 < test_fraction < 1:
-            raise ValueError(f"test_fraction is {test_fraction}; it must lie between 0 and 1")
+        if not 0 < test_size < 1:
+            raise ValueError(f"test_size is {test_size}; it must lie between 0 and 1")
         if self.n_documents < 2:
             raise ValueError("a corpus of one document cannot be split")
-        n_test = min(max(round(self.n_documents * test_fraction), 1), self.n_documents - 1)
+        n_test = min(max(round(self.n_documents * test_size), 1), self.n_documents - 1)
         from mc2core.compute import streams
 
         order = streams.generator(seed, "split").permutation(self.n_documents)

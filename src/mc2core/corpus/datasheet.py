@@ -19,7 +19,7 @@ from mc2core.corpus.checks import CONTENT_KINDS
 from mc2core.corpus.row_blocks import count_columns
 
 #: names of words and of values that a sheet shows
-_MOST_FREQUENT = 10
+_MAX_FREQUENT = 10
 PAPER_COLUMNS = ("dataset", "quantity", "count", "source")
 
 
@@ -104,7 +104,7 @@ def quantities(corpus: Corpus) -> dict[str, str]:
 
 def _most_frequent(numbers: np.ndarray, names: Sequence[str]) -> str:
     """The names with the highest numbers, each with its own: "ann (12), bob (7)"; of equal ones the first."""
-    places = np.argsort(-numbers, kind="stable")[:_MOST_FREQUENT].tolist()
+    places = np.argsort(-numbers, kind="stable")[:_MAX_FREQUENT].tolist()
     shown = {place: " ".join(names[place].split()) for place in places if numbers[place]}
     listed = ", ".join(
         f"{name if len(name) <= 40 else name[:37] + '...'} ({numbers[place]:,.0f})" for place, name in shown.items()

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from mc2core.base import storage
 
 # numbers that are held in memory, 32 MB
-_MOST_HELD = 1 << 23
+_MAX_HELD = 1 << 23
 # entries of a block of rows, about
 _BLOCK = 1 << 20
 
@@ -35,7 +35,7 @@ class Growing:
             self._recent.frombytes(numbers.astype(np.int32).tobytes())
         else:
             self._recent.extend(numbers)
-        if len(self._recent) > _MOST_HELD:
+        if len(self._recent) > _MAX_HELD:
             self._write()
 
     def __len__(self) -> int:
@@ -70,7 +70,7 @@ def by_rows(function: Callable[..., sp.csr_matrix], *matrices: sp.csr_matrix) ->
 
     It is given copies of all rows, where the matrices are large of some after others.
     """
-    if sum(one.nnz for one in matrices) <= _MOST_HELD:
+    if sum(one.nnz for one in matrices) <= _MAX_HELD:
         return function(*(_between(one, 0, one.shape[0]) for one in matrices))
     columns, counts, ends = Growing(), Growing(), [np.zeros(1, np.int64)]
     for first, last in _blocks(matrices):

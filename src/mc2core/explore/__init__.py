@@ -1,1 +1,1 @@
-"""What a fit found, for people: tables, and one page that shows them."""
+"""What a fit found, for people: tables, and one HTML report that shows them."""

@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from mc2core.explore.description import Description, chosen_samples
 from mc2core.families.contents import Contents
 
-LEAST_JACCARD = 0.5
+MIN_JACCARD = 0.5
 """Of the documents of a cluster and those of a sample's clusters that lie in it; below, it is dissolved there (Hennig,
 2007)."""
-LEAST_OVERLAP = 0.5
+MIN_OVERLAP = 0.5
 """Of two topics of observations (Bhattacharyya's coefficient) that are taken as one."""
 N_COMPARED = 10
 """Likeliest words of a topic; a sample has it where one of its topics shares half of them."""
@@ -23,7 +23,7 @@ def found_clusters(description: Description) -> np.ndarray:
     """(S, nodes) bool: whether a sample (:attr:`Description.of_samples`) has each node, as one or several clusters.
 
     Of a sample's clusters, those count that have more than half of their documents in the node; documents in them or in
-    the node are, LEAST_JACCARD of them or more, in both.
+    the node are, MIN_JACCARD of them or more, in both.
     """
     size = np.diff(description.documents_of.indptr)
     found = np.zeros((len(description.of_samples), len(size)), bool)
@@ -31,7 +31,7 @@ def found_clusters(description: Description) -> np.ndarray:
         of_sample = np.asarray(met.sum(axis=0)).reshape(-1, 1)
         inside = share > 0.5
         both, whole = (of_sample * share * inside).sum(axis=0), (of_sample * inside).sum(axis=0)
-        found[row] = both >= LEAST_JACCARD * np.maximum(size + whole - both, 1.0)
+        found[row] = both >= MIN_JACCARD * np.maximum(size + whole - both, 1.0)
     return found
 
 
@@ -59,7 +59,7 @@ def chains_of(description: Description, found: np.ndarray) -> np.ndarray:
 
 def found_topics(description: Description) -> np.ndarray:
     """(S, M) bool: whether one topic of a sample has half of the N_COMPARED likeliest words of each topic; of
-    observations whether it overlaps with it by LEAST_OVERLAP or more.
+    observations whether it overlaps with it by MIN_OVERLAP or more.
     """
     posterior = description.posterior
     samples = chosen_samples(posterior)
@@ -70,7 +70,7 @@ def found_topics(description: Description) -> np.ndarray:
         for row, number in enumerate(samples):
             other = posterior.samples[number].contents
             assert other is not None  # all samples are of one kind
-            found[row] = (_overlap(posterior.contents, other) >= LEAST_OVERLAP).any(axis=1)
+            found[row] = (_overlap(posterior.contents, other) >= MIN_OVERLAP).any(axis=1)
         return found
     own = _likeliest(posterior.representative.topic_words)
     for row, number in enumerate(samples):

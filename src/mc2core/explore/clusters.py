@@ -1,4 +1,4 @@
-"""Tables of clusters and of their levels."""
+"""Tables of clusters and of their cuts."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _BLOCK = 64
 
 def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
     """Tables by name: clusters, cluster_words (of observations cluster_means), cluster_values, cluster_numbers,
-    cluster_documents, cluster_labels, level_clusters, levels.
+    cluster_documents, cluster_labels, cut_clusters, hierarchy.
 
-    ``joins`` is the cluster of the next smaller level that has most of the documents; ``certainty``, ``found`` (a share
+    ``joins`` is the cluster of the next smaller cut that has most of the documents; ``certainty``, ``found`` (a share
     of samples) and ``chains`` (a number) say how sure a cluster is (:mod:`mc2core.explore.agreement`).
-    ``cluster`` counts from 1; numbers above K are clusters of levels, as ``level_clusters`` says. A cluster without a
+    ``cluster`` counts from 1; numbers above K are clusters of cuts, as ``cut_clusters`` says. A cluster without a
     document has no row in it, nor in ``clusters``. Columns of contexts are ``context_NAME``, of kept columns
     ``document_NAME``, with ``_mean`` and ``_sd`` of numbers.
     """
@@ -52,12 +52,12 @@ def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
         first = tables["cluster_labels"].groupby("cluster").first()
         rows["label"] = rows["cluster"].map(first["label"])
         rows["label_share"] = rows["cluster"].map(first["share"])
-    met, is_of_level = rows["documents"] > 0, rows["cluster"] > description.n_clusters
-    tables["clusters"] = rows[met & ~is_of_level].reset_index(drop=True)
-    place = [(size, number + 1) for size in description.levels for number in range(size)]
-    places = pd.DataFrame(place, columns=["level", "number"], index=rows.index[is_of_level])
-    tables["level_clusters"] = places.join(rows)[met[is_of_level]].reset_index(drop=True)
-    tables["levels"] = _levels(description)
+    met, is_of_cut = rows["documents"] > 0, rows["cluster"] > description.n_clusters
+    tables["clusters"] = rows[met & ~is_of_cut].reset_index(drop=True)
+    place = [(size, number + 1) for size in description.cuts for number in range(size)]
+    places = pd.DataFrame(place, columns=["cut", "number"], index=rows.index[is_of_cut])
+    tables["cut_clusters"] = places.join(rows)[met[is_of_cut]].reset_index(drop=True)
+    tables["hierarchy"] = _hierarchy(description)
     return tables
 
 
@@ -77,16 +77,16 @@ def _rows(description: Description, emitted: Emitted) -> pd.DataFrame:
     )
 
 
-def names_of(posterior: Posterior, corpus: Corpus, cluster: np.ndarray, level: int | None = None) -> list[str]:
-    """Names of the clusters of a fit, or of a level of it, as in the tables of clusters.
+def names_of(posterior: Posterior, corpus: Corpus, cluster: np.ndarray, cut: int | None = None) -> list[str]:
+    """Names of the clusters of a fit, or of a cut of it, as in the tables of clusters.
 
     ``cluster`` (J,) are those of the documents of ``corpus`` there, by :meth:`mc2core.Posterior.assign`.
     """
     k = posterior.representative.n_clusters
-    levels = {} if level in (None, k) else {level: cluster}
+    cuts = {} if cut in (None, k) else {cut: cluster}
     nobody = np.zeros((corpus.n_documents, 0))
-    description = Description(posterior, corpus, cluster if not levels else np.zeros_like(cluster), nobody, levels)
-    return _emitted(description).names[k if levels else 0 :]
+    description = Description(posterior, corpus, cluster if not cuts else np.zeros_like(cluster), nobody, cuts)
+    return _emitted(description).names[k if cuts else 0 :]
 
 
 def _emitted(description: Description) -> Emitted:
@@ -219,7 +219,7 @@ def _typical(description: Description) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["cluster", "rank", "document", "overlap"])
 
 
-# -- levels --------------------------------------------------------------------------------------------------------
+# -- cuts --------------------------------------------------------------------------------------------------------
 def agreement(description: Description, size: int) -> dict[str, float]:
     """Scores against the labels where there are ``size`` clusters; none where there are no labels of one each."""
     labels = description.corpus.labels
@@ -230,10 +230,10 @@ def agreement(description: Description, size: int) -> dict[str, float]:
     return dict(zip(("nmi", "ari", "purity"), (float(one(labels, found)) for one in measures), strict=True))
 
 
-def _levels(description: Description) -> pd.DataFrame:
-    """A row for each size (:meth:`mc2core.posterior.levels.Levels.table`), those described with their scores."""
-    kept = description.posterior.levels
-    if kept is None or not description.levels:
+def _hierarchy(description: Description) -> pd.DataFrame:
+    """A row for each size (:meth:`mc2core.posterior.hierarchy.Hierarchy.table`), those described with their scores."""
+    kept = description.posterior.hierarchy
+    if kept is None or not description.cuts:
         return pd.DataFrame()
     scores = pd.DataFrame([{"clusters": size, **agreement(description, size)} for size in description.first])
     return kept.table().merge(scores, on="clusters", how="left")

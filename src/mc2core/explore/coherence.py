@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from mc2core.compute import streams
 
-LEAST_DOCUMENTS = 5
+MIN_DOCUMENTS = 5
 """Words in fewer documents say nothing of what they meet with, and are left out."""
 PERMUTATIONS = 10
 """Permuted corpora by which chance is known."""
@@ -39,7 +39,7 @@ def coherence(content: sp.spmatrix, words: Sequence[np.ndarray], seed: int = 0) 
     Parameters
     ----------
     content : (J, V) counts
-    words : for each list, columns; those in fewer than ``LEAST_DOCUMENTS`` documents are left out
+    words : for each list, columns; those in fewer than ``MIN_DOCUMENTS`` documents are left out
     seed : of the permutations
 
     Returns
@@ -49,7 +49,7 @@ def coherence(content: sp.spmatrix, words: Sequence[np.ndarray], seed: int = 0) 
     """
     counts = sp.csc_matrix(content)
     documents = np.diff((counts > 0).indptr)
-    kept = [one[documents[one] >= LEAST_DOCUMENTS] for one in words]
+    kept = [one[documents[one] >= MIN_DOCUMENTS] for one in words]
     columns = np.unique(np.concatenate([*kept, np.zeros(0, np.int64)]))
     places = [np.searchsorted(columns, one) for one in kept]
     tokens = np.repeat(counts.indices, counts.data)  # their documents

@@ -1,4 +1,4 @@
-"""What a fit found in a corpus, brought together once: clusters of documents, their levels, tokens of topics."""
+"""What a fit found in a corpus, brought together once: clusters of documents, their cuts, tokens of topics."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mc2core.compute import streams
 from mc2core.corpus import Corpus
 from mc2core.explore.words import Names, check_names
 from mc2core.posterior import Posterior
-from mc2core.posterior.levels import Levels
+from mc2core.posterior.hierarchy import Hierarchy
 from mc2core.posterior.proportions import DocumentTopics
 
-MOST_GROUPS = 200
-"""Levels are described where they have at most so many clusters."""
+MAX_GROUPS = 200
+"""Cuts are described where they have at most so many clusters."""
 EVERY_SIZE = 12
-"""Levels of at most so many clusters are all described; then of each a quarter more, and the marked one."""
+"""Cuts of at most so many clusters are all described; then of each a quarter more, and the recommended one."""
 N_SAMPLES = 20
 """Samples, spread evenly, by which it is judged how far the clusters of a document differ."""
 
@@ -29,7 +29,7 @@ N_SAMPLES = 20
 class Description:
     """A posterior and the documents it is asked about.
 
-    A *node* is a cluster of the fit (0..K-1) or of one of the levels (K, K + 1, ...: the largest level first); tables
+    A *node* is a cluster of the fit (0..K-1) or of one of the cuts (K, K + 1, ...: the largest cut first); tables
     count from 1.
 
     Attributes
@@ -39,9 +39,9 @@ class Description:
         The cluster of each document, and
     probability : (J, K) float64
         how likely it is in each (:meth:`mc2core.Posterior.assign`).
-    levels : dict of (J,) int64
+    cuts : dict of (J,) int64
         Clusters of the documents at each smaller size that is described, the largest first; none where the posterior
-        keeps no levels and the documents are not those of the fit.
+        keeps no hierarchy and the documents are not those of the fit.
     names : dict of dict of str
         Names that someone gave, {"cluster": {node: name}, "topic": {topic: name}}, all counted from 1; the others are
         named by their words (:func:`mc2core.explore.words.name_of`).
@@ -57,7 +57,7 @@ class Description:
     corpus: Corpus
     cluster: np.ndarray
     probability: np.ndarray
-    levels: dict[int, np.ndarray]
+    cuts: dict[int, np.ndarray]
     names: Names = field(default_factory=dict)
     threads: int = 1
     drawn: np.ndarray | None = None
@@ -88,17 +88,17 @@ class Description:
             sample = posterior.representative
         cluster, probability = posterior.assign(corpus, threads=threads)
         is_of_fit = posterior.was_fitted_on(corpus)
-        kept = posterior.levels or (posterior.find_levels(corpus) if is_of_fit else None)
-        levels: dict[int, np.ndarray] = {}
+        kept = posterior.hierarchy or (posterior.find_hierarchy(corpus) if is_of_fit else None)
+        cuts: dict[int, np.ndarray] = {}
         if kept is not None:
             is_known = is_of_fit and kept.cluster.min() >= 0
             for size in _sizes(kept):
                 into = kept.shares(size, sample.cluster, sample.n_clusters)
-                found = kept.at(size) if is_known else (probability @ into).argmax(axis=1)
-                levels[size] = found.astype(np.int64)
+                found = kept.cut(size) if is_known else (probability @ into).argmax(axis=1)
+                cuts[size] = found.astype(np.int64)
         names = names or {}
-        check_names(names, {"cluster": sample.n_clusters + sum(levels), "topic": sample.n_topics})
-        return cls(posterior, corpus, cluster, probability, levels, names, threads, drawn, n_documents)
+        check_names(names, {"cluster": sample.n_clusters + sum(cuts), "topic": sample.n_topics})
+        return cls(posterior, corpus, cluster, probability, cuts, names, threads, drawn, n_documents)
 
     @property
     def n_clusters(self) -> int:
@@ -107,20 +107,21 @@ class Description:
 
     @property
     def sizes(self) -> list[int]:
-        """Sizes of what the page shows, ascending: the levels, and K where it is not too large or there are none."""
-        is_shown = self.n_clusters <= MOST_GROUPS or not self.levels
-        return [*reversed(self.levels), *([self.n_clusters] if is_shown else [])]
+        """Sizes of what the HTML report shows, ascending: the cuts, and K where it is not too large or there are
+        none."""
+        is_shown = self.n_clusters <= MAX_GROUPS or not self.cuts
+        return [*reversed(self.cuts), *([self.n_clusters] if is_shown else [])]
 
     @cached_property
     def first(self) -> dict[int, int]:
-        """The number of the first node of each size, K and the levels; a size's nodes follow each other."""
-        sizes = [self.n_clusters, *self.levels]
+        """The number of the first node of each size, K and the cuts; a size's nodes follow each other."""
+        sizes = [self.n_clusters, *self.cuts]
         return dict(zip(sizes, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
 
     @cached_property
     def nodes(self) -> list[int]:
         """All nodes."""
-        return list(range(self.n_clusters + sum(self.levels)))
+        return list(range(self.n_clusters + sum(self.cuts)))
 
     @cached_property
     def shown(self) -> set[int]:
@@ -139,16 +140,16 @@ class Description:
         return parent
 
     def at(self, size: int) -> np.ndarray:
-        """(J,) int64: clusters of the documents at K or a level, from 0."""
-        return self.cluster if size == self.n_clusters else self.levels[size]
+        """(J,) int64: clusters of the documents at K or a cut, from 0."""
+        return self.cluster if size == self.n_clusters else self.cuts[size]
 
     @cached_property
     def members(self) -> sp.csr_matrix:
         """(nodes, K) CSR: the share of the documents of each of the fit's clusters that are in each node."""
-        kept, sample = self.posterior.levels, self.posterior.representative
+        kept, sample = self.posterior.hierarchy, self.posterior.representative
         parts = [sp.identity(self.n_clusters, format="csr")]
         if kept is not None:
-            parts += [kept.shares(size, sample.cluster, self.n_clusters).T for size in self.levels]
+            parts += [kept.shares(size, sample.cluster, self.n_clusters).T for size in self.cuts]
         return sp.csr_matrix(sp.vstack([sp.csr_matrix(part) for part in parts], format="csr"))
 
     @cached_property
@@ -208,7 +209,7 @@ class Description:
         sample = self.posterior.representative
         table: Any = sample.topic_words[topics]
         table = table.toarray() if sp.issparse(table) else np.asarray(table)
-        table = table + np.float64(sample.topic_prior)
+        table = table + np.float64(sample.topic_word_prior)
         return table / table.sum(axis=1, keepdims=True)
 
     def node_words(self, rows: np.ndarray) -> np.ndarray:
@@ -217,12 +218,12 @@ class Description:
         shares, new = self.topic_shares
         counts: Any = sample.topic_words
         n_words = counts.shape[1]
-        totals = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel() + n_words * sample.topic_prior
+        totals = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel() + n_words * sample.topic_word_prior
         part = shares[rows]
         part = part.multiply(1.0 / totals).tocsr() if sp.issparse(part) else part / totals
         words = part @ counts
         words = words.toarray() if sp.issparse(words) else np.asarray(words)
-        prior = np.asarray(part.sum(axis=1)).ravel() * sample.topic_prior + new[rows] / n_words
+        prior = np.asarray(part.sum(axis=1)).ravel() * sample.topic_word_prior + new[rows] / n_words
         return words + prior[:, None]
 
     @cached_property
@@ -230,7 +231,7 @@ class Description:
         """(V,) float64: probability of each word in a token of the corpus, by its counts; no word is impossible."""
         counts = (
             np.asarray(self.corpus.content.sum(axis=0), dtype=np.float64).ravel()
-            + self.posterior.representative.topic_prior
+            + self.posterior.representative.topic_word_prior
         )
         return counts / counts.sum()
 
@@ -269,9 +270,9 @@ def chosen_samples(posterior: Posterior) -> list[int]:
     return [] if n < 2 else sorted(set(np.linspace(0, n - 1, N_SAMPLES).astype(int).tolist()))
 
 
-def _sizes(levels: Levels) -> list[int]:
+def _sizes(hierarchy: Hierarchy) -> list[int]:
     """Sizes below the fit's own that are described, the largest first."""
-    sizes, size = {levels.chosen, *range(1, EVERY_SIZE + 1)}, EVERY_SIZE
-    while (size := size * 5 // 4) <= MOST_GROUPS:
+    sizes, size = {hierarchy.recommended, *range(1, EVERY_SIZE + 1)}, EVERY_SIZE
+    while (size := size * 5 // 4) <= MAX_GROUPS:
         sizes.add(size)
-    return [size for size in sorted(sizes, reverse=True) if size < levels.n_clusters and size <= MOST_GROUPS]
+    return [size for size in sorted(sizes, reverse=True) if size < hierarchy.n_clusters and size <= MAX_GROUPS]

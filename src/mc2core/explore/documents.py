@@ -14,16 +14,16 @@ from mc2core.compute import streams
 from mc2core.explore.description import Description
 from mc2core.explore.variables import context_names, label_names, own_unit
 
-MOST_POINTS = 8000
+MAX_POINTS = 8000
 """Documents on the map; of larger corpora a sample."""
-LEAST_PROBABILITY = 0.01
+MIN_PROBABILITY = 0.01
 _DIMENSIONS = 50
 _NEIGHBOURS = 30  # perplexity of t-SNE
 _TITLES = ("title", "name", "headline", "subject")
 
 
 def document_tables(description: Description, seed: int = 0, with_map: bool = True) -> dict[str, pd.DataFrame]:
-    """Tables by name: documents, document_clusters (probabilities of at least LEAST_PROBABILITY).
+    """Tables by name: documents, document_clusters (probabilities of at least MIN_PROBABILITY).
 
     ``with_map``: columns x and y of documents are its place (:func:`layout`). ``corpus_document`` is the number in the
     corpus that they were drawn from, where they were.
@@ -43,7 +43,7 @@ def document_tables(description: Description, seed: int = 0, with_map: bool = Tr
     for name in sorted(name for name, kind in corpus.context_kinds.items() if kind != "vector"):
         table[f"context_{name}"] = _context(description, name)
     known = corpus.documents.add_prefix("document_").reset_index(drop=True)
-    row, column = np.nonzero(probability >= LEAST_PROBABILITY)
+    row, column = np.nonzero(probability >= MIN_PROBABILITY)
     of_clusters = pd.DataFrame(
         {"document": row + 1, "cluster": column + 1, "probability": probability[row, column]}
     ).sort_values(["document", "probability"], ascending=[True, False], kind="stable", ignore_index=True)
@@ -56,13 +56,13 @@ def document_tables(description: Description, seed: int = 0, with_map: bool = Tr
 
 def document_topics(description: Description) -> pd.DataFrame:
     """Topics of each document, the commonest first: document, topic, tokens, expected ones, and their share of those of
-    the document, of at least LEAST_PROBABILITY. None where clusters are topics (FastEx, LDA).
+    the document, of at least MIN_PROBABILITY. None where clusters are topics (FastEx, LDA).
     """
     if description.clusters_are_topics:
         return pd.DataFrame(columns=["document", "topic", "tokens", "share"])
     table = description.document_topics.tocoo()
     share = table.data / np.asarray(description.document_topics.sum(axis=1)).ravel()[table.row]
-    kept = np.flatnonzero(share >= LEAST_PROBABILITY)
+    kept = np.flatnonzero(share >= MIN_PROBABILITY)
     kept = kept[np.lexsort((table.col[kept], -share[kept], table.row[kept]))]
     columns = {"document": table.row[kept] + 1, "topic": table.col[kept] + 1}
     return pd.DataFrame({**columns, "tokens": table.data[kept], "share": share[kept]})
@@ -96,7 +96,7 @@ def titles_of(description: Description) -> list[str]:
 
 
 def layout(description: Description, seed: int) -> np.ndarray:
-    """(J, 2) float64 in [0, 1]: t-SNE (scikit-learn) of MOST_POINTS documents at most; NaN for the others.
+    """(J, 2) float64 in [0, 1]: t-SNE (scikit-learn) of MAX_POINTS documents at most; NaN for the others.
 
     Documents are near each other for their words, of observations for their topics (the first components of square
     roots of their shares), and for their clusters (square roots of probabilities). The same seed gives the same map on
@@ -105,7 +105,7 @@ def layout(description: Description, seed: int) -> np.ndarray:
     n = description.corpus.n_documents
     place = np.full((n, 2), np.nan)
     rng = streams.generator(seed, "explore.map")
-    chosen = np.sort(rng.permutation(n)[:MOST_POINTS])
+    chosen = np.sort(rng.permutation(n)[:MAX_POINTS])
     features = np.hstack([_components(description.document_features[chosen]), np.sqrt(description.probability[chosen])])
     with work("map of documents (t-SNE)"):
         place[chosen] = flattened(features, _NEIGHBOURS, seed)

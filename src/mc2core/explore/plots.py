@@ -1,7 +1,7 @@
 """Pictures of what a fit found, by matplotlib, one function each.
 
 Each draws into ``ax`` or, without one, into a figure of its own, and returns the axes; ``ax.figure.savefig(path)``
-writes it, and pyplot is not needed. ``found`` is a fit (:func:`mc2core.fit`) or :class:`mc2core.Findings`, numbers of
+writes it, and pyplot is not needed. ``found`` is a fit (:class:`mc2core.Fit`), numbers of
 clusters and topics are those of its frames. MissingPackage: matplotlib is not installed.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from mc2core.base import extras
-from mc2core.explore.frames import Fit, Frames
+from mc2core.explore.fit import Fit
 from mc2core.posterior import consensus
 
 if TYPE_CHECKING:
@@ -25,20 +25,20 @@ COLOURS = (
     "#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#76b7b2", "#d4a017", "#ff9da7", "#9c755f", "#1f9e89",
     "#8c6bb1", "#c51b8a", "#7f8c1f", "#5b9bd5", "#d95f02", "#3f7f3f", "#a6611a", "#6a7fdb", "#b8476e", "#7b8794",
 )  # fmt: skip
-"""Of clusters and topics by their place, the largest first, as on the page; further ones are ``REST``."""
+"""Of clusters and topics by their place, the largest first, as on the HTML report; further ones are ``REST``."""
 REST = "#9aa0a8"
 _NONE = "#dddddd"  # where there are no documents
-_MOST_LINES = 6
-_MOST_ROWS, _MOST_COLUMNS = 20, 30
-_MOST_NAMES = 12  # on a map, and groups that have a colour of their own there
-_MOST_LEAVES = 12
+_MAX_LINES = 6
+_MAX_ROWS, _MAX_COLUMNS = 20, 30
+_MAX_NAMES = 12  # on a map, and groups that have a colour of their own there
+_MAX_LEAVES = 12
 _NEAR = 0.05  # of the width of a map: documents around one are counted
 _LETTER, _LINE = 0.011, 0.03  # of the width of a map: a letter and a line, about
 _LONGEST = 40  # characters of a name
 
 
 def topics_over_time(
-    found: Frames, context: str | None = None, topics: Sequence[int] | None = None, ax: Axes | None = None
+    found: Fit, context: str | None = None, topics: Sequence[int] | None = None, ax: Axes | None = None
 ) -> Axes:
     """The share of topics among the words over a number or a date, a line each, with 90 % intervals.
 
@@ -54,7 +54,7 @@ def topics_over_time(
     name = _context(found, context, is_number=True)
     table = found.contexts(name)
     table = table[table["of"] == "topic"]
-    chosen = list(found.topics()["topic"].head(_MOST_LINES)) if topics is None else list(topics)
+    chosen = list(found.topics()["topic"].head(_MAX_LINES)) if topics is None else list(topics)
     ax = _axes(ax, (8.6, 4.0))
     for place, topic in enumerate(chosen):
         line = table[table["number"] == topic]
@@ -71,27 +71,25 @@ def topics_over_time(
     return ax
 
 
-def clusters_by_context(
-    found: Frames, context: str | None = None, level: int | None = None, ax: Axes | None = None
-) -> Axes:
+def clusters_by_context(found: Fit, context: str | None = None, cut: int | None = None, ax: Axes | None = None) -> Axes:
     """A heat map: the share of each cluster among the documents of each value, or of each step of a number.
 
-    Drawn are the 20 largest clusters and the 30 commonest values. ValueError where there is no such context or level.
+    Drawn are the 20 largest clusters and the 30 commonest values. ValueError where there is no such context or cut.
 
     Parameters
     ----------
     context : str, optional
         A context, kept column or label; not needed where there is one.
-    level : int, optional
-        Of a level of so many clusters; of the fit if not given.
+    cut : int, optional
+        Of a cut of so many clusters; of the fit if not given.
     """
     name = _context(found, context)
-    table = found.contexts(name, level)
+    table = found.contexts(name, cut)
     table = table[table["of"] == "cluster"]
-    rows = found.clusters(level).sort_values("documents", ascending=False, kind="stable").head(_MOST_ROWS)
+    rows = found.clusters(cut).sort_values("documents", ascending=False, kind="stable").head(_MAX_ROWS)
     if "value" in table:
         sizes = table.drop_duplicates("value").sort_values("documents", ascending=False, kind="stable")
-        columns = list(sizes["value"].head(_MOST_COLUMNS))
+        columns = list(sizes["value"].head(_MAX_COLUMNS))
         shares = table.pivot(index="number", columns="value", values="share")
     else:
         columns = sorted(table["start"].unique())
@@ -113,22 +111,22 @@ def clusters_by_context(
     return ax
 
 
-def hierarchy(found: Frames, size: int | None = None, ax: Axes | None = None) -> Axes:
-    """How the clusters of the levels join, from so many on the left to one on the right.
+def hierarchy(found: Fit, size: int | None = None, ax: Axes | None = None) -> Axes:
+    """How the clusters of the cuts join, from so many on the left to one on the right.
 
-    A line goes from each cluster to the one of the next smaller level that has most of its documents; names stand at
-    the clusters on the left. ValueError where there is no such level, or the fit has none.
+    A line goes from each cluster to the one of the next smaller cut that has most of its documents; names stand at
+    the clusters on the left. ValueError where there is no such cut, or the fit has none.
 
     Parameters
     ----------
     size : int, optional
-        Clusters to begin with, those of a level; the largest of at most twelve if not given.
+        Clusters to begin with, those of a cut; the largest of at most twelve if not given.
     """
     description = found.description
-    if not description.levels:
-        raise ValueError("the fit has no levels: they are made of the documents of the fit, where it has two clusters")
+    if not description.cuts:
+        raise ValueError("the fit has no hierarchy: it is made of the documents of the fit, where it has two clusters")
     sizes = sorted(description.first)
-    begin = max((one for one in sizes if one <= _MOST_LEAVES), default=sizes[0]) if size is None else size
+    begin = max((one for one in sizes if one <= _MAX_LEAVES), default=sizes[0]) if size is None else size
     found._check(begin)
     shown = [one for one in sizes if one <= begin]
     first, parent = description.first, description.parent
@@ -173,20 +171,20 @@ def hierarchy(found: Frames, size: int | None = None, ax: Axes | None = None) ->
 
 
 def map_of_documents(
-    found: Frames, colour: str | None = None, level: int | None = None, seed: int = 0, ax: Axes | None = None
+    found: Fit, colour: str | None = None, cut: int | None = None, seed: int = 0, ax: Axes | None = None
 ) -> Axes:
     """The documents on a plane, near each other for their words and clusters (t-SNE), a point each.
 
-    Places are those of the page (:func:`mc2core.explore.documents.layout`), which needs scikit-learn. ValueError where
-    there is no such context or level.
+    Places are those of the HTML report (:func:`mc2core.explore.documents.layout`), which needs scikit-learn. ValueError
+    where there is no such context or cut.
 
     Parameters
     ----------
     colour : str, optional
         What they are coloured by: a context, kept column or label; their cluster if not given, with the names of the
         largest.
-    level : int, optional
-        Clusters of a level of so many.
+    cut : int, optional
+        Clusters of a cut of so many.
     seed : int
         Of the map.
     """
@@ -197,7 +195,7 @@ def map_of_documents(
     place = layout(found.description, seed)
     ax = _axes(ax, (7.0, 6.0))
     if colour is None:
-        _draw_clusters(ax, found, place, level)
+        _draw_clusters(ax, found, place, cut)
     else:
         name = _context(found, colour)
         variable = next(one for one in variables_of(found.description) if one.name == name)
@@ -212,7 +210,7 @@ def map_of_documents(
 
 
 def words(
-    found: Frames, topic: int | None = None, cluster: int | None = None, n: int = 10, ax: Axes | None = None
+    found: Fit, topic: int | None = None, cluster: int | None = None, n: int = 10, ax: Axes | None = None
 ) -> Axes:
     """The ``n`` most distinctive words of a topic or a cluster, with their probability in it and in the whole corpus.
 
@@ -247,6 +245,8 @@ def trace(fit: Fit, what: str | None = None, ax: Axes | None = None) -> Axes:
     ``what`` is the number of clusters if not given, or what stands first of topics, elbo and log_joint. ValueError
     where the trace has no such column.
     """
+    if fit.trace is None:
+        raise ValueError("there is no trace: the posterior was loaded; trace.tsv beside it has it")
     known = [str(name) for name in fit.trace.columns if name not in ("chain", "iteration", "seconds")]
     name = what or next((one for one in ("clusters", "topics", "elbo", "log_joint") if one in known), None)
     if name not in known:
@@ -266,7 +266,7 @@ def trace(fit: Fit, what: str | None = None, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def agreement(found: Frames, ax: Axes | None = None) -> Axes:
+def agreement(found: Fit, ax: Axes | None = None) -> Axes:
     """How far each two chains agree: adjusted Rand index of their clusters, 1 for the same ones and 0 by chance.
 
     ValueError where there is one chain, or its documents are clusters of their own (HDP).
@@ -301,7 +301,7 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     return Figure(figsize=size, layout="constrained").subplots()
 
 
-def _context(found: Frames, name: str | None, is_number: bool = False) -> str:
+def _context(found: Fit, name: str | None, is_number: bool = False) -> str:
     """The context that is meant; ValueError where that is not clear."""
     tables = found._shares
     kinds = [tables["trends"]] if is_number else [tables["shares"], tables["trends"]]
@@ -361,18 +361,18 @@ def _size_of(node: int, first: dict[int, int]) -> int:
     return next(size for size, start in first.items() if start <= node < start + size)
 
 
-def _draw_clusters(ax: Axes, found: Frames, place: np.ndarray, level: int | None) -> None:
+def _draw_clusters(ax: Axes, found: Fit, place: np.ndarray, cut: int | None) -> None:
     from matplotlib.patheffects import withStroke
     from scipy.spatial import cKDTree
 
     taken: list[tuple[float, float, float]] = []
-    documents = found.documents(level)
+    documents = found.documents(cut)
     sizes = documents["cluster"].value_counts()
     for rank, (cluster, _) in enumerate(sizes.items()):
         here = place[(documents["cluster"] == cluster).to_numpy()]
         ax.scatter(here[:, 0], here[:, 1], s=8, color=_colour(rank), linewidths=0)
         here = here[~np.isnan(here[:, 0])]
-        if rank >= _MOST_NAMES or not len(here):
+        if rank >= _MAX_NAMES or not len(here):
             continue
         # where most of its documents are: the mean of a cluster in two parts lies in neither
         tree = cKDTree(here)
@@ -393,7 +393,7 @@ def _draw_groups(ax: Axes, place: np.ndarray, table: Any, names: Sequence[str]) 
     """A document of several values has the colour of the commonest of them."""
     ax.scatter(place[:, 0], place[:, 1], s=6, color=REST, linewidths=0, label="others")
     counts = np.diff(table.indptr)
-    for rank, column in reversed([*enumerate(np.argsort(-counts, kind="stable")[:_MOST_NAMES])]):
+    for rank, column in reversed([*enumerate(np.argsort(-counts, kind="stable")[:_MAX_NAMES])]):
         here = place[table.indices[table.indptr[column] : table.indptr[column + 1]]]
         ax.scatter(here[:, 0], here[:, 1], s=8, color=_colour(rank), linewidths=0, label=_label(names[column]))
     handles, labels = ax.get_legend_handles_labels()

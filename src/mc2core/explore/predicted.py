@@ -1,4 +1,5 @@
-"""Contexts of documents as their clusters predict them, for the page: beside what is given, and where nothing is."""
+"""Contexts of documents as their clusters predict them, for the HTML report: beside what is given, and where nothing
+is."""
 
 from __future__ import annotations
 

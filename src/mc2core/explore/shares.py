@@ -17,7 +17,7 @@ from mc2core.explore.variables import Variable, variables_of
 
 N_BINS = 20
 """Steps of a trend, of equal width; whole numbers over a range of less than twice as many have a step each."""
-MOST_VALUES = 50
+MAX_VALUES = 50
 """Values of a variable, the commonest, that have shares."""
 INTERVAL = 0.9
 """Probability of the intervals ``low`` to ``high``."""
@@ -41,7 +41,7 @@ def shares_tables(description: Description) -> dict[str, pd.DataFrame]:
 
 
 def shares_by_value(description: Description, variable: Variable) -> pd.DataFrame:
-    """Share of each cluster and topic among the documents that have a value, of the MOST_VALUES commonest.
+    """Share of each cluster and topic among the documents that have a value, of the MAX_VALUES commonest.
 
     Columns: ``of`` "cluster" or "topic"; its ``number``, as in the other tables; ``context``, the variable; ``value``;
     ``documents`` that have it; ``count``, those of them in the cluster, or the expected tokens of the topic in them;
@@ -56,7 +56,7 @@ def shares_by_value(description: Description, variable: Variable) -> pd.DataFram
     """
     has = sp.csr_matrix(variable.values > 0, dtype=np.float64).T.tocsr()
     documents = np.asarray(has.sum(axis=1)).ravel()
-    common = np.argsort(-documents, kind="stable")[:MOST_VALUES]
+    common = np.argsort(-documents, kind="stable")[:MAX_VALUES]
     common = common[documents[common] > 0]
     return _table(description, variable, has[common], {"value": np.array(variable.names, dtype=object)[common]})
 
@@ -87,13 +87,13 @@ def effects(description: Description, variables: Sequence[Variable]) -> pd.DataF
     A linear regression over the documents: whether one is in the cluster, or the share of its tokens that is of the
     topic, weighted by its tokens. Intervals are Student's, with the variance that holds where documents vary unequally
     (White, 1980; HC1) and, for clusters, the variance over samples of the posterior added, as in
-    :func:`shares_by_value`. ValueError for a variable of which documents have several values, of more than MOST_VALUES,
+    :func:`shares_by_value`. ValueError for a variable of which documents have several values, of more than MAX_VALUES,
     or that follows from the others.
     """
     chosen = np.ones(description.corpus.n_documents, bool)
     for one in variables:
         several = 0 if one.is_number else np.diff(sp.csr_matrix(one.values > 0).indptr).max(initial=0)
-        if several > 1 or len(one.names) > MOST_VALUES:
+        if several > 1 or len(one.names) > MAX_VALUES:
             many = "several values of" if several > 1 else f"{len(one.names)} values of"
             raise ValueError(f"documents have {many} {one.name!r}; an effect is of a number, or of one of few values")
         chosen &= ~np.isnan(one.values) if one.is_number else np.diff(sp.csr_matrix(one.values > 0).indptr) > 0

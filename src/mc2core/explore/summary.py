@@ -10,12 +10,13 @@ from mc2core.explore.description import Description
 from mc2core.explore.tables import Tables
 from mc2core.explore.variables import LABEL, variables_of
 
-MOST_ROWS = 20
+MAX_ROWS = 20
 """Clusters, and topics, that the summary tells of, the largest."""
 
 
 def summary(description: Description, tables: Tables, title: str) -> str:
-    """Markdown: what was fitted, the clusters of the level that is marked (of the fit, where none is), and the topics.
+    """Markdown: what was fitted, the clusters of the recommended number of clusters (of the fit, where none is), and
+    the topics.
 
     Texts of the corpus stand in it as text: signs that Markdown or HTML would read are escaped.
     """
@@ -30,8 +31,8 @@ def summary(description: Description, tables: Tables, title: str) -> str:
         lines += [f"{counted(came['update'], 'updates')} with {counted(came['so_far'], 'documents')}."]
         lines += [f"**The model may no longer fit: {plain(came['warnings'])}.**"] if came["warnings"] else []
         lines += [""]
-    of_level = "" if size == description.n_clusters else f" where there are {size}"
-    lines += [f"## Clusters{of_level}", ""]
+    of_cut = "" if size == description.n_clusters else f" where there are {size}"
+    lines += [f"## Clusters{of_cut}", ""]
     columns = {"cluster": clusters["number"], "name": clusters["name"], "documents": clusters["documents"]}
     columns["share"] = clusters["share"].map("{:.1%}".format)
     columns |= _words(clusters)
@@ -39,7 +40,7 @@ def summary(description: Description, tables: Tables, title: str) -> str:
         if variable.role != LABEL:
             columns[variable.column] = clusters["cluster"].map(_who_and_when(tables, variable.name))
     lines += [*_table(pd.DataFrame(columns)), "", "## Topics", ""]
-    topics = tables["topics"].head(MOST_ROWS)
+    topics = tables["topics"].head(MAX_ROWS)
     shares = topics["share"].map("{:.1%}".format)
     named = {"topic": topics["topic"], "name": topics["name"], "share": shares, **_words(topics)}
     return "\n".join([*lines, *_table(pd.DataFrame(named)), ""])
@@ -47,13 +48,13 @@ def summary(description: Description, tables: Tables, title: str) -> str:
 
 def _clusters(description: Description, tables: Tables) -> tuple[int, pd.DataFrame]:
     """A size and its clusters that have documents, the largest first."""
-    levels = description.posterior.levels
-    size = description.n_clusters if levels is None else levels.chosen
-    if size in description.levels:
-        table = tables["level_clusters"].query("level == @size")
+    hierarchy = description.posterior.hierarchy
+    size = description.n_clusters if hierarchy is None else hierarchy.recommended
+    if size in description.cuts:
+        table = tables["cut_clusters"].query("cut == @size")
     else:
         size, table = description.n_clusters, tables["clusters"].assign(number=tables["clusters"]["cluster"])
-    return size, table.sort_values("documents", ascending=False, kind="stable").head(MOST_ROWS)
+    return size, table.sort_values("documents", ascending=False, kind="stable").head(MAX_ROWS)
 
 
 def _words(table: pd.DataFrame) -> dict[str, pd.Series]:

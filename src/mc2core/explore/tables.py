@@ -80,7 +80,7 @@ def _summary(description: Description) -> pd.DataFrame:
     rows |= {name: provenance[name] for name in ("seed", "iterations") if name in provenance}
     if chains := posterior.between_chains():
         rows["chains"] = agreement_of(chains)
-    if posterior.levels is not None:
-        rows["level that is marked"] = posterior.levels.chosen
+    if posterior.hierarchy is not None:
+        rows["recommended number of clusters"] = posterior.hierarchy.recommended
     rows |= {f"{name} of all clusters": value for name, value in agreement(description, description.n_clusters).items()}
     return pd.DataFrame({"name": list(rows), "value": [str(one) for one in rows.values()]})

@@ -1,4 +1,4 @@
-"""Texts of documents, for a page that is asked to hold them."""
+"""Texts of documents, for an HTML report that is asked to hold them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 from mc2core.base import storage
 from mc2core.base.records import rows_or_faults
 from mc2core.corpus import Corpus
-from mc2core.corpus.following import files_of
+from mc2core.corpus.alignment import files_of
 
 LONGEST = 20_000
-"""Characters of a text on a page; of longer ones the rest is left out."""
-MOST_INSIDE = 1_000_000
-"""Characters of all texts up to which they stand in the page itself, and not in scripts beside it."""
+"""Characters of a text on an HTML report; of longer ones the rest is left out."""
+MAX_INSIDE = 1_000_000
+"""Characters of all texts up to which they stand in the HTML report itself, and not in scripts beside it."""
 PER_SCRIPT = 500_000
 """Characters of the texts of a script, about."""
 
@@ -71,11 +71,11 @@ def _of_file(corpus: Corpus, path: Path) -> list[str]:
 
 def in_scripts(texts: Sequence[str], documents: np.ndarray, cluster: np.ndarray) -> list[np.ndarray]:
     """Which of some documents, (n,) from 0, stand together: those of a cluster follow each other, PER_SCRIPT characters
-    to a script; all in one where they have MOST_INSIDE or fewer.
+    to a script; all in one where they have MAX_INSIDE or fewer.
     """
     order = documents[np.argsort(cluster[documents], kind="stable")]
     ends = np.cumsum([min(len(texts[one]), LONGEST) for one in order])
-    if len(order) == 0 or ends[-1] <= MOST_INSIDE:
+    if len(order) == 0 or ends[-1] <= MAX_INSIDE:
         return [order]
     script = (ends - 1) // PER_SCRIPT
     return np.split(order, np.flatnonzero(np.diff(script)) + 1)

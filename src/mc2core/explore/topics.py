@@ -17,11 +17,11 @@ from mc2core.explore.documents import flattened
 from mc2core.explore.words import N_SHOWN, Emitted, Top, of_words, often_enough, top_of
 from mc2core.posterior import Posterior
 
-LEAST_SHARE = 0.01
+MIN_SHARE = 0.01
 """Of a cluster's tokens: topics with less are not among those that it uses."""
 N_DOCUMENTS = 10
 """Typical documents of a topic."""
-MOST_ON_MAP = 200
+MAX_ON_MAP = 200
 """Topics that have a place on their map."""
 _NEIGHBOURS = 8  # perplexity of t-SNE
 _BLOCK = 64
@@ -116,9 +116,9 @@ def _tops(description: Description, tokens: np.ndarray) -> list[Top]:
 
 
 def _uses(description: Description) -> pd.DataFrame:
-    """Topics with LEAST_SHARE of a node's tokens or more."""
+    """Topics with MIN_SHARE of a node's tokens or more."""
     shares = sp.coo_matrix(description.topic_shares[0])
-    kept = shares.data >= LEAST_SHARE
+    kept = shares.data >= MIN_SHARE
     table = pd.DataFrame(
         {
             "topic": shares.col[kept] + 1,
@@ -148,7 +148,7 @@ def _typical(description: Description) -> pd.DataFrame:
 
 
 def topic_map(description: Description, seed: int = 0) -> np.ndarray:
-    """(M, 2) float64 in [0, 1]: places of the MOST_ON_MAP commonest topics, NaN of the others.
+    """(M, 2) float64 in [0, 1]: places of the MAX_ON_MAP commonest topics, NaN of the others.
 
     t-SNE of the square roots of their words' probabilities, of observations of their means: topics with similar words,
     or means, lie near each other (:func:`mc2core.explore.documents.flattened`).
@@ -157,7 +157,7 @@ def topic_map(description: Description, seed: int = 0) -> np.ndarray:
     whole = np.full((len(share), 2), np.nan)
     if not len(share):  # of contexts alone
         return whole
-    chosen = np.sort(np.argsort(-share, kind="stable")[:MOST_ON_MAP])
+    chosen = np.sort(np.argsort(-share, kind="stable")[:MAX_ON_MAP])
     if description.is_of_observations:
         features = of_numbers.standing(description)[chosen]
     else:

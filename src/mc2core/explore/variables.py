@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from mc2core.corpus import Corpus
 from mc2core.explore.description import Description
 
-MOST_KINDS = 200
+MAX_KINDS = 200
 """Different texts of a kept column that is taken as groups."""
 LONGEST = 80
 """Characters of the name of a group."""
@@ -53,7 +53,7 @@ class Variable:
 def variables_of(description: Description) -> list[Variable]:
     """Contexts by name, then kept columns that are groups or numbers, then labels; vectors are left out.
 
-    Of kept columns, groups are texts of at most ``LONGEST`` characters of which there are at most ``MOST_KINDS``, and
+    Of kept columns, groups are texts of at most ``LONGEST`` characters of which there are at most ``MAX_KINDS``, and
     half as many as documents; numbers have more than one value, and not one of its own for each document, as an id has.
     """
     corpus, found = description.corpus, []
@@ -85,7 +85,7 @@ def _of_column(name: str, column: pd.Series) -> Variable | None:
         whole[np.flatnonzero(text != "")] = numbers
         return Variable(name, KEPT, whole, []) if is_measured else None
     kinds = np.unique(given)
-    if not 1 < len(kinds) <= min(MOST_KINDS, len(column) / 2) or given.str.len().max() > LONGEST:
+    if not 1 < len(kinds) <= min(MAX_KINDS, len(column) / 2) or given.str.len().max() > LONGEST:
         return None
     rows, columns = np.flatnonzero(text != ""), np.searchsorted(kinds, given)
     table = sp.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(column), len(kinds)))

@@ -17,7 +17,7 @@ N_NAME = 3
 """Words in a name."""
 WEIGHT = 0.3
 """Of the log probability in the relevance of a word; the rest is that of its log lift (docs/notes/names.md)."""
-LEAST_TOKENS = 5
+MIN_TOKENS = 5
 """Expected tokens of a word below which its lift is chance."""
 NAMED = ("cluster", "topic")
 """What has names."""
@@ -64,8 +64,8 @@ def of_words(what: str, tops: Sequence[Top], vocabulary: Sequence[str]) -> Emitt
 
 
 def often_enough(expected: np.ndarray) -> np.ndarray:
-    """Of (D,) expected tokens: those of LEAST_TOKENS, or of a quarter of the commonest where that is less."""
-    return expected >= min(LEAST_TOKENS, expected.max() / 4)
+    """Of (D,) expected tokens: those of MIN_TOKENS, or of a quarter of the commonest where that is less."""
+    return expected >= min(MIN_TOKENS, expected.max() / 4)
 
 
 def top_of(probability: np.ndarray, base: np.ndarray, possible: np.ndarray, n: int = N_WORDS) -> Top:
@@ -127,7 +127,7 @@ def words_table(what: str, parts: Sequence[tuple[int, Top]], names: Sequence[str
 # -- names that someone gave ---------------------------------------------------------------------------------------
 def names_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Columns of, number, name: all names of the tables, in the form that :func:`read_names` reads."""
-    parts = [("cluster", tables[table]) for table in ("clusters", "level_clusters") if len(tables.get(table, ()))]
+    parts = [("cluster", tables[table]) for table in ("clusters", "cut_clusters") if len(tables.get(table, ()))]
     rows = [(what, part[what], part["name"]) for what, part in [*parts, ("topic", tables["topics"])]]
     return pd.concat(
         [pd.DataFrame({"of": what, "number": number, "name": name}) for what, number, name in rows], ignore_index=True
@@ -135,7 +135,8 @@ def names_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def read_names(path: str | Path) -> Names:
-    """Names of a CSV with the columns of, number and name, such as ``names.csv`` beside a page; rows may be missing.
+    """Names of a CSV with the columns of, number and name, such as ``names.csv`` beside an HTML report; rows may be
+    missing.
 
     ValueError, with the line, for another "of" than those of NAMED, for what is no number, an empty name, and a row
     that another one contradicts.

@@ -38,8 +38,8 @@ from scipy.special import gammaln
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import log
 from mc2core.families.factors import (
-    LEAST_LEFT,
-    MOST_DOWNDATES,
+    MAX_DOWNDATES,
+    MIN_LEFT,
     change_inverse_by_rank_one,
     factorise,
     invert,
@@ -54,11 +54,11 @@ _TOGETHER = 16
 # the same of factors that may be smaller or larger
 _FEW_TOGETHER = 8
 # largest count whose factors are multiplied one by one
-_MOST_FACTORS = 100.0
+_MAX_FACTORS = 100.0
 # decimal digits that a product may have, and those of the largest sum of counts
-_MOST_DIGITS, _DIGITS_OF_SUMS = 290.0, 12.0
+_MAX_DIGITS, _DIGITS_OF_SUMS = 290.0, 12.0
 #: logarithm of a number that is as good as 0 beside 1, and yet above it, as are products with weights
-LEAST_LOG = -600.0
+MIN_LOG = -600.0
 _HALF_LOG_2 = 0.5 * math.log(2.0)
 _NEAR_WHOLE = 1e-6
 
@@ -263,7 +263,7 @@ def add_observation(tables, values, i, m, sign):
     if code == GAUSS_WISHART:
         downdates = tables.downdates
         downdates[m] += sign < 0
-        is_near = n[m] > 0.0 and downdates[m] <= MOST_DOWNDATES
+        is_near = n[m] > 0.0 and downdates[m] <= MAX_DOWNDATES
         if not (is_near and change_inverse_by_rank_one(tables.inverse, m, shift, sign, sums)):
             _factorise(m, tables)
             downdates[m] = 0
@@ -299,7 +299,7 @@ def log_counts(values, i, n_columns, product, out, first, slope, constant, toget
         product[m] = 1.0
     for d in range(first.shape[0]):
         x, a, c = values[i, d], first[d], slope[d]
-        if x > _MOST_FACTORS:
+        if x > _MAX_FACTORS:
             for m in range(n_columns):
                 out[m] += log_rising(a[m], x) + x * log(c[m])
             continue
@@ -403,7 +403,7 @@ def log_counts_without(values, i, m, first, mean, own_constant, together):
     for d in range(first.shape[0]):
         x, c = values[i, d], mean[d, m]
         a = first[d, m] - x
-        if x > _MOST_FACTORS:
+        if x > _MAX_FACTORS:
             result += log_rising(a, x) + x * math.log(c)
             continue
         for step in range(int(x)):
@@ -431,7 +431,7 @@ def log_ones_without(values, i, m, first, second, own_constant):
 def log_vector_without(m, product, slope, power, own_constant, own_ratio):
     """As :func:`log_density_without`, of Gauss-Wishart, by squared distances; NaN where they keep too few digits."""
     left = 1.0 - own_ratio[m] * slope[0, m] * product[m]  # of the determinant
-    return own_constant[m] + (power[m] - 1.0) * math.log(left) if left >= LEAST_LEFT else math.nan
+    return own_constant[m] + (power[m] - 1.0) * math.log(left) if left >= MIN_LEFT else math.nan
 
 
 @inner_kernel(error_model="numpy")
@@ -479,7 +479,7 @@ def _factors_together(family: VectorFamily) -> int:
     if family.code != GAMMA_POISSON:
         return 0
     a, b = family.prior_sums[[0, 3]]
-    return max(int(_MOST_DIGITS / (_DIGITS_OF_SUMS + abs(np.log10(a)) + abs(np.log10(b)))), 1)
+    return max(int(_MAX_DIGITS / (_DIGITS_OF_SUMS + abs(np.log10(a)) + abs(np.log10(b)))), 1)
 
 
 def content_tables(
@@ -544,10 +544,10 @@ def relative_densities(log_p: np.ndarray, out: np.ndarray | None = None) -> tupl
     """(n, M) densities whose logarithms are given, over the highest of each row, in ``out`` if given; and (n,) the
     logarithms of these.
 
-    At least exp(:data:`LEAST_LOG`): no sum over topics is 0, even where the topic of the highest has no weight.
+    At least exp(:data:`MIN_LOG`): no sum over topics is 0, even where the topic of the highest has no weight.
     """
     highest = log_p.max(axis=1)
-    return np.exp(np.maximum(log_p - highest[:, None], LEAST_LOG), out=out), highest
+    return np.exp(np.maximum(log_p - highest[:, None], MIN_LOG), out=out), highest
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ from mc2core.compute import special
 from mc2core.compute.kernels import inner_kernel
 
 #: downdates of a factor, at most, until it is made anew
-MOST_DOWNDATES = 100
+MAX_DOWNDATES = 100
 #: least share that a downdate may leave of the determinant, and of the square of a pivot
-LEAST_LEFT = 1e-4
+MIN_LEFT = 1e-4
 
 
 @inner_kernel(error_model="numpy")
@@ -58,13 +58,13 @@ def factorise(strength, sums, scatter, x, ridge, factor):
 def change_by_rank_one(factor, v, sign):
     """Turn U of Psi into that of Psi + ``sign`` v v' in place; (D,) ``v`` is scratch afterwards.
 
-    Returns whether that kept the digits, see :data:`LEAST_LEFT`; if not, ``factor`` is of no use.
+    Returns whether that kept the digits, see :data:`MIN_LEFT`; if not, ``factor`` is of no use.
     """
     for i in range(v.size):
         row = factor[i]
         square = row[i] * row[i]
         changed = square + sign * v[i] * v[i]
-        if not changed >= LEAST_LEFT * square:
+        if not changed >= MIN_LEFT * square:
             return False
         pivot = math.sqrt(changed)
         cosine, sine = pivot / row[i], v[i] / row[i]
@@ -98,7 +98,7 @@ def change_inverse_by_rank_one(inverse, m, v, sign, sums):
         for s in range(r + 1):
             p += inverse[row + s, m] * v[s]
         before, t = t, t + sign * p * p
-        if not t >= LEAST_LEFT * before:
+        if not t >= MIN_LEFT * before:
             return False
         scale, share = math.sqrt(before / t), sign * p / before
         sums[r] = 0.0
@@ -153,7 +153,7 @@ def log_student_without(strength, freedom, sums, scatter, ridge, factor, x, v, r
         v[d] = x[d] - (sums[d] - x[d]) / strength
     # |Psi without| = left |Psi|, and 1 + c times the distance in it is 1 / left
     left = 1.0 - strength / (strength + 1.0) * squared_distance(factor, v)
-    if left >= LEAST_LEFT:
+    if left >= MIN_LEFT:
         return log_head(strength, freedom, factor) + 0.5 * (v.size - 1 + freedom) * math.log(left)
     return log_student_anew(strength, freedom, sums, scatter, ridge, x, v, room)
 

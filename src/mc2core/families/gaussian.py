@@ -16,7 +16,7 @@ from mc2core.families.kernels import GAUSS_WISHART, LAST_DIGIT, NORMAL_GAMMA
 from mc2core.families.vectors import CoordinateFamily, VectorFamily
 
 _LOG_2PI = np.log(2.0 * np.pi)
-_LEAST_PRECISION = 1e-200
+_MIN_PRECISION = 1e-200
 #: natural parameters and statistics of a coordinate
 STATISTICS = 4
 
@@ -101,7 +101,7 @@ class NormalGamma(_Gaussian, ScalarFamily):
     def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         mu, kappa, a, b = self.standard(natural)
         # what underflows would be 0; at this precision no value is likely
-        precision = np.maximum(generator.standard_gamma(a) / b, _LEAST_PRECISION)
+        precision = np.maximum(generator.standard_gamma(a) / b, _MIN_PRECISION)
         centre = mu + generator.standard_normal(mu.shape) / np.sqrt(kappa * precision)
         drawn = precision * centre, -0.5 * precision * centre**2, np.log(precision), -precision
         return np.stack(drawn, axis=-1)
@@ -263,7 +263,7 @@ class GaussWishart(_GaussianVector):
         # Bartlett's: a triangle of Normals, roots of chi squares in its diagonal
         triangle = np.tril(generator.standard_normal(psi.shape), -1)
         chi = np.sqrt(2.0 * generator.standard_gamma(0.5 * (freedom[:, None] - np.arange(length))))
-        triangle[:, np.arange(length), np.arange(length)] = np.maximum(chi, np.sqrt(_LEAST_PRECISION))
+        triangle[:, np.arange(length), np.arange(length)] = np.maximum(chi, np.sqrt(_MIN_PRECISION))
         root = np.linalg.cholesky(np.linalg.inv(psi)) @ triangle
         precision = root @ root.transpose(0, 2, 1)
         noise = generator.standard_normal((len(mu), length, 1))

@@ -1,4 +1,4 @@
-"""Models and engines by the names that sheets and command lines give them, and the default of both."""
+"""Models and engines by the names that experiments tables and command lines give them, and the default of both."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def specify(
     contexts: Any = None,
     threads: int = 1,
 ) -> tuple[Model, Engine]:
-    """A model and an engine from plain settings, as a sheet or a command line holds them.
+    """A model and an engine from plain settings, as the experiments table or a command line holds them.
 
     Parameters
     ----------

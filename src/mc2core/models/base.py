@@ -44,10 +44,10 @@ class Model(Settings, ABC):
     content : VectorFamily of the observations that topics emit; None where they emit words
     """
 
-    #: name in sheets and on the command line
+    #: name in experiments tables and on the command line
     name: ClassVar[str]
     #: numbers of the trace that a fit finds, of ``clusters`` and ``topics``; others follow from the model
-    finds: ClassVar[Sequence[str]] = ("clusters", "topics")
+    reported: ClassVar[Sequence[str]] = ("clusters", "topics")
 
     #: whether topics may emit observations in place of words
     has_content: ClassVar[bool] = False
@@ -64,8 +64,7 @@ class Model(Settings, ABC):
             values["contexts"] = {name: family and family_settings(family) for name, family in self.contexts.items()}
         return values
 
-    @property
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """What it is, in a phrase for users."""
         return type(self).__name__
 
@@ -120,7 +119,7 @@ class TopicModel(Model):
         omega.
     learn_concentrations : list of str
     concentration_priors : dict of str to [shape, rate]
-    topic_prior : float
+    topic_word_prior : float
         s.
     """
 
@@ -142,7 +141,7 @@ class TopicModel(Model):
     document_concentration: float | str = "learn"
     learn_concentrations: list[str]
     concentration_priors: dict[str, list[float]]
-    topic_prior: float
+    topic_word_prior: float
 
     def _set_hierarchy(
         self,
@@ -150,7 +149,7 @@ class TopicModel(Model):
         topic_concentration: float,
         learn_concentrations: Any,
         concentration_priors: Mapping[str, Any] | None,
-        topic_prior: float,
+        topic_word_prior: float,
     ) -> None:
         """Check and keep what all of these models have."""
         self.table_concentration = prior_count("table_concentration", table_concentration)
@@ -158,7 +157,7 @@ class TopicModel(Model):
         self.learn_concentrations = _learnt_roles(learn_concentrations, self.roles)
         further = (WORDS, DOCUMENT) if self.has_document_level else (WORDS,)
         self.concentration_priors = _priors(concentration_priors, self.roles, further)
-        self.topic_prior = prior_count("topic_prior", topic_prior)
+        self.topic_word_prior = prior_count("topic_word_prior", topic_word_prior)
         self.refuse_idle_priors()
         if self.content is not None:
             self.refuse_words()
@@ -182,7 +181,7 @@ class TopicModel(Model):
     def refuse_words(self) -> None:
         """ValueError for settings of topics' words, where topics emit observations."""
         needs = "a corpus of words, and this one holds observations"
-        self.refuse_idle({"topic_prior": needs})
+        self.refuse_idle({"topic_word_prior": needs})
         if WORDS in self.learn_concentrations:
             raise ValueError(f"{WORDS!r} in learn_concentrations needs {needs}")
 

@@ -27,10 +27,10 @@ class HDP(TopicModel):
     topic_concentration : float in [1e-10, 1e10], default 1.0
         eta, of topics; the start where it is learnt.
     learn_concentrations : bool or list of {"table", "topic", "words"}, default True
-        Which concentrations are learnt; True is the first two. Words is topic_prior.
+        Which concentrations are learnt; True is the first two. Words is topic_word_prior.
     concentration_priors : dict of {"table", "topic", "words", "document"} to pair of float in [1e-10, 1e10] or None, default None
         Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given, of document (1, 0.01).
-    topic_prior : float in [1e-10, 1e10], default 0.01
+    topic_word_prior : float in [1e-10, 1e10], default 0.01
         s, of the symmetric Dirichlet prior of a topic's words; the start where it is learnt.
 
     Raises
@@ -40,7 +40,7 @@ class HDP(TopicModel):
     """  # noqa: E501
 
     name = "hdp"
-    finds = ("topics",)
+    reported = ("topics",)
     has_clusters = False
     roles = ("table", "topic")
 
@@ -54,15 +54,14 @@ class HDP(TopicModel):
         topic_concentration: float = 1.0,
         learn_concentrations: Any = True,
         concentration_priors: Mapping[str, Any] | None = None,
-        topic_prior: float = 0.01,
+        topic_word_prior: float = 0.01,
     ) -> None:
         self._set_document_level(document_level, document_concentration)
         self.content = content_family(content)
         self.contexts = {}
         self._set_hierarchy(
-            table_concentration, topic_concentration, learn_concentrations, concentration_priors, topic_prior
+            table_concentration, topic_concentration, learn_concentrations, concentration_priors, topic_word_prior
         )
 
-    @property
-    def in_words(self) -> str:
+    def describe(self) -> str:
         return f"the HDP{' of three levels' if self.document_level else ''}; no clusters"

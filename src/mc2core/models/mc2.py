@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mc2core.base.checks import MOST_LABELS, MOST_PRIOR, prior_count, whole
+from mc2core.base.checks import MAX_LABELS, MAX_PRIOR, prior_count, whole
 from mc2core.models.base import ROLES, TopicModel, content_family, context_families
 
 #: alpha / N where neither is said: with 1, clusters of short documents empty (docs/notes/gibbs_document_level.md)
@@ -27,7 +27,7 @@ class MC2(TopicModel):
         N, clusters as they are asked for: a finite mixture, whose weights have the prior Dirichlet(alpha / N, ...,
         alpha / N). Documents may leave some of the N empty. None is a Dirichlet process: the number is found.
     contexts : list of names, or mapping of names to families or None, default None
-        Contexts of the corpus that clusters emit. Families, their settings as a plan holds them, or None: that of the
+        Contexts of the corpus that clusters emit. Families, their settings as a configuration holds them, or None: that of the
         context's kind, NormalGamma of numbers and DirichletCategorical of counts.
     content : VectorFamily or mapping of its settings or None, default None
         What topics emit in a corpus of observations: None is the family of their kind, DiagonalNormalGamma of numbers,
@@ -41,11 +41,11 @@ class MC2(TopicModel):
     topic_concentration : float in [1e-10, 1e10], default 1.0
         eta, of topics; the start where it is learnt.
     learn_concentrations : bool or list of {"group", "table", "topic", "words"}, default True
-        Which concentrations are learnt; True is the first three. Words is topic_prior. With n_clusters group is not
+        Which concentrations are learnt; True is the first three. Words is topic_word_prior. With n_clusters group is not
         among them.
     concentration_priors : dict of {"group", "table", "topic", "words", "document"} to pair of float in [1e-10, 1e10] or None, default None
         Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given, of document (1, 0.01).
-    topic_prior : float in [1e-10, 1e10], default 0.01
+    topic_word_prior : float in [1e-10, 1e10], default 0.01
         s, of the symmetric Dirichlet prior of a topic's words; the start where it is learnt.
 
     Raises
@@ -69,23 +69,22 @@ class MC2(TopicModel):
         topic_concentration: float = 1.0,
         learn_concentrations: Any = True,
         concentration_priors: Mapping[str, Any] | None = None,
-        topic_prior: float = 0.01,
+        topic_word_prior: float = 0.01,
     ) -> None:
         self._set_document_level(document_level, document_concentration)
         self.content = content_family(content)
         self.contexts = context_families(contexts)
         if n_clusters is not None:
-            self.n_clusters = whole("n_clusters", n_clusters, most=MOST_LABELS)
+            self.n_clusters = whole("n_clusters", n_clusters, most=MAX_LABELS)
             self.roles = tuple(role for role in ROLES if role != "group")
         if group_concentration is None:
-            group_concentration = 1.0 if self.n_clusters is None else min(_EACH * self.n_clusters, MOST_PRIOR)
+            group_concentration = 1.0 if self.n_clusters is None else min(_EACH * self.n_clusters, MAX_PRIOR)
         self.group_concentration = prior_count("group_concentration", group_concentration)
         self._set_hierarchy(
-            table_concentration, topic_concentration, learn_concentrations, concentration_priors, topic_prior
+            table_concentration, topic_concentration, learn_concentrations, concentration_priors, topic_word_prior
         )
 
-    @property
-    def in_words(self) -> str:
+    def describe(self) -> str:
         told = f" of at most {self.n_clusters} clusters" if self.n_clusters else ""
         if self.document_level:
             return (

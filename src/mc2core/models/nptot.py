@@ -22,10 +22,10 @@ class NPTOT(TopicModel):
     topic_concentration : float in [1e-10, 1e10], default 1.0
         eta, of topics; the start where it is learnt.
     learn_concentrations : bool or list of {"table", "topic", "words"}, default True
-        Which concentrations are learnt; True is the first two. Words is topic_prior.
+        Which concentrations are learnt; True is the first two. Words is topic_word_prior.
     concentration_priors : dict of {"table", "topic", "words"} to pair of float in [1e-10, 1e10] or None, default None
         Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given.
-    topic_prior : float in [1e-10, 1e10], default 0.01
+    topic_word_prior : float in [1e-10, 1e10], default 0.01
         s, of the symmetric Dirichlet prior of a topic's words; the start where it is learnt.
 
     Raises
@@ -35,7 +35,7 @@ class NPTOT(TopicModel):
     """
 
     name = "nptot"
-    finds = ("topics",)
+    reported = ("topics",)
     has_clusters = False
     has_token_context = True
     has_document_level = False
@@ -50,16 +50,15 @@ class NPTOT(TopicModel):
         topic_concentration: float = 1.0,
         learn_concentrations: Any = True,
         concentration_priors: Mapping[str, Any] | None = None,
-        topic_prior: float = 0.01,
+        topic_word_prior: float = 0.01,
     ) -> None:
         self.contexts = context_families(contexts)
         _check_one_number(self.contexts)
         self._set_hierarchy(
-            table_concentration, topic_concentration, learn_concentrations, concentration_priors, topic_prior
+            table_concentration, topic_concentration, learn_concentrations, concentration_priors, topic_word_prior
         )
 
-    @property
-    def in_words(self) -> str:
+    def describe(self) -> str:
         return "npTOT, an HDP whose topics emit times; no clusters"
 
     @property

@@ -23,7 +23,7 @@ from mc2core.base.progress import work
 from mc2core.compute.kernels import kernel
 from mc2core.posterior.clustering import adjusted_rand_index, variation_of_information
 
-MOST_CELLS = 1 << 28
+MAX_CELLS = 1 << 28
 """Of the table of clusters of all samples by clusters of one, 4 bytes each: beyond, the consensus is that sample."""
 
 
@@ -56,7 +56,7 @@ def consensus(clusterings: Sequence[np.ndarray], start: int) -> np.ndarray:
     if len(clusterings) == 1:
         return cluster
     members, own = _members(clusterings), _members([cluster])
-    if members.shape[1] * own.shape[1] > MOST_CELLS:
+    if members.shape[1] * own.shape[1] > MAX_CELLS:
         return cluster
     counts = (members.T @ own).toarray().astype(np.int32)
     code, sizes = members.indices.reshape(len(cluster), -1), _sizes(own).astype(np.int64)

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from mc2core.families.base import ScalarFamily
 
 # shares of clusters below this are left out
-_LEAST = 1e-12
+_MIN = 1e-12
 # documents whose columns are ranked together
 _BLOCK = 1024
 # points at which all clusters' distributions are known before a quantile is looked for between two of them
-_MOST_NODES = 256
+_MAX_NODES = 256
 # a quantile's probability is as near as this, after so many steps at most
 _NEAR, _STEPS = 1e-10, 60
 
@@ -116,7 +116,7 @@ class PredictedNumbers:
             return np.zeros(0)
         # the mixture's lies between two of those of its clusters
         grid = np.unique(self.family.predictive(natural).ppf(share))
-        grid = grid[np.linspace(0, len(grid) - 1, min(len(grid), _MOST_NODES)).astype(int)]
+        grid = grid[np.linspace(0, len(grid) - 1, min(len(grid), _MAX_NODES)).astype(int)]
         of_clusters = self.family.predictive(self.natural[:, None]).cdf(grid)
         known = self.shares @ of_clusters - share
         above = np.clip((known < 0.0).sum(axis=1), min(1, len(grid) - 1), len(grid) - 1)
@@ -233,5 +233,5 @@ def mixed(shares: list[np.ndarray]) -> sp.csr_matrix:
     are left out.
     """
     side_by_side = np.hstack(shares)
-    side_by_side[side_by_side < _LEAST] = 0.0
+    side_by_side[side_by_side < _MIN] = 0.0
     return sp.csr_matrix(side_by_side / side_by_side.sum(axis=1, keepdims=True))

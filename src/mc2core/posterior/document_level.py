@@ -62,7 +62,7 @@ _CHUNK = 8
 _DRAWN_BLOCK = 256
 # of these sums, for words under clusters, a document's chain remembers so many (512 KB)
 _REMEMBERED = 1 << 16
-_LEAST = 1e-300
+_MIN = 1e-300
 # tokens of a topic up to which factors of a product are taken in place of log-gammas
 _FEW = 8
 # blocks of topics with less than this share of a table's likelihood are left out
@@ -131,13 +131,13 @@ def choose_clusters(
     """
     weights = np.exp(log_weights)
     mean = weights @ priors / weights.sum()
-    mixed = np.maximum(np.ascontiguousarray(((1.0 - SHARED) * priors + SHARED * mean).T), _LEAST)
+    mixed = np.maximum(np.ascontiguousarray(((1.0 - SHARED) * priors + SHARED * mean).T), _MIN)
     out = np.empty((len(block.rows), len(priors)))
 
     def run(first: int, last: int) -> None:
         _fit_clusters(*block.arrays, psi, mean, mixed, log_weights, FIT_PASSES, first, last, out)
 
-    in_chunks(run, len(out), threads, _CHUNK, lambda n_done: stopping.look())
+    in_chunks(run, len(out), threads, _CHUNK, lambda n_done: stopping.check())
     chosen = np.ascontiguousarray(np.argsort(-out, axis=1, kind="stable")[:, :CLUSTERS])
     fitting = np.take_along_axis(out, chosen, axis=1)
     with np.errstate(invalid="ignore"):  # where all are -inf
@@ -500,8 +500,8 @@ class ClusterChains:
         priors, _ = priors_of(self._mixture)
         n_clusters, self._n_topics = priors.shape
         self._n_columns = kernels.BLOCK * (-(-self._n_topics // kernels.BLOCK))
-        by_cluster = np.full((n_clusters, self._n_columns), _LEAST)
-        by_cluster[:, : self._n_topics] = np.maximum(priors, _LEAST)
+        by_cluster = np.full((n_clusters, self._n_columns), _MIN)
+        by_cluster[:, : self._n_topics] = np.maximum(priors, _MIN)
         by_topic = np.ascontiguousarray(by_cluster.T)
         self._priors = by_cluster, by_topic
 
@@ -514,7 +514,7 @@ class ClusterChains:
         log_prior = log_prior - logsumexp(log_prior, axis=1, keepdims=True)
         key, n_clusters = streams.key(0, "prediction"), self._priors[0].shape[0]
         out = np.zeros((corpus.n_documents, n_clusters))
-        with stopping.noting(), work("clusters of documents", len(out), "documents") as told:
+        with stopping.defer(), work("clusters of documents", len(out), "documents") as told:
             for rows in blocks(corpus, max(n_clusters, self._n_columns), _DRAWN_BLOCK):
                 block, found = Block(corpus, rows), np.zeros((len(rows), n_clusters))
                 psi = self._buffers.empty("words", len(block.words), self._n_columns)

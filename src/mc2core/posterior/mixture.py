@@ -19,7 +19,7 @@ from mc2core.posterior.sample import Sample
 # cells of the largest temporary table (documents x clusters, words x clusters, words x topics): 32 MB of float64
 _CELLS = 1 << 22
 
-_MOST_DOCUMENTS = 1 << 13
+_MAX_DOCUMENTS = 1 << 13
 
 
 class Block:
@@ -45,7 +45,7 @@ class Block:
         )
 
 
-def blocks(corpus: Corpus, n_clusters: int, most: int = _MOST_DOCUMENTS) -> list[np.ndarray]:
+def blocks(corpus: Corpus, n_clusters: int, most: int = _MAX_DOCUMENTS) -> list[np.ndarray]:
     """Numbers of documents in blocks of at most ``most``, whose table of documents by clusters stays small."""
     size = max(1, min(most, _CELLS // max(n_clusters, 1)))
     return [np.arange(start, min(start + size, corpus.n_documents)) for start in range(0, corpus.n_documents, size)]
@@ -88,10 +88,10 @@ class SampleMixture:
         self.number = number
         self.n_words = sample.topic_words.shape[1]
         table: Any = sp.csr_matrix(sample.topic_words) if sp.issparse(sample.topic_words) else sample.topic_words
-        totals = np.asarray(table.sum(axis=1), dtype=np.float64).ravel() + self.n_words * sample.topic_prior
+        totals = np.asarray(table.sum(axis=1), dtype=np.float64).ravel() + self.n_words * sample.topic_word_prior
         if not (totals > 0).all():
             topic = int(np.flatnonzero(~(totals > 0))[0])
-            raise ValueError(f"topic {topic} has neither words nor prior mass; topic_prior must be above 0")
+            raise ValueError(f"topic {topic} has neither words nor prior mass; topic_word_prior must be above 0")
         high, low = table.max(axis=1), table.min(axis=1)
         if sp.issparse(table):
             high, low = high.toarray().ravel(), low.toarray().ravel()
@@ -153,7 +153,7 @@ class SampleMixture:
             known[:] = self._by_word[words].toarray()
         else:
             np.take(self._by_word, words, axis=0, out=known, mode="clip")  # "raise" would go by a copy
-        known += self.sample.topic_prior
+        known += self.sample.topic_word_prior
         known /= self._totals
         psi[:, -1] = 1.0 / self.n_words
         return psi

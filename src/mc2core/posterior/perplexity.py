@@ -103,7 +103,7 @@ def _average_over_samples(one: Callable[..., np.ndarray]) -> Callable[..., np.nd
 def _icml14_sample(sample: Any) -> Any:
     """The sample as A.4 has it: topics smoothed with its constant, clusters and topics in use only."""
     none_new = np.zeros_like(sample.new_topic_weight)
-    return replace(sample, topic_prior=ICML14_SMOOTH, new_topic_weight=none_new, new_cluster_weight=0.0)
+    return replace(sample, topic_word_prior=ICML14_SMOOTH, new_topic_weight=none_new, new_cluster_weight=0.0)
 
 
 def _icml14(
@@ -280,7 +280,7 @@ def log_likelihood(
             )
     stacked = posterior.stacked(corpus) if chosen.uses_context else None
     out = np.empty(corpus.n_documents)
-    with showing(progress), stopping.noting(), work(chosen.name, len(out), "documents") as told:
+    with showing(progress), stopping.defer(), work(chosen.name, len(out), "documents") as told:
         mixtures = [SampleMixture(chosen.of_sample(one), seed, number) for number, one in enumerate(posterior.samples)]
 
         def done(n_documents: float) -> None:

@@ -27,7 +27,7 @@ from mc2core.families.contents import Contents
 from mc2core.families.stacked import StackedContexts
 from mc2core.posterior import consensus, perplexity
 from mc2core.posterior.contexts import PredictedNames, PredictedNumbers, PredictedVectors, mixed
-from mc2core.posterior.levels import Levels, find_levels, pack_levels, unpack_levels
+from mc2core.posterior.hierarchy import Hierarchy, find_hierarchy, pack_hierarchy, unpack_hierarchy
 from mc2core.posterior.predicting import Predictor
 from mc2core.posterior.sample import Sample, pack_sample, unpack_sample
 
@@ -69,8 +69,9 @@ class Posterior:
 
     ``samples`` holds at least one :class:`Sample`, of one chain after another; the plain attributes
     (``cluster_weights`` ...) are those of :attr:`representative`. ``provenance`` says how it came about (model, engine,
-    seed, versions, digests, seconds), ``imported`` how the documents were read (:class:`mc2core.Corpus`). ``marks``
-    (n,) int64 say which documents with ids ``mc2 fit`` and ``mc2 update`` have taken (:mod:`mc2core.corpus.marks`),
+    seed, versions, digests, seconds), ``imported`` how the documents were read (:class:`mc2core.Corpus`).
+    ``fingerprints`` (n,) int64 say which documents with ids ``mc2 fit`` and ``mc2 update`` have taken
+    (:mod:`mc2core.corpus.fingerprints`),
     ``kept`` holds some documents, of fits by SVI (:mod:`mc2core.corpus.reservoir`).
     """
 
@@ -82,8 +83,8 @@ class Posterior:
     units: dict[str, Unit] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
     imported: dict[str, Any] | None = None
-    levels: Levels | None = None
-    marks: np.ndarray | None = None
+    hierarchy: Hierarchy | None = None
+    fingerprints: np.ndarray | None = None
     kept: Corpus | None = None
 
     def __post_init__(self) -> None:
@@ -169,7 +170,7 @@ class Posterior:
         """The posterior of each chain alone; none where there is one."""
         bounds = np.cumsum([0, *self.provenance.get("chains", [])])
         parts = [self.samples[first:last] for first, last in itertools.pairwise(bounds)]
-        return [replace(self, samples=part, provenance={}, levels=None) for part in parts]
+        return [replace(self, samples=part, provenance={}, hierarchy=None) for part in parts]
 
     def between_chains(self) -> dict[str, Any]:
         """How far the chains of the fit agree; {} where there is one.
@@ -312,7 +313,7 @@ class Posterior:
         """The same posterior of some of the documents it was fitted on, their numbers ``rows`` ascending, and these.
 
         Of other documents ``corpus`` the posterior as it is. The representative is that of all documents, and of each
-        of them cluster and levels stay.
+        of them cluster and hierarchy stay.
         """
         some = corpus.subset(rows)
         if not self.was_fitted_on(corpus):
@@ -323,7 +324,7 @@ class Posterior:
             self,
             samples=[replace(sample, cluster=sample.cluster[rows]) for sample in self.samples],
             provenance=self.provenance | {"corpus": matching.in_units(seen, names, self.units).digest},
-            levels=None if self.levels is None else self.levels.of_documents(rows),
+            hierarchy=None if self.hierarchy is None else self.hierarchy.of_documents(rows),
         )
         of_all = {"_first": self._first, "n_clusters": self.n_clusters}  # not found again
         part.__dict__ |= {**of_all, "cluster": self.cluster[rows]}
@@ -358,54 +359,55 @@ class Posterior:
         use_context: bool = True,
         threads: int = 1,
         progress: bool | None = None,
-        level: int | None = None,
+        cut: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """(J,) int64: the cluster of each document, and (J, K) float64: how likely it is in each.
 
         Of the documents of the fit, where it has several samples: :attr:`cluster`, and the share of each cluster's
         documents that it is together with, over samples (:func:`mc2core.posterior.consensus.shares`). Of others, and
-        where words alone are to tell (``use_context`` False), the likeliest cluster and :meth:`predict`, whose
+        where words alone are to tell (``use_context`` False), the likeliest cluster and :meth:`predict_proba`, whose
         arguments these are.
 
-        At a ``level`` of so many clusters: of the documents of the fit their clusters there (:meth:`find_levels`), and
-        the share that each of these has in the clusters in which they are, over samples; of others :meth:`predict`,
-        each cluster's probability divided among those of the level by the documents of the fit that it has there.
-        ValueError where there is no such level, the posterior keeps none and has not these documents, or it has no
-        clusters of documents (HDP).
+        With ``cut``, a number of clusters: of the documents of the fit their clusters there (:meth:`find_hierarchy`),
+        and the share that each of these has in the clusters in which they are, over samples; of others
+        :meth:`predict_proba`, each cluster's probability divided among those of the cut by the documents of the fit
+        that it has there. ValueError where there is no such cut, the posterior keeps none and has not these documents,
+        or it has no clusters of documents (HDP).
         """
         if self.representative.documents_are_clusters:
             raise ValueError("each document is a cluster of its own in this posterior; there are none to assign to")
         is_of_fit = use_context and self.was_fitted_on(corpus) and min(map(np.min, self._clusterings)) >= 0
         if is_of_fit:  # by its numbers, which may be of other words and names
             self._stacked_to_predict(corpus)
-        if level is None:
+        if cut is None:
             if is_of_fit and self._is_of_several:
                 cluster = self.cluster.astype(np.int64)
                 return cluster, consensus.shares(self._clusterings, cluster, self.representative.n_clusters)
-            probability = self.predict(corpus, use_context, threads, progress)
+            probability = self.predict_proba(corpus, use_context, threads, progress)
             return probability.argmax(axis=1), probability
-        if self.levels is None and not is_of_fit:
+        if self.hierarchy is None and not is_of_fit:
             raise ValueError(
-                "the posterior keeps no levels; mc2 fit leaves them, find_levels makes them of the documents of the fit"
+                "the posterior keeps no hierarchy; mc2 fit leaves it, find_hierarchy makes it of the documents of the "
+                "fit"
             )
-        levels = self.levels or self.find_levels(corpus)
+        hierarchy = self.hierarchy or self.find_hierarchy(corpus)
         if is_of_fit:
-            parts = [levels.shares(level, one.cluster, one.n_clusters)[one.cluster] for one in self.samples]
-            return levels.at(level).astype(np.int64), np.mean(parts, axis=0)
-        into = levels.shares(level, self.representative.cluster, self.representative.n_clusters)
-        probability = self.predict(corpus, use_context, threads, progress) @ into
+            parts = [hierarchy.shares(cut, one.cluster, one.n_clusters)[one.cluster] for one in self.samples]
+            return hierarchy.cut(cut).astype(np.int64), np.mean(parts, axis=0)
+        into = hierarchy.shares(cut, self.representative.cluster, self.representative.n_clusters)
+        probability = self.predict_proba(corpus, use_context, threads, progress) @ into
         return probability.argmax(axis=1), probability
 
-    def find_levels(self, corpus: Corpus) -> Levels:
-        """Clusterings of the documents of the fit at every size (:class:`mc2core.posterior.levels.Levels`), which
-        :attr:`levels` and the saved posterior then keep. ``corpus`` is the one that was fitted.
+    def find_hierarchy(self, corpus: Corpus) -> Hierarchy:
+        """Clusterings of the documents of the fit at every size (:class:`mc2core.posterior.hierarchy.Hierarchy`), which
+        :attr:`hierarchy` and the saved posterior then keep. ``corpus`` is the one that was fitted.
 
         ValueError: it cannot be, the posterior has no clusters of documents (HDP), or too many.
         """
-        self.levels = find_levels(self, corpus)
-        return self.levels
+        self.hierarchy = find_hierarchy(self, corpus)
+        return self.hierarchy
 
-    def predict(
+    def predict_proba(
         self, corpus: Corpus, use_context: bool = True, threads: int = 1, progress: bool | None = None
     ) -> np.ndarray:
         """(J, K) float64: P(z_j = k | w_j, x_j) over the clusters of the representative; rows sum to 1.
@@ -420,11 +422,18 @@ class Posterior:
         with showing(progress):
             return self.predictor(use_context).probabilities(corpus, stacked, threads)
 
+    def predict(
+        self, corpus: Corpus, use_context: bool = True, threads: int = 1, progress: bool | None = None
+    ) -> np.ndarray:
+        """(J,) int64: the likeliest cluster of each document, from 0; arguments are those of :meth:`predict_proba`."""
+        likeliest: np.ndarray = self.predict_proba(corpus, use_context, threads, progress).argmax(axis=1)
+        return likeliest
+
     def predictor(
         self, use_context: bool = True, names: Iterable[str] | None = None, sample: Sample | None = None
     ) -> Predictor:
-        """What :meth:`predict` prepares before it looks at documents: of the representative or another ``sample``, with
-        all contexts or ``names`` of them.
+        """What :meth:`predict_proba` prepares before it looks at documents: of the representative or another
+        ``sample``, with all contexts or ``names`` of them.
         """
         sample = sample or self.representative
         used = (self.families if names is None else names) if use_context else ()
@@ -438,7 +447,7 @@ class Posterior:
         Over all samples (:mod:`mc2core.posterior.contexts`). What ``corpus`` holds of the context itself is not looked
         at, nor need it be there. Documents of the fit have had a part in what is said of them, through the
         parameters of their clusters. ``use_context`` False looks at words alone; ``threads``, ``progress`` and the
-        errors are those of :meth:`predict`; ValueError also where the fit has no such context.
+        errors are those of :meth:`predict_proba`; ValueError also where the fit has no such context.
         """
         others, found = self.families.keys() - {name}, self.predictive(name, self.samples)
         stacked = self._stacked_to_predict(corpus, use_context, others)
@@ -538,10 +547,10 @@ class Posterior:
         arrays: dict[str, np.ndarray] = {"meta": np.array(json.dumps(meta))}
         for i, sample in enumerate(self.samples):
             arrays |= pack_sample(sample, f"{i}.")
-        if self.levels is not None:
-            arrays |= pack_levels(self.levels)
-        if self.marks is not None:
-            arrays["marks"] = self.marks
+        if self.hierarchy is not None:
+            arrays |= pack_hierarchy(self.hierarchy)
+        if self.fingerprints is not None:
+            arrays["fingerprints"] = self.fingerprints
         if self.kept is not None:
             arrays |= pack_kept(matching.in_units(self.kept, self.families, self.units))
         return arrays
@@ -575,8 +584,8 @@ class Posterior:
                 if isinstance(family, VectorFamily)
             }
             units = {name: check_unit(unit, lengths.get(name)) for name, unit in meta["units"].items()}
-            if "marks" in arrays:
-                check(arrays, {"marks": Stored("i", "N")}, {})
+            if "fingerprints" in arrays:
+                check(arrays, {"fingerprints": Stored("i", "N")}, {})
             columns = {name: dimensions[name] if one.kind == "counts" else None for name, one in families.items()}
             if (kept := unpack_kept(arrays, sizes["V"], columns)) is not None:
                 kept.units = units
@@ -589,8 +598,8 @@ class Posterior:
                 units=units,
                 provenance=meta["provenance"],
                 imported=meta.get("imported"),
-                levels=unpack_levels(arrays, sizes.get("J", 0)),
-                marks=arrays.get("marks"),
+                hierarchy=unpack_hierarchy(arrays, sizes.get("J", 0)),
+                fingerprints=arrays.get("fingerprints"),
                 kept=kept,
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:

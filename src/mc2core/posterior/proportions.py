@@ -108,7 +108,7 @@ class DocumentTopics:
             sp.csr_matrix(counts.T) if sp.issparse(counts) else np.ascontiguousarray(counts.T, np.float64)
         )
         self._buffers = Buffers()
-        self._prior = np.float64(sample.topic_prior)
+        self._prior = np.float64(sample.topic_word_prior)
         self._totals = np.asarray(counts.sum(axis=1), np.float64).ravel() + counts.shape[1] * self._prior
         self._priors, self._passes = (1.0 - sample.new_topic_weight)[:, None] * sample.topic_given_cluster, 1
         if sample.has_document_level:
@@ -121,7 +121,7 @@ class DocumentTopics:
             lengths = corpus.document_lengths.astype(np.float64)
             return sp.csr_matrix((lengths, (np.arange(n), cluster)), shape=(n, self._n_topics))
         parts = []
-        with stopping.noting(), work("topics of documents", corpus.n_documents, "documents") as told:
+        with stopping.defer(), work("topics of documents", corpus.n_documents, "documents") as told:
             for rows in blocks(corpus, self._n_topics):
                 block = Block(corpus, rows)
                 psi = self._likely(block)

@@ -72,7 +72,7 @@ class Sample:
         Mass of a topic not seen so far in each cluster; such a topic is uniform over words.
     topic_words : (M, V) CSR or dense, >= 0
         Counts (or pseudo-counts) behind the topics, without the prior.
-    topic_prior : float
+    topic_word_prior : float
         s: word_given_topic = (topic_words + s) / (its row sum).
     topic_weights : (M,) float64, sums to less than 1
         epsilon_m; 1 - sum is the mass of topics not in use.
@@ -95,7 +95,7 @@ class Sample:
     topic_given_cluster: Any
     new_topic_weight: np.ndarray
     topic_words: Any
-    topic_prior: float
+    topic_word_prior: float
     topic_weights: np.ndarray
     table_concentration: float
     contexts: SparseRows
@@ -139,7 +139,7 @@ class Sample:
         """(M, V) float64, rows sum to 1. ValueError where topics emit observations."""
         self.need_words()
         counts = self.topic_words.toarray() if sp.issparse(self.topic_words) else np.asarray(self.topic_words)
-        counts = counts + np.float64(self.topic_prior)
+        counts = counts + np.float64(self.topic_word_prior)
         return counts / counts.sum(axis=1, keepdims=True)
 
     def need_words(self) -> None:
@@ -148,7 +148,13 @@ class Sample:
             raise ValueError("topics emit observations, not words: their numbers are in posterior.contents")
 
 
-_SAMPLE_SCALARS = ("new_cluster_weight", "topic_prior", "table_concentration", "log_joint", "document_concentration")
+_SAMPLE_SCALARS = (
+    "new_cluster_weight",
+    "topic_word_prior",
+    "table_concentration",
+    "log_joint",
+    "document_concentration",
+)
 _SHARED = 0.0  # document_concentration on disk where it is infinite
 
 

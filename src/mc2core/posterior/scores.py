@@ -46,7 +46,7 @@ def predicted_agreement(
 ) -> dict[str, Any]:
     """Agreement of the clusters of documents, those of the fit or new ones (:meth:`Posterior.assign`), with their
     labels; ``{}`` without labels, or where each document is a cluster (HDP). ``threads`` and ``progress`` are those of
-    :meth:`Posterior.predict`.
+    :meth:`Posterior.predict_proba`.
     """
     if corpus.labels is None or posterior.samples[0].documents_are_clusters:
         return {}

@@ -27,7 +27,7 @@ class LDA(Baseline):
         Topics, which are the clusters too.
     document_prior : float in [1e-10, 1e10], default 0.1
         Of each topic in a document's proportions.
-    topic_prior : float in [1e-10, 1e10], default 0.01
+    topic_word_prior : float in [1e-10, 1e10], default 0.01
         Of each word in a topic's distribution.
     iterations : int in [1, inf), default 20
         Passes over the corpus.
@@ -41,12 +41,12 @@ class LDA(Baseline):
     leaves_model: ClassVar[bool] = True
 
     def __init__(
-        self, *, n_topics: int = 20, document_prior: float = 0.1, topic_prior: float = 0.01, iterations: int = 20,
+        self, *, n_topics: int = 20, document_prior: float = 0.1, topic_word_prior: float = 0.01, iterations: int = 20,
         starts: int = 3,
     ) -> None:  # fmt: skip
         self.n_topics = whole("n_topics", n_topics)
         self.document_prior = prior_count("document_prior", document_prior)
-        self.topic_prior = prior_count("topic_prior", topic_prior)
+        self.topic_word_prior = prior_count("topic_word_prior", topic_word_prior)
         self.iterations = whole("iterations", iterations)
         self.starts = whole("starts", starts)
 
@@ -56,9 +56,9 @@ class LDA(Baseline):
             ends = [self._run(content, random_state(seed, "lda", start)) for start in range(self.starts)]
             found = max(ends, key=lambda end: end.score(content))
             shares = found.transform(content)
-        topic_words = np.maximum(found.components_ - self.topic_prior, 0.0)
+        topic_words = np.maximum(found.components_ - self.topic_word_prior, 0.0)
         prior = np.full(self.n_topics, self.document_prior)
-        fitted = lda_model(corpus, topic_words, self.topic_prior, prior, shares)
+        fitted = lda_model(corpus, topic_words, self.topic_word_prior, prior, shares)
         return Fitted(fitted, sum(end.n_iter_ for end in ends))
 
     def _run(self, content: sp.csr_matrix, state: int) -> Any:
@@ -67,7 +67,7 @@ class LDA(Baseline):
         return decomposition.LatentDirichletAllocation(
             self.n_topics,
             doc_topic_prior=self.document_prior,
-            topic_word_prior=self.topic_prior,
+            topic_word_prior=self.topic_word_prior,
             learning_method="batch",
             max_iter=self.iterations,
             random_state=state,
@@ -75,7 +75,7 @@ class LDA(Baseline):
 
 
 def lda_model(
-    corpus: Corpus, topic_words: np.ndarray, topic_prior: float, document_prior: np.ndarray, shares: np.ndarray
+    corpus: Corpus, topic_words: np.ndarray, topic_word_prior: float, document_prior: np.ndarray, shares: np.ndarray
 ) -> Posterior:
     """The model of an LDA: (K, V) expected tokens, their prior, (K,) the documents' prior and (J, K) their shares."""
     k, mean = len(topic_words), shares.mean(axis=0)
@@ -85,7 +85,7 @@ def lda_model(
         topic_given_cluster=sp.identity(k, format="csr"),
         new_topic_weight=np.zeros(k),
         topic_words=topic_words,
-        topic_prior=topic_prior,
+        topic_word_prior=topic_word_prior,
         topic_weights=document_prior / document_prior.sum(),
         table_concentration=float(document_prior.sum()),
         contexts=SparseRows.of(np.zeros((k, 0))),

@@ -26,7 +26,7 @@ class MLlibLDA(Baseline):
         Topics, which are the clusters too.
     document_prior : float in [1e-10, 1e10], default 0.1
         Of each topic in a document's proportions, where MLlib starts to learn them.
-    topic_prior : float in [1e-10, 1e10], default 0.01
+    topic_word_prior : float in [1e-10, 1e10], default 0.01
         Of each word in a topic's distribution.
     iterations : int in [1, inf), default 20
         Mini-batches.
@@ -44,12 +44,12 @@ class MLlibLDA(Baseline):
     leaves_model: ClassVar[bool] = True
 
     def __init__(
-        self, *, n_topics: int = 20, document_prior: float = 0.1, topic_prior: float = 0.01, iterations: int = 20,
+        self, *, n_topics: int = 20, document_prior: float = 0.1, topic_word_prior: float = 0.01, iterations: int = 20,
         batch_fraction: float = 0.1, learning_offset: float = 1024.0, partitions: int = 2,
     ) -> None:  # fmt: skip
         self.n_topics = whole("n_topics", n_topics)
         self.document_prior = prior_count("document_prior", document_prior)
-        self.topic_prior = prior_count("topic_prior", topic_prior)
+        self.topic_word_prior = prior_count("topic_word_prior", topic_word_prior)
         self.iterations = whole("iterations", iterations)
         self.batch_fraction = finite("batch_fraction", batch_fraction)
         if not 0 < self.batch_fraction <= 1:
@@ -67,8 +67,8 @@ class MLlibLDA(Baseline):
     def fit(self, corpus: Corpus, seed: int, model: Any = None) -> Fitted:
         with spark.session({"spark.master": self.master}), spark.in_a_sentence("MLlib's LDA failed"):
             topics, prior, shares = self._run(corpus, random_state(seed, self.name))
-        expected = np.maximum(topics - self.topic_prior, 0.0)
-        return Fitted(lda_model(corpus, expected, self.topic_prior, prior, shares), self.iterations)
+        expected = np.maximum(topics - self.topic_word_prior, 0.0)
+        return Fitted(lda_model(corpus, expected, self.topic_word_prior, prior, shares), self.iterations)
 
     def _run(self, corpus: Corpus, state: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(K, V) parameters of the topics' Dirichlet posteriors, (K,) the document prior, (J, K) documents' shares."""
@@ -92,7 +92,7 @@ class MLlibLDA(Baseline):
             subsamplingRate=self.batch_fraction,
             learningOffset=self.learning_offset,
             docConcentration=[self.document_prior] * self.n_topics,
-            topicConcentration=self.topic_prior,
+            topicConcentration=self.topic_word_prior,
             optimizeDocConcentration=True,
         ).fit(frame)
         shares = np.zeros((corpus.n_documents, self.n_topics))

@@ -8,16 +8,16 @@ from typing import Any
 from mc2core.base.checks import choice
 from mc2papers.baselines.affinity import Affinity, HDPAffinity
 from mc2papers.baselines.base import Baseline
+from mc2papers.baselines.cut import Cut
 from mc2papers.baselines.gaussian_mixture import GaussianMixture
 from mc2papers.baselines.kmeans import KMeans
 from mc2papers.baselines.lda import LDA
-from mc2papers.baselines.level import Level
 from mc2papers.baselines.mllib import MLlibLDA
 from mc2papers.baselines.nmf import NMF
 
 #: name in configuration files: class
 BASELINES: dict[str, type[Baseline]] = {
-    one.name: one for one in (LDA, MLlibLDA, KMeans, GaussianMixture, NMF, Affinity, HDPAffinity, Level)
+    one.name: one for one in (LDA, MLlibLDA, KMeans, GaussianMixture, NMF, Affinity, HDPAffinity, Cut)
 }
 
 

@@ -177,7 +177,7 @@ def prepare(
     *,
     source: str,
     seed: int = 0,
-    test_fraction: float = 0.1,
+    test_size: float = 0.1,
     settings: Mapping[str, Any] | None = None,
     files: Mapping[str, Sequence[str | os.PathLike[str]]] | None = None,
     paper: str | os.PathLike[str] | None = None,
@@ -190,7 +190,7 @@ def prepare(
     ----------
     source : one of SOURCES: "simulated" is drawn with ``seed`` and ``settings``, any other is read from ``files``.
     seed : also of the split.
-    test_fraction : share of the documents held out; 0 keeps all for training.
+    test_size : share of the documents held out; 0 keeps all for training.
     settings : of the simulator or the reader; those of the other one are left aside.
     files : input files by role.
     paper : table of the paper's counts for the datasheet (:func:`mc2core.corpus.datasheet.read_paper_counts`).
@@ -221,7 +221,7 @@ def prepare(
     else:
         other = "read from files" if source == "simulated" else "simulated"
         raise ValueError(f"dataset {name!r} cannot have the source {source!r}; it can only be {other}")
-    train, test = (whole, None) if test_fraction == 0 else _split(whole, test_fraction, seed)
+    train, test = (whole, None) if test_size == 0 else _split(whole, test_size, seed)
     for context in [one for one, values in whole.contexts.items() if not sp.issparse(values)]:
         train = train.standardised(context)
         test = None if test is None else test.standardised(context, like=train)
@@ -265,7 +265,7 @@ def prepare(
 def contexts_of(name: str, corpus: Mapping[str, Any]) -> dict[str, str]:
     """Contexts that a dataset will have, ``{name: "number" or "bag"}``, known before anything is read or drawn.
 
-    corpus : its ``source`` and the settings of its reader, as a plan holds them. ValueError for no dataset.
+    corpus : its ``source`` and the settings of its reader, as a configuration holds them. ValueError for no dataset.
     """
     dataset = _dataset(name)
     return dict(dataset.drawn) if corpus["source"] == "simulated" else dataset.given(corpus)
@@ -309,11 +309,11 @@ def _say_source(about: Mapping[str, Any], reading: Reading) -> str:
     return f"{about['source']}, {', '.join(listed)}"
 
 
-def _split(whole: Corpus, test_fraction: float, seed: int) -> tuple[Corpus, Corpus]:
+def _split(whole: Corpus, test_size: float, seed: int) -> tuple[Corpus, Corpus]:
     if "part" in whole.documents:
         is_test = (whole.documents["part"] == "test").to_numpy()
         return whole.subset(~is_test), whole.subset(is_test)
-    return whole.split(test_fraction, seed)
+    return whole.split(test_size, seed)
 
 
 def describe(about: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ class Origin:
     """A dataset's name, and its simulator's model.
 
     title : as figures and tables name it.
-    model : what its simulator draws from where the plan does not say; "" where there is nothing to draw.
+    model : what its simulator draws from where the configuration does not say; "" where there is nothing to draw.
     by_paper : the paper itself draws this data, so that its claims are of drawn data and "simulated" is no restriction.
     """
 
@@ -51,7 +51,7 @@ ORIGINS = {
     "aua": Origin("AUA", MC2),
     "w100": Origin("W100", MIXTURE),
     "w1000": Origin("W1000", MIXTURE),
-    # no dataset of a plan: those that NIPS12 table 1 is timed on, drawn for each number of clusters
+    # no dataset of a configuration: those that NIPS12 table 1 is timed on, drawn for each number of clusters
     "articles": Origin("simulated articles", MIXTURE),
     "labelme": Origin("LabelMe"),
     "uiucsports": Origin("UIUC-Sports"),
@@ -62,15 +62,15 @@ ORIGINS = {
 
 
 def model_of(dataset: str, corpus: Mapping[str, Any]) -> str:
-    """What a simulated corpus is drawn from; ``corpus`` is its entry in the plan."""
+    """What a simulated corpus is drawn from; ``corpus`` is its entry in the configuration."""
     return LAWS[corpus["drawn_from"]] if "drawn_from" in corpus else ORIGINS[dataset].model
 
 
 def data_of(dataset: str, corpus: Mapping[str, Any]) -> Data:
     """What a dataset (of ORIGINS) is.
 
-    corpus : its entry in the plan: ``source`` (of :data:`mc2papers.datasets.catalogue.SOURCES`) and, if it can be drawn
-    in
+    corpus : its entry in the configuration: ``source`` (of :data:`mc2papers.datasets.catalogue.SOURCES`) and, if it can
+    be drawn in
         several ways, ``drawn_from``.
     """
     if corpus["source"] != "simulated":

@@ -18,7 +18,7 @@ from mc2papers.report import palette, style
 from mc2papers.report.claims import HOLDS, Claim, judge, mean_of, not_computed
 
 #: documents that a cluster needs to be drawn: fewer are a stray, not a group of points
-LEAST_DOCUMENTS = 5
+MIN_DOCUMENTS = 5
 #: neighbours of a document on the map that are looked at, and the share of them that counts as separated
 NEIGHBOURS = 10
 SEPARATED = 0.9
@@ -26,13 +26,13 @@ _PERPLEXITY = 30.0
 
 
 def largest_clusters(model: Posterior) -> np.ndarray:
-    """Clusters of at least LEAST_DOCUMENTS documents in the consensus, (n,) int, largest first."""
+    """Clusters of at least MIN_DOCUMENTS documents in the consensus, (n,) int, largest first."""
     sizes = np.bincount(model.cluster)
-    return np.argsort(-sizes, kind="stable")[: int((sizes >= LEAST_DOCUMENTS).sum())]
+    return np.argsort(-sizes, kind="stable")[: int((sizes >= MIN_DOCUMENTS).sum())]
 
 
 def describe(corpus: Corpus, models: Sequence[Posterior], n_clusters: int = 7) -> pd.DataFrame:
-    """A row for each document of the largest clusters of each fit that has as many of at least LEAST_DOCUMENTS
+    """A row for each document of the largest clusters of each fit that has as many of at least MIN_DOCUMENTS
     documents in its consensus: document, seed (of the fit), cluster (1 is the largest), class, x, y, drawn.
 
     Documents are their words and the counts of all contexts side by side, as tf-idf of length 1
@@ -54,7 +54,7 @@ def describe(corpus: Corpus, models: Sequence[Posterior], n_clusters: int = 7) -
     if len(usable[best]) < n_clusters:
         raise ValueError(
             f"figure6.n_clusters is {n_clusters}, but no fit has more than {len(usable[best])} clusters of at least "
-            f"{LEAST_DOCUMENTS} documents"
+            f"{MIN_DOCUMENTS} documents"
         )
     names = corpus.label_names or [f"class {number + 1}" for number in range(int(corpus.labels.max()) + 1)]
     parts = []

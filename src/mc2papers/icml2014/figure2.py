@@ -8,7 +8,7 @@ from mc2papers.report.captions import counted
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
-    from mc2papers.plan import Plan
+    from mc2papers.configuration import Configuration
 
 
 def _build(files: Files, options: Options) -> Built:
@@ -32,12 +32,12 @@ def _build(files: Files, options: Options) -> Built:
     return Built(drawn, figure=figure, claims=[*claims, *letters.judge_rivals(truth, models)])
 
 
-def _options(plan: Plan, name: str) -> dict[str, Any]:
-    config = plan.config
+def _options(configuration: Configuration, name: str) -> dict[str, Any]:
+    config = configuration.config
     return {
         "sweeps": config["fit"]["letters"]["iterations"],
         "n_seeds": config["figure2"]["seeds"],
-        "methods": [plan.runs[run]["method"] for run in plan.runs_of(name)],
+        "methods": [configuration.runs[run]["method"] for run in configuration.runs_of(name)],
         "corpus": config["corpora"]["letters"],
     }
 

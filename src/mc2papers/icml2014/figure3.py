@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
-    from mc2papers.plan import Plan
+    from mc2papers.configuration import Configuration
 
 
 def _build(files: Files, options: Options) -> Built:
@@ -25,8 +25,8 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, figure=cluster.draw(table, describe(storage.read_json(folder / "source.json"))))
 
 
-def _options(plan: Plan, name: str) -> dict[str, Any]:
-    return {"sizes": plan.config["figure3"], "corpus": plan.config["corpora"]["nips"]}
+def _options(configuration: Configuration, name: str) -> dict[str, Any]:
+    return {"sizes": configuration.config["figure3"], "corpus": configuration.config["corpora"]["nips"]}
 
 
 def _caption(options: Options) -> str:

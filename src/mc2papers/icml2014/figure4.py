@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
-    from mc2papers.plan import Plan
+    from mc2papers.configuration import Configuration
 
 
 def _build(files: Files, options: Options) -> Built:
@@ -33,8 +33,8 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, figure=figure, claims=[match])
 
 
-def _options(plan: Plan, name: str) -> dict[str, Any]:
-    return {"figure4": plan.config["figure4"], "corpus": plan.config["corpora"]["pnas"]}
+def _options(configuration: Configuration, name: str) -> dict[str, Any]:
+    return {"figure4": configuration.config["figure4"], "corpus": configuration.config["corpora"]["pnas"]}
 
 
 def _caption(options: Options) -> str:

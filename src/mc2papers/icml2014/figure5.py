@@ -9,7 +9,7 @@ from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_chains,
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
-    from mc2papers.plan import Plan
+    from mc2papers.configuration import Configuration
 
 
 def _build(files: Files, options: Options) -> Built:
@@ -21,11 +21,11 @@ def _build(files: Files, options: Options) -> Built:
     return Built(points, figure=agreement.draw(points), claims=agreement.claims(scores, scores[0]["title"]))
 
 
-def _options(plan: Plan, name: str) -> dict[str, Any]:
+def _options(configuration: Configuration, name: str) -> dict[str, Any]:
     return {
-        "n_seeds": plan.config["seeds"],
-        "corpora": plan.corpora_of(("nuswide",)),
-        "lengths": plan.lengths_of(("nuswide",)),
+        "n_seeds": configuration.config["seeds"],
+        "corpora": configuration.corpora_of(("nuswide",)),
+        "lengths": configuration.lengths_of(("nuswide",)),
     }
 
 

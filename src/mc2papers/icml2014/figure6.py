@@ -9,7 +9,7 @@ from mc2papers.report.captions import say_sources
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
-    from mc2papers.plan import Plan
+    from mc2papers.configuration import Configuration
 
 
 def _build(files: Files, options: Options) -> Built:
@@ -29,8 +29,8 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, figure=figure, claims=[cluster_map.judge_separation(table, about["title"])])
 
 
-def _options(plan: Plan, name: str) -> dict[str, Any]:
-    return {"figure6": plan.config["figure6"], "corpora": plan.corpora_of(("nuswide",))}
+def _options(configuration: Configuration, name: str) -> dict[str, Any]:
+    return {"figure6": configuration.config["figure6"], "corpora": configuration.corpora_of(("nuswide",))}
 
 
 def _caption(options: Options) -> str:

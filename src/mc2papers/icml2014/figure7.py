@@ -8,7 +8,7 @@ from mc2papers.report.captions import counted
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
-    from mc2papers.plan import Plan
+    from mc2papers.configuration import Configuration
 
 
 def _build(files: Files, options: Options) -> Built:
@@ -21,8 +21,8 @@ def _build(files: Files, options: Options) -> Built:
     return Built(points, figure=sizes.draw(points), claims=sizes.judge_sizes(rows))
 
 
-def _options(plan: Plan, name: str) -> dict[str, Any]:
-    return {"figure": plan.config["figure7"]}
+def _options(configuration: Configuration, name: str) -> dict[str, Any]:
+    return {"figure": configuration.config["figure7"]}
 
 
 def _caption(options: Options) -> str:

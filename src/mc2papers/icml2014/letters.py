@@ -23,8 +23,8 @@ from mc2papers.report import palette, style
 from mc2papers.report.claims import Claim, judge, not_computed, share_of
 
 CONTEXT = "number"
-_MOST_EXTRA = 4  # topics beyond the letters that are drawn; the caption of the row says how many there are
-_MOST_CLUSTERS = 6
+_MAX_EXTRA = 4  # topics beyond the letters that are drawn; the caption of the row says how many there are
+_MAX_CLUSTERS = 6
 #: ends of the scales: a pixel's probability in a topic, a topic's share of a cluster
 _DARKEST_PIXEL, _DARKEST_SHARE = 0.12, 0.4
 #: a cluster is large if it has at least this share of the documents; the others are strays of a few
@@ -51,7 +51,7 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Posterior], seeds: i
     parts: Any = figure.subfigures(2, 1, height_ratios=[height, 2.7])
     images, below = parts
     orders = {title: _order(truth, model) for title, model in models.items()}
-    n_columns = len(names) + min(_MOST_EXTRA, max(len(order) - len(names) for order, _ in orders.values()))
+    n_columns = len(names) + min(_MAX_EXTRA, max(len(order) - len(names) for order, _ in orders.values()))
     axes = images.subplots(1 + len(models), n_columns, squeeze=False)
     drawn = [_draw_row(axes[0], "truth", truth.word_given_topic, names)]
     pixels = images.colorbar(axes[0][0].images[0], ax=axes, fraction=0.02, aspect=30, shrink=0.7, extend="max")
@@ -81,7 +81,7 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Posterior], seeds: i
     order, _ = orders[title]
     left, middle, right = below.subplots(1, 3, width_ratios=[1, 1, 1.25])
     words = match_clusters(corpus, model)
-    clusters = np.array(list(words), dtype=np.int64)[:_MOST_CLUSTERS]
+    clusters = np.array(list(words), dtype=np.int64)[:_MAX_CLUSTERS]
     shares = _columns(model.topic_given_cluster[clusters], order)
     # what other topics take is one column
     shares = np.column_stack([shares[:, : len(names)], 1.0 - shares[:, : len(names)].sum(axis=1)])

@@ -74,7 +74,7 @@ def perplexity_rows(
         ``perplexity`` (a number for each estimator), ``estimator`` (the one that suits its model), ``clusters``,
         ``topics``, ``seconds``, ``threads``.
     paper : columns method, features, dataset, perplexity as printed, and clusters, topics where they are.
-    estimators : of the plan. Column ``perplexity`` is of the first one or what stands for
+    estimators : of the configuration. Column ``perplexity`` is of the first one or what stands for
         it in a row, which column ``estimator`` names; the others are columns of their own.
     features : the paper's names of them, by the contexts of a fit, sorted.
 

@@ -24,7 +24,7 @@ from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, mea
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
-    from mc2papers.plan import Plan
+    from mc2papers.configuration import Configuration
 
 _TIME, _WORDS = "words+timestamp", "words"
 
@@ -117,12 +117,12 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, shown=format_perplexity_table(table, estimators), claims=claims)
 
 
-def _options(plan: Plan, name: str) -> dict[str, Any]:
+def _options(configuration: Configuration, name: str) -> dict[str, Any]:
     return {
-        "estimators": plan.config["estimators"],
-        "n_seeds": plan.config["seeds"],
-        "corpora": plan.corpora_of(("nips", "pnas")),
-        "lengths": plan.lengths_of(("nips", "pnas")),
+        "estimators": configuration.config["estimators"],
+        "n_seeds": configuration.config["seeds"],
+        "corpora": configuration.corpora_of(("nips", "pnas")),
+        "lengths": configuration.lengths_of(("nips", "pnas")),
     }
 
 

@@ -16,7 +16,7 @@ from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, not
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
-    from mc2papers.plan import Plan
+    from mc2papers.configuration import Configuration
 
 FEATURES = {(): "SIFT", ("tag",): "tags+SIFT"}
 #: rows in the order that the paper claims, lowest perplexity first
@@ -51,12 +51,12 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, shown=format_perplexity_table(table, estimators, ("HDP", "SIFT")), claims=claims)
 
 
-def _options(plan: Plan, name: str) -> dict[str, Any]:
+def _options(configuration: Configuration, name: str) -> dict[str, Any]:
     return {
-        "estimators": plan.config["estimators"],
-        "n_seeds": plan.config["seeds"],
-        "corpora": plan.corpora_of(("nuswide",)),
-        "lengths": plan.lengths_of(("nuswide",)),
+        "estimators": configuration.config["estimators"],
+        "n_seeds": configuration.config["seeds"],
+        "corpora": configuration.corpora_of(("nuswide",)),
+        "lengths": configuration.lengths_of(("nuswide",)),
     }
 
 

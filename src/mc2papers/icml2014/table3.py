@@ -17,7 +17,7 @@ from mc2papers.report.tables import PAPER, mean_and_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
-    from mc2papers.plan import Plan
+    from mc2papers.configuration import Configuration
 
 KEY = "missing_percent"
 
@@ -130,11 +130,11 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, shown=format_table(table), claims=judge_decay(scores, paper))
 
 
-def _options(plan: Plan, name: str) -> dict[str, Any]:
+def _options(configuration: Configuration, name: str) -> dict[str, Any]:
     return {
-        "n_seeds": plan.config["seeds"],
-        "corpora": plan.corpora_of(("nuswide",)),
-        "lengths": plan.lengths_of(("nuswide",)),
+        "n_seeds": configuration.config["seeds"],
+        "corpora": configuration.corpora_of(("nuswide",)),
+        "lengths": configuration.lengths_of(("nuswide",)),
     }
 
 

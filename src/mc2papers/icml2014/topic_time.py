@@ -13,7 +13,7 @@ from mc2papers.report import palette, style
 
 YEAR = "year"
 #: topics of a smaller share of the tokens are not offered as the narrowest: their peak is one or two documents
-LEAST_SHARE = 0.002
+MIN_SHARE = 0.002
 _POINTS_A_YEAR = 4
 
 
@@ -36,7 +36,7 @@ def narrowest(model: Posterior, time: np.ndarray) -> int:
     share = np.asarray(model.cluster_weights) @ model.topic_given_cluster
     ordered = np.sort(density, axis=1)[:, ::-1]
     reached = np.cumsum(ordered, axis=1) >= 0.5 * ordered.sum(axis=1, keepdims=True)
-    width = np.where(share >= min(LEAST_SHARE, share.max()), np.argmax(reached, axis=1), len(time))
+    width = np.where(share >= min(MIN_SHARE, share.max()), np.argmax(reached, axis=1), len(time))
     return int(np.argmin(width))
 
 

@@ -16,7 +16,7 @@ from mc2papers.report.tables import mean_and_sd, mean_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
-    from mc2papers.plan import Plan
+    from mc2papers.configuration import Configuration
 
 DATASETS = ("labelme", "uiucsports", "ohsumed", "stateunion")
 #: column: heading of the table for people
@@ -29,12 +29,12 @@ MEASURES = {
     "vi_bits": "VI, bits",
 }
 _OURS, _RIVAL = ("MC2", DOCUMENT_LEVEL), "K-means (K given)"
-_LEVEL = DOCUMENT_LEVEL.replace("(ours)", "(ours, marked level)")
+_CUT = DOCUMENT_LEVEL.replace("(ours)", "(ours, recommended cut)")
 # told the number of classes, as its rivals are
-_TOLD = DOCUMENT_LEVEL.replace("(ours)", "(ours, K given)")
+_FIXED = DOCUMENT_LEVEL.replace("(ours)", "(ours, K given)")
 _TOLD_RIVALS = tuple(f"{one} (K given)" for one in ("K-means", "LSA + K-means", "LSA + Gaussian mixture", "NMF", "LDA"))
 
-#: of the ARI of the best rival told K, what a method not told it should reach
+#: of the ARI of the best rival with K fixed, what a method not told it should reach
 _SHARE = 0.85
 #: and how many times more or fewer clusters than classes it may have
 _TIMES = 2.0
@@ -44,13 +44,13 @@ NOTES = (
     "of it fitted; settings were not chosen on it. Only scores see the classes, but where a row says K given: there "
     "the method is told their number.",
     "K: clusters of the consensus of a fit's samples, whose scores these are. Of LDA, a document's cluster is its most "
-    "probable topic. The marked level: the clusters of the row without it, joined as far as the data bear "
+    "probable topic. The recommended cut: the clusters of the row without it, joined as far as the data bear "
     "(docs/model.md, section 5).",
     "ARI is the Rand index adjusted for chance; VI the variation of information (0 is perfect). Purity rises with the "
     "number of clusters, whatever they are, NMI does somewhat, and the Rand index mostly counts pairs that are apart "
     "in both: compare rows of like K, or by ARI.",
     "CPU seconds of one clustering, of the processor and without compilation; of HDP + AP with its HDP, of the marked "
-    "level with its fit.",
+    "cut with its fit.",
     "not converged: clusterings whose method was stopped before it came to rest.",
 )
 
@@ -124,9 +124,9 @@ def _measured(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], u
 
 
 def claims(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses: Mapping[str, str]) -> list[Claim]:
-    """Ours, no paper's: whether MC2, with and without a document level, reaches K-means that is told K; whether, told K
-    too, it reaches each of the others; whether the marked level is near to the best of these and to the number of
-    classes; and what contexts add.
+    """Ours, no paper's: whether MC2, with and without a document level, reaches K-means with K fixed; whether, with K
+    fixed too, it reaches each of the others; whether the recommended cut is near to the best of these and to the number
+    of classes; and what contexts add.
 
     Of the arguments of :func:`agreement_table`.
     """
@@ -137,15 +137,17 @@ def claims(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses
             for key, one in rows[rows["dataset"] == dataset].groupby(["method", "contexts"], sort=False)
         }
         for method, measure in product([one for one in _OURS if (one, "") in here], ("nmi", "ari")):
-            text = f"ours: {MEASURES[measure]} of {method} at least that of K-means told K"
+            text = f"ours: {MEASURES[measure]} of {method} at least that of K-means with K fixed"
             judged.append(_compared(dataset, text, here, measure, (method, ""), (_RIVAL, "")))
-        if (_TOLD, "") in here:
+        if (_FIXED, "") in here:
             judged += [
-                _compared(dataset, f"ours: told K, ARI at least that of {rival}", here, "ari", (_TOLD, ""), (rival, ""))
+                _compared(
+                    dataset, f"ours: K fixed, ARI at least that of {rival}", here, "ari", (_FIXED, ""), (rival, "")
+                )
                 for rival in _TOLD_RIVALS
             ]
-        if (_LEVEL, "") in here:
-            judged += _of_level(dataset, here, classes[dataset])
+        if (_CUT, "") in here:
+            judged += _of_cut(dataset, here, classes[dataset])
         judged += [
             _compared(
                 dataset, f"ours: NMI of {method} higher with {contexts}", here, "nmi", (method, contexts), (method, "")
@@ -156,20 +158,20 @@ def claims(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses
     return judged
 
 
-def _of_level(dataset: str, here: Mapping[Any, pd.DataFrame], n_classes: int) -> list[Claim]:
-    """Of the marked level: its ARI beside that of the best rival told K, and its number of clusters."""
-    level = here[_LEVEL, ""]
-    ratio = level["clusters"] / n_classes
+def _of_cut(dataset: str, here: Mapping[Any, pd.DataFrame], n_classes: int) -> list[Claim]:
+    """Of the recommended cut: its ARI beside that of the best rival with K fixed, and its number of clusters."""
+    cut = here[_CUT, ""]
+    ratio = cut["clusters"] / n_classes
     bounds = [mean_of("times the classes", ratio, above=1.0 / _TIMES, digits=2)]
     bounds += [mean_of("times the classes", ratio, below=_TIMES, digits=2)]
-    text = f"ours: not told K, clusters of the marked level within a factor {_TIMES:.0f} of the classes"
-    of_size = judge(dataset, text, bounds, f"{mean_sd(level['clusters'], 1)} for {n_classes}", favours=MC2)
-    text = f"ours: not told K, ARI of the marked level at least {_SHARE} of that of the best rival told K"
+    text = f"ours: K inferred, clusters of the recommended cut within a factor {_TIMES:.0f} of the classes"
+    of_size = judge(dataset, text, bounds, f"{mean_sd(cut['clusters'], 1)} for {n_classes}", favours=MC2)
+    text = f"ours: K inferred, ARI of the recommended cut at least {_SHARE} of that of the best rival with K fixed"
     rivals = [one for one in _TOLD_RIVALS if (one, "") in here]
     if not rivals:
-        return [not_computed(dataset, text, "no fit of a rival told K"), of_size]
+        return [not_computed(dataset, text, "no fit of a rival with K fixed"), of_size]
     best = max(rivals, key=lambda one: here[one, ""]["ari"].mean())
-    first, second = level["ari"], here[best, ""]["ari"]
+    first, second = cut["ari"], here[best, ""]["ari"]
     numbers = f"{mean_sd(first, 3)} against {mean_sd(second, 3)} of {best}"
     lead = difference(first, _SHARE * second, above=0, digits=3, name=f"less {_SHARE} of it")
     return [judge(dataset, text, [lead], numbers, MC2), of_size]
@@ -229,11 +231,11 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, shown=shown(table), claims=claims(*of))
 
 
-def _options(plan: Plan, name: str) -> dict[str, Any]:
-    uses = {run: plan.runs[run]["fit"].get("of") for run in plan.runs_of(name)}
+def _options(configuration: Configuration, name: str) -> dict[str, Any]:
+    uses = {run: configuration.runs[run]["fit"].get("of") for run in configuration.runs_of(name)}
     return {
-        "n_seeds": plan.config["seeds"],
-        "corpora": list(plan.corpora_of(DATASETS)),
+        "n_seeds": configuration.config["seeds"],
+        "corpora": list(configuration.corpora_of(DATASETS)),
         "uses": {run: of for run, of in uses.items() if of},
     }
 

@@ -29,7 +29,7 @@ EXACT = "exact (collapsed Gibbs)"
 #: methods whose claims are judged
 JUDGED = (*HASHED, NEIGHBOURS)
 #: settings of the paper's method; that it proposes from the bound is section 3.4, the bound's probability remark 5
-AS_PRINTED = {"projection": "paper", "flatness": 1.0, "failure_probability": 0.0001}
+AS_PRINTED = {"projection": "paper", "inverse_temperature": 1.0, "failure_probability": 0.0001}
 #: of words, of the paper's two methods: with less the baseline does not leave its start
 WORD_PRIOR = 1.0
 #: length of its signatures "unless stated otherwise" (section 4.1)
@@ -53,7 +53,7 @@ def read_curves(
     ----------
     traces : files ``.../<run>/<seed>/trace.tsv``.
     corpora : folders ``.../<dataset>`` with a source.json (:func:`mc2papers.datasets.catalogue.prepare`).
-    runs : of :func:`mc2papers.plan.read_experiments`.
+    runs : of :func:`mc2papers.configuration.read_experiments`.
 
     Returns
     -------

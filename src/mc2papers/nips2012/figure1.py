@@ -23,7 +23,7 @@ from mc2papers.report.claims import Claim
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
-    from mc2papers.plan import Plan
+    from mc2papers.configuration import Configuration
 
 
 def figure_claims(curves: pd.DataFrame) -> list[Claim]:
@@ -49,11 +49,11 @@ def _build(files: Files, options: Options) -> Built:
     return Built(curves, figure=figure, claims=figure_claims(curves))
 
 
-def _options(plan: Plan, name: str) -> dict[str, Any]:
+def _options(configuration: Configuration, name: str) -> dict[str, Any]:
     return {
-        "runs": {run: plan.runs[run] for run in plan.runs_of(name)},
-        "corpus": plan.config["corpora"]["w100"],
-        "n_seeds": plan.config["seeds"],
+        "runs": {run: configuration.runs[run] for run in configuration.runs_of(name)},
+        "corpus": configuration.config["corpora"]["w100"],
+        "n_seeds": configuration.config["seeds"],
     }
 
 

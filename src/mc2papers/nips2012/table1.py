@@ -14,7 +14,7 @@ from mc2papers.report.tables import PAPER, number
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
-    from mc2papers.plan import Plan
+    from mc2papers.configuration import Configuration
 
 PROPOSAL, TOTAL = "proposal", "total"
 _ARTICLES = ORIGINS["articles"].title
@@ -122,8 +122,8 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, shown=format_speed_table(table), claims=claims)
 
 
-def _options(plan: Plan, name: str) -> dict[str, Any]:
-    return {"grid": plan.config["nips2012"]["table1"], "n_seeds": plan.config["seeds"]}
+def _options(configuration: Configuration, name: str) -> dict[str, Any]:
+    return {"grid": configuration.config["nips2012"]["table1"], "n_seeds": configuration.config["seeds"]}
 
 
 def _caption(options: Options) -> str:

@@ -13,7 +13,7 @@ from mc2papers.report.tables import PAPER, mean_and_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
-    from mc2papers.plan import Plan
+    from mc2papers.configuration import Configuration
 
 NOTES = (
     "VI: variation of information between the labels and the clusters after the last sweep, in bits (0 is perfect).",
@@ -99,11 +99,11 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, shown=format_speedup_table(table), claims=claims)
 
 
-def _options(plan: Plan, name: str) -> dict[str, Any]:
+def _options(configuration: Configuration, name: str) -> dict[str, Any]:
     return {
-        "runs": {run: plan.runs[run] for run in plan.runs_of(name)},
-        "corpora": {dataset: plan.config["corpora"][dataset] for dataset in ("w100", "w1000", "nips")},
-        "n_seeds": plan.config["seeds"],
+        "runs": {run: configuration.runs[run] for run in configuration.runs_of(name)},
+        "corpora": {dataset: configuration.config["corpora"][dataset] for dataset in ("w100", "w1000", "nips")},
+        "n_seeds": configuration.config["seeds"],
     }
 
 

@@ -57,7 +57,7 @@ def time_documents(
     is hashed), seed, microseconds_per_document and in_use (clusters with documents at the end of the chain).
     """
     rows = []
-    printed = {"proposal": "hash", **AS_PRINTED, "word_prior": WORD_PRIOR}
+    printed = {"proposal": "hash", **AS_PRINTED, "topic_word_prior": WORD_PRIOR}
     hashed: list[_Cell] = [(FASTEX, b, {**printed, "bits": b}) for b in bits]
     hashed.append((BALANCED, max(bits), {"proposal": "hash", "bits": max(bits)}))
     others: list[_Cell] = [

@@ -21,18 +21,19 @@ def counted(number: int, one: str) -> str:
 
 
 def say_names(names: Iterable[str]) -> str:
-    """ "NIPS and NUS-WIDE"; ``names`` are those of the plan."""
+    """ "NIPS and NUS-WIDE"; ``names`` are those of the configuration."""
     return " and ".join(ORIGINS[name].title for name in names)
 
 
 def say_source(name: str, corpus: Mapping[str, Any]) -> str:
-    """ "W100: simulated (mixture of multinomials), 0.01 of the paper's size"; ``corpus`` is its entry in the plan."""
+    """ "W100: simulated (mixture of multinomials), 0.01 of the paper's size"; ``corpus`` is its entry in the
+    configuration."""
     scale = f", {corpus['scale']} of the paper's size" if corpus["source"] == "simulated" and "scale" in corpus else ""
     return f"{ORIGINS[name].title}: {data_of(name, corpus).label}{scale}"
 
 
 def say_chains(lengths: Mapping[str, Mapping[str, Any]]) -> str:
-    """How long the chains of ICML14's rows are; ``lengths`` is ``fit`` of the plan for each dataset."""
+    """How long the chains of ICML14's rows are; ``lengths`` is ``fit`` of the configuration for each dataset."""
     names: dict[str, list[str]] = {}
     for name, one in lengths.items():
         names.setdefault(f"{counted(one['iterations'], 'sweep')}, {one['burn_in']} of them burn-in", []).append(name)

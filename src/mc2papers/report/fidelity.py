@@ -41,7 +41,7 @@ class Entry:
     paper, place, element : where it is printed, and what it is
     status : of STATUSES
     module, test, target : where it is done, what holds it, and which tables and figures show it
-    settings : of rows of the sheet of experiments that depart from what is printed, on its targets
+    settings : of rows of the experiments table that depart from what is printed, on its targets
     departure : one sentence; empty where it is as printed
     """
 

@@ -26,7 +26,7 @@ METHODS = {
     "baseline": ("#8C6D1F", "P"),
     "baseline, a = 0.01": ("#D4BE6A", "X"),
 }
-#: a method of a sheet that no paper and no target here knows
+#: a method of the experiments table that no paper and no target here knows
 OTHER = ("#555555", "*")
 
 #: clusters of a fit, largest first, and classes given with the data: no colour is in both

@@ -9,7 +9,7 @@ from mc2papers.targets import Built, Files, Options, Target
 from mc2papers.uai2016.methods import about_svi
 
 if TYPE_CHECKING:
-    from mc2papers.plan import Plan
+    from mc2papers.configuration import Configuration
 
 
 def _build(files: Files, options: Options) -> Built:
@@ -23,12 +23,12 @@ def _build(files: Files, options: Options) -> Built:
     return Built(points, figure=curves_figure.draw(points), claims=claims)
 
 
-def _options(plan: Plan, name: str) -> dict[str, Any]:
+def _options(configuration: Configuration, name: str) -> dict[str, Any]:
     return {
-        "estimator": plan.config["estimators"][0],
-        "n_seeds": plan.config["seeds"],
-        "threads": plan.config["threads"],
-        "corpora": plan.corpora_of(("nips", "nuswide")),
+        "estimator": configuration.config["estimators"][0],
+        "n_seeds": configuration.config["seeds"],
+        "threads": configuration.config["threads"],
+        "corpora": configuration.corpora_of(("nips", "nuswide")),
     }
 
 

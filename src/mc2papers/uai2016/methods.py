@@ -12,7 +12,7 @@ _BATCHES = {50: "figure 3", 500: "hours on Spark"}
 
 
 def about_svi(batch_size: int) -> str:
-    """How SVI-MC2's rows are run, and for what the paper prints it; the settings stand in the sheet of experiments."""
+    """How SVI-MC2's rows are run, and for what the paper prints it; the settings stand in the experiments table."""
     return (
         "SVI-MC2 is run as printed, with tables, all globals stepping at once, concentrations fixed, priors of 0.01 on "
         f"words and 0.1 on contexts; mini-batches of {batch_size}, printed for {_BATCHES[batch_size]}, and the rate "
@@ -24,4 +24,4 @@ def method_of(engine: str, settings: Mapping[str, Any]) -> str:
     """What tables and figures call the engine of a fit: SVI (with tables, as printed), DIRECT, "Gibbs, collapsed"."""
     if engine == "gibbs":
         return f"Gibbs, {settings.get('kernel', 'interleaved')}"
-    return DIRECT if settings.get("n_tables") is None else SVI
+    return DIRECT if settings.get("max_tables") is None else SVI

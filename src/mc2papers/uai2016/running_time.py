@@ -13,7 +13,7 @@ from mc2papers.report.tables import number, spread
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
-    from mc2papers.plan import Plan
+    from mc2papers.configuration import Configuration
 
 _THREADS = "threads"
 #: what rows of an engine are called, and what of it is timed
@@ -125,9 +125,13 @@ def _build(files: Files, options: Options) -> Built:
     return Built(rows, shown=format_table(rows, paper), claims=claims)
 
 
-def _options(plan: Plan, name: str) -> dict[str, Any]:
-    datasets = {plan.runs[run]["dataset"] for run in plan.runs_of(name)}
-    return {"corpora": plan.corpora_of(sorted(datasets)), "lack": missing(), **plan.config["running_time"]}
+def _options(configuration: Configuration, name: str) -> dict[str, Any]:
+    datasets = {configuration.runs[run]["dataset"] for run in configuration.runs_of(name)}
+    return {
+        "corpora": configuration.corpora_of(sorted(datasets)),
+        "lack": missing(),
+        **configuration.config["running_time"],
+    }
 
 
 def _caption(options: Options) -> str:

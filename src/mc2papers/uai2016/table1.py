@@ -15,7 +15,7 @@ from mc2papers.targets import Built, Files, Options, Target
 from mc2papers.uai2016.methods import SVI, about_svi
 
 if TYPE_CHECKING:
-    from mc2papers.plan import Plan
+    from mc2papers.configuration import Configuration
 
 SPEED_NOTES = (
     "Ours: mean ± sd over seeds of the seconds of a fit, start included, without reading, compilation and scoring; "
@@ -124,8 +124,8 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, shown=format_speed_table(table), claims=claims)
 
 
-def _options(plan: Plan, name: str) -> dict[str, Any]:
-    return {"n_seeds": plan.config["seeds"], "corpora": plan.corpora_of(("nips", "nuswide"))}
+def _options(configuration: Configuration, name: str) -> dict[str, Any]:
+    return {"n_seeds": configuration.config["seeds"], "corpora": configuration.corpora_of(("nips", "nuswide"))}
 
 
 def _caption(options: Options) -> str:

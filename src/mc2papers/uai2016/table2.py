@@ -18,7 +18,7 @@ from mc2papers.targets import Built, Files, Options, Target
 from mc2papers.uai2016.methods import about_svi
 
 if TYPE_CHECKING:
-    from mc2papers.plan import Plan
+    from mc2papers.configuration import Configuration
 
 DATASETS = ("wikipedia", "pubmed", "aua")
 SVI, LDA, WORDS = "SVI-MC2", "LDA", "words"
@@ -90,13 +90,13 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, shown=format_perplexity_table(table, estimators, (SVI, WORDS)), claims=claims)
 
 
-def _options(plan: Plan, name: str) -> dict[str, Any]:
-    on_spark = [run for run in plan.runs_of(name) if plan.is_on_spark(run)]
+def _options(configuration: Configuration, name: str) -> dict[str, Any]:
+    on_spark = [run for run in configuration.runs_of(name) if configuration.is_on_spark(run)]
     return {
-        "estimators": plan.config["estimators"],
-        "n_seeds": plan.config["seeds"],
-        "corpora": plan.corpora_of(DATASETS),
-        "lda": plan.runs[on_spark[0]]["fit"]["settings"] if on_spark else None,
+        "estimators": configuration.config["estimators"],
+        "n_seeds": configuration.config["seeds"],
+        "corpora": configuration.corpora_of(DATASETS),
+        "lda": configuration.runs[on_spark[0]]["fit"]["settings"] if on_spark else None,
         "lack": missing(),
     }
 

@@ -19,7 +19,7 @@ from mc2papers.targets import Built, Files, Options, Target
 from mc2papers.uai2016.methods import about_svi
 
 if TYPE_CHECKING:
-    from mc2papers.plan import Plan
+    from mc2papers.configuration import Configuration
 
 KEY = "context_available_percent"
 
@@ -59,8 +59,8 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, shown=format_table(table, "contexts", KEY), claims=judge_contexts(scores, paper))
 
 
-def _options(plan: Plan, name: str) -> dict[str, Any]:
-    return {"n_seeds": plan.config["seeds"], "corpora": plan.corpora_of(("aua",))}
+def _options(configuration: Configuration, name: str) -> dict[str, Any]:
+    return {"n_seeds": configuration.config["seeds"], "corpora": configuration.corpora_of(("aua",))}
 
 
 def _caption(options: Options) -> str:

@@ -65,7 +65,7 @@ def default_fit(fitted, tmp_path_factory):
 
 
 class TestModel:
-    def test_document_level_unless_told_otherwise(self, fitted, default_fit, tmp_path, capsys):
+    def test_document_cut_unless_told_otherwise(self, fitted, default_fit, tmp_path, capsys):
         about = json.loads((default_fit / "provenance.json").read_text())
         assert (about["model"]["name"], about["engine"]["name"]) == ("mc2", "gibbs")
         assert (about["model"]["document_level"], about["model"]["document_concentration"]) == (True, "learn")
@@ -109,11 +109,11 @@ class TestModel:
         assert main([*command, "--out", str(tmp_path)]) == 0
         about = json.loads((tmp_path / "provenance.json").read_text())
         assert about["model"]["n_clusters"] == 3
-        assert 1 <= about["found"]["clusters"] <= 3
+        assert 1 <= about["inferred"]["clusters"] <= 3
         assert f"model: {model}" in capsys.readouterr().out
         assert main(["clusters", str(tmp_path / "posterior.npz"), str(fitted / "data/train")]) == 0
 
-    def test_all_commands_take_a_posterior_with_a_document_level(self, fitted, default_fit, tmp_path, capsys, told):
+    def test_all_commands_take_a_posterior_with_a_document_cut(self, fitted, default_fit, tmp_path, capsys, told):
         """By the folder of the fit."""
         model, train, test = str(default_fit), str(fitted / "data/train"), str(fitted / "data/test")
         capsys.readouterr()
@@ -128,7 +128,7 @@ class TestModel:
         for command in (["clusters", model, test], ["clusters", model, test, "--no-context"]):
             assert main(command) == 0
             assert len(capsys.readouterr().out.splitlines()) >= n_documents
-        assert main(["clusters", model, train, "--level", "2"]) == 0
+        assert main(["clusters", model, train, "--cut", "2"]) == 0
         assert main(["topics", model]) == 0
         for part in (train, test):
             assert main(["describe", model, part, "--out", str(tmp_path / Path(part).name)]) == 0
@@ -156,7 +156,7 @@ class TestModel:
                 {"kernel": "blocked", "document_level": False},
                 "MC2, the documents of a cluster share its",
             ),
-            ("mc2", "svi", {"n_tables": 20, "document_level": False}, "MC2, the documents of a cluster share its"),
+            ("mc2", "svi", {"max_tables": 20, "document_level": False}, "MC2, the documents of a cluster share its"),
             ("hdp", "gibbs", {}, "the HDP; no clusters"),
             ("hdp", "gibbs", {"document_level": True}, "the HDP of three levels; no clusters"),
             ("nptot", "gibbs", {"kernel": "collapsed"}, "npTOT, an HDP whose topics emit times; no clusters"),
@@ -174,7 +174,7 @@ def summary(pair, clusters, seconds=0.0):
     options = argparse.Namespace(out=Path("fit"), corpus=Path("corpus"), iterations=len(clusters))
     about = found_by(trace(clusters, [7] * len(clusters)))
     model, engine = ({"name": one.name, **one.settings()} for one in pair)
-    told = {"iterations": len(clusters), "seconds": 2.4, "compile_seconds": seconds, "found": about}
+    told = {"iterations": len(clusters), "seconds": 2.4, "compile_seconds": seconds, "inferred": about}
     return fit_command._summary(options, told | {"model": model, "engine": engine})
 
 
@@ -264,7 +264,7 @@ class TestDescriptions:
         raw.save(tmp_path / "raw")
         raw.subset(np.arange(20)).save(tmp_path / "new")
         posterior = Posterior.load(fitted / "fit/posterior.npz")
-        of_fit, likeliest = posterior.cluster + 1, posterior.predict(train).argmax(axis=1) + 1
+        of_fit, likeliest = posterior.cluster + 1, posterior.predict(train) + 1
         assert (of_fit != likeliest).any()
         for folder, expected in (
             (fitted / "data/train", of_fit),
@@ -287,12 +287,12 @@ class TestDescriptions:
         made.save(tmp_path / "corpus")
         assert main(["describe", str(default_fit), str(tmp_path / "corpus"), "--out", str(tmp_path / "page")]) == 0
         capsys.readouterr()
-        for level, file in (([], "clusters"), (["--level", "2"], "level_clusters")):
-            assert main(["clusters", str(default_fit), str(tmp_path / "corpus"), *level]) == 0
+        for cut, file in (([], "clusters"), (["--cut", "2"], "cut_clusters")):
+            assert main(["clusters", str(default_fit), str(tmp_path / "corpus"), *cut]) == 0
             table = pd.read_csv(io.StringIO(capsys.readouterr().out))
             page = pd.read_csv(tmp_path / f"page/{file}.csv")
-            if level:
-                page = page[page["level"] == 2].assign(cluster=page["number"])
+            if cut:
+                page = page[page["cut"] == 2].assign(cluster=page["number"])
             names = page.set_index("cluster")["name"]
             assert table["cluster_name"].tolist() == names.loc[table["cluster"]].tolist()
             assert table["document_name"].tolist() == kept["name"].tolist()
@@ -335,12 +335,12 @@ class TestFit:
         assert len((fitted / "fit/trace.tsv").read_text().splitlines()) == 4
 
     def test_says_what_it_found_and_what_to_do_next(self, fitted, tmp_path, capsys):
-        command = ["fit", str(fitted / "data/train"), "--set", "topic_prior=1e-2", "--set", "start_topics=40"]
+        command = ["fit", str(fitted / "data/train"), "--set", "topic_word_prior=1e-2", "--set", "start_topics=40"]
         assert main([*command, "--iterations", "12", "--out", str(tmp_path / "fit")]) == 0
         _, found, model, *advice = capsys.readouterr().out.splitlines()
         assert model.startswith("model: MC2 with a document level (document_concentration=learn)")
         about = json.loads((tmp_path / "fit/provenance.json").read_text())
-        assert about["model"]["topic_prior"] == 0.01
+        assert about["model"]["topic_word_prior"] == 0.01
         rows = list(csv.DictReader((tmp_path / "fit/trace.tsv").open(), delimiter="\t"))
         left = Posterior.load(tmp_path / "fit/posterior.npz")
         least, most = left.interval("clusters")
@@ -349,7 +349,7 @@ class TestFit:
         )
         assert f" and {left.representative.n_topics} topics (" in found
         before, last = ({name: int(rows[i][name]) for name in ("clusters", "topics")} for i in (7, 11))
-        assert {name: about["found"]["after"][name] for name in last} == {name: [one] for name, one in last.items()}
+        assert {name: about["inferred"]["after"][name] for name in last} == {name: [one] for name, one in last.items()}
         changes = [
             f"{name} went from {before[name]} to {last[name]}"
             if before[name] != last[name]
@@ -361,12 +361,12 @@ class TestFit:
         posterior, corpus = tmp_path / "fit/posterior.npz", fitted / "data/train"
         assert advice[-3] == f"next: mc2 describe {posterior} {corpus} --out {tmp_path}/fit/description"
         assert advice[-2].startswith(f"or: mc2 topics {posterior}; mc2 clusters {posterior} {corpus}")
-        assert advice[-1] == f"for fewer clusters: mc2 clusters {posterior} {corpus} --levels"
+        assert advice[-1] == f"for fewer clusters: mc2 clusters {posterior} {corpus} --hierarchy"
         assert main([*command, "--model", "hdp", "--iterations", "1", "--out", str(tmp_path)]) == 0
         told = capsys.readouterr()
         assert "mc2 describe" not in told.out
         assert "mc2 clusters" not in told.out
-        n_topics = json.loads((tmp_path / "provenance.json").read_text())["found"]["topics"]
+        n_topics = json.loads((tmp_path / "provenance.json").read_text())["inferred"]["topics"]
         assert re.search(rf"^found {n_topics} topics;", told.out, re.MULTILINE)
         assert "found" not in told.err  # said once
 
@@ -377,7 +377,7 @@ class TestFit:
         posterior = Posterior.load(file)
         assert (len(posterior.samples), about["chains"]) == (9, [3, 3, 3])
         between = posterior.between_chains()
-        assert about["found"]["chains"] == between
+        assert about["inferred"]["chains"] == between
         one, two, three = between["clusters"]
         said = f"3 chains of {one}, {two} and {three} clusters agree by ARI {between['ari']:.2f}, "
         assert said in capsys.readouterr().out
@@ -396,7 +396,7 @@ class TestFit:
                 "other values of --seed or start_topics may end elsewhere"
             )
             assert told[3] == "for more iterations: the same command with --iterations 60 resumes from here"
-            assert told[6].endswith(" --levels")
+            assert told[6].endswith(" --hierarchy")
             assert len(told) == 7
         assert summary(specify("mc2", "svi", {}), [5] * 30)[1].endswith("; other values of --seed may end elsewhere")
 
@@ -486,7 +486,7 @@ class TestStopped:
             os.kill(os.getpid(), number)
             for _ in range(100):
                 time.sleep(0.01)
-                stopping.look()
+                stopping.check()
 
         monkeypatch.setattr(where, stop)
         monkeypatch.setattr("mc2core.inference.running.loop._warm", lambda *_: 0.0)
@@ -705,7 +705,7 @@ class TestCommands:
         assert (done.returncode, done.stderr) == (2, error)
 
     @pytest.mark.parametrize(
-        "order", ["F --level 2 C", "--level 2 F C", "F C --level 2", "F --level=2 --threads 1 C", "--level 2 -- F C"]
+        "order", ["F --cut 2 C", "--cut 2 F C", "F C --cut 2", "F --cut=2 --threads 1 C", "--cut 2 -- F C"]
     )
     def test_options_may_stand_between_arguments(self, fitted, default_fit, capsys, order):
         paths = {"F": str(default_fit), "C": str(fitted / "data/train")}
@@ -715,9 +715,9 @@ class TestCommands:
     @pytest.mark.parametrize(
         ("program", "command", "error"),
         [
-            (main, ["fit", "data", "--out", "x", "--level", "3"], "mc2 fit: error: unrecognized arguments: --level 3"),
+            (main, ["fit", "data", "--out", "x", "--cut", "3"], "mc2 fit: error: unrecognized arguments: --cut 3"),
             (main, ["topics", "--words", "a", "x"], "mc2 topics: error: argument --words: invalid int value: 'a'"),
-            (main, ["clusters", "--level", "3"], "mc2 clusters: error: the following arguments are required: FIT"),
+            (main, ["clusters", "--cut", "3"], "mc2 clusters: error: the following arguments are required: FIT"),
             (prepare, ["corpus", "a", "b", "--out", "x"], "mc2papers corpus: error: unrecognized arguments: b"),
         ],
     )

@@ -56,7 +56,7 @@ def fitted(request, tmp_path_factory):
     contexts = ["--context", "year=when:date", "--context", "author=by:bag"]
     told = ["--text", "abstract", "--id", "id", *contexts, "--out", str(folder / "data")]
     assert main(["import", str(folder / "own.jsonl"), *told]) == 0
-    chosen = ["--engine", "svi", "--set", "max_clusters=6", "--set", "n_topics=6", "--set", "batch_size=20"]
+    chosen = ["--engine", "svi", "--set", "max_clusters=6", "--set", "max_topics=6", "--set", "batch_size=20"]
     chosen += ["--set", "document_level=false"] if request.param == "printed" else []
     fit = ["fit", str(folder / "data"), "--context", "year", "--context", "author", *chosen, "--iterations", "3"]
     assert main([*fit, "--out", str(folder / "fit")]) == 0
@@ -78,7 +78,8 @@ def predict(monkeypatch, capfd, posterior, given, *options):
 
 
 def test_lines_are_told_as_the_documents_of_a_corpus(fitted, tmp_path, monkeypatch, capfd):
-    """Clusters of ``Posterior.predict``, topics of the tables of ``mc2 describe``, contexts of ``predict_context``."""
+    """Clusters of ``Posterior.predict_proba``, topics of the tables of ``mc2 describe``, contexts of
+    ``predict_context``."""
     (tmp_path / "new.jsonl").write_bytes(lines(one | {"id": str(i)} for i, one in enumerate(RECORDS)))
     file = fitted / "fit/posterior.npz"
     assert main(["import", str(tmp_path / "new.jsonl"), "--like", str(file), "--out", str(tmp_path / "new")]) == 0
@@ -88,7 +89,7 @@ def test_lines_are_told_as_the_documents_of_a_corpus(fitted, tmp_path, monkeypat
     assert [one["line"] for one in found] == [1, 2, 3, 4, 5]
     assert [one.get("id") for one in found] == ["a", "b", 7, "d", None]
     assert [one["tokens"] for one in found] == [3, 2, 2, 0, 0]
-    probability = posterior.predict(corpus)
+    probability = posterior.predict_proba(corpus)
     cluster = probability.argmax(axis=1)
     assert [one["cluster"] - 1 for one in found] == cluster.tolist()
     assert [one["probability"] for one in found] == pytest.approx(probability.max(axis=1), abs=1e-6)
@@ -195,7 +196,7 @@ def test_words_of_a_model_that_no_table_was_read_for_are_bags_and_texts(fitted, 
         ({"form": "texts", "settings": {}}, {"text": RECORDS[0]["abstract"]}),
     ):
         if of_import:
-            words = "tokeniser", "stop_words", "min_letters", "ngrams", "word_counts"
+            words = "tokeniser", "stop_words", "min_letters", "max_ngram", "word_counts"
             of_import["settings"] = {name: imported["settings"][name] for name in words}
         posterior.imported = of_import
         posterior.save(tmp_path / "other.npz")
@@ -205,7 +206,7 @@ def test_words_of_a_model_that_no_table_was_read_for_are_bags_and_texts(fitted, 
 def test_a_model_without_clusters_of_documents_is_refused(fitted, tmp_path, capfd):
     posterior = Posterior.load(fitted / "fit/posterior.npz")
     own = replace(posterior.samples[0], new_cluster_weight=1.0, cluster=np.arange(posterior.samples[0].n_clusters))
-    replace(posterior, samples=[own], levels=None).save(tmp_path / "hdp.npz")
+    replace(posterior, samples=[own], hierarchy=None).save(tmp_path / "hdp.npz")
     for command in (["predict"], ["clusters"], ["describe", "--out", str(tmp_path / "page")]):
         corpus = [str(fitted / "data")] * (command != ["predict"])
         assert main([*command, str(tmp_path / "hdp.npz"), *corpus]) == 2

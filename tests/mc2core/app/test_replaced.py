@@ -56,7 +56,7 @@ def test_a_fit_keeps_its_words_when_its_corpus_is_imported_again(data, tmp_path,
     assert found.vocabulary == expected.vocabulary
     assert found.context_names == expected.context_names
     assert (found.word_given_topic == expected.word_given_topic).all()
-    assert (found.marks == expected.marks).all()
+    assert (found.fingerprints == expected.fingerprints).all()
 
 
 def test_a_fit_ends_when_its_corpus_is_appended_to(data, tmp_path, monkeypatch, capsys):
@@ -70,7 +70,7 @@ def test_a_fit_ends_when_its_corpus_is_appended_to(data, tmp_path, monkeypatch, 
         said = f"mc2: {data} is not the corpus of the fit; its documents are taken as new ones\n"
         assert said in capsys.readouterr().err
     posterior = Posterior.load(tmp_path / "fit")
-    assert (len(posterior.cluster), len(posterior.marks)) == (12, 12)
+    assert (len(posterior.cluster), len(posterior.fingerprints)) == (12, 12)
 
 
 def test_a_fit_is_not_resumed_on_a_corpus_with_other_words(data, tmp_path, capsys):

@@ -48,7 +48,7 @@ def folder(tmp_path_factory):
     old = written(made / "old.jsonl", rows(60, 0))
     assert main(["import", old, *COLUMNS, "--out", str(made / "data")]) == 0
     command = ["fit", str(made / "data"), "--context", "year", "--context", "author"]
-    settings = ["max_clusters=4", "n_topics=6", "batch_size=10"]
+    settings = ["max_clusters=4", "max_topics=6", "batch_size=10"]
     svi = [part for one in settings for part in ("--set", one)]
     assert main([*command, "--engine", "svi", *svi, "--iterations", "4", "--out", str(made / "svi")]) == 0
     gibbs = ["--set", "start_topics=4", "--set", "start_clusters=3", "--iterations", "4", "--chains", "2"]
@@ -73,19 +73,20 @@ def test_it_is_the_stream_of_python_and_a_file_or_a_corpus_will_do(fits, capsys)
     new = written(fits / "new.jsonl", rows(35, 1))
     assert main(["import", new, "--like", str(fits / "data"), "--out", str(fits / "new")]) == 0
     assert (
-        main(["update", str(fits / "svi"), str(fits / "new"), "--population", "500", "--out", str(fits / "one")]) == 0
+        main(["update", str(fits / "svi"), str(fits / "new"), "--total-samples", "500", "--out", str(fits / "one")])
+        == 0
     )
     said = capsys.readouterr().out
     assert "35 documents taken\n" in said
     assert "(documents of the fit, after it had learnt from them: -" in said
     assert (
-        main(["update", str(fits / "svi"), new, "--population", "500", "--threads", "2", "--out", str(fits / "two")])
+        main(["update", str(fits / "svi"), new, "--total-samples", "500", "--threads", "2", "--out", str(fits / "two")])
         == 0
     )
-    stream = open_stream(fits / "svi", population=500).partial_fit(Corpus.load(fits / "new"))
+    stream = open_stream(fits / "svi", total_samples=500).partial_fit(Corpus.load(fits / "new"))
     for name in ("one", "two"):
         found = Stream.load(fits / name / "posterior.npz")
-        assert (found.population, found.n_documents) == (500, 35)
+        assert (found.total_samples, found.n_documents) == (500, 35)
         ours, theirs = stream._state.arrays(), found._state.arrays()
         assert all(np.array_equal(ours[array], theirs[array], equal_nan=True) for array in ours)
     about = json.loads((fits / "one/provenance.json").read_text())
@@ -152,7 +153,7 @@ def test_a_document_whose_id_came_before_is_left_out(tmp_path, capsys, caplog):
     days = {"old": rows(60, 0, words=40), "one": rows(30, 1, words=40), "two": rows(25, 2, words=40)}
     old = written(tmp_path / "old.jsonl", days["old"])
     assert main(["import", old, *COLUMNS, "--out", str(tmp_path / "data")]) == 0
-    settings = [part for one in ("max_clusters=4", "n_topics=6", "batch_size=10") for part in ("--set", one)]
+    settings = [part for one in ("max_clusters=4", "max_topics=6", "batch_size=10") for part in ("--set", one)]
     command = ["fit", str(tmp_path / "data"), "--context", "year", "--context", "author", "--engine", "svi", *settings]
     assert main([*command, "--iterations", "2", "--out", str(fitted)]) == 0
     one = written(tmp_path / "one.jsonl", days["one"])
@@ -184,7 +185,7 @@ def test_without_ids_documents_are_the_same_in_the_same_file_alone(tmp_path, cap
     old, one, two = (written(tmp_path / f"{n}.jsonl", made[20 * n : 20 * n + 20]) for n in range(3))
     data, fitted = str(tmp_path / "data"), str(tmp_path / "svi")
     assert main(["import", old, *COLUMNS[:-2], "--out", data]) == 0
-    settings = [part for one in ("max_clusters=4", "n_topics=6", "batch_size=10") for part in ("--set", one)]
+    settings = [part for one in ("max_clusters=4", "max_topics=6", "batch_size=10") for part in ("--set", one)]
     command = ["fit", data, "--context", "year", "--context", "author", "--engine", "svi", *settings]
     assert main([*command, "--iterations", "1", "--out", fitted]) == 0
     for same in (old, data):
@@ -258,7 +259,7 @@ def test_a_new_column_has_the_mass_of_the_prior_and_no_more(fits):
     placed = stream.grow(Corpus.load(fits / "new"), 5)
     assert placed.vocabulary == stream.posterior.vocabulary == [*before.vocabulary, "hail", "snow"]
     s, tokens, n_words = (
-        before.representative.topic_prior,
+        before.representative.topic_word_prior,
         before.representative.topic_words.sum(axis=1),
         before.n_words,
     )
@@ -352,7 +353,7 @@ def test_a_signal_stops_it_with_a_checkpoint(fits, monkeypatch, capfd):
     assert (fits / "svi/posterior.npz").read_bytes() == old
     taken = Stream.load(fits / "svi/update.npz").updates[-1]["documents"]
     assert 0 < taken < 30
-    assert main(["update", str(fits / "svi"), new, "--population", "7"]) == 2
+    assert main(["update", str(fits / "svi"), new, "--total-samples", "7"]) == 2
     assert "is of another update" in capfd.readouterr().err
     assert main(["update", str(fits / "svi"), new]) == 0
     assert Stream.load(fits / "svi/posterior.npz").n_documents == 30
@@ -388,7 +389,7 @@ def test_what_cannot_go_on_is_refused_in_a_sentence(fits, capsys):
     shutil.copy(fits / "svi/posterior.npz", fits / "bare")
     wrong = [
         (["svi", "--iterations", "3"], "a fit by svi takes each new document once"),
-        (["gibbs", "--population", "9", "--out", out], "a fit by gibbs is of the documents that it has"),
+        (["gibbs", "--total-samples", "9", "--out", out], "a fit by gibbs is of the documents that it has"),
         (["gibbs"], "a fit by gibbs goes on in a folder of its own: --out names it"),
         (["bare"], "checkpoint.npz is missing, which mc2 fit leaves and without which a fit cannot go on"),
         (["svi", "--new-columns", "0"], "new_columns is 0; it must be"),
@@ -411,10 +412,10 @@ def test_what_cannot_go_on_is_refused_in_a_sentence(fits, capsys):
         "the corpus has 60 documents and the fit 60; a fit by gibbs goes on with its own corpus"
         in capsys.readouterr().err
     )
-    assert main(["update", str(fits / "svi"), new, "--population", "100"]) == 0
+    assert main(["update", str(fits / "svi"), new, "--total-samples", "100"]) == 0
     later = written(fits / "later.jsonl", rows(12, 9))
-    assert main(["update", str(fits / "svi"), later, "--population", "200"]) == 2
-    assert "population is 200, but that of" in capsys.readouterr().err
+    assert main(["update", str(fits / "svi"), later, "--total-samples", "200"]) == 2
+    assert "total_samples is 200, but that of" in capsys.readouterr().err
 
 
 def test_chains_go_on_over_all_documents(fits, capsys, caplog):

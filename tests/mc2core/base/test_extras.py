@@ -42,8 +42,8 @@ def test_parquet_is_asked_for_when_columns_are_looked_at(tmp_path, monkeypatch):
 
 
 def test_what_is_installed_is_not_asked_for():
-    assert lacking("numpy", extra="explore", purpose="the page") is None
-    require("numpy", extra="explore", purpose="the page")
+    assert lacking("numpy", extra="explore", purpose="the HTML report") is None
+    require("numpy", extra="explore", purpose="the HTML report")
 
 
 def test_every_extra_that_a_message_names_brings_its_package():
@@ -104,7 +104,7 @@ def test_the_base_installation_imports_fits_and_reads(tmp_path):
         return done.returncode, done.stdout, done.stderr
 
     assert run("-c", ALL_MODULES) == (0, "", "")
-    columns = ["--text", "text", "--context", "year:number", "--context", "author=authors:bag", "--min-documents", "2"]
+    columns = ["--text", "text", "--context", "year:number", "--context", "author=authors:bag", "--min-df", "2"]
     contexts = ["--context", "year=normal_gamma", "--context", "author=dirichlet"]
     for command in (
         ["import", str(ROOT / "config/example.csv"), *columns, "--out", "corpus"],
@@ -120,5 +120,6 @@ def test_the_base_installation_imports_fits_and_reads(tmp_path):
     code, _, said = run("-m", "mc2core", "describe", "fit/posterior.npz", "corpus", "--out", "found")
     assert (code, said) == (
         2,
-        "mc2: error: the page needs the package scikit-learn, which is not installed: pip install 'mc2core[explore]'\n",
+        "mc2: error: the HTML report needs the package scikit-learn, which is not installed: pip install "
+        "'mc2core[explore]'\n",
     )

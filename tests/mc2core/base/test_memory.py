@@ -23,8 +23,8 @@ TOO_MANY = 10**12
         (Gibbs, "start_clusters"),
         (Gibbs, "start_topics"),
         (SVI, "max_clusters"),
-        (SVI, "n_tables"),
-        (SVI, "n_topics"),
+        (SVI, "max_tables"),
+        (SVI, "max_topics"),
         (Mixture, "n_clusters"),
     ],
 )
@@ -37,8 +37,8 @@ def test_no_engine_takes_more_labels_than_it_can_number(engine, setting):
     ("engine", "n_bytes"),
     [
         (gibbs(start_topics=2**31 - 1, start_clusters=3), 4 * 3 * 2.0**31 + 24 * 2.0**31),
-        (svi(max_clusters=2**31 - 1, n_tables=20), 24 * 2.0**31 * 20 * 120),
-        (svi(n_topics=2**31 - 1, n_tables=20), 24 * 2.0**31 * (40 * 20 + 3)),
+        (svi(max_clusters=2**31 - 1, max_tables=20), 24 * 2.0**31 * 20 * 120),
+        (svi(max_topics=2**31 - 1, max_tables=20), 24 * 2.0**31 * (40 * 20 + 3)),
         (fastex(n_clusters=2**31 - 1, proposal="hash", bits=32), 324 * 2.0**31),
     ],
 )

@@ -16,7 +16,7 @@ from mc2core.base.settings import parse_settings, split_settings
         (inference.SVI, "thread", "SVI has no setting 'thread'; did you mean 'threads'?"),
         (inference.FastEx, "propsal", "FastEx has no setting 'propsal'; did you mean 'proposal'?"),
         (models.MC2, "document_levels", "MC2 has no setting 'document_levels'; did you mean 'document_level'?"),
-        (models.HDP, "topics_prior", "HDP has no setting 'topics_prior'; did you mean 'topic_prior'?"),
+        (models.HDP, "topics_prior", "HDP has no setting 'topics_prior'; did you mean 'topic_word_prior'?"),
         (models.NPTOT, "context", "NPTOT has no setting 'context'; did you mean 'contexts'?"),
         (models.Mixture, "n_cluster", "Mixture has no setting 'n_cluster'; did you mean 'n_clusters'?"),
     ],

@@ -19,11 +19,11 @@ def send(number=signal.SIGINT):
 def test_a_first_signal_is_noted_until_work_looks_for_it(number, error):
     done = []
 
-    @stopping.noting()
+    @stopping.defer()
     def act():
         send(number)
         done.append("what was begun")
-        stopping.look()
+        stopping.check()
         done.append("more")
 
     with pytest.raises(error) as stopped:
@@ -31,14 +31,14 @@ def test_a_first_signal_is_noted_until_work_looks_for_it(number, error):
     assert done == ["what was begun"]
     if number == signal.SIGTERM:
         assert stopped.value.code == 143
-    with stopping.noting():
-        stopping.look()  # the signal was of the block before
+    with stopping.defer():
+        stopping.check()  # the signal was of the block before
 
 
 def test_a_signal_acts_at_the_end_of_work_that_does_not_look_for_it():
     done = []
 
-    @stopping.noting()
+    @stopping.defer()
     def act():
         send()
         done.append("all")
@@ -52,10 +52,10 @@ def test_a_second_signal_acts_at_once():
     done = []
 
     def act():
-        with stopping.keeping() as seen:
+        with stopping.flush() as seen:
             send()
             done.append(list(seen))
-            stopping.look()  # what is kept is not stopped by a first one
+            stopping.check()  # what is kept is not stopped by a first one
             send()
             done.append("more")
 
@@ -67,7 +67,7 @@ def test_a_second_signal_acts_at_once():
 def test_a_signal_acts_at_once_outside_such_work():
     done = []
 
-    @stopping.watching()
+    @stopping.install()
     def act():
         send(signal.SIGTERM)
         done.append("more")
@@ -78,7 +78,7 @@ def test_a_signal_acts_at_once_outside_such_work():
 
 
 def test_an_error_that_a_signal_surfaces_as_is_a_stop():
-    @stopping.watching()
+    @stopping.install()
     def act():
         try:
             send()
@@ -88,13 +88,13 @@ def test_an_error_that_a_signal_surfaces_as_is_a_stop():
     with pytest.raises(KeyboardInterrupt) as stopped:
         act()
     assert isinstance(stopped.value.__cause__, SystemError)
-    with pytest.raises(ValueError, match="of the work itself"), stopping.watching():
+    with pytest.raises(ValueError, match="of the work itself"), stopping.install():
         raise ValueError("of the work itself")
 
 
 def test_handlers_are_put_back():
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    with stopping.noting(), stopping.keeping():
+    with stopping.defer(), stopping.flush():
         assert signal.getsignal(signal.SIGINT) is not before[0]
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
@@ -103,8 +103,8 @@ def test_other_threads_leave_signals_to_the_main_one():
     done = []
 
     def work():
-        with stopping.noting(), stopping.keeping() as seen:
-            stopping.look()
+        with stopping.defer(), stopping.flush() as seen:
+            stopping.check()
             done.append(list(seen))
 
     thread = threading.Thread(target=work)
@@ -117,7 +117,7 @@ IN_EXEC = """
 import os, signal, sys
 from mc2core.base import stopping
 try:
-    with stopping.watching():
+    with stopping.install():
         exec("os.kill(os.getpid(), signal.SIGINT); sum(range(10**6))")
 except KeyboardInterrupt as error:
     print(type(error).__name__)
@@ -133,7 +133,7 @@ class Thing:
         sum(range(10**6))
 
 try:
-    with stopping.watching():
+    with stopping.install():
         thing = Thing()
         del thing
         time.sleep(60)
@@ -173,7 +173,7 @@ class Send(event.Listener):
 
 event.register("numba:run_pass", Send())
 try:
-    with stopping.noting():
+    with stopping.defer():
         add(np.ones(3))
 except KeyboardInterrupt:
     print("stopped in pass", Send.passes, add.signatures)

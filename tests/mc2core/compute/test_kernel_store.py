@@ -261,7 +261,7 @@ def test_a_kernel_is_compiled_again_if_and_only_if_code_that_it_may_call_has_cha
     assert call() == ["20.0", "1"]
     places = {"beside the sources": package / "__pycache__", "a folder of one's own": tmp_path / "kernels"}
     assert stored_in(places.get(where, tmp_path / "kernels/mc2core"))
-    (package / "explore" / "page.py").write_text("A = 1\n")
+    (package / "explore" / "html_report.py").write_text("A = 1\n")
     called.write_text('"""Told."""\n# and commented\n' + CALLED.format(factor=10.0))
     assert call() == ["20.0", "0"]
     called.write_text(CALLED.format(factor=15.0))

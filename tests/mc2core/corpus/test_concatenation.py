@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from mc2core import Corpus
 from mc2core.app.cli import main
-from mc2core.corpus import checks, following
+from mc2core.corpus import alignment, checks
 
 
 def corpus(words, counts, authors=None, who=None, **more):
@@ -144,13 +144,13 @@ def test_a_name_gets_a_column_where_enough_documents_have_it():
     known = corpus(["ash"], [[1]], ["ann"], [[1]])
     new = corpus(["ash", "birch", "cedar"], [[1, 7, 0], [0, 1, 2]], ["bob", "eve"], [[1, 0], [1, 1]])
     for least, words, authors in ((1, ["birch", "cedar"], ["bob", "eve"]), (2, ["birch"], ["bob"]), (3, [], [])):
-        pattern, names = following.grown(following.pattern_of(known), new, least)
-        assert names == following.New(words, {"author": authors} if authors else {})
-        assert pattern.words == ["ash", *words]
-        placed, _ = following.conform(Corpus, new, pattern)
-        assert following.new_to(known, placed) == names
+        schema, names = alignment.extended(alignment.schema_of(known), new, least)
+        assert names == alignment.New(words, {"author": authors} if authors else {})
+        assert schema.words == ["ash", *words]
+        placed, _ = alignment.conform(Corpus, new, schema)
+        assert alignment.new_to(known, placed) == names
     with pytest.raises(ValueError, match="new_columns is 0; it must be"):
-        following.grown(following.pattern_of(known), new, 0)
+        alignment.extended(alignment.schema_of(known), new, 0)
 
 
 ROWS = [

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from helpers.fits import gibbs
 
-from mc2core import Corpus, Findings, fit
+from mc2core import Corpus, Fit, fit
 from mc2core.app.cli import main
 
 N = 24
@@ -69,7 +69,7 @@ def test_parts_keep_their_rows():
     frame["cluster"] = done.documents()["cluster"]
     assert frame["cluster"].notna().sum() == train.n_documents
     assert frame["cluster"].dropna().tolist() == (done.posterior.cluster + 1).tolist()
-    of_test = Findings(done.posterior, test).documents()
+    of_test = Fit(done.posterior, test).documents()
     assert of_test.index.equals(test.documents.index)
     assert Corpus.concatenate([train, test]).documents.index.equals(train.documents.index.append(test.documents.index))
     like = Corpus.from_dataframe(frame.loc[test.documents.index], like=done.posterior)

@@ -4,15 +4,17 @@ import numpy as np
 import pandas as pd
 
 from mc2core import Corpus
-from mc2core.corpus.marks import marks_of
+from mc2core.corpus.fingerprints import fingerprints_of
 
 WORDS = ["bread", "crust", "ferry", "oven", "sail", "tide"]
 
 
 def test_documents_without_ids_have_no_marks():
     """Those with the same words had the same mark: of short texts many are the same and came from others."""
-    assert marks_of(Corpus(np.ones((3, 6), int), WORDS)) is None
-    assert marks_of(Corpus(np.ones((3, 6), int), WORDS, documents=pd.DataFrame({"title": ["a", "b", "c"]}))) is None
+    assert fingerprints_of(Corpus(np.ones((3, 6), int), WORDS)) is None
+    assert (
+        fingerprints_of(Corpus(np.ones((3, 6), int), WORDS, documents=pd.DataFrame({"title": ["a", "b", "c"]}))) is None
+    )
 
 
 def test_an_id_alone_decides():
@@ -20,7 +22,7 @@ def test_an_id_alone_decides():
         Corpus(np.eye(3, 6, place, dtype=int), WORDS, documents=pd.DataFrame({"id": ids}))
         for place, ids in enumerate((["a", "b", "c"], ["c", "d", "a"]))
     ]
-    one, other = map(marks_of, named)
+    one, other = map(fingerprints_of, named)
     assert (one[0], one[2]) == (other[2], other[0])
     assert len({*one.tolist(), *other.tolist()}) == 4
 
@@ -32,7 +34,7 @@ def test_a_saved_table_of_documents_is_read_in_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr("mc2core.corpus.corpus._TABLE_ROWS", 4)
     stored = Corpus.load(tmp_path / "c")
     assert [len(block) for block in stored.document_blocks()] == [4, 4, 3]
-    assert np.array_equal(marks_of(stored), marks_of(whole))
+    assert np.array_equal(fingerprints_of(stored), fingerprints_of(whole))
     rows = np.array([9, 0, 4, 4, 10])
     taken = stored.subset(rows).documents
     pd.testing.assert_frame_equal(taken, table.iloc[rows].reset_index(drop=True), check_dtype=False)

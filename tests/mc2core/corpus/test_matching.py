@@ -42,7 +42,7 @@ def warned(caplog):
 
 
 USES = {
-    "predict": lambda model, one: model.predict(one),
+    "predict": lambda model, one: model.predict_proba(one),
     "assign": lambda model, one: model.assign(one),
     "log_likelihood": lambda model, one: model.log_likelihood(one),
     "perplexity": lambda model, one: model.perplexity(one, "context"),
@@ -89,7 +89,7 @@ def test_other_columns_of_a_context_are_refused(model, use):
 def test_scores_of_words_alone_do_not_ask_for_contexts(model):
     other = corpus(authors=["bob", "ann"])
     assert model.perplexity(other) == model.perplexity(corpus())
-    assert (model.predict(other, use_context=False) == model.predict(corpus(), use_context=False)).all()
+    assert (model.predict_proba(other, use_context=False) == model.predict_proba(corpus(), use_context=False)).all()
 
 
 @pytest.mark.parametrize("names", [None, ["w0", "w1", "w2", "w3"]])
@@ -102,7 +102,7 @@ def test_without_names_sizes_are_compared_and_a_warning_given_once(model, warned
     ]
     with pytest.raises(ValueError, match=r"the corpus has 5 words, but the model was fitted on 4$"):
         model.perplexity(corpus(None, counts=np.pad(FITTED, ((0, 0), (0, 1)))))
-    model.predict(corpus(authors=None))
+    model.predict_proba(corpus(authors=None))
     assert len(warned()) == 2
     assert "context 'author' was held against the model by the number of its columns, 2, alone" in warned()[1]
 
@@ -112,8 +112,8 @@ def test_a_model_without_names_is_the_other_side(warned, tmp_path):
     assert nameless.vocabulary == ["w0", "w1", "w2", "w3"]
     nameless.save(tmp_path / "posterior.npz")
     nameless = Posterior.load(tmp_path / "posterior.npz")
-    nameless.predict(corpus())
-    nameless.predict(corpus(None, None))
+    nameless.predict_proba(corpus())
+    nameless.predict_proba(corpus(None, None))
     assert [text.split(": ")[1].split(" not")[0] for text in warned()] == ["the model does"] * 2 + [
         "model and corpus do"
     ] * 2
@@ -141,15 +141,15 @@ def test_numbers_are_brought_to_the_unit_of_the_model(model):
         FITTED, WORDS, corpus().contexts | {"year": (YEARS - 1995.5) / np.sqrt(143 / 12)},
         context_names={"author": AUTHORS}, units={"year": (1995.5, np.sqrt(143 / 12))},
     )  # fmt: skip
-    expected = model.predict(standard)
-    assert np.abs(expected - model.predict(standard, use_context=False)).max() > 0.01
-    np.testing.assert_allclose(model.predict(corpus()), expected, rtol=1e-9)
+    expected = model.predict_proba(standard)
+    assert np.abs(expected - model.predict_proba(standard, use_context=False)).max() > 0.01
+    np.testing.assert_allclose(model.predict_proba(corpus()), expected, rtol=1e-9)
     own = corpus().subset(np.arange(6)).standardised("year")
-    np.testing.assert_allclose(model.predict(own), expected[:6], rtol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(own), expected[:6], rtol=1e-9)
     plain = fit(
         corpus(), *gibbs(contexts={"year": NormalGamma(mu0=1995)}), iterations=2, seed=0, progress=False
     ).posterior
-    np.testing.assert_allclose(plain.predict(own), plain.predict(corpus())[:6], rtol=1e-9)
+    np.testing.assert_allclose(plain.predict_proba(own), plain.predict_proba(corpus())[:6], rtol=1e-9)
 
 
 def test_what_is_in_the_unit_already_keeps_its_bits():

@@ -19,7 +19,7 @@ WORDS = ["apple", "Pear", "plum's", "the", "été", "北京市", "fig", "kiwi", 
 
 @pytest.fixture
 def little_memory(monkeypatch):
-    monkeypatch.setattr(row_blocks, "_MOST_HELD", 60)
+    monkeypatch.setattr(row_blocks, "_MAX_HELD", 60)
     monkeypatch.setattr(row_blocks, "_BLOCK", 25)
 
 
@@ -47,7 +47,7 @@ def is_mapped(array):
 def test_an_import_of_more_than_memory_holds_is_the_same(tmp_path, word_counts, little_memory, monkeypatch):
     path = documents(tmp_path / "rows.jsonl")
     layout = Layout("text", contexts={"author": ContextColumn("author", "bag")}, labels="kind", word_counts=word_counts)
-    rule = VocabularyRule(min_documents=32, max_share=0.45)
+    rule = VocabularyRule(min_df=32, max_df=0.45)
     large, dropped = read_table(path, layout, rule=rule)
     for array in (large.content.data, large.content.indices, large.contexts["author"].data):
         assert is_mapped(array)

@@ -97,8 +97,8 @@ def test_of_many_samples_some_are_asked_and_of_one_none(one):
     assert (len(chosen), chosen[0], chosen[-1]) == (20, 0, 44)
 
 
-def test_parents_are_clusters_of_the_next_level_with_most_documents(one):
-    sizes = [one.n_clusters, *one.levels]
+def test_parents_are_clusters_of_the_next_cut_with_most_documents(one):
+    sizes = [one.n_clusters, *one.cuts]
     for size, smaller in itertools.pairwise(sizes):
         for number in np.unique(one.at(size)):
             counts = np.bincount(one.at(smaller)[one.at(size) == number], minlength=smaller)

@@ -9,8 +9,8 @@ from helpers.explored_fits import data_of
 from helpers.fits import gibbs
 from helpers.observed import crossed_corpus
 
-from mc2core import Corpus, Findings, fit, plots
-from mc2core.explore import describe, page, tables
+from mc2core import Corpus, Fit, fit, plots
+from mc2core.explore import describe, html_report, tables
 from mc2core.explore.agreement import found_topics
 from mc2core.explore.description import Description
 
@@ -130,8 +130,8 @@ def test_page_and_summary_speak_of_observations(description, made, tmp_path):
     assert {"topic_means", "cluster_means"} <= set(data["tables"])
     assert "distinctive_words" not in data["nodes"]
     many = made | {"topic_means": pd.concat([made["topic_means"]] * 9).sort_values("topic", kind="stable")}
-    kept = dict(page._parts(description, many))["topic_means"]
-    assert (kept.groupby("topic").size() == page.MOST_MEANS).all()
+    kept = dict(html_report._parts(description, many))["topic_means"]
+    assert (kept.groupby("topic").size() == html_report.MAX_MEANS).all()
 
 
 @pytest.mark.parametrize(("kind", "called"), [("counts", "counts"), ("binary", "zeros or ones")])
@@ -145,7 +145,7 @@ def test_columns_are_called_by_their_kind(kind, called):
 
 
 def test_frames_and_pictures_of_observations(description):
-    found = Findings(description.posterior, description.corpus)
+    found = Fit(description.posterior, description.corpus)
     assert "maths_mean" in found.topics()
     assert "maths_trend" not in found.topics()
     assert "size_trend" in found.topics()

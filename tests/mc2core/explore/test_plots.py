@@ -51,13 +51,13 @@ def test_topics_over_time_draws_shares_and_intervals_in_the_years(done):
 
 
 @pytest.mark.parametrize(
-    ("context", "level", "column"), [("author", None, "value"), ("year", None, "start"), ("label", 2, "value")]
+    ("context", "cut", "column"), [("author", None, "value"), ("year", None, "start"), ("label", 2, "value")]
 )
-def test_clusters_by_context_is_the_table_of_their_shares(done, context, level, column):
-    ax = plots.clusters_by_context(done, context, level)
+def test_clusters_by_context_is_the_table_of_their_shares(done, context, cut, column):
+    ax = plots.clusters_by_context(done, context, cut)
     (image,) = ax.images
-    table = done.contexts(context, level).query("of == 'cluster'")
-    clusters = done.clusters(level).sort_values("documents", ascending=False, kind="stable")
+    table = done.contexts(context, cut).query("of == 'cluster'")
+    clusters = done.clusters(cut).sort_values("documents", ascending=False, kind="stable")
     drawn = np.ma.filled(image.get_array(), np.nan)
     assert drawn.shape == (len(clusters), table[column].nunique())
     known = table.set_index(["number", column])["share"]
@@ -88,7 +88,7 @@ def test_the_hierarchy_joins_each_cluster_to_the_one_that_has_most_of_it(done):
     assert ax.get_xlim()[0] > ax.get_xlim()[1]  # one cluster on the right
     leaves = {text.get_text() for text in ax.texts}
     assert leaves == set(done.clusters()["name"])
-    # of a tree: a line from each node to the next level, and they meet in one
+    # of a tree: a line from each node to the next cut, and they meet in one
     assert len(ax.lines) == sum(sizes) - 1
     assert len({line.get_ydata()[2] for line in ax.lines if line.get_xdata()[2] == 1}) == 1
     at = {size: done.description.at(size) for size in sizes}
@@ -96,7 +96,7 @@ def test_the_hierarchy_joins_each_cluster_to_the_one_that_has_most_of_it(done):
     joined = [np.bincount(at[small][at[large] == k], minlength=small).argmax() for k in range(large)]
     ends = [line.get_ydata()[2] for line in ax.lines if line.get_xdata()[0] == large]
     assert sorted(np.unique(ends, return_counts=True)[1]) == sorted(np.unique(joined, return_counts=True)[1])
-    with pytest.raises(ValueError, match="level is 99"):
+    with pytest.raises(ValueError, match="cut is 99"):
         plots.hierarchy(done, 99)
 
 
@@ -120,7 +120,7 @@ def test_the_map_has_the_documents_at_the_places_of_the_page(done):
 def test_a_name_stands_at_the_larger_part_of_its_cluster_and_none_on_another():
     place = np.array([[0.1, 0.1]] * 5 + [[0.9, 0.9]] * 3 + [[0.12, 0.1]] * 4 + [[0.5, 0.5]] * 2)
     table = pd.DataFrame({"cluster": [1] * 8 + [2] * 4 + [3] * 2}).assign(cluster_name="a name")
-    found = SimpleNamespace(documents=lambda level: table)
+    found = SimpleNamespace(documents=lambda cut: table)
     ax = Figure().subplots()
     code._draw_clusters(ax, found, place, None)
     assert [text.get_position() for text in ax.texts] == [(0.1, 0.1), (0.5, 0.5)]  # the second one's place is taken
@@ -196,7 +196,7 @@ def test_the_agreement_of_chains_is_the_adjusted_rand_index_of_each_pair(done):
     first, second = (one.cluster for one in done.posterior.chains)
     known = sklearn.adjusted_rand_score(first, second)
     np.testing.assert_allclose(drawn, [[1.0, known], [known, 1.0]])
-    alone = mc2core.Findings(done.posterior.chains[0], done.corpus)
+    alone = mc2core.Fit(done.posterior.chains[0], done.corpus)
     with pytest.raises(ValueError, match=r"the fit has one chain; fit\(\.\.\., chains=4\) runs several"):
         plots.agreement(alone)
 
@@ -215,7 +215,7 @@ def boxes(ax, texts):
 
 
 def test_nothing_is_cut_off_and_no_words_lie_on_others(done):
-    called = mc2core.Findings(done.posterior, done.corpus)
+    called = mc2core.Fit(done.posterior, done.corpus)
     called.rename({"cluster": {one: f"administration, appropriations {one}" for one in done.clusters(2)["cluster"]}})
     words = mc2core.fit(
         done.corpus.with_contexts({}), *fits.fastex(n_clusters=40, proposal="exact"), iterations=1, seed=1,
@@ -233,7 +233,7 @@ def test_nothing_is_cut_off_and_no_words_lie_on_others(done):
         assert whole.y1 < height + 0.05, ax.get_title()
         across = sorted(boxes(ax, ax.get_xticklabels()), key=lambda box: box.x1)
         assert all(one.x1 < two.x1 - 2 for one, two in itertools.pairwise(across)), ax.get_title()
-    assert len(drawn[-1].get_xticks()) < len(words.description.first)  # of many levels not all are written
+    assert len(drawn[-1].get_xticks()) < len(words.description.first)  # of many cuts not all are written
     ticks = sorted(boxes(drawn[-1], drawn[-1].get_xticklabels()), key=lambda box: box.x0)
     assert all(one.x1 < two.x0 for one, two in itertools.pairwise(ticks))
     over_time = drawn[5]
@@ -245,7 +245,7 @@ def test_names_on_the_map_stay_within_it():
     place = np.array([[0.0, 0.0]] * 3 + [[1.0, 1.0]] * 2)
     table = pd.DataFrame({"cluster": [1, 1, 1, 2, 2]}).assign(cluster_name="a name of twenty-six letters")
     ax = code._axes(None, (7.0, 6.0))
-    code._draw_clusters(ax, SimpleNamespace(documents=lambda level: table), place, None)
+    code._draw_clusters(ax, SimpleNamespace(documents=lambda cut: table), place, None)
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     inside = ax.get_window_extent()
     for box in boxes(ax, ax.texts):

@@ -10,7 +10,7 @@ from scipy import optimize, stats
 
 from mc2core import fit
 from mc2core.explore.description import Description
-from mc2core.explore.page import _predicted
+from mc2core.explore.html_report import _predicted
 from mc2core.explore.predicted import N_NAMES, predictions
 from mc2core.families import DirichletCategorical, NormalGamma
 

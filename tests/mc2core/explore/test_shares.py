@@ -168,7 +168,7 @@ def test_where_samples_differ_intervals_are_wider(description):
 
 
 def test_only_the_commonest_values_have_shares(description, monkeypatch):
-    monkeypatch.setattr(shares, "MOST_VALUES", 2)
+    monkeypatch.setattr(shares, "MAX_VALUES", 2)
     table = shares.shares_by_value(description, variable(description, "author"))
     counts = pd.Series(
         (description.corpus.contexts["author"] > 0).sum(axis=0).A1, description.corpus.context_names["author"]

@@ -14,11 +14,11 @@ from helpers.small_posteriors import word_given_cluster
 from mc2core import Corpus
 from mc2core.app.cli import main
 from mc2core.base.extras import MissingPackage
-from mc2core.explore import describe, documents, page, shares, tables
+from mc2core.explore import describe, documents, html_report, shares, tables
 from mc2core.explore.clusters import cluster_tables
 from mc2core.explore.description import Description, _sizes
 from mc2core.explore.summary import summary
-from mc2core.posterior.levels import Levels
+from mc2core.posterior.hierarchy import Hierarchy
 
 
 @pytest.fixture(scope="module")
@@ -33,66 +33,64 @@ def made(description):
 
 
 def place_of(description, number):
-    """Size and number there, from 0, of a cluster or a cluster of a level, counted from 1."""
+    """Size and number there, from 0, of a cluster or a cluster of a cut, counted from 1."""
     first = description.n_clusters
     if number <= first:
         return first, number - 1
-    for size in sorted(description.levels, reverse=True):
+    for size in sorted(description.cuts, reverse=True):
         if number - 1 < first + size:
             return size, number - 1 - first
         first += size
 
 
 def documents_of(description, number):
-    """Documents of a cluster or a cluster of a level, counted from 1."""
+    """Documents of a cluster or a cluster of a cut, counted from 1."""
     size, place = place_of(description, number)
-    found = description.cluster if size == description.n_clusters else description.posterior.levels.at(size)
+    found = description.cluster if size == description.n_clusters else description.posterior.hierarchy.cut(size)
     return np.flatnonzero(found == place)
 
 
 def test_clusters_and_those_of_levels_have_their_documents(description, made):
     assert description.n_clusters >= 4
-    kept = description.posterior.levels
-    sizes = np.bincount(
-        description.posterior.predict(description.corpus).argmax(axis=1), minlength=description.n_clusters
-    )
+    kept = description.posterior.hierarchy
+    sizes = np.bincount(description.posterior.predict(description.corpus), minlength=description.n_clusters)
     assert made["clusters"]["documents"].tolist() == sizes.tolist()
-    assert list(description.levels) == list(range(kept.n_clusters - 1, 0, -1))
-    assert len(made["level_clusters"]) == sum(description.levels)
-    for row in made["level_clusters"].itertuples():
-        assert (row.level, row.number - 1) == place_of(description, row.cluster)
-        assert row.documents == (kept.at(row.level) == row.number - 1).sum()
-    assert made["levels"]["clusters"].tolist() == list(range(1, kept.n_clusters + 1))
-    assert made["levels"]["loss"].iloc[:-1].tolist() == pytest.approx((np.diff(kept.scores) / 60).tolist())
-    assert made["summary"].set_index("name").loc["level that is marked", "value"] == str(kept.chosen)
+    assert list(description.cuts) == list(range(kept.n_clusters - 1, 0, -1))
+    assert len(made["cut_clusters"]) == sum(description.cuts)
+    for row in made["cut_clusters"].itertuples():
+        assert (row.cut, row.number - 1) == place_of(description, row.cluster)
+        assert row.documents == (kept.cut(row.cut) == row.number - 1).sum()
+    assert made["hierarchy"]["clusters"].tolist() == list(range(1, kept.n_clusters + 1))
+    assert made["hierarchy"]["loss"].iloc[:-1].tolist() == pytest.approx((np.diff(kept.scores) / 60).tolist())
+    assert made["summary"].set_index("name").loc["recommended number of clusters", "value"] == str(kept.recommended)
 
 
 def test_new_documents_have_levels_by_those_of_the_fit(description):
     new = description.corpus.subset(np.arange(7))
     other = Description.of(description.posterior, new)
-    sample, level = description.posterior.representative, description.posterior.levels.at(2)
-    into = [[np.mean(level[sample.cluster == k] == g) for g in (0, 1)] for k in range(sample.n_clusters)]
-    expected = (description.posterior.predict(new) @ np.array(into)).argmax(axis=1)
-    assert other.levels[2].tolist() == expected.tolist()
-    without = Description.of(dataclasses.replace(description.posterior, levels=None), new)
-    assert (without.levels, without.sizes) == ({}, [description.n_clusters])
+    sample, cut = description.posterior.representative, description.posterior.hierarchy.cut(2)
+    into = [[np.mean(cut[sample.cluster == k] == g) for g in (0, 1)] for k in range(sample.n_clusters)]
+    expected = (description.posterior.predict_proba(new) @ np.array(into)).argmax(axis=1)
+    assert other.cuts[2].tolist() == expected.tolist()
+    without = Description.of(dataclasses.replace(description.posterior, hierarchy=None), new)
+    assert (without.cuts, without.sizes) == ({}, [description.n_clusters])
 
 
 def test_levels_are_described_up_to_twelve_then_by_quarters_and_where_marked():
     n = 100
     scores = np.append(np.arange(42.0), np.full(n - 42, 41.0))
     none, pairs = np.zeros(0, np.int32), np.column_stack([np.zeros(n - 1), np.arange(1, n)]).astype(np.int32)
-    made = Levels(np.arange(n, dtype=np.int32), pairs, np.zeros(n, np.int64), none, none, scores, np.full(n, np.nan))
-    assert made.chosen == 42
+    made = Hierarchy(np.arange(n, dtype=np.int32), pairs, np.zeros(n, np.int64), none, none, scores, np.full(n, np.nan))
+    assert made.recommended == 42
     assert _sizes(made) == [97, 78, 63, 51, 42, 41, 33, 27, 22, 18, 15, *range(12, 0, -1)]
 
 
 def test_words_have_the_probabilities_of_the_model_and_levels_those_of_their_parts_by_weight(description, made):
     sample, vocabulary = description.posterior.representative, description.corpus.vocabulary
-    everywhere = np.asarray(description.corpus.content.sum(axis=0)).ravel() + sample.topic_prior
+    everywhere = np.asarray(description.corpus.content.sum(axis=0)).ravel() + sample.topic_word_prior
     everywhere = everywhere / everywhere.sum()
     table = made["cluster_words"]
-    for number in (1, int(made["level_clusters"]["cluster"].iloc[-2])):
+    for number in (1, int(made["cut_clusters"]["cluster"].iloc[-2])):
         own = documents_of(description, number)
         parts = [np.isin(np.flatnonzero(sample.cluster == k), own).mean() for k in range(sample.n_clusters)]
         weights = np.eye(sample.n_clusters)[0] if number == 1 else parts * sample.cluster_weights
@@ -109,7 +107,7 @@ def test_contexts_are_those_of_the_documents_in_their_own_unit(description, made
     centre, sd = description.corpus.units["year"]
     years = description.corpus.contexts["year"] * sd + centre
     authors = description.corpus.contexts["author"].toarray()
-    for number in made["level_clusters"]["cluster"].tolist():
+    for number in made["cut_clusters"]["cluster"].tolist():
         own = documents_of(description, number)
         row = made["cluster_numbers"].query("cluster == @number").iloc[0]
         met = years[own][~np.isnan(years[own])]
@@ -138,12 +136,12 @@ def test_typical_documents_overlap_most_with_their_cluster(description, made):
     assert part["overlap"].to_numpy() == pytest.approx(np.sort(overlap)[::-1][:10])
 
 
-def test_labels_are_counted_and_scored_at_every_level(description, made):
+def test_labels_are_counted_and_scored_at_every_cut(description, made):
     from sklearn import metrics
 
-    for row in made["levels"].itertuples():
+    for row in made["hierarchy"].itertuples():
         whole = row.clusters == description.n_clusters
-        group = description.cluster if whole else description.posterior.levels.at(row.clusters)
+        group = description.cluster if whole else description.posterior.hierarchy.cut(row.clusters)
         assert row.ari == pytest.approx(metrics.adjusted_rand_score(description.corpus.labels, group))
         assert row.nmi == pytest.approx(metrics.normalized_mutual_info_score(description.corpus.labels, group))
     own = documents_of(description, 1)
@@ -214,14 +212,14 @@ def test_clusters_without_documents_have_no_row(description):
     said = made["summary"].set_index("name")["value"]
     assert (said["clusters"], said["clusters with a document"]) == (str(part.n_clusters), str(len(made["clusters"])))
     assert f"{len(made['clusters'])} clusters, " in summary(part, made, "few").splitlines()[2]
-    assert set(made["level_clusters"]["level"]) == set(part.levels)
-    assert (made["level_clusters"]["documents"] > 0).all()
+    assert set(made["cut_clusters"]["cut"]) == set(part.cuts)
+    assert (made["cut_clusters"]["documents"] > 0).all()
 
 
 @pytest.mark.parametrize("kind", ["context of names", "kept groups", "kept numbers"])
 def test_what_users_call_as_our_columns_stands_beside_these(description, made, kind):
     known = description.corpus
-    ours = [*dict.fromkeys([*made["level_clusters"], *made["clusters"]])]
+    ours = [*dict.fromkeys([*made["cut_clusters"], *made["clusters"]])]
     if kind == "context of names":
         given = sp.csr_matrix(np.eye(3, dtype=int)[known.labels])
         contexts, documents_ = dict.fromkeys(ours, given), None
@@ -234,7 +232,7 @@ def test_what_users_call_as_our_columns_stands_beside_these(description, made, k
     )  # fmt: skip
     about = Description.of(description.posterior, named)
     found = cluster_tables(about)
-    for name in ("clusters", "level_clusters"):
+    for name in ("clusters", "cut_clusters"):
         pd.testing.assert_frame_equal(found[name][list(made[name])], made[name])
         prefix = "document_" if contexts == {} else "context_"
         assert {f"{prefix}{one}{'_mean' * (kind == 'kept numbers')}" for one in ours} <= set(found[name])
@@ -331,7 +329,7 @@ def test_documents_have_their_contexts_with_counts(description):
 
 
 def test_a_large_corpus_has_a_sample_on_the_map_and_all_documents_in_the_tables(description, monkeypatch):
-    monkeypatch.setattr(documents, "MOST_POINTS", 20)
+    monkeypatch.setattr(documents, "MAX_POINTS", 20)
     table = documents.document_tables(description)["documents"]
     assert (len(table), table["x"].notna().sum()) == (60, 20)
 
@@ -349,7 +347,7 @@ def test_of_more_documents_than_are_described_some_are_drawn_and_are_as_they_wer
     for name in ("tokens", "cluster", "context_author", "probability"):
         assert table[name].tolist() == whole[name][rows].tolist()
     assert Description.of(description.posterior, description.corpus, most=60).drawn is None
-    monkeypatch.setattr(describe, "MOST_DOCUMENTS", 25)
+    monkeypatch.setattr(describe, "MAX_DOCUMENTS", 25)
     texts = [f"said in {number}." for number in range(60)]
     describe.describe(description.posterior, description.corpus, tmp_path / "out", seed=3, texts=texts)
     assert "25 documents, drawn from 60, " in (tmp_path / "out/summary.md").read_text()
@@ -393,8 +391,8 @@ def test_every_number_on_the_page_is_in_a_table(model, tmp_path):
             map(str, in_file.astype(object).where(in_file.notna(), None).to_numpy().tolist())
         ) or _same(shown, in_file)
     nodes = pd.DataFrame({key: column(one) for key, one in data["nodes"].items()})
-    alone = files["clusters"].assign(level=fitted.representative.n_clusters, number=files["clusters"]["cluster"])
-    rows = pd.concat([alone, files["level_clusters"]])[list(nodes.columns)].reset_index(drop=True)
+    alone = files["clusters"].assign(cut=fitted.representative.n_clusters, number=files["clusters"]["cluster"])
+    rows = pd.concat([alone, files["cut_clusters"]])[list(nodes.columns)].reset_index(drop=True)
     assert _same(nodes, rows)
     assert [name for name, _ in data["summary"]] == files["summary"]["name"].tolist()
     for name, shown in data["contexts"].items():
@@ -420,15 +418,15 @@ def _same(shown, in_file):
 
 
 def test_only_what_is_left_near_the_top_is_on_the_page(description, monkeypatch):
-    monkeypatch.setattr("mc2core.explore.description.MOST_GROUPS", 2)
+    monkeypatch.setattr("mc2core.explore.description.MAX_GROUPS", 2)
     few = Description.of(description.posterior, description.corpus)
     k = description.n_clusters
-    assert (list(few.levels), few.sizes) == ([2, 1], [1, 2])
+    assert (list(few.cuts), few.sizes) == ([2, 1], [1, 2])
     assert few.shown == {k, k + 1, k + 2}
     made = tables.tables_of(few)
     assert set(made["cluster_words"]["cluster"]) == set(range(1, k + 4))
-    assert set(page._nodes(few, made)["cluster"]) == {k + 1, k + 2, k + 3}
-    assert set(page._levels(few, np.arange(3))) == {1, 2}
+    assert set(html_report._nodes(few, made)["cluster"]) == {k + 1, k + 2, k + 3}
+    assert set(html_report._cuts(few, np.arange(3))) == {1, 2}
 
 
 def test_the_command_writes_a_folder_and_replaces_no_other(description, tmp_path, capsys):
@@ -455,5 +453,5 @@ def test_charts_are_there_without_what_made_them(description, tmp_path, monkeypa
 
 def test_a_missing_package_is_named_before_anything_is_computed(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "sklearn" else object())
-    with pytest.raises(MissingPackage, match="the page needs the package scikit-learn, which is not installed"):
+    with pytest.raises(MissingPackage, match="the HTML report needs the package scikit-learn, which is not installed"):
         describe.describe(None, None, tmp_path / "out")

@@ -78,7 +78,7 @@ def test_what_is_neither_file_nor_column_is_refused():
 
 
 def test_texts_of_a_cluster_follow_each_other_in_scripts_of_some_length(monkeypatch):
-    monkeypatch.setattr(texts, "MOST_INSIDE", 100)
+    monkeypatch.setattr(texts, "MAX_INSIDE", 100)
     monkeypatch.setattr(texts, "PER_SCRIPT", 60)
     cluster, rows = np.arange(30) % 3, np.arange(1, 30)
     parts = texts.in_scripts(["x" * 10] * 30, rows, cluster)
@@ -94,7 +94,7 @@ def test_long_texts_are_cut_and_what_cannot_be_written_is_replaced():
     assert texts.shortened("a\ud800b").encode("utf-8") == b"a?b"
 
 
-def test_the_summary_tells_of_the_marked_level_and_holds_no_markup():
+def test_the_summary_tells_of_the_marked_cut_and_holds_no_markup():
     made = corpus()
     made._documents = made.documents.assign(**{f"{HOSTILE} | *kept*": ["a", "b"] * 30})
     description = Description.of(gibbs(made), made, names={"topic": {1: f"{HOSTILE} | *x*"}})
@@ -105,7 +105,7 @@ def test_the_summary_tells_of_the_marked_level_and_holds_no_markup():
     assert "<" not in said
     assert "*kept*" not in said.replace(r"\*", "")
     assert "kept" in said
-    chosen = description.posterior.levels.chosen
+    chosen = description.posterior.hierarchy.recommended
     *rows, _, head = [line for line in lines[lines.index("## Topics") - 1 :: -1] if line.startswith("| ")]
     assert len(rows) == chosen
     sizes = sorted(np.bincount(description.at(chosen)).tolist(), reverse=True)

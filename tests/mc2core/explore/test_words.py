@@ -22,7 +22,7 @@ def test_a_name_is_of_the_most_relevant_words_and_not_of_the_commonest(posterior
     made = corpus()
     tables = tables_of(Description.of(posterior, made))
     sample = posterior.representative
-    everywhere = np.asarray(made.content.sum(axis=0)).ravel() + sample.topic_prior
+    everywhere = np.asarray(made.content.sum(axis=0)).ravel() + sample.topic_word_prior
     everywhere = everywhere / everywhere.sum()
     psi = (sample.word_given_topic, tables["topics"].set_index("topic")["name"])
     tau = (word_given_cluster(sample), tables["clusters"].set_index("cluster")["name"])
@@ -55,14 +55,14 @@ def test_names_that_are_given_stand_in_every_table(posterior, tmp_path):
     made = corpus()
     plain = tables_of(Description.of(posterior, made))["names"]
     given = plain.copy()
-    first_level = posterior.representative.n_clusters + 1
-    given.loc[(given["of"] == "cluster") & (given["number"] == first_level), "name"] = "A level, the first"
+    first_cut = posterior.representative.n_clusters + 1
+    given.loc[(given["of"] == "cluster") & (given["number"] == first_cut), "name"] = "A cut, the first"
     given.loc[(given["of"] == "topic") & (given["number"] == 2), "name"] = HOSTILE
     given.iloc[::-1].to_csv(tmp_path / "names.csv", index=False)
     names = words.read_names(tmp_path / "names.csv")
     tables = tables_of(Description.of(posterior, made, names=names))
     assert tables["topics"].set_index("topic")["name"][2] == HOSTILE
-    assert tables["level_clusters"].set_index("cluster")["name"][first_level] == "A level, the first"
+    assert tables["cut_clusters"].set_index("cluster")["name"][first_cut] == "A cut, the first"
     assert tables["names"].equals(given)
     few = {"topic": {1: "One"}}
     changed = tables_of(Description.of(posterior, made, names=few))["names"]["name"] != plain["name"]

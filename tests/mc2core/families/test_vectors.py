@@ -43,8 +43,8 @@ ENGINES = {
     "interleaved": lambda: gibbs(kernel="interleaved", contexts=contexts(), start_topics=3),
     "blocked": lambda: gibbs(kernel="blocked", contexts=contexts(), start_topics=3),
     "document level": lambda: gibbs(document_level=True, contexts=contexts(), start_topics=3),
-    "svi": lambda: svi(contexts=contexts(), max_clusters=8, n_topics=4, batch_size=20),
-    "svi document level": lambda: svi(document_level=True, contexts=contexts(), max_clusters=8, n_topics=4),
+    "svi": lambda: svi(contexts=contexts(), max_clusters=8, max_topics=4, batch_size=20),
+    "svi document level": lambda: svi(document_level=True, contexts=contexts(), max_clusters=8, max_topics=4),
 }
 
 
@@ -148,7 +148,7 @@ def test_every_engine_finds_clusters_that_only_the_vectors_tell(engine, tmp_path
     assert loaded.units == corpus.units
     assert loaded.context_kinds == {"place": "vector"}
     # in the unit of the file, standardised or not
-    assert np.array_equal(loaded.predict(make_corpus()).argmax(axis=1), loaded.predict(corpus).argmax(axis=1))
+    assert np.array_equal(loaded.predict(make_corpus()), loaded.predict(corpus))
     means = loaded.context_mean("place")[np.bincount(loaded.representative.cluster).argsort()[-3:]]
     for centre in CENTRES:
         assert np.abs(means - centre).max(axis=1).min() < 1.5
@@ -183,7 +183,7 @@ def test_coordinates_are_predicted_each_as_a_number_of_its_own(fitted):
 def test_vectors_of_another_length_are_refused(fitted):
     other = make_corpus().with_contexts({"place": np.zeros((len(TRUTH), 5))})
     with pytest.raises(ValueError, match="'place' has vectors of 5 numbers, but the model has vectors of 6 there"):
-        fitted.predict(other)
+        fitted.predict_proba(other)
 
 
 def test_the_family_is_that_of_the_kind_and_a_strength_is_a_power():

@@ -21,14 +21,19 @@ from mc2core.models import HDP, MC2, NPTOT
 pytestmark = [pytest.mark.filterwarnings("error::RuntimeWarning"), pytest.mark.usefixtures("short_starts")]
 
 FAMILIES = {"year": NormalGamma(), "tag": DirichletCategorical(0.3)}
-CONCENTRATIONS = ("group_concentration", "table_concentration", "topic_concentration", "topic_prior")
+CONCENTRATIONS = ("group_concentration", "table_concentration", "topic_concentration", "topic_word_prior")
 
 
 def assert_usable(done, corpus):
     """The model is finite and its rows sum to 1."""
     model = done.posterior
     assert np.isfinite(done.trace.to_numpy(float)).all()
-    for table in (model.cluster_weights, model.topic_given_cluster, model.word_given_topic, model.predict(corpus)):
+    for table in (
+        model.cluster_weights,
+        model.topic_given_cluster,
+        model.word_given_topic,
+        model.predict_proba(corpus),
+    ):
         np.testing.assert_allclose(table.sum(axis=-1), 1.0, rtol=1e-9)
     assert np.isfinite(model.perplexity(corpus))
 
@@ -137,7 +142,7 @@ class TestRefused:
                 lambda: gibbs(group_concentration=1e12),
                 "is 1000000000000.0; it must lie between 1e-10 and 1e+10",
             ),
-            (lambda: gibbs(topic_prior=1e-300), "topic_prior is 1e-300; it must lie between 1e-10 and 1e+10"),
+            (lambda: gibbs(topic_word_prior=1e-300), "topic_word_prior is 1e-300; it must lie between 1e-10 and 1e+10"),
             (lambda: svi(table_concentration=1e300), "table_concentration is 1e+300; it must lie between"),
             (lambda: svi(concentration_priors={"group": (1e300, 1)}), "['group'] shape is 1e+300; it must lie between"),
             (lambda: DirichletCategorical(1e-300), "concentration is 1e-300; it must lie between 1e-10 and 1e+10"),

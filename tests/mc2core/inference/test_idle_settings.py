@@ -27,30 +27,30 @@ PROBES = {
         "topic_concentration": 30.0,
         "learn_concentrations": False,
         "concentration_priors": [{role: (30.0, 2.0)} for role in ("group", "table", "topic", "words", "document")],
-        "topic_prior": 2.0,
+        "topic_word_prior": 2.0,
     },
-    "mixture": {"n_clusters": 3, "word_prior": 0.5, "weight_prior": 20.0, "rate_prior": 0.1},
+    "mixture": {"n_clusters": 3, "topic_word_prior": 0.5, "weight_prior": 20.0, "rate_prior": 0.1},
     "gibbs": {"start_topics": 2, "start_clusters": 3},
     "svi": {
         "max_clusters": 3,
-        "n_tables": 2,
-        "n_topics": 3,
+        "max_tables": 2,
+        "max_topics": 3,
         "batch_size": 5,
         "schedule": "paper",
         "global_step": "joint",
-        "delay": 3.0,
-        "forgetting": 0.9,
+        "learning_offset": 3.0,
+        "learning_decay": 0.9,
         "initialisation": "random",
     },
     "fastex": {
         "bits": 32,
         "projection": "paper",
         "failure_probability": 0.4,
-        "flatness": 0.3,
+        "inverse_temperature": 0.3,
         "documents_per_round": 7,
         "n_neighbours": 2,
         "list_budget": 3,
-        "tries": 1,
+        "n_proposals": 1,
         "uniform_share": 1.0,
         "exact_sweeps": [1, 2],
     },
@@ -79,7 +79,7 @@ MODES = {
     "gibbs of clusters": ("mc2", "gibbs", {"document_level": False}),
     "svi": ("mc2", "svi", {}),
     "svi direct": ("mc2", "svi", {"document_level": False}),
-    "svi tables": ("mc2", "svi", {"document_level": False, "n_tables": 3, "batch_size": 5}),
+    "svi tables": ("mc2", "svi", {"document_level": False, "max_tables": 3, "batch_size": 5}),
 }
 MORE_MODES = {
     "fastex gaussian": ("mixture", "fastex", {"proposal": "baseline", "component": "gaussian"}),
@@ -97,7 +97,7 @@ MORE_MODES = {
     "svi of some clusters": ("mc2", "svi", {"n_clusters": 3}),
     "svi fixed": ("mc2", "svi", {"document_level": False, "learn_concentrations": False}),
 }
-STARTS = ("group_concentration", "table_concentration", "topic_concentration", "topic_prior")
+STARTS = ("group_concentration", "table_concentration", "topic_concentration", "topic_word_prior")
 REFUSED = re.compile(r" needs |with n_clusters|^concentration_priors is .*; allowed: ")
 
 
@@ -139,7 +139,7 @@ def test_a_setting_changes_the_fit_or_is_refused(mode):
         if name in settings:
             continue
         for value in probes if name == "concentration_priors" else [probes]:
-            if name == "global_step" and "n_tables" not in settings:
+            if name == "global_step" and "max_tables" not in settings:
                 continue  # what it needs is said when it is made
             # where concentrations are learnt these are starts, which a chain may forget
             base, given = (of_fixed, fixed) if name in STARTS else (of_mode, settings)
@@ -177,33 +177,42 @@ def test_defaults_may_be_named_everywhere():
     ("make", "message"),
     [
         (
-            lambda: FastEx(proposal="exact", bits=32, n_neighbours=3, tries=9),
+            lambda: FastEx(proposal="exact", bits=32, n_neighbours=3, n_proposals=9),
             "bits needs proposal='hash' (--set proposal=hash)",
         ),
-        (lambda: FastEx(proposal="hash", tries=9), "tries needs proposal='neighbours' (--set proposal=neighbours)"),
+        (
+            lambda: FastEx(proposal="hash", n_proposals=9),
+            "n_proposals needs proposal='neighbours' (--set proposal=neighbours)",
+        ),
         (
             lambda: mc2core.fit(CORPUS, Mixture(n_clusters=3), FastEx(bits=32)),
             "bits needs proposal='hash' (--set proposal=hash); 'auto' chooses 'exact' for this corpus",
         ),
         (lambda: Mixture(rate_prior=2), "rate_prior needs another component than 'multinomial'"),
-        (lambda: SVI(n_tables=20).supports(MC2()), "n_tables needs document_level=False (--set document_level=false)"),
+        (
+            lambda: SVI(max_tables=20).supports(MC2()),
+            "max_tables needs document_level=False (--set document_level=false)",
+        ),
         (
             lambda: MC2(document_level=False, document_concentration=3),
             "document_concentration needs document_level=True (--set document_level=true)",
         ),
-        (lambda: SVI(schedule="paper", delay=3, forgetting=0.7), "schedule needs delay or forgetting to be left out"),
+        (
+            lambda: SVI(schedule="paper", learning_offset=3, learning_decay=0.7),
+            "schedule needs delay or learning_decay to be left out",
+        ),
         (lambda: mc2core.fit(CORPUS, engine=SVI(), burn_in=3), "burn_in needs an engine that keeps samples"),
         (lambda: mc2core.fit(CORPUS, engine=SVI(), thin=3), "thin needs an engine that keeps samples"),
         (lambda: mc2core.fit(CORPUS, checkpoint_every=3), "checkpoint_every needs checkpoint"),
         (
             lambda: specify("mc2", "svi", {"learn_concentrations": ["topic"]}),
-            "'topic' in learn_concentrations needs n_tables",
+            "'topic' in learn_concentrations needs max_tables",
         ),
         (
-            lambda: MC2(learn_concentrations=["words"], topic_prior=2).for_corpus(
+            lambda: MC2(learn_concentrations=["words"], topic_word_prior=2).for_corpus(
                 Corpus.from_observations(np.ones((4, 2)), [0, 0, 1, 1])
             ),
-            "topic_prior needs a corpus of words, and this one holds observations",
+            "topic_word_prior needs a corpus of words, and this one holds observations",
         ),
         (
             lambda: Gibbs(start_clusters=3).supports(MC2(n_clusters=4)),

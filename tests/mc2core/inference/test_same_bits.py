@@ -23,7 +23,7 @@ from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 STORED = Path(__file__).with_name("same_bits.json")
 FAMILIES = {"tag": DirichletCategorical(0.1), "visits": GammaPoisson(), "year": NormalGamma()}
 ESTIMATORS = ("marginal", "context", "icml14", "importance", "left_to_right")
-SIZES = {"max_clusters": 4, "n_topics": 8}
+SIZES = {"max_clusters": 4, "max_topics": 8}
 FITS = {
     "gibbs collapsed": lambda: (gibbs(kernel="collapsed", contexts=FAMILIES), 6),
     "gibbs blocked": lambda: (gibbs(kernel="blocked", contexts=FAMILIES, start_topics=8), 6),
@@ -39,10 +39,10 @@ FITS = {
         gibbs(document_concentration=5.0, model="hdp", start_topics=10),
         6,
     ),
-    "svi mini-batches": lambda: (svi(**SIZES, n_tables=3, batch_size=7, contexts=FAMILIES), 2),
-    "svi full batch": lambda: (svi(**SIZES, n_tables=3, batch_size=None, contexts=FAMILIES), 3),
-    "svi from gibbs": lambda: (svi(**SIZES, n_tables=3, batch_size=10, initialisation="gibbs"), 2),
-    "svi from noise": lambda: (svi(**SIZES, n_tables=3, batch_size=10, initialisation="random", schedule="paper"), 2),
+    "svi mini-batches": lambda: (svi(**SIZES, max_tables=3, batch_size=7, contexts=FAMILIES), 2),
+    "svi full batch": lambda: (svi(**SIZES, max_tables=3, batch_size=None, contexts=FAMILIES), 3),
+    "svi from gibbs": lambda: (svi(**SIZES, max_tables=3, batch_size=10, initialisation="gibbs"), 2),
+    "svi from noise": lambda: (svi(**SIZES, max_tables=3, batch_size=10, initialisation="random", schedule="paper"), 2),
     "svi direct mini-batches": lambda: (svi(**SIZES, batch_size=7, contexts=FAMILIES), 2),
     "svi direct full batch": lambda: (
         svi(batch_size=None, contexts=FAMILIES, learn_concentrations=["table", "words"]),
@@ -55,7 +55,7 @@ FITS = {
                 n_clusters=5,
                 proposal=proposal,
                 component=component,
-                word_prior=0.1,
+                topic_word_prior=0.1,
                 **({"bits": 32} if proposal == "hash" else {}),
             ),
             4,
@@ -63,9 +63,9 @@ FITS = {
         for proposal in ("hash", "exact", "baseline")
         for component in ("multinomial", "poisson", "gaussian")
     },
-    "fastex exact gauss_wishart": lambda: (fastex(n_clusters=5, component="gauss_wishart", word_prior=0.1), 4),
+    "fastex exact gauss_wishart": lambda: (fastex(n_clusters=5, component="gauss_wishart", topic_word_prior=0.1), 4),
     "fastex neighbours": lambda: (
-        fastex(n_clusters=5, proposal="neighbours", word_prior=0.1, list_budget=60, exact_sweeps=[3]),
+        fastex(n_clusters=5, proposal="neighbours", topic_word_prior=0.1, list_budget=60, exact_sweeps=[3]),
         4,
     ),
     "fastex as printed": lambda: (fastex(n_clusters=5, proposal="hash", projection="paper", bits=128), 4),
@@ -94,7 +94,7 @@ def results_of(name):
     model = fit.posterior
     whole = [fit.state.cluster, *([fit.state.topic] if hasattr(fit.state, "topic") else [])]
     last = dataclasses.replace(model, samples=model.samples[-1:])
-    real = [last.cluster_weights, last.topic_given_cluster, last.word_given_topic, last.predict(corpus)]
+    real = [last.cluster_weights, last.topic_given_cluster, last.word_given_topic, last.predict_proba(corpus)]
     real += [fit.trace[column].to_numpy() for column in ("log_joint", "elbo") if column in fit.trace]
     if not name.startswith("fastex"):
         estimators = ESTIMATORS[3:] if last.representative.has_document_level else ESTIMATORS

@@ -37,7 +37,7 @@ def test_squared_distances_of_rows_are_twice_hellingers():
     "engine",
     [
         gibbs(start_clusters=3, contexts={"year": NormalGamma()}),
-        svi(max_clusters=3, n_topics=6, contexts={"year": NormalGamma()}),
+        svi(max_clusters=3, max_topics=6, contexts={"year": NormalGamma()}),
     ],
 )
 def test_both_engines_start_from_the_planted_clusters(engine):

@@ -29,7 +29,7 @@ FASTEXES += [{"proposal": "neighbours", "exact_sweeps": [2]}]
 FASTEXES += [{"proposal": "hash", "projection": "paper"}, {"proposal": "hash", "documents_per_round": 300}]
 SIZES = {
     gibbs: {"contexts": CONTEXTS, "start_topics": 5, "start_clusters": 6},
-    svi: {"contexts": CONTEXTS, "max_clusters": 6, "n_tables": 4, "n_topics": 8},
+    svi: {"contexts": CONTEXTS, "max_clusters": 6, "max_tables": 4, "max_topics": 8},
     fastex: {"n_clusters": 40},
 }
 CASES = [
@@ -43,7 +43,7 @@ NAMES = ["-".join([kind.__name__, *map(str, settings.values())]) for kind, setti
 
 @pytest.fixture(autouse=True)
 def _small_batches_go_to_threads_too(monkeypatch):
-    monkeypatch.setattr(svi_engine, "_LEAST_FOR_THREADS", 0)
+    monkeypatch.setattr(svi_engine, "_MIN_FOR_THREADS", 0)
 
 
 @pytest.fixture(scope="module")
@@ -117,5 +117,5 @@ def test_a_batch_too_small_for_threads_stays_on_one(corpus, monkeypatch):
     state, rows = engine.init(corpus, 3), np.arange(400)
     with pytest.raises(AssertionError, match="went to another thread"):
         engine.batch_step(corpus, state, rows, 0.1, Untouched())
-    monkeypatch.setattr(svi_engine, "_LEAST_FOR_THREADS", 200_000)
+    monkeypatch.setattr(svi_engine, "_MIN_FOR_THREADS", 200_000)
     engine.batch_step(corpus, engine.init(corpus, 3), rows, 0.1, Untouched())

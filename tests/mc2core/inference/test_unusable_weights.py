@@ -18,7 +18,7 @@ TOPICS = r"document \d+: the weights of a token's topics have no finite sum abov
 
 
 def document_level(**more):
-    return svi(max_clusters=3, n_topics=4, batch_size=5, document_level=True, **more)
+    return svi(max_clusters=3, max_topics=4, batch_size=5, document_level=True, **more)
 
 
 @pytest.mark.parametrize("engine", [*ENGINES.values(), document_level], ids=[*ENGINES, "svi document level"])
@@ -74,4 +74,4 @@ def test_scores_of_a_model_that_is_no_number_name_a_document(estimator):
         model.log_likelihood(corpus, estimator)
     broken = r"document \d+: its log likelihood in all clusters together is nan; the posterior's"
     with np.errstate(invalid="ignore"), pytest.raises(ValueError, match=broken):
-        model.predict(corpus)
+        model.predict_proba(corpus)

@@ -20,7 +20,7 @@ YEAR = {"year": NormalGamma()}
 MODELS_MADE = [
     MC2(),
     MC2(document_level=False, contexts={"year": NormalGamma(b0=2.0), "tag": None}, learn_concentrations=["table"]),
-    MC2(document_concentration=3, concentration_priors={"group": (2, 3)}, topic_prior=0.5),
+    MC2(document_concentration=3, concentration_priors={"group": (2, 3)}, topic_word_prior=0.5),
     MC2(n_clusters=8, concentration_priors={"document": (4.0, 5.0)}),
     MC2(n_clusters=3, group_concentration=0.5, learn_concentrations=False, document_level=False),
     HDP(),
@@ -28,19 +28,27 @@ MODELS_MADE = [
     NPTOT(contexts=["year"]),
     NPTOT(contexts={"year": NormalGamma(mu0=1.0)}, learn_concentrations=False),
     Mixture(),
-    Mixture(n_clusters=7, component="poisson", word_prior=0.1, weight_prior=2.0, rate_prior=3.0),
+    Mixture(n_clusters=7, component="poisson", topic_word_prior=0.1, weight_prior=2.0, rate_prior=3.0),
 ]
 ENGINES_MADE = [
     Gibbs(),
     Gibbs(kernel="collapsed", start_topics=3, start_clusters=2, threads=2),
     SVI(),
-    SVI(max_clusters=3, n_tables=2, n_topics=4, batch_size=5, schedule="paper", delay=1.0, initialisation="random"),
+    SVI(
+        max_clusters=3,
+        max_tables=2,
+        max_topics=4,
+        batch_size=5,
+        schedule="paper",
+        learning_offset=1.0,
+        initialisation="random",
+    ),
     FastEx(),
-    FastEx(bits=32, projection="paper", proposal="hash", flatness=0.5, failure_probability=0.1),
-    FastEx(proposal="neighbours", exact_sweeps=[2, 3], tries=2),
+    FastEx(bits=32, projection="paper", proposal="hash", inverse_temperature=0.5, failure_probability=0.1),
+    FastEx(proposal="neighbours", exact_sweeps=[2, 3], n_proposals=2),
 ]
 #: an engine of each kind that fits any model of its kinds without a document level
-PLAIN = {"gibbs": {"kernel": "collapsed"}, "svi": {"max_clusters": 2, "n_topics": 3}, "fastex": {"proposal": "exact"}}
+PLAIN = {"gibbs": {"kernel": "collapsed"}, "svi": {"max_clusters": 2, "max_topics": 3}, "fastex": {"proposal": "exact"}}
 
 
 def plain_engine(model):
@@ -115,7 +123,8 @@ def test_settings_of_a_model_and_of_an_engine_that_fits_it_have_different_names(
 def test_a_misspelt_argument_names_the_nearest(kind):
     needed = {"contexts": ["year"]} if kind is NPTOT else {}
     name = next(reversed(inspect.signature(kind).parameters)) if kind is Mixture else None
-    right = {MC2: "topic_prior", HDP: "topic_prior", NPTOT: "topic_prior", Gibbs: "start_topics", SVI: "n_topics",
+    right = {MC2: "topic_word_prior", HDP: "topic_word_prior", NPTOT: "topic_word_prior", Gibbs: "start_topics",
+        SVI: "max_topics",
              FastEx: "proposal", Mixture: name}[kind]  # fmt: skip
     wrong = right[:-1]
     with pytest.raises(
@@ -133,7 +142,10 @@ def test_a_misspelt_argument_names_the_nearest(kind):
         ("mc3", None, {}, None, "model is 'mc3'; allowed: hdp, mc2, mixture, nptot; did you mean 'mc2'?"),
         (None, "gibs", {}, None, "engine is 'gibs'; allowed: fastex, gibbs, svi; did you mean 'gibbs'?"),
         (None, None, {"kernle": 1}, None, "mc2 by gibbs has no setting 'kernle'; did you mean 'kernel'?"),
-        (None, None, {"topic_prio": 1}, None, "mc2 by gibbs has no setting 'topic_prio'; did you mean 'topic_prior'?"),
+        (None, None, {"topic_prio": 1}, None, (
+            "mc2 by gibbs has no setting 'topic_prio'; did you mean "
+            "'topic_word_prior'?"
+        )),
         (None, "svi", {"kernel": "blocked"}, None, "mc2 by svi has no setting 'kernel'"),
         (None, None, {"threads": 2}, None, "mc2 by gibbs has no setting 'threads'"),
         (None, None, {"contexts": YEAR}, None, "mc2 by gibbs has no setting 'contexts'"),
@@ -157,8 +169,8 @@ def test_where_the_number_of_clusters_is_told_their_concentration_follows_and_is
     assert MC2(n_clusters=2**31 - 1).group_concentration == 1e10
     assert MC2(n_clusters=8, group_concentration=2).group_concentration == 2.0
     assert (told.learn_concentrations, list(told.concentration_priors)) == (["table", "topic"], ["table", "topic"])
-    assert told.in_words.startswith("MC2 of at most 8 clusters with a document level")
-    assert MC2(n_clusters=8, document_level=False).in_words.startswith("MC2 of at most 8 clusters, the documents of")
+    assert told.describe().startswith("MC2 of at most 8 clusters with a document level")
+    assert MC2(n_clusters=8, document_level=False).describe().startswith("MC2 of at most 8 clusters, the documents of")
     for given, message in (
         ({"n_clusters": 0}, "n_clusters is 0; it must be a whole number of at least 1 and at most 2147483647"),
         ({"n_clusters": 2.5}, "n_clusters is 2.5; it must be a whole number"),
@@ -213,13 +225,13 @@ def test_an_engine_fits_its_models_and_refuses_all_others_in_one_sentence(model,
         ),
         (NPTOT(contexts=YEAR), Gibbs(kernel="parallel"), "kernel is 'parallel', which needs a document level"),
         (MC2(n_clusters=4), SVI(max_clusters=9), "max_clusters is 9; with n_clusters, here 4, it must be None"),
-        (MC2(n_clusters=4), SVI(n_tables=3), "n_tables is 3; with n_clusters it must be None"),
-        (MC2(), SVI(n_tables=3), "n_tables needs document_level=False (--set document_level=false)"),
+        (MC2(n_clusters=4), SVI(max_tables=3), "max_tables is 3; with n_clusters it must be None"),
+        (MC2(), SVI(max_tables=3), "max_tables needs document_level=False (--set document_level=false)"),
         (MC2(), SVI(n_shards=2), "n_shards needs document_level=False (--set document_level=false)"),
         (
             MC2(document_level=False, learn_concentrations=["words"]),
-            SVI(n_tables=3),
-            "learn_concentrations names 'words', which needs n_tables None; n_tables is 3",
+            SVI(max_tables=3),
+            "learn_concentrations names 'words', which needs max_tables None; max_tables is 3",
         ),
         (
             Mixture(component="poisson"),
@@ -258,7 +270,7 @@ CORPUS = Corpus(
 
 @pytest.mark.parametrize("contexts", [["year", "tag"], ("year", "tag"), {"year": None, "tag": None}], ids=repr)
 @pytest.mark.parametrize(
-    "engine", [Gibbs(kernel="collapsed", start_topics=2), SVI(max_clusters=2, n_topics=2)], ids=repr
+    "engine", [Gibbs(kernel="collapsed", start_topics=2), SVI(max_clusters=2, max_topics=2)], ids=repr
 )
 def test_contexts_without_a_family_take_that_of_their_kind(contexts, engine):
     """Numbers NormalGamma, counts DirichletCategorical: the bits of a fit that names them."""
@@ -334,10 +346,10 @@ def test_nptot_refuses_counts_where_the_corpus_shows_them():
 @pytest.mark.parametrize(
     ("model", "engine"),
     [
-        (MC2(contexts=["year"], topic_prior=0.5), Gibbs(start_topics=3)),
+        (MC2(contexts=["year"], topic_word_prior=0.5), Gibbs(start_topics=3)),
         (HDP(table_concentration=2.0), Gibbs(kernel="blocked", start_topics=3)),
         (NPTOT(contexts=["year"]), Gibbs(kernel="collapsed", start_topics=3)),
-        (MC2(document_level=False), SVI(max_clusters=2, n_topics=2)),
+        (MC2(document_level=False), SVI(max_clusters=2, max_topics=2)),
         (Mixture(n_clusters=2), FastEx(proposal="exact")),
     ],
     ids=repr,

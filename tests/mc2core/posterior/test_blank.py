@@ -17,7 +17,7 @@ FITS = {
     "gibbs": (MC2(), Gibbs(start_topics=3, start_clusters=2)),
     "gibbs, no document level": (MC2(document_level=False), Gibbs(start_topics=3, start_clusters=2)),
     "gibbs, hdp": (HDP(), Gibbs(start_topics=3)),
-    "svi": (MC2(), SVI(max_clusters=3, n_topics=4, batch_size=8)),
+    "svi": (MC2(), SVI(max_clusters=3, max_topics=4, batch_size=8)),
     "fastex": (Mixture(n_clusters=2), FastEx()),
 }
 
@@ -48,16 +48,16 @@ def test_a_batch_of_blanks_is_answered_as_blanks_among_others(fitted):
         posterior.perplexity(alone)
     if posterior.representative.documents_are_clusters:
         return
-    found = posterior.predict(alone)
+    found = posterior.predict_proba(alone)
     weights = posterior.cluster_weights
     assert np.allclose(found, weights / weights.sum())
-    assert np.allclose(found, posterior.predict(among)[[0, 2]])
+    assert np.allclose(found, posterior.predict_proba(among)[[0, 2]])
     assert (posterior.assign(alone)[0] == weights.argmax()).all()
     # the matrix of a caller, and a batch of no document at all
     by_hand = Corpus(np.zeros((2, posterior.n_words), int), posterior.vocabulary)
-    assert np.allclose(posterior.predict(by_hand), found)
+    assert np.allclose(posterior.predict_proba(by_hand), found)
     nobody = among.subset(np.zeros(0, int))
-    assert posterior.predict(nobody).shape == (0, found.shape[1])
+    assert posterior.predict_proba(nobody).shape == (0, found.shape[1])
     assert posterior.log_likelihood(nobody).shape == (0,)
 
 
@@ -66,12 +66,12 @@ def test_contexts_alone_decide(corpus):
     given = {"by": ["a", "b", None]}
     alone, among = (Corpus.from_texts(["", "", "", *more], {"by": [*given["by"], *[None] * len(more)]}, like=posterior)
                     for more in ([], TEXTS[:2]))  # fmt: skip
-    assert np.allclose(posterior.predict(alone), posterior.predict(among)[:3])
+    assert np.allclose(posterior.predict_proba(alone), posterior.predict_proba(among)[:3])
     assert np.allclose(posterior.predict_context(alone, "by").shares.sum(axis=1), 1.0)
 
 
 def test_a_stream_takes_blanks_and_says_nothing_of_them(corpus):
-    stream = Stream(fit(corpus, MC2(), SVI(max_clusters=3, n_topics=4, batch_size=8), iterations=2))
+    stream = Stream(fit(corpus, MC2(), SVI(max_clusters=3, max_topics=4, batch_size=8), iterations=2))
     stream.partial_fit(blanks(5, stream.posterior))
     assert stream.n_documents == 5
     weights = stream.posterior.cluster_weights

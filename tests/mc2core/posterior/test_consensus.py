@@ -120,7 +120,7 @@ def test_documents_of_no_cluster_stay_there_where_most_samples_have_them():
 def test_a_table_that_is_too_large_leaves_the_sample(monkeypatch):
     _, samples = draws(0, 60, 9, 3, kept=0.6)
     assert (consensus(samples, 2) != samples[2]).any()
-    monkeypatch.setattr("mc2core.posterior.consensus.MOST_CELLS", 80)
+    monkeypatch.setattr("mc2core.posterior.consensus.MAX_CELLS", 80)
     assert (consensus(samples, 2) == samples[2]).all()
 
 

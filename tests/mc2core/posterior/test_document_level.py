@@ -66,7 +66,7 @@ def test_where_topics_have_several_modes_left_to_right_is_near_and_importance_mo
     """All tokens of one topic, or all of the other: under omega = 0.01 the enumerated p(w) is the sum of two modes."""
     sample = replace(
         draw_sample(1, new_cluster=0.0), document_concentration=0.01, cluster_weights=np.ones(1),
-        topic_given_cluster=np.full((1, 2), 0.5), new_topic_weight=np.full(1, 0.01), topic_prior=0.01,
+        topic_given_cluster=np.full((1, 2), 0.5), new_topic_weight=np.full(1, 0.01), topic_word_prior=0.01,
         topic_words=sp.csr_matrix(np.array([[30, 30, 5, 5, 30], [5, 30, 30, 30, 5]])), cluster=np.zeros(1, np.int32),
     )  # fmt: skip
     counts = np.array([[2, 3, 2, 1, 0]])
@@ -178,7 +178,7 @@ def test_of_many_clusters_those_of_a_documents_topics_are_estimated():
     sample = Sample(
         cluster_weights=weights, topic_given_cluster=tau, new_topic_weight=np.zeros(n_clusters),
         topic_words=sp.csr_matrix(psi * 1e6), topic_weights=np.full(n_topics, 1 / n_topics),
-        table_concentration=5.0, topic_prior=1e-9, new_cluster_weight=0.0, document_concentration=OMEGA,
+        table_concentration=5.0, topic_word_prior=1e-9, new_cluster_weight=0.0, document_concentration=OMEGA,
         cluster=np.arange(n_clusters), contexts=SparseRows.of(np.zeros((n_clusters, 0))),
     )  # fmt: skip
     own = generator.integers(0, n_clusters, 30)
@@ -215,10 +215,10 @@ def test_predictions_are_the_posterior_of_the_cluster(monkeypatch):
     sample = replace(draw_sample(5), document_concentration=OMEGA)
     exact = exact_of(sample)
     exact /= exact.sum(axis=1, keepdims=True)
-    found = model_of(sample).predict(corpus_of(), use_context=False)
+    found = model_of(sample).predict_proba(corpus_of(), use_context=False)
     np.testing.assert_allclose(found[WORDS], exact[WORDS], atol=0.015)
     np.testing.assert_allclose(found[1], sample.cluster_weights, atol=1e-12)
-    shared = model_of(replace(sample, document_concentration=np.inf)).predict(corpus_of(), use_context=False)
+    shared = model_of(replace(sample, document_concentration=np.inf)).predict_proba(corpus_of(), use_context=False)
     assert abs(found - shared).max() > 0.05
 
 
@@ -239,7 +239,7 @@ def test_a_prediction_is_not_held_in_a_cluster_that_shares_no_topic_with_the_oth
     exact = np.array([[enumerate_document(tokens_of(row), OMEGA * one, topics_of(sample)) for one in used]
                       for row in counts]) * sample.cluster_weights  # fmt: skip
     exact /= exact.sum(axis=1, keepdims=True)
-    found = model_of(sample).predict(Corpus(counts), use_context=False)
+    found = model_of(sample).predict_proba(Corpus(counts), use_context=False)
     assert exact.max(axis=1).min() < 0.6
     assert abs(found - exact).max() < 0.1
     assert np.sqrt(((found - exact) ** 2).mean()) < 0.03
@@ -260,15 +260,15 @@ def test_predictions_take_what_is_known_of_a_document_before_its_words(monkeypat
 def test_predictions_are_the_same_bits_on_any_number_of_threads_and_in_any_company(monkeypatch, told):
     model = model_of(replace(draw_sample(5), document_concentration=OMEGA))
     corpus = Corpus(np.random.default_rng(1).poisson(1.5, (23, V)))
-    alone = model.predict(corpus, use_context=False)
+    alone = model.predict_proba(corpus, use_context=False)
     assert told[-1] == ("clusters of documents", 23, 23)
     told.clear()
-    assert np.array_equal(model.predict(corpus, use_context=False, threads=3, progress=False), alone)
+    assert np.array_equal(model.predict_proba(corpus, use_context=False, threads=3, progress=False), alone)
     assert told == []
     monkeypatch.setattr(document_level, "_DRAWN_BLOCK", 4)
-    assert np.array_equal(model.predict(corpus, use_context=False, threads=2), alone)
+    assert np.array_equal(model.predict_proba(corpus, use_context=False, threads=2), alone)
     with pytest.raises(ValueError, match="threads is 0; it must be at least 1"):
-        model.predict(corpus, use_context=False, threads=0)
+        model.predict_proba(corpus, use_context=False, threads=0)
 
 
 def test_predictions_of_long_documents_do_not_hang_on_their_random_numbers():
@@ -281,8 +281,8 @@ def test_predictions_of_long_documents_do_not_hang_on_their_random_numbers():
     counts = np.array([generator.multinomial(200, generator.dirichlet([1.0] * V)) for _ in range(20)])
     order = generator.permutation(V)
     turned = replace(sample, topic_words=sample.topic_words[:, order])
-    found = model_of(sample).predict(Corpus(counts), use_context=False)
-    again = model_of(turned).predict(Corpus(counts[:, order]), use_context=False)
+    found = model_of(sample).predict_proba(Corpus(counts), use_context=False)
+    again = model_of(turned).predict_proba(Corpus(counts[:, order]), use_context=False)
     assert abs(found - again).max() < 0.2
     np.testing.assert_allclose(found.sum(axis=1), 1)
 
@@ -290,11 +290,11 @@ def test_predictions_of_long_documents_do_not_hang_on_their_random_numbers():
 def test_a_prediction_does_not_depend_on_other_documents_nor_on_blocks(monkeypatch):
     generator = np.random.default_rng(9)
     corpus, model = Corpus(generator.poisson(1.0, (30, V))), model_of(draw_sample(9), document_concentration=OMEGA)
-    whole = model.predict(corpus, use_context=False)
+    whole = model.predict_proba(corpus, use_context=False)
     order = generator.permutation(30)[:11]
-    np.testing.assert_array_equal(model.predict(corpus.subset(order), use_context=False), whole[order])
-    monkeypatch.setattr(mixture, "_MOST_DOCUMENTS", 7)
-    np.testing.assert_array_equal(model.predict(corpus, use_context=False), whole)
+    np.testing.assert_array_equal(model.predict_proba(corpus.subset(order), use_context=False), whole[order])
+    monkeypatch.setattr(mixture, "_MAX_DOCUMENTS", 7)
+    np.testing.assert_array_equal(model.predict_proba(corpus, use_context=False), whole)
 
 
 @EVERY
@@ -306,7 +306,7 @@ def test_a_document_does_not_depend_on_the_others_nor_on_blocks_or_threads(estim
     np.testing.assert_array_equal(model.log_likelihood(corpus, estimator, seed=2, threads=3), whole)
     order = generator.permutation(30)[:11]
     np.testing.assert_allclose(model.log_likelihood(corpus.subset(order), estimator, seed=2), whole[order], atol=1e-12)
-    monkeypatch.setattr(mixture, "_MOST_DOCUMENTS", 9)
+    monkeypatch.setattr(mixture, "_MAX_DOCUMENTS", 9)
     np.testing.assert_allclose(model.log_likelihood(corpus, estimator, seed=2), whole, atol=1e-12)
 
 

@@ -363,7 +363,11 @@ def test_empty_and_impossible_documents(estimator):
     sample = draw_sample(12, new_cluster=0.0)
     words = sp.csr_matrix([[3, 1, 0, 0, 0], [1, 2, 2, 0, 1]])
     model = model_of(
-        sample, topic_words=words, topic_prior=0.0, new_topic_weight=np.zeros(3), topic_weights=np.array([0.5, 0.5])
+        sample,
+        topic_words=words,
+        topic_word_prior=0.0,
+        new_topic_weight=np.zeros(3),
+        topic_weights=np.array([0.5, 0.5]),
     )
     found = model.log_likelihood(corpus_of(), estimator)
     assert found[1] == 0

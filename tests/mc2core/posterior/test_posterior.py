@@ -112,16 +112,16 @@ def test_probabilities_sum_to_one_and_the_representative_speaks():
 def test_predict_is_bayes_rule():
     model, corpus = make_model(), make_corpus()
     words = np.log(model.cluster_weights) + corpus.content @ np.log(word_given_cluster(model.representative)).T
-    np.testing.assert_allclose(model.predict(corpus, use_context=False), softmax(words, axis=1))
-    np.testing.assert_allclose(model.predict(corpus, use_context=False)[1], model.cluster_weights)
+    np.testing.assert_allclose(model.predict_proba(corpus, use_context=False), softmax(words, axis=1))
+    np.testing.assert_allclose(model.predict_proba(corpus, use_context=False)[1], model.cluster_weights)
     context = np.zeros((3, 2))
     for family, part in model.stacked(corpus).segments():
         for j in (0, 2):
             row = model.stacked(corpus).statistics[[j]].toarray()[0, part]
             natural = model.representative.natural[:, part]
             context[j] += family.log_normaliser(natural + row) - family.log_normaliser(natural)
-    np.testing.assert_allclose(model.predict(corpus), softmax(words + context, axis=1), atol=1e-12)
-    assert np.abs(model.predict(corpus)[0] - model.predict(corpus, use_context=False)[0]).max() > 0.01
+    np.testing.assert_allclose(model.predict_proba(corpus), softmax(words + context, axis=1), atol=1e-12)
+    assert np.abs(model.predict_proba(corpus)[0] - model.predict_proba(corpus, use_context=False)[0]).max() > 0.01
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.25])
@@ -136,7 +136,7 @@ def test_predict_weighs_a_context_by_its_strength(strength):
             row = strength * whole.statistics[[j]].toarray()[0, part]
             natural = model.representative.natural[:, part]
             context[j] += family.log_normaliser(natural + row) - family.log_normaliser(natural)
-    np.testing.assert_allclose(model.predict(corpus), softmax(words + context, axis=1), atol=1e-12)
+    np.testing.assert_allclose(model.predict_proba(corpus), softmax(words + context, axis=1), atol=1e-12)
 
 
 def test_context_parameters_and_means_in_their_own_unit():
@@ -169,7 +169,7 @@ def test_sparse_shares_score_as_dense_ones(tmp_path):
     assert sp.issparse(read.representative.topic_given_cluster)
     for model in (sparse, read):
         np.testing.assert_array_equal(model.topic_given_cluster, dense.topic_given_cluster)
-        np.testing.assert_allclose(model.predict(corpus), dense.predict(corpus), rtol=1e-12)
+        np.testing.assert_allclose(model.predict_proba(corpus), dense.predict_proba(corpus), rtol=1e-12)
         np.testing.assert_allclose(
             word_given_cluster(model.representative), word_given_cluster(dense.representative), rtol=1e-12
         )
@@ -238,16 +238,16 @@ def test_documents_of_the_fit_have_the_consensus_and_others_the_likeliest_cluste
     assert cluster.tolist() == model.cluster.tolist()
     np.testing.assert_allclose(probability[np.arange(6), cluster], expected)
     assert probability[2, 0] == pytest.approx((0 + 1 + 0 + 1) / 4)  # together with all three in two of four samples
-    joined, share = model.assign(fitted, level=1)
+    joined, share = model.assign(fitted, cut=1)
     assert joined.tolist() == [0] * 6
     assert share.shape == (6, 1)
     new = fitted.subset(np.arange(3))
     assert not model.was_fitted_on(new)
     for corpus, use_context in ((new, True), (fitted, False)):
         cluster, probability = model.assign(corpus, use_context)
-        np.testing.assert_array_equal(probability, model.predict(corpus, use_context))
+        np.testing.assert_array_equal(probability, model.predict_proba(corpus, use_context))
         np.testing.assert_array_equal(cluster, probability.argmax(axis=1))
-    joined, probability = model.assign(new, level=1)
+    joined, probability = model.assign(new, cut=1)
     np.testing.assert_allclose(probability, 1.0)
 
 
@@ -255,7 +255,7 @@ def test_one_sample_cannot_tell_how_sure_it_is():
     fitted = make_corpus()
     model = with_clusters(fitted, [0, 1, 1])
     assert np.isnan(model.certainty).all()
-    np.testing.assert_array_equal(model.assign(fitted)[1], model.predict(fitted))
+    np.testing.assert_array_equal(model.assign(fitted)[1], model.predict_proba(fitted))
     hdp = with_clusters(fitted, [0, 1, 2], [0, 1, 2])
     of_documents = {"cluster_weights": np.full(3, 1 / 3), "new_cluster_weight": 1.0}
     hdp.samples = [dataclasses.replace(sample, **of_documents) for sample in hdp.samples]

@@ -16,7 +16,7 @@ TEST = Corpus([[2, 1, 0, 0], [0, 0, 1, 3], [1, 1, 1, 1], [0, 0, 0, 0], [5, 0, 0,
 
 
 def hdp(n_samples):
-    engine = gibbs(kernel="collapsed", model="hdp", start_topics=3, topic_prior=0.5)
+    engine = gibbs(kernel="collapsed", model="hdp", start_topics=3, topic_word_prior=0.5)
     return fit(TRAIN, *engine, iterations=10 + n_samples, burn_in=10, seed=1, progress=False).posterior
 
 
@@ -24,7 +24,7 @@ def exact_hdp(model):
     """Mean over samples of the sum over topics of all tokens: topics in use and one, uniform, for the rest."""
     rows = []
     for sample in model.samples:
-        words = sample.topic_words.toarray() + sample.topic_prior
+        words = sample.topic_words.toarray() + sample.topic_word_prior
         psi = np.vstack([words / words.sum(axis=1, keepdims=True), np.full(4, 0.25)])
         alpha = sample.table_concentration * np.append(sample.topic_weights, 1 - sample.topic_weights.sum())
         rows.append([enumerate_document(tokens_of(row), alpha, psi) for row in TEST.content.toarray()])
@@ -49,7 +49,7 @@ def test_left_to_right_of_an_hdp_is_the_enumeration(monkeypatch):
 def test_left_to_right_of_lda_is_the_enumeration(monkeypatch):
     """480 streams: 0.04 nats are 5 standard deviations over seeds (0.008); a prior added twice is off by 0.2."""
     monkeypatch.setattr("mc2core.posterior.perplexity.LEFT_TO_RIGHT_PARTICLES", 440)  # 20 in each sample
-    model = LDA(n_topics=3, document_prior=0.4, topic_prior=0.3).fit(TRAIN, 0).result
+    model = LDA(n_topics=3, document_prior=0.4, topic_word_prior=0.3).fit(TRAIN, 0).result
     many = replace(model, samples=model.samples * 480)
     np.testing.assert_allclose(many.log_likelihood(TEST, "left_to_right"), exact_lda(model), atol=0.04)
 

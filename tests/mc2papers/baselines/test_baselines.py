@@ -16,14 +16,14 @@ from mc2core.posterior import Posterior
 from mc2papers.baselines.affinity import Affinity, HDPAffinity, symmetric_kl
 from mc2papers.baselines.assignments import Assignments
 from mc2papers.baselines.base import random_state
+from mc2papers.baselines.cut import Cut
 from mc2papers.baselines.files import fit_baseline
 from mc2papers.baselines.gaussian_mixture import GaussianMixture
 from mc2papers.baselines.kmeans import KMeans
 from mc2papers.baselines.lda import LDA
-from mc2papers.baselines.level import Level
 from mc2papers.baselines.nmf import NMF
 from mc2papers.baselines.registry import BASELINES, make_baseline
-from mc2papers.plan import LEAVE_MODELS, ON_SPARK
+from mc2papers.configuration import LEAVE_MODELS, ON_SPARK
 
 N, GROUPS, WORDS = 36, 3, 12
 TRUTH = np.arange(N) % GROUPS
@@ -121,7 +121,9 @@ class TestOtherLibraries:
 
     def test_lda_leaves_scikit_learns_topics_proportions_and_prior(self):
         corpus = clear()
-        model = solve(LDA(n_topics=4, document_prior=0.3, topic_prior=0.05, iterations=12, starts=2), corpus, seed=1)
+        model = solve(
+            LDA(n_topics=4, document_prior=0.3, topic_word_prior=0.05, iterations=12, starts=2), corpus, seed=1
+        )
         ends = [
             decomposition.LatentDirichletAllocation(
                 4, doc_topic_prior=0.3, topic_word_prior=0.05, max_iter=12, random_state=random_state(1, "lda", start)
@@ -159,11 +161,11 @@ class TestSettings:
             ("affinity", {"damping": 0.4}, "damping is 0.4; it must be at least 0.5 and below 1"),
             ("hdp_affinity", {"damping": 1}, "damping is 1; it must be at least 0.5 and below 1"),
             ("lda", {"n_topics": 2.5}, "n_topics is 2.5; it must be a whole number"),
-            ("lda", {"topic_prior": 0}, "topic_prior is 0; it must be a finite number above 0"),
+            ("lda", {"topic_word_prior": 0}, "topic_word_prior is 0; it must be a finite number above 0"),
             (
                 "kmens",
                 {},
-                "allowed: lda, mllib_lda, kmeans, gaussian_mixture, nmf, affinity, hdp_affinity, level; "
+                "allowed: lda, mllib_lda, kmeans, gaussian_mixture, nmf, affinity, hdp_affinity, cut; "
                 "did you mean 'kmeans'?",
             ),
         ],
@@ -221,7 +223,7 @@ class TestClusters:
     def test_the_marked_level_of_a_fit_of_many_clusters_is_the_groups(self, mixture_of_nine):
         n_clusters = len(np.unique(mixture_of_nine.cluster))
         assert n_clusters > GROUPS
-        found = Level().fit(clear(), 0, mixture_of_nine)
+        found = Cut().fit(clear(), 0, mixture_of_nine)
         assert found.iterations == n_clusters
         assert clustering.adjusted_rand_index(TRUTH, found.result.solutions["cluster"]) == pytest.approx(1.0)
 
@@ -242,8 +244,8 @@ class TestClusters:
             solve(KMeans(n_clusters=2), Corpus(np.ones((3, 2), int), contexts={"year": np.arange(3.0)}))
         with pytest.raises(ValueError, match=r"HDP \+ AP needs a model whose documents are clusters of their own"):
             solve(HDPAffinity(), model=solve(LDA(n_topics=2)))
-        with pytest.raises(ValueError, match="the marked level needs the model of another run"):
-            solve(Level())
+        with pytest.raises(ValueError, match="the recommended cut needs the model of another run"):
+            solve(Cut())
         with pytest.raises(ValueError, match="the corpus has 3 documents, but the model was fitted on 36"):
             solve(HDPAffinity(), few, model=hdp)
         monkeypatch.setattr(memory, "available_bytes", lambda: 10_000)
@@ -270,7 +272,7 @@ class TestFiles:
         for name, contexts, model in (
             ("kmeans", ["tag"], None),
             ("hdp_affinity", [], tmp_path / "hdp.npz"),
-            ("level", [], tmp_path / "mixture.npz"),
+            ("cut", [], tmp_path / "mixture.npz"),
         ):
             settings = {"n_clusters": [2, 3]} if name == "kmeans" else {}
             output, provenance = tmp_path / f"{name}.tsv", tmp_path / f"{name}.json"
@@ -304,5 +306,5 @@ class TestFiles:
                 provenance=tmp_path / "n.json",
             )  # fmt: skip
 
-    def test_the_plan_knows_which_baselines_leave_a_model(self):
+    def test_the_configuration_knows_which_baselines_leave_a_model(self):
         assert {name for name, kind in BASELINES.items() if kind.leaves_model} == set(LEAVE_MODELS)

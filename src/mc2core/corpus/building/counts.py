@@ -113,19 +113,19 @@ def damped(counts: sp.csr_matrix, how: str) -> sp.csr_matrix:
 class VocabularyRule:
     """Which of the words seen are kept.
 
-    min_documents : a word is in at least so many documents.
-    max_share : and in at most this share of the documents.
-    max_words : of those, the ones with the most tokens (ties in alphabetical order); None keeps all.
+    min_df : a word is in at least so many documents.
+    max_df : and in at most this share of the documents.
+    max_features : of those, the ones with the most tokens (ties in alphabetical order); None keeps all.
     """
 
-    min_documents: int = 1
-    max_words: int | None = None
-    max_share: float = 1.0
+    min_df: int = 1
+    max_features: int | None = None
+    max_df: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.max_share <= 1:
-            raise ValueError(f"max_share is {self.max_share}; it must lie above 0 and be at most 1")
-        for name in ("min_documents", "max_words"):
+        if not 0 < self.max_df <= 1:
+            raise ValueError(f"max_df is {self.max_df}; it must lie above 0 and be at most 1")
+        for name in ("min_df", "max_features"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} is {value}; it must be at least 1")
@@ -133,19 +133,19 @@ class VocabularyRule:
     def apply(self, counts: sp.csr_matrix, words: Sequence[str]) -> tuple[sp.csr_matrix, list[str], list[Dropped]]:
         """Counts and words that are kept, in their order, and what was dropped."""
         spread, totals = count_columns(counts)
-        rare = spread < self.min_documents
-        common = spread > self.max_share * counts.shape[0]
+        rare = spread < self.min_df
+        common = spread > self.max_df * counts.shape[0]
         kept = np.flatnonzero(~(rare | common))
-        if self.max_words is not None:
+        if self.max_features is not None:
             # words are in alphabetical order, and a stable sort keeps that order among equals
-            kept = np.sort(kept[np.argsort(-totals[kept], kind="stable")[: self.max_words]])
+            kept = np.sort(kept[np.argsort(-totals[kept], kind="stable")[: self.max_features]])
         beyond = ~(rare | common)
         beyond[kept] = False
         dropped = []
         for mask, why in (
-            (rare, f"in fewer than {self.min_documents} documents"),
-            (common & ~rare, f"in more than {100 * self.max_share:g}% of the documents"),
-            (beyond, f"not among the {self.max_words} most frequent words"),
+            (rare, f"in fewer than {self.min_df} documents"),
+            (common & ~rare, f"in more than {100 * self.max_df:g}% of the documents"),
+            (beyond, f"not among the {self.max_features} most frequent words"),
         ):
             dropped += [Dropped("words", int(mask.sum()), why)]
             dropped += [Dropped("tokens", int(totals[mask].sum()), f"of a word {why}")]

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from mc2core.base.checks import did_you_mean
 from mc2core.base.kinds import NUMBERS
-from mc2core.corpus import following
+from mc2core.corpus import alignment
 from mc2core.corpus.building.cells import is_missing
 from mc2core.corpus.building.columns import ContextColumn, Layout
 from mc2core.corpus.building.counts import Dropped
@@ -46,10 +46,10 @@ _OF_WORDS = (
     "vocabulary",
     "stop_words",
     "min_letters",
-    "ngrams",
-    "min_documents",
-    "max_share",
-    "max_words",
+    "max_ngram",
+    "min_df",
+    "max_df",
+    "max_features",
     "word_counts",
 )
 
@@ -68,8 +68,8 @@ def from_texts(
     """See :meth:`mc2core.Corpus.from_texts`."""
     if isinstance(texts, str):
         raise ValueError("texts is one text; a list of texts, one a document, is needed")
-    pattern, given = _pattern(like), _given(tokenise, words, _OF_TEXTS)
-    settings = complete(given if pattern is None else following.follow(pattern, TEXTS, given)[0])
+    schema, given = _schema(like), _given(tokenise, words, _OF_TEXTS)
+    settings = complete(given if schema is None else alignment.align(schema, TEXTS, given)[0])
     columns: dict[str, Any] = {_TEXT: _listed(texts)}
     layout_contexts: dict[str, ContextColumn] = {}
     counts: dict[str, Any] = {}
@@ -78,7 +78,7 @@ def from_texts(
             counts[name] = values  # checked by Corpus
             continue
         columns[f"contexts[{name!r}]"] = listed = _listed(values)
-        layout_contexts[name] = ContextColumn(f"contexts[{name!r}]", _kind_of(name, listed, pattern))
+        layout_contexts[name] = ContextColumn(f"contexts[{name!r}]", _kind_of(name, listed, schema))
     if labels is not None:
         columns[_LABELS] = _listed(labels)
     n_documents = len(columns[_TEXT])
@@ -96,14 +96,14 @@ def from_texts(
     rows = zip(*(columns[name] for name in layout.columns), strict=True)
     placed = ((f"index {place}", row) for place, row in enumerate(rows))
     of_words = settings.get("vocabulary"), rule_of(settings)
-    followed = None if pattern is None else pattern.words
+    followed = None if schema is None else schema.words
     corpus, dropped = corpus_of_rows(make, "texts", placed, layout, *of_words, followed=followed)
     if counts or documents is not None:
-        corpus = _with_counts(make, corpus, counts, contexts or {}, documents, pattern)
+        corpus = _with_counts(make, corpus, counts, contexts or {}, documents, schema)
     if isinstance(texts, pd.Series):
         corpus.set_index(texts.index)
     corpus.imported = stored(TEXTS, {name: settings[name] for name in WORDS})
-    return corpus if pattern is None else _like(make, corpus, pattern, dropped)
+    return corpus if schema is None else _like(make, corpus, schema, dropped)
 
 
 def from_dataframe(
@@ -127,32 +127,32 @@ def from_dataframe(
     for name, several in (("contexts", contexts), ("keep", keep)):
         if isinstance(several, str):
             raise ValueError(f"{name} is {several!r}; a list of columns is needed: [{several!r}]")
-    frame, pattern, given = frame.rename(columns=str), _pattern(like), _given(tokenise, words, _OF_FRAMES)
+    frame, schema, given = frame.rename(columns=str), _schema(like), _given(tokenise, words, _OF_FRAMES)
     one_each = {"text": text, "bag": bag, "labels": labels, "id": id}
     given |= {name: str(column) for name, column in one_each.items() if column is not None}
     given |= {"keep": [str(column) for column in keep]} if len(keep) else {}
     given |= {"separators": [separator]} if separator is not None else {}
     columns = contexts if isinstance(contexts, Mapping) else {str(column): column for column in contexts}
     given["contexts"] = [
-        f"{name}={column}:{_kind_of(name, _cells(frame, str(column)), pattern)}" for name, column in columns.items()
+        f"{name}={column}:{_kind_of(name, _cells(frame, str(column)), schema)}" for name, column in columns.items()
     ]
-    settings, optional = (given, set[str]()) if pattern is None else following.follow(pattern, TABLE, given)
+    settings, optional = (given, set[str]()) if schema is None else alignment.align(schema, TABLE, given)
     settings = complete(settings, NONE)
     layout = layout_of(settings, optional, tokenise).among(list(frame.columns), "frame")
     cells = [_cells(frame, column) for column in layout.columns]
     placed = ((f"row {index!r}", row) for index, row in zip(frame.index, zip(*cells, strict=True), strict=True))
     of_words = settings.get("vocabulary"), rule_of(settings)
-    followed = None if pattern is None else pattern.words
+    followed = None if schema is None else schema.words
     corpus, dropped = corpus_of_rows(make, "frame", placed, layout, *of_words, followed=followed)
     corpus.imported = stored(TABLE, settings)
     corpus.set_index(frame.index)
-    if pattern is None:
+    if schema is None:
         return corpus
-    return _like(make, corpus, pattern, [*dropped, *following.lacking(corpus, settings, optional)])
+    return _like(make, corpus, schema, [*dropped, *alignment.lacking(corpus, settings, optional)])
 
 
-def _pattern(like: Any) -> following.Pattern | None:
-    return None if like is None else following.pattern_of(like)
+def _schema(like: Any) -> alignment.Schema | None:
+    return None if like is None else alignment.schema_of(like)
 
 
 def _given(tokenise: Tokenise | None, words: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]:
@@ -170,8 +170,8 @@ def _given(tokenise: Tokenise | None, words: Mapping[str, Any], own: Sequence[st
     return given if tokenise is None else given | {"tokeniser": FUNCTION}
 
 
-def _kind_of(name: str, values: Sequence[Any], pattern: following.Pattern | None) -> str:
-    """ "number", "date" or "bag": what the values that are there are; as in ``pattern`` where there is one."""
+def _kind_of(name: str, values: Sequence[Any], schema: alignment.Schema | None) -> str:
+    """ "number", "date" or "bag": what the values that are there are; as in ``schema`` where there is one."""
     present = [value for value in values if not is_missing(value)]
     if present and all(isinstance(value, datetime.date | np.datetime64 | pd.Period) for value in present):
         found = "date"
@@ -179,9 +179,9 @@ def _kind_of(name: str, values: Sequence[Any], pattern: following.Pattern | None
         found = "number"
     else:
         found = "bag"
-    if pattern is None:
+    if schema is None:
         return found
-    kind = pattern.kind_of(name)
+    kind = schema.kind_of(name)
     return found if kind in NUMBERS and found == "date" else kind
 
 
@@ -191,7 +191,7 @@ def _with_counts(
     counts: Mapping[str, Any],
     order: Iterable[str],
     documents: pd.DataFrame | None,
-    pattern: following.Pattern | None,
+    schema: alignment.Schema | None,
 ) -> Any:
     """The corpus with contexts that are matrices already, in their place, and the table of documents.
 
@@ -199,11 +199,11 @@ def _with_counts(
     """
     names = dict(corpus.context_names)
     for name, matrix in counts.items():
-        if pattern is not None and kind_of(matrix) == "counts":
-            names[name] = columns = pattern.columns_of(name) or []
+        if schema is not None and kind_of(matrix) == "counts":
+            names[name] = columns = schema.columns_of(name) or []
             if matrix.shape[1] != len(columns):
                 found, known = matrix.shape[1], len(columns)
-                raise ValueError(f"contexts[{name!r}] has {found} columns, but {pattern.what} has {known} there")
+                raise ValueError(f"contexts[{name!r}] has {found} columns, but {schema.what} has {known} there")
     return make(
         corpus.content,
         corpus.vocabulary,
@@ -215,9 +215,9 @@ def _with_counts(
     )
 
 
-def _like(make: Make, corpus: Any, pattern: following.Pattern, dropped: Sequence[Dropped]) -> Any:
+def _like(make: Make, corpus: Any, schema: alignment.Schema, dropped: Sequence[Dropped]) -> Any:
     """The corpus in the columns of a pattern; what was lost is logged, as datasheets tell it of files."""
-    followed, unknown = following.conform(make, corpus, pattern)
+    followed, unknown = alignment.conform(make, corpus, schema)
     if lost := [*dropped, *unknown]:
         listed = "; ".join(map(str, lost))
         logger.warning("of the new documents, these were left out: %s", listed)

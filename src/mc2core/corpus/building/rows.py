@@ -21,7 +21,7 @@ from mc2core.corpus.building.counts import Dropped, VocabularyRule, damped
 #: :class:`mc2core.Corpus`, or what takes the same arguments
 Make: TypeAlias = Callable[..., Any]
 #: bad rows that a message shows
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 
 
 @dataclass
@@ -31,7 +31,7 @@ class BadRows:
     allowed : so many are left out; one more is an error.
     can_allow : whether the user has a say in how a file is read, so that messages say what can be done; ``can_skip``:
         and whether rows can be left out.
-    first : of each the first fault, up to ``allowed`` or MOST_SHOWN of them.
+    first : of each the first fault, up to ``allowed`` or MAX_SHOWN of them.
     number : of all of them.
     """
 
@@ -44,7 +44,7 @@ class BadRows:
     def add(self, faults: Sequence[BadRow]) -> None:
         """Note the faults of one row."""
         self.number += 1
-        if len(self.first) < max(self.allowed, MOST_SHOWN):
+        if len(self.first) < max(self.allowed, MAX_SHOWN):
             self.first += faults
 
     def check(self, where: str, n_rows: int) -> None:
@@ -56,12 +56,12 @@ class BadRows:
         if self.number == 1:
             others = "".join(f"; column {one.column!r}: {one.message}" for one in self.first[1:])
             raise ValueError(f"{where}, {self.first[0]}{others}{remedies}")
-        shown = self.first[:MOST_SHOWN]
+        shown = self.first[:MAX_SHOWN]
         listed = "".join(f"\n  {one}" for one in shown)
         more = self.number - len({one.place for one in shown})
         listed += f"\n  and {more:,} more" if more else ""
         can_skip = self.can_allow and self.can_skip and self.number < n_rows
-        skip = f" (--skip-bad {self.number}, 'skip_bad' in a plan, leaves them out)" if can_skip else ""
+        skip = f" (--skip-bad {self.number}, 'skip_bad' in a configuration, leaves them out)" if can_skip else ""
         raise ValueError(f"{where}: {self.number:,} of {n_rows:,} rows cannot be read{skip}{remedies}:{listed}")
 
     def write(self, path: Path) -> None:
@@ -106,7 +106,7 @@ def corpus_of_rows(
         Names the source and each bad row's place and column, what was found and what is allowed; one sentence for one.
     """
     if vocabulary is not None and rule is not None:
-        raise ValueError("a given vocabulary is kept as it is: min_documents, max_share and max_words are for none")
+        raise ValueError("a given vocabulary is kept as it is: min_df, max_df and max_features are for none")
     bad = BadRows() if bad is None else bad
     parts = _Parts(layout, vocabulary, decimal_comma)
     appenders = [part.append for part in parts]

@@ -1,4 +1,5 @@
-"""Settings of an import, as a command line, a plan and a saved corpus hold them, and the layout that they say."""
+"""Settings of an import, as a command line, a configuration and a saved corpus hold them, and the layout that they
+say."""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ OBSERVATIONS = "a table of observations"
 #: what the tokeniser is called where words were made by a function of the user's, which no file can hold
 FUNCTION = "function"
 #: how text is cut into words
-TOKENS = ("tokeniser", "stop_words", "min_letters", "ngrams")
+TOKENS = ("tokeniser", "stop_words", "min_letters", "max_ngram")
 #: and how these are counted
 WORDS = (*TOKENS, "word_counts")
 #: which words and values are counted
-CHOSEN = ("vocabulary", "min_documents", "max_share", "max_words", "rare")
+CHOSEN = ("vocabulary", "min_df", "max_df", "max_features", "rare")
 #: stands for no stop words, or for no separator
 NONE = "none"
 _FEWEST_LETTERS = {"unicode": MIN_LETTERS, "a-z": 3, FUNCTION: 1}
@@ -46,7 +47,7 @@ def tokens_of(settings: Mapping[str, Any]) -> dict[str, Any]:
         "tokeniser": tokeniser,
         "stop_words": NONE if tokeniser == FUNCTION else "english",
         "min_letters": _FEWEST_LETTERS[tokeniser],
-        "ngrams": 1,
+        "max_ngram": 1,
     }
     return default | {name: settings[name] for name in TOKENS if name in settings}
 
@@ -79,7 +80,7 @@ def layout_of(settings: Mapping[str, Any], optional: Collection[str] = (), token
     if len(content) != 1:
         raise ValueError(
             "give the column of the words, by one of --text, --bag and --counts of mc2 import, "
-            "text, bag and counts of a plan, text= and bag= in Python"
+            "text, bag and counts of a configuration, text= and bag= in Python"
         )
     return Layout(
         settings[content[0]],
@@ -99,7 +100,7 @@ def layout_of(settings: Mapping[str, Any], optional: Collection[str] = (), token
 
 def rule_of(settings: Mapping[str, Any]) -> VocabularyRule | None:
     """Which words are kept; None where nothing is said of it."""
-    limits = {name: settings[name] for name in ("min_documents", "max_words", "max_share") if name in settings}
+    limits = {name: settings[name] for name in ("min_df", "max_features", "max_df") if name in settings}
     return VocabularyRule(**limits) if limits else None
 
 
@@ -116,7 +117,7 @@ def tokeniser_of(settings: Mapping[str, Any], tokenise: Tokenise | None = None) 
         is_papers = wanted == "english"
         tokenise = partial(letters.words_of, min_letters=1, stop_words=letters.STOP_WORDS if is_papers else ())
         wanted = None if is_papers else wanted
-    return Tokeniser(tokenise, stop_words=wanted, min_letters=settings["min_letters"], ngrams=settings["ngrams"])
+    return Tokeniser(tokenise, stop_words=wanted, min_letters=settings["min_letters"], max_ngram=settings["max_ngram"])
 
 
 def parse_contexts(texts: Sequence[str]) -> dict[str, ContextColumn]:

@@ -76,7 +76,7 @@ _UNSPACED = (
 )
 _HAS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _JOINERS = "\u200c\u200d"  # stand within words of Persian and of Indian scripts
-_MOST_NGRAMS = 5
+_MAX_NGRAM = 5
 _LONGEST_WORD = 200
 
 Tokenise = Callable[[str], Iterable[str]]
@@ -105,7 +105,7 @@ class Tokeniser:
         either end of a word with an apostrophe is cut off: l'homme -> homme, dog's -> dog. Default: "english", and
         None beside ``tokenise``.
     min_letters : shorter words are left out; 2 by default, and 1 beside ``tokenise``.
-    ngrams : up to so many words that stand next to each other are counted as one more, "white_house"; a word that is
+    max_ngram : up to so many words that stand next to each other are counted as one more, "white_house"; a word that is
         left out separates.
 
     ValueError: an unknown language, or a number that is not allowed.
@@ -117,7 +117,7 @@ class Tokeniser:
         *,
         stop_words: str | Collection[str] | None = "default",
         min_letters: int | None = None,
-        ngrams: int = 1,
+        max_ngram: int = 1,
     ) -> None:
         if tokenise is not None and not callable(tokenise):
             raise ValueError(f"tokenise is {tokenise!r}; a function from a text to its words is needed")
@@ -127,7 +127,7 @@ class Tokeniser:
         self.min_letters = whole(
             "min_letters", (MIN_LETTERS if tokenise is None else 1) if min_letters is None else min_letters
         )
-        self._ngrams = whole("ngrams", ngrams, most=_MOST_NGRAMS)
+        self._max_ngram = whole("max_ngram", max_ngram, most=_MAX_NGRAM)
         self.remembered = _Remembered(self._make_words)
 
     def __str__(self) -> str:
@@ -148,8 +148,8 @@ class Tokeniser:
 
     def count(self, text: str) -> Mapping[str, int]:
         """Words and n-grams of a text, and how often each is there. ValueError where the user's function gives none."""
-        if self._tokenise is not None or self._ngrams > 1:
-            return Counter(_joined(self.words(text), self._ngrams))
+        if self._tokenise is not None or self._max_ngram > 1:
+            return Counter(_joined(self.words(text), self._max_ngram))
         counts: Counter[Any] = Counter(itertools.chain.from_iterable(map(self.remembered.__getitem__, _runs(text))))
         counts.pop(None, None)
         return counts

@@ -14,11 +14,11 @@ from mc2core.base.faults import BadRow, Fault
 from mc2core.base.pipes import Line
 from mc2core.base.records import record_of
 from mc2core.corpus import Corpus
+from mc2core.corpus.alignment import HasSchema, Schema, align, schema_of
 from mc2core.corpus.building.cells import parse_number
 from mc2core.corpus.building.columns import CONTENT_KINDS, POOLED, Layout, Names, Numbers
 from mc2core.corpus.building.counts import damped
 from mc2core.corpus.building.settings import TABLE, complete, layout_of, parse_contexts
-from mc2core.corpus.following import Followed, Pattern, follow, pattern_of
 
 _REMEMBERED = 1 << 14  # runs of letters whose words are kept: a stream may have no end
 
@@ -50,30 +50,30 @@ class LineReader:
     ValueError: a setting that the model has decided, or words that were made by a function of the user's.
     """
 
-    def __init__(self, like: Followed, given: Mapping[str, Any]) -> None:
-        pattern = pattern_of(like)
-        layout = _layout(pattern, {name: value for name, value in given.items() if value not in (None, [])})
-        self._id = str(given.get("id") or pattern.settings.get("id") or "id")
+    def __init__(self, like: HasSchema, given: Mapping[str, Any]) -> None:
+        schema = schema_of(like)
+        layout = _layout(schema, {name: value for name, value in given.items() if value not in (None, [])})
+        self._id = str(given.get("id") or schema.settings.get("id") or "id")
         self._word_counts = layout.word_counts
         plain = layout.tokeniser.for_contexts()
         layout.tokeniser.remembered.most = plain.remembered.most = _REMEMBERED
         content = layout.reader(layout.content, layout.content_kind, layout.tokeniser)
-        self._columns: list[Any] = [Names(layout.content, content, pattern.words)]
-        self._contexts = [*layout.contexts, *pattern.vectors]
+        self._columns: list[Any] = [Names(layout.content, content, schema.words)]
+        self._contexts = [*layout.contexts, *schema.vectors]
         for name, one in layout.contexts.items():
-            known = pattern.columns[name]
+            known = schema.columns[name]
             self._columns.append(
                 Numbers(one.column, one.kind, layout.date_format)
                 if known is None
                 else Names(one.column, layout.reader(one.column, one.kind, plain), known, POOLED)
             )
-        self._columns += [_Vectors(name, length) for name, length in pattern.vectors.items()]
-        self._columns[0].append({pattern.words[0]: 1})
+        self._columns += [_Vectors(name, length) for name, length in schema.vectors.items()]
+        self._columns[0].append({schema.words[0]: 1})
         for column in self._columns[1:]:
             column.append(column.parse(None, None))
         content, contexts = self._take()
-        names = {name: known for name, known in pattern.columns.items() if known is not None}
-        self._like = Corpus(content, pattern.words, contexts, context_names=names)
+        names = {name: known for name, known in schema.columns.items() if known is not None}
+        self._like = Corpus(content, schema.words, contexts, context_names=names)
 
     def read(self, lines: Iterable[Line]) -> Documents:
         """Documents of some lines, in their order; blank lines are skipped."""
@@ -121,14 +121,14 @@ class LineReader:
         )
 
 
-def _layout(pattern: Pattern, given: Mapping[str, Any]) -> Layout:
+def _layout(schema: Schema, given: Mapping[str, Any]) -> Layout:
     """Where words and contexts stand in a line."""
-    known = [*given, *(pattern.settings if pattern.form == TABLE else ())]
+    known = [*given, *(schema.settings if schema.form == TABLE else ())]
     if not any(kind in known for kind in CONTENT_KINDS):
-        given = {**given, **({"text": "text"} if "tokeniser" in pattern.settings else {"bag": "words"})}
-    settings, _ = follow(replace(pattern, unused={}), TABLE, given)
+        given = {**given, **({"text": "text"} if "tokeniser" in schema.settings else {"bag": "words"})}
+    settings, _ = align(replace(schema, unused={}), TABLE, given)
     told = parse_contexts(settings["contexts"])
-    others = [f"{name}={name}:{pattern.kind_of(name)}" for name in pattern.columns if name not in told]
+    others = [f"{name}={name}:{schema.kind_of(name)}" for name in schema.columns if name not in told]
     return layout_of(complete(settings | {"contexts": [*settings["contexts"], *others]}))
 
 

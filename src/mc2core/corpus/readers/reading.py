@@ -13,18 +13,18 @@ from mc2core.base.checks import whole
 
 if TYPE_CHECKING:
     from mc2core.corpus import Corpus
+    from mc2core.corpus.alignment import HasSchema
     from mc2core.corpus.building.counts import Dropped
     from mc2core.corpus.building.rows import BadRows
-    from mc2core.corpus.following import Followed
 
 _DOCWORD = re.compile(r".*\.txt(\.gz)?")
 _COLUMNS = (
-    *("text", "bag", "counts", "contexts", "tokeniser", "stop_words", "min_letters", "ngrams"),
+    *("text", "bag", "counts", "contexts", "tokeniser", "stop_words", "min_letters", "max_ngram"),
     *("separators", "date_format", "word_counts", "labels", "id", "keep"),
 )
 #: settings that each form of input takes
 _SETTINGS = {
-    "a table": (*_COLUMNS, "vocabulary", "min_documents", "max_share", "max_words", "rare", "skip_bad"),
+    "a table": (*_COLUMNS, "vocabulary", "min_df", "max_df", "max_features", "rare", "skip_bad"),
     "a table of observations": (
         *("document", "observations", "kind", "contexts", "separators"),
         *("date_format", "labels", "keep", "rare", "skip_bad"),
@@ -39,7 +39,7 @@ LAYOUT = tuple(dict.fromkeys(setting for settings in _SETTINGS.values() for sett
 def read_own(
     path: Path,
     settings: Mapping[str, Any],
-    like: Followed | None = None,
+    like: HasSchema | None = None,
     bad: BadRows | None = None,
     new_columns: int | None = None,
     reads_unused: bool = True,
@@ -79,7 +79,7 @@ def read_own(
         A setting that the form has no use for or that ``like`` has decided, what the reader finds wrong, or documents
         without any word of ``like``.
     """
-    from mc2core.corpus import Corpus, following
+    from mc2core.corpus import Corpus, alignment
     from mc2core.corpus.building.columns import CONTENT_KINDS
     from mc2core.corpus.building.rows import BadRows
     from mc2core.corpus.building.settings import ANNDATA, OBSERVATIONS, TABLE, UCI, complete, stored
@@ -96,29 +96,29 @@ def read_own(
             raise ValueError(f"{setting!r} has no meaning for {path}, read as {form}")
     if "stop_words" in given:
         given["stop_words"] = _stop_words(given["stop_words"])
-    pattern = None if like is None else following.pattern_of(like)
-    if pattern is not None and not reads_unused:
-        pattern = replace(pattern, unused={})
-    if form == OBSERVATIONS and pattern is not None:
-        raise ValueError(f"{pattern.what} that is followed is one of words; observations are imported by themselves")
-    used, optional = (given, set[str]()) if pattern is None else following.follow(pattern, form, given)
+    schema = None if like is None else alignment.schema_of(like)
+    if schema is not None and not reads_unused:
+        schema = replace(schema, unused={})
+    if form == OBSERVATIONS and schema is not None:
+        raise ValueError(f"{schema.what} that is followed is one of words; observations are imported by themselves")
+    used, optional = (given, set[str]()) if schema is None else alignment.align(schema, form, given)
     if path.is_dir() and not any(kind in used for kind in CONTENT_KINDS):
         used = {"text": "text"} | used
     if form == TABLE:
         used = complete(used)
     bad = BadRows() if bad is None else bad
     bad.allowed, bad.can_allow = whole("skip_bad", given.get("skip_bad", 0), least=0), True
-    corpus, dropped = _read(path, form, used, optional, bad, None if pattern is None else pattern.words)
-    if pattern is None and corpus.content.nnz == 0 and not (corpus.contexts or files):
+    corpus, dropped = _read(path, form, used, optional, bad, None if schema is None else schema.words)
+    if schema is None and corpus.content.nnz == 0 and not (corpus.contexts or files):
         raise ValueError(f"{path}: no document has a word, and there is no context")
     corpus = _with_vectors(corpus, files)
     corpus.imported = stored(form, used)
-    if pattern is None:
+    if schema is None:
         return corpus, dropped
-    gone = following.lacking(corpus, used, optional)
+    gone = alignment.lacking(corpus, used, optional)
     if new_columns is not None:
-        pattern, _ = following.grown(pattern, corpus, new_columns)
-    corpus, unknown = following.conform(Corpus, corpus, pattern)
+        schema, _ = alignment.extended(schema, corpus, new_columns)
+    corpus, unknown = alignment.conform(Corpus, corpus, schema)
     return corpus, [*dropped, *unknown, *gone]
 
 

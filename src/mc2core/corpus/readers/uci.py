@@ -30,7 +30,7 @@ from mc2core.corpus.row_blocks import Growing, by_rows, csr_of
 _BLOCK, _LONGEST_LINE = 1 << 18, 1000
 _MAX_SIZE = 2**31 - 1
 #: documents without a word, at most: a header may not claim any number of them
-MOST_EMPTY = 10_000_000
+MAX_EMPTY = 10_000_000
 
 
 def read(path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None = None) -> Corpus:
@@ -131,10 +131,10 @@ def _size(path: Path, stream: IO[bytes], line: int) -> int:
 
 def _check_sizes(path: Path, n_documents: int, n_entries: int) -> None:
     """ValueError where the first lines announce more than can follow, or than there is memory for."""
-    if n_documents > n_entries + MOST_EMPTY:
+    if n_documents > n_entries + MAX_EMPTY:
         raise ValueError(
             f"{path} announces {n_documents} documents but {n_entries} entries; "
-            f"at most {MOST_EMPTY} documents may be empty"
+            f"at most {MAX_EMPTY} documents may be empty"
         )
     # numbers of entries, and row pointers twice
     memory.need(32 * n_documents, f"the corpus that {path} announces", "it cannot be read here")

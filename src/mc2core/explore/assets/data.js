@@ -15,8 +15,8 @@ const nodes = new Map(rowsOf(DESCRIPTION.nodes).map((row) => [row.cluster, row])
 const documents = rowsOf(T.documents), byDocument = new Map(documents.map((row) => [row.document, row]));
 const points = documents.filter((row) => row.x !== null);
 const told = Object.fromEntries(DESCRIPTION.summary), nDocuments = +told.documents;
-const ofMap = documents.length < nDocuments ? ` (of ${documents.length.toLocaleString("en")} on this page)` : "";
-const sizes = DESCRIPTION.sizes, levels = new Map(rowsOf(T.levels).map((row) => [row.clusters, row]));
+const ofMap = documents.length < nDocuments ? ` (of ${documents.length.toLocaleString("en")} in this report)` : "";
+const sizes = DESCRIPTION.sizes, hierarchy = new Map(rowsOf(T.hierarchy).map((row) => [row.clusters, row]));
 const words = grouped(rowsOf(T.cluster_words), "cluster"), topicWords = grouped(rowsOf(T.topic_words), "topic");
 // topics emit words, or observations, which are told by their means
 const ofObservations = DESCRIPTION.of_observations, TOKENS = ofObservations ? "observations" : "words";
@@ -81,16 +81,16 @@ const between = (stops, t) => {
 };
 const ramp = (t) => between([[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [240, 216, 50]], t);
 
-// -- the clusters of one level ---------------------------------------------------------------------------------
+// -- the clusters of one cut ---------------------------------------------------------------------------------
 let left = sizes.at(-1), groupOf = new Map(), groups = [], colours = new Map(), chosen = null, lit = false, topic = null, colourBy = "cluster";
-const byLevel = grouped([...nodes.values()], "level");
+const byCut = grouped([...nodes.values()], "cut");
 const cut = (n) => {
-  groupOf = new Map(documents.map((row, i) => [row, DESCRIPTION.levels[n][i]]));
-  groups = (byLevel.get(n) || []).slice().sort((a, b) => b.documents - a.documents || a.cluster - b.cluster);
+  groupOf = new Map(documents.map((row, i) => [row, DESCRIPTION.cuts[n][i]]));
+  groups = (byCut.get(n) || []).slice().sort((a, b) => b.documents - a.documents || a.cluster - b.cluster);
   colours = new Map(groups.map((row, i) => [row.cluster, i < PALETTE.length ? PALETTE[i] : groups.length <= 60 ? PALETTE[i % PALETTE.length] : REST]));
   // what was chosen is now where most of its documents are
   if (chosen !== null && !colours.has(chosen)) {
-    const before = DESCRIPTION.levels[left], counts = new Map();
+    const before = DESCRIPTION.cuts[left], counts = new Map();
     documents.forEach((row, i) => { if (before[i] === chosen) counts.set(groupOf.get(row), (counts.get(groupOf.get(row)) || 0) + 1); });
     chosen = [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? null;
   }
@@ -98,7 +98,7 @@ const cut = (n) => {
 };
 const numberOf = (node) => {
   const row = nodes.get(node);
-  return !row || row.level === K ? `Cluster ${node}` : `Cluster ${row.number} of ${row.level}`;
+  return !row || row.cut === K ? `Cluster ${node}` : `Cluster ${row.number} of ${row.cut}`;
 };
 const nameOf = (node) => (nodes.has(node) ? `${numberOf(node)}: ${nodes.get(node).name}` : numberOf(node));
 const topicName = (number) => `Topic ${number}: ${byTopic.get(number).name}`;

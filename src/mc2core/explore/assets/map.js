@@ -1,5 +1,5 @@
 // -- the map ---------------------------------------------------------------------------------------------------
-const LEAST_SURE = 0.5;
+const MIN_SURE = 0.5;
 let wholeLegend = false;
 const colouring = () => {
   if (colourBy === "cluster") return { of: (row) => colours.get(groupOf.get(row)), legend: groups.map((row) => [nodes.get(row.cluster).name, colours.get(row.cluster)]) };
@@ -20,11 +20,11 @@ const categories = (get) => {
   const legend = common.map((name) => [name, colour.get(name)]);
   return { of: (row) => colour.get(get(row)) || REST, legend: sorted.length > common.length ? [...legend, [`${many(sorted.length - common.length, "other")}`, REST]] : legend };
 };
-const MOST_LEGEND = 12;
+const MAX_LEGEND = 12;
 const drawLegend = (legend) => {
-  const shown = wholeLegend || legend.length <= MOST_LEGEND + 1 ? legend : legend.slice(0, MOST_LEGEND);
+  const shown = wholeLegend || legend.length <= MAX_LEGEND + 1 ? legend : legend.slice(0, MAX_LEGEND);
   const made = shown.map(([name, dot]) => { const one = element("span", name); one.style.setProperty("--dot", dot); return one; });
-  if (legend.length > MOST_LEGEND + 1)
+  if (legend.length > MAX_LEGEND + 1)
     made.push(element("button", wholeLegend ? "fewer" : `and ${whole(legend.length - shown.length)} more`, { type: "button", className: "link", onclick: () => { wholeLegend = !wholeLegend; drawLegend(legend); } }));
   fill($("legend"), made);
 };
@@ -60,10 +60,10 @@ const placedNames = (view) => {
 const mapPoints = () => {
   const colour = colouring(), size = points.length > 3000 ? 16 : points.length > 400 ? 30 : 70;
   drawLegend(colour.legend);
-  const doubtful = left < K ? 0 : points.filter((row) => row.probability < LEAST_SURE).length;
+  const doubtful = left < K ? 0 : points.filter((row) => row.probability < MIN_SURE).length;
   $("unsure").textContent = doubtful ? ` Hollow dots: ${many(doubtful, "document")} whose cluster is less than half sure.` : "";
   return points.map((row) => {
-    const inside = !lit || groupOf.get(row) === chosen, sure = row.probability >= LEAST_SURE || left < K;
+    const inside = !lit || groupOf.get(row) === chosen, sure = row.probability >= MIN_SURE || left < K;
     return { x: row.x, y: row.y, document: row.document, colour: inside ? colour.of(row) : REST, inside: !sure ? 0 : inside ? 0.85 : 0.35, opacity: inside ? 0.9 : 0.35, size: inside && lit ? size * 1.5 : size };
   });
 };

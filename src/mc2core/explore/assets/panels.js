@@ -14,7 +14,7 @@ const item = (number, text, action, dot, current) => {
   return line;
 };
 const unsure = (row) => element("span", "unsure", { className: "unsure", title: `found in ${percent(row.found)} of the samples` });
-// within its list: scrollIntoView would move the page as well
+// within its list: scrollIntoView would move the HTML report as well
 const keepInSight = (list) => {
   const one = list.querySelector("[aria-current]")?.getBoundingClientRect(), box = list.getBoundingClientRect();
   if (one) list.scrollTop += Math.min(one.top - box.top, 0) + Math.max(one.bottom - box.bottom, 0);
@@ -123,7 +123,7 @@ const chooseTopic = (number, focus = false) => {
 };
 
 // -- search ----------------------------------------------------------------------------------------------------
-const MOST_FOUND = 30;
+const MAX_FOUND = 30;
 const search = () => {
   const asked = $("search").value.trim().toLowerCase(), results = $("results");
   results.replaceChildren();
@@ -143,7 +143,7 @@ const search = () => {
         if (met) { matches.push([row, `${met}: ${row.title}`]); break; }
       }
     }
-    if (matches.length >= MOST_FOUND) break;
+    if (matches.length >= MAX_FOUND) break;
   }
   const opens = (row) => () => { show(groupOf.get(row), true); openDocument(row.document, { of: `what was searched: ${asked}`, words: [asked] }, false); };
   kind(`Documents${ofMap}`, matches.map(([row, text]) => item(null, text, opens(row), colours.get(groupOf.get(row)))));
@@ -152,7 +152,7 @@ const search = () => {
     for (const row of documents) {
       const text = knownText(row.document);
       if (text && has(text)) inText.push([row, text]);
-      if (inText.length >= MOST_FOUND) break;
+      if (inText.length >= MAX_FOUND) break;
     }
     kind(`Texts${ofMap}`, inText.map(([row, text]) => {
       const line = item(null, row.title, opens(row), colours.get(groupOf.get(row))), part = element("span", null, { className: "excerpt" });
@@ -176,12 +176,12 @@ const search = () => {
 // -- controls --------------------------------------------------------------------------------------------------
 const sayMerged = () => {
   $("groups-number").textContent = `${whole(left)} of ${whole(K)}`;
-  const level = levels.get(left), parts = [];
-  const scores = left < K && level ? level : Object.fromEntries(DESCRIPTION.summary.filter(([name]) => name.endsWith(" of all clusters")).map(([name, value]) => [name.split(" ")[0], +value]));
-  if (level?.marked) parts.push("marked: as fine as the data bear");
+  const cut = hierarchy.get(left), parts = [];
+  const scores = left < K && cut ? cut : Object.fromEntries(DESCRIPTION.summary.filter(([name]) => name.endsWith(" of all clusters")).map(([name, value]) => [name.split(" ")[0], +value]));
+  if (cut?.recommended) parts.push("the recommended number of clusters");
   if (left === K) parts.push("the clusters of the fit");
-  else if (level) parts.push(`the step to this level loses ${short(level.loss)} nats a document of the log likelihood`);
-  if (level && level.agreement !== null) parts.push(`agreement between samples (ARI) ${short(level.agreement)}`);
+  else if (cut) parts.push(`the step to this cut loses ${short(cut.loss)} nats a document of the log likelihood`);
+  if (cut && cut.agreement !== null) parts.push(`agreement between samples (ARI) ${short(cut.agreement)}`);
   if (known(scores.nmi)) parts.push(`against the labels: NMI ${digits(scores.nmi)}, ARI ${digits(scores.ari)}, purity ${digits(scores.purity)}`);
   $("merged").textContent = parts.join(" · ");
 };
@@ -211,7 +211,7 @@ $("colour").onchange = (event) => { colourBy = event.target.value; drawMap(); };
 fill($("heat-by"), [...(topics.length ? [element("option", "topics", { value: "" })] : []), ...variables.map((one) => element("option", one.name, { value: one.name }))]);
 $("compare-what").onchange = (event) => { compareWhat = event.target.value; startPicks(); drawCompare(); };
 $("compare-add").onchange = (event) => {
-  if (event.target.value) picks = [...picks, +event.target.value].slice(-MOST_PICKS);
+  if (event.target.value) picks = [...picks, +event.target.value].slice(-MAX_PICKS);
   drawCompare();
 };
 $("heat-by").onchange = drawHeat;
@@ -242,7 +242,7 @@ const TERMS = [
   ["90 % interval", "Where the share of all such documents lies with 90 % probability, given these."],
   ...(hasSamples ? [["Found, unsure", "A cluster is found in a sample if some of the sample's clusters together share at least half of the documents that are in either (Jaccard index); a topic, if one topic of the sample " + (ofObservations ? "overlaps with it by half (Bhattacharyya's coefficient)" : "has half of its ten likeliest words") + ". Found in less than half of the samples: unsure."]] : []),
   ...(told.chains ? [["Chains", "Independent runs. ARI is 1 where they agree and 0 where they agree as chance would; VI, the variation of information, is 0 bits where they agree."]] : []),
-  ...(levels.size ? [["Level", "Clusters joined two by two, the pair first that costs least of the log marginal likelihood, the probability of the data given the clusters. Marked is the finest level that the data bear."]] : []),
+  ...(hierarchy.size ? [["Cut", "Clusters joined two by two, the pair first that costs least of the log marginal likelihood, the probability of the data given the clusters. Recommended is the largest number of clusters that the data support."]] : []),
   ...(hasScores ? [["NMI, ARI, purity", "Agreement with the labels: shared information (0 to 1), pairs put together rightly beyond chance (0 by chance, 1 at best), and the share of documents in a cluster of mostly their own label."]] : []),
   ...(topics.length && !ofObservations ? [["Coherence (NPMI)", "Whether the ten likeliest words of a topic meet in documents more often than by chance: 0 as by chance, 1 at most. Beside it: what it is on permuted documents. Trust a topic that is 0.1 and three ± above."]] : []),
   ...(topics.some((row) => Object.keys(row).some((name) => name.endsWith("_trend"))) ? [["Rank correlation", "1 where the share of a topic only rises with the number, -1 where it only falls (Spearman's)."]] : []),
@@ -259,7 +259,7 @@ const redraw = () => {
 };
 $("theme").onclick = () => { document.documentElement.dataset.theme = dark() ? "light" : "dark"; redraw(); };
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-// of clusters those that the page shows
+// of clusters those that the HTML report shows
 const counted = { ...told, clusters: told["clusters with a document"] };
 $("summary").textContent = ["documents", "words", "tokens", "observations", "numbers", "counts", "zeros or ones", "clusters", "topics"].filter((name) => known(counted[name])).map((name) => {
   const range = told[`${name} in 90 % of the samples`];

@@ -1,6 +1,6 @@
 // -- shares side by side ---------------------------------------------------------------------------------------
 let compareWhat = "cluster", picks = [];
-const MOST_PICKS = 8, MOST_VARIABLES = 4;
+const MAX_PICKS = 8, MAX_VARIABLES = 4;
 let allVariables = false;
 const nameOfPick = (number) => (compareWhat === "cluster" ? nameOf(number) : topicName(number));
 const shortOf = (number) => (compareWhat === "cluster" ? nodes.get(number).name : byTopic.get(number).name);
@@ -25,7 +25,7 @@ const drawCompare = () => {
     }
     return pick;
   }));
-  const what = compareWhat === "cluster" ? "documents" : TOKENS, asked = variables.slice(0, allVariables ? variables.length : MOST_VARIABLES);
+  const what = compareWhat === "cluster" ? "documents" : TOKENS, asked = variables.slice(0, allVariables ? variables.length : MAX_VARIABLES);
   if ($("compare").children.length !== asked.length)
     fill($("compare"), asked.map(({ name, role }, i) => {
       const one = element("div", null, { className: "block" }), chart = element("div", null, { id: `compare-${i}`, className: "chart" });
@@ -46,15 +46,15 @@ const drawCompare = () => {
 };
 
 // -- the heat map ----------------------------------------------------------------------------------------------
-const MOST_ROWS = 40, MOST_COLUMNS = 30, LEAST_WIDTH = 14;
+const MAX_ROWS = 40, MAX_COLUMNS = 30, MIN_WIDTH = 14;
 const heatColour = (t) => between(dark() ? [[29, 33, 39], [20, 84, 120], [40, 150, 170], [170, 225, 190]] : [[246, 247, 249], [158, 202, 225], [49, 130, 189], [8, 48, 107]], t);
 const ratioColour = (ratio) => {
   const t = Math.max(-1, Math.min(1, Math.log2(Math.max(ratio, 1 / 64)) / 3)), grey = dark() ? [29, 33, 39] : [246, 247, 249];
   return between([dark() ? [120, 72, 30] : [226, 178, 126], grey, dark() ? [110, 170, 235] : [33, 102, 172]], (t + 1) / 2);
 };
 const heatCells = () => {
-  const rows = groups.slice(0, MOST_ROWS), by = $("heat-by").value, cells = [], limit = config().axis.labelLimit;
-  const line = (row) => fitted(`${row.number} ${row.name}`, limit, 12, "normal"), most = Math.min(MOST_COLUMNS, Math.floor(($("heat").clientWidth - limit) / LEAST_WIDTH));
+  const rows = groups.slice(0, MAX_ROWS), by = $("heat-by").value, cells = [], limit = config().axis.labelLimit;
+  const line = (row) => fitted(`${row.number} ${row.name}`, limit, 12, "normal"), most = Math.min(MAX_COLUMNS, Math.floor(($("heat").clientWidth - limit) / MIN_WIDTH));
   if (by === "") {
     const columns = topics.slice(0, most);
     const of = new Map(rows.map((row) => [row.cluster, new Map((usedBy.get(row.cluster) || []).map((one) => [one.topic, one.share_of_cluster]))]));
@@ -78,7 +78,7 @@ const drawHeat = () => {
   }
   const marks = isRatio ? [0.125, 0.5, 1, 2, 8].map((one) => [`${one}×`, ratioColour(one)]) : [0, 0.25, 0.5, 1].map((t) => [percent(t * t * most), heatColour(t)]);
   fill($("heat-legend"), marks.map(([text, dot]) => { const one = element("span", text); one.style.setProperty("--dot", dot); return one; }));
-  const left_out = [groups.length > MOST_ROWS ? `${whole(groups.length - MOST_ROWS)} smaller clusters` : "", more > 0 ? `${whole(more)} less common ${what === "topics" ? "topics" : "values"}` : ""].filter(Boolean);
+  const left_out = [groups.length > MAX_ROWS ? `${whole(groups.length - MAX_ROWS)} smaller clusters` : "", more > 0 ? `${whole(more)} less common ${what === "topics" ? "topics" : "values"}` : ""].filter(Boolean);
   $("heat-about").textContent = (what === "topics" ? `The share of each topic in the ${TOKENS} of a cluster.` : `Of the documents of each ${what}, the share in a cluster.`)
     + " The average is that over all documents." + (left_out.length ? ` Not shown: ${left_out.join(" and ")}.` : "");
   draw("heat", "heat", { cells }, (d) => d.text, `Heat map of clusters by ${what}`, {
@@ -87,21 +87,21 @@ const drawHeat = () => {
   });
 };
 
-// -- levels as a tree ------------------------------------------------------------------------------------------
-const MOST_LEAVES = 40, LEAF = 21;
+// -- cuts as a tree ------------------------------------------------------------------------------------------
+const MAX_LEAVES = 40, LEAF = 21;
 const drawTree = () => {
   $("tree-part").hidden = sizes.length < 2;
   if (sizes.length < 2) return;
-  const last = left <= MOST_LEAVES && left > 1 ? left : sizes.filter((n) => n <= MOST_LEAVES).at(-1), used = sizes.filter((n) => n <= last);
+  const last = left <= MAX_LEAVES && left > 1 ? left : sizes.filter((n) => n <= MAX_LEAVES).at(-1), used = sizes.filter((n) => n <= last);
   const children = new Map();
-  for (const size of used.slice(1)) for (const row of byLevel.get(size) || []) children.has(row.joins) ? children.get(row.joins).push(row) : children.set(row.joins, [row]);
-  const roots = (byLevel.get(used[0]) || []), at = new Map(), reach = narrow() ? 0.5 : 0.66;
+  for (const size of used.slice(1)) for (const row of byCut.get(size) || []) children.has(row.joins) ? children.get(row.joins).push(row) : children.set(row.joins, [row]);
+  const roots = (byCut.get(used[0]) || []), at = new Map(), reach = narrow() ? 0.5 : 0.66;
   const column = (size) => 0.01 + (used.length > 1 ? (used.indexOf(size) / (used.length - 1)) * (reach - 0.01) : 0);
   let n = 0;
   const place = (row) => {
     const below = (children.get(row.cluster) || []).sort((a, b) => b.documents - a.documents);
     const spots = below.map(place);
-    at.set(row.cluster, { row, x: column(row.level), y: spots.length ? (spots[0].y + spots.at(-1).y) / 2 : n++, below });
+    at.set(row.cluster, { row, x: column(row.cut), y: spots.length ? (spots[0].y + spots.at(-1).y) / 2 : n++, below });
     return at.get(row.cluster);
   };
   roots.forEach(place);
@@ -131,8 +131,8 @@ const drawTree = () => {
   };
   draw("tree", "tree", { stems, joints, labels }, (d) => (d.cluster ? `${nameOf(d.cluster)}\n${many(nodes.get(d.cluster).documents, "document")}` : ""), `Levels, from ${used[0]} to ${last} clusters`, {
     height,
-    rows: [...at.values()].map(({ row }) => ({ level: row.level, cluster: row.cluster, name: row.name, documents: row.documents, joins: row.joins })),
-    click: (d) => { if (d?.cluster) { lit = true; chosen = d.cluster; slider.value = sizes.indexOf(nodes.get(d.cluster).level); setLeft(nodes.get(d.cluster).level); } },
+    rows: [...at.values()].map(({ row }) => ({ cut: row.cut, cluster: row.cluster, name: row.name, documents: row.documents, joins: row.joins })),
+    click: (d) => { if (d?.cluster) { lit = true; chosen = d.cluster; slider.value = sizes.indexOf(nodes.get(d.cluster).cut); setLeft(nodes.get(d.cluster).cut); } },
   });
 };
 

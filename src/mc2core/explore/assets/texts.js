@@ -1,5 +1,5 @@
 // -- texts -----------------------------------------------------------------------------------------------------
-// Those of few documents are in the page, others in scripts beside it, which say TEXTS(number, list) once they are asked for.
+// Those of few documents are in the HTML report, others in scripts beside it, which say TEXTS(number, list) once they are asked for.
 const scripts = DESCRIPTION.texts.scripts, hasTexts = scripts.length > 0, loading = new Map(), textsOfScript = new Map();
 const placeOfText = new Map(scripts.flatMap((list, script) => list.map((number, i) => [number, [script, i]])));
 if (DESCRIPTION.texts.inside) DESCRIPTION.texts.inside.forEach((list, i) => textsOfScript.set(i, list));
@@ -10,7 +10,7 @@ const load = (script) => {
     loading.set(script, new Promise((resolve, reject) => {
       const asked = element("script", null, { src: `texts_${script + 1}.js` });
       asked.onload = resolve;
-      asked.onerror = () => { loading.delete(script); reject(new Error(`texts_${script + 1}.js is not beside this page`)); };
+      asked.onerror = () => { loading.delete(script); reject(new Error(`texts_${script + 1}.js is not beside this report`)); };
       document.head.append(asked);
     }));
   return loading.get(script);
@@ -70,7 +70,7 @@ const openDocument = async (number, marks, focus = true) => {
   $("reader-facts").textContent = [...factsOf(row), ...ofTopics, many(row.tokens, ofObservations ? "observation" : "word token")].join("\n");
   fill($("reader-predicted"), predictedOf(row));
   $("reader-text").textContent = hasTexts ? "…" : "";
-  $("reader-marks").textContent = hasTexts ? "" : "Texts were not put in this page: mc2 describe --texts does.";
+  $("reader-marks").textContent = hasTexts ? "" : "Texts were not put in this report: mc2 describe --texts does.";
   if (focus) $("reader-title").focus();
   if (!hasTexts) return;
   try {

@@ -52,7 +52,7 @@ class Visits:
 
     n_neighbours: int
     list_budget: int
-    tries: int
+    n_proposals: int
     uniform_share: float
     exact_sweeps: tuple[int, ...]
 
@@ -62,15 +62,15 @@ class ChainSettings:
     """What a chain depends on, of model and engine."""
 
     n_clusters: int
-    word_prior: float
+    topic_word_prior: float
     weight_prior: float
     rate_prior: float
     component: int
     bits: int
     is_balanced: bool
     failure_probability: float | None
-    flatness: float
-    tries: int
+    inverse_temperature: float
+    n_proposals: int
     documents_per_round: int
     visits: Visits
 
@@ -93,31 +93,31 @@ class ClusterSizes(NamedTuple):
 
 
 @numba.njit(inline="always")
-def log_gamma_of(table, word_prior, n):
+def log_gamma_of(table, topic_word_prior, n):
     """ln G(n + a), from ``table`` where n is in it."""
-    return table[n] if n < table.size else math.lgamma(n + word_prior)
+    return table[n] if n < table.size else math.lgamma(n + topic_word_prior)
 
 
 @numba.njit(inline="always")
-def word_term(component, table, word_prior, n, x):
+def word_term(component, table, topic_word_prior, n, x):
     """What a word's count x adds to the sum over words that :func:`log_evidence` takes; n: the cluster's count."""
     if component == GAUSSIAN:
         return np.float64(n) * x
-    return log_gamma_of(table, word_prior, n + x) - log_gamma_of(table, word_prior, n)
+    return log_gamma_of(table, topic_word_prior, n + x) - log_gamma_of(table, topic_word_prior, n)
 
 
 @numba.njit(inline="always")
-def theta_of(component, table, word_prior, n):
+def theta_of(component, table, topic_word_prior, n):
     """theta_kd of the count n, float32, from ``table`` where n is in it."""
     if n < table.size:
         return table[n]
-    return _F(n) if component == GAUSSIAN else _F(math.log1p(n / word_prior))
+    return _F(n) if component == GAUSSIAN else _F(math.log1p(n / topic_word_prior))
 
 
 @numba.njit(inline="always")
-def precision_rate(rate_prior, word_prior, n_documents, mass, squares):
+def precision_rate(rate_prior, topic_word_prior, n_documents, mass, squares):
     """Rate of a Gaussian cluster's posterior precision: rate_prior + (sum |x|^2 - |sum x|^2 / (a + n)) / 2."""
-    return rate_prior + 0.5 * (mass - squares / (word_prior + n_documents))
+    return rate_prior + 0.5 * (mass - squares / (topic_word_prior + n_documents))
 
 
 @numba.njit(inline="always")
@@ -127,11 +127,11 @@ def precision_shape(n_words, n_documents):
 
 
 @inner_kernel
-def log_gaussian(n_words, word_prior, rate_prior, n_documents, mass, squares):
+def log_gaussian(n_words, topic_word_prior, rate_prior, n_documents, mass, squares):
     """Log marginal likelihood of a Gaussian cluster but for what all partitions share."""
     shape = precision_shape(n_words, n_documents)
-    rate = precision_rate(rate_prior, word_prior, n_documents, mass, squares)
-    return special.log_gamma(shape) - shape * math.log(rate) - 0.5 * n_words * math.log(word_prior + n_documents)
+    rate = precision_rate(rate_prior, topic_word_prior, n_documents, mass, squares)
+    return special.log_gamma(shape) - shape * math.log(rate) - 0.5 * n_words * math.log(topic_word_prior + n_documents)
 
 
 @inner_kernel
@@ -143,11 +143,11 @@ def log_evidence(constants, n_documents, mass, squares, words, document_mass):
     """
     weight = math.log(n_documents + constants.weight_prior)
     if constants.component == GAUSSIAN:
-        priors = constants.word_prior, constants.rate_prior
+        priors = constants.topic_word_prior, constants.rate_prior
         more = squares + 2.0 * words + document_mass
         after = log_gaussian(constants.n_words, *priors, n_documents + 1, mass + document_mass, more)
         return weight + after - log_gaussian(constants.n_words, *priors, n_documents, mass, np.float64(squares))
-    total = mass + constants.n_words * constants.word_prior
+    total = mass + constants.n_words * constants.topic_word_prior
     if constants.component == MULTINOMIAL:
         return weight + words + special.log_gamma(total) - special.log_gamma(total + document_mass)
     rate = n_documents + constants.rate_prior
@@ -167,13 +167,13 @@ def linear_terms(constants, background, n_documents, mass, squares, overlap):
     inner = overlap / OVERLAP_UNIT + left_out
     weight = math.log(n_documents + constants.weight_prior)
     if constants.component == GAUSSIAN:
-        strength = constants.word_prior + n_documents
-        rate = precision_rate(constants.rate_prior, constants.word_prior, n_documents, mass, squares)
+        strength = constants.topic_word_prior + n_documents
+        rate = precision_rate(constants.rate_prior, constants.topic_word_prior, n_documents, mass, squares)
         precision = precision_shape(constants.n_words, n_documents) / rate
         factor = precision / strength
         constant = weight + 0.5 * constants.n_words * math.log(precision) - 0.5 * factor * squares / strength
         return _F(constant), _F(factor * inner - 0.5 * precision), _F(factor)
-    total = mass + constants.n_words * constants.word_prior
+    total = mass + constants.n_words * constants.topic_word_prior
     if constants.component == MULTINOMIAL:
         # ln G(m) - ln G(m + n_x) = -n_x ln(m + n_x / 2) nearly, so the middle of an average document is added
         return _F(weight), _F(inner - math.log(total + constants.half_length)), _F(1.0)
@@ -194,11 +194,11 @@ def log_joint_of_sizes(
     """ln p(x, y) but for the sum over cells of ln G(n_kd + a) - ln G(a) and ln x! of the count models."""
     log_p = log_joint_of_weights(settings, n_k)
     if settings.component == GAUSSIAN:
-        priors = settings.word_prior, settings.rate_prior
+        priors = settings.topic_word_prior, settings.rate_prior
         log_p += sum(log_gaussian(n_words, *priors, *one) for one in zip(n_k, mass, squares, strict=True))
         log_p -= settings.n_clusters * log_gaussian(n_words, *priors, 0, 0.0, 0.0)
         return float(log_p - 0.5 * n_documents * n_words * _LOG_2PI)
-    prior = n_words * settings.word_prior
+    prior = n_words * settings.topic_word_prior
     if settings.component == MULTINOMIAL:
         log_p += np.sum(gammaln(prior) - gammaln(prior + mass))
     else:
@@ -229,7 +229,7 @@ def document_columns(corpus: Corpus, component: int) -> dict[str, np.ndarray]:
     }
 
 
-def expected_background(component: int, word_prior: float, totals: np.ndarray, all_mass: int) -> np.ndarray:
+def expected_background(component: int, topic_word_prior: float, totals: np.ndarray, all_mass: int) -> np.ndarray:
     """(BACKGROUND_SIZE,) float64: <p, theta> to expect over words of these totals in a cluster of each mass.
 
     Its counts are taken as Poisson, with the corpus' word frequencies p = totals / all_mass. Words are taken together
@@ -241,18 +241,18 @@ def expected_background(component: int, word_prior: float, totals: np.ndarray, a
     # masses that cannot be reached share one row
     possible, row = np.unique(np.minimum(mass, 2.0 * all_mass), return_inverse=True)
     mean = possible[:, None] * (2.0 ** (group / 8.0) / all_mass)
-    return (_expected_theta(component, word_prior, mean) @ frequency)[row]
+    return (_expected_theta(component, topic_word_prior, mean) @ frequency)[row]
 
 
-def _expected_theta(component: int, word_prior: float, mean: np.ndarray) -> np.ndarray:
+def _expected_theta(component: int, topic_word_prior: float, mean: np.ndarray) -> np.ndarray:
     """E[theta(n)] for Poisson counts n with these means; from 8 on to the second order in 1 / mean."""
     if component == GAUSSIAN:
         return mean
     is_few = mean < 8.0
     few = np.zeros(np.count_nonzero(is_few))
     for i in range(32):  # sum over i of P(n > i) (theta(i + 1) - theta(i))
-        few += gammainc(i + 1, mean[is_few]) * (np.log1p((i + 1) / word_prior) - np.log1p(i / word_prior))
+        few += gammainc(i + 1, mean[is_few]) * (np.log1p((i + 1) / topic_word_prior) - np.log1p(i / topic_word_prior))
     many = np.maximum(mean, 8.0)
-    theta = np.log1p(many / word_prior) - 0.5 / many
+    theta = np.log1p(many / topic_word_prior) - 0.5 / many
     theta[is_few] = few
     return theta

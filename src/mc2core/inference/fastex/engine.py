@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.base.checks import MOST_LABELS, choice, finite, whole
+from mc2core.base.checks import MAX_LABELS, choice, finite, whole
 from mc2core.base.described import Stored, check
 from mc2core.base.settings import option
 from mc2core.compute import streams
@@ -40,8 +40,8 @@ STATES: dict[str, type[MixtureState]] = {
     one.proposal: one for one in (HashedState, ExactState, NeighbourState, UncollapsedState)
 }
 #: settings of hashed and of neighbour proposals alone
-_OF_HASH = ("bits", "projection", "failure_probability", "flatness", "documents_per_round")
-_OF_NEIGHBOURS = ("n_neighbours", "list_budget", "tries", "uniform_share", "exact_sweeps")
+_OF_HASH = ("bits", "projection", "failure_probability", "inverse_temperature", "documents_per_round")
+_OF_NEIGHBOURS = ("n_neighbours", "list_budget", "n_proposals", "uniform_share", "exact_sweeps")
 #: "auto": all clusters are scored while the tables for that take no more than this, and up to so many clusters
 MAX_EXACT_BYTES = 2**31
 MAX_EXACT_CLUSTERS = 2000
@@ -85,7 +85,7 @@ class FastEx(Engine):
     failure_probability : float in (0, 1) or None, default None
         Propose by the upper bound that holds but for this probability (NIPS12 eq. 15), as the paper does; None is the
         plain estimate.
-    flatness : float in (0, 1], default 0.8
+    inverse_temperature : float in (0, 1], default 0.8
         Power to which the proposal is raised; 1 is the printed one. Below 1 it forgives errors of the estimate and is
         accepted more often. The balanced projection lowers it further as long as its estimates are poor.
     documents_per_round : int in [1, inf), default 1
@@ -98,7 +98,7 @@ class FastEx(Engine):
         N, nearest documents of each that neighbour proposals read, at 4 N bytes a document.
     list_budget : int in [1, 2147483647], default 4000
         Entries of words' lists of documents that are read, rarest words first, to find a document's neighbours.
-    tries : int in [1, 1000], default 4
+    n_proposals : int in [1, 1000], default 4
         Metropolis-Hastings moves of a document in each sweep of neighbour proposals.
     uniform_share : float in (0, 1], default 0.05
         Share of neighbour proposals that may be any cluster, so that none is out of reach.
@@ -129,11 +129,11 @@ class FastEx(Engine):
         projection: str = "balanced",
         proposal: str = "auto",
         failure_probability: float | None = None,
-        flatness: float = 0.8,
+        inverse_temperature: float = 0.8,
         documents_per_round: int = 1,
         n_neighbours: int = 8,
         list_budget: int = 4000,
-        tries: int = 4,
+        n_proposals: int = 4,
         uniform_share: float = 0.05,
         exact_sweeps: Sequence[int] = (5,),
         threads: int = 1,
@@ -147,12 +147,12 @@ class FastEx(Engine):
         )
         if self.failure_probability == 1.0:
             raise ValueError("failure_probability is 1; it must lie between 0 and 1")
-        self.flatness = _fraction("flatness", flatness)
+        self.inverse_temperature = _fraction("inverse_temperature", inverse_temperature)
         self.threads = whole("threads", threads)
         self.documents_per_round = whole("documents_per_round", documents_per_round)
         self.n_neighbours = whole("n_neighbours", n_neighbours)
-        self.list_budget = whole("list_budget", list_budget, most=MOST_LABELS)
-        self.tries = whole("tries", tries, most=1000)
+        self.list_budget = whole("list_budget", list_budget, most=MAX_LABELS)
+        self.n_proposals = whole("n_proposals", n_proposals, most=1000)
         self.uniform_share = _fraction("uniform_share", uniform_share)
         self.exact_sweeps = _numbers_of_sweeps("exact_sweeps", exact_sweeps)
         if self.proposal != "auto":
@@ -196,10 +196,11 @@ class FastEx(Engine):
 
     def _settings(self, model: Mixture) -> ChainSettings:
         return ChainSettings(
-            model.n_clusters, model.word_prior, model.weight_prior, model.rate_prior, _COMPONENTS[model.component],
-            self.bits, self.projection == "balanced", self.failure_probability, self.flatness,
+            model.n_clusters, model.topic_word_prior, model.weight_prior, model.rate_prior,
+            _COMPONENTS[model.component],
+            self.bits, self.projection == "balanced", self.failure_probability, self.inverse_temperature,
             TRIES_PER_VISIT if self.projection == "balanced" else 1, self.documents_per_round,
-            Visits(self.n_neighbours, self.list_budget, self.tries, self.uniform_share, tuple(self.exact_sweeps)),
+            Visits(self.n_neighbours, self.list_budget, self.n_proposals, self.uniform_share, tuple(self.exact_sweeps)),
         )  # fmt: skip
 
     def _states(self, model: Mixture, corpus: Corpus, stored: Collection[str] = ()) -> type[MixtureState]:
@@ -219,7 +220,7 @@ class FastEx(Engine):
             self._refuse_idle(chosen, reads_budget=model.n_clusters > MAX_EXACT_CLUSTERS)
             kind = STATES[chosen]
         kind.refuse(corpus, settings)
-        refuse_prior_sum("word_prior", model.word_prior, corpus.n_words, "words")
+        refuse_prior_sum("topic_word_prior", model.topic_word_prior, corpus.n_words, "words")
         refuse_prior_sum("weight_prior", model.weight_prior, model.n_clusters, "clusters")
         refuse_squares(corpus, settings)
         return kind
@@ -279,7 +280,7 @@ class FastEx(Engine):
             topic_given_cluster=sp.identity(len(used), format="csr"),
             new_topic_weight=np.zeros(len(used)),
             topic_words=sp.csr_matrix(members @ corpus.content),
-            topic_prior=state.model.word_prior,
+            topic_word_prior=state.model.topic_word_prior,
             topic_weights=np.full(len(used), 1.0 / len(used)),
             table_concentration=1.0,
             contexts=SparseRows.of(np.zeros((len(used), 0))),

@@ -150,13 +150,15 @@ def _order_cells(words, counts, frequent, pairs, unit, starts, cells):
 
 
 @numba.njit(inline="always")
-def term(component, log_gamma, word_prior, n, x):
+def term(component, log_gamma, topic_word_prior, n, x):
     """What a word's count x adds to the score of a cluster that has the word n times, over one that lacks it."""
-    return word_term(component, log_gamma, word_prior, n, x) - word_term(component, log_gamma, word_prior, 0, x)
+    return word_term(component, log_gamma, topic_word_prior, n, x) - word_term(
+        component, log_gamma, topic_word_prior, 0, x
+    )
 
 
 @kernel
-def fill_tables(component, word_prior, log_gamma, cells, tables, cluster, squares):
+def fill_tables(component, topic_word_prior, log_gamma, cells, tables, cluster, squares):
     """Count all documents into tables without any; (K,) int64 ``squares`` get each cluster's sum of squared counts."""
     place, counts, word, table, lists = cells.place, cells.counts, tables.word, tables.counts, tables.lists
     for j in range(cluster.size):
@@ -173,7 +175,7 @@ def fill_tables(component, word_prior, log_gamma, cells, tables, cluster, square
             if n:
                 squares[k] += n * n
                 for row in range(rows[f], rows[f + 1]):
-                    terms[row, k] = term(component, log_gamma, word_prior, n, x[row])
+                    terms[row, k] = term(component, log_gamma, topic_word_prior, n, x[row])
     entry_of = np.full(squares.size, -1)  # of each cluster, in the list in hand or one before it
     for start in tables.starts:
         last = start
@@ -194,7 +196,7 @@ def add_or_remove(constants, log_gamma, cells, tables, j, k, sign):
     """Add document j to cluster k (sign 1) or take it out (-1); returns the change of the cluster's squares."""
     place, counts, lists, word, x = cells.place, cells.counts, tables.lists, tables.word, tables.x
     rows, table, terms = tables.rows, tables.counts, tables.terms
-    component, word_prior = constants.component, constants.word_prior
+    component, topic_word_prior = constants.component, constants.topic_word_prior
     squares = np.int64(0)
     for cell in range(cells.indptr[j], cells.rare[j]):
         change = np.int64(sign * counts[cell])
@@ -203,7 +205,7 @@ def add_or_remove(constants, log_gamma, cells, tables, j, k, sign):
         squares += change * (2 * n - change)
         table[f, k] = n
         for row in range(rows[f], rows[f + 1]):
-            terms[row, k] = term(component, log_gamma, word_prior, n, x[row])
+            terms[row, k] = term(component, log_gamma, topic_word_prior, n, x[row])
     for cell in range(cells.rare[j], cells.indptr[j + 1]):
         change = np.int64(sign * counts[cell])
         start = place[cell]
@@ -224,14 +226,14 @@ def add_or_remove(constants, log_gamma, cells, tables, j, k, sign):
 
 
 @kernel
-def log_cells(tables, log_gamma, word_prior):
+def log_cells(tables, log_gamma, topic_word_prior):
     """Sum over cells of ln G(n + a) - ln G(a) in units of 1 / JOINT_UNIT: whole numbers, so the order is free."""
     table, lists, starts = tables.counts, tables.lists, tables.starts
     total = np.int64(0)
     for f in range(table.shape[0]):
         for k in range(table.shape[1]):
             if table[f, k]:
-                total += np.int64((log_gamma_of(log_gamma, word_prior, table[f, k]) - log_gamma[0]) * JOINT_UNIT)
+                total += np.int64((log_gamma_of(log_gamma, topic_word_prior, table[f, k]) - log_gamma[0]) * JOINT_UNIT)
     for start in starts:
         for i in range(start + 1, start + 1 + lists[start, 0]):
             total += np.int64((log_gamma[lists[i, 1]] - log_gamma[0]) * JOINT_UNIT)
@@ -255,7 +257,7 @@ class ExactConstants(NamedTuple):
 
     component: int
     n_words: int
-    word_prior: float
+    topic_word_prior: float
     weight_prior: float
     rate_prior: float
     mean_mass: float  # of the documents
@@ -289,15 +291,15 @@ def cluster_terms(constants, n_documents, mass, squares):
     Multinomial: the evidence is concave in the document's mass m, so its tangent at m = ``constants.mean_mass``, head +
     slope * m, is never below it; see :func:`excess`.
     """
-    component, n_words, word_prior, weight_prior, rate_prior, mean_mass = constants
+    component, n_words, topic_word_prior, weight_prior, rate_prior, mean_mass = constants
     weight = math.log(n_documents + weight_prior)
     if component == GAUSSIAN:
-        strength = word_prior + n_documents + 1.0
+        strength = topic_word_prior + n_documents + 1.0
         shape = precision_shape(n_words, n_documents + 1)
-        head = weight - log_gaussian(n_words, word_prior, rate_prior, n_documents, mass, np.float64(squares))
+        head = weight - log_gaussian(n_words, topic_word_prior, rate_prior, n_documents, mass, np.float64(squares))
         head += special.log_gamma(shape) - 0.5 * n_words * math.log(strength)
-        return head, 1.0 / strength, precision_rate(rate_prior, word_prior, n_documents + 1, mass, squares), shape
-    total = mass + n_words * word_prior
+        return head, 1.0 / strength, precision_rate(rate_prior, topic_word_prior, n_documents + 1, mass, squares), shape
+    total = mass + n_words * topic_word_prior
     if component == MULTINOMIAL:
         shape = weight + special.log_gamma(total)
         slope = -special.digamma(total + mean_mass)
@@ -339,7 +341,12 @@ def excess(component, mass, head, slope, tail, shape):
 def score_clusters(constants, log_gamma, cells, tables, j, current, scores):
     """Fill (K,) float64 ``scores`` with document j's sums of :func:`term`; those of ``current`` without it."""
     place, counts, terms, lists = cells.place, cells.counts, tables.terms, tables.lists
-    word, table, component, word_prior = tables.word, tables.counts, constants.component, constants.word_prior
+    word, table, component, topic_word_prior = (
+        tables.word,
+        tables.counts,
+        constants.component,
+        constants.topic_word_prior,
+    )
     first, rare, last = cells.indptr[j], cells.rare[j], cells.indptr[j + 1]
     n_clusters = scores.size
     for k in range(n_clusters):
@@ -361,7 +368,7 @@ def score_clusters(constants, log_gamma, cells, tables, j, current, scores):
     without = 0.0
     for i in range(first, rare):
         x = np.int64(counts[i])
-        rounded = np.float32(term(component, log_gamma, word_prior, table[word[place[i]], current] - x, x))
+        rounded = np.float32(term(component, log_gamma, topic_word_prior, table[word[place[i]], current] - x, x))
         without += np.float64(rounded)
     scores[current] = without
     # unsigned numbers as indices need no check whether they count from the end
@@ -494,9 +501,9 @@ class ExactState(MixtureState):
         self.cells, self.tables = build_tables(corpus, settings, mass)
         frequency = np.bincount(content.indices, minlength=corpus.n_words)
         n_log_gammas = count_log_gammas(corpus, is_frequent(frequency, n_clusters))
-        self.log_gamma = gammaln(np.arange(n_log_gammas) + settings.word_prior)
+        self.log_gamma = gammaln(np.arange(n_log_gammas) + settings.topic_word_prior)
         self.constants = ExactConstants(
-            settings.component, corpus.n_words, settings.word_prior, settings.weight_prior, settings.rate_prior,
+            settings.component, corpus.n_words, settings.topic_word_prior, settings.weight_prior, settings.rate_prior,
             float(mass.sum() / corpus.n_documents),
         )  # fmt: skip
         self.clusters = ClusterSizes(
@@ -506,7 +513,7 @@ class ExactState(MixtureState):
         )
         fill_tables(
             settings.component,
-            settings.word_prior,
+            settings.topic_word_prior,
             self.log_gamma,
             self.cells,
             self.tables,
@@ -559,4 +566,4 @@ class ExactState(MixtureState):
         of_sizes = log_joint_of_sizes(self.settings, self.constants.n_words, len(self.cluster), *self.clusters)
         if self.settings.component == GAUSSIAN:
             return of_sizes
-        return of_sizes + log_cells(self.tables, self.log_gamma, self.settings.word_prior) / JOINT_UNIT
+        return of_sizes + log_cells(self.tables, self.log_gamma, self.settings.topic_word_prior) / JOINT_UNIT

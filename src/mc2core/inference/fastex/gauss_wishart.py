@@ -7,7 +7,7 @@ A cluster with n documents of V counts x, their sum s and their scatter C, the s
 whose Cholesky factor follows a document that joins or leaves, and tells densities (:mod:`mc2core.families.factors`).
 
 Sums and scatters are whole numbers, so no order of moves changes them. Factors are made anew from them after a sweep,
-after :data:`.MOST_DOWNDATES` downdates of a cluster, and where a downdate would lose more than four digits: rounding
+after :data:`.MAX_DOWNDATES` downdates of a cluster, and where a downdate would lose more than four digits: rounding
 does not build up, and what a sweep starts from depends on the assignments alone.
 """
 
@@ -26,7 +26,7 @@ from mc2core.compute.variates import MAX_NATS_BELOW_BEST, argmax, draw_from_logs
 from mc2core.corpus import Corpus
 from mc2core.families import factors
 from mc2core.families.factors import (
-    MOST_DOWNDATES,
+    MAX_DOWNDATES,
     change_by_rank_one,
     factorise,
     log_student,
@@ -40,7 +40,7 @@ from mc2core.inference.fastex.state import MixtureState
 class Priors(NamedTuple):
     """Priors: what is the same in a whole run."""
 
-    word_prior: float
+    topic_word_prior: float
     weight_prior: float
     rate_prior: float
 
@@ -70,7 +70,7 @@ class DrawScratch(NamedTuple):
 @inner_kernel(error_model="numpy")
 def log_head(priors, n_documents, factor):
     """Part of the log evidence, in a cluster, that is the same for all documents; but for V / 2 ln pi."""
-    head = factors.log_head(priors.word_prior + n_documents, n_documents + 2, factor)
+    head = factors.log_head(priors.topic_word_prior + n_documents, n_documents + 2, factor)
     return math.log(n_documents + priors.weight_prior) + head
 
 
@@ -78,7 +78,7 @@ def log_head(priors, n_documents, factor):
 def refresh(priors, clusters, zeros, k):
     """Make the factor of cluster k anew from its statistics; ``zeros`` (V,) float64."""
     n_k, factor = clusters.n_k[k], clusters.factor[k]
-    strength, ridge = priors.word_prior + n_k, 2.0 * priors.rate_prior
+    strength, ridge = priors.topic_word_prior + n_k, 2.0 * priors.rate_prior
     factorise(strength, clusters.sums[k], clusters.scatter[k], zeros, ridge, factor)
     clusters.head[k] = log_head(priors, n_k, factor)
     clusters.downdates[k] = 0
@@ -117,12 +117,12 @@ def count_documents(documents, clusters, cluster):
 @inner_kernel(error_model="numpy")
 def add_or_remove(priors, documents, clusters, j, k, sign, work):
     """Add document j, which is in ``work.x``, to cluster k (sign 1) or take it out (-1)."""
-    strength = priors.word_prior + clusters.n_k[k] - (sign < 0)  # without the document, as is the mean
+    strength = priors.topic_word_prior + clusters.n_k[k] - (sign < 0)  # without the document, as is the mean
     v = work.difference
     shift_of(strength, clusters.sums[k], work.x, sign, v)
     add_statistics(documents, clusters, j, k, sign)
     clusters.downdates[k] += sign < 0
-    if clusters.downdates[k] <= MOST_DOWNDATES and change_by_rank_one(clusters.factor[k], v, sign):
+    if clusters.downdates[k] <= MAX_DOWNDATES and change_by_rank_one(clusters.factor[k], v, sign):
         clusters.head[k] = log_head(priors, clusters.n_k[k], clusters.factor[k])
         return
     v[:] = 0.0
@@ -132,7 +132,7 @@ def add_or_remove(priors, documents, clusters, j, k, sign, work):
 @inner_kernel(error_model="numpy")
 def log_evidence_with(priors, n_documents, sums, factor, head, x, v):
     """Log evidence of a document (V,) ``x`` that is not in the cluster, its weight included; but for V / 2 ln pi."""
-    return log_student(priors.word_prior + n_documents, n_documents + 2, sums, factor, head, x, v)
+    return log_student(priors.topic_word_prior + n_documents, n_documents + 2, sums, factor, head, x, v)
 
 
 @inner_kernel(error_model="numpy")
@@ -140,7 +140,8 @@ def log_evidence_without(priors, clusters, k, work):
     """As :func:`log_evidence_with`, for a document, ``work.x``, that is in the cluster k and is taken out first."""
     n_others, ridge = clusters.n_k[k] - 1, 2.0 * priors.rate_prior
     log_density = log_student_without(
-        priors.word_prior + n_others, n_others + 2, clusters.sums[k], clusters.scatter[k], ridge, clusters.factor[k],
+        priors.topic_word_prior + n_others, n_others + 2, clusters.sums[k], clusters.scatter[k], ridge,
+        clusters.factor[k],
         work.x, work.difference, work.factor,
     )  # fmt: skip
     return math.log(n_others + priors.weight_prior) + log_density
@@ -227,7 +228,7 @@ class GaussWishartState(MixtureState):
 
     def __init__(self, corpus: Corpus, settings: ChainSettings, cluster: np.ndarray) -> None:
         super().__init__(corpus, settings, cluster)
-        self.priors = Priors(settings.word_prior, settings.weight_prior, settings.rate_prior)
+        self.priors = Priors(settings.topic_word_prior, settings.weight_prior, settings.rate_prior)
         self.documents = DocumentCells(**document_columns(corpus, settings.component))
         self.clusters = no_clusters(settings.n_clusters, corpus.n_words)
         count_documents(self.documents, self.clusters, self.cluster)
@@ -261,5 +262,5 @@ class GaussWishartState(MixtureState):
         """Logarithm of what a Gauss-Wishart density is divided by, but for a constant; ``log_det`` is that of Psi."""
         n_words = self.clusters.sums.shape[1]
         half = 0.5 * (n_words + 1 + n_documents)
-        strength = self.settings.word_prior + n_documents
+        strength = self.settings.topic_word_prior + n_documents
         return float(multigammaln(half, n_words) - half * log_det - 0.5 * n_words * math.log(strength))

@@ -103,10 +103,11 @@ def _polynomial(builder, coefficients, x):
 def _score_block(typingctx, signatures, query, norms, constants, slopes, first, factors, scores):
     """Scores of columns first..first + 63 into ``scores``; returns the largest.
 
-    score = flatness * (constant + mass * slope) + flatness * norm * norms * cos(pi max(distance * inverse_bits
+    score = inverse_temperature * (constant + mass * slope) + inverse_temperature * norm * norms * cos(pi max(distance *
+    inverse_bits
     - slack, 0)), distance being the bits in which the column of ``signatures`` (n_parts, columns) uint64 differs from
-    ``query`` (n_parts,) uint64. ``factors``: inverse_bits, slack, norm, mass, flatness. Arrays are contiguous, floats
-    float32.
+    ``query`` (n_parts,) uint64. ``factors``: inverse_bits, slack, norm, mass, inverse_temperature. Arrays are
+    contiguous, floats float32.
     """
     five = types.UniTuple(types.float32, 5)
     signature = types.float32(signatures, query, norms, constants, slopes, types.intp, five, scores)
@@ -115,7 +116,7 @@ def _score_block(typingctx, signatures, query, norms, constants, slopes, first, 
         arrays = Arrays(context, builder, signature, arguments)
         first, columns = arguments[5], builder.extract_value(arrays.struct(0).shape, 1)
         values = cgutils.unpack_tuple(builder, arguments[6], 5)
-        inverse_bits, slack, norm, mass, flatness = (spread(builder, value, _FLOATS) for value in values)
+        inverse_bits, slack, norm, mass, inverse_temperature = (spread(builder, value, _FLOATS) for value in values)
         apart = cgutils.alloca_once_value(builder, ir.Constant(_INTS, None))
         with cgutils.for_range(builder, builder.extract_value(arrays.struct(1).shape, 0)) as loop:
             place = builder.add(builder.mul(loop.index, columns), first)
@@ -131,7 +132,7 @@ def _score_block(typingctx, signatures, query, norms, constants, slopes, first, 
         cosine = builder.fmul(u, _polynomial(builder, _SINE, builder.fmul(u, u)))
         linear = _fma(builder, mass, arrays.load(4, first, _FLOATS), arrays.load(3, first, _FLOATS))
         inner = builder.fmul(builder.fmul(norm, arrays.load(2, first, _FLOATS)), cosine)
-        score = builder.fmul(flatness, builder.fadd(linear, inner))
+        score = builder.fmul(inverse_temperature, builder.fadd(linear, inner))
         arrays.store(score, 7, first)
         return call(builder, f"llvm.vector.reduce.fmax.v{BLOCK}f32", ir.FloatType(), [score], ("nnan",))
 
@@ -183,14 +184,15 @@ def padded(n_clusters: int) -> int:
 
 
 @inner_kernel
-def proposal_scores(columns, signature, norm, mass, bits, slack, flatness, scores, blocks):
-    """Fill (K',) float32 ``scores`` with flatness * s(x, k): NIPS12 eq. 14, and with slack > 0 its upper bound, eq. 15.
+def proposal_scores(columns, signature, norm, mass, bits, slack, inverse_temperature, scores, blocks):
+    """Fill (K',) float32 ``scores`` with inverse_temperature * s(x, k): NIPS12 eq. 14, and with slack > 0 its upper
+    bound, eq. 15.
 
     ``columns``: what proposals read of clusters; ``signature``, ``norm``, ``mass``: the document's. The largest score
     of each block goes to ``blocks``. The paper misprints - ln n_y; a larger cluster is more likely.
     """
     signatures, norms, constants, slopes = columns.signature, columns.norm, columns.constant, columns.slope
-    factors = _F(1.0 / bits), _F(slack), _F(norm), _F(mass), _F(flatness)
+    factors = _F(1.0 / bits), _F(slack), _F(norm), _F(mass), _F(inverse_temperature)
     for b in range(blocks.size):
         blocks[b] = score_block(signatures, signature, norms, constants, slopes, b * BLOCK, factors, scores)
 
@@ -245,15 +247,15 @@ class HashedConstants(NamedTuple):
     component: int
     n_words: int
     shift: np.uint64
-    word_prior: float
+    topic_word_prior: float
     weight_prior: float
     rate_prior: float
     half_length: float
     norm_unit: float
     bits: int
     slack: float
-    flatness: float
-    tries: int
+    inverse_temperature: float
+    n_proposals: int
     log_gamma: np.ndarray
     theta: np.ndarray
 
@@ -351,7 +353,7 @@ def add_or_remove(documents, clusters, projection, constants, slots, used, j, k,
 
     Returns what :func:`refresh_column` does.
     """
-    words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.word_prior
+    words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.topic_word_prior
     centre, grid, frequency, component = projection.centre, projection.grid, projection.frequency, constants.component
     shift, first_key = constants.shift, np.uint64(k) * np.uint64(constants.n_words)
     sums = clusters.sums[k]
@@ -386,7 +388,7 @@ def _score_without(documents, clusters, projection, constants, slots, j, k, squa
 
     NaN where the cluster's column cannot be used without the document.
     """
-    words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.word_prior
+    words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.topic_word_prior
     centre, grid, frequency, component = projection.centre, projection.grid, projection.frequency, constants.component
     shift, first_key = constants.shift, np.uint64(k) * np.uint64(constants.n_words)
     sums = work.sums
@@ -410,7 +412,8 @@ def _score_without(documents, clusters, projection, constants, slots, j, k, squa
     if not fill_column(work.left, np.int64(0), constants, projection.background, sums, total, square, sizes, overlap):
         return _F(np.nan)
     proposal_scores(
-        work.left, documents.signature[j], documents.norm[j], mass, constants.bits, constants.slack, constants.flatness,
+        work.left, documents.signature[j], documents.norm[j], mass, constants.bits, constants.slack,
+        constants.inverse_temperature,
         work.left_score, work.left_block,
     )  # fmt: skip
     return work.left_score[0]
@@ -428,7 +431,7 @@ def log_acceptance(log_now, log_new, weight_now, weight_new):
 
 @inner_kernel
 def choose(documents, clusters, projection, constants, slots, j, old, stream, work):
-    """Cluster of document j after ``tries`` Metropolis-Hastings moves from ``old``; changes nothing but ``work``.
+    """Cluster of document j after ``n_proposals`` Metropolis-Hastings moves from ``old``; changes nothing but ``work``.
 
     Returns (cluster, how many other clusters were proposed); cluster -1 where scores are not finite.
     """
@@ -442,13 +445,13 @@ def choose(documents, clusters, projection, constants, slots, j, old, stream, wo
     weights, blocks = work.weights, work.blocks
     proposal_scores(
         clusters.columns, documents.signature[j], documents.norm[j], mass, constants.bits, constants.slack,
-        constants.flatness, weights, blocks,
+        constants.inverse_temperature, weights, blocks,
     )  # fmt: skip
     replace(weights, blocks, old, score_old)
     weigh(weights, blocks)
     # the cluster to start from and all that are proposed are weighed by one and the same exact likelihood
     now, log_now, is_scored, n_proposed = old, 0.0, False, 0
-    for _ in range(constants.tries):
+    for _ in range(constants.n_proposals):
         new = draw(stream, n_clusters, weights, blocks)
         if new == now:
             continue
@@ -473,7 +476,7 @@ def calibrate(documents, clusters, projection, constants, slots, cluster, step, 
     """Slope of the regression of the exact log evidence on the proposal's score.
 
     Over every ``step``-th document and at most ``max_clusters`` clusters of each, its own among them, both centred for
-    each document; ``constants`` must have a flatness of 1.
+    each document; ``constants`` must have a inverse_temperature of 1.
     """
     work = workspace(clusters)
     n_clusters = clusters.n_k.size
@@ -487,7 +490,7 @@ def calibrate(documents, clusters, projection, constants, slots, cluster, step, 
             _, squares = words_in(documents, slots, constants, j, current, np.int64(1))
         proposal_scores(
             clusters.columns, documents.signature[j], documents.norm[j], documents.mass[j], constants.bits,
-            constants.slack, constants.flatness, work.weights, work.blocks,
+            constants.slack, constants.inverse_temperature, work.weights, work.blocks,
         )  # fmt: skip
         work.weights[current] = _score_without(
             documents, clusters, projection, constants, slots, j, current, squares, work
@@ -538,7 +541,7 @@ MOMENT_UNIT = 2.0**20
 @kernel
 def add_moments(slots, constants, factor, first, second):
     """Sums over clusters of factor * theta_kd and its square, (V,) int64 each, in units of 1 / MOMENT_UNIT."""
-    component, table, prior = constants.component, constants.theta, constants.word_prior
+    component, table, prior = constants.component, constants.theta, constants.topic_word_prior
     for slot in slots:
         if slot:
             k, word, n = cell_of(slot, constants.shift, constants.n_words)
@@ -550,7 +553,7 @@ def add_moments(slots, constants, factor, first, second):
 @kernel
 def add_agreement(documents, slots, constants, factor, cluster, agreement):
     """Add x_jd theta_kd, k the document's cluster without the document, to (V,) float64 ``agreement``."""
-    words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.word_prior
+    words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.topic_word_prior
     component, shift, indptr = constants.component, constants.shift, documents.indptr
     for j in range(cluster.size):
         first_key = np.uint64(cluster[j]) * np.uint64(constants.n_words)
@@ -579,7 +582,7 @@ def project_empty(projection, sums):
 def project_cells(slots, constants, projection, clusters):
     """Add every cell of the table to its cluster's sums, which start as those of an empty cluster."""
     centre, grid, frequency = projection.centre, projection.grid, projection.frequency
-    component, table, prior = constants.component, constants.theta, constants.word_prior
+    component, table, prior = constants.component, constants.theta, constants.topic_word_prior
     sums, total, square, overlap = clusters.sums, clusters.total, clusters.square, clusters.overlap
     for slot in slots:
         if slot:
@@ -675,7 +678,7 @@ def propose_all(key, documents, clusters, constants, proposed):
         streams.seek(stream, key, j)
         proposal_scores(
             clusters.columns, documents.signature[j], documents.norm[j], documents.mass[j], constants.bits,
-            constants.slack, constants.flatness, work.weights, work.blocks,
+            constants.slack, constants.inverse_temperature, work.weights, work.blocks,
         )  # fmt: skip
         weigh(work.weights, work.blocks)
         proposed[j] = draw(stream, clusters.n_k.size, work.weights, work.blocks)
@@ -766,7 +769,7 @@ _CALIBRATION_DOCUMENTS, _CALIBRATION_CLUSTERS = 100, 50
 #: the balanced projection is fitted anew after these sweeps, and stays as it is from then on
 FIT_PROJECTION_AFTER = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32)
 #: least power to which the proposal is raised, whatever its scores say of the exact ones
-MIN_FLATNESS = 1e-3
+MIN_INVERSE_TEMPERATURE = 1e-3
 
 
 class HashedState(CountedState):
@@ -776,8 +779,9 @@ class HashedState(CountedState):
     ----------
     centre, scale : (V,) float32
         c_d and g_d of the balanced projection (zeros and ones for the paper's); scale 0 leaves a word out.
-    flatness : float
-        Power of the proposal: at most the plan's; in the balanced projection the slope that :func:`calibrate` finds.
+    inverse_temperature : float
+        Power of the proposal: at most the configuration's; in the balanced projection the slope that :func:`calibrate`
+        finds.
     projection : what kernels read, beside documents, clusters and constants
     """
 
@@ -786,7 +790,7 @@ class HashedState(CountedState):
         # logarithms of counts over the prior, or 0
         "centre": Stored("f", "V"),
         "scale": Stored("f", "V"),
-        "flatness": Stored("f", ""),
+        "inverse_temperature": Stored("f", ""),
     }
 
     def __init__(
@@ -814,18 +818,18 @@ class HashedState(CountedState):
             norm_unit=1.0,
             bits=settings.bits,
             slack=slack,
-            flatness=settings.flatness,
-            tries=settings.tries,
-            theta=(small if settings.component == GAUSSIAN else np.log1p(small / settings.word_prior)).astype(
+            inverse_temperature=settings.inverse_temperature,
+            n_proposals=settings.n_proposals,
+            theta=(small if settings.component == GAUSSIAN else np.log1p(small / settings.topic_word_prior)).astype(
                 np.float32
             ),
         )
-        self.flatness = settings.flatness
+        self.inverse_temperature = settings.inverse_temperature
         self._sum_up()
         if projection_fit is not None:
-            self.centre, self.scale, self.flatness = projection_fit
+            self.centre, self.scale, self.inverse_temperature = projection_fit
             self._project()
-            self.constants = self.constants._replace(flatness=self.flatness)
+            self.constants = self.constants._replace(inverse_temperature=self.inverse_temperature)
         elif settings.is_balanced:
             self.fit_projection()
         else:
@@ -840,7 +844,7 @@ class HashedState(CountedState):
     @classmethod
     def restore(cls, corpus: Corpus, settings: ChainSettings, arrays: Mapping[str, np.ndarray]) -> Self:
         centre, scale = (arrays[name].astype(np.float32) for name in ("centre", "scale"))
-        return cls(corpus, settings, arrays["cluster"], (centre, scale, float(arrays["flatness"])))
+        return cls(corpus, settings, arrays["cluster"], (centre, scale, float(arrays["inverse_temperature"])))
 
     def _sum_up(self) -> None:
         """Count what documents there are in clusters, of which nothing is hashed yet."""
@@ -914,9 +918,9 @@ class HashedState(CountedState):
         both standard deviations (the noise), while a word helps by the mean of x_jd (theta_kd - c_d) in the document's
         own cluster k, without the document (the signal). Words enter in order of signal / noise while
         (signal - REQUIRED_SIGNAL) / noise, summed over words, rises; the others have scale 0. They
-        still count in the exact acceptance. Then the flatness is fitted: the slope of the exact log likelihood over
-        the proposal's score. Among clusters drawn at random it is nearly 0, and so proposals are nearly uniform; of
-        clusters that stand apart, it is large.
+        still count in the exact acceptance. Then the inverse_temperature is fitted: the slope of the exact log
+        likelihood over the proposal's score. Among clusters drawn at random it is nearly 0, and so proposals are nearly
+        uniform; of clusters that stand apart, it is large.
         """
         n_words, n_clusters, n_documents = self.constants.n_words, self.settings.n_clusters, len(self.cluster)
         factor = np.empty(n_clusters)
@@ -941,21 +945,21 @@ class HashedState(CountedState):
             self.centre[kept] = mean[kept]
         self.scale[kept] = (variance[kept] / spread[kept]) ** 0.25
         self._project()
-        self.constants = self.constants._replace(flatness=1.0)
+        self.constants = self.constants._replace(inverse_temperature=1.0)
         step = -(-n_documents // _CALIBRATION_DOCUMENTS)
         data = self.documents, self.clusters, self.projection, self.constants, self.slots, self.cluster
         slope = calibrate(*data, step, _CALIBRATION_CLUSTERS)
         if not math.isfinite(slope):
             refuse_scores(self.settings, "a document")
-        self.flatness = float(np.clip(slope, MIN_FLATNESS, self.settings.flatness))
-        self.constants = self.constants._replace(flatness=self.flatness)
+        self.inverse_temperature = float(np.clip(slope, MIN_INVERSE_TEMPERATURE, self.settings.inverse_temperature))
+        self.constants = self.constants._replace(inverse_temperature=self.inverse_temperature)
 
     def _project(self) -> None:
         """Recompute all that is hashed of documents and clusters from ``centre`` and ``scale``."""
         clusters, documents = self.clusters, self.documents
         is_used = self.scale > 0
         gaussian = self.settings.component == GAUSSIAN
-        largest = self.word_totals if gaussian else np.log1p(self.word_totals / self.settings.word_prior)
+        largest = self.word_totals if gaussian else np.log1p(self.word_totals / self.settings.topic_word_prior)
         reach = np.maximum(np.abs(self.centre), np.abs(largest - self.centre))
         inverse = np.divide(1.0, self.scale, out=np.zeros(len(self.scale)), where=is_used)
         unit = _MAX_COORDINATE_SUM / max(float(reach @ inverse), 1e-300)
@@ -964,7 +968,9 @@ class HashedState(CountedState):
             all_mass = max(int(documents.mass.sum()), 1)
             frequency = self.word_totals / all_mass
             left_out = self.word_totals[~is_used & (self.word_totals > 0)]
-            background = expected_background(self.settings.component, self.settings.word_prior, left_out, all_mass)
+            background = expected_background(
+                self.settings.component, self.settings.topic_word_prior, left_out, all_mass
+            )
         grid = (unit * inverse).astype(np.float32)
         self.projection = Projection(self.centre, grid, frequency * OVERLAP_UNIT, background)
         self.constants = self.constants._replace(norm_unit=1.0 / unit)
@@ -988,5 +994,5 @@ class HashedState(CountedState):
         return super().arrays() | {
             "centre": self.centre,
             "scale": self.scale,
-            "flatness": np.array(self.flatness),
+            "inverse_temperature": np.array(self.inverse_temperature),
         }

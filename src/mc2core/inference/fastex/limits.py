@@ -8,7 +8,7 @@ from typing import NoReturn
 import numpy as np
 
 from mc2core.base import memory
-from mc2core.base.checks import MOST_LABELS
+from mc2core.base.checks import MAX_LABELS
 from mc2core.compute.signatures import WORD_BITS, n_signature_words
 from mc2core.corpus import Corpus
 from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN, MULTINOMIAL, ChainSettings
@@ -44,8 +44,8 @@ def refuse_squares(corpus: Corpus, settings: ChainSettings) -> None:
 def refuse_large_counts(corpus: Corpus, proposal: str) -> None:
     """ValueError where a word's tokens in all are too many for tables of exact scores."""
     word, totals = _busiest_word(corpus)
-    if totals.max() > MOST_LABELS:
-        raise ValueError(f"{word} proposal={proposal!r}, which counts to {MOST_LABELS}; use proposal='hash'")
+    if totals.max() > MAX_LABELS:
+        raise ValueError(f"{word} proposal={proposal!r}, which counts to {MAX_LABELS}; use proposal='hash'")
 
 
 def hashed_bytes(n_clusters: int, bits: int) -> int:
@@ -65,7 +65,7 @@ def refuse_beyond_memory(proposal: str, n_bytes: int, n_words: int, settings: Ch
 
 def refuse_scores(settings: ChainSettings, what: str) -> NoReturn:
     """ValueError: ``what`` (a document, or a cluster) has scores that are no numbers; names the most extreme prior."""
-    priors = {"word_prior": settings.word_prior, "weight_prior": settings.weight_prior}
+    priors = {"topic_word_prior": settings.topic_word_prior, "weight_prior": settings.weight_prior}
     if settings.component != MULTINOMIAL:
         priors["rate_prior"] = settings.rate_prior
     name = max(priors, key=lambda one: abs(math.log10(priors[one])))

@@ -292,11 +292,11 @@ class VisitConstants(NamedTuple):
     component: int
     n_words: int
     shift: np.uint64
-    word_prior: float
+    topic_word_prior: float
     weight_prior: float
     rate_prior: float
     log_gamma: np.ndarray
-    tries: int
+    n_proposals: int
     uniform_share: float
 
 
@@ -313,7 +313,7 @@ class Round(NamedTuple):
 
     chosen: np.ndarray  # (B,) int32
     proposed: np.ndarray  # (B,) int64: other clusters proposed
-    scored: np.ndarray  # (B, tries + 1) int64: clusters whose counts were read, -1 after the last
+    scored: np.ndarray  # (B, n_proposals + 1) int64: clusters whose counts were read, -1 after the last
     has_moved: np.ndarray  # (B,) bool: documents that changed cluster in this round
     changed: np.ndarray  # (K,) int64: last round in which the cluster changed, from 1
 
@@ -366,8 +366,8 @@ def _score(chain, slots, j, old, k, scored, logs):
 def choose(chain, slots, cluster, j, stream, drawn, scored, logs):
     """Cluster of document j after all tries; changes nothing but scratch memory.
 
-    ``drawn`` (tries,) int64, ``scored`` and ``logs`` (tries + 1,): the clusters whose evidence was needed, -1 after the
-    last. Returns (cluster, how many other clusters were proposed); cluster -1 where scores are not finite.
+    ``drawn`` (n_proposals,) int64, ``scored`` and ``logs`` (n_proposals + 1,): the clusters whose evidence was needed,
+    -1 after the last. Returns (cluster, how many other clusters were proposed); cluster -1 where scores are not finite.
     """
     documents, clusters, constants = chain
     neighbours, n_clusters, share = documents.neighbours, clusters.n_k.size, constants.uniform_share
@@ -428,8 +428,8 @@ def sweep(key, first, chain, slots, used, cluster, moves):
     """
     documents, _, constants = chain
     indptr, stream = documents.indptr, np.zeros(2, np.uint64)
-    drawn, scored = np.empty(constants.tries, np.int64), np.empty(constants.tries + 1, np.int64)
-    logs = np.empty(constants.tries + 1)
+    drawn, scored = np.empty(constants.n_proposals, np.int64), np.empty(constants.n_proposals + 1, np.int64)
+    logs = np.empty(constants.n_proposals + 1)
     for j in range(first, cluster.size):
         if used[0] + indptr[j + 1] - indptr[j] > MAX_LOAD * slots.size:
             return j
@@ -447,8 +447,8 @@ def sweep(key, first, chain, slots, used, cluster, moves):
 @kernel
 def choose_ahead(key, start, first, last, chain, slots, cluster, ahead):
     """Choose for documents ``first`` to ``last - 1`` of the round that begins at ``start``, all as they are now."""
-    drawn, stream = np.empty(chain.constants.tries, np.int64), np.zeros(2, np.uint64)
-    logs = np.empty(chain.constants.tries + 1)
+    drawn, stream = np.empty(chain.constants.n_proposals, np.int64), np.zeros(2, np.uint64)
+    logs = np.empty(chain.constants.n_proposals + 1)
     for j in range(first, last):
         streams.seek(stream, key, j)
         i = j - start
@@ -465,7 +465,7 @@ def carry_out(key, start, first, last, chain, slots, used, cluster, moves, ahead
     """
     documents, _, constants = chain
     indptr, stream = documents.indptr, np.zeros(2, np.uint64)
-    drawn, logs = np.empty(constants.tries, np.int64), np.empty(constants.tries + 1)
+    drawn, logs = np.empty(constants.n_proposals, np.int64), np.empty(constants.n_proposals + 1)
     chosen, has_moved, changed = ahead.chosen, ahead.has_moved, ahead.changed
     for j in range(first, last):
         if used[0] + indptr[j + 1] - indptr[j] > MAX_LOAD * slots.size:
@@ -547,7 +547,7 @@ class NeighbourState(CountedState):
         self.clusters = ClusterSizes(*np.zeros((3, settings.n_clusters), np.int64))
         self.constants = VisitConstants(
             **evidence_constants(corpus, settings),
-            tries=settings.visits.tries,
+            n_proposals=settings.visits.n_proposals,
             uniform_share=settings.visits.uniform_share,
         )
         self.redone = np.zeros(1, np.int64)
@@ -600,10 +600,10 @@ class NeighbourState(CountedState):
 
     def _sweep_in_rounds(self, key: np.uint64, moves: np.ndarray, pool: Executor) -> None:
         """As one thread does it: all choose for a round of documents, and one carries it out, document by document."""
-        n_documents, tries = len(self.cluster), self.constants.tries
+        n_documents, n_proposals = len(self.cluster), self.constants.n_proposals
         size = min(_ROUND, n_documents)
         ahead = Round(
-            np.zeros(size, np.int32), np.zeros(size, np.int64), np.full((size, tries + 1), -1, np.int64),
+            np.zeros(size, np.int32), np.zeros(size, np.int64), np.full((size, n_proposals + 1), -1, np.int64),
             np.zeros(size, np.bool_), np.zeros(self.settings.n_clusters, np.int64),
         )  # fmt: skip
         for start in range(0, n_documents, size):

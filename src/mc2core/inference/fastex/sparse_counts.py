@@ -186,7 +186,7 @@ def cell_of(slot, shift, n_words):
 @kernel
 def log_cells(slots, constants):
     """Sum over cells of ln G(n + a) - ln G(a) in units of 1 / JOINT_UNIT: whole numbers, so the order is free."""
-    table, prior, shift = constants.log_gamma, constants.word_prior, constants.shift
+    table, prior, shift = constants.log_gamma, constants.topic_word_prior, constants.shift
     total = np.int64(0)
     if constants.component == GAUSSIAN:
         return total
@@ -213,10 +213,10 @@ def evidence_constants(corpus: Corpus, settings: ChainSettings) -> dict[str, Any
         "component": settings.component,
         "n_words": corpus.n_words,
         "shift": np.uint64(count_bits(settings.n_clusters, corpus.n_words, int(totals.max(initial=0)))),
-        "word_prior": settings.word_prior,
+        "topic_word_prior": settings.topic_word_prior,
         "weight_prior": settings.weight_prior,
         "rate_prior": settings.rate_prior,
-        "log_gamma": gammaln(np.arange(N_TABULATED) + settings.word_prior),
+        "log_gamma": gammaln(np.arange(N_TABULATED) + settings.topic_word_prior),
     }
 
 
@@ -234,7 +234,7 @@ def words_in(documents, slots, constants, j, k, is_inside):
 
     ``is_inside``: 1 where the cluster's counts include the document, which is then taken out; else 0.
     """
-    words, counts, table, prior = documents.words, documents.counts, constants.log_gamma, constants.word_prior
+    words, counts, table, prior = documents.words, documents.counts, constants.log_gamma, constants.topic_word_prior
     shift, first_key = constants.shift, np.uint64(k) * np.uint64(constants.n_words)
     component = constants.component
     total = 0.0

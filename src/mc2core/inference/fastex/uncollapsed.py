@@ -39,7 +39,7 @@ _MIN_TOTAL = 1e-290  # what has underflowed is far below the rounding error of a
 
 
 @inner_kernel
-def draw_parameters(key, first, last, indptr, clusters, counts, word_prior, logs, totals):
+def draw_parameters(key, first, last, indptr, clusters, counts, topic_word_prior, logs, totals):
     """Draw words ``first`` to ``last - 1`` of all clusters: ln of Gamma(n_kd + a, 1) into (V, K) float32 ``logs``.
 
     ``indptr``, ``clusters``, ``counts``: n_kd as CSR with a row for each word; the variates are added to (K,) float64
@@ -49,21 +49,21 @@ def draw_parameters(key, first, last, indptr, clusters, counts, word_prior, logs
     row = np.empty(totals.size)
     for word in range(first, last):
         streams.seek(stream, key, word)
-        variates.fill_log_gamma(stream, word_prior, row)
+        variates.fill_log_gamma(stream, topic_word_prior, row)
         for cell in range(indptr[word], indptr[word + 1]):
-            row[clusters[cell]] = variates.log_gamma_variate(stream, word_prior + counts[cell])
+            row[clusters[cell]] = variates.log_gamma_variate(stream, topic_word_prior + counts[cell])
         for k in range(totals.size):
             logs[word, k] = row[k]
             totals[k] += special.exp(row[k])
 
 
 @inner_kernel(error_model="numpy")
-def draw_precisions(key, n_words, word_prior, rate_prior, n_k, mass, squares, precision):
+def draw_precisions(key, n_words, topic_word_prior, rate_prior, n_k, mass, squares, precision):
     """Fill (K,) float64 ``precision`` with draws from the Gaussian clusters' posteriors."""
     stream = np.zeros(2, np.uint64)
     for k in range(n_k.size):
         streams.seek(stream, key, k)
-        rate = precision_rate(rate_prior, word_prior, n_k[k], mass[k], squares[k])
+        rate = precision_rate(rate_prior, topic_word_prior, n_k[k], mass[k], squares[k])
         precision[k] = math.exp(variates.log_gamma_variate(stream, precision_shape(n_words, n_k[k]))) / rate
 
 
@@ -198,15 +198,17 @@ class UncollapsedState(MixtureState):
         precision = np.ones(n_clusters)
         if settings.component == GAUSSIAN:
             sizes = n_k, mass, squares
-            draw_precisions(key + np.uint64(3), n_words, settings.word_prior, settings.rate_prior, *sizes, precision)
+            draw_precisions(
+                key + np.uint64(3), n_words, settings.topic_word_prior, settings.rate_prior, *sizes, precision
+            )
 
         def draw(first: int, last: int) -> np.ndarray:
             totals = np.zeros(n_clusters)
             block = key + np.uint64(1), first, last, *by_word
             if settings.component == GAUSSIAN:
-                draw_means(*block, settings.word_prior + n_k, precision, self.parameters, totals)
+                draw_means(*block, settings.topic_word_prior + n_k, precision, self.parameters, totals)
             else:
-                draw_parameters(*block, settings.word_prior, self.parameters, totals)
+                draw_parameters(*block, settings.topic_word_prior, self.parameters, totals)
             return totals
 
         totals = np.sum(in_blocks(pool, draw, n_words, _WORD_BLOCK), axis=0)
@@ -231,5 +233,5 @@ class UncollapsedState(MixtureState):
         of_sizes = log_joint_of_sizes(self.settings, len(self.parameters), len(self.cluster), *self._sizes(cells))
         if self.settings.component == GAUSSIAN:
             return of_sizes
-        prior = self.settings.word_prior
+        prior = self.settings.topic_word_prior
         return of_sizes + float(np.sum(gammaln(cells.data + prior) - gammaln(prior)))

@@ -127,7 +127,7 @@ def draw_sparse_dirichlet(n_words: int, n_columns: int, s: float, rng: np.random
 
 
 @kernel(error_model="numpy")
-def draw_psi(key, first, last, cells, topics, topic, topic_prior, psi, sums):
+def draw_psi(key, first, last, cells, topics, topic, topic_word_prior, psi, sums):
     """Gamma(n_mw + s) for words first..last-1 and the big topics; psi_m is their column over its sum.
 
     ``psi`` (V, width) float32 is filled, ``sums`` (width,) float64 gets the columns' sums over these words.
@@ -145,12 +145,12 @@ def draw_psi(key, first, last, cells, topics, topic, topic_prior, psi, sums):
                 if c >= 0:
                     n_w[c] += 1
         row = psi[w]
-        variates.fill_gamma(stream, topic_prior, work, row[:n_columns])
+        variates.fill_gamma(stream, topic_word_prior, work, row[:n_columns])
         for c in range(n_columns):
             if row[c] < _TINY:
                 row[c] = np.float32(0.0)
             if n_w[c] > 0:
-                row[c] = variates.gamma_variate(stream, n_w[c] + topic_prior)
+                row[c] = variates.gamma_variate(stream, n_w[c] + topic_word_prior)
             sums[c] += np.float64(row[c])
 
 
@@ -182,7 +182,7 @@ def draw_topic_words(
     topic: np.ndarray,
     cells: WordCells,
     topics: CutTopics,
-    topic_prior: float,
+    topic_word_prior: float,
     key: np.uint64,
     rng: np.random.Generator,
     pool: Executor | None,
@@ -194,13 +194,13 @@ def draw_topic_words(
 
     def fill(first: int, last: int) -> np.ndarray:
         sums = np.zeros(width)
-        draw_psi(key, first, last, cells, topics, topic, topic_prior, psi, sums)
+        draw_psi(key, first, last, cells, topics, topic, topic_word_prior, psi, sums)
         return sums
 
     sums: np.ndarray = np.sum(in_blocks(pool, fill, n_words, WORD_BLOCK), axis=0)
-    if topic_prior * n_words < _SAFE_PRIOR:
+    if topic_word_prior * n_words < _SAFE_PRIOR:
         empty = slice(int((topics.label < len(topics.column)).sum()), n_columns)
-        psi[:, empty] = draw_sparse_dirichlet(n_words, n_columns - empty.start, topic_prior, rng)
+        psi[:, empty] = draw_sparse_dirichlet(n_words, n_columns - empty.start, topic_word_prior, rng)
         sums[empty] = 1.0
     return psi, sums
 
@@ -231,7 +231,7 @@ def draw_measures(
     assignments: Assignments,
     cells: WordCells,
     concentrations: Concentrations,
-    topic_prior: float,
+    topic_word_prior: float,
     key: np.uint64,
     rng: np.random.Generator,
     pool: Executor | None,
@@ -249,7 +249,7 @@ def draw_measures(
         n_km = np.zeros((len(big), assignments.n_topics), np.int32)
         in_use = big < assignments.n_clusters
         n_km[in_use] = assignments.n_km[big[in_use]]
-    psi, sums = draw_topic_words(assignments.topic, cells, topics, topic_prior, key, rng, pool)
+    psi, sums = draw_topic_words(assignments.topic, cells, topics, topic_word_prior, key, rng, pool)
     tau, tau_small = draw_tau(n_km, topics, sums, concentrations.table, rng)
     return Measures(topics, n_clusters, big, pi, psi, tau, tau_small)
 
@@ -606,7 +606,7 @@ def move_blocked(
     cells: WordCells,
     contexts: StackedContexts,
     concentrations: Concentrations,
-    topic_prior: float,
+    topic_word_prior: float,
     seed: int,
     iteration: int,
     pool: Executor | None = None,
@@ -620,7 +620,7 @@ def move_blocked(
     rng = streams.generator(seed, "measures", iteration)
     key = streams.key(seed, "psi", iteration)
     measures = draw_measures(
-        assignments, cells, concentrations, topic_prior, key, rng, pool, clusters_are_fixed=clusters_are_fixed
+        assignments, cells, concentrations, topic_word_prior, key, rng, pool, clusters_are_fixed=clusters_are_fixed
     )
     if clusters_are_fixed:
         row_of = assignments.cluster + np.int32(1)
@@ -637,7 +637,7 @@ def move_blocked(
 
     failed = max(in_blocks(pool, move_tokens, len(psi), WORD_BLOCK))
     if failed >= 0:
-        raise no_topic(assignments.document_of(failed), concentrations, topic_prior)
+        raise no_topic(assignments.document_of(failed), concentrations, topic_word_prior)
     assignments.topic_weights, assignments.rest = topics.weights, topics.rest
     assignments.count(measures.n_clusters)
     assignments.compact()

@@ -68,7 +68,7 @@ class GibbsState(State):
         z, l, epsilon and their counts.
     concentrations : Concentrations
         alpha, v, eta now.
-    topic_prior : float
+    topic_word_prior : float
         s now.
     content, contexts, observations
         The counts of the corpus, its contexts as clusters emit them, and its observations as topics do (None where it
@@ -83,7 +83,7 @@ class GibbsState(State):
     model: TopicModel
     assignments: Assignments
     concentrations: Concentrations
-    topic_prior: float
+    topic_word_prior: float
     content: sp.csr_matrix
     contexts: StackedContexts
     observations: Observations | None
@@ -100,7 +100,7 @@ class GibbsState(State):
             Concentrations(
                 model.group_concentration, model.table_concentration, model.topic_concentration, model.most_clusters
             ),
-            model.topic_prior,
+            model.topic_word_prior,
             corpus.content,
             contexts,
             None if model.content is None else Observations.of(corpus, model.content),
@@ -156,7 +156,7 @@ class GibbsState(State):
         prior = GammaPrior(*self.model.prior_of(WORDS))
         key, rng = streams.key(seed, "words", iteration), streams.generator(seed, "topic_prior", iteration)
         words = np.ascontiguousarray(self.words().T)
-        self.topic_prior = draw_topic_prior(self.topic_prior, words, prior, key, rng)
+        self.topic_word_prior = draw_topic_prior(self.topic_word_prior, words, prior, key, rng)
 
     def compute_log_joint(self, pool: Executor | None = None) -> float:
         """``log_joint`` of the state as it is now; the threads ``pool`` change no bit."""
@@ -174,10 +174,10 @@ class GibbsState(State):
         """Terms of ln p(w | l), psi summed out, in nats; the threads ``pool`` change no bit."""
         if self.observations is not None:
             return self.observations.log_marginal(self.assignments)
-        assignments, total = self.assignments, self.topic_prior * self.content.shape[1]
+        assignments, total = self.assignments, self.topic_word_prior * self.content.shape[1]
         return [
             (gammaln(total) - gammaln(total + assignments.n_km.sum(axis=0, dtype=np.int64))).sum(),
-            log_words(self.words(pool), self.topic_prior),
+            log_words(self.words(pool), self.topic_word_prior),
         ]
 
     def words(self, pool: Executor | None = None) -> np.ndarray:
@@ -197,7 +197,7 @@ class GibbsState(State):
             "log_joint": self.log_joint,
             **{f"{role}_concentration": getattr(self.concentrations, role) for role in ROLES},
             **({"document_concentration": self.omega} if self.model.document_level else {}),
-            **({"topic_prior": self.topic_prior} if self.is_prior_learnt else {}),
+            **({"topic_word_prior": self.topic_word_prior} if self.is_prior_learnt else {}),
         }
 
     def sample(self) -> Sample:
@@ -221,7 +221,7 @@ class GibbsState(State):
             topic_given_cluster=mass / total,
             new_topic_weight=new / (total[:, 0] + new),
             topic_words=sp.csr_matrix(words),
-            topic_prior=self.topic_prior,
+            topic_word_prior=self.topic_word_prior,
             topic_weights=assignments.topic_weights.copy(),
             table_concentration=v,
             contexts=SparseRows.of(self.contexts.natural(assignments.cluster, assignments.n_clusters)),
@@ -238,7 +238,7 @@ class GibbsState(State):
             "topic": self.assignments.topic,
             "topic_weights": self.assignments.topic_weights,
             "scalars": np.array([self.assignments.rest, *concentrations, self.log_joint]),
-            **({"topic_prior": np.array(self.topic_prior)} if self.is_prior_learnt else {}),
+            **({"topic_word_prior": np.array(self.topic_word_prior)} if self.is_prior_learnt else {}),
         }
 
     @classmethod
@@ -254,8 +254,8 @@ class GibbsState(State):
         state.concentrations = Concentrations(group, table, topic_concentration, model.most_clusters)
         state.log_joint = log_joint
         if state.is_prior_learnt:
-            check(arrays, {"topic_prior": Stored("f", "")}, {})
-            state.topic_prior = float(arrays["topic_prior"])
+            check(arrays, {"topic_word_prior": Stored("f", "")}, {})
+            state.topic_word_prior = float(arrays["topic_word_prior"])
         return state
 
 
@@ -315,7 +315,7 @@ class SharedState(GibbsState):
         self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None,
         sharded: ShardedCorpus | None,
     ) -> None:  # fmt: skip
-        assignments, concentrations, s = self.assignments, self.concentrations, self.topic_prior
+        assignments, concentrations, s = self.assignments, self.concentrations, self.topic_word_prior
         if kernel != "collapsed" and self.observations is None:
             move_blocked(
                 assignments, corpus.content, self.cells, self.contexts, concentrations, s, seed, iteration, pool,

@@ -626,7 +626,7 @@ def grown(array: np.ndarray, capacity: int) -> np.ndarray:
 
 
 def sweep_topics(
-    assignments: Assignments, cells: WordCells, concentrations: Concentrations, topic_prior: float, key: np.uint64
+    assignments: Assignments, cells: WordCells, concentrations: Concentrations, topic_word_prior: float, key: np.uint64
 ) -> None:
     """One collapsed sweep over all tokens, in place; topics that end empty are dropped.
 
@@ -638,7 +638,7 @@ def sweep_topics(
     n_km = grown(assignments.n_km, capacity)
     eps = grown(assignments.topic_weights, capacity)
     topics = Topics(n_km, n_km.sum(axis=0, dtype=np.int64), eps, np.array([assignments.rest]))
-    s, vs = np.float32(topic_prior), np.float32(topic_prior * n_words)
+    s, vs = np.float32(topic_word_prior), np.float32(topic_word_prior * n_words)
     constants = TokenConstants(float(concentrations.table), float(concentrations.topic), s, vs, n_words)
     word_tokens = WordTokens(
         token=np.zeros(cells.largest, np.int64),
@@ -660,7 +660,7 @@ def sweep_topics(
             n_km, n_m, eps = (grown(array, capacity) for array in topics[:3])
             topics = Topics(n_km, n_m, eps, topics.rest)
     if stopped == _FAILED:
-        raise no_topic(assignments.document_of(int(position[_TOKEN])), concentrations, topic_prior)
+        raise no_topic(assignments.document_of(int(position[_TOKEN])), concentrations, topic_word_prior)
     n_topics = int(position[_TOPICS])
     assignments.topic_weights, assignments.rest = topics.eps[:n_topics].copy(), float(topics.rest[0])
     assignments.n_km = np.ascontiguousarray(topics.n_km[:, :n_topics])

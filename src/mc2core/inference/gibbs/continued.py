@@ -44,7 +44,7 @@ def continued(
     known, new = corpus.subset(before), corpus.subset(np.arange(n_before, corpus.n_documents))
     old, shares = kind.restore(model, known, arrays), None
     if model.has_clusters:
-        shares = posterior_of(model, known, [old.sample()], {}).predict(new, progress=False)
+        shares = posterior_of(model, known, [old.sample()], {}).predict_proba(new, progress=False)
     state = with_documents(old, model, corpus, before, shares, seed, pool)
     state.log_joint = state.compute_log_joint()
     return state
@@ -79,7 +79,7 @@ def with_documents(
     assignments = Assignments(cluster, topic, document_start(corpus), weights, rest)
     assignments.count()
     state = type(old).of(model, corpus, StackedContexts(corpus, model.cluster_contexts), assignments)
-    state.concentrations, state.topic_prior = old.concentrations, old.topic_prior
+    state.concentrations, state.topic_word_prior = old.concentrations, old.topic_word_prior
     if isinstance(state, DocumentLevelState):
         tau = np.column_stack(
             [(1.0 - sample.new_topic_weight)[:, None] * sample.topic_given_cluster, sample.new_topic_weight]

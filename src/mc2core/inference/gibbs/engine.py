@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mc2core.base import memory
-from mc2core.base.checks import MOST_LABELS, choice, whole
+from mc2core.base.checks import MAX_LABELS, choice, whole
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
@@ -27,7 +27,7 @@ from mc2core.posterior import Sample
 
 # topics at the start, at most, where none are set and there is no document level
 _TOPICS = 50
-_MOST_TOKENS = 2**31 - 1
+_MAX_TOKENS = 2**31 - 1
 KERNELS = ("collapsed", "blocked", "interleaved", "parallel")
 
 
@@ -79,8 +79,8 @@ class Gibbs(Engine):
         threads: int = 1,
     ) -> None:
         self.kernel = choice("kernel", kernel, KERNELS)
-        self.start_topics = None if start_topics is None else whole("start_topics", start_topics, most=MOST_LABELS)
-        self.start_clusters = whole("start_clusters", start_clusters, most=MOST_LABELS)
+        self.start_topics = None if start_topics is None else whole("start_topics", start_topics, most=MAX_LABELS)
+        self.start_clusters = whole("start_clusters", start_clusters, most=MAX_LABELS)
         self.n_shards = None if n_shards is None else whole("n_shards", n_shards)
         self.threads = whole("threads", threads)
 
@@ -174,8 +174,8 @@ def _refuse_too_much(
 ) -> None:
     """ValueError where a start has more tokens than are counted, or takes more memory than there is."""
     n_tokens = corpus.n_tokens
-    if n_tokens > _MOST_TOKENS:
-        raise ValueError(f"the corpus has {n_tokens} tokens; the Gibbs engine takes at most {_MOST_TOKENS}")
+    if n_tokens > _MAX_TOKENS:
+        raise ValueError(f"the corpus has {n_tokens} tokens; the Gibbs engine takes at most {_MAX_TOKENS}")
     n_clusters = min(n_clusters or corpus.n_documents, corpus.n_documents)
     n_bytes = start_bytes(corpus, n_clusters, n_topics, has_document_level, has_times, threads)
     of_threads = f" on {threads} threads" if threads > 1 else ""

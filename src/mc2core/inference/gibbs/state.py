@@ -127,7 +127,7 @@ def no_cluster(document: int, contexts: StackedContexts, concentrations: Concent
 
 def no_topic(document: int, concentrations: Concentrations, prior: float | Family) -> ValueError:
     """What to raise where the weights of a token's topics cannot be drawn from; ``prior`` is s, or the content's."""
-    of_content = f"content {prior!r}" if isinstance(prior, Family) else f"topic_prior {prior:g}"
+    of_content = f"content {prior!r}" if isinstance(prior, Family) else f"topic_word_prior {prior:g}"
     return ValueError(
         f"document {document}: the weights of a token's topics have no finite sum above 0; look at the priors "
         f"(table_concentration {concentrations.table:g}, topic_concentration {concentrations.topic:g}, "

@@ -38,7 +38,7 @@ from mc2core.inference.gibbs.state import Assignments, Concentrations, no_topic,
 _DOCUMENT, _TOKEN, _TOPICS = 0, 1, 2
 _DONE, _FULL, _FAILED = 0, 1, 2
 # what a topic may lose of the weights, and the largest sum of them; single precision ends at 1e38
-_NEGLIGIBLE, _MOST = 1e-9, 1e20
+_NEGLIGIBLE, _MAX = 1e-9, 1e20
 # counts of a document's tokens in a topic for which its scale is computed together
 _STEPS = 16
 
@@ -280,7 +280,7 @@ def _sweep(key, stream, position, documents, topic, topics, constants, weights):
                     _compute_steps(m, x, j, topics, weights, constants)
                 scale[m] = steps[m, n_km[j, m] - first[m]]
                 total += _weigh_topic(m, j, w, n_km, n_wm, s, prior, scale, p, block)
-                if not 0.1 * least < total < _MOST:
+                if not 0.1 * least < total < _MAX:
                     new_factor, least = _scale_all(x, j, n_topics, topics, weights, constants)
                     new = v * rest[0] / n_words * new_factor
                     total = _weigh_word(n_wm, w, n_km, j, n_blocks, weights, new)
@@ -339,7 +339,7 @@ def sweep_timed_topics(
     corpus: Corpus,
     times: TokenTimes,
     concentrations: Concentrations,
-    topic_prior: float,
+    topic_word_prior: float,
     key: np.uint64,
 ) -> None:
     """One collapsed sweep over all tokens, in place; topics that end empty are dropped. Document j is cluster j.
@@ -357,12 +357,12 @@ def sweep_timed_topics(
     sums = grown(times.sums(assignments), capacity)
     topics = TimedTopics(n_km, n_wm, n_km.sum(axis=0, dtype=np.int64), eps, rest, sums)
     v = float(concentrations.table)
-    constants = TimedConstants(v, float(concentrations.topic), topic_prior * corpus.n_words, times.family.prior(4))
+    constants = TimedConstants(v, float(concentrations.topic), topic_word_prior * corpus.n_words, times.family.prior(4))
     position = np.array([0, 0, n_topics], np.int64)
     stream = np.zeros(2, np.uint64)
     stopped = _FULL
     while stopped == _FULL:
-        weights = _weights(topics, topic_prior, v)
+        weights = _weights(topics, topic_word_prior, v)
         stopped = _sweep(key, stream, position, documents, assignments.topic, topics, constants, weights)
         if stopped == _FULL:
             capacity += LANES
@@ -370,7 +370,7 @@ def sweep_timed_topics(
             n_km, n_wm, n_m, eps, sums = (grown(array, capacity) for array in (n_km, n_wm, n_m, eps, sums))
             topics = TimedTopics(n_km, n_wm, n_m, eps, rest, sums)
     if stopped == _FAILED:
-        raise no_topic(assignments.document_of(int(position[_TOKEN])), concentrations, topic_prior)
+        raise no_topic(assignments.document_of(int(position[_TOKEN])), concentrations, topic_word_prior)
     n_topics = int(position[_TOPICS])
     assignments.topic_weights, assignments.rest = topics.eps[:n_topics].copy(), float(topics.rest[0])
     assignments.n_km = np.ascontiguousarray(topics.n_km[:, :n_topics])

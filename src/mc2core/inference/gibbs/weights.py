@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mc2core.base.checks import LEAST_PRIOR, MOST_PRIOR
+from mc2core.base.checks import MAX_PRIOR, MIN_PRIOR
 from mc2core.compute import streams, variates
 from mc2core.compute.kernels import kernel
 from mc2core.inference.gibbs.state import Assignments, Concentrations
@@ -78,7 +78,7 @@ def draw_topic_weights(assignments: Assignments, tables: np.ndarray, eta: float,
 
 def _within_range(concentration: float) -> float:
     """The nearest concentration that settings may hold: beyond them, nothing of the model changes any more."""
-    return min(max(float(concentration), LEAST_PRIOR), MOST_PRIOR)
+    return min(max(float(concentration), MIN_PRIOR), MAX_PRIOR)
 
 
 def draw_dirichlet_process_concentration(

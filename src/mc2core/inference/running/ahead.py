@@ -70,7 +70,7 @@ def _use(corpus: Corpus, model: str, engine: str, settings: dict[str, Any], fold
     if not sample.documents_are_clusters:
         posterior.assign(corpus)
         consensus([sample.cluster] * 2, 0)
-        posterior.find_levels(corpus)
+        posterior.find_hierarchy(corpus)
         DocumentTopics(sample).tokens(corpus, sample.cluster, threads=1)
     for name in posterior.families:  # tokens of nptot have contexts, documents have none
         posterior.predict_context(corpus, name)

@@ -14,10 +14,10 @@ from mc2core.base import locks, stopping, storage
 from mc2core.base.progress import work
 from mc2core.compute import spark as cluster
 from mc2core.corpus import Corpus, reservoir, subsets
-from mc2core.corpus.marks import marks_of
+from mc2core.corpus.fingerprints import fingerprints_of
 from mc2core.inference.base import State
 from mc2core.inference.registry import specify
-from mc2core.inference.running.loop import Fit, checkpoints_of, fit, tell_unused
+from mc2core.inference.running.loop import RunResult, checkpoints_of, fit, tell_unused
 from mc2core.posterior import clustering
 
 logger = logging.getLogger(__name__)
@@ -64,10 +64,11 @@ def fit_corpus(
     With ``missing``, every context is missing in that share of the documents, drawn with the seed of the fit.
     ``spark`` holds properties of Spark, for fits that use it (``n_shards``).
     With ``keep_all`` the checkpoint stays, so that the fit goes on when more iterations are asked for, a run that a
-    signal stops leaves a posterior and provenance of what there is so far, and the posterior keeps its levels
-    (:meth:`mc2core.Posterior.find_levels`), where it has any, the marks of its documents (:mod:`mc2core.corpus.marks`),
-    and by SVI some of these (:mod:`mc2core.corpus.reservoir`), which ``mc2 update`` goes over again.
-    With ``follow_labels`` each row of the trace has ``vi_bits``, the distance of the clusters from the corpus' labels.
+    signal stops leaves a posterior and provenance of what there is so far, and the posterior keeps its hierarchy
+    (:meth:`mc2core.Posterior.find_hierarchy`), where it has any, the fingerprints of itss documents
+    (:mod:`mc2core.corpus.fingerprints`), and by SVI some of these (:mod:`mc2core.corpus.reservoir`), which ``mc2
+    update`` goes over again. With ``follow_labels`` each row of the trace has ``vi_bits``, the distance of the clusters
+    from the corpus' labels.
     """
     specified, way = specify(model, engine, settings, contexts, threads)
     specified = specified.for_corpus(corpus)
@@ -75,14 +76,14 @@ def fit_corpus(
     part = corpus.with_contexts({name: corpus.contexts[name] for name in specified.contexts})
     part = subsets.without_contexts(part, missing, seed)
 
-    def leave(done: Fit) -> None:
+    def leave(done: RunResult) -> None:
         if keep_all:
             _keep_for_later(done, part)
         with work("writing the posterior"):
             done.posterior.save(posterior)
         storage.write_json(provenance, done.provenance | ({"missing": missing} if missing else {}))
 
-    with stopping.watching(), locks.only_one(posterior, "another fit"), cluster.session(spark):
+    with stopping.install(), locks.only_one(posterior, "another fit"), cluster.session(spark):
         done = fit(
             part,
             specified,
@@ -109,14 +110,14 @@ def fit_corpus(
     return done.provenance | ({"missing": missing} if missing else {})
 
 
-def _keep_for_later(done: Fit, corpus: Corpus) -> None:
-    """Add levels to the posterior, and what ``mc2 update`` needs of the documents."""
+def _keep_for_later(done: RunResult, corpus: Corpus) -> None:
+    """Add a hierarchy to the posterior, and what ``mc2 update`` needs of the documents."""
     try:
-        done.posterior.find_levels(corpus)
+        done.posterior.find_hierarchy(corpus)
     except ValueError as error:
-        logger.info("the fit has no levels: %s", error)
+        logger.info("the fit has no hierarchy: %s", error)
     if not corpus.is_of_observations:
-        done.posterior.marks = marks_of(corpus)
+        done.posterior.fingerprints = fingerprints_of(corpus)
     if done.provenance["engine"]["name"] == "svi":
         done.posterior.kept = reservoir.begun(corpus)
 

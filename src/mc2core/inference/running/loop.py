@@ -50,7 +50,7 @@ _EVERY = 50
 
 
 @dataclass(repr=False)
-class Fit:
+class RunResult:
     """What a run leaves.
 
     Attributes
@@ -65,7 +65,7 @@ class Fit:
         reports (clusters, topics, log_joint or elbo, ...).
     provenance : dict
         Model, engine, seed, corpus digest, versions, git commit, machine, cores, seconds (of the clock, and of
-        processors: cpu_seconds, all threads together), and ``found``: the numbers of clusters and topics, their
+        processors: cpu_seconds, all threads together), and ``inferred``: the numbers of clusters and topics, their
         intervals, their course in each chain, and how far chains agree
         (:func:`mc2core.inference.running.summary.found`).
     corpus : Corpus
@@ -83,7 +83,7 @@ class Fit:
     snapshots: Posterior | None = None
 
     def __repr__(self) -> str:
-        return f"Fit({len(self.trace)} iterations, {self.posterior!r})"
+        return f"RunResult({len(self.trace)} iterations, {self.posterior!r})"
 
 
 @dataclass
@@ -275,8 +275,8 @@ def fit(
     trace: str | os.PathLike[str] | None = None,
     snapshots: Sequence[float] = (),
     progress: bool | None = None,
-    on_stop: Callable[[Fit], None] | None = None,
-) -> Fit:
+    on_stop: Callable[[RunResult], None] | None = None,
+) -> RunResult:
     """Fit ``model`` to ``corpus`` by ``engine``.
 
     Parameters
@@ -324,8 +324,8 @@ def fit(
         Show what is done and how far it is, as :func:`mc2core.base.progress.showing` says: by default a bar on a
         terminal or in a notebook, and lines in the log (INFO) elsewhere.
     on_stop : function, optional
-        Given what there is when a signal stops the run: a Fit of the samples so far, or of the state where there are
-        none yet; ``provenance["stopped_at"]`` says the iteration.
+        Given what there is when a signal stops the run: a RunResult of the samples so far, or of the state where there
+        are none yet; ``provenance["stopped_at"]`` says the iteration.
 
     Raises
     ------
@@ -368,8 +368,8 @@ def fit(
             whose = f"chain {number + 1}: " if chains > 1 else ""
             logger.info("%s%s is at iteration %d of %d: %s", whose, path, one.iteration, iterations, rest)
     named = burn_in if is_named else None
-    with stopping.watching(), telling.showing(progress), _side_by_side(engine, chains) as (pool, own):
-        with stopping.noting():
+    with stopping.install(), telling.showing(progress), _side_by_side(engine, chains) as (pool, own):
+        with stopping.defer():
             is_done = all(one is not None and one.iteration == iterations for one in stored)
             compiled = 0.0 if is_done else _warm(model, engine, corpus)
 
@@ -412,8 +412,8 @@ def _iterate(
     callback: Callback | None,
     checkpoint_every: int,
     trace: str | os.PathLike[str] | None,
-    on_stop: Callable[[Fit], None] | None,
-) -> Fit:
+    on_stop: Callable[[RunResult], None] | None,
+) -> RunResult:
     """Do what is left of so many iterations, those chains next that have done fewest; arguments as of :func:`fit`.
 
     ``given`` is its corpus, of which chains have what the model looks at.
@@ -421,7 +421,7 @@ def _iterate(
     least = min(chain.done.iteration for chain in chains)
     all_done = sum(chain.done.iteration for chain in chains)
     with (
-        stopping.keeping() as stop,
+        stopping.flush() as stop,
         _trace_file(trace, _rows(chains, 0, least)) as write_row,
         telling.work(engine.name, iterations * len(chains), "iterations", all_done) as bar,
     ):
@@ -461,7 +461,7 @@ def _rows(chains: Sequence[_Chain], first: int, last: int) -> list[dict[str, flo
     ]
 
 
-def _result(chains: Sequence[_Chain], engine: Engine, given: Corpus, iterations: int, compiled: float) -> Fit:
+def _result(chains: Sequence[_Chain], engine: Engine, given: Corpus, iterations: int, compiled: float) -> RunResult:
     """What a run leaves that has done ``iterations``, or has stopped before: without samples, the state is one."""
     first = chains[0]
     model, corpus, done = first.model, first.corpus, first.done
@@ -481,11 +481,11 @@ def _result(chains: Sequence[_Chain], engine: Engine, given: Corpus, iterations:
         about = provenance | timing | {"snapshot_times": done.snapshot_times}
         shown = posterior_of(model, corpus, done.snapshots, about)
     traces = [chain.done.trace for chain in chains]
-    numbers = found(posterior, traces, model.finds, engine.truncations(model, corpus))
+    numbers = found(posterior, traces, model.reported, engine.truncations(model, corpus))
     if is_one_cluster(numbers):
         logger.info(ONE_CLUSTER)
-    about = posterior.provenance | timing | {"found": numbers} | environment()
-    return Fit(posterior, first.state, pd.DataFrame(_rows(chains, 0, least)), about, given, shown)
+    about = posterior.provenance | timing | {"inferred": numbers} | environment()
+    return RunResult(posterior, first.state, pd.DataFrame(_rows(chains, 0, least)), about, given, shown)
 
 
 def _warm(model: Model, engine: Engine, corpus: Corpus) -> float:

@@ -20,9 +20,9 @@ from mc2core.base import locks, stopping, storage
 from mc2core.base.progress import showing, work
 from mc2core.base.provenance import environment
 from mc2core.compute import streams
-from mc2core.corpus import Corpus, following
+from mc2core.corpus import Corpus, alignment
 from mc2core.corpus.building.counts import Dropped
-from mc2core.corpus.marks import marks_of
+from mc2core.corpus.fingerprints import fingerprints_of
 from mc2core.inference.registry import specified_in
 from mc2core.inference.running import checkpoint as checkpoints
 from mc2core.inference.running.drift import drift
@@ -67,16 +67,16 @@ class _FitFile(NamedTuple):
         """This one, or the file as it is now if it was replaced since."""
         return self if _stamp(self.path) == self.stamp else self.read(self.path)
 
-    def stream(self, population: int | None = None, threads: int = 1) -> Stream:
+    def stream(self, total_samples: int | None = None, threads: int = 1) -> Stream:
         """The stream of an update, or one that goes on from a fit; ValueError where it cannot go on."""
         from mc2core.inference.svi.stream import Stream, state_of
 
         posterior, checkpoint = self.posterior, self.path.parent / "checkpoint.npz"
         if "stream" in posterior.provenance:
             stream = Stream.from_arrays(self.arrays, posterior, self.path, threads=threads)
-            if population not in (None, stream.population):
+            if total_samples not in (None, stream.total_samples):
                 raise ValueError(
-                    f"population is {population}, but that of {self.path} is {stream.population}; it stays"
+                    f"total_samples is {total_samples}, but that of {self.path} is {stream.total_samples}; it stays"
                 )
             return stream
         stored = _checkpoint(checkpoint, posterior.provenance)
@@ -86,7 +86,7 @@ class _FitFile(NamedTuple):
         if posterior.kept is None:
             raise ValueError(f"{self.path} has none of the documents that were fitted, which mc2 fit keeps there")
         state = state_of(posterior, stored.state, int(trace["tokens"].iloc[-1]))
-        return Stream(_Saved(posterior, state, trace, posterior.kept), population=population, threads=threads)
+        return Stream(_Saved(posterior, state, trace, posterior.kept), total_samples=total_samples, threads=threads)
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
@@ -109,7 +109,7 @@ def update_fit(
     new: str | os.PathLike[str],
     *,
     out: str | os.PathLike[str] | None = None,
-    population: int | None = None,
+    total_samples: int | None = None,
     columns: Mapping[str, Any] | None = None,
     new_columns: int = 2,
     iterations: int | None = None,
@@ -130,7 +130,7 @@ def update_fit(
     fit : folder of ``mc2 fit`` or of an update, or ``posterior.npz`` in it
     new : folder of a corpus, or what ``mc2 import`` reads, in the form of the documents of the fit
     out : folder; that of the fit, if not given
-    population : of :class:`mc2core.inference.Stream`, at the first update by SVI
+    total_samples : of :class:`mc2core.inference.Stream`, at the first update by SVI
     columns : where a file holds words and contexts, if not where those of the fit were: "text", "bag", "counts",
         "contexts" and "id" of :func:`mc2core.corpus.readers.reading.read_own`
     new_columns : words and values that the fit has not get columns where so many of the documents have them
@@ -156,20 +156,20 @@ def update_fit(
             raise ValueError(f"{path} does not say the {name} of its fit, which cannot go on")
     engine = posterior.provenance.get("engine", {}).get("name")
     if engine == "gibbs":
-        if population is not None:
-            raise ValueError(f"population is {population}; a fit by gibbs is of the documents that it has")
+        if total_samples is not None:
+            raise ValueError(f"total_samples is {total_samples}; a fit by gibbs is of the documents that it has")
         return _continue_chains(fit, new, out, file, new_columns, iterations, threads, progress)
     if engine != "svi":
         raise ValueError(f"the fit is by {engine}, which cannot go on; fits by svi and gibbs can")
     if iterations is not None:
         raise ValueError(f"iterations is {iterations}; a fit by svi takes each new document once")
-    with stopping.watching(), locks.only_one(out / POSTERIOR, "another fit"), showing(progress):
-        return _go_on(file.latest(), new, out, population, columns, new_columns, threads)
+    with stopping.install(), locks.only_one(out / POSTERIOR, "another fit"), showing(progress):
+        return _go_on(file.latest(), new, out, total_samples, columns, new_columns, threads)
 
 
 # -- by SVI --------------------------------------------------------------------------------------------------------
 def _go_on(
-    file: _FitFile, new: Path, out: Path, population: int | None, columns: Mapping[str, Any], new_columns: int,
+    file: _FitFile, new: Path, out: Path, total_samples: int | None, columns: Mapping[str, Any], new_columns: int,
     threads: int,
 ) -> dict[str, Any]:  # fmt: skip
     """The update of a stream, from the start or from where it was stopped."""
@@ -186,18 +186,18 @@ def _go_on(
             return _leave(out, known.stream(threads=threads))
     if out.resolve() != file.path.parent.resolve() and path.is_file() and not part.is_file():
         raise ValueError(f"{out} holds another fit; {_ELSEWHERE}")
-    stream = file.stream(population, threads) if not part.is_file() else Stream.load(part, threads=threads)
+    stream = file.stream(total_samples, threads) if not part.is_file() else Stream.load(part, threads=threads)
     if part.is_file():
-        if not (stream.updates and _is_of(stream.updates[-1], source, False)) or population not in (
+        if not (stream.updates and _is_of(stream.updates[-1], source, False)) or total_samples not in (
             None,
-            stream.population,
+            stream.total_samples,
         ):
             raise ValueError(f"{part} is of another update; finish that one, or remove it to start again")
         logger.info("%s has taken %d documents: resuming from there", part, stream.updates[-1]["documents"])
     corpus, dropped = _read(new, file.posterior, columns, new_columns)
     files = _files(new, corpus, source["documents_of"])
-    marks = marks_of(corpus)
-    is_new = _is_new(corpus, marks, files, stream, stream.updates[:-1] if part.is_file() else stream.updates)
+    fingerprints = fingerprints_of(corpus)
+    is_new = _is_new(corpus, fingerprints, files, stream, stream.updates[:-1] if part.is_file() else stream.updates)
     if not is_new.any():
         raise ValueError(f"the documents of {new} were taken before: each is taken once")
     # which of the documents of a file had the tokens that were left out is not known: an even share of them
@@ -222,8 +222,8 @@ def _go_on(
             | {"new_values": {name: len(values) for name, values in names.values.items()}}
         )
     _take(stream, placed, part)
-    if marks is not None:
-        stream.remember(marks[is_new])
+    if fingerprints is not None:
+        stream.remember(fingerprints[is_new])
     return _leave(out, stream)
 
 
@@ -231,7 +231,7 @@ def _take(stream: Stream, corpus: Corpus, part: Path) -> None:
     """The documents that the last of the updates has not had yet; ``part`` is written on the way."""
     now, saved = stream.updates[-1], time.perf_counter()
     with (
-        stopping.keeping() as stop,
+        stopping.flush() as stop,
         work("svi, new documents", corpus.n_documents, "documents", now["documents"]) as bar,
     ):
         for visit in stream.visits(corpus, now["documents"]):
@@ -260,9 +260,9 @@ def _leave(out: Path, stream: Stream) -> dict[str, Any]:
     return about
 
 
-def open_stream(folder: Path, population: int | None = None, threads: int = 1) -> Stream:
+def open_stream(folder: Path, total_samples: int | None = None, threads: int = 1) -> Stream:
     """The stream in a folder of a fit or an update; ValueError where it cannot go on."""
-    return _FitFile.read(folder / POSTERIOR).stream(population, threads)
+    return _FitFile.read(folder / POSTERIOR).stream(total_samples, threads)
 
 
 def _checkpoint(path: Path, about: Mapping[str, Any], seed: int | None = None) -> checkpoints.Checkpoint:
@@ -294,7 +294,7 @@ def _files(path: Path, corpus: Corpus, identity: str) -> list[tuple[str, int]]:
 
 def _is_new(
     corpus: Corpus,
-    marks: np.ndarray | None,
+    fingerprints: np.ndarray | None,
     files: Sequence[tuple[str, int]],
     stream: Stream,
     updates: Sequence[Mapping[str, Any]],
@@ -302,9 +302,9 @@ def _is_new(
     """(J,) bool: documents that neither the fit nor the ``updates`` took: none with the same id or of the same file."""
     if stream.posterior.was_fitted_on(corpus):
         return np.zeros(corpus.n_documents, dtype=bool)
-    taken = following.files_of(stream.posterior.imported).union(*(one.get("files", ()) for one in updates))
+    taken = alignment.files_of(stream.posterior.imported).union(*(one.get("files", ()) for one in updates))
     is_new = np.repeat([digest not in taken for digest, _ in files], [n for _, n in files])
-    return is_new if marks is None else is_new & ~np.isin(marks, stream.taken)
+    return is_new if fingerprints is None else is_new & ~np.isin(fingerprints, stream.taken)
 
 
 def _identity(path: Path) -> str:
@@ -386,15 +386,15 @@ def _with_old_first(corpus: Corpus, posterior: Posterior, new_columns: int) -> C
     """
     n_before = len(posterior.samples[0].cluster)
     corpus = corpus.with_contexts({name: one for name, one in corpus.contexts.items() if name in posterior.families})
-    pattern = following.pattern_of(posterior)
+    schema = alignment.schema_of(posterior)
     if corpus.n_documents <= n_before:
         raise ValueError(f"the corpus has {corpus.n_documents} documents and the fit {n_before}; {_OWN_CORPUS}")
-    before, _ = following.conform(Corpus, corpus.subset(np.arange(n_before)), pattern)
+    before, _ = alignment.conform(Corpus, corpus.subset(np.arange(n_before)), schema)
     if not posterior.was_fitted_on(before):
         raise ValueError(f"the corpus does not begin with the documents of the fit; {_OWN_CORPUS}")
     new = corpus.subset(np.arange(n_before, corpus.n_documents))
-    pattern, _ = following.grown(pattern, new, new_columns)
-    placed, dropped = following.conform(Corpus, corpus, pattern)
+    schema, _ = alignment.extended(schema, new, new_columns)
+    placed, dropped = alignment.conform(Corpus, corpus, schema)
     for one in dropped:
         logger.warning("left out: %s", one)
     return placed

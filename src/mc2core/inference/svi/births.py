@@ -29,9 +29,9 @@ from mc2core.inference.svi.local import Batch
 from mc2core.inference.svi.state import GROUP, topic_divergence
 
 # documents that a cluster can begin with, at least
-_LEAST_DOCUMENTS = 2
+_MIN_DOCUMENTS = 2
 # nats that a group may lose for each of its tables as a cluster of its own, before it is tried
-_MOST_LOSS = 1.0
+_MAX_LOSS = 1.0
 
 
 class Alike(NamedTuple):
@@ -116,7 +116,7 @@ def _alike(state: DocumentLevelGlobals, local: Local, n: int, weight: float) -> 
     rng = streams.generator(0, "svi.births of clusters", state.n_updates)
     group = cluster_rows(unit_rows(sp.csr_matrix(topics)), n, rng)
     sizes = np.bincount(group, minlength=n)
-    chosen = np.flatnonzero(sizes >= _LEAST_DOCUMENTS)
+    chosen = np.flatnonzero(sizes >= _MIN_DOCUMENTS)
     own = weight * members(group, n)[chosen]
     return Alike(own, weight * sizes[chosen], own @ topics)
 
@@ -144,7 +144,7 @@ def _may_part(state: DocumentLevelGlobals, batch: Batch, alike: Alike, weight: f
         sizes_left[k] = max(n_k[k] - sizes[number], 0.0)
         gain = evidence(of) + evidence(left) - evidence(n_km[k])
         gain += seats(sizes_left) - seats(n_k) + alpha.mean_log[GROUP]
-        if gain > -_MOST_LOSS * of.sum():
+        if gain > -_MAX_LOSS * of.sum():
             return True
     return False
 

@@ -88,7 +88,7 @@ _PRIOR_BLOCK = 1024
 _NEWTON_STEPS, _HALVINGS = 20, 30
 # Newton steps of ln s: longest, and short enough to end
 _LONGEST_STEP, _SHORTEST_STEP = 1.0, 1e-4
-_LEAST_S, _MOST_S = 1e-10, 1e10
+_MIN_S, _MAX_S = 1e-10, 1e10
 
 
 @inner_kernel(error_model="numpy")
@@ -146,7 +146,7 @@ def best_topic_prior(topic_words: np.ndarray, s: float, prior: tuple[float, floa
         step = -slope / curve if curve < 0 else np.sign(slope) * _LONGEST_STEP
         step = float(np.clip(step, -_LONGEST_STEP, _LONGEST_STEP))
         for _ in range(_HALVINGS):
-            new = float(np.clip(s * np.exp(step), _LEAST_S, _MOST_S))
+            new = float(np.clip(s * np.exp(step), _MIN_S, _MAX_S))
             terms = prior_terms(topic_words, new, prior, pool)
             if terms[0] >= now:
                 s, (now, slope, curve) = new, terms
@@ -159,8 +159,8 @@ def best_topic_prior(topic_words: np.ndarray, s: float, prior: tuple[float, floa
 
 # -- epsilon and v -------------------------------------------------------------------------------------------------
 # a topic without tokens keeps this weight until it is folded
-_LEAST_WEIGHT = 1e-12
-_LEAST_V, _MOST_V = 1e-8, 1e8
+_MIN_WEIGHT = 1e-12
+_MIN_V, _MAX_V = 1e-8, 1e8
 
 
 class Weights(NamedTuple):
@@ -254,8 +254,8 @@ def step_topics(objective: Objective, weights: Weights) -> Weights:
     now = objective.value(weights)
     share = 1.0
     for _ in range(_HALVINGS):
-        topics = np.maximum((1.0 - share) * weights.topics + share * tables / total, _LEAST_WEIGHT)
-        rest = max((1.0 - share) * weights.rest + share * objective.eta / total, _LEAST_WEIGHT)
+        topics = np.maximum((1.0 - share) * weights.topics + share * tables / total, _MIN_WEIGHT)
+        rest = max((1.0 - share) * weights.rest + share * objective.eta / total, _MIN_WEIGHT)
         whole = topics.sum() + rest
         new = Weights(topics / whole, rest / whole, weights.v)
         if objective.value(new) >= now:
@@ -274,7 +274,7 @@ def step_v(objective: Objective, weights: Weights) -> Weights:
     now = objective.value(weights)
     share = 1.0
     for _ in range(_HALVINGS):
-        v = float(np.clip(weights.v * (goal / weights.v) ** share, _LEAST_V, _MOST_V))
+        v = float(np.clip(weights.v * (goal / weights.v) ** share, _MIN_V, _MAX_V))
         new = weights._replace(v=v)
         if objective.value(new) >= now:
             return new
@@ -298,8 +298,8 @@ class DirectExpectations(Expectations):
 
 # -- words under direct assignment ---------------------------------------------------------------------------------
 # Smaller factors of the products are 0: subnormal numbers take a hundred times as long to multiply. Sums of at least
-# LEAST_SUM lose less than rounding by that, smaller ones are lost
-LEAST_FACTOR, LEAST_SUM = 1e-150, 1e-130
+# MIN_SUM lose less than rounding by that, smaller ones are lost
+MIN_FACTOR, MIN_SUM = 1e-150, 1e-130
 # a block is multiplied as a sparse matrix where fewer than one in this many of its entries are not 0
 _SPARSE = 8
 # tokens of topics in clusters are summed in this many shares: block b of words belongs to share b % _SHARES
@@ -362,7 +362,7 @@ def fill_weights(topic_words, shrink, words, prior, log_total, first, last, scor
         row_maxima(scores, u, u + 1, top)
         exponentiate(scores, top, u, u + 1, weights)
         for m in range(weights.shape[1]):
-            weights[u, m] = weights[u, m] if weights[u, m] >= LEAST_FACTOR else 0.0
+            weights[u, m] = weights[u, m] if weights[u, m] >= MIN_FACTOR else 0.0
 
 
 @kernel(error_model="numpy")
@@ -378,8 +378,8 @@ def fill_likelihoods(topics, rows, first, last):
     has_lost = False
     for u in range(first, last):
         for k in range(highest.size):
-            has_lost |= sums[u, k] < LEAST_SUM
-            likelihood[u, k] = log(max(sums[u, k], LEAST_SUM)) + (top[u] + highest[k])
+            has_lost |= sums[u, k] < MIN_SUM
+            likelihood[u, k] = log(max(sums[u, k], MIN_SUM)) + (top[u] + highest[k])
     return has_lost
 
 
@@ -390,9 +390,9 @@ def word_topics(
     n_clusters, n_topics = expected.log_tau.shape
     highest = expected.log_tau.max(axis=1)
     tau = np.exp(expected.log_tau - highest[:, None])
-    tau[tau < LEAST_FACTOR] = 0.0
+    tau[tau < MIN_FACTOR] = 0.0
     topics = _Topics(
-        state.topic_words, state.shrink, words, state.topic_prior, expected.log_topic_total,
+        state.topic_words, state.shrink, words, state.topic_word_prior, expected.log_topic_total,
         np.ascontiguousarray(tau.T), highest,
     )  # fmt: skip
     scores, weights = (state.buffers.empty(name, len(words), n_topics) for name in ("scores", "weights"))
@@ -430,7 +430,7 @@ def sum_block(word_mass, sums, weights, tau, first, last, is_there, n_km, topic_
         for m in range(n_topics):
             weight[m], out[m] = weights[u, m], 0.0
         for k in range(n_clusters):
-            is_known = word_mass[u, k] > 0.0 and sums[u, k] >= LEAST_SUM
+            is_known = word_mass[u, k] > 0.0 and sums[u, k] >= MIN_SUM
             ratio = word_mass[u, k] / sums[u, k] if is_known else 0.0
             if not is_sparse:
                 q[u - first, k] = ratio
@@ -471,7 +471,7 @@ def lost_pairs(likelihoods: WordTopics, word_mass: np.ndarray) -> list[tuple[int
     """(word, cluster) of the lost pairs that have a mass R_k(w)."""
     if not likelihoods.has_lost:
         return []
-    words, clusters = np.nonzero((likelihoods.sums < LEAST_SUM) & (word_mass > 0))
+    words, clusters = np.nonzero((likelihoods.sums < MIN_SUM) & (word_mass > 0))
     return list(zip(words.tolist(), clusters.tolist(), strict=True))
 
 
@@ -529,7 +529,7 @@ def topic_statistics(
 
 # -- the state -----------------------------------------------------------------------------------------------------
 # truncations where none are set
-_DOCUMENTS_FOR_CLUSTER, _LEAST_CLUSTERS, _MOST_CLUSTERS, _TOPICS_FOR_CLUSTER = 4, 2, 320, 2
+_DOCUMENTS_FOR_CLUSTER, _MIN_CLUSTERS, _MAX_CLUSTERS, _TOPICS_FOR_CLUSTER = 4, 2, 320, 2
 # steps of epsilon and v at the start, after a full step and after a mini-batch
 STEPS_AT_START, STEPS_OF_FULL, STEPS_OF_BATCH = 30, 5, 1
 # documents or tokens below which leaving a component out changes no full batch's bound
@@ -566,13 +566,13 @@ class DirectGlobals(Globals):
     described_numbers: ClassVar[dict[str, Stored]] = {
         "rest": Stored("f", ""),
         "table_concentration": Stored("f", ""),
-        "topic_prior": Stored("f", ""),
+        "topic_word_prior": Stored("f", ""),
         **Globals.described_numbers,
     }
 
     #: clusters and topics by rule at most
-    most_clusters: ClassVar[int] = _MOST_CLUSTERS
-    most_topics: ClassVar[int] = _TOPICS_FOR_CLUSTER * _MOST_CLUSTERS
+    most_clusters: ClassVar[int] = _MAX_CLUSTERS
+    most_topics: ClassVar[int] = _TOPICS_FOR_CLUSTER * _MAX_CLUSTERS
 
     n_km: np.ndarray
     topic_weights: np.ndarray
@@ -586,7 +586,7 @@ class DirectGlobals(Globals):
         More clusters have lower perplexity on validation documents as far as was tried (docs/notes/svi.md); the
         most is what time allows.
         """
-        by_rule = min(max(-(-corpus.n_documents // _DOCUMENTS_FOR_CLUSTER), _LEAST_CLUSTERS), _MOST_CLUSTERS)
+        by_rule = min(max(-(-corpus.n_documents // _DOCUMENTS_FOR_CLUSTER), _MIN_CLUSTERS), _MAX_CLUSTERS)
         n_clusters = n_clusters or by_rule
         return n_clusters, n_topics or _TOPICS_FOR_CLUSTER * n_clusters
 
@@ -616,7 +616,7 @@ class DirectGlobals(Globals):
             context_totals=contexts.sums_by_context(start.contexts),
             concentration_rates=starting_rates(model, (law.sticks(group_weights),)),
             cluster=start.cluster,
-            topic_prior=model.topic_prior,
+            topic_word_prior=model.topic_word_prior,
             contexts=contexts,
             n_m=np.zeros(n_topics),
             observed=start.observed,
@@ -651,7 +651,7 @@ class DirectGlobals(Globals):
 
     @property
     def s_prior(self) -> tuple[float, float] | None:
-        """The same of s, ``topic_prior``, which topics that emit observations do not have."""
+        """The same of s, ``topic_word_prior``, which topics that emit observations do not have."""
         return self._prior(WORDS) if self.observed is None else None
 
     @property
@@ -745,12 +745,12 @@ class DirectGlobals(Globals):
         mean (both exact for a multinomial distribution, however rare words are).
         """
         n_words, totals = len(self.topic_words), counts.sum(axis=0)
-        size = self.n_m + n_words * self.topic_prior
-        of_words = (self.shrink * self.topic_words[words] + self.topic_prior) / size
+        size = self.n_m + n_words * self.topic_word_prior
+        of_words = (self.shrink * self.topic_words[words] + self.topic_word_prior) / size
         topic = (np.log(of_words).T @ counts).argmax(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = (counts**2 / of_words[:, topic]).sum(axis=0) / totals - totals
-            inverse = (size[topic] / (self.shrink * self.topic_words[:, topic] + self.topic_prior)).sum(axis=0)
+            inverse = (size[topic] / (self.shrink * self.topic_words[:, topic] + self.topic_word_prior)).sum(axis=0)
             variance = 2.0 * (n_words - 1) + (inverse - n_words**2 - 2.0 * n_words + 2.0) / totals
             return np.asarray((totals == 0) | (found <= n_words - 1 + _DEVIATIONS * np.sqrt(variance)))
 
@@ -768,7 +768,7 @@ class DirectGlobals(Globals):
         """sum_k KL(q(tau_k) || Dir(v eps)), less what eta and the priors of v and s add to the bound."""
         f, penalty, _ = self.objective.terms(self.weights)
         if self.s_prior is not None:
-            penalty += density_of_log(self.topic_prior, self.s_prior)
+            penalty += density_of_log(self.topic_word_prior, self.s_prior)
         used = self.n_km > 0
         return float(np.sum(self.n_km[used] * self.expected_log_tau()[used])) - f - penalty
 
@@ -823,7 +823,7 @@ class DirectGlobals(Globals):
         document likes best and topics with less than half a token. The clusters of a finite mixture all stay.
         """
         if self.s_prior is not None:
-            self.topic_prior = best_topic_prior(self.topic_words, self.topic_prior, self.s_prior, pool)
+            self.topic_word_prior = best_topic_prior(self.topic_words, self.topic_word_prior, self.s_prior, pool)
         n_k = self.n_k
         if self.model.n_clusters is not None:
             clusters = np.arange(len(n_k))

@@ -52,8 +52,8 @@ import numpy as np
 from scipy.special import digamma as array_digamma
 from scipy.special import gammaln, softmax
 
-from mc2core.base.checks import LEAST_PRIOR as LEAST_OMEGA
-from mc2core.base.checks import MOST_PRIOR as MOST_OMEGA
+from mc2core.base.checks import MAX_PRIOR as MAX_OMEGA
+from mc2core.base.checks import MIN_PRIOR as MIN_OMEGA
 from mc2core.base.described import Stored
 from mc2core.compute.buffers import Buffers
 from mc2core.compute.kernels import inner_kernel, kernel
@@ -64,8 +64,8 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.inference.observed import quantised
 from mc2core.inference.seeding import join_nearest
 from mc2core.inference.svi.direct import (
-    LEAST_FACTOR,
-    LEAST_SUM,
+    MIN_FACTOR,
+    MIN_SUM,
     STEPS_AT_START,
     STEPS_OF_BATCH,
     STEPS_OF_FULL,
@@ -84,12 +84,12 @@ from mc2core.models.base import DOCUMENT
 
 # -- tables of documents -------------------------------------------------------------------------------------------
 #: a_km is at least this: logarithms and digamma of it are numbers
-LEAST_PRIOR = 1e-100
+MIN_PRIOR = 1e-100
 # from here on differences of log-gamma functions are taken by their series
 _LARGE = 1e4
 _TABLE_BLOCK = 64
 # shares of clusters below this say nothing
-LEAST_SHARE = 1e-12
+MIN_SHARE = 1e-12
 
 
 @inner_kernel(error_model="numpy")
@@ -144,7 +144,7 @@ def sum_rising_factorials(cluster, share, counts, prior, first, last):
     total = 0.0
     for j in range(first, last):
         for i in range(cluster.shape[1]):
-            if share[j, i] < LEAST_SHARE:
+            if share[j, i] < MIN_SHARE:
                 continue
             term, one = 0.0, prior[cluster[j, i]]
             for m in range(one.size):
@@ -174,7 +174,7 @@ def add_tables(cluster, share, counts, squares, prior, is_seated, tables, of_doc
     """tables[k, m] += mu_jk a (digamma(a + n_jkm) - digamma(a)); to of_document[j] these, or :func:`seated_tables`."""
     for j in range(cluster.shape[0]):
         for i in range(cluster.shape[1]):
-            if share[j, i] < LEAST_SHARE:
+            if share[j, i] < MIN_SHARE:
                 continue
             k = cluster[j, i]
             for m in range(prior.shape[1]):
@@ -254,7 +254,7 @@ def topic_scores(
     top = np.empty(len(words))
 
     def work(first: int, last: int) -> None:
-        known = state.topic_words, state.shrink, words, state.topic_prior, expected.log_topic_total
+        known = state.topic_words, state.shrink, words, state.topic_word_prior, expected.log_topic_total
         state.fill_scores(expected, words, first, last, scores)
         fill_weights(*known, first, last, scores, top, weights)
 
@@ -274,7 +274,7 @@ def _proportions(a, n, log_theta, theta):
         log_theta[m] -= highest
         theta[m] = exp(log_theta[m])
     for m in range(a.size):
-        theta[m] = theta[m] if theta[m] > LEAST_FACTOR else 0.0
+        theta[m] = theta[m] if theta[m] > MIN_FACTOR else 0.0
 
 
 @inner_kernel(error_model="numpy")
@@ -282,7 +282,7 @@ def _give_whole(ratio, total, x, u, used, scores, log_theta, best, fresh):
     """Cells whose sum is too small for float64 go to their likeliest topic: ``best`` of one prior, and fresh += x."""
     for c in range(x.size):
         best[c] = -1
-        if total[c] >= LEAST_SUM:
+        if total[c] >= MIN_SUM:
             ratio[c] = x[c] / total[c]
             continue
         ratio[c] = 0.0
@@ -343,7 +343,7 @@ def settle(p, words, x, u, used, a, n, theta, total, best, n_passes):
 CANDIDATES = 4
 #: passes under the mean prior, and of each candidate
 SCREENING_PASSES, PASSES = 8, 10
-_LEAST_COUNT = 2e-4  # a topic is used by a document from this on, relative to its largest
+_MIN_COUNT = 2e-4  # a topic is used by a document from this on, relative to its largest
 _DOCUMENT_BLOCK = 4
 
 
@@ -507,7 +507,7 @@ def visit_documents(cells, words, omega, least, visit, first, last):
         for i in range(candidates.size):
             place = candidates[i]
             visit.share[j, place] = share[i] / sum_of_shares
-            if visit.share[j, place] < LEAST_SHARE:
+            if visit.share[j, place] < MIN_SHARE:
                 continue
             for c in range(x.size):
                 if best[i, c] < 0:
@@ -576,7 +576,7 @@ def visit_batch(
         log_evidence=np.empty(n_documents),
     )
     cells = Cells(batch.indptr, batch.indices, batch.counts)
-    least = _LEAST_COUNT if kept is None else 0.0
+    least = _MIN_COUNT if kept is None else 0.0
     in_blocks(
         pool,
         lambda first, last: visit_documents(cells, words, expected.omega, least, visit, first, last),
@@ -633,11 +633,11 @@ START = 10.0
 #: longest step of ln omega, before its rate
 LONGEST_STEP = 2.0
 # truncations where none are set
-_DOCUMENTS_FOR_CLUSTER, _LEAST_CLUSTERS, _MOST_CLUSTERS, _TOPICS_FOR_CLUSTER = 25, 2, 100, 8
-_DOCUMENTS_WHERE_FEW, _MOST_WHERE_FEW = 4, 20
+_DOCUMENTS_FOR_CLUSTER, _MIN_CLUSTERS, _MAX_CLUSTERS, _TOPICS_FOR_CLUSTER = 25, 2, 100, 8
+_DOCUMENTS_WHERE_FEW, _MAX_WHERE_FEW = 4, 20
 _TOKENS_FOR_TOPIC = 1000
 # mini-batches of an epoch at least where their size is not set, as far as each has so many documents
-_LEAST_BATCHES, _LEAST_BATCH = 32, 20
+_MIN_BATCHES, _MIN_BATCH = 32, 20
 
 
 @dataclass(kw_only=True)
@@ -667,8 +667,8 @@ class DocumentLevelGlobals(DirectGlobals):
         **DirectGlobals.described_numbers,
     }
 
-    most_clusters: ClassVar[int] = _MOST_CLUSTERS
-    most_topics: ClassVar[int] = _TOPICS_FOR_CLUSTER * _MOST_CLUSTERS
+    most_clusters: ClassVar[int] = _MAX_CLUSTERS
+    most_topics: ClassVar[int] = _TOPICS_FOR_CLUSTER * _MAX_CLUSTERS
 
     omega_information: float = 0.0
     local_cluster: np.ndarray
@@ -682,8 +682,8 @@ class DocumentLevelGlobals(DirectGlobals):
         (docs/notes/svi_document_level.md). Topics of fewer than a thousand tokens each would be fewer in the end, so
         that there is no more than one beside those of clusters.
         """
-        few = min(-(-corpus.n_documents // _DOCUMENTS_WHERE_FEW), _MOST_WHERE_FEW)
-        by_rule = min(max(-(-corpus.n_documents // _DOCUMENTS_FOR_CLUSTER), few, _LEAST_CLUSTERS), _MOST_CLUSTERS)
+        few = min(-(-corpus.n_documents // _DOCUMENTS_WHERE_FEW), _MAX_WHERE_FEW)
+        by_rule = min(max(-(-corpus.n_documents // _DOCUMENTS_FOR_CLUSTER), few, _MIN_CLUSTERS), _MAX_CLUSTERS)
         n_clusters = n_clusters or by_rule
         most = max(n_clusters + 1, corpus.n_tokens // _TOKENS_FOR_TOPIC)
         return n_clusters, n_topics or min(_TOPICS_FOR_CLUSTER * n_clusters, most)
@@ -691,7 +691,7 @@ class DocumentLevelGlobals(DirectGlobals):
     @classmethod
     def usual_batch(cls, n_documents: int) -> int:
         """At most a 32nd of the documents: rates suit so many steps an epoch (docs/notes/svi_document_level.md)."""
-        return min(super().usual_batch(n_documents), max(-(-n_documents // _LEAST_BATCHES), _LEAST_BATCH))
+        return min(super().usual_batch(n_documents), max(-(-n_documents // _MIN_BATCHES), _MIN_BATCH))
 
     @classmethod
     def n_numbers(cls, settings: RunSettings, corpus: Corpus) -> int:
@@ -797,7 +797,7 @@ class DocumentLevelGlobals(DirectGlobals):
 
     def document_prior(self) -> np.ndarray:
         """(K, M): omega exp(E ln tau)."""
-        return np.maximum(self.document_concentration * np.exp(self.expected_log_tau()), LEAST_PRIOR)
+        return np.maximum(self.document_concentration * np.exp(self.expected_log_tau()), MIN_PRIOR)
 
     def omega_penalty(self) -> float:
         """The density of ln omega relative to its mode where omega is learnt: at most 0, nats."""
@@ -827,7 +827,7 @@ class DocumentLevelGlobals(DirectGlobals):
         self.blend_shared(batch, documents, documents.topic_words, scale, rate, pool)
         posteriors = documents.local
         if is_full:
-            self.local_cluster = np.where(posteriors.share < LEAST_SHARE, np.int32(-1), posteriors.cluster)
+            self.local_cluster = np.where(posteriors.share < MIN_SHARE, np.int32(-1), posteriors.cluster)
             self.local_counts = posteriors.counts
             ascend(self, posteriors, pool)
         else:
@@ -883,7 +883,7 @@ def step_of_omega(
     state.omega_information = (1.0 - rate) * known + rate * seen if known > 0 else seen
     slope = scale * float(slopes.sum()) + shape - prior_rate * omega
     step = slope / (state.omega_information + prior_rate * omega)
-    least, most = math.log(LEAST_OMEGA / omega), math.log(MOST_OMEGA / omega)
+    least, most = math.log(MIN_OMEGA / omega), math.log(MAX_OMEGA / omega)
     return float(np.clip(step, max(-LONGEST_STEP, least), min(LONGEST_STEP, most)))
 
 
@@ -921,7 +921,7 @@ def ascend(state: DocumentLevelGlobals, local: Local, pool: Executor | None) -> 
     shape, prior_rate = state.omega_prior
     remainder = float(np.sum(tables_of_lengths(local.lengths, omega))) / omega
     goal = (float(tables_of(local, state.document_prior())[0].sum()) + shape) / (remainder + prior_rate)
-    goal = float(np.clip(goal, LEAST_OMEGA, MOST_OMEGA))
+    goal = float(np.clip(goal, MIN_OMEGA, MAX_OMEGA))
 
     def move_omega(share: float) -> float:
         state.document_concentration = omega * (goal / omega) ** share

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import memory
-from mc2core.base.checks import MOST_LABELS, choice, finite, whole
+from mc2core.base.checks import MAX_LABELS, choice, finite, whole
 from mc2core.base.settings import option
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
@@ -35,16 +35,17 @@ from mc2core.models import MC2, Model
 from mc2core.models.base import WORDS
 from mc2core.posterior import Sample, SparseRows
 
-#: (delay rho, forgetting iota) of the named schedules: rate = (t + rho)**-iota at mini-batch t = 1, 2, ...
+#: (learning_offset rho, learning_decay iota) of the named schedules: rate = (t + rho)**-iota at mini-batch t = 1, 2,
+#: ...
 SCHEDULES = {"default": (64.0, 0.7), "paper": (1.0, 0.8)}
-#: delay of the default schedule with a document level: more of the start is to be learnt anew
-DOCUMENT_LEVEL_DELAY = 8.0
+#: learning_offset of the default schedule with a document level: more of the start is to be learnt anew
+DOCUMENT_LEVEL_OFFSET = 8.0
 INITIALISATIONS = ("seeded", "gibbs", "random")
 GLOBAL_STEPS = ("sequential", "joint")
 # parts of an epoch, at most
 _PARTS = 32
 # a batch of fewer numbers, distinct words by topics and clusters, is done before its blocks have gone to other threads
-_LEAST_FOR_THREADS = 200_000
+_MIN_FOR_THREADS = 200_000
 
 
 class SVI(Engine):
@@ -52,7 +53,7 @@ class SVI(Engine):
 
     With a document level, documents stay in the clusters where they start until the first epoch is over, and at the end
     of epochs topics, and clusters unless their number is told, are joined where the bound does not fall by it. Without
-    tables the group concentration has a Gamma posterior where it is learnt, the table concentration and topic_prior have
+    tables the group concentration has a Gamma posterior where it is learnt, the table concentration and topic_word_prior have
     point estimates and the topic concentration stays as set: a point estimate of epsilon bounds it by nothing.
 
     Parameters
@@ -61,23 +62,23 @@ class SVI(Engine):
         K, a truncation, which must be None where the model is told n_clusters. None is a quarter of the documents, 2 to
         320, and 40 with tables. Trace and model report what is in use. With a document level None is a cluster for
         every 25 documents, but a quarter of the documents up to 20, 2 to 100.
-    n_tables : int in [1, 2147483647] or None, default None
+    max_tables : int in [1, 2147483647] or None, default None
         T, tables of each cluster, a truncation (UAI16); None is direct assignment of tokens to topics, without tables.
-    n_topics : int in [1, 2147483647] or None, default None
+    max_topics : int in [1, 2147483647] or None, default None
         M, a truncation; None is 2 K, and 120 with tables. With a document level None is 8 K, but at most one for
         every 1,000 tokens or one more than clusters.
     batch_size : int in [1, inf) or "auto" or None, default "auto"
         Documents of a mini-batch; "auto" is 400, None is the whole corpus at rate 1 (coordinate ascent). With a
         document level "auto" is a 32nd of the corpus, 20 to 400: an epoch of fewer steps hardly leaves its start.
     schedule : {"default", "paper"}, default "default"
-        Rates (t + delay)**-forgetting of mini-batches t = 1, 2, ...; paper is delay 1, forgetting 0.8. A full batch
-        has no rates, and then schedule, delay and forgetting are refused.
+        Rates (t + learning_offset)**-learning_decay of mini-batches t = 1, 2, ...; paper is learning_offset 1, learning_decay 0.8. A full batch
+        has no rates, and then schedule, learning_offset and learning_decay are refused.
     global_step : {"sequential", "joint"}, default "sequential"
         With tables: whether topics follow the tables' new topics, or all globals step at once from where they were
-        (UAI16, Algorithm 1), which may lower the ELBO of a full batch. Joint needs n_tables and a batch_size.
-    delay : float in [0, inf) or None, default None
+        (UAI16, Algorithm 1), which may lower the ELBO of a full batch. Joint needs max_tables and a batch_size.
+    learning_offset : float in [0, inf) or None, default None
         rho, in place of the schedule's. With a document level the default schedule's is 8.
-    forgetting : float in (0.5, 1] or None, default None
+    learning_decay : float in (0.5, 1] or None, default None
         iota, in place of the schedule's.
     initialisation : {"seeded", "gibbs", "random"}, default "seeded"
         Where to start; seeds among the documents, a short Gibbs run, or noise (:mod:`mc2core.inference.svi.start`).
@@ -106,88 +107,95 @@ class SVI(Engine):
         self,
         *,
         max_clusters: int | None = None,
-        n_tables: int | None = None,
-        n_topics: int | None = None,
+        max_tables: int | None = None,
+        max_topics: int | None = None,
         batch_size: int | str | None = "auto",
         schedule: str = "default",
         global_step: str = "sequential",
-        delay: float | None = None,
-        forgetting: float | None = None,
+        learning_offset: float | None = None,
+        learning_decay: float | None = None,
         initialisation: str = "seeded",
         n_shards: int | None = None,
         threads: int = 1,
     ) -> None:
-        self.max_clusters = None if max_clusters is None else whole("max_clusters", max_clusters, most=MOST_LABELS)
-        self.n_tables = None if n_tables is None else whole("n_tables", n_tables, most=MOST_LABELS)
-        self.n_topics = None if n_topics is None else whole("n_topics", n_topics, most=MOST_LABELS)
+        self.max_clusters = None if max_clusters is None else whole("max_clusters", max_clusters, most=MAX_LABELS)
+        self.max_tables = None if max_tables is None else whole("max_tables", max_tables, most=MAX_LABELS)
+        self.max_topics = None if max_topics is None else whole("max_topics", max_topics, most=MAX_LABELS)
         if isinstance(batch_size, str) and batch_size != "auto":
             raise ValueError(f"batch_size is {batch_size!r}; it must be a whole number, 'auto' or None")
         self.batch_size = batch_size if batch_size in (None, "auto") else whole("batch_size", batch_size)
         self.schedule = choice("schedule", schedule, SCHEDULES)
         self.global_step = choice("global_step", global_step, GLOBAL_STEPS)
-        if self.global_step == "joint" and (self.n_tables is None or self.batch_size is None):
+        if self.global_step == "joint" and (self.max_tables is None or self.batch_size is None):
             raise ValueError(
-                "global_step is 'joint', which needs n_tables and mini-batches; "
-                f"n_tables is {n_tables}, batch_size {batch_size}"
+                "global_step is 'joint', which needs max_tables and mini-batches; "
+                f"max_tables is {max_tables}, batch_size {batch_size}"
             )
-        self.delay = None if delay is None else finite("delay", delay)
-        self.forgetting = None if forgetting is None else finite("forgetting", forgetting)
-        if self.delay is not None and self.delay < 0:
-            raise ValueError(f"delay is {delay!r}; it must be at least 0")
-        if self.forgetting is not None and not 0.5 < self.forgetting <= 1:
-            raise ValueError(f"forgetting is {forgetting!r}; it must lie above 0.5 and at most at 1")
+        self.learning_offset = None if learning_offset is None else finite("learning_offset", learning_offset)
+        self.learning_decay = None if learning_decay is None else finite("learning_decay", learning_decay)
+        if self.learning_offset is not None and self.learning_offset < 0:
+            raise ValueError(f"learning_offset is {learning_offset!r}; it must be at least 0")
+        if self.learning_decay is not None and not 0.5 < self.learning_decay <= 1:
+            raise ValueError(f"learning_decay is {learning_decay!r}; it must lie above 0.5 and at most at 1")
         self.initialisation = choice("initialisation", initialisation, INITIALISATIONS)
         self.n_shards = None if n_shards is None else whole("n_shards", n_shards)
         self.threads = whole("threads", threads)
         if self.batch_size is None:
-            self.refuse_idle(dict.fromkeys(("schedule", "delay", "forgetting"), option("batch_size", "auto")))
-        if self.delay is not None and self.forgetting is not None:
-            self.refuse_idle({"schedule": "delay or forgetting to be left out: together they take its place"})
+            self.refuse_idle(
+                dict.fromkeys(("schedule", "learning_offset", "learning_decay"), option("batch_size", "auto"))
+            )
+        if self.learning_offset is not None and self.learning_decay is not None:
+            self.refuse_idle(
+                {"schedule": "learning_offset or learning_decay to be left out: together they take its place"}
+            )
 
     # -- the contract --------------------------------------------------------------------------------------
     def supports(self, model: Model) -> None:
         super().supports(model)
         assert isinstance(model, MC2)
-        for name in ("n_tables", "n_shards"):
+        for name in ("max_tables", "n_shards"):
             if model.content is not None and getattr(self, name) is not None:
                 raise ValueError(f"{name} is {getattr(self, name)}; where topics emit observations it must be None")
-        if model.n_clusters is not None and self.n_tables is not None:
+        if model.n_clusters is not None and self.max_tables is not None:
             raise ValueError(
-                f"n_tables is {self.n_tables}; with n_clusters it must be None: with tables, weights are sticks (UAI16)"
+                f"max_tables is {self.max_tables}; with n_clusters it must be None: with tables, weights are sticks "
+                "(UAI16)"
             )
         if model.n_clusters is not None and self.max_clusters is not None:
             raise ValueError(
                 f"max_clusters is {self.max_clusters}; with n_clusters, here {model.n_clusters}, it must be None"
             )
         if model.document_level:
-            self.refuse_idle(dict.fromkeys(("n_tables", "n_shards"), option("document_level", False)))
-        if self.n_tables is not None and WORDS in model.learn_concentrations:
+            self.refuse_idle(dict.fromkeys(("max_tables", "n_shards"), option("document_level", False)))
+        if self.max_tables is not None and WORDS in model.learn_concentrations:
             raise ValueError(
-                f"learn_concentrations names {WORDS!r}, which needs n_tables None; n_tables is {self.n_tables}"
+                f"learn_concentrations names {WORDS!r}, which needs max_tables None; max_tables is {self.max_tables}"
             )
-        if self.n_tables is None and self.initialisation != "gibbs":
-            needs = "n_tables: without tables SVI keeps topic_concentration as it is set"
+        if self.max_tables is None and self.initialisation != "gibbs":
+            needs = "max_tables: without tables SVI keeps topic_concentration as it is set"
             model.refuse_idle_priors({"topic": needs})
             if "topic" in model.learn_concentrations and not {*model.roles} <= {*model.learn_concentrations}:
                 raise ValueError(f"'topic' in learn_concentrations needs {needs}")
 
     def rate(self, model: MC2, n_updates: int) -> float:
-        """Of the mini-batch after so many: (t + delay)**-forgetting at t = 1, 2, ..."""
-        delay, forgetting = SCHEDULES[self.schedule]
+        """Of the mini-batch after so many: (t + learning_offset)**-learning_decay at t = 1, 2, ..."""
+        learning_offset, learning_decay = SCHEDULES[self.schedule]
         if model.document_level and self.schedule == "default":
-            delay = DOCUMENT_LEVEL_DELAY
-        delay = delay if self.delay is None else self.delay
-        return (n_updates + 1 + delay) ** -(forgetting if self.forgetting is None else self.forgetting)
+            learning_offset = DOCUMENT_LEVEL_OFFSET
+        learning_offset = learning_offset if self.learning_offset is None else self.learning_offset
+        return (n_updates + 1 + learning_offset) ** -(
+            learning_decay if self.learning_decay is None else self.learning_decay
+        )
 
     def init(self, model: MC2, corpus: Corpus, seed: int) -> Globals:
         kind, settings = self.kind(model), self.resolved(model, corpus)
-        contexts, (n_clusters, n_tables, n_topics, *_) = StackedContexts(corpus, model.contexts), settings
+        contexts, (n_clusters, max_tables, max_topics, *_) = StackedContexts(corpus, model.contexts), settings
         n_rows = model.content.n_parameters(corpus.n_words) if model.content else corpus.n_words
         # at least three copies of each: parameters, and what a step makes of them
-        n_numbers = kind.n_numbers(settings, corpus) + n_clusters * contexts.dimension + n_rows * n_topics
-        clusters = f"{n_clusters} clusters" if n_tables is None else f"{n_clusters} clusters of {n_tables} tables"
-        what = f"an SVI run of {clusters}, {n_topics} topics and {corpus.n_words} words"
-        memory.need(24 * n_numbers, what, "max_clusters, n_tables and n_topics may be lower")
+        n_numbers = kind.n_numbers(settings, corpus) + n_clusters * contexts.dimension + n_rows * max_topics
+        clusters = f"{n_clusters} clusters" if max_tables is None else f"{n_clusters} clusters of {max_tables} tables"
+        what = f"an SVI run of {clusters}, {max_topics} topics and {corpus.n_words} words"
+        memory.need(24 * n_numbers, what, "max_clusters, max_tables and max_topics may be lower")
         with thread_budget(self.threads):
             begun = start.start(model, settings, self.initialisation, corpus, contexts, seed, self.threads)
             return kind.begin(model, settings, begun, corpus, contexts)
@@ -256,7 +264,7 @@ class SVI(Engine):
             topic_given_cluster=np.divide(proportions, in_use[:, None], where=known, out=np.zeros_like(proportions)),
             new_topic_weight=np.clip(1.0 - in_use, 0.0, 1.0),
             topic_words=counts,
-            topic_prior=state.topic_prior,
+            topic_word_prior=state.topic_word_prior,
             topic_weights=topic_weights,
             table_concentration=v,
             contexts=SparseRows.of(state.natural[clusters]),
@@ -269,7 +277,7 @@ class SVI(Engine):
     # -- the run -------------------------------------------------------------------------------------------
     def kind(self, model: MC2) -> type[Globals]:
         """The kind of state: tables, direct assignment, or a document level."""
-        if self.n_tables is not None:
+        if self.max_tables is not None:
             return TableGlobals
         return DocumentLevelGlobals if model.document_level else DirectGlobals
 
@@ -277,9 +285,9 @@ class SVI(Engine):
         """The settings that the state follows, those by rule being those of ``corpus``."""
         kind = self.kind(model)
         n_clusters = model.n_clusters or self.max_clusters
-        n_clusters, n_topics = kind.truncations(corpus, n_clusters, self.n_topics)
+        n_clusters, max_topics = kind.truncations(corpus, n_clusters, self.max_topics)
         size = kind.usual_batch(corpus.n_documents) if isinstance(self.batch_size, str) else self.batch_size
-        return RunSettings(n_clusters, self.n_tables, n_topics, size, self.global_step == "joint")
+        return RunSettings(n_clusters, self.max_tables, max_topics, size, self.global_step == "joint")
 
     def visit(self, corpus: Corpus, state: Globals, rows: np.ndarray, pool: Executor | None) -> float:
         """The next mini-batch of an epoch, the documents ``rows``: a step at its rate, in place.
@@ -304,13 +312,13 @@ class SVI(Engine):
     ) -> BatchStep:
         """One natural-gradient step on the documents ``rows``, in place."""
         batch = local.take_batch(corpus, state.contexts, rows).narrowed()
-        if len(batch.words) * (len(state.n_m) + state.n_clusters) < _LEAST_FOR_THREADS:
+        if len(batch.words) * (len(state.n_m) + state.n_clusters) < _MIN_FOR_THREADS:
             pool = None
         assign: local.Assign = local.assign_documents
         if self.n_shards is not None:
             assign = assign_on_shards(shards_of(corpus, self.n_shards), state.model.contexts, rows)
-        population = state.settings.population or corpus.n_documents
-        step = state.step(batch, population / len(rows), rate, pool, assign)
+        total_samples = state.settings.total_samples or corpus.n_documents
+        step = state.step(batch, total_samples / len(rows), rate, pool, assign)
         state.step_concentrations()
         state.n_updates += 1
         return step

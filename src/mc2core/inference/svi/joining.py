@@ -32,8 +32,8 @@ from mc2core.compute.kernels import kernel
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
 from mc2core.inference.svi.document_level import (
-    LEAST_PRIOR,
-    LEAST_SHARE,
+    MIN_PRIOR,
+    MIN_SHARE,
     Cells,
     DocumentLevelGlobals,
     Visit,
@@ -49,12 +49,12 @@ from mc2core.inference.svi.local import Batch, take_batch
 from mc2core.inference.svi.state import GROUP, divergence
 
 # documents that say what a union changes where mini-batches are used: at most, and at most so many tokens unless few
-_MOST_SAMPLE, _MOST_TOKENS, _LEAST_SAMPLE = 1000, 100_000, 100
+_MAX_SAMPLE, _MAX_TOKENS, _MIN_SAMPLE = 1000, 100_000, 100
 # epochs after which topics are joined: at the start they are mixtures, those of one cluster all alike
 _EPOCHS_BEFORE_TOPICS = 3
 # nats that a token of the smaller topic may lose by a union; two topics of one size that share no word lose twice as
 # many. The bound alone would leave one topic for each cluster
-_MOST_LOSS = math.log(2.0)
+_MAX_LOSS = math.log(2.0)
 # steps of omega before the bounds with and without a union are compared
 _STEPS_OF_OMEGA = 2
 # pairs of topics that are looked at: each with so many of the likest
@@ -93,7 +93,7 @@ def add_local_gains(cells, words, visit, pairs, prior_of_pair, first, last):
     for j in range(first, last):
         for i in range(visit.cluster.shape[1]):
             share = visit.share[j, i]
-            if share < LEAST_SHARE:
+            if share < MIN_SHARE:
                 continue
             k, n = visit.cluster[j, i], visit.counts[j, i]
             for p in range(len(pairs)):
@@ -120,7 +120,7 @@ def topic_gains(
     state: DocumentLevelGlobals, documents: Documents, words: Words, visit: Visit, pairs: np.ndarray
 ) -> np.ndarray:
     """(P,) nats by which each union changes the bound, local posteriors being fixed but for their sums."""
-    s, v, omega, tables = state.topic_prior, state.table_concentration, state.document_concentration, state.n_km
+    s, v, omega, tables = state.topic_word_prior, state.table_concentration, state.document_concentration, state.n_km
     n_words, (one, other) = len(state.topic_words), pairs.T
     gains = np.empty(len(pairs)) if state.observed is None else state.observed.gains(state.topic_words, pairs)
     for p, (m, o) in enumerate(pairs if state.observed is None else ()):
@@ -128,13 +128,13 @@ def topic_gains(
         both = np.flatnonzero((n > 0) & (more > 0))
         gains[p] = np.sum(rising(s + n[both], more[both]) - rising(s, more[both]))
         gains[p] -= rising(n_words * s + state.n_m[m], state.n_m[o]) - rising(n_words * s, state.n_m[o])
-    gains[gains < -_MOST_LOSS * np.minimum(state.n_m[one], state.n_m[other])] = -np.inf
+    gains[gains < -_MAX_LOSS * np.minimum(state.n_m[one], state.n_m[other])] = -np.inf
     a, log_tau = v * state.topic_weights, state.expected_log_tau()
     a_pair, t_pair = a[one] + a[other], tables[:, one] + tables[:, other]
     log_pair = array_digamma(a_pair + t_pair) - array_digamma(v + tables.sum(axis=1, keepdims=True))
     held, held_pair = rising(a, tables) - tables * log_tau, rising(a_pair, t_pair) - t_pair * log_pair
     gains += (held_pair - held[:, one] - held[:, other]).sum(axis=0)
-    prior = np.maximum(omega * np.exp(log_pair), LEAST_PRIOR)
+    prior = np.maximum(omega * np.exp(log_pair), MIN_PRIOR)
     batch = documents.batch
     cells = Cells(batch.indptr, batch.indices, batch.counts)
     local = in_blocks(
@@ -227,8 +227,8 @@ class Documents:
     def of(cls, corpus: Corpus, state: DocumentLevelGlobals, pool: Executor | None) -> Self:
         """All of a full batch, else some that are spread evenly."""
         n, is_full = corpus.n_documents, state.settings.batch_size is None
-        by_tokens = int(max(_LEAST_SAMPLE, _MOST_TOKENS * n / max(corpus.n_tokens, 1)))
-        size = n if is_full else min(n, _MOST_SAMPLE, by_tokens)
+        by_tokens = int(max(_MIN_SAMPLE, _MAX_TOKENS * n / max(corpus.n_tokens, 1)))
+        size = n if is_full else min(n, _MAX_SAMPLE, by_tokens)
         return cls(take_batch(corpus, state.contexts, np.arange(size) * n // size), n / size, pool, is_full)
 
     def visit(self, state: DocumentLevelGlobals, of_topics: float | None = None) -> Visited:

@@ -31,8 +31,8 @@ from mc2core.families.stacked import StackedContexts
 WORD_BLOCK = 512
 _DOCUMENT_BLOCK = 4
 # shares below this are lost in the rounding of any sum they could join: a cluster's in a document, a topic's at a table
-LEAST_SHARE = 1e-18
-LEAST_SUM = 1e-250
+MIN_SHARE = 1e-18
+MIN_SUM = 1e-250
 
 
 @dataclass(kw_only=True)
@@ -130,9 +130,9 @@ def take_logs(sums, top, scores, row, log_table, first, last, log_likelihood):
     """log_likelihood[u, k] = top[u] + ln sums[u, k]; anew, less the largest of its terms, where it vanished."""
     for u in range(first, last):
         for k in range(sums.shape[1]):
-            log_likelihood[u, k] = top[u] + log(max(sums[u, k], LEAST_SUM))
+            log_likelihood[u, k] = top[u] + log(max(sums[u, k], MIN_SUM))
         for k in range(sums.shape[1]):
-            if sums[u, k] < LEAST_SUM:
+            if sums[u, k] < MIN_SUM:
                 highest = -np.inf
                 for t in range(row.shape[1]):
                     highest = max(highest, scores[u, row[k, t]] + log_table[k, t])
@@ -245,7 +245,7 @@ def assign_documents(
 
     in_blocks(pool, work, batch.n_documents, _DOCUMENT_BLOCK)
     by_word = cells_by_word(batch.indptr, batch.indices, batch.counts, len(word_mass))
-    document, cluster = np.nonzero(shares > LEAST_SHARE)
+    document, cluster = np.nonzero(shares > MIN_SHARE)
     start = np.searchsorted(document, np.arange(batch.n_documents + 1))
     share = shares[document, cluster]
 

@@ -120,7 +120,7 @@ def assign_by_gibbs(
         n_clusters=model.n_clusters,
         contexts=model.contexts,
         content=model.content,
-        topic_prior=model.topic_prior,
+        topic_word_prior=model.topic_word_prior,
         group_concentration=model.group_concentration,
         table_concentration=model.table_concentration,
         topic_concentration=model.topic_concentration,

@@ -48,7 +48,7 @@ _BATCH = 400
 _SMALLEST_SHRINK = 1e-60
 _ROW_BLOCK = 1024
 # a topic is in use when half a token is expected in it
-_LEAST_TOKENS = 0.5
+_MIN_TOKENS = 0.5
 
 
 class RunSettings(NamedTuple):
@@ -58,7 +58,8 @@ class RunSettings(NamedTuple):
     n_tables : int or None, T; None without tables
     batch_size : int or None, documents of a mini-batch; None is the whole corpus
     is_joint : bool, whether all globals of tables step at once
-    population : int or None, documents that mini-batches stand for (:mod:`mc2core.inference.svi.stream`); None: as many
+    total_samples : int or None, documents that mini-batches stand for (:mod:`mc2core.inference.svi.stream`); None: as
+    many
         as the corpus has
     """
 
@@ -67,7 +68,7 @@ class RunSettings(NamedTuple):
     n_topics: int
     batch_size: int | None
     is_joint: bool
-    population: int | None = None
+    total_samples: int | None = None
 
 
 @dataclass
@@ -145,7 +146,7 @@ class Globals(State):
     cluster : (J,) int32
         Likeliest cluster of each document when it was last visited, or where it was seated at the start; -1 where
         neither was.
-    topic_prior : float
+    topic_word_prior : float
         s.
     contexts : StackedContexts of the corpus
     observed : ObservedTopics or None
@@ -197,7 +198,7 @@ class Globals(State):
     context_totals: np.ndarray
     concentration_rates: np.ndarray
     cluster: np.ndarray
-    topic_prior: float
+    topic_word_prior: float
     contexts: StackedContexts
     n_m: np.ndarray
     observed: ObservedTopics | None = None
@@ -346,7 +347,7 @@ class Globals(State):
         sizes = {"J": shape[0], "V": shape[1], "C": len(contexts.names), "D": contexts.dimension}
         check(arrays, described, sizes | cls.sizes(model, settings, arrays))
         types = {"i": np.int32, "f": np.float64}
-        fields: dict[str, Any] = {"topic_prior": model.topic_prior}
+        fields: dict[str, Any] = {"topic_word_prior": model.topic_word_prior}
         fields |= {name: np.array(arrays[name], types[one.kind]) for name, one in cls.described.items()}
         fields |= {name: arrays[name].item() for name in cls.described_numbers}
         return cls(**fields, model=model, settings=settings, contexts=contexts, observed=observed)
@@ -380,7 +381,7 @@ class Globals(State):
                 "observed": of_topics,
             }
         return {
-            "log_topic_total": array_digamma(self.n_m + self.topic_prior * len(self.topic_words)),
+            "log_topic_total": array_digamma(self.n_m + self.topic_word_prior * len(self.topic_words)),
             "contexts": self._expected_contexts(columns),
         }
 
@@ -398,7 +399,8 @@ class Globals(State):
         if without.any():
             raise ValueError(
                 f"document {batch.rows[without][0]}: the weights of its clusters have no finite sum above 0; look at "
-                f"its contexts, their priors ({self.model.contexts}), topic_prior ({self.model.topic_prior:g}) and the "
+                f"its contexts, their priors ({self.model.contexts}), topic_word_prior "
+                f"({self.model.topic_word_prior:g}) and the "
                 "concentrations"
             )
         self.cluster[batch.rows] = cluster
@@ -415,7 +417,7 @@ class Globals(State):
             if self.observed is not None:
                 self.fill_scores(expected, block, 0, len(block), log_psi)
             else:
-                fill_log_psi(self.topic_words, self.shrink, block, self.topic_prior, total, 0, len(block), log_psi)
+                fill_log_psi(self.topic_words, self.shrink, block, self.topic_word_prior, total, 0, len(block), log_psi)
             return float(np.sum(counts[first:last] * log_psi))
 
         return sum(in_blocks(pool, work, len(words), WORD_BLOCK))
@@ -584,7 +586,7 @@ def topic_divergence(state: Globals, pool: Executor | None) -> float:
     """Sum over topics of KL of q(psi_m) from its prior, in nats. ``shrink`` must be 1 of observations."""
     if state.observed is not None:
         return state.observed.divergence(state.topic_words)
-    s, n_words = state.topic_prior, len(state.topic_words)
+    s, n_words = state.topic_word_prior, len(state.topic_words)
     totals = state.n_m + s * n_words
     log_total = array_digamma(totals)
     log_gamma_prior = float(gammaln(s))
@@ -634,4 +636,4 @@ def clusters_in_use(state: Globals) -> np.ndarray:
 def topics_in_use(state: Globals) -> np.ndarray:
     """Topics in which at least half a token is expected, ascending; the largest one if there is none."""
     largest = state.n_m.max()
-    return np.flatnonzero(state.n_m >= min(_LEAST_TOKENS, largest)) if largest > 0 else np.zeros(0, np.int64)
+    return np.flatnonzero(state.n_m >= min(_MIN_TOKENS, largest)) if largest > 0 else np.zeros(0, np.int64)

@@ -35,7 +35,7 @@ from mc2core.base import storage
 from mc2core.base.checks import whole
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
-from mc2core.corpus import Corpus, following, matching, reservoir
+from mc2core.corpus import Corpus, alignment, matching, reservoir
 from mc2core.corpus.building.counts import Dropped
 from mc2core.corpus.checks import all_missing
 from mc2core.families import DirichletCategorical
@@ -118,24 +118,24 @@ class Stream:
     """A fit by SVI with mini-batches, of its first chain, that goes on with new documents.
 
     Its posterior is the population posterior (McInerney, Ranganath and Blei 2015), that of as many documents as
-    ``population`` says. Documents are taken in the order in which they come, in blocks of 400 or the fit's mini-batch
-    where that is larger, at the rates that follow those of the fit. Clusters and topics can fall out of use. Topics are
-    born, but for models with tables: as many for a document as the fit had as a truncation, up to what the engine's
-    rule, or its ``n_topics``, allows. With a document level clusters are born, unless their number is told, where the
-    bound of a block is higher with them; the engine's rule or ``max_clusters`` bounds them likewise. Of at most 2,000
-    documents that it keeps, an even sample of all that came, those of the fit among them, six are gone over again for
-    each new one. Older clusters are not joined with each other, since that takes all documents at once. Words and
-    values of contexts that the fit has not get columns by :meth:`grow`. The fit itself is not changed.
+    ``total_samples`` says. Documents are taken in the order in which they come, in blocks of 400 or the fit's
+    mini-batch where that is larger, at the rates that follow those of the fit. Clusters and topics can fall out of use.
+    Topics are born, but for models with tables: as many for a document as the fit had as a truncation, up to what the
+    engine's rule, or its ``max_topics``, allows. With a document level clusters are born, unless their number is told,
+    where the bound of a block is higher with them; the engine's rule or ``max_clusters`` bounds them likewise. Of at
+    most 2,000 documents that it keeps, an even sample of all that came, those of the fit among them, six are gone over
+    again for each new one. Older clusters are not joined with each other, since that takes all documents at once. Words
+    and values of contexts that the fit has not get columns by :meth:`grow`. The fit itself is not changed.
 
     Parameters
     ----------
     fit : mc2core.Fit
         By SVI, with or without tables or a document level, with mini-batches (``batch_size`` is not None) and without
         Spark (``n_shards`` is None).
-    population : int in [1, inf), optional
+    total_samples : int in [1, inf), optional
         Documents that the posterior is of; as many as were fitted if not given. What the fit counted in its documents
-        is scaled to it. It says how sure the posterior is; how fast it follows the stream is for the engine's ``delay``
-        and ``forgetting`` to say.
+        is scaled to it. It says how sure the posterior is; how fast it follows the stream is for the engine's
+        ``learning_offset`` and ``learning_decay`` to say.
     passes : int in [1, inf), default 3
         Over each block. With 1 documents are taken in mini-batches of the fit's size, no clusters or topics are born
         and no documents are gone over again, as in an epoch of the fit.
@@ -154,7 +154,8 @@ class Stream:
     updates : list of dicts
         What ``mc2 update`` took.
     taken : (n,) int64
-        Marks (:mod:`mc2core.corpus.marks`) of the documents with ids that ``mc2 fit`` and ``mc2 update`` have taken.
+        Fingerprints (:mod:`mc2core.corpus.fingerprints`) of the documents with ids that ``mc2 fit`` and ``mc2 update``
+        have taken.
 
     Raises
     ------
@@ -162,11 +163,11 @@ class Stream:
         A fit that cannot go on, in one sentence.
     """
 
-    def __init__(self, fit: Fitted, *, population: int | None = None, passes: int = 3, threads: int = 1) -> None:
+    def __init__(self, fit: Fitted, *, total_samples: int | None = None, passes: int = 3, threads: int = 1) -> None:
         self.model, self.engine = _pair(fit.posterior.provenance, threads)
         state = cast(Globals, fit.state)
         fitted = len(state.cluster)
-        population = fitted if population is None else whole("population", population)
+        total_samples = fitted if total_samples is None else whole("total_samples", total_samples)
         self.passes = whole("passes", passes)
         self._columns = _one_document(fit.posterior)
         about = fit.posterior.provenance
@@ -178,14 +179,14 @@ class Stream:
         self.fitted: dict[str, Any] = {"documents": fitted, "tokens": tokens, "log_evidence": evidence}
         self.fitted |= {"words": self._columns.n_words, "dimensions": dict(fit.posterior.dimensions)}
         self.fitted |= {"clusters": state.settings.n_clusters, "topics": state.settings.n_topics}
-        settings = state.settings._replace(population=population)
+        settings = state.settings._replace(total_samples=total_samples)
         self._state = self._restored(state.arrays(), settings)
         self._state.n_visited, self._state.evidence = 0, 0.0  # what a stop left of an epoch is over
-        if population != fitted:
-            self._state.weigh(population / fitted)
+        if total_samples != fitted:
+            self._state.weigh(total_samples / fitted)
         # clusters of the latest documents, then those of the documents kept, where these are gone over again
         cluster, kept = self._state.cluster, reservoir.places(0, fitted, reservoir.MOST)
-        self._state.follow(np.append(cluster[-population:], cluster[kept if self.passes > 1 else []]))
+        self._state.follow(np.append(cluster[-total_samples:], cluster[kept if self.passes > 1 else []]))
         self._kept = self._in_columns(reservoir.begun(fit.corpus))
         self._posterior: Posterior | None = None
 
@@ -202,17 +203,17 @@ class Stream:
         return self.engine.kind(self.model).restore(self.model, settings, shape, contexts, arrays)
 
     def __repr__(self) -> str:
-        return f"Stream({self.n_documents} documents, population {self.population}, {self.posterior!r})"
+        return f"Stream({self.n_documents} documents, total_samples {self.total_samples}, {self.posterior!r})"
 
     @property
-    def population(self) -> int:
+    def total_samples(self) -> int:
         """Documents that the posterior is of."""
-        return cast(int, self._state.settings.population)
+        return cast(int, self._state.settings.total_samples)
 
     @property
     def _n_latest(self) -> int:
         """Documents whose clusters the state has, but for those kept."""
-        return min(self.population, self.fitted["documents"] + self.n_documents)
+        return min(self.total_samples, self.fitted["documents"] + self.n_documents)
 
     @property
     def block(self) -> int:
@@ -234,13 +235,13 @@ class Stream:
             sample = self.engine.sample(self._columns, self._state)
             sample = replace(sample, cluster=sample.cluster[: self._n_latest])
             self._posterior = posterior_of(self.model, self._columns, [sample], self._about | {"stream": stream})
-            self._posterior.marks, self._posterior.kept = self.taken, self._kept
+            self._posterior.fingerprints, self._posterior.kept = self.taken, self._kept
         return self._posterior
 
     def grow(self, corpus: Corpus, new_columns: int = 2) -> Corpus:
         """Give columns to names that are new, and put documents in the columns of the stream.
 
-        A new column has met nothing: topics and clusters have its prior count, ``topic_prior`` or the family's
+        A new column has met nothing: topics and clusters have its prior count, ``topic_word_prior`` or the family's
         concentration, and no more, so that what they say of a name they knew falls as all their prior counts rise. The
         probability of a word in a topic of n expected tokens is (n + s V) / (n + s V') of what it was, V' being the new
         number of words.
@@ -266,19 +267,19 @@ class Stream:
         """
         return self.place(corpus, new_columns)[0]
 
-    def remember(self, marks: np.ndarray) -> None:
+    def remember(self, fingerprints: np.ndarray) -> None:
         """Add to ``taken``."""
-        self.taken, self._posterior = np.append(self.taken, marks), None
+        self.taken, self._posterior = np.append(self.taken, fingerprints), None
 
-    def place(self, corpus: Corpus, new_columns: int) -> tuple[Corpus, following.New, list[Dropped]]:
+    def place(self, corpus: Corpus, new_columns: int) -> tuple[Corpus, alignment.New, list[Dropped]]:
         """:meth:`grow`, with the names that got columns and what was left out."""
         known = {name: one for name, one in corpus.contexts.items() if name in self._columns.contexts}
         corpus = corpus.with_contexts(known)
-        pattern, new = following.grown(following.pattern_of(self.posterior), corpus, new_columns)
-        placed, dropped = following.conform(Corpus, corpus, pattern)
+        pattern, new = alignment.extended(alignment.schema_of(self.posterior), corpus, new_columns)
+        placed, dropped = alignment.conform(Corpus, corpus, pattern)
         if new.words or new.values:
             names = {name: one for name, one in pattern.columns.items() if one is not None}
-            self._kept, _ = following.conform(Corpus, self._kept, pattern)
+            self._kept, _ = alignment.conform(Corpus, self._kept, pattern)
             self._columns = _stand_in(pattern.words, self.posterior, names)
             self._state.widen(StackedContexts(self._columns, self.model.contexts), len(pattern.words))
             self._posterior = None
@@ -342,7 +343,7 @@ class Stream:
             learn = self._learn if self.passes > 1 else self.engine.visit
             evidence = learn(corpus, state, rows, pool) + unmet
             own = state.cluster[rows]
-            latest = np.append(latest, own)[-self.population :]
+            latest = np.append(latest, own)[-self.total_samples :]
             n_before = self.fitted["documents"] + self.n_documents
             if self.passes > 1:
                 kept = np.append(kept, own)[reservoir.places(n_before, len(rows), reservoir.MOST)]
@@ -357,7 +358,7 @@ class Stream:
         changes = (*_changes(clusters, clusters_in_use(state)), *_changes(topics, topics_in_use(state)))
         if self.passes > 1:
             self._go_over_kept(_AGAIN * len(rows), pool)
-        if state.n_visited >= self.population:
+        if state.n_visited >= self.total_samples:
             self.engine.end_epoch(state, pool)
         return Visit(len(rows), n_tokens, evidence, in_small, *changes)
 
@@ -366,7 +367,7 @@ class Stream:
         state = self._state
         first, last = corpus.content.indptr[[rows[0], rows[-1] + 1]]
         words, counts = corpus.content.indices[first:last], corpus.content.data[first:last]
-        unmet = _unmet(state.topic_words, words, counts) * _geometric(state.topic_prior)
+        unmet = _unmet(state.topic_words, words, counts) * _geometric(state.topic_word_prior)
         for family, columns in state.contexts.segments():
             if isinstance(family, DirichletCategorical):
                 part = state.contexts.statistics[rows, columns]
@@ -379,7 +380,7 @@ class Stream:
         state.fold()
         n_steps = -(-len(rows) // cast(int, state.settings.batch_size))
         rates = [self.engine.rate(self.model, state.n_updates + step) for step in range(n_steps)]
-        rate, scale = 1.0 - math.prod(1.0 - one for one in rates), self.population / len(rows)
+        rate, scale = 1.0 - math.prod(1.0 - one for one in rates), self.total_samples / len(rows)
         batch = take_batch(corpus, state.contexts, rows).narrowed()
         n_clusters, n_topics = self._n_new(len(rows))
         since, evidence = state.rows_of(batch), 0.0
@@ -431,7 +432,7 @@ class Stream:
         has_births = isinstance(state, DocumentLevelGlobals) and self.model.n_clusters is None
         most = (self.engine.max_clusters or state.most_clusters) if has_births else 0
         room = {"clusters": most - len(state.n_km)}
-        room["topics"] = (self.engine.n_topics or state.most_topics) - len(state.n_m)
+        room["topics"] = (self.engine.max_topics or state.most_topics) - len(state.n_m)
 
         def allowed(what: str) -> int:
             by_rule = math.ceil(self.fitted[what] / self.fitted["documents"] * n_documents)
@@ -477,7 +478,7 @@ class Stream:
             stream.fitted, stream.updates = settings.pop("fitted"), settings.pop("updates")
             stream.passes = whole("passes", settings.pop("passes"))
             own = {name.removeprefix(_STATE): one for name, one in arrays.items() if name.startswith(_STATE)}
-            for name in ("population", "batch_size"):
+            for name in ("total_samples", "batch_size"):
                 whole(name, settings[name])
             stream._state = stream._restored(own, RunSettings(**settings))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -487,7 +488,7 @@ class Stream:
 
 
 def _marks(posterior: Posterior) -> np.ndarray:
-    return np.zeros(0, np.int64) if posterior.marks is None else posterior.marks
+    return np.zeros(0, np.int64) if posterior.fingerprints is None else posterior.fingerprints
 
 
 def _changes(before: np.ndarray, after: np.ndarray) -> tuple[int, int]:

@@ -34,8 +34,8 @@ from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.svi import sticks
 from mc2core.inference.svi.local import (
-    LEAST_SHARE,
-    LEAST_SUM,
+    MIN_SHARE,
+    MIN_SUM,
     WORD_BLOCK,
     Assign,
     Batch,
@@ -120,7 +120,7 @@ def find_rows(shares):
     for i in range(shares.shape[0]):
         n_known = 0
         for m in range(shares.shape[1]):
-            if shares[i, m] > LEAST_SHARE:
+            if shares[i, m] > MIN_SHARE:
                 n_known += 1
                 row[i] = m
         if n_known > 1:
@@ -145,7 +145,7 @@ class TableRows(NamedTuple):
         n_topics = table_topic.shape[-1]
         row = find_rows(table_topic.reshape(-1, n_topics))
         soft = table_topic.reshape(-1, n_topics)[row >= n_topics]
-        return cls(row.reshape(table_topic.shape[:-1]), np.where(soft > LEAST_SHARE, soft, 0.0))
+        return cls(row.reshape(table_topic.shape[:-1]), np.where(soft > MIN_SHARE, soft, 0.0))
 
 
 class WordTables(NamedTuple):
@@ -183,7 +183,7 @@ def word_tables(
 
     def work(first: int, last: int) -> None:
         total = expected.log_topic_total
-        fill_log_psi(state.topic_words, state.shrink, words, state.topic_prior, total, first, last, scores)
+        fill_log_psi(state.topic_words, state.shrink, words, state.topic_word_prior, total, first, last, scores)
         np.matmul(scores[first:last, :n_topics], soft, out=scores[first:last, n_topics:])
         row_maxima(scores, first, last, top)
         exponentiate(scores, top, first, last, weights)
@@ -221,7 +221,7 @@ def fill_ratio(word_mass, sums, first, last, ratio, n_pairs):
     for u in range(first, last):
         for k in range(n_pairs.size):
             is_there = word_mass[u, k] > 0.0
-            is_lost = is_there and sums[u, k] < LEAST_SUM
+            is_lost = is_there and sums[u, k] < MIN_SUM
             ratio[u, k] = word_mass[u, k] / sums[u, k] if is_there and not is_lost else 0.0
             n_pairs[k] += is_there
             n_lost += is_lost
@@ -256,7 +256,7 @@ def table_mass(tables: WordTables, word_mass: np.ndarray, pool: Executor | None)
         fill_pairs(word_mass, first, last, start[first // WORD_BLOCK].copy(), word)
 
     in_blocks(pool, fill, n_words, WORD_BLOCK)
-    lost = np.array(np.nonzero((word_mass > 0) & (tables.sums < LEAST_SUM))) if n_lost else np.zeros((2, 0), np.int64)
+    lost = np.array(np.nonzero((word_mass > 0) & (tables.sums < MIN_SUM))) if n_lost else np.zeros((2, 0), np.int64)
     return TableMass(ratio, start, word, word_mass, lost)
 
 
@@ -467,7 +467,7 @@ class TableGlobals(Globals):
             context_totals=contexts.sums_by_context(start.contexts),
             concentration_rates=starting_rates(model, (group_weights, table_sticks, topic_sticks)),
             cluster=start.cluster,
-            topic_prior=model.topic_prior,
+            topic_word_prior=model.topic_word_prior,
             contexts=contexts,
             n_m=topic_words.sum(axis=0),
         )

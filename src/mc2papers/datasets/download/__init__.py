@@ -1,1 +1,1 @@
-"""Source files from a mirror or their official addresses."""
+"""Source files from a local data folder or their official addresses."""

@@ -28,7 +28,7 @@ PAUSE_SECONDS = 0.34
 #: PMIDs asked for at once: longer lists do not fit into an address.
 BATCH = 200
 #: More than these a search in PubMed does not list.
-MOST_FOUND = 10_000
+MAX_FOUND = 10_000
 Answer = TypeVar("Answer")
 _SEARCH = xmlstream.Fields({"Count": "count", "IdList": "list", "IdList/Id": "id"})
 _CITATIONS = xmlstream.Fields({"PubmedArticle": "PubmedArticle", "PubmedBookArticle": "PubmedBookArticle"})
@@ -64,7 +64,7 @@ def fetch_year(
     parts = target.with_name(f".{target.name}.parts")
     parts.mkdir(parents=True, exist_ok=True)
     journals = " OR ".join(f"{one}[ISSN]" for one in issn)
-    query = {"db": "pubmed", "tool": "mc2core", "retmax": MOST_FOUND, "term": f"({journals}) AND {year}[dp]"}
+    query = {"db": "pubmed", "tool": "mc2core", "retmax": MAX_FOUND, "term": f"({journals}) AND {year}[dp]"}
     ask = _Requests(server, pause_seconds, patience)
     keys = ask("esearch", query, parts / "search.xml", _found_keys)
     batches = [keys[at : at + BATCH] for at in range(0, len(keys), BATCH)]
@@ -110,8 +110,8 @@ def _found_keys(path: Path) -> list[str]:
     for _, fields in xmlstream.records(path, "eSearchResult", _SEARCH, ["list"]):
         keys = sorted((value.decode() for name, value in fields if name == "id"), key=int)
         count = int(next((value for name, value in fields if name == "count"), b"-1"))
-        if count > MOST_FOUND:
-            raise ValueError(f"{path}: {count} citations were found, but a search lists only {MOST_FOUND}")
+        if count > MAX_FOUND:
+            raise ValueError(f"{path}: {count} citations were found, but a search lists only {MAX_FOUND}")
         if count != len(keys):
             raise DamagedInput(f"{path} lists {len(keys)} of {count} citations")
         return keys

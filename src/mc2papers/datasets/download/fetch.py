@@ -1,4 +1,4 @@
-"""Fetch a source file: from the mirror folder if it is there, else from its official addresses in turn.
+"""Fetch a source file: from the local data folder if it is there, else from its official addresses in turn.
 
 A file arrives whole or not at all: it grows as ``<name>.part`` (kept between runs, so that a broken download goes on
 where it stopped), is checked, synced and renamed. A partial file is continued only when it must be the same file: the
@@ -37,11 +37,12 @@ _WORTH_RETRYING = {
     HTTPStatus.GATEWAY_TIMEOUT,
 }
 _LONGEST_PAUSE_SECONDS = 60.0
-_COLUMNS = ("dataset", "file", "mirror", "sha256", "addresses", "licence")
+_COLUMNS = ("dataset", "file", "path", "sha256", "addresses", "licence")
 
 
 class FetchError(OSError):
-    """A source file can be had neither from the mirror nor from its addresses; the message is one sentence."""
+    """A source file can be had neither from the local data folder nor from its addresses; the message is one
+    sentence."""
 
 
 class _Refused(Exception):
@@ -63,14 +64,14 @@ class _Interrupted(Exception):
 class SourceFile:
     """One file of a dataset, a row of ``config/datasets.tsv``.
 
-    mirror : path inside the mirror folder.
+    path : path inside the local data folder.
     addresses : official addresses (http or https), the preferred one first.
     sha256 : 64 hexadecimal digits; None where the file changes from release to release.
     """
 
     dataset: str
     name: str
-    mirror: str
+    path: str
     addresses: tuple[str, ...]
     sha256: str | None = None
     licence: str = ""
@@ -111,24 +112,24 @@ def read_catalogue(path: str | os.PathLike[str]) -> list[SourceFile]:
         for address in addresses:
             if not re.match("https?://[^/]", address):
                 raise ValueError(f"{where}: address {address!r} must begin with http:// or https://")
-        for field in ("file", "mirror"):
+        for field in ("file", "path"):
             if not row[field] or row[field].startswith("/") or ".." in row[field].split("/"):
                 raise ValueError(f"{where}: {field} {row[field]!r} must be a path inside its folder")
-        files.append(SourceFile(row["dataset"], row["file"], row["mirror"], addresses, sha256 or None, row["licence"]))
+        files.append(SourceFile(row["dataset"], row["file"], row["path"], addresses, sha256 or None, row["licence"]))
     return files
 
 
 def fetch(
     source: SourceFile,
     target: str | os.PathLike[str],
-    mirror: str | os.PathLike[str] | None = None,
+    data_folder: str | os.PathLike[str] | None = None,
     *,
     patience: Patience | None = None,
 ) -> Path:
     """Bring one source file to ``target`` and return its path.
 
-    The mirror's copy is hard-linked where the file system allows it, else copied. A target that is there already is
-    kept if its checksum is right (or none is known).
+    The local data folder's copy is hard-linked where the file system allows it, else copied. A target that is there
+    already is kept if its checksum is right (or none is known).
 
     Raises
     ------
@@ -140,15 +141,15 @@ def fetch(
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     failures: list[str] = []
-    if mirror is not None:
-        copy = Path(mirror) / source.mirror
+    if data_folder is not None:
+        copy = Path(data_folder) / source.path
         failure = _unusable(copy, source.sha256) if copy.is_file() else "is missing"
         if failure is None:
             _take_copy(copy, target)
             return target
         failures.append(f"{copy} {failure}")
     else:
-        failures.append("no mirror folder is given")
+        failures.append("no local data folder is given")
     for address in source.addresses:
         try:
             _download(address, target, source.sha256, patience)

@@ -1,4 +1,4 @@
-"""Files that are others each year: PubMed's baseline, listed by the mirror folder or by the official page."""
+"""Files that are others each year: PubMed's baseline, listed by the local data folder or by the official page."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from mc2papers.datasets.download.fetch import FetchError, left_https
 
 BASELINE = "https://ftp.ncbi.nlm.nih.gov/pubmed/baseline/"
 LICENCE = "free of charge from NLM; abstracts may be under copyright"
-COLUMNS = ("dataset", "file", "mirror", "sha256", "addresses", "licence")
+COLUMNS = ("dataset", "file", "path", "sha256", "addresses", "licence")
 _FILE = re.compile(r"pubmed([0-9]{2})n[0-9]{4}\.xml\.gz")
 _LINK = re.compile(r'href="(pubmed[0-9]{2}n[0-9]{4}\.xml\.gz)"')
 _SECONDS = 30.0
-_MOST_BYTES = 16 * 2**20
+_MAX_BYTES = 16 * 2**20
 
 
 def list_baseline(
-    target: str | os.PathLike[str], mirror: str | os.PathLike[str] | None = None, page: str = BASELINE
+    target: str | os.PathLike[str], data_folder: str | os.PathLike[str] | None = None, page: str = BASELINE
 ) -> list[str]:
     """Write the files of one year's baseline as a catalogue (:func:`mc2papers.datasets.download.fetch.read_catalogue`).
 
-    Those in ``mirror``/pubmed if there are any, else those that the page links to; of several years the latest.
+    Those in ``data_folder``/pubmed if there are any, else those that the page links to; of several years the latest.
     No checksums: each file is a gzip, which has its own. Returns the names.
 
     Raises
     ------
     FetchError
-        The mirror has none and the page cannot be read or links to none; one sentence.
+        The local data folder has none and the page cannot be read or links to none; one sentence.
     """
-    folder = None if mirror is None else Path(mirror) / "pubmed"
+    folder = None if data_folder is None else Path(data_folder) / "pubmed"
     found = [] if folder is None else [path.name for path in folder.glob("pubmed*.xml.gz")]
     names = [name for name in found if _FILE.fullmatch(name)] or _linked(page, folder)
     latest = max(name[6:8] for name in names)
@@ -47,13 +47,13 @@ def list_baseline(
 
 
 def _linked(page: str, folder: Path | None) -> list[str]:
-    where = "no mirror folder is given" if folder is None else f"{folder} has none"
+    where = "no local data folder is given" if folder is None else f"{folder} has none"
     try:
         with requests.get(page, timeout=_SECONDS, stream=True, headers={"User-Agent": "mc2core"}) as response:
             response.raise_for_status()
             if unsafe := left_https(response):
                 raise FetchError(f"cannot list the baseline of PubMed: {page} redirects to {unsafe}, without https")
-            text = response.raw.read(_MOST_BYTES, decode_content=True).decode("utf-8", "replace")
+            text = response.raw.read(_MAX_BYTES, decode_content=True).decode("utf-8", "replace")
     except FetchError:
         raise
     except (requests.RequestException, OSError) as error:

@@ -22,7 +22,7 @@ from mc2papers.datasets.formats import xmlstream
 from mc2papers.datasets.formats.xmlstream import DamagedInput
 
 CATEGORY_NAMESPACE = 14
-_MOST_LINE_BYTES = 64 * 2**20
+_MAX_LINE_BYTES = 64 * 2**20
 _COLUMN = re.compile(rb"\s+`([a-z_]+)` ")
 _ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"0": b"\0", b"Z": b"\x1a"}
@@ -79,8 +79,8 @@ def _lines(path: Path) -> Iterator[bytes]:
     for block in xmlstream.blocks(path, text=True):
         if b"\n" not in block:
             rest += block
-            if len(rest) > _MOST_LINE_BYTES:
-                raise DamagedInput(f"{path} has a line of more than {_MOST_LINE_BYTES} bytes")
+            if len(rest) > _MAX_LINE_BYTES:
+                raise DamagedInput(f"{path} has a line of more than {_MAX_LINE_BYTES} bytes")
             continue
         *lines, rest = (rest + block).split(b"\n")
         yield from lines

@@ -16,7 +16,7 @@ from mc2papers.datasets.formats.archives import ArchiveError
 MAX_MEMBER_BYTES = 2 * 2**30
 _CHUNK = 1 << 20
 # bytes of what bsdtar says of a damaged archive
-_MOST_REASON = 300
+_MAX_REASON = 300
 
 
 def unpack(path: str | os.PathLike[str], targets: Iterable[str | os.PathLike[str]]) -> None:
@@ -56,5 +56,5 @@ def _unpack_one(program: str, path: Path, target: Path) -> None:
                     raise ArchiveError(f"{path}: {target.name} has more than {MAX_MEMBER_BYTES} bytes")
             if process.wait() != 0:
                 complaints.seek(0)
-                reason = " ".join(complaints.read(_MOST_REASON).decode("utf-8", "replace").split())
+                reason = " ".join(complaints.read(_MAX_REASON).decode("utf-8", "replace").split())
                 raise ArchiveError(f"{path} gives no {target.name}: {reason}")

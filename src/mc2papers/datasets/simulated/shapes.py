@@ -36,7 +36,7 @@ _BLOCK_TOKENS = 1 << 20
 _ZIPF_EXPONENT, _ZIPF_SHIFT = 1.15, 0.004
 # Of the law "correlated". The urn is chosen on the real NIPS counts: a document there has 0.41 distinct words a token,
 # here 0.40 (by MC2's law 0.66); two of its tokens are the same word with probability 0.0057, here 0.0029 (0.0011).
-_FACTORS, _FACTOR_SD, _OWN_SD, _LEAST_SHARE, _URN = 10, 0.3, 1.0, 0.01, 600.0
+_FACTORS, _FACTOR_SD, _OWN_SD, _MIN_SHARE, _URN = 10, 0.3, 1.0, 0.01, 600.0
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def _draw_correlated(
     """
     n_clusters, n_topics = topic_given_cluster.shape
     loadings = _FACTOR_SD * streams.generator(seed, "simulated factors").standard_normal((n_topics, _FACTORS))
-    centre = np.log(topic_given_cluster + _LEAST_SHARE / n_topics)
+    centre = np.log(topic_given_cluster + _MIN_SHARE / n_topics)
     word_cdf, blocks, sums = _cdf(word_given_topic), [], np.zeros((n_clusters, n_topics))
     for rows, token_row, rng in _blocks(lengths, seed, "simulated correlated words"):
         factors = rng.standard_normal((len(rows), _FACTORS)) @ loadings.T

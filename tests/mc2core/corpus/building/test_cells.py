@@ -78,15 +78,15 @@ def test_rare_values_are_dropped_or_pooled():
 
 def test_words_in_too_large_a_share_are_dropped():
     counts = sp.csr_matrix(np.array([[5, 1, 0], [1, 0, 1], [1, 1, 0], [2, 0, 0]], np.int32))
-    kept, words, dropped = VocabularyRule(max_share=0.5).apply(counts, ["a", "b", "c"])
+    kept, words, dropped = VocabularyRule(max_df=0.5).apply(counts, ["a", "b", "c"])
     assert (kept.toarray().tolist(), words) == ([[1, 0], [0, 1], [1, 0], [0, 0]], ["b", "c"])
     assert [(one.what, one.number, one.why) for one in dropped] == [
         ("words", 1, "in more than 50% of the documents"),
         ("tokens", 9, "of a word in more than 50% of the documents"),
     ]
     for share in (0, 1.1):
-        with pytest.raises(ValueError, match="max_share is"):
-            VocabularyRule(max_share=share)
+        with pytest.raises(ValueError, match="max_df is"):
+            VocabularyRule(max_df=share)
 
 
 def test_counts_of_bursts_are_damped():

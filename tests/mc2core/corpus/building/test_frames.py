@@ -43,8 +43,8 @@ def test_texts_with_contexts_as_lists():
 
 
 def test_words_of_texts_are_chosen():
-    assert Corpus.from_texts(TEXTS, min_documents=2).vocabulary == ["graphs"]
-    assert Corpus.from_texts(TEXTS, max_share=0.5).vocabulary == ["trees", "дом"]
+    assert Corpus.from_texts(TEXTS, min_df=2).vocabulary == ["graphs"]
+    assert Corpus.from_texts(TEXTS, max_df=0.5).vocabulary == ["trees", "дом"]
     assert Corpus.from_texts(TEXTS, vocabulary=["дом", "cow"]).content.toarray().tolist() == [[0, 0], [0, 0], [1, 0]]
     assert Corpus.from_texts(TEXTS, stop_words=None, word_counts="presence").content.data.tolist() == [1] * 5
     assert Corpus.from_texts(["a|b c"], tokenise=lambda text: text.split("|")).vocabulary == ["a", "b c"]
@@ -157,7 +157,10 @@ def test_a_corpus_takes_no_categories_booleans_or_dates_for_numbers(values, what
         (lambda: Corpus.from_texts(["lake"], {"year": [1, 2]}), r"contexts\['year'\] has 2 entries, but there are 1"),
         (lambda: Corpus.from_texts(["lake"], {"a b": [1]}), "context name 'a b' must be a plain identifier"),
         (lambda: Corpus.from_texts(["lake"], {"who": [1.5j]}), r"index 0, column .*: found 1\.5j"),
-        (lambda: Corpus.from_texts(["lake"], vocabulary=["lake"], max_words=1), "a given vocabulary is kept as it is"),
+        (
+            lambda: Corpus.from_texts(["lake"], vocabulary=["lake"], max_features=1),
+            "a given vocabulary is kept as it is",
+        ),
         (
             lambda: Corpus.from_texts(["lake"], word_counts="twice"),
             "word_counts is 'twice'; allowed: raw, presence, log",
@@ -188,7 +191,7 @@ def test_the_package_shows_what_it_has():
     assert {"Corpus", "Fit", "Posterior", "fit", "clustering", "perplexity"} <= set(dir(mc2core))
     assert (mc2core.__path__[0] and __import__("pathlib").Path(mc2core.__path__[0]) / "py.typed").is_file()
     assert repr(Gibbs(start_topics=7)) == "Gibbs(start_topics=7)"
-    assert repr(MC2(contexts=["day"], topic_prior=0.1)) == "MC2(contexts={'day': None}, topic_prior=0.1)"
+    assert repr(MC2(contexts=["day"], topic_word_prior=0.1)) == "MC2(contexts={'day': None}, topic_word_prior=0.1)"
     assert repr(MC2()) == "MC2()"
     done = mc2core.fit(Corpus.from_texts(TEXTS), *gibbs(start_topics=2), iterations=1, progress=False)
     last = done.posterior.representative

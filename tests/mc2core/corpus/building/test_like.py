@@ -116,7 +116,7 @@ def test_texts(like, caplog):
 def test_a_model_predicts_and_scores_them(models):
     model = models["saved model"]
     corpus = Corpus.from_dataframe(NEW, like=model)
-    assert model.predict(corpus).sum(axis=1) == pytest.approx(1)
+    assert model.predict_proba(corpus).sum(axis=1) == pytest.approx(1)
     bare = Corpus(
         CONTENT, WORDS, {"who": np.array(WHO), "year": YEAR}, context_names={"who": corpus.context_names["who"]}
     )
@@ -137,7 +137,7 @@ def test_a_file_and_a_frame_are_read_alike(models, tmp_path, capsys):
     )
     lists.to_csv(tmp_path / "a.csv", index=False)
     contexts = ["n:bag", "d:date", "x:text", "c:counts"]
-    settings = {"text": "t", "contexts": contexts, "date_format": "%d.%m.%Y", "ngrams": 2, "word_counts": "presence"}
+    settings = {"text": "t", "contexts": contexts, "date_format": "%d.%m.%Y", "max_ngram": 2, "word_counts": "presence"}
     imported, _ = read_own(tmp_path / "a.csv", settings)
     assert imported.vocabulary == ["lake", "lake_sea", "sea"]
     assert Corpus.from_dataframe(lists, like=imported).digest == imported.digest
@@ -185,7 +185,7 @@ def test_how_words_were_made_is_followed():
             r"contexts\['who'\] has 3 columns, but the model has 4 there",
         ),
         (lambda like: Corpus.from_texts(["ferry"], vocabulary=["ferry"], like=like), "'vocabulary' cannot be given"),
-        (lambda like: Corpus.from_dataframe(NEW, max_share=0.5, like=like), "'max_share' cannot be given"),
+        (lambda like: Corpus.from_dataframe(NEW, max_df=0.5, like=like), "'max_df' cannot be given"),
         (
             lambda like: Corpus.from_texts(["ferry"], min_letters=1, like=like),
             "'min_letters' is 1, but the model that is followed has 2",
@@ -208,10 +208,10 @@ def test_what_contradicts_is_said(models, make, message):
 
 
 def test_an_unknown_setting_is_named():
-    with pytest.raises(TypeError, match=r"unknown setting 'min_df'; known: contexts, .*, min_documents, max_share"):
-        Corpus.from_texts(["a word"], min_df=2)
-    with pytest.raises(TypeError, match=r"unknown setting 'min_document'; did you mean 'min_documents'\?; known: "):
-        Corpus.from_texts(["lake"], min_document=1)
+    with pytest.raises(TypeError, match=r"unknown setting 'sublinear_tf'; known: contexts, .*, min_df, max_df"):
+        Corpus.from_texts(["a word"], sublinear_tf=True)
+    with pytest.raises(TypeError, match=r"unknown setting 'min_dfs'; did you mean 'min_df'\?; known: "):
+        Corpus.from_texts(["lake"], min_dfs=1)
     with pytest.raises(TypeError, match=r"unknown setting 'label'; did you mean 'labels'\?; known: text, bag"):
         Corpus.from_dataframe(FRAME, "body", label="title")
 

@@ -48,7 +48,7 @@ def test_stop_words_are_kept_for_many_languages():
 
 
 def test_ngrams_do_not_cross_what_is_left_out():
-    assert Tokeniser(ngrams=3).count("White House staff of the White House") == {
+    assert Tokeniser(max_ngram=3).count("White House staff of the White House") == {
         "white": 2, "house": 2, "staff": 1, "white_house": 2, "house_staff": 1, "white_house_staff": 1,
     }  # fmt: skip
 

@@ -112,7 +112,7 @@ def test_bad_rows_may_be_left_out(tmp_path):
         ({"observations": "maths,maths"}, "--observations names 'maths' twice"),
         ({"observations": "maths,writing"}, "has no column 'writing'"),
         ({"text": "head"}, "'text' has no meaning for"),
-        ({"max_words": 3}, "'max_words' has no meaning for"),
+        ({"max_features": 3}, "'max_features' has no meaning for"),
         ({"kind": "sums"}, "kind is 'sums'; allowed: numbers, counts, binary"),
     ],
 )

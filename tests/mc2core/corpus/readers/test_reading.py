@@ -41,7 +41,7 @@ def test_a_table_becomes_a_corpus_with_a_datasheet(tmp_path, table, capsys):
         "--keep",
         "title",
     ]
-    command = ["import", str(table), "--text", "text", *options, "--min-documents", "2", "--out", str(tmp_path / "own")]
+    command = ["import", str(table), "--text", "text", *options, "--min-df", "2", "--out", str(tmp_path / "own")]
     assert main(command) == 0
     corpus = Corpus.load(tmp_path / "own")
     assert corpus.vocabulary == ["graphs"]
@@ -95,8 +95,8 @@ def test_uci_files_are_told_by_their_name(tmp_path):
         (["--text", "text", "--context", "Year:time"], "context column 'Year' is of kind 'time'; kinds are number"),
         (["--text", "text", "--context", "my year=Year:number"], "context name 'my year' must be a plain identifier"),
         (["--text", "text", "--context", "key:number"], "papers.jsonl: 2 of 2 rows cannot be read"),
-        (["--text", "text", "--max-words", "0"], "max_words is 0; it must be at least 1"),
-        (["--text", "text", "--min-documents", "0"], "min_documents is 0; it must be at least 1"),
+        (["--text", "text", "--max-features", "0"], "max_features is 0; it must be at least 1"),
+        (["--text", "text", "--min-df", "0"], "min_df is 0; it must be at least 1"),
         (["--text", "text", "--vocabulary", "/nothing.txt"], "/nothing.txt is missing"),
         (["--like", "/nothing"], "--like /nothing is missing; a fit or the folder of a corpus is needed"),
         (["--like", str(ROOT)], "holds no corpus: corpus.json is missing"),

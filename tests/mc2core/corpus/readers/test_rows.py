@@ -51,7 +51,7 @@ class TestBadRows:
         path = tmp_path / "a.csv"
         path.write_text(CSV)
         with pytest.raises(
-            ValueError, match=r"3 of 5 rows cannot be read \(--skip-bad 3, 'skip_bad' in a plan, leaves"
+            ValueError, match=r"3 of 5 rows cannot be read \(--skip-bad 3, 'skip_bad' in a configuration, leaves"
         ):
             read_own(path, {"text": "text", "contexts": ["year:number"]})
         assert read_own(path, {"text": "text", "contexts": ["year:number"], "skip_bad": 3})[0].n_documents == 2
@@ -423,8 +423,8 @@ class TestCleaning:
             (["--rare", "year=2"], "rare values of 'year' cannot be left out"),
             (["--separator", "x"], "the separator 'x' is none"),
             (["--separator", "z=,"], "the separator ',' is for the column 'z', which is not used"),
-            (["--max-share", "0"], "max_share is 0.0; it must lie above 0"),
-            (["--ngrams", "9"], "ngrams is 9; it must be a whole number of at least 1 and at most 5"),
+            (["--max-df", "0"], "max_df is 0.0; it must lie above 0"),
+            (["--max-ngram", "9"], "max_ngram is 9; it must be a whole number of at least 1 and at most 5"),
             (["--skip-bad", "-1"], "skip_bad is -1; it must be a whole number of at least 0"),
         ],
     )

@@ -114,13 +114,13 @@ class TestRead:
         corpus, _ = read_table(path, Layout("t"))
         assert corpus.vocabulary == ["cat", "dog", "saw"]
         assert corpus.content.toarray().tolist() == [[2, 0, 1], [0, 1, 0], [0, 0, 0], [1, 0, 0]]
-        corpus, dropped = read_table(path, Layout("t"), rule=VocabularyRule(min_documents=2))
+        corpus, dropped = read_table(path, Layout("t"), rule=VocabularyRule(min_df=2))
         assert corpus.vocabulary == ["cat"]
         assert [(one.number, one.what, one.why) for one in dropped] == [
             (2, "words", "in fewer than 2 documents"),
             (2, "tokens", "of a word in fewer than 2 documents"),
         ]
-        corpus, dropped = read_table(path, Layout("t"), rule=VocabularyRule(max_words=2))
+        corpus, dropped = read_table(path, Layout("t"), rule=VocabularyRule(max_features=2))
         assert corpus.vocabulary == ["cat", "dog"]
         assert [(one.number, one.what) for one in dropped] == [(1, "words"), (1, "tokens")]
         corpus, dropped = read_table(path, Layout("t"), vocabulary=["saw", "cow", "cat"])
@@ -304,8 +304,8 @@ class TestRefused:
             Layout("t", "words")
         with pytest.raises(ValueError, match="context name 'a b' must be a plain identifier"):
             Layout("t", contexts={"a b": ContextColumn("y", "bag")})
-        with pytest.raises(ValueError, match="max_words is 0; it must be at least 1"):
-            VocabularyRule(max_words=0)
+        with pytest.raises(ValueError, match="max_features is 0; it must be at least 1"):
+            VocabularyRule(max_features=0)
         with pytest.raises(ValueError, match="min_letters is 0; it must be a whole number of at least 1"):
             Tokeniser(min_letters=0)
         with pytest.raises(ValueError, match="a given vocabulary is kept as it is"):
@@ -325,7 +325,7 @@ class TestRefused:
         with pytest.raises(
             ValueError, match=r"a\.csv, column 't': none of its words is kept by the vocabulary or the rule"
         ):
-            read_table(path, Layout("t", "bag"), rule=VocabularyRule(min_documents=2))
+            read_table(path, Layout("t", "bag"), rule=VocabularyRule(min_df=2))
         with pytest.raises(ValueError, match=r"b\.csv, column 't': no document has a word$"):
             read_table(lines(tmp_path / "b.csv", "t", ";"), Layout("t", "bag"))
 

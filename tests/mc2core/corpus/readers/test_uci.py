@@ -51,7 +51,7 @@ def test_what_is_written_is_read(tmp_path_factory, counts, end, compressed, bloc
     path = write(tmp_path_factory.mktemp("uci"), (*counts.shape, len(entries)), entries, words, end, compressed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(uci, "_BLOCK", block)
-        patch.setattr(row_blocks, "_MOST_HELD", held)
+        patch.setattr(row_blocks, "_MAX_HELD", held)
         patch.setattr(row_blocks, "_BLOCK", 2)
         write_block, written = row_blocks.Growing._write, []
         patch.setattr(row_blocks.Growing, "_write", lambda one: (written.append(1), write_block(one)))
@@ -139,7 +139,7 @@ def test_a_full_disk_is_not_told_as_a_damaged_file(tmp_path, monkeypatch):
         def __init__(self):
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(row_blocks, "_MOST_HELD", 0)
+    monkeypatch.setattr(row_blocks, "_MAX_HELD", 0)
     monkeypatch.setattr(row_blocks.tempfile, "TemporaryFile", Full)
     with pytest.raises(OSError, match=r"a temporary file in .* \(TMPDIR names another folder\).*No space left"):
         uci.read(write(tmp_path, (1, 3, 1), [(1, 1, 1)]))

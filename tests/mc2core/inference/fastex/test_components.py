@@ -79,8 +79,8 @@ def sums_over_words(constants, n, x):
     """Sum of word terms, and <x, theta> of a document of counts x in a cluster of counts n."""
     words = inner = 0.0
     for d in range(x.size):
-        words += word_term(constants.component, constants.log_gamma, constants.word_prior, n[d], x[d])
-        inner += x[d] * np.float64(theta_of(constants.component, constants.theta, constants.word_prior, n[d]))
+        words += word_term(constants.component, constants.log_gamma, constants.topic_word_prior, n[d], x[d])
+        inner += x[d] * np.float64(theta_of(constants.component, constants.theta, constants.topic_word_prior, n[d]))
     return words, inner
 
 
@@ -157,10 +157,10 @@ def test_proposal_weights_against_their_twin(bits):
         generator.normal(size=size).astype(np.float32),
     )
     query = columns.signature[:, 7] ^ np.uint64(5)
-    norm, mass, slack, flatness = 9.0, 4, 0.05, 0.8
+    norm, mass, slack, inverse_temperature = 9.0, 4, 0.05, 0.8
     scores, blocks = np.empty(size, np.float32), np.empty(size // 64, np.float32)
-    proposal_scores(columns, query, np.float32(norm), mass, bits, slack, flatness, scores, blocks)
-    plain = twin.proposal_scores(columns, query, norm, mass, bits, slack, flatness)
+    proposal_scores(columns, query, np.float32(norm), mass, bits, slack, inverse_temperature, scores, blocks)
+    plain = twin.proposal_scores(columns, query, norm, mass, bits, slack, inverse_temperature)
     np.testing.assert_allclose(scores[:n_clusters], plain[:n_clusters], atol=2e-4)
     np.testing.assert_array_equal(blocks, scores.reshape(-1, 64).max(axis=1))
     top = int(np.argmax(scores))
@@ -174,15 +174,15 @@ def test_proposal_weights_against_their_twin(bits):
     np.testing.assert_allclose(blocks, scores.reshape(-1, 64).sum(axis=1, dtype=float), rtol=1e-5)
 
 
-@pytest.mark.parametrize("flatness", [1.0, 1e-3, 1e-30])
-def test_columns_without_a_cluster_have_no_weight_however_flat_the_proposal(flatness):
-    """They had the least weight, which the last cluster got on top of its own, at a flatness below 0.1."""
+@pytest.mark.parametrize("inverse_temperature", [1.0, 1e-3, 1e-30])
+def test_columns_without_a_cluster_have_no_weight_however_flat_the_proposal(inverse_temperature):
+    """They had the least weight, which the last cluster got on top of its own, at a inverse_temperature below 0.1."""
     state = HashedState(
         Corpus(np.eye(4, dtype=int)),
-        dataclasses.replace(twin.settings_of(n_clusters=3), flatness=flatness),
+        dataclasses.replace(twin.settings_of(n_clusters=3), inverse_temperature=inverse_temperature),
         np.arange(4) % 3,
     )
-    state.constants = state.constants._replace(flatness=flatness)
+    state.constants = state.constants._replace(inverse_temperature=inverse_temperature)
     work = workspace(state.clusters)
     choose(
         state.documents,

@@ -57,13 +57,13 @@ def count_states_exact(n, seed, model, log_gamma, cells, tables, clusters, clust
 
 class TestPosterior:
     @pytest.mark.parametrize(
-        ("bits", "is_balanced", "failure", "component", "tries"),
+        ("bits", "is_balanced", "failure", "component", "n_proposals"),
         [(bits, is_balanced, None, MULTINOMIAL, 1 + is_balanced) for bits in BITS for is_balanced in (True, False)]
         + [(16, True, 0.1, MULTINOMIAL, 1), (64, False, 0.1, POISSON, 1), (64, True, None, POISSON, 2)]
         + [(64, False, None, GAUSSIAN, 1), (64, True, None, GAUSSIAN, 2)],
     )
-    def test_hashed_chain_has_the_enumerated_posterior(self, bits, is_balanced, failure, component, tries):
-        settings = settings_of(component, bits, is_balanced, failure, tries=tries)
+    def test_hashed_chain_has_the_enumerated_posterior(self, bits, is_balanced, failure, component, n_proposals):
+        settings = settings_of(component, bits, is_balanced, failure, n_proposals=n_proposals)
         state = HashedState(TINY, settings, np.array([0, 1, 2, 0]))
         batches = np.zeros((40, len(STATES)), np.int64)
         for batch, visits in enumerate(batches):
@@ -98,7 +98,7 @@ class TestPosterior:
                 state = HashedState(
                     corpus, settings_of(component, 64, is_balanced, n_clusters=6), cluster, projection_fit
                 )
-                projection_fit = state.centre, state.scale, state.flatness
+                projection_fit = state.centre, state.scale, state.inverse_temperature
                 work = workspace(state.clusters)
                 stream = np.zeros(2, np.uint64)
                 args = state.documents, state.clusters, state.projection, state.constants, state.slots
@@ -154,7 +154,9 @@ class TestTable:
             state.cluster[j] = 0
         state.sweep(streams.key(0, "test", 0), np.zeros(2, np.int64))
         assert state.slots.nbytes <= 16 * state.used[0]
-        fresh = HashedState(corpus, state.settings, state.cluster, (state.centre, state.scale, state.flatness))
+        fresh = HashedState(
+            corpus, state.settings, state.cluster, (state.centre, state.scale, state.inverse_temperature)
+        )
         assert state.used[0] == fresh.used[0]
         assert state.log_joint == fresh.log_joint
 
@@ -174,7 +176,9 @@ class TestCaches:
         for t in range(1500):
             state.sweep(streams.key(0, "test", t), moves)
         assert moves[1] > 1000
-        fresh = HashedState(corpus, state.settings, state.cluster, (state.centre, state.scale, state.flatness))
+        fresh = HashedState(
+            corpus, state.settings, state.cluster, (state.centre, state.scale, state.inverse_temperature)
+        )
         for kind, again in ((state.clusters, fresh.clusters), (state.clusters.columns, fresh.clusters.columns)):
             for name in set(kind._fields) - {"columns"}:
                 assert np.array_equal(getattr(kind, name), getattr(again, name)), name
@@ -275,7 +279,9 @@ class TestRuns:
     @pytest.mark.parametrize("proposal", ["hash", "exact"])
     def test_log_joint_is_that_of_the_model(self, component, proposal):
         rate = {} if component == "multinomial" else {"rate_prior": B}
-        engine = fastex(n_clusters=K, word_prior=A, weight_prior=G, component=component, proposal=proposal, **rate)
+        engine = fastex(
+            n_clusters=K, topic_word_prior=A, weight_prior=G, component=component, proposal=proposal, **rate
+        )
         state = engine.init(TINY, 0)
         for iteration in range(1, 4):
             row = engine.step(TINY, state, 0, iteration)
@@ -287,15 +293,15 @@ class TestRuns:
     )
     def test_finds_planted_clusters(self, settings):
         corpus, truth = small_corpus()
-        result = fit(corpus, *fastex(n_clusters=4, word_prior=0.1, **settings), iterations=60, seed=3)
+        result = fit(corpus, *fastex(n_clusters=4, topic_word_prior=0.1, **settings), iterations=60, seed=3)
         pairs = {(int(a), int(b)) for a, b in zip(result.state.cluster, truth, strict=True)}
         assert len(pairs) == len({a for a, _ in pairs})  # no found cluster mixes true ones
-        assert result.posterior.predict(corpus).shape == (40, len(result.posterior.cluster_weights))
+        assert result.posterior.predict_proba(corpus).shape == (40, len(result.posterior.cluster_weights))
 
     @pytest.mark.parametrize("proposal", ["hash", "exact"])
     def test_resumes_with_the_same_bits(self, tmp_path, proposal):
         corpus, _ = small_corpus()
-        engine = fastex(n_clusters=50, proposal=proposal, word_prior=0.1)  # more clusters than documents
+        engine = fastex(n_clusters=50, proposal=proposal, topic_word_prior=0.1)  # more clusters than documents
         whole = fit(corpus, *engine, iterations=12, seed=1)
         path = tmp_path / "run.npz"
         fit(corpus, *engine, iterations=5, seed=1, checkpoint=path)
@@ -308,7 +314,7 @@ class TestRuns:
         found = []
         for threads in (1, 2, 3):
             engine = fastex(
-                n_clusters=4, word_prior=0.1, bits=128, proposal="hash", documents_per_round=16, threads=threads
+                n_clusters=4, topic_word_prior=0.1, bits=128, proposal="hash", documents_per_round=16, threads=threads
             )
             result = fit(corpus, *engine, iterations=40, seed=3)
             found.append((result.state.cluster, result.trace["log_joint"].tolist()))
@@ -323,14 +329,14 @@ class TestSettings:
         [
             ({"bits": 12}, "bits is 12; allowed: 8, 16, 32, 64, 128, 256"),
             ({"n_clusters": 0}, "n_clusters is 0"),
-            ({"word_prior": 0.0}, "word_prior"),
+            ({"topic_word_prior": 0.0}, "topic_word_prior"),
             ({"weight_prior": -1.0}, "weight_prior"),
             ({"rate_prior": 0.0}, "rate_prior"),
             ({"projection": "balance"}, "did you mean 'balanced'"),
             ({"proposal": "hashed"}, "did you mean 'hash'"),
             ({"component": "gauss"}, "component is 'gauss'"),
             ({"failure_probability": 1.0}, "failure_probability"),
-            ({"flatness": 1.5}, "flatness is 1.5; it must lie between 0 and 1"),
+            ({"inverse_temperature": 1.5}, "inverse_temperature is 1.5; it must lie between 0 and 1"),
             ({"threads": 0}, "threads is 0"),
             ({"documents_per_round": 0}, "documents_per_round is 0"),
         ],

@@ -310,11 +310,13 @@ class TestRefused:
             fastex(n_clusters=2, component="gauss_wishart").init(large, 0)
 
     @pytest.mark.parametrize("rate_prior", [1e-90, 1e-6, 1e6, 1e90])
-    @pytest.mark.parametrize("word_prior", [1e-90, 1e6])
-    def test_extremes_that_are_allowed_give_numbers(self, word_prior, rate_prior):
+    @pytest.mark.parametrize("topic_word_prior", [1e-90, 1e6])
+    def test_extremes_that_are_allowed_give_numbers(self, topic_word_prior, rate_prior):
         """Words that no document has, empty documents, equal ones, more clusters than documents."""
         corpus = Corpus(np.array([[5, 5, 0, 10**5], [5, 5, 0, 10**5], [0, 0, 0, 0], [1, 2, 0, 3], [0, 0, 0, 0]]))
-        engine = fastex(component="gauss_wishart", n_clusters=9, word_prior=word_prior, rate_prior=rate_prior)
+        engine = fastex(
+            component="gauss_wishart", n_clusters=9, topic_word_prior=topic_word_prior, rate_prior=rate_prior
+        )
         try:
             done = fit(corpus, *engine, iterations=5, seed=0, progress=False)
         except ValueError as error:

@@ -36,8 +36,8 @@ EPS = 0.2
 DEFECTS = ["own label inside v", "N for N_i", "stop at the first acceptance", "s_cur with the document inside"]
 
 
-def state_of(cluster, tries=4, graph=GRAPH, corpus=TINY, n_clusters=K, eps=EPS):
-    visits = Visits(graph.shape[1], 100, tries, eps, ())
+def state_of(cluster, n_proposals=4, graph=GRAPH, corpus=TINY, n_clusters=K, eps=EPS):
+    visits = Visits(graph.shape[1], 100, n_proposals, eps, ())
     return NeighbourState(corpus, settings_of(n_clusters=n_clusters, visits=visits), np.array(cluster), graph)
 
 
@@ -77,7 +77,7 @@ def proposal(cluster, j, graph, eps, defect=None):
     return (1 - eps) * v / len(found) + eps / K, (1 - eps) * v / divisor + eps / K
 
 
-def visit_row(cluster, j, graph, eps, tries, defect=None):
+def visit_row(cluster, j, graph, eps, n_proposals, defect=None):
     """(K,) probabilities of document j's cluster after a visit."""
     drawn, q = proposal(cluster, j, graph, eps, defect)
     scores = scores_without(cluster, j)
@@ -88,9 +88,9 @@ def visit_row(cluster, j, graph, eps, tries, defect=None):
     np.fill_diagonal(one, 0.0)
     stay = 1.0 - one.sum(axis=1)
     if defect != "stop at the first acceptance":
-        return np.linalg.matrix_power(one + np.diag(stay), tries)[cluster[j]]
+        return np.linalg.matrix_power(one + np.diag(stay), n_proposals)[cluster[j]]
     row, still = np.zeros(K), 1.0
-    for _ in range(tries):
+    for _ in range(n_proposals):
         row += still * one[cluster[j]]
         still *= stay[cluster[j]]
     row[cluster[j]] += still
@@ -104,12 +104,12 @@ def uniforms_of(key, j, n):
     return np.array([streams.uniform(stream) for _ in range(n)])
 
 
-def visit(key, cluster, j, graph, eps, tries):
+def visit(key, cluster, j, graph, eps, n_proposals):
     """Cluster after the visit, and other clusters proposed: the twin of :func:`choose`, with its random numbers."""
-    uniforms = iter(uniforms_of(key, j, 3 * tries))
+    uniforms = iter(uniforms_of(key, j, 3 * n_proposals))
     found = graph[j][graph[j] >= 0]
     drawn = []
-    for _ in range(tries):
+    for _ in range(n_proposals):
         if len(found) == 0 or next(uniforms) < eps:
             drawn.append(int(next(uniforms) * K))
         else:
@@ -136,26 +136,28 @@ def count_states(n, seed, chain, slots, used, cluster, visits):
 
 
 class TestExactness:
-    @pytest.mark.parametrize("tries", [1, 4])
-    def test_visits_are_those_of_the_definition(self, tries):
+    @pytest.mark.parametrize("n_proposals", [1, 4])
+    def test_visits_are_those_of_the_definition(self, n_proposals):
         """Each document in each of the 81 states, with three sets of random numbers."""
-        scratch = np.empty(tries, np.int64), np.empty(tries + 1, np.int64), np.empty(tries + 1)
+        scratch = np.empty(n_proposals, np.int64), np.empty(n_proposals + 1, np.int64), np.empty(n_proposals + 1)
         stream = np.zeros(2, np.uint64)
         moved = 0
         for cluster in STATES:
-            state = state_of(cluster, tries)
+            state = state_of(cluster, n_proposals)
             for j in range(TINY.n_documents):
                 for t in range(3):
-                    key = streams.key(t, "test", tries)
+                    key = streams.key(t, "test", n_proposals)
                     streams.seek(stream, key, j)
                     found = choose(state.chain, state.slots, state.cluster, j, stream, *scratch)
-                    assert found == visit(key, cluster, j, GRAPH, EPS, tries)
+                    assert found == visit(key, cluster, j, GRAPH, EPS, n_proposals)
                     moved += found[0] != cluster[j]
         assert moved > 100
 
-    @pytest.mark.parametrize("tries", [1, 2, 4])
-    def test_visits_leave_the_posterior_as_it_is(self, tries):
-        kernels = matrices(lambda cluster: [visit_row(cluster, j, GRAPH, EPS, tries) for j in range(TINY.n_documents)])
+    @pytest.mark.parametrize("n_proposals", [1, 2, 4])
+    def test_visits_leave_the_posterior_as_it_is(self, n_proposals):
+        kernels = matrices(
+            lambda cluster: [visit_row(cluster, j, GRAPH, EPS, n_proposals) for j in range(TINY.n_documents)]
+        )
         assert_invariant(posterior(MULTINOMIAL), kernels)
 
     @pytest.mark.parametrize("defect", DEFECTS)
@@ -168,12 +170,12 @@ class TestExactness:
         np.testing.assert_allclose([kernel.sum(axis=1) for kernel in kernels], 1.0)
         assert max(np.abs(p @ kernel - p).max() for kernel in kernels) > 1e-3
 
-    @pytest.mark.parametrize("tries", [1, 4])
+    @pytest.mark.parametrize("n_proposals", [1, 4])
     @pytest.mark.parametrize("graph", ["made up", "found"])
-    def test_chain_has_the_enumerated_posterior(self, tries, graph):
+    def test_chain_has_the_enumerated_posterior(self, n_proposals, graph):
         graph = GRAPH if graph == "made up" else find_neighbours(TINY.content, 3, 100, 0)
         assert (graph[:3] >= 0).any(axis=1).all()
-        state = state_of([0, 1, 2, 0], tries, graph)
+        state = state_of([0, 1, 2, 0], n_proposals, graph)
         batches = np.zeros((40, len(STATES)), np.int64)
         for batch, visits in enumerate(batches):
             count_states(
@@ -293,7 +295,7 @@ class TestSweeps:
 
     def test_exact_ones_are_those_of_exact_proposals(self):
         corpus, _ = small_corpus()
-        engine = fastex(n_clusters=4, proposal="neighbours", word_prior=A, weight_prior=G, exact_sweeps=[2])
+        engine = fastex(n_clusters=4, proposal="neighbours", topic_word_prior=A, weight_prior=G, exact_sweeps=[2])
         state = engine.init(corpus, 3)
         for iteration in (1, 2):
             exact = ExactState(corpus, engine._settings(engine.model), state.cluster.copy())
@@ -305,7 +307,7 @@ class TestSweeps:
     @pytest.mark.parametrize("stop", [2, 3])
     def test_resumes_with_the_same_bits(self, tmp_path, stop):
         corpus, _ = small_corpus()
-        engine = fastex(n_clusters=50, proposal="neighbours", word_prior=0.1, exact_sweeps=[3])
+        engine = fastex(n_clusters=50, proposal="neighbours", topic_word_prior=0.1, exact_sweeps=[3])
         whole = fit(corpus, *engine, iterations=6, seed=1)
         path = tmp_path / "run.npz"
         fit(corpus, *engine, iterations=stop, seed=1, checkpoint=path)
@@ -316,7 +318,7 @@ class TestSweeps:
         assert len(set(whole.trace["log_joint"])) > 3
 
     def test_log_joint_is_that_of_the_model(self):
-        engine = fastex(n_clusters=K, word_prior=A, weight_prior=G, proposal="neighbours", exact_sweeps=[2])
+        engine = fastex(n_clusters=K, topic_word_prior=A, weight_prior=G, proposal="neighbours", exact_sweeps=[2])
         state = engine.init(TINY, 0)
         for iteration in range(1, 5):
             row = engine.step(TINY, state, 0, iteration)
@@ -324,7 +326,7 @@ class TestSweeps:
 
     def test_finds_planted_clusters(self):
         corpus, truth = small_corpus(200, 60)
-        done = fit(corpus, *fastex(n_clusters=4, word_prior=0.1, proposal="neighbours"), iterations=10, seed=3)
+        done = fit(corpus, *fastex(n_clusters=4, topic_word_prior=0.1, proposal="neighbours"), iterations=10, seed=3)
         pairs = {(int(a), int(b)) for a, b in zip(done.state.cluster, truth, strict=True)}
         assert len(pairs) == len({a for a, _ in pairs})
 
@@ -377,8 +379,11 @@ class TestRefused:
         [
             ({"n_neighbours": 0}, "n_neighbours is 0"),
             ({"list_budget": 0}, "list_budget is 0"),
-            ({"tries": 0}, "tries is 0"),
-            ({"tries": 10**12}, "tries is 1000000000000; it must be a whole number of at least 1 and at most 1000"),
+            ({"n_proposals": 0}, "n_proposals is 0"),
+            (
+                {"n_proposals": 10**12},
+                "n_proposals is 1000000000000; it must be a whole number of at least 1 and at most 1000",
+            ),
             ({"uniform_share": 0.0}, "uniform_share is 0.0; it must lie between 0 and 1"),
             ({"exact_sweeps": 5}, "exact_sweeps is 5; it must be a list of numbers of sweeps, from 1"),
             ({"exact_sweeps": [0]}, "an entry of exact_sweeps is 0; it must be a whole number of at least 1"),

@@ -28,10 +28,10 @@ class TestNumbers:
                 {"proposal": "baseline", "component": "gaussian", "rate_prior": 1e300},
                 "document 0 has .* rate_prior = 1e+300",
             ),
-            ({"proposal": "baseline", "word_prior": 1e-90}, "document 0 has .* word_prior = 1e-90"),
+            ({"proposal": "baseline", "topic_word_prior": 1e-90}, "document 0 has .* topic_word_prior = 1e-90"),
             (
-                {"proposal": "hash", "component": "gaussian", "word_prior": 1e-90},
-                "cluster [0-9]+ has .* word_prior = 1e-90",
+                {"proposal": "hash", "component": "gaussian", "topic_word_prior": 1e-90},
+                "cluster [0-9]+ has .* topic_word_prior = 1e-90",
             ),
         ],
     )
@@ -104,7 +104,7 @@ class TestSizes:
     def test_hashed_proposals_are_advised_where_they_fit(self):
         wide = Corpus(np.ones((1, 10**6), np.int8))
         with pytest.raises(ValueError, match=r"would take 4,000\.0 GB .*; use proposal='hash'$"):
-            fastex(n_clusters=10**6, word_prior=1e-3, proposal="baseline").init(wide, 0)
+            fastex(n_clusters=10**6, topic_word_prior=1e-3, proposal="baseline").init(wide, 0)
 
     def test_counts_out_of_range(self):
         large = Corpus(np.array([[2**31 - 1, 0], [0, 1], [2**31 - 1, 1]]))
@@ -128,12 +128,15 @@ class TestPriors:
     @pytest.mark.parametrize(
         ("settings", "message"),
         [
-            ({"word_prior": 1e300}, "word_prior is 1e+300 for each of 4 words; it must be at most 2.5e+08, since"),
+            (
+                {"topic_word_prior": 1e300},
+                "topic_word_prior is 1e+300 for each of 4 words; it must be at most 2.5e+08, since",
+            ),
             (
                 {"weight_prior": 1e300},
                 "weight_prior is 1e+300 for each of 100 clusters; it must be at most 1e+07, since",
             ),
-            ({"word_prior": 1e-300}, "word_prior is 1e-300; it must be at least 1e-100"),
+            ({"topic_word_prior": 1e-300}, "topic_word_prior is 1e-300; it must be at least 1e-100"),
             ({"weight_prior": 1e-300}, "weight_prior is 1e-300; it must be at least 1e-100"),
             ({"rate_prior": 1e-300}, "rate_prior is 1e-300; it must be at least 1e-100"),
         ],
@@ -158,7 +161,7 @@ class TestPriors:
                 n_clusters=70,
                 proposal=proposal,
                 component=component,
-                word_prior=word,
+                topic_word_prior=word,
                 weight_prior=weight,
                 **({} if component == "multinomial" else {"rate_prior": rate}),
             )

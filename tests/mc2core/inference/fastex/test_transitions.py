@@ -108,8 +108,9 @@ def log_evidences(documents, clusters, slots, constants, j, own):
     return logs
 
 
-def moves(state, j, tries):
-    """(K, K) of ``tries`` Metropolis-Hastings moves of document j, the others being where they are in ``state``."""
+def moves(state, j, n_proposals):
+    """(K, K) of ``n_proposals`` Metropolis-Hastings moves of document j, the others being where they are in
+    ``state``."""
     own, work = int(state.cluster[j]), workspace(state.clusters)
     args = state.documents, state.clusters, state.projection, state.constants, state.slots
     choose(*args, j, own, np.zeros(2, np.uint64), work)
@@ -121,30 +122,30 @@ def moves(state, j, tries):
         ratios = [log_acceptance(logs[k], logs[m], weights[k], weights[m]) for m in range(n_clusters)]
         one[k] = weights / weights.sum(dtype=np.float64) * np.exp(np.minimum(ratios, 0.0))
         one[k, k] += 1.0 - one[k].sum()
-    return np.linalg.matrix_power(one, tries)
+    return np.linalg.matrix_power(one, n_proposals)
 
 
 def hashed_rows(settings):
     """``rows(cluster)`` for :func:`matrices`, all with one and the same projection."""
     first = HashedState(TINY, settings, np.array([0, 1, 2, 0]))
-    projection_fit = first.centre, first.scale, first.flatness
+    projection_fit = first.centre, first.scale, first.inverse_temperature
 
     def rows(cluster):
         state = HashedState(TINY, settings, cluster, projection_fit)
-        return [moves(state, j, settings.tries)[cluster[j]] for j in range(TINY.n_documents)]
+        return [moves(state, j, settings.n_proposals)[cluster[j]] for j in range(TINY.n_documents)]
 
     return rows
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
-@pytest.mark.parametrize("tries", [1, 2])
+@pytest.mark.parametrize("n_proposals", [1, 2])
 @pytest.mark.parametrize(
     ("bits", "is_balanced", "failure"),
     [(bits, is_balanced, None) for bits in (BITS[0], 64, BITS[-1]) for is_balanced in (True, False)]
     + [(16, True, 0.1), (64, False, 0.1)],
 )
-def test_hashed_moves_leave_the_posterior_as_it_is(component, tries, bits, is_balanced, failure):
-    rows = hashed_rows(settings_of(component, bits, is_balanced, failure, tries=tries))
+def test_hashed_moves_leave_the_posterior_as_it_is(component, n_proposals, bits, is_balanced, failure):
+    rows = hashed_rows(settings_of(component, bits, is_balanced, failure, n_proposals=n_proposals))
     assert_invariant(posterior(component), matrices(rows))
 
 
@@ -152,16 +153,16 @@ def test_hashed_moves_leave_the_posterior_as_it_is(component, tries, bits, is_ba
 def test_hashed_moves_among_several_blocks_of_clusters(component):
     """66 clusters: a document's kernel given where one other document is, in the first block or in the second."""
     corpus = Corpus(TINY.content.toarray()[[0, 2]])
-    settings = settings_of(component, n_clusters=66, tries=2)
+    settings = settings_of(component, n_clusters=66, n_proposals=2)
     first = HashedState(corpus, settings, np.array([0, 1]))
-    projection_fit = first.centre, first.scale, first.flatness
+    projection_fit = first.centre, first.scale, first.inverse_temperature
     together, apart = (log_joint(np.array(c), component, corpus) for c in ([0, 0], [0, 1]))
     for other in (0, 65):
         p = np.ones(66)
         p[other] = np.exp(together - apart)
         p /= p.sum()
         states = (HashedState(corpus, settings, np.array([k, other]), projection_fit) for k in range(66))
-        kernel = np.array([moves(state, 0, settings.tries)[k] for k, state in enumerate(states)])
+        kernel = np.array([moves(state, 0, settings.n_proposals)[k] for k, state in enumerate(states)])
         assert_invariant(p, [kernel])
 
 
@@ -172,7 +173,7 @@ def together(p):
 
 def test_rounds_are_approximate_and_one_document_at_a_time_is_exact():
     """What chains converge to, where all four documents are a round: that two share a cluster is off by over 0.05."""
-    settings = settings_of(tries=2)
+    settings = settings_of(n_proposals=2)
     rows = hashed_rows(settings)
     p = posterior(MULTINOMIAL)
     at_once = np.array(

@@ -87,7 +87,7 @@ def test_empty_clusters_at_a_small_word_prior():
     With one word in use every cluster that has documents gives it all its weight, so that the chain mixes.
     """
     corpus, prior = Corpus(np.array([[2, 0, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]])), 1e-4
-    state = UncollapsedState(corpus, replace(settings_of(), word_prior=prior), np.array([0, 1, 2, 0]))
+    state = UncollapsedState(corpus, replace(settings_of(), topic_word_prior=prior), np.array([0, 1, 2, 0]))
     place = 3 ** np.arange(3, -1, -1)
     batches = np.zeros((40, len(STATES)), np.int64)
     for batch, visits in enumerate(batches):
@@ -104,11 +104,11 @@ def test_empty_clusters_at_a_small_word_prior():
 
 def test_threads_and_resume_leave_the_bits_as_they_are(tmp_path):
     corpus, truth = small_corpus(2500, 20)
-    engine = fastex(n_clusters=4, proposal="baseline", word_prior=0.5)
+    engine = fastex(n_clusters=4, proposal="baseline", topic_word_prior=0.5)
     whole = fit(corpus, *engine, iterations=8, seed=1)
     path = tmp_path / "run.npz"
     fit(corpus, *engine, iterations=3, seed=1, checkpoint=path)
-    engine = fastex(n_clusters=4, proposal="baseline", word_prior=0.5, threads=2)
+    engine = fastex(n_clusters=4, proposal="baseline", topic_word_prior=0.5, threads=2)
     rest = fit(corpus, *engine, iterations=8, seed=1, checkpoint=path)
     assert np.array_equal(whole.state.cluster, rest.state.cluster)
     assert whole.trace["log_joint"].tolist() == rest.trace["log_joint"].tolist()

@@ -51,7 +51,7 @@ def test_posterior_with_many_topics_and_clusters(kernel):
     corpus = corpus_of(documents, 2)
     engine = fixed(
         document_concentration=4.0, group_concentration=4.0, table_concentration=6.0, topic_concentration=5.0,
-        topic_prior=0.02, kernel=kernel,
+        topic_word_prior=0.02, kernel=kernel,
     )  # fmt: skip
     assert_chain_follows(engine, corpus, document_level_exact_of(documents, 2, corpus), 4 * SWEEPS)
 
@@ -77,7 +77,7 @@ def test_posterior_with_small_concentrations(kernel):
         document_concentration=1.5,
         table_concentration=0.05,
         topic_concentration=0.3,
-        topic_prior=0.05,
+        topic_word_prior=0.05,
         kernel=kernel,
     )
     assert_chain_follows(engine, corpus, document_level_exact_of(documents, 2, corpus), SWEEPS)

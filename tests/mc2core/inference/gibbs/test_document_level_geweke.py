@@ -67,7 +67,7 @@ def test_forward_draws_and_the_chain_agree(n_clusters, kernel):
         priors = {role: prior for role, prior in FOUR_PRIORS.items() if role != "group"}
         told = {"n_clusters": n_clusters, "group_concentration": ALPHA}
     engine = gibbs(
-        document_level=True, contexts=FAMILIES, topic_prior=TOPIC_PRIOR, concentration_priors=priors,
+        document_level=True, contexts=FAMILIES, topic_word_prior=TOPIC_PRIOR, concentration_priors=priors,
         start_topics=2, kernel=kernel, **told,
     )  # fmt: skip
     state = engine.init(corpus, 0)

@@ -225,7 +225,7 @@ def test_extremes_of_the_settings_leave_a_chain_and_its_scores_finite(omega, v, 
     done = fit(corpus, *engine, iterations=6, progress=False)
     assert np.isfinite(done.trace["log_joint"]).all()
     assert np.isfinite(done.posterior.log_likelihood(corpus, "left_to_right")).all()
-    np.testing.assert_allclose(done.posterior.predict(corpus).sum(axis=1), 1.0)
+    np.testing.assert_allclose(done.posterior.predict_proba(corpus).sum(axis=1), 1.0)
 
 
 def test_proposals_of_topics_go_by_tokens():

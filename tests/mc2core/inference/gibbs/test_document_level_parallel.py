@@ -259,7 +259,7 @@ def test_shards_change_no_bit(tmp_path, n_shards):
 
 
 SHARDED = {
-    "enumerated": (DOCUMENTS, {"document_concentration": 0.5, "topic_prior": 0.4, "topic_concentration": 0.9}),
+    "enumerated": (DOCUMENTS, {"document_concentration": 0.5, "topic_word_prior": 0.4, "topic_concentration": 0.9}),
     "an empty document": ([*DOCUMENTS, [], [2, 2]], {}),
     "of three levels": (DOCUMENTS, {"model": "hdp", "document_level": True}),
     "shards alike": ([[0, 0, 1], [0, 1, 2]] * 6, {}),
@@ -313,5 +313,5 @@ def test_posterior_of_the_sweep_without_splits_and_merges(omega, s, eta, phantom
         monkeypatch.setattr(parallel, "PHANTOMS", phantoms)
         monkeypatch.setattr(parallel, "smallest_topic", lambda *_: smallest)
     corpus = corpus_of(DOCUMENTS, 3)
-    engine = fixed(document_concentration=omega, kernel="parallel", topic_prior=s, topic_concentration=eta)
+    engine = fixed(document_concentration=omega, kernel="parallel", topic_word_prior=s, topic_concentration=eta)
     assert_chain_follows(engine, corpus, document_level_exact_of(DOCUMENTS, 3, corpus), 4000)

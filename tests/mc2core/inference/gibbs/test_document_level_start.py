@@ -17,13 +17,13 @@ from mc2core import Corpus, fit
 from mc2core.inference import Gibbs
 from mc2core.inference.gibbs import state as seeding
 from mc2core.inference.gibbs.document_level import start as starting
-from mc2core.inference.gibbs.document_level.held_out import keep_back
+from mc2core.inference.gibbs.document_level.holdout import draw_holdout
 from mc2core.inference.gibbs.document_level.start import log_clustering
 from mc2core.inference.gibbs.document_level.state import DocumentLevel
 from mc2core.inference.gibbs.state import Concentrations
 from mc2core.inference.gibbs.weights import GammaPrior
 from mc2core.models import HDP, MC2
-from mc2core.posterior import levels
+from mc2core.posterior import hierarchy
 
 CLUSTERS, DOCUMENTS, TOPICS, WORDS, LENGTH = 6, 150, 10, 100, 60
 
@@ -149,9 +149,9 @@ def test_numbers_of_starts_follow_from_corpus_and_settings(monkeypatch):
     assert starting.numbers_to_try(MC2(), corpus, 1, 10) == [1]
     assert starting.numbers_to_try(MC2(n_clusters=8), corpus, 20, 10) == [16, 16, 16]
     assert starting.numbers_to_try(MC2(n_clusters=100), corpus, 20, 10) == [150, 150, 150]
-    assert starting.numbers_to_try(MC2(n_clusters=8), corpus, 20, levels.MOST_CELLS // 8) == [8, 8, 8]
+    assert starting.numbers_to_try(MC2(n_clusters=8), corpus, 20, hierarchy.MAX_CELLS // 8) == [8, 8, 8]
     assert starting.numbers_to_try(HDP(document_level=True), corpus, 20, 10) == [None]
-    monkeypatch.setattr(starting, "_MOST_TRIED", corpus.n_tokens - 1)
+    monkeypatch.setattr(starting, "_MAX_TRIED", corpus.n_tokens - 1)
     assert starting.numbers_to_try(MC2(), corpus, 20, 10) == [20]
     assert starting.numbers_to_try(MC2(n_clusters=8), corpus, 20, 10) == [8]
 
@@ -267,7 +267,7 @@ def test_clusters_that_are_told_are_joined_from_twice_as_many(monkeypatch):
     words = rng.dirichlet(np.full(300, 0.05), 15)
     tau = rng.dirichlet(np.full(15, 0.5), CLUSTERS) + 1e-9
     corpus = Corpus(np.array([rng.multinomial(100, rng.dirichlet(20.0 * tau[k]) @ words) for k in truth]))
-    seen = np.setdiff1d(np.arange(len(truth)), keep_back(corpus, 0))
+    seen = np.setdiff1d(np.arange(len(truth)), draw_holdout(corpus, 0))
     state = Gibbs().init(MC2(n_clusters=CLUSTERS).for_corpus(corpus), corpus, 0)
     assert agreement(truth, state.cluster) > 0.9
     # documents join clusters of the same b before and after, and there may be twice as many before

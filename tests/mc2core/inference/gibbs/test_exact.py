@@ -45,7 +45,7 @@ def test_posterior_with_many_topics_and_clusters(kernel):
     documents = [[0, 0], [1], [], [0, 1]]
     corpus = corpus_of(documents, 2)
     engine = fixed(
-        kernel=kernel, group_concentration=4.0, table_concentration=6.0, topic_concentration=5.0, topic_prior=0.02
+        kernel=kernel, group_concentration=4.0, table_concentration=6.0, topic_concentration=5.0, topic_word_prior=0.02
     )
     assert_chain_follows(engine, corpus, exact_of(documents, 2, corpus), SWEEPS[kernel])
 
@@ -68,7 +68,7 @@ def test_posterior_of_at_most_three_clusters(kernel):
     corpus = corpus_of(documents, 2)
     engine = fixed(
         kernel=kernel, n_clusters=3, group_concentration=4.0, table_concentration=6.0, topic_concentration=2.0,
-        topic_prior=0.1,
+        topic_word_prior=0.1,
     )  # fmt: skip
     exact = exact_of(documents, 2, corpus)
     assert {max(z) for z, _ in exact(engine.model)} == {0, 1, 2}

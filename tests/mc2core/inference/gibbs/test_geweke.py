@@ -59,7 +59,7 @@ def forward():
 def test_forward_draws_and_the_chain_agree(kernel, forward):
     rng = np.random.default_rng(20)
     engine = gibbs(
-        kernel=kernel, contexts=FAMILIES, topic_prior=TOPIC_PRIOR, concentration_priors=PRIORS,
+        kernel=kernel, contexts=FAMILIES, topic_word_prior=TOPIC_PRIOR, concentration_priors=PRIORS,
         start_topics=2, start_clusters=2,
     )  # fmt: skip
     concentrations = draw_prior(rng)
@@ -104,7 +104,7 @@ def test_forward_draws_and_the_chain_agree_where_s_is_learnt():
     chain = []
     for iteration in range(1, SWEEPS + 1):
         engine.step(corpus, without_log_joint(state), 0, iteration)
-        s = state.topic_prior
+        s = state.topic_word_prior
         content, contexts, topic = draw_data(state.cluster, state.topic, rng, s)
         corpus = corpus_of(content, contexts)
         arrays = state.arrays() | {"topic": topic}
@@ -163,7 +163,7 @@ def test_forward_draws_and_the_chain_agree_where_tokens_have_times():
 
     engine = gibbs(
         kernel="collapsed", model="nptot", contexts={"year": FAMILIES["year"]},
-        concentration_priors={role: PRIORS[role] for role in ("table", "topic")}, topic_prior=TOPIC_PRIOR,
+        concentration_priors={role: PRIORS[role] for role in ("table", "topic")}, topic_word_prior=TOPIC_PRIOR,
         start_topics=2,
     )  # fmt: skip
     content, _ = draw_words(draw_topics(clusters, 1.0, 1.0, rng), rng)

@@ -224,7 +224,7 @@ def test_log_joint_equals_its_factors_written_out(told):
             (np.sum(in_cluster & (topics == m)) + v * state.assignments.topic_weights[m]) / (in_cluster.sum() + v)
         )
         of_topic = past & (topics == m)
-        s = engine.model.topic_prior
+        s = engine.model.topic_word_prior
         expected += math.log((np.sum(of_topic & (word == word[i])) + s) / (of_topic.sum() + s * corpus.n_words))
     contexts = state.contexts
     for k in range(state.assignments.n_clusters):

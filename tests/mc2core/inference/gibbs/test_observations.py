@@ -340,7 +340,7 @@ def test_held_out_density_and_clusters_are_those_by_hand(crossed, tmp_path):
     shown = next(i for i, sample in enumerate(posterior.samples) if sample is posterior.representative)
     log_p = by_cluster[shown] + np.log(posterior.representative.cluster_weights)
     likely = np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
-    np.testing.assert_allclose(posterior.predict(test), likely, atol=1e-8)
+    np.testing.assert_allclose(posterior.predict_proba(test), likely, atol=1e-8)
 
 
 @pytest.mark.usefixtures("short_starts")
@@ -354,7 +354,7 @@ def test_held_out_documents_of_the_document_level_find_their_clusters(crossed):
     # the density of the truth's kind of documents is above that of documents moved away
     moved = Corpus.from_observations(test.observations + 20.0, np.repeat(np.arange(15), 40))
     assert (found.posterior.log_likelihood(test) > found.posterior.log_likelihood(moved)).all()
-    assert found.posterior.find_levels(train).cluster.shape[0] == 45
+    assert found.posterior.find_hierarchy(train).cluster.shape[0] == 45
 
 
 @pytest.mark.usefixtures("short_starts")
@@ -404,7 +404,7 @@ def test_fits_of_other_families_find_clusters_and_are_read_again(family, tmp_pat
     assert again.contents.family == family
     np.testing.assert_array_equal(again.log_likelihood(corpus), one.posterior.log_likelihood(corpus))
     with pytest.raises(ValueError, match="but the model was fitted on observations"):
-        again.predict(tiny(kind="counts" if corpus.content_kind == "binary" else "binary"))
+        again.predict_proba(tiny(kind="counts" if corpus.content_kind == "binary" else "binary"))
 
 
 @pytest.mark.usefixtures("short_starts")
@@ -428,7 +428,7 @@ def test_documents_without_observations_and_a_constant_coordinate():
     values = np.column_stack([np.arange(6.0), np.full(6, 7.0)])
     corpus = Corpus.from_observations(values, [0, 0, 2, 2, 2, 4], n_documents=6)
     found = fit(corpus, MC2(), Gibbs(), iterations=5, seed=0)
-    assert found.posterior.predict(corpus).shape[0] == 6
+    assert found.posterior.predict_proba(corpus).shape[0] == 6
     assert np.isfinite(found.trace["log_joint"]).all()
     np.testing.assert_array_equal(found.posterior.log_likelihood(corpus)[[1, 3, 5]], 0.0)
 
@@ -482,7 +482,7 @@ def test_scores_of_words_refuse_observations(crossed):
     with pytest.raises(ValueError, match="one of words, but the model was fitted on observations"):
         posterior.predict(Corpus(np.eye(3, dtype=int)))
     with pytest.raises(ValueError, match="has 2 numbers, but the model was fitted on 3"):
-        posterior.predict(tiny())
+        posterior.predict_proba(tiny())
     with pytest.raises(ValueError, match="has 1 number, but the model was fitted on 3"):
         posterior.predict(Corpus.from_observations(np.arange(4.0), [0, 0, 1, 1]))
 
@@ -505,10 +505,10 @@ def test_of_many_numbers_densities_are_beyond_the_range_of_floats(n_numbers, doc
 
     corpus, truth = drawn(np.repeat([0, 1], [20, 4]), 1), np.arange(10) % 2
     posterior = fit(corpus, MC2(document_level=document_level), Gibbs(), iterations=4).posterior
-    assert np.isfinite(posterior.find_levels(corpus).scores).all()
+    assert np.isfinite(posterior.find_hierarchy(corpus).scores).all()
     posterior.save(tmp_path / "posterior.npz")
     new, posterior = drawn(truth, 2), Posterior.load(tmp_path / "posterior.npz")
-    assert posterior.predict(new)[np.arange(10), posterior.cluster[[0, 23]][truth]].min() > 0.95
+    assert posterior.predict_proba(new)[np.arange(10), posterior.cluster[[0, 23]][truth]].min() > 0.95
     of_a_number = log_density(new, posterior) / n_numbers
     assert of_a_number == pytest.approx(-0.5 * np.log(2 * np.pi * np.e * sd**2), abs=0.03)
 

@@ -49,7 +49,7 @@ def test_splits_and_merges_have_the_exact_posterior(family, most, monkeypatch):
     """Against the 203 partitions of six observations, or those whose topics have at most ``most``, which nothing else
     leaves.
     """
-    monkeypatch.setattr(observed_moves, "MOST_ALLOCATED", most)
+    monkeypatch.setattr(observed_moves, "MAX_ALLOCATED", most)
     values, z = VALUES[family.content_kind], tuple(CLUSTER)
     emitted = {topics: log_values(family, values, topics) for topics in partitions(6)}
 

@@ -28,13 +28,13 @@ SETTINGS = {
     "table": "table_concentration",
     "group": "group_concentration",
     "topic": "topic_concentration",
-    "s": "topic_prior",
+    "s": "topic_word_prior",
 }
 
 
 def engine_of(**changed):
     return gibbs(
-        **({"topic_prior": 0.5, "learn_concentrations": False, "start_topics": 2, "start_clusters": 2} | changed)
+        **({"topic_word_prior": 0.5, "learn_concentrations": False, "start_topics": 2, "start_clusters": 2} | changed)
     )
 
 
@@ -66,7 +66,7 @@ def test_chains_that_start_in_the_posterior_stay_in_it(small, value, kernel):
     model = engine.model
     alpha, v, eta = model.group_concentration, model.table_concentration, model.topic_concentration
     corpus = corpus_of(DOCUMENTS, N_WORDS)
-    exact = posterior(DOCUMENTS, N_WORDS, alpha, v, eta, model.topic_prior)
+    exact = posterior(DOCUMENTS, N_WORDS, alpha, v, eta, model.topic_word_prior)
     number = {state: i for i, state in enumerate(exact)}
     table = events(exact, corpus.n_documents, corpus.n_tokens)
     rng = np.random.default_rng(5)

@@ -200,7 +200,7 @@ def test_posterior_is_the_enumerated_one(years):
 
     def exact(model):
         return posterior(
-            DOCUMENTS, 3, 1.0, model.table_concentration, model.topic_concentration, model.topic_prior,
+            DOCUMENTS, 3, 1.0, model.table_concentration, model.topic_concentration, model.topic_word_prior,
             fixed_clusters=True, log_tokens=lambda topics: log_times(family, of_tokens, topics),
         )  # fmt: skip
 
@@ -227,7 +227,7 @@ def test_log_joint_equals_its_factors_written_out():
     corpus = small_corpus(8)
     engine, state = run(corpus, 3)
     document, word = tokens_of(corpus)
-    topics, v, s = state.topic, state.concentrations.table, engine.model.topic_prior
+    topics, v, s = state.topic, state.concentrations.table, engine.model.topic_word_prior
     year, expected = corpus.contexts["year"][document], 0.0
     for i, m in enumerate(topics):  # tokens one by one
         past = np.arange(corpus.n_tokens) < i
@@ -267,7 +267,7 @@ def test_times_tell_topics_apart_and_a_model_does_not_read_them():
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("more", [{}, {"table_concentration": 1e-10}, {"topic_prior": 1e-10}], ids=repr)
+@pytest.mark.parametrize("more", [{}, {"table_concentration": 1e-10}, {"topic_word_prior": 1e-10}], ids=repr)
 def test_priors_at_the_ends_of_their_range(family, more):
     corpus = small_corpus(1)
     engine = gibbs(contexts={"year": family}, learn_concentrations=False, start_topics=4, **NPTOT, **more)
@@ -276,7 +276,7 @@ def test_priors_at_the_ends_of_their_range(family, more):
     assert np.isfinite(done.posterior.perplexity(corpus, "left_to_right"))
 
 
-def test_warming_up_compiles_its_kernels_with_one_of_a_plans_contexts(monkeypatch):
+def test_warming_up_compiles_its_kernels_with_one_of_a_configurations_contexts(monkeypatch):
     used = []
     monkeypatch.setattr(warm_kernels, "specify", lambda *given: used.append(given[3]) or specify(*given))
     contexts = {"tag": "dirichlet", "year": "normal_gamma", "place": "diagonal_normal_gamma", "hits": "gamma_poisson"}

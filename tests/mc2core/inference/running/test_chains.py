@@ -210,13 +210,13 @@ def test_chains_are_compared_by_their_clusterings():
             return dataclasses.replace(super().sample(corpus, state), **two)
 
     run = fit(**CALL, engine=Clusters(), chains=3)
-    between = run.provenance["found"]["chains"]
+    between = run.provenance["inferred"]["chains"]
     assert between == run.posterior.between_chains()
     assert (between["clusters"], between["topics"]) == ([2, 2, 2], [1, 1, 1])
     # chains 2 and 3 are alike; of three pairs the first has another one together than these: ARI -1/2, VI 4/3 bits
     assert between["ari"] == pytest.approx((1 - 0.5 - 0.5) / 3)
     assert between["vi_bits"] == pytest.approx((0 + 4 / 3 + 4 / 3) / 3)
-    assert fit(**CALL, engine=Clusters()).provenance["found"]["chains"] == {}
+    assert fit(**CALL, engine=Clusters()).provenance["inferred"]["chains"] == {}
 
 
 def test_bad_numbers_of_chains_are_named():
@@ -264,7 +264,7 @@ def test_kill_9_and_resume_on_other_threads_gives_the_same_bits(tmp_path, monkey
     pd.testing.assert_frame_equal(one, other)
 
 
-SETTINGS = {"gibbs": {"start_topics": 5}, "svi": {"max_clusters": 4, "n_topics": 6}, "fastex": {"n_clusters": 4}}
+SETTINGS = {"gibbs": {"start_topics": 5}, "svi": {"max_clusters": 4, "max_topics": 6}, "fastex": {"n_clusters": 4}}
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -163,9 +163,9 @@ def test_new_documents_get_the_units_of_the_fit():
     like = new
     for name in posterior.units:
         like = like.standardised(name, like=posterior)
-    np.testing.assert_array_equal(posterior.predict(new), posterior.predict(like))
+    np.testing.assert_array_equal(posterior.predict_proba(new), posterior.predict_proba(like))
     own = new.standardised("year")
-    np.testing.assert_allclose(posterior.predict(new), posterior.predict(own), rtol=1e-9)
+    np.testing.assert_allclose(posterior.predict_proba(new), posterior.predict_proba(own), rtol=1e-9)
 
 
 @pytest.mark.parametrize("engine", ["svi", "gibbs"])

@@ -29,7 +29,7 @@ MODEL = {
     "topic_concentration": 1.0,
     "learn_concentrations": ["group", "table", "topic"],
     "concentration_priors": {"group": [1.0, 1.0], "table": [1.0, 1.0], "topic": [1.0, 1.0]},
-    "topic_prior": 0.01,
+    "topic_word_prior": 0.01,
 }
 ENGINE = {"name": "gibbs", "kernel": "interleaved", "start_topics": None, "start_clusters": 20}
 
@@ -86,7 +86,7 @@ def test_one_of_the_two_is_followed_by_the_other():
     [
         ({"model": Mixture(n_clusters=2)}, "mixture", "fastex"),
         ({"model": HDP()}, "hdp", "gibbs"),
-        ({"engine": SVI(max_clusters=2, n_topics=2)}, "mc2", "svi"),
+        ({"engine": SVI(max_clusters=2, max_topics=2)}, "mc2", "svi"),
         ({"engine": FastEx(proposal="exact")}, "mixture", "fastex"),
     ],
 )

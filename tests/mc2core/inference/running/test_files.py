@@ -54,7 +54,7 @@ def files_of(folder):
         ["--burn-in", "2", "--thin", "2"],
         ["--set", "kernel=collapsed", "--context", "number=normal_gamma"],
         ["--engine", "svi", "--set", "batch_size=7"],
-        ["--engine", "svi", "--set", "document_level=false", "--set", "n_tables=3"],
+        ["--engine", "svi", "--set", "document_level=false", "--set", "max_tables=3"],
         ["--model", "hdp"],
         ["--model", "nptot", "--context", "number", "--set", "kernel=collapsed"],
         ["--engine", "fastex", "--set", "n_clusters=4"],

@@ -165,7 +165,7 @@ def test_threads_do_not_make_another_run(tmp_path):
             {"model": MC2(document_level=False)},
             "another run: model.document_level is True there and False here; write elsewhere, or remove it",
         ),
-        ({"model": MC2(topic_prior=0.5)}, "another run: model.topic_prior is 0.01 there and 0.5 here"),
+        ({"model": MC2(topic_word_prior=0.5)}, "another run: model.topic_word_prior is 0.01 there and 0.5 here"),
         ({"engine": Walk(stride=2.0)}, "another run: engine.stride is 1.0 there and 2.0 here"),
         (
             {"corpus": Corpus(np.ones((3, 3), dtype=int))},

@@ -29,7 +29,7 @@ ENGINES = {
         start_topics=3,
         start_clusters=2,
     ),
-    "svi": svi(contexts=CONTEXTS, max_clusters=3, n_tables=2, n_topics=4, batch_size=2),
+    "svi": svi(contexts=CONTEXTS, max_clusters=3, max_tables=2, max_topics=4, batch_size=2),
     "hash": fastex(n_clusters=3, proposal="hash"),
     "exact": fastex(n_clusters=3, proposal="exact"),
     "baseline": fastex(n_clusters=3, proposal="baseline"),
@@ -86,7 +86,7 @@ def sample(**changes):
         "topic_given_cluster": sp.csr_matrix([[1.0, 0, 0], [0, 0.5, 0.5]]),
         "new_topic_weight": np.array([0.1, 0.2]),
         "topic_words": sp.csr_matrix([[2, 1, 0, 1], [0, 0, 0, 3], [1, 0, 0, 0]]),
-        "topic_prior": 0.1,
+        "topic_word_prior": 0.1,
         "topic_weights": np.array([0.9, 0.05, 0.01]),
         "table_concentration": 1.0,
         "contexts": SparseRows.of(np.array([[0.5, 0.5], [1.5, 2.5]])),
@@ -170,7 +170,7 @@ def test_the_checkpoint_of_another_model_or_engine_is_told_by_its_name(tmp_path)
     path.unlink()
     fit(CORPUS, *gibbs(start_topics=3), iterations=1, checkpoint=path)
     with pytest.raises(ValueError, match=r"checkpoint of another run: engine\.name is 'gibbs' there and 'svi' here"):
-        fit(CORPUS, *svi(max_clusters=2, n_topics=3), iterations=2, checkpoint=path)
+        fit(CORPUS, *svi(max_clusters=2, max_topics=3), iterations=2, checkpoint=path)
 
 
 def test_a_state_of_another_make_names_the_checkpoint(tmp_path):

@@ -136,5 +136,5 @@ def test_what_one_cluster_means_is_said():
 def test_what_one_cluster_means_is_in_the_log(caplog):
     with caplog.at_level(logging.INFO, "mc2core"):
         done = fit(Corpus(sp.csr_matrix([[2, 1]])), iterations=2, progress=False)
-    assert done.provenance["found"]["clusters"] == 1
+    assert done.provenance["inferred"]["clusters"] == 1
     assert "one cluster: topics alone account for how documents differ" in caplog.text

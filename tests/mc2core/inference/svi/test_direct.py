@@ -63,11 +63,11 @@ TINY = {
 
 
 class TestStep:
-    @pytest.mark.parametrize("topic_prior", [0.3, 1e-3])
-    def test_a_local_step_equals_the_per_token_twin(self, topic_prior):
+    @pytest.mark.parametrize("topic_word_prior", [0.3, 1e-3])
+    def test_a_local_step_equals_the_per_token_twin(self, topic_word_prior):
         for seed in range(3):
             corpus = small_corpus(seed)
-            state = direct(topic_prior=topic_prior).init(corpus, seed)
+            state = direct(topic_word_prior=topic_word_prior).init(corpus, seed)
             rng = np.random.default_rng(seed)
             state.n_km *= rng.random(state.n_km.shape)
             expected = state.expectations()
@@ -84,7 +84,7 @@ class TestStep:
     def test_words_that_no_topic_expects(self):
         """At s = .001 and a topic of weight 1e-4, exp(E ln psi) and exp(E ln tau) are both 0 in float64."""
         corpus = small_corpus(0)
-        state = direct(3, 3, topic_prior=1e-3).init(corpus, 0)
+        state = direct(3, 3, topic_word_prior=1e-3).init(corpus, 0)
         state.topic_words[:] = np.array([[40.0, 0, 0], [0, 40.0, 0], [0, 0, 40.0], [40.0, 0, 0], [0, 0, 0]])
         state.fold()
         state.n_km = np.diag([50.0, 60.0, 70.0])[: len(state.n_km)]
@@ -127,7 +127,7 @@ class TestStep:
     def test_shares_of_a_document_that_fits_nowhere(self):
         """Its words are lost in every cluster: bounds from above alone would give it any shares."""
         corpus = corpus_of([[0] * 3 + [1] * 2, [0] * 5, [1] * 5], 3)
-        state = direct(2, 3, contexts={}, topic_prior=1e-3, initialisation="seeded").init(corpus, 0)
+        state = direct(2, 3, contexts={}, topic_word_prior=1e-3, initialisation="seeded").init(corpus, 0)
         state.topic_words = np.array([[40.0, 0, 0], [0, 40.0, 0], [0, 0, 40.0]])[:, : len(state.n_m)]
         state.fold()
         state.n_km = np.array([[0.0, 0, 50.0], [0, 0, 60.0]])[:, : len(state.n_m)]
@@ -199,11 +199,11 @@ class TestTopicPrior:
         topic_words = np.stack([rng.multinomial(3000, rng.dirichlet(np.full(300, 0.2))) for _ in range(20)], axis=1)
         state = direct(1, 1, contexts={}, learn_concentrations=["words"]).init(small_corpus(0), 0)
         for start in (1e-3, 0.2, 30.0):
-            state.topic_words, state.topic_prior = topic_words.astype(float), start
-            state.topic_prior = best_topic_prior(state.topic_words, state.topic_prior, state.s_prior, None)
+            state.topic_words, state.topic_word_prior = topic_words.astype(float), start
+            state.topic_word_prior = best_topic_prior(state.topic_words, state.topic_word_prior, state.s_prior, None)
             # the estimate's sd is 1.6 %, from the curvature
-            assert state.topic_prior == pytest.approx(0.2, rel=0.08)
-            assert abs(prior_terms(state.topic_words, state.topic_prior, (1.0, 1.0), None)[1]) < 1.0
+            assert state.topic_word_prior == pytest.approx(0.2, rel=0.08)
+            assert abs(prior_terms(state.topic_words, state.topic_word_prior, (1.0, 1.0), None)[1]) < 1.0
 
     def test_learnt_only_where_named(self):
         corpus = small_corpus(1, n_documents=12, n_words=8, mean_count=1.5)
@@ -211,9 +211,9 @@ class TestTopicPrior:
             model = fit(
                 corpus, *direct(learn_concentrations=learn, batch_size=5), iterations=2, progress=False
             ).posterior
-            assert (model.representative.topic_prior != 0.3) == is_learnt
-        with pytest.raises(ValueError, match="learn_concentrations names 'words', which needs n_tables None"):
-            svi(n_tables=3, learn_concentrations=["words"])
+            assert (model.representative.topic_word_prior != 0.3) == is_learnt
+        with pytest.raises(ValueError, match="learn_concentrations names 'words', which needs max_tables None"):
+            svi(max_tables=3, learn_concentrations=["words"])
 
 
 class TestBound:
@@ -226,31 +226,31 @@ class TestBound:
         assert elbo == pytest.approx(naive_direct_elbo(corpus, state, known.mean[0]), abs=1e-9)
 
     @pytest.mark.parametrize(
-        ("strength", "is_told", "learn", "initialisation"),
+        ("strength", "is_fixed", "learn", "initialisation"),
         crossed(
             [(0.25, False), (1.0, False), (1.0, True)],
             [False, True, ["table"], ["group", "words"]],
             ["random", "seeded"],
         ),
     )
-    def test_full_batch_never_lowers_the_elbo(self, strength, is_told, learn, initialisation):
+    def test_full_batch_never_lowers_the_elbo(self, strength, is_fixed, learn, initialisation):
         for seed, (n_clusters, n_topics) in enumerate([(1, 1), (3, 2), (2, 5), (6, 6)]):
             corpus = small_corpus(seed, n_documents=12, n_words=8, mean_count=1.5)
             contexts = at_strength(dict(itertools.islice(FAMILIES.items(), seed)), strength)
             engine = direct(
-                n_clusters, n_topics, is_told=is_told, contexts=contexts, initialisation=initialisation,
-                learn_concentrations=["table", "words"] if is_told and learn == ["group", "words"] else learn,
-                topic_prior=0.05,
+                n_clusters, n_topics, is_fixed=is_fixed, contexts=contexts, initialisation=initialisation,
+                learn_concentrations=["table", "words"] if is_fixed and learn == ["group", "words"] else learn,
+                topic_word_prior=0.05,
             )  # fmt: skip
             trace = fit(corpus, *engine, iterations=15, seed=seed, progress=False).trace
             assert np.diff(trace.elbo).min() > -1e-9
             assert trace.elbo.iloc[-1] > trace.elbo.iloc[0] or n_clusters == 1
 
     @pytest.mark.parametrize(
-        ("strength", "is_told", "learn", "topic_prior"),
+        ("strength", "is_fixed", "learn", "topic_word_prior"),
         crossed([(0.0, False), (0.25, False), (1.0, False), (1.0, True)], [[], ["table"]], [0.4, 0.05]),
     )
-    def test_elbo_stays_below_the_enumerated_evidence(self, strength, is_told, learn, topic_prior):
+    def test_elbo_stays_below_the_enumerated_evidence(self, strength, is_fixed, learn, topic_word_prior):
         """Below ln p(w, x | eps, v) at the fit's own eps and v, so below its largest value over eps and v."""
         content = np.array([[2, 1, 0], [0, 0, 2], [0, 1, 1]])
         corpus = Corpus(content, contexts={"time": np.array([0.5, np.nan, -1.0])})
@@ -259,11 +259,12 @@ class TestBound:
         gaps = []
         for seed in range(4):
             engine = direct(
-                2, 2, is_told=is_told, contexts=families, topic_prior=topic_prior, learn_concentrations=learn,
+                2, 2, is_fixed=is_fixed, contexts=families, topic_word_prior=topic_word_prior,
+                learn_concentrations=learn,
                 group_concentration=0.8, table_concentration=1.3, topic_concentration=0.6,
             )  # fmt: skip
             state = fit(corpus, *engine, iterations=25, seed=seed, progress=False).state
-            given = 2, 0.8, state.weights, is_told, log_words(corpus, topic_prior)
+            given = 2, 0.8, state.weights, is_fixed, log_words(corpus, topic_word_prior)
             known = log_evidence_given_weights(corpus.document_lengths, contexts, *given)
             penalty = state.objective.terms(state.weights)[1]
             assert penalty <= 0
@@ -276,7 +277,12 @@ class TestBound:
     def test_larger_truncations_cost_nothing(self, name):
         """The best ELBO over starts; with tables it falls by five nats on the first corpus."""
         corpus, contexts = TINY[name]
-        known = {"group_concentration": 0.9, "table_concentration": 1.4, "topic_concentration": 1.7, "topic_prior": 0.5}
+        known = {
+            "group_concentration": 0.9,
+            "table_concentration": 1.4,
+            "topic_concentration": 1.7,
+            "topic_word_prior": 0.5,
+        }
         best = {}
         for truncations in ((2, 3), (8, 12)):
             runs = [
@@ -308,7 +314,7 @@ class TestRun:
     def test_what_is_not_in_use_leaves_the_arrays(self):
         corpus = TINY["two kinds"][0]
         for batch_size in (None, 2):
-            engine = direct(5, 9, contexts={}, topic_prior=0.05, initialisation="seeded", batch_size=batch_size)
+            engine = direct(5, 9, contexts={}, topic_word_prior=0.05, initialisation="seeded", batch_size=batch_size)
             result = fit(corpus, *engine, iterations=30, progress=False)
             n_clusters, n_topics = result.state.n_km.shape
             assert 2 <= n_clusters <= 4
@@ -323,7 +329,7 @@ class TestRun:
 
     @pytest.mark.parametrize("batch_size", [None, 37])
     def test_threads_do_not_change_a_bit(self, batch_size, monkeypatch):
-        monkeypatch.setattr(svi_engine, "_LEAST_FOR_THREADS", 0)
+        monkeypatch.setattr(svi_engine, "_MIN_FOR_THREADS", 0)
         corpus = small_corpus(8, n_documents=150, n_words=1500, mean_count=0.1)
         states = []
         for threads in (1, 2, 3):
@@ -380,4 +386,4 @@ class TestRun:
         corpus = Corpus(np.ones((1, 2), int)).subset(np.zeros(n_documents, int))
         assert svi().truncations(corpus) == {"clusters": n_clusters, "topics": 2 * n_clusters}
         assert svi(max_clusters=7).truncations(corpus) == {"clusters": 7, "topics": 14}
-        assert svi(n_tables=20).truncations(corpus) == {"clusters": 40, "topics": 120}
+        assert svi(max_tables=20).truncations(corpus) == {"clusters": 40, "topics": 120}

@@ -107,7 +107,7 @@ def drawn_corpus(seed, n_clusters=4, n_documents=160, n_topics=8, n_words=80, le
 class TestLocalStep:
     @pytest.mark.parametrize("omega", [0.5, 10.0])
     def test_a_local_step_equals_its_plain_twin(self, omega, monkeypatch):
-        monkeypatch.setattr(document_level, "_LEAST_COUNT", 0.0)  # the twin leaves no topic out
+        monkeypatch.setattr(document_level, "_MIN_COUNT", 0.0)  # the twin leaves no topic out
         for seed in range(3):
             corpus = small_corpus(seed, mean_count=2.0)
             state = engine(document_concentration=omega).init(corpus, seed)
@@ -138,7 +138,7 @@ class TestLocalStep:
 
     def test_words_whose_sums_vanish(self):
         corpus = corpus_of([[0] * 3 + [1] * 2, [0] * 5, [1] * 5], 3)
-        state = engine(2, 3, 1e-3, contexts={}, topic_prior=1e-3).init(corpus, 0)
+        state = engine(2, 3, 1e-3, contexts={}, topic_word_prior=1e-3).init(corpus, 0)
         state.topic_words = np.array([[40.0, 0, 0], [0, 40.0, 0], [0, 0, 40.0]])[:, : len(state.n_m)]
         state.fold()
         state.n_km = np.array([[0.0, 0, 50.0], [0, 0, 60.0]])[:, : len(state.n_m)]
@@ -201,26 +201,26 @@ class TestTables:
 
 class TestBound:
     @pytest.mark.parametrize(
-        ("strength", "is_told", "omega", "initialisation"),
+        ("strength", "is_fixed", "omega", "initialisation"),
         crossed([(0.25, False), (1.0, False), (1.0, True)], ["learn", 0.01, 2.0, 1e6], ["random", "seeded"]),
     )
-    def test_full_batch_never_lowers_the_elbo(self, strength, is_told, omega, initialisation):
+    def test_full_batch_never_lowers_the_elbo(self, strength, is_fixed, omega, initialisation):
         for seed, (n_clusters, n_topics) in enumerate([(1, 1), (3, 2), (2, 5), (7, 6)]):
             corpus = small_corpus(seed, n_documents=12, n_words=8, mean_count=1.5)
             contexts = at_strength(dict(itertools.islice(FAMILIES.items(), seed)), strength)
             one = engine(
-                n_clusters, n_topics, omega, is_told=is_told, contexts=contexts, initialisation=initialisation,
-                topic_prior=0.05,
+                n_clusters, n_topics, omega, is_fixed=is_fixed, contexts=contexts, initialisation=initialisation,
+                topic_word_prior=0.05,
             )  # fmt: skip
             trace = fit(corpus, *one, iterations=15, seed=seed, progress=False).trace
             assert np.diff(trace.elbo).min() > -1e-7
             assert trace.elbo.iloc[-1] > trace.elbo.iloc[0] or n_clusters == 1
 
     @pytest.mark.parametrize(
-        ("strength", "is_told", "omega", "topic_prior"),
+        ("strength", "is_fixed", "omega", "topic_word_prior"),
         crossed([(0.0, False), (0.25, False), (1.0, False), (1.0, True)], ["learn", 0.7], [0.4, 0.05]),
     )
-    def test_elbo_stays_below_the_enumerated_evidence(self, strength, is_told, omega, topic_prior):
+    def test_elbo_stays_below_the_enumerated_evidence(self, strength, is_fixed, omega, topic_word_prior):
         content = np.array([[2, 1, 0], [0, 0, 2], [0, 1, 1]])
         corpus = Corpus(content, contexts={"time": np.array([0.5, np.nan, -1.0])})
         families = at_strength({"time": FAMILIES["time"]}, strength)
@@ -228,11 +228,11 @@ class TestBound:
         gaps = []
         for seed in range(3):
             one = engine(
-                2, 2, omega, is_told=is_told, contexts=families, topic_prior=topic_prior,
+                2, 2, omega, is_fixed=is_fixed, contexts=families, topic_word_prior=topic_word_prior,
                 learn_concentrations=["table"], group_concentration=0.8, topic_concentration=0.6,
             )  # fmt: skip
             state = fit(corpus, *one, iterations=25, seed=seed, progress=False).state
-            given = 2, 0.8, state.weights, is_told, log_words(corpus, topic_prior), state.document_concentration
+            given = 2, 0.8, state.weights, is_fixed, log_words(corpus, topic_word_prior), state.document_concentration
             known = log_evidence_given_weights(corpus.document_lengths, contexts, *given)
             penalty = state.objective.terms(state.weights)[1] + state.omega_penalty()
             assert penalty <= 0
@@ -246,7 +246,7 @@ class TestClusters:
     @pytest.mark.parametrize("batch_size", [None, 20])
     def test_clusters_are_recovered(self, batch_size):
         corpus, truth = drawn_corpus(1)
-        one = engine(8, 24, contexts={}, batch_size=batch_size, topic_prior=0.05, initialisation="seeded")
+        one = engine(8, 24, contexts={}, batch_size=batch_size, topic_word_prior=0.05, initialisation="seeded")
         result = fit(corpus, *one, iterations=12, seed=0, progress=False)
         assert clustering.nmi(truth, result.state.cluster) > 0.6
         assert 2.0 < result.state.document_concentration < 20.0
@@ -293,7 +293,7 @@ class TestClusters:
 
     def test_documents_are_held_for_an_epoch(self):
         corpus, _ = drawn_corpus(2, n_documents=30)
-        one = engine(5, 9, contexts={}, batch_size=7, topic_prior=0.05, initialisation="seeded")
+        one = engine(5, 9, contexts={}, batch_size=7, topic_word_prior=0.05, initialisation="seeded")
         state = one.init(corpus, 0)
         start = state.cluster.copy()
         for rows in corpus.batches(7, 0, 1):
@@ -344,7 +344,7 @@ class TestRun:
 
     @pytest.mark.parametrize("value", [1e-10, 1e10])
     @pytest.mark.parametrize(
-        "name", ["group_concentration", "table_concentration", "topic_concentration", "topic_prior"]
+        "name", ["group_concentration", "table_concentration", "topic_concentration", "topic_word_prior"]
     )
     def test_concentrations_at_the_ends_of_their_range(self, name, value):
         corpus = small_corpus(1, n_documents=8, mean_count=1.5)
@@ -355,8 +355,8 @@ class TestRun:
 
 class TestSettings:
     def test_refused(self):
-        with pytest.raises(ValueError, match="n_tables needs document_level=False"):
-            svi(n_tables=3, document_level=True)
+        with pytest.raises(ValueError, match="max_tables needs document_level=False"):
+            svi(max_tables=3, document_level=True)
         with pytest.raises(ValueError, match="n_shards needs document_level=False"):
             svi(n_shards=2, document_level=True)
         with pytest.raises(ValueError, match=r"batch_size is 'atuo'; it must be a whole number, 'auto' or None"):

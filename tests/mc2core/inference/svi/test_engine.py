@@ -26,7 +26,7 @@ from mc2core.inference.svi.tables import word_tables
 TRUNCATIONS = [(1, 1, 1), (1, 3, 2), (3, 1, 2), (2, 2, 1), (4, 3, 5)]
 
 
-def log_evidence(corpus, contexts, n_clusters, n_tables, n_topics, concentrations, topic_prior):
+def log_evidence(corpus, contexts, n_clusters, n_tables, n_topics, concentrations, topic_word_prior):
     """Evidence of the truncated model: all z, c and t listed, parameters integrated out in closed form."""
     tokens = [np.repeat(np.arange(corpus.n_words), row) for row in corpus.content.toarray()]
     owner = np.repeat(np.arange(len(tokens)), [len(words) for words in tokens])
@@ -48,10 +48,10 @@ def log_evidence(corpus, contexts, n_clusters, n_tables, n_topics, concentration
             log_t = log_z + sum(log_sticks(row, v) for row in n_kt)
             for flat in itertools.product(range(n_topics), repeat=n_clusters * n_tables):
                 c = np.array(flat).reshape(n_clusters, n_tables)
-                n_mw = np.full((n_topics, corpus.n_words), topic_prior)
+                n_mw = np.full((n_topics, corpus.n_words), topic_word_prior)
                 np.add.at(n_mw, (c[z[owner], list(t)], words), 1)
-                log_words = np.sum(gammaln(n_mw)) - n_mw.size * gammaln(topic_prior)
-                log_words += np.sum(gammaln(topic_prior * corpus.n_words) - gammaln(n_mw.sum(axis=1)))
+                log_words = np.sum(gammaln(n_mw)) - n_mw.size * gammaln(topic_word_prior)
+                log_words += np.sum(gammaln(topic_word_prior * corpus.n_words) - gammaln(n_mw.sum(axis=1)))
                 terms.append(log_t + log_sticks(np.bincount(flat, minlength=n_topics), eta) + log_words)
     return logsumexp(terms)
 
@@ -70,7 +70,7 @@ class TestBound:
                 contexts=contexts,
                 learn_concentrations=learn,
                 initialisation=initialisation,
-                topic_prior=0.05,
+                topic_word_prior=0.05,
             )
             trace = fit(corpus, *engine, iterations=15, seed=seed, progress=False).trace
             smallest = min(smallest, np.diff(trace.elbo).min())
@@ -78,23 +78,25 @@ class TestBound:
         assert smallest > -1e-9
 
     @pytest.mark.parametrize(
-        ("truncations", "topic_prior", "n_names"),
+        ("truncations", "topic_word_prior", "n_names"),
         # q keeps to one of the 2 x 2**2 x 2 (2 x 2**2) ways to name clusters, tables and topics: their logarithm at
         # most. The small prior makes each topic's divergence larger than that: a bound that leaves it out exceeds the
         # evidence
         [((2, 2, 2), 0.4, 16), ((2, 2, 1), 0.05, 8)],
     )
     @pytest.mark.parametrize("strength", [0.0, 0.25, 1.0])
-    def test_elbo_stays_below_the_enumerated_evidence(self, strength, truncations, topic_prior, n_names):
+    def test_elbo_stays_below_the_enumerated_evidence(self, strength, truncations, topic_word_prior, n_names):
         content = np.array([[1, 1, 0], [0, 0, 1], [0, 1, 0]])
         corpus = Corpus(content, contexts={"time": np.array([0.5, np.nan, -1.0])}, units={"time": (0.0, 1.0)})
         families = at_strength({"time": FAMILIES["time"]}, strength)
         known = {"group_concentration": 0.8, "table_concentration": 1.3, "topic_concentration": 0.6}
-        evidence = log_evidence(corpus, StackedContexts(corpus, families), *truncations, known.values(), topic_prior)
+        evidence = log_evidence(
+            corpus, StackedContexts(corpus, families), *truncations, known.values(), topic_word_prior
+        )
         best = -np.inf
         for seed in range(4):
             engine = engine_of(
-                *truncations, contexts=families, topic_prior=topic_prior, learn_concentrations=False, **known
+                *truncations, contexts=families, topic_word_prior=topic_word_prior, learn_concentrations=False, **known
             )
             elbo = fit(corpus, *engine, iterations=40, seed=seed, progress=False).state.elbo
             assert elbo < evidence
@@ -116,7 +118,7 @@ class TestBound:
 class TestBits:
     @pytest.mark.parametrize("batch_size", [None, 37])
     def test_threads_do_not_change_a_bit(self, batch_size, monkeypatch):
-        monkeypatch.setattr(svi_engine, "_LEAST_FOR_THREADS", 0)
+        monkeypatch.setattr(svi_engine, "_MIN_FOR_THREADS", 0)
         rng = np.random.default_rng(8)
         content = sp.random(300, 1500, density=0.05, random_state=rng, data_rvs=lambda n: rng.integers(1, 5, n))
         corpus = Corpus(content, contexts={"time": rng.normal(size=300)})
@@ -275,7 +277,7 @@ class TestCorpora:
         content = np.zeros((40, 6), int)
         content[:20, :3] = 5
         content[20:, 3:] = 5
-        engine = engine_of(12, 4, 15, contexts={}, topic_prior=0.01, initialisation="seeded")
+        engine = engine_of(12, 4, 15, contexts={}, topic_word_prior=0.01, initialisation="seeded")
         result = fit(Corpus(content), *engine, iterations=40, progress=False)
         assert result.trace.clusters.iloc[-1] == 2
         assert result.trace.topics.iloc[-1] <= 6
@@ -284,7 +286,9 @@ class TestCorpora:
     def test_a_spread_token_leaves_a_topic_in_use(self):
         """Topics count as in use from half a token on: with one token over four of them there was none."""
         corpus = Corpus(np.array([[0, 1, 0, 0, 0, 0, 0]]))
-        engine = svi(max_clusters=9, n_tables=7, n_topics=4, batch_size=3, topic_prior=0.8, topic_concentration=400.0)
+        engine = svi(
+            max_clusters=9, max_tables=7, max_topics=4, batch_size=3, topic_word_prior=0.8, topic_concentration=400.0
+        )
         model = fit(corpus, *engine, iterations=3, progress=False).posterior
         assert len(model.representative.topic_weights) >= 1
         np.testing.assert_allclose(model.topic_given_cluster.sum(axis=1), 1.0, rtol=0, atol=1e-12)
@@ -308,7 +312,7 @@ class TestStart:
         corpus = Corpus(sp.csr_matrix([[2, 0], [2, 0], [0, 2]]))
         elbo = {}
         for start in ("seeded", "gibbs"):
-            engine = svi(max_clusters=2, n_tables=2, n_topics=2, batch_size=None, initialisation=start)
+            engine = svi(max_clusters=2, max_tables=2, max_topics=2, batch_size=None, initialisation=start)
             elbo[start] = fit(corpus, *engine, iterations=40, progress=False).trace.elbo.iloc[-1]
         assert elbo["seeded"] > max(elbo["gibbs"] - 0.1, -8.8)
 
@@ -335,17 +339,17 @@ class TestSettings:
         [
             ({"max_clusters": 0}, "max_clusters is 0; it must be a whole number of at least 1"),
             ({"batch_size": 0.5}, "batch_size is 0.5"),
-            ({"delay": -1}, "delay is -1; it must be at least 0"),
-            ({"forgetting": 0.5}, "forgetting is 0.5; it must lie above 0.5 and at most at 1"),
+            ({"learning_offset": -1}, "learning_offset is -1; it must be at least 0"),
+            ({"learning_decay": 0.5}, "learning_decay is 0.5; it must lie above 0.5 and at most at 1"),
             ({"schedule": "papr"}, "did you mean 'paper'"),
             ({"global_step": "at once"}, "global_step is 'at once'; allowed: sequential, joint"),
             (
                 {"global_step": "joint"},
-                "global_step is 'joint', which needs n_tables and mini-batches; n_tables is None",
+                "global_step is 'joint', which needs max_tables and mini-batches; max_tables is None",
             ),
-            ({"global_step": "joint", "n_tables": 2, "batch_size": None}, "n_tables is 2, batch_size None"),
+            ({"global_step": "joint", "max_tables": 2, "batch_size": None}, "max_tables is 2, batch_size None"),
             ({"initialisation": "seed"}, "did you mean 'seeded'"),
-            ({"topic_prior": 0}, "topic_prior is 0"),
+            ({"topic_word_prior": 0}, "topic_word_prior is 0"),
             ({"contexts": {"x": 3}}, "a family such as NormalGamma"),
             ({"learn_concentrations": ["tabel"]}, "did you mean 'table'"),
             ({"learn_concentrations": "table"}, "it must be true, false or a list"),
@@ -361,7 +365,7 @@ class TestSettings:
         """Rates of the mini-batches t = 1 and 2."""
         for settings, rates in (
             ({"schedule": "paper"}, (2**-0.8, 3**-0.8)),
-            ({"schedule": "paper", "delay": 3}, (4**-0.8, 5**-0.8)),
+            ({"schedule": "paper", "learning_offset": 3}, (4**-0.8, 5**-0.8)),
             ({"schedule": "paper", "document_level": True}, (2**-0.8, 3**-0.8)),
             ({}, (65**-0.7, 66**-0.7)),
             ({"document_level": True}, (9**-0.7, 10**-0.7)),

@@ -113,7 +113,7 @@ class TestGains:
                     gammas.append((share, k, gamma))
                     np.add.at(topic_words, tokens, share * gamma)
             state.topic_words, state.n_m = topic_words, topic_words.sum(axis=0)
-            s, v, omega = state.topic_prior, state.table_concentration, state.document_concentration
+            s, v, omega = state.topic_word_prior, state.table_concentration, state.document_concentration
 
             def bound(one, topic_of, s=s, v=v, omega=omega, gammas=gammas, n_words=corpus.n_words):
                 value = sum(log_ratio(s, n) - log_ratio(s * n_words, n.sum()) for n in one.topic_words.T)
@@ -168,7 +168,7 @@ class TestGains:
 class TestUnions:
     def test_what_lowers_the_bound_is_left_apart(self):
         corpus, truth, words, topics = simulated(20.0)
-        one = svi(document_level=True, max_clusters=3, n_topics=6, document_concentration=20.0)
+        one = svi(document_level=True, max_clusters=3, max_topics=6, document_concentration=20.0)
         state = at_truth(one, corpus, truth, words, topics)
         documents = Documents.of(corpus, state, None)
         now = Proposal(state, documents.visit(state).bound)
@@ -184,7 +184,7 @@ class TestUnions:
         """Topics, or clusters, of the truth that were cut into two at random."""
         corpus, truth, words, topics = simulated(20.0)
         rng = np.random.default_rng(0)
-        one = svi(document_level=True, max_clusters=6, n_topics=12, document_concentration=20.0)
+        one = svi(document_level=True, max_clusters=6, max_topics=12, document_concentration=20.0)
         if of_topics:
             half = rng.binomial(words.astype(int), 0.5)
             words, topics = np.hstack([half, words - half]), np.hstack([topics, topics]) / 2

@@ -61,7 +61,7 @@ def drawn(family, seed=0, n_documents=12):
 
 def engine(family, n_clusters=3, n_topics=4, **settings):
     settings = {"batch_size": None, "initialisation": "random"} | settings
-    return svi(max_clusters=n_clusters, n_topics=n_topics, content=family, **settings)
+    return svi(max_clusters=n_clusters, max_topics=n_topics, content=family, **settings)
 
 
 def expected_log_density(family, natural, x, scale):
@@ -257,7 +257,7 @@ def test_clusters_and_topics_are_recovered(level, batch_size, tmp_path):
 
 @pytest.mark.parametrize("level", [{}, {"document_concentration": "learn"}], ids=["shared", "document level"])
 def test_threads_do_not_change_a_bit(level, monkeypatch):
-    monkeypatch.setattr(svi_engine, "_LEAST_FOR_THREADS", 0)
+    monkeypatch.setattr(svi_engine, "_MIN_FOR_THREADS", 0)
     corpus, _ = crossed_corpus()
     states = [
         fit(
@@ -293,7 +293,7 @@ def test_documents_that_the_start_did_not_look_at_join_clusters_by_their_topics(
 
 
 # -- what does not carry over --------------------------------------------------------------------------------------
-@pytest.mark.parametrize("setting", ["n_tables", "n_shards"])
+@pytest.mark.parametrize("setting", ["max_tables", "n_shards"])
 def test_tables_and_spark_are_of_words(setting):
     with pytest.raises(ValueError, match=f"{setting} is 2; where topics emit observations it must be None"):
         fit(tiny(DiagonalNormalGamma()), MC2(document_level=False), SVI(**{setting: 2}), iterations=1)

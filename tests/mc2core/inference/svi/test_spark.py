@@ -41,11 +41,11 @@ def corpus_of(n_documents=120, n_words=40):
 
 
 CASES = {
-    "direct": {"max_clusters": 6, "n_topics": 8},
-    "tables": {"max_clusters": 6, "n_topics": 8, "n_tables": 4},
-    "full batch": {"max_clusters": 6, "n_topics": 8, "batch_size": None},
+    "direct": {"max_clusters": 6, "max_topics": 8},
+    "tables": {"max_clusters": 6, "max_topics": 8, "max_tables": 4},
+    "full batch": {"max_clusters": 6, "max_topics": 8, "batch_size": None},
     # topics so sparse that likelihoods of words vanish: documents are assigned anew
-    "vanishing": {"max_clusters": 6, "n_topics": 8, "topic_prior": 0.001},
+    "vanishing": {"max_clusters": 6, "max_topics": 8, "topic_word_prior": 0.001},
 }
 
 
@@ -112,7 +112,11 @@ class TestFits:
         messages = []
         for n_shards in (None, 3):
             engine = svi(
-                max_clusters=4, n_topics=4, contexts={"year": NormalGamma()}, n_shards=n_shards, initialisation="random"
+                max_clusters=4,
+                max_topics=4,
+                contexts={"year": NormalGamma()},
+                n_shards=n_shards,
+                initialisation="random",
             )
             with pytest.raises(ValueError, match="document 60") as caught, np.errstate(all="ignore"):
                 fit(corpus, *engine, iterations=1, progress=False)
@@ -159,7 +163,7 @@ class TestShards:
         corpus = corpus_of().subset(np.arange(100 - DAMAGE.index(how))).with_contexts({})  # shards of its own
         damaged(write_shards(corpus, spark.folder(), 3), how)
         with pytest.raises(ValueError, match=r"^shard 00001 on \S+: .*00001") as caught:
-            fit(corpus, *svi(max_clusters=3, n_topics=4, batch_size=50, n_shards=3), iterations=1, progress=False)
+            fit(corpus, *svi(max_clusters=3, max_topics=4, batch_size=50, n_shards=3), iterations=1, progress=False)
         assert "\n" not in str(caught.value)
         assert caught.value.__cause__ is None
 

@@ -73,7 +73,7 @@ class TestLocalStep:
     def test_a_word_that_no_table_of_a_cluster_expects(self):
         """exp(-1000) vanishes beside other clusters' terms; its logarithm must not."""
         corpus = small_corpus(0)
-        state = engine_of(topic_prior=1e-3).init(corpus, 0)
+        state = engine_of(topic_word_prior=1e-3).init(corpus, 0)
         state.topic_words[1] = [0.0, 0.0, 5.0]
         state.fold()
         state.table_topic[:] = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]])[:, None] * 50.0
@@ -89,7 +89,7 @@ class TestLocalStep:
     def test_tokens_of_such_a_word(self):
         """A word's document sits in one cluster for sure, by its context, and no table there expects the word."""
         corpus = small_corpus(0)
-        state = engine_of(topic_prior=1e-3).init(corpus, 0)
+        state = engine_of(topic_word_prior=1e-3).init(corpus, 0)
         state.topic_words[1] = [0.0, 0.0, 5.0]
         state.fold()
         state.table_topic[:] = np.array([[0, 1.0, 0], [1.0, 0, 0], [0, 0, 1.0]])[:, None] * 50.0
@@ -117,12 +117,12 @@ class TestLocalStep:
         np.testing.assert_allclose(shares, softmax(scores, axis=-1), rtol=1e-13, atol=1e-300)
 
     @pytest.mark.parametrize("tables", ["hard", "soft", "mixed"])
-    @pytest.mark.parametrize("topic_prior", [0.3, 1e-3])
-    def test_word_tables_equal_the_per_token_twin(self, tables, topic_prior):
+    @pytest.mark.parametrize("topic_word_prior", [0.3, 1e-3])
+    def test_word_tables_equal_the_per_token_twin(self, tables, topic_word_prior):
         tolerance = 1e-10
         for seed in range(3):
             corpus = small_corpus(seed)
-            state = engine_of(n_tables=4, topic_prior=topic_prior).init(corpus, seed)
+            state = engine_of(max_tables=4, topic_word_prior=topic_word_prior).init(corpus, seed)
             soft = {"hard": 0.0, "soft": 1.0, "mixed": np.random.default_rng(seed).integers(2, size=(3, 4, 1))}[tables]
             state.table_topic[:] = np.where(soft, np.random.default_rng(seed).normal(size=(3, 4, 3)), state.table_topic)
             shares, documents, n_kt, log_likelihood, topic_words = local_and_statistics(corpus, state)
@@ -175,7 +175,7 @@ class TestGlobalStep:
         numeric = gradient(elbo, state.topic_words)
         change = target.topic_words - state.topic_words
         for m in range(change.shape[1]):
-            dirichlet = state.topic_words[:, m] + state.topic_prior
+            dirichlet = state.topic_words[:, m] + state.topic_word_prior
             fisher = np.diag(polygamma(1, dirichlet)) - polygamma(1, dirichlet.sum())
             np.testing.assert_allclose(numeric[:, m], fisher @ change[:, m], rtol=1e-5, atol=1e-7)
 
@@ -202,7 +202,7 @@ class TestGlobalStep:
         ends = {}
         for global_step in ("joint", "sequential"):
             engine = engine_of(
-                learn_concentrations=False, batch_size=corpus.n_documents, delay=0.0, global_step=global_step
+                learn_concentrations=False, batch_size=corpus.n_documents, learning_offset=0.0, global_step=global_step
             )
             state = engine.init(corpus, 2)
             state.table_topic[:] = np.random.default_rng(2).normal(size=state.table_topic.shape)
@@ -233,7 +233,7 @@ class TestGlobalStep:
 
     def test_rate_one_with_the_whole_corpus_is_the_batch_update(self):
         corpus = small_corpus(4, n_documents=20)
-        full, batch = engine_of(), engine_of(batch_size=20, delay=0.0)
+        full, batch = engine_of(), engine_of(batch_size=20, learning_offset=0.0)
         states = [engine.init(corpus, 4) for engine in (full, batch)]
         for engine, state in zip((full, batch), states, strict=True):
             engine.step(corpus, state, 4, 1)
@@ -264,7 +264,7 @@ class TestGlobalStep:
 class TestConcentrations:
     def test_zero_gradient(self):
         corpus = small_corpus(2)
-        engine = engine_of(n_tables=3, concentration_priors={"group": (2.0, 0.5), "topic": (0.7, 3.0)})
+        engine = engine_of(max_tables=3, concentration_priors={"group": (2.0, 0.5), "topic": (0.7, 3.0)})
         state = engine.init(corpus, 2)
 
         def slope():
@@ -275,7 +275,7 @@ class TestConcentrations:
         np.testing.assert_allclose(slope(), 0.0, atol=1e-7)
 
     def test_divergence_by_quadrature(self):
-        engine = engine_of(n_tables=3, concentration_priors={"group": (2.0, 0.5), "topic": (0.7, 3.0)})
+        engine = engine_of(max_tables=3, concentration_priors={"group": (2.0, 0.5), "topic": (0.7, 3.0)})
         state = engine.init(small_corpus(2), 2)
         learnt = state.concentrations()
         total = 0.0
@@ -299,11 +299,11 @@ class TestConcentrations:
 
 
 class TestContextsOfManyColumns:
-    @pytest.mark.parametrize("n_tables", [None, 2])
-    def test_only_columns_of_the_batch_are_looked_at(self, monkeypatch, n_tables):
+    @pytest.mark.parametrize("max_tables", [None, 2])
+    def test_only_columns_of_the_batch_are_looked_at(self, monkeypatch, max_tables):
         """With 12,447 authors a fit took three times as long."""
         corpus = wide_corpus()
-        engine = engine_of(n_tables=n_tables, batch_size=5)
+        engine = engine_of(max_tables=max_tables, batch_size=5)
         state = engine.init(corpus, 0)
         seen = []
         whole = DirichletCategorical.expected_parameters
@@ -316,11 +316,11 @@ class TestContextsOfManyColumns:
         engine.batch_step(corpus, state, np.arange(5, 10), 0.3, None)
         assert 0 < max(seen) <= 5
 
-    @pytest.mark.parametrize("n_tables", [None, 2])
-    def test_blended_as_if_all_were_looked_at(self, n_tables):
+    @pytest.mark.parametrize("max_tables", [None, 2])
+    def test_blended_as_if_all_were_looked_at(self, max_tables):
         """As UAI16 prints it: natural = (1 - rate) natural + rate (prior + scale statistics), on all columns."""
         corpus = wide_corpus()
-        engine = engine_of(n_tables=n_tables, batch_size=5)
+        engine = engine_of(max_tables=max_tables, batch_size=5)
         state = engine.init(corpus, 0)
         rng = np.random.default_rng(0)
         for step in range(40):

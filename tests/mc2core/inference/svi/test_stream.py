@@ -27,19 +27,19 @@ FORMS = {
     "direct": {},
     "words": {"learn_concentrations": ["table", "words"]},
     "told": {"n_clusters": 4, "max_clusters": None},
-    "tables": {"n_tables": 3},
-    "joint": {"n_tables": 3, "global_step": "joint"},
+    "tables": {"max_tables": 3},
+    "joint": {"max_tables": 3, "global_step": "joint"},
     "document level": {"document_level": True},
 }
 
 
 @pytest.fixture(autouse=True)
 def _small_batches_go_to_threads_too(monkeypatch):
-    monkeypatch.setattr(svi_engine, "_LEAST_FOR_THREADS", 0)
+    monkeypatch.setattr(svi_engine, "_MIN_FOR_THREADS", 0)
 
 
 def pair(form, **more):
-    settings = {"max_clusters": 4, "n_topics": 5, "batch_size": SIZE, "contexts": FAMILIES} | FORMS[form] | more
+    settings = {"max_clusters": 4, "max_topics": 5, "batch_size": SIZE, "contexts": FAMILIES} | FORMS[form] | more
     return svi(**{name: value for name, value in settings.items() if value is not None})
 
 
@@ -76,11 +76,11 @@ def test_one_pass_over_a_corpus_is_an_epoch_of_its_fit(form, iteration, monkeypa
     assert ours.keys() == theirs.keys()
     for name, array in theirs.items():
         np.testing.assert_array_equal(ours[name], array, err_msg=name)
-    assert stream.n_documents == stream.population == 40
+    assert stream.n_documents == stream.total_samples == 40
     one, other = stream.posterior.representative, after.posterior.representative
     for name in ("cluster_weights", "topic_given_cluster", "topic_words", "topic_weights", "natural", "log_joint"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
-    assert np.array_equal(stream.posterior.predict(corpus), after.posterior.predict(corpus))
+    assert np.array_equal(stream.posterior.predict_proba(corpus), after.posterior.predict_proba(corpus))
 
 
 @pytest.mark.parametrize("passes", [1, 3])
@@ -90,8 +90,8 @@ def test_calls_threads_and_files_change_no_bit(form, passes, tmp_path, monkeypat
     done = fitted(form, iterations=2)
     before = {name: array.copy() for name, array in done.state.arrays().items()}
     new = documents(8, n=5 * SIZE + 3)
-    once = Stream(done, population=30, passes=passes).partial_fit(new)
-    several = Stream(done, population=30, passes=passes, threads=3)
+    once = Stream(done, total_samples=30, passes=passes).partial_fit(new)
+    several = Stream(done, total_samples=30, passes=passes, threads=3)
     for number, (first, last) in enumerate(itertools.pairwise([0, SIZE, 4 * SIZE, new.n_documents])):
         several.partial_fit(new.subset(np.arange(first, last)))
         several.save(tmp_path / f"{number}.npz")
@@ -104,41 +104,41 @@ def test_calls_threads_and_files_change_no_bit(form, passes, tmp_path, monkeypat
         np.testing.assert_array_equal(several.posterior.arrays()[name], array, err_msg=name)
     assert all(np.array_equal(before[name], array) for name, array in done.state.arrays().items())
     read = Posterior.load(tmp_path / "2.npz")
-    assert np.array_equal(read.predict(new), once.posterior.predict(new))
+    assert np.array_equal(read.predict_proba(new), once.posterior.predict_proba(new))
     assert len(read.cluster) == 30
     assert read.provenance["stream"]["documents"] == new.n_documents
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("population", "passes"), [(20, 1), (4000, 1), (4000, 4)])
-def test_a_mini_batch_stands_for_the_population(form, population, passes, monkeypatch):
+@pytest.mark.parametrize(("total_samples", "passes"), [(20, 1), (4000, 1), (4000, 4)])
+def test_a_mini_batch_stands_for_the_population(form, total_samples, passes, monkeypatch):
     """Expected tokens, observed contexts and documents after one step: the old and new ones at the rate of the step."""
     monkeypatch.setattr(svi_stream, "_AGAIN", 0)
     corpus, new = documents(), documents(8, n=SIZE)
     done = fitted(form, corpus, iterations=2)
-    stream = Stream(done, population=population, passes=passes)
+    stream = Stream(done, total_samples=total_samples, passes=passes)
     one, model, engine = stream._state, stream.model, stream.engine
-    assert one.n_m.sum() == pytest.approx(done.state.n_m.sum() * population / 40, rel=1e-9)
+    assert one.n_m.sum() == pytest.approx(done.state.n_m.sum() * total_samples / 40, rel=1e-9)
     tokens, contexts = one.n_m.sum(), one.context_totals.sum(axis=1)
     rate = engine.rate(model, done.state.n_updates)
     assert 0 < rate < 0.2
     stream.partial_fit(new)
-    after = (1 - rate) * tokens + rate * population / SIZE * new.n_tokens
+    after = (1 - rate) * tokens + rate * total_samples / SIZE * new.n_tokens
     # however many passes; a topic that was suggested and has less than half a token is left out
     assert one.n_m.sum() == pytest.approx(after, rel=1e-9, abs=0.0 if passes == 1 else 0.5)
-    tags = rate * population / SIZE * new.contexts["tag"].sum()
+    tags = rate * total_samples / SIZE * new.contexts["tag"].sum()
     place = one.contexts.names.index("tag")
     assert one.context_totals.sum(axis=1)[place] == pytest.approx((1 - rate) * contexts[place] + tags, rel=1e-9)
     assert one.n_updates == done.state.n_updates + 1
 
 
-@pytest.mark.parametrize("is_told", [False, True])
-def test_clusters_weigh_as_documents_of_the_population(is_told):
+@pytest.mark.parametrize("is_fixed", [False, True])
+def test_clusters_weigh_as_documents_of_the_population(is_fixed):
     """A fit's clusters of n documents are those of 100 n, whatever the prior, and topics' words as many times more."""
-    done = fitted("told" if is_told else "direct", iterations=2)
-    stream = Stream(done, population=4000)
+    done = fitted("told" if is_fixed else "direct", iterations=2)
+    stream = Stream(done, total_samples=4000)
     np.testing.assert_allclose(stream._state.n_k, 100 * done.state.n_k, rtol=1e-12)
-    if is_told:  # no cluster was left out
+    if is_fixed:  # no cluster was left out
         assert stream._state.n_k.sum() == pytest.approx(4000, rel=1e-9)
     known = done.posterior.representative.topic_words
     np.testing.assert_allclose(stream.posterior.representative.topic_words, 100 * known, rtol=1e-12)
@@ -156,7 +156,7 @@ def test_it_follows_what_comes():
     """Topics of a fit on one half of the words move to the other half, which only the stream has."""
     rng = np.random.default_rng(0)
     old, new = (Corpus(rng.poisson(np.repeat(share, 5) * 2, (200, 10))) for share in ([1, 0.02], [0.02, 1]))
-    done = fit(old, *svi(max_clusters=2, n_topics=3, batch_size=20), iterations=3, seed=0, progress=False)
+    done = fit(old, *svi(max_clusters=2, max_topics=3, batch_size=20), iterations=3, seed=0, progress=False)
     stream = Stream(done)
     scores = [stream.posterior.perplexity(new)]
     for _ in range(3):
@@ -172,8 +172,8 @@ def test_a_pass_replaces_the_statistics_of_the_one_before(form, monkeypatch):
     done, new = fitted(form, iterations=2), documents(8, n=SIZE)
     monkeypatch.setattr(svi_stream, "_AGAIN", 0)
     monkeypatch.setattr(Stream, "_n_new", lambda *_: (0, 0))
-    ours = Stream(done, population=50, passes=3).partial_fit(new)._state
-    stream = Stream(done, population=50)
+    ours = Stream(done, total_samples=50, passes=3).partial_fit(new)._state
+    stream = Stream(done, total_samples=50)
     before, contexts = stream._state, stream.posterior.stacked(new)
     before.cluster = np.full(SIZE, -1, np.int32)
     before.contexts = contexts
@@ -202,7 +202,7 @@ def test_topics_are_born_of_documents_unlike_those_before(form):
     shares = np.repeat(np.eye(3) + 0.01, 5, axis=1)
     old = Corpus(rng.poisson(4 * shares[rng.integers(0, 2, 120)]))
     new = [Corpus(rng.poisson(4 * shares[np.full(60, 2)])) for _ in range(2)]
-    more = {"max_clusters": 3, "n_topics": 6 if form == "tables" else None, "batch_size": 20, "contexts": {}}
+    more = {"max_clusters": 3, "max_topics": 6 if form == "tables" else None, "batch_size": 20, "contexts": {}}
     done = fit(old, *pair(form, **more), iterations=5, seed=0, progress=False)
     one, several = (Stream(done, passes=passes) for passes in (1, 3))
     born = sum(visit.topics_born for visit in several.visits(new[0]))
@@ -325,8 +325,8 @@ def test_what_cannot_go_on_is_refused(tmp_path):
         with pytest.raises(ValueError, match=message):
             Stream(done)
     done = fitted("direct")
-    with pytest.raises(ValueError, match="population is 0; it must be"):
-        Stream(done, population=0)
+    with pytest.raises(ValueError, match="total_samples is 0; it must be"):
+        Stream(done, total_samples=0)
     done.posterior.save(tmp_path / "fit.npz")
     with pytest.raises(ValueError, match=r"fit.npz holds a posterior, but no stream to go on with$"):
         Stream.load(tmp_path / "fit.npz")
@@ -395,20 +395,20 @@ class TestBirthsOfTopics:
         old = drawn(rng.integers(0, 3, 200))
         return fit(old, *svi(document_level=True), iterations=10, seed=0, progress=False), drawn, rng
 
-    @pytest.mark.parametrize("population", [None, 10_000])
-    def test_none_is_born_where_nothing_is_new(self, population):
+    @pytest.mark.parametrize("total_samples", [None, 10_000])
+    def test_none_is_born_where_nothing_is_new(self, total_samples):
         done, drawn, rng = self.begun()
-        stream, evidence = Stream(done, population=population), []
+        stream, evidence = Stream(done, total_samples=total_samples), []
         for _ in range(4):
             (visit,) = stream.visits(drawn(rng.integers(0, 3, 40)))
             evidence.append(visit.log_evidence / visit.tokens)
             assert len(stream._state.n_m) == 3
         assert evidence[-1] > evidence[0] - 0.02
 
-    @pytest.mark.parametrize("population", [None, 10_000])
-    def test_a_new_one_is_born_alone(self, population):
+    @pytest.mark.parametrize("total_samples", [None, 10_000])
+    def test_a_new_one_is_born_alone(self, total_samples):
         done, drawn, rng = self.begun()
-        stream = Stream(done, population=population)
+        stream = Stream(done, total_samples=total_samples)
         (visit,) = stream.visits(drawn(np.where(rng.random(40) < 0.25, 3, rng.integers(0, 3, 40))))
         assert visit.topics_born == 1
         assert stream.posterior.word_given_topic[-1][36:].sum() > 0.9
@@ -418,7 +418,7 @@ class TestBirthsOfTopics:
         rng = np.random.default_rng(0)
         state = Stream(fitted("document level"))._state
         psi = rng.dirichlet(np.full(300, 0.1), 4)
-        state.topic_words, state.n_m, state.topic_prior = 5e3 * psi.T, np.full(4, 5e3), 0.01
+        state.topic_words, state.n_m, state.topic_word_prior = 5e3 * psi.T, np.full(4, 5e3), 0.01
         state.shrink = 0.5  # as after a step
         state.topic_words = 2.0 * state.topic_words
         own = (5e3 * psi + 0.01) / (5e3 + 3.0)
@@ -489,10 +489,10 @@ class TestBirthsOfClusters:
         assert sizes.min() >= 20
         assert len(stream.posterior.cluster) == 300
 
-    @pytest.mark.parametrize("population", [None, 30_000])
-    def test_none_is_born_where_nothing_is_new_and_the_bits_are_those_without(self, population, monkeypatch):
+    @pytest.mark.parametrize("total_samples", [None, 30_000])
+    def test_none_is_born_where_nothing_is_new_and_the_bits_are_those_without(self, total_samples, monkeypatch):
         done, drawn, rng = self.begun(2)
-        stream, plain = (Stream(done, population=population) for _ in range(2))
+        stream, plain = (Stream(done, total_samples=total_samples) for _ in range(2))
         tried = []
         monkeypatch.setattr(
             svi_stream, "bear_clusters", lambda *given: tried.append(given[5]) or births.bear_clusters(*given)
@@ -533,14 +533,14 @@ class TestBirthsOfClusters:
         lost += whole(state.table_concentration, state.n_km[0].sum())
         assert gain > lost
         for loss, may in ((1.001, True), (0.999, False)):
-            monkeypatch.setattr(births, "_MOST_LOSS", loss * (gain - lost) / tables.sum())
+            monkeypatch.setattr(births, "_MAX_LOSS", loss * (gain - lost) / tables.sum())
             assert births._may_part(state, batch, alike, 1.0) == may
 
     def test_nothing_is_tried_where_no_group_may_part(self, monkeypatch):
         done, drawn, _ = self.begun(0)
         tried, visit = [], births._tried
         monkeypatch.setattr(births, "_tried", lambda *given: tried.append(given) or visit(*given))
-        monkeypatch.setattr(births, "_MOST_LOSS", -np.inf)
+        monkeypatch.setattr(births, "_MAX_LOSS", -np.inf)
         new = drawn(np.full(100, 3))
         stream = Stream(done).partial_fit(new)
         assert not tried

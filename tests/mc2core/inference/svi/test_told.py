@@ -72,7 +72,9 @@ class TestRun:
         assert states_equal(straight.state, state)
         with pytest.raises(ValueError, match=r"'group_weights' has the shape \(1, 4\); \(1, 5\) is needed"):
             told(5, document_level, batch_size=4).restore(corpus, state.arrays())
-        found = svi(max_clusters=4, n_topics=40, document_level=document_level, contexts=["time", "tag"], batch_size=4)
+        found = svi(
+            max_clusters=4, max_topics=40, document_level=document_level, contexts=["time", "tag"], batch_size=4
+        )
         with pytest.raises(ValueError, match=r"'group_weights' has the shape \(1, 4\); \(2, "):
             found.restore(corpus, state.arrays())
 

@@ -1,4 +1,5 @@
-"""Labelled corpora: what is written is read, what is damaged is refused in a sentence, the mirror's counts."""
+"""Labelled corpora: what is written is read, what is damaged is refused in a sentence, the local data folder's
+counts."""
 
 import os
 import zipfile
@@ -13,8 +14,10 @@ from mc2core import Corpus
 from mc2papers.datasets import catalogue
 from mc2papers.datasets.collections import labelled_images, labelled_texts
 
-MIRROR = Path(os.environ.get("MC2_MIRROR", Path(__file__).parents[4] / "shared/mirror")) / "labelled"
-in_mirror = pytest.mark.skipif(not MIRROR.is_dir(), reason=f"the real files are not in {MIRROR} (set MC2_MIRROR)")
+DATA_FOLDER = Path(os.environ.get("MC2_DATA_FOLDER", Path(__file__).parents[4] / "shared/mirror")) / "labelled"
+in_data_folder = pytest.mark.skipif(
+    not DATA_FOLDER.is_dir(), reason=f"the real files are not in {DATA_FOLDER} (set MC2_DATA_FOLDER)"
+)
 
 ABSTRACTS |= {"o/test/C02/0004": "Heart liver g\u00fcnther".encode("latin-1"), "o/test/C23/0005": b"1 2 3"}
 ABSTRACTS |= {"o/test/C01/0006": b"liver"}
@@ -36,7 +39,7 @@ def write_sports(folder, tags=TAGS, info=INFO):
 
 def prepare_addresses(folder, path, which):
     files, settings = {"files": [path]}, {"half": which}
-    return catalogue.prepare("stateunion", folder, source="real", test_fraction=0, settings=settings, files=files)
+    return catalogue.prepare("stateunion", folder, source="real", test_size=0, settings=settings, files=files)
 
 
 class TestRead:
@@ -181,20 +184,22 @@ class TestDamage:
             read(tmp_path / "nothing.tgz")
 
 
-class TestMirror:
-    @in_mirror
+class TestDataFolder:
+    @in_data_folder
     def test_real_images_have_the_counts_of_the_manifest(self):
-        corpus = labelled_images.read_labelme(MIRROR / "images.tgz")
+        corpus = labelled_images.read_labelme(DATA_FOLDER / "images.tgz")
         assert (corpus.n_documents, corpus.n_words, corpus.n_tokens) == (1600, 158, 1600 * 2401)
         assert np.bincount(corpus.labels).tolist() == [200] * 8
-        corpus, _ = labelled_images.read_sports(MIRROR / "uiuc-sports-annotations.txt", MIRROR / "uiuc-sports-info.txt")
+        corpus, _ = labelled_images.read_sports(
+            DATA_FOLDER / "uiuc-sports-annotations.txt", DATA_FOLDER / "uiuc-sports-info.txt"
+        )
         assert (corpus.n_documents, corpus.n_words, len(corpus.label_names)) == (1792, 364, 8)
 
-    @in_mirror
+    @in_data_folder
     def test_real_texts_have_the_counts_of_the_manifest(self):
-        corpus, _ = labelled_texts.read_ohsumed(MIRROR / "ohsumed_single_23.tar.gz")
+        corpus, _ = labelled_texts.read_ohsumed(DATA_FOLDER / "ohsumed_single_23.tar.gz")
         sizes = Counter(corpus.labels.tolist())
         assert (corpus.n_documents, len(sizes), min(sizes.values()), max(sizes.values())) == (7400, 23, 19, 1175)
-        corpus, _ = labelled_texts.read_addresses(MIRROR / "state_union.zip")
+        corpus, _ = labelled_texts.read_addresses(DATA_FOLDER / "state_union.zip")
         year = corpus.contexts["year"]
         assert (corpus.n_documents, len(corpus.label_names), year.min(), year.max()) == (65, 11, 1945, 2006)

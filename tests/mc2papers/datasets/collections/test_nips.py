@@ -5,14 +5,16 @@ import re
 import numpy as np
 import pytest
 from helpers.nips_files import small, text_members, write_zip
-from helpers.paths import MIRROR
+from helpers.paths import DATA_FOLDER
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mc2papers.datasets.collections import nips
 
-ZIP = MIRROR / "nips/nips-corpus-20111211.zip"
-needs_mirror = pytest.mark.skipif(not ZIP.is_file(), reason=f"the real NIPS file is not in {MIRROR} (set MC2_MIRROR)")
+ZIP = DATA_FOLDER / "nips/nips-corpus-20111211.zip"
+needs_data_folder = pytest.mark.skipif(
+    not ZIP.is_file(), reason=f"the real NIPS file is not in {DATA_FOLDER} (set MC2_DATA_FOLDER)"
+)
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +22,7 @@ def real():
     return nips.read(ZIP)
 
 
-@needs_mirror
+@needs_data_folder
 def test_real_counts(real):
     lengths = real.document_lengths
     assert (real.n_documents, real.n_words, real.n_tokens) == (1740, 13_649, 2_301_375)
@@ -32,7 +34,7 @@ def test_real_counts(real):
     assert all(re.fullmatch("[a-z]+", word) for word in real.vocabulary)
 
 
-@needs_mirror
+@needs_data_folder
 def test_real_contexts(real):
     author = real.contexts["author"]
     assert author.shape == (1740, 2037)
@@ -47,7 +49,7 @@ def test_real_contexts(real):
     assert real.context_names["author"][0] == "Aazhang_B"
 
 
-@needs_mirror
+@needs_data_folder
 def test_real_labels(real):
     assert real.label_names[50] == "Uncategorised"
     assert (real.labels == 50).sum() == 99

@@ -20,8 +20,8 @@ def source(*addresses, sha256=SHA256):
     return SourceFile("toy", "file.bin", "toy/file.bin", tuple(addresses), sha256)
 
 
-def get(tmp_path, *addresses, sha256=SHA256, mirror=None):
-    return fetch(source(*addresses, sha256=sha256), tmp_path / "got" / "file.bin", mirror, patience=IMPATIENT)
+def get(tmp_path, *addresses, sha256=SHA256, data_folder=None):
+    return fetch(source(*addresses, sha256=sha256), tmp_path / "got" / "file.bin", data_folder, patience=IMPATIENT)
 
 
 def left_behind(tmp_path):
@@ -153,7 +153,7 @@ class TestFaults:
                     wrong.address(),
                     empty.address(),
                     nobody,
-                    mirror=tmp_path / "nowhere",
+                    data_folder=tmp_path / "nowhere",
                 )
         message = str(caught.value)
         assert message.startswith("cannot get file.bin of dataset toy: ")
@@ -214,7 +214,7 @@ class TestFaults:
         assert get(tmp_path, server.address(), sha256=None).read_bytes() == DATA
 
 
-HEADER = "dataset\tfile\tmirror\tsha256\taddresses\tlicence\n"
+HEADER = "dataset\tfile\tpath\tsha256\taddresses\tlicence\n"
 
 
 class TestFetched:
@@ -225,21 +225,21 @@ class TestFetched:
         assert len(server.requests) == 1
         assert left_behind(tmp_path) == ["file.bin"]
 
-    def test_the_mirror_comes_first(self, serve, tmp_path):
+    def test_the_data_folder_comes_first(self, serve, tmp_path):
         server = serve(lambda handler, n: handler.give(b"from the network"))
-        (tmp_path / "mirror/toy").mkdir(parents=True)
-        (tmp_path / "mirror/toy/file.bin").write_bytes(DATA)
-        assert get(tmp_path, server.address(), mirror=tmp_path / "mirror").read_bytes() == DATA
+        (tmp_path / "data/toy").mkdir(parents=True)
+        (tmp_path / "data/toy/file.bin").write_bytes(DATA)
+        assert get(tmp_path, server.address(), data_folder=tmp_path / "data").read_bytes() == DATA
         assert server.requests == []
         assert left_behind(tmp_path) == ["file.bin"]
 
-    def test_a_damaged_mirror_copy_is_passed_over(self, serve, tmp_path):
+    def test_a_damaged_data_folder_copy_is_passed_over(self, serve, tmp_path):
         server = serve(lambda handler, n: handler.give())
-        (tmp_path / "mirror/toy").mkdir(parents=True)
-        (tmp_path / "mirror/toy/file.bin").write_bytes(DATA[:-1])
-        assert get(tmp_path, server.address(), mirror=tmp_path / "mirror").read_bytes() == DATA
+        (tmp_path / "data/toy").mkdir(parents=True)
+        (tmp_path / "data/toy/file.bin").write_bytes(DATA[:-1])
+        assert get(tmp_path, server.address(), data_folder=tmp_path / "data").read_bytes() == DATA
         with pytest.raises(FetchError, match=r"gave 299999 bytes with the sha256 \w+, not \w+; it has no official"):
-            fetch(source(), tmp_path / "other", tmp_path / "mirror", patience=IMPATIENT)
+            fetch(source(), tmp_path / "other", tmp_path / "data", patience=IMPATIENT)
 
     def test_a_wrong_target_is_replaced(self, serve, tmp_path):
         server = serve(lambda handler, n: handler.give())
@@ -269,10 +269,10 @@ class TestCatalogue:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("dataset\tfile\n", "has no column 'mirror'"),
+            ("dataset\tfile\n", "has no column 'path'"),
             (HEADER + "toy\tf\tm\tabc\thttp://a/x\t\n", "line 2: sha256 'abc' is not 64 hexadecimal digits"),
             (HEADER + "toy\tf\tm\t\tftp://a/x\t\n", "line 2: address 'ftp://a/x' must begin with http"),
-            (HEADER + "toy\tf\t../m\t\thttp://a/x\t\n", "line 2: mirror '../m' must be a path inside"),
+            (HEADER + "toy\tf\t../m\t\thttp://a/x\t\n", "line 2: path '../m' must be a path inside"),
             (HEADER + "toy\t/f\tm\t\thttp://a/x\t\n", "line 2: file '/f' must be a path inside"),
             (HEADER + "toy\tf\n", "line 2 has 2 fields, but the header has 6"),
             (HEADER + "toy\tf\tm\t\thttp://a/x\t\textra\n", "line 2 has 7 fields, but the header has 6"),
@@ -288,5 +288,5 @@ class TestCatalogue:
         files = read_catalogue(ROOT / "config" / "datasets.tsv")
         assert {"nips-corpus-20111211.zip", "dictnostops.txt"} <= {file.name for file in files}
         assert len({(file.dataset, file.name) for file in files}) == len(files)
-        # an excerpt that only a mirror has is known by its checksum
-        assert all(file.licence and (file.addresses or (file.mirror and file.sha256)) for file in files)
+        # an excerpt that only a local data folder has is known by its checksum
+        assert all(file.licence and (file.addresses or (file.path and file.sha256)) for file in files)

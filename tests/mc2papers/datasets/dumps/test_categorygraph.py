@@ -8,13 +8,13 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from helpers.paths import MIRROR
+from helpers.paths import DATA_FOLDER
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mc2papers.datasets.dumps import categorygraph, shards, wikipedia
 
-LINKS = MIRROR / "wikipedia/aawiki-20260101-categorylinks.sql.gz"
+LINKS = DATA_FOLDER / "wikipedia/aawiki-20260101-categorylinks.sql.gz"
 
 
 def quoted(value):
@@ -128,7 +128,7 @@ def test_bad_dumps_are_refused(tmp_path):
             list(categorygraph.sql_rows(tmp_path / "bad.sql", "t", ("a", "b")))
 
 
-@pytest.mark.skipif(not LINKS.is_file(), reason=f"the real dump {LINKS} is not there (set MC2_MIRROR)")
+@pytest.mark.skipif(not LINKS.is_file(), reason=f"the real dump {LINKS} is not there (set MC2_DATA_FOLDER)")
 def test_real_links():
     rows = list(categorygraph.sql_rows(LINKS, "categorylinks", ("cl_from", "cl_type", "cl_target_id")))
     assert rows[0] == (b"1341", b"page", b"208")

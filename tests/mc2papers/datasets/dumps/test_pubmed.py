@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from helpers.paths import MIRROR
+from helpers.paths import DATA_FOLDER
 from helpers.pubmed_files import citation, document
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from mc2papers.datasets.dumps import pubmed, shards, vocabulary
 from mc2papers.datasets.formats import xmlstream
 
-FOLDER = MIRROR / "pubmed"
+FOLDER = DATA_FOLDER / "pubmed"
 FILES = sorted(FOLDER.glob("*.xml.gz"))
-needs_mirror = pytest.mark.skipif(len(FILES) < 22, reason=f"the real PubMed files are not in {FOLDER} (set MC2_MIRROR)")
+needs_data_folder = pytest.mark.skipif(
+    len(FILES) < 22, reason=f"the real PubMed files are not in {FOLDER} (set MC2_DATA_FOLDER)"
+)
 ALL = pubmed.Selection(abstract=False)
 
 
@@ -269,7 +271,7 @@ def real(tmp_path_factory):
 
 
 class TestRealCitations:
-    @needs_mirror
+    @needs_data_folder
     def test_real_counts(self, real):
         folders, counts, folder = real
         assert counts["citations"] == 1299
@@ -285,7 +287,7 @@ class TestRealCitations:
         assert len(found.members["mesh_major"][1]) >= 447  # the manifest counts marks on descriptors alone
         assert not np.isnan(found.numbers["year"]).any()
 
-    @needs_mirror
+    @needs_data_folder
     @pytest.mark.parametrize(
         ("selection", "expected"),
         [

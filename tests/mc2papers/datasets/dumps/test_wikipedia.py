@@ -8,7 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from helpers.paths import MIRROR
+from helpers.paths import DATA_FOLDER
 from helpers.wikipedia_files import dump, multistream, page, write
 
 from mc2core.base import storage
@@ -16,11 +16,11 @@ from mc2papers.datasets import catalogue
 from mc2papers.datasets.dumps import shards, vocabulary, wikipedia
 from mc2papers.datasets.formats import xmlstream
 
-FOLDER = MIRROR / "wikipedia"
+FOLDER = DATA_FOLDER / "wikipedia"
 DUMPS = sorted(FOLDER.glob("enwiki-*.bz2"))
 STUB = FOLDER / "aawiki-20260101-stub-meta-history.derived.xml.gz"
-needs_mirror = pytest.mark.skipif(
-    len(DUMPS) < 5 or not STUB.is_file(), reason=f"the real Wikipedia files are not in {FOLDER} (set MC2_MIRROR)"
+needs_data_folder = pytest.mark.skipif(
+    len(DUMPS) < 5 or not STUB.is_file(), reason=f"the real Wikipedia files are not in {FOLDER} (set MC2_DATA_FOLDER)"
 )
 
 
@@ -341,7 +341,7 @@ class TestDamage:
 
 
 class TestRealDumps:
-    @needs_mirror
+    @needs_data_folder
     def test_excerpts(self, tmp_path):
         folders, counts = [], {}
         for source in DUMPS:
@@ -371,7 +371,7 @@ class TestRealDumps:
         assert found.contexts["category"].shape[1] > 1800
         assert corpus_of(folders, tmp_path).digest == corpus_of(folders[::-1], tmp_path).digest
 
-    @needs_mirror
+    @needs_data_folder
     def test_stub_history(self, tmp_path):
         about = wikipedia.parse_first_writers(STUB, tmp_path / "w.npz")
         assert (about["counts"]["pages"], about["counts"]["revisions"]) == (507, 1307)

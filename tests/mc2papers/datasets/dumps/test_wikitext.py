@@ -5,7 +5,7 @@ import time
 from collections import Counter
 
 import pytest
-from helpers.paths import MIRROR
+from helpers.paths import DATA_FOLDER
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,10 +14,10 @@ from mc2papers.datasets.dumps import wikitext
 from mc2papers.datasets.dumps.wikitext import Namespaces
 from mc2papers.datasets.formats import xmlstream
 
-FOLDER = MIRROR / "wikipedia"
+FOLDER = DATA_FOLDER / "wikipedia"
 DUMPS = sorted(FOLDER.glob("enwiki-*.bz2"))
-needs_mirror = pytest.mark.skipif(
-    len(DUMPS) < 5, reason=f"the real Wikipedia files are not in {FOLDER} (set MC2_MIRROR)"
+needs_data_folder = pytest.mark.skipif(
+    len(DUMPS) < 5, reason=f"the real Wikipedia files are not in {FOLDER} (set MC2_DATA_FOLDER)"
 )
 
 
@@ -117,7 +117,7 @@ def test_deep_markup_takes_linear_time(piece):
     assert spent[1] < 40 * max(spent[0], 2e-3)  # 8 times the text; quadratic work would take 64 times
 
 
-@needs_mirror
+@needs_data_folder
 def test_words_agree_with_mwparserfromhell():
     parser = pytest.importorskip("mwparserfromhell")
     hidden = {"ref", "references", "math", "gallery", "table", "timeline", "source", "syntaxhighlight"}

@@ -37,7 +37,7 @@ def test_articles_have_skewed_categories_shared_words_and_words_of_their_own():
 
 
 def test_workflow_folder_has_labels_and_says_it_is_simulated(tmp_path):
-    about = catalogue.prepare("w100", tmp_path / "w100", source="simulated", test_fraction=0, settings={"scale": 0.001})
+    about = catalogue.prepare("w100", tmp_path / "w100", source="simulated", test_size=0, settings={"scale": 0.001})
     assert (about["documents"], about["words"], about["test_documents"]) == (292, 10_000, 0)
     assert catalogue.describe(about) == "W100-shaped, simulated (mixture of multinomials), 292 documents"
     corpus = Corpus.load(tmp_path / "w100/train")

@@ -260,9 +260,9 @@ def draw_tau(stream, g, shape, tau):
 
 # -- the moves ------------------------------------------------------------------------------------------------
 _SCANS = 3
-_MOST_ODDS = 700.0  # ln of odds: exp of it is a number
+_MAX_ODDS = 700.0  # ln of odds: exp of it is a number
 _SLACK = 30.0  # nats by which the first decision is kinder than the ratio at g, which errs by a few
-_LEAST_LAUNCHED = -100.0  # ln of the ratio of the sides after a scan to one cluster, below which a launch ends
+_MIN_LAUNCHED = -100.0  # ln of the ratio of the sides after a scan to one cluster, below which a launch ends
 
 
 class ClusterSlots(NamedTuple):
@@ -286,7 +286,7 @@ class ClusterChange(NamedTuple):
 def _invert(n, odds, inverse):
     """1 / p = 1 + exp(-x) of log odds x, which are bounded: a loop of its own, which compiles to vector code."""
     for i in range(n):
-        odds[i] = min(max(odds[i], -_MOST_ODDS), _MOST_ODDS)
+        odds[i] = min(max(odds[i], -_MAX_ODDS), _MAX_ODDS)
         inverse[i] = 1.0 + exp(-odds[i])
 
 
@@ -649,7 +649,7 @@ def split_and_merge_clusters(
     key: np.uint64,
     n_proposals: int,
     slack: float = _SLACK,
-    least_launched: float = _LEAST_LAUNCHED,
+    least_launched: float = _MIN_LAUNCHED,
     pool: Executor | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Make ``n_proposals`` proposals; clusters change in place, and those that end empty are dropped.

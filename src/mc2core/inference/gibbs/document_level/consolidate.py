@@ -251,7 +251,7 @@ def dissolve_topics(
 
 def consolidate_topics(
     assignments: Assignments, corpus: Corpus, tau: np.ndarray, omega: float, concentrations: Concentrations,
-    topic_prior: float, seed: int, iteration: int,
+    topic_word_prior: float, seed: int, iteration: int,
 ) -> np.ndarray:  # fmt: skip
     """Join topics that are one, then dissolve those that the others do without.
 
@@ -261,7 +261,7 @@ def consolidate_topics(
     tau : (K, M + 1) float64
         Topic proportions of the clusters, the rest in the last column.
     omega : document concentration
-    topic_prior : s
+    topic_word_prior : s
     seed, iteration : of the streams
 
     Returns
@@ -273,8 +273,8 @@ def consolidate_topics(
     document, word = np.empty((2, n_tokens), np.int32)
     list_cells(0, corpus.n_documents, content.indptr, content.indices, content.data, start, document, word)
     constants = TopicConstants(
-        float(omega), float(concentrations.table), float(concentrations.topic), topic_prior,
-        topic_prior * corpus.n_words,
+        float(omega), float(concentrations.table), float(concentrations.topic), topic_word_prior,
+        topic_word_prior * corpus.n_words,
     )  # fmt: skip
     tokens = Tokens(
         document, word, assignments.topic, assignments.cluster, np.empty(2 * n_tokens, np.int32),

@@ -15,12 +15,12 @@ import numpy as np
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
-from mc2core.families.contents import LEAST_LOG, add_observation, content_tables, log_densities, natural_of_topics
+from mc2core.families.contents import MIN_LOG, add_observation, content_tables, log_densities, natural_of_topics
 from mc2core.inference.gibbs.document_level import topic_moves
 from mc2core.inference.gibbs.document_level.sweep import LEAST
 from mc2core.inference.gibbs.document_level.tokens import TopicConstants
 from mc2core.inference.gibbs.document_level.topic_moves import (
-    MOST_ALLOCATED,
+    MAX_ALLOCATED,
     Sides,
     Tokens,
     draw_shares,
@@ -146,7 +146,7 @@ class ObservedMoves:
         no others: they are shares of their sum."""
         marginal = self.observations.family.log_marginal
         gains = marginal(natural + others - self._prior) - marginal(natural) - marginal(others)
-        return np.where(sizes > 0, np.exp(np.clip(gains / np.maximum(np.minimum(size, sizes), 1), LEAST_LOG, 0.0)), 0.0)
+        return np.where(sizes > 0, np.exp(np.clip(gains / np.maximum(np.minimum(size, sizes), 1), MIN_LOG, 0.0)), 0.0)
 
     def _others(self, m: int, natural: np.ndarray, size: float, n_slots: int) -> np.ndarray:
         """(n_slots,) weights of all topics but m, to be merged with one of these parameters."""
@@ -156,7 +156,7 @@ class ObservedMoves:
 
     def _split(self, stream: np.ndarray, i: int, n_topics: int, new: int) -> bool:
         tokens, sides, m = self.tokens, self.sides, int(self.tokens.topic[i])
-        if tokens.size[m] > MOST_ALLOCATED:
+        if tokens.size[m] > MAX_ALLOCATED:
             return False
         n, eps = gather(m, m, tokens, sides), float(self.eps[m])
         sides.tau[:] = self.tau[m]
@@ -188,7 +188,7 @@ class ObservedMoves:
         share = np.where(is_other, _partner_share(weights, n_topics - 1, weights.sum()), 0.0)
         sums = np.cumsum(share)
         b = int(np.searchsorted(sums, _uniform(stream) * sums[-1], side="right"))
-        if tokens.size[a] + tokens.size[b] > MOST_ALLOCATED:
+        if tokens.size[a] + tokens.size[b] > MAX_ALLOCATED:
             return False
         n, eps = gather(a, b, tokens, sides), float(self.eps[a] + self.eps[b])
         sides.side[:n] = tokens.topic[sides.members[:n]] == b

@@ -246,7 +246,7 @@ def draw_rows(
     topic: np.ndarray,
     is_big: np.ndarray,
     expected: np.ndarray,
-    topic_prior: float,
+    topic_word_prior: float,
     seed: int,
     iteration: int,
     pool: Executor | None,
@@ -267,7 +267,7 @@ def draw_rows(
     sums : (M,) float64
         Of all Gammas of each topic, in its rows or not; 1 for topics that are not big.
     """
-    n_words, n_topics, s = len(start) - 1, len(is_big), float(topic_prior)
+    n_words, n_topics, s = len(start) - 1, len(is_big), float(topic_word_prior)
     is_dense = s >= _DENSE_PRIOR
     most = np.full(n_words, n_topics) if is_dense else np.minimum(np.diff(start), n_topics)
     room = np.concatenate([[0], np.cumsum(most)])
@@ -512,7 +512,7 @@ def sweep_documents_apart(
     tau: np.ndarray,
     omega: float,
     concentrations: Concentrations,
-    topic_prior: float,
+    topic_word_prior: float,
     seed: int,
     iteration: int,
     pool: Executor | None,
@@ -544,7 +544,7 @@ def sweep_documents_apart(
     expected = in_cluster @ tau[:, :-1]
     topic = assignments.topic
     by_word = topics_by_word(corpus.content, topic, pool)
-    rows, sums = draw_rows(*by_word, epsilon > smallest, expected, topic_prior, seed, iteration, pool)
+    rows, sums = draw_rows(*by_word, epsilon > smallest, expected, topic_word_prior, seed, iteration, pool)
     key, inverse = streams.key(seed, "topics", iteration), (1.0 / sums).astype(np.float32)
     sweep, start = TokenSweep(key, rows, inverse, tau, float(omega)), assignments.document_start
     if sharded is None:
@@ -552,7 +552,7 @@ def sweep_documents_apart(
     else:
         failed = sweep_on_shards(sharded, sweep, start, assignments.cluster, topic)
     if failed >= 0:
-        raise no_topic(assignments.document_of(failed), concentrations, topic_prior)
+        raise no_topic(assignments.document_of(failed), concentrations, topic_word_prior)
     used = np.zeros(len(epsilon), bool)
     used[topic] = True
     assignments.topic_weights, assignments.rest = epsilon, rest

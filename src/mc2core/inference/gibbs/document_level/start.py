@@ -6,13 +6,13 @@ word's, words being clustered by the documents they are in, and documents begin 
 held while topics settle. Topics that are still two for one, or of none, are joined and dissolved then
 (:mod:`mc2core.inference.gibbs.document_level.consolidate`), and all move. How many clusters k-means had better find is
 not known before: several numbers are tried, one of them 1, on all but a tenth of the documents, and the state that
-predicts those best goes on, with them (:mod:`mc2core.inference.gibbs.document_level.held_out`). Of fewer than a hundred
+predicts those best goes on, with them (:mod:`mc2core.inference.gibbs.document_level.holdout`). Of fewer than a hundred
 documents none are kept back, and the state of the highest posterior density goes on. It differs for the topics alone by
 more than clusters are worth: one cluster, or fewer than are told, have to be ahead of that.
 
 Where a number is told and all of so many clusters are in use, none can be split: two classes that k-means puts together
 stay together. So such a start has twice as many clusters, which are joined to the number told as levels are
-(:mod:`mc2core.posterior.levels`) halfway through the sweeps that are compared (docs/notes/labelled.md).
+(:mod:`mc2core.posterior.hierarchy`) halfway through the sweeps that are compared (docs/notes/labelled.md).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from mc2core.inference.gibbs.document_level.cluster_moves import (
     weigh_clusters,
 )
 from mc2core.inference.gibbs.document_level.consolidate import consolidate_topics
-from mc2core.inference.gibbs.document_level.held_out import keep_back, log_weights
+from mc2core.inference.gibbs.document_level.holdout import draw_holdout, log_weights
 from mc2core.inference.gibbs.document_level.state import DocumentLevel, DocumentLevelState
 from mc2core.inference.gibbs.document_level.sweep import LEAST, count_topics
 from mc2core.inference.gibbs.observations import Observations
@@ -50,7 +50,7 @@ from mc2core.inference.observed import quantised
 from mc2core.inference.seeding import cluster_words
 from mc2core.inference.shards import ShardedCorpus
 from mc2core.models.base import DOCUMENT, TopicModel
-from mc2core.posterior.levels import are_too_many, join_clusters
+from mc2core.posterior.hierarchy import are_too_many, merge_clusters
 
 #: sweeps of a start in which documents stay in their clusters ...
 SETTLING = 20
@@ -65,7 +65,7 @@ _FOR_ONE = 2
 # topics to make room for, for each at the start: splits make more
 _GROWTH = 16
 #: tokens beyond which one start is all that is tried: sweeps of several would take longer than the chain
-_MOST_TRIED = 1_000_000
+_MAX_TRIED = 1_000_000
 # iterations of a tiny state in which moves of all kinds are accepted
 _COMPILING = 20
 # words, and tokens of a document, for each topic at the start
@@ -99,7 +99,7 @@ def numbers_to_try(model: TopicModel, corpus: Corpus, start_clusters: int, colum
     if not model.has_clusters:
         return [None]
     most = min(model.n_clusters or start_clusters, corpus.n_documents)
-    if corpus.n_tokens > _MOST_TRIED:
+    if corpus.n_tokens > _MAX_TRIED:
         return [most]
     if model.n_clusters:
         more = min(_FOR_ONE * most, corpus.n_documents)
@@ -132,7 +132,7 @@ def settle(
     known, contexts = corpus, StackedContexts(corpus, model.cluster_contexts)
     numbers = numbers_to_try(model, corpus, start_clusters, _GROWTH * n_topics + contexts.dimension)
     trying = TRYING if len(numbers) > 1 else 0
-    if len(kept := keep_back(corpus, seed) if trying else ()):
+    if len(kept := draw_holdout(corpus, seed) if trying else ()):
         before = np.setdiff1d(np.arange(corpus.n_documents), kept)
         known = as_stored(corpus.subset(before), corpus)
         contexts = StackedContexts(known, model.cluster_contexts)
@@ -205,7 +205,7 @@ def _sweep(
 
 def _consolidate_topics(state: DocumentLevelState, corpus: Corpus, seed: int, iteration: int) -> None:
     level = state.level
-    given = level.omega, state.concentrations, state.topic_prior, seed, iteration
+    given = level.omega, state.concentrations, state.topic_word_prior, seed, iteration
     level.proportions = consolidate_topics(state.assignments, corpus, level.proportions, *given)
 
 
@@ -213,7 +213,7 @@ def _join(state: DocumentLevelState, corpus: Corpus) -> None:
     """Join clusters to as many as are told; then every cluster is at epsilon, from which its tau is drawn."""
     model, omega = state.model, state.omega
     posterior = posterior_of(model, corpus, [state.sample()], {})
-    state.assignments.cluster[:] = join_clusters(posterior, corpus, int(model.most_clusters))
+    state.assignments.cluster[:] = merge_clusters(posterior, corpus, int(model.most_clusters))
     state.assignments.count()
     state.level = replace(DocumentLevel.start(state.assignments, model.document_concentration), omega=omega)
     group, most = model.group_concentration, model.most_clusters

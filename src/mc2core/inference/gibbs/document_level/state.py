@@ -225,16 +225,31 @@ class DocumentLevelState(GibbsState):
             return
         if kernel == "parallel":
             level.proportions = sweep_documents_apart(
-                self.assignments, corpus, level.proportions, *given, self.topic_prior, seed, iteration, pool, sharded
+                self.assignments,
+                corpus,
+                level.proportions,
+                *given,
+                self.topic_word_prior,
+                seed,
+                iteration,
+                pool,
+                sharded,
             )
         else:
             level.proportions = sweep_document_topics(
-                self.assignments, corpus, level.proportions, *given, self.topic_prior, key, pool
+                self.assignments, corpus, level.proportions, *given, self.topic_word_prior, key, pool
             )
         topic_key = streams.key(seed, "topic_moves", iteration)
         n_proposals = topic_proposals(corpus.n_tokens)
         level.proportions, _ = split_and_merge_topics(
-            self.assignments, corpus, level.proportions, *given, self.topic_prior, topic_key, n_proposals, pool=pool
+            self.assignments,
+            corpus,
+            level.proportions,
+            *given,
+            self.topic_word_prior,
+            topic_key,
+            n_proposals,
+            pool=pool,
         )
 
     def move_all_but_tokens(self, seed: int, iteration: int, pool: Executor | None, *, is_settled: bool = True) -> None:

@@ -24,7 +24,7 @@ from concurrent.futures import Executor
 
 import numpy as np
 
-from mc2core.base.checks import LEAST_PRIOR, MOST_PRIOR
+from mc2core.base.checks import MAX_PRIOR, MIN_PRIOR
 from mc2core.compute import streams, variates
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import exp, log, log_gamma
@@ -91,7 +91,7 @@ def count_topics(assignments: Assignments, pool: Executor | None = None) -> Topi
 #: tokens up to which a ratio of gamma functions is a product: a float for any omega
 FEW_TOKENS = 16
 _SLICE_WIDTH = 0.1  # of the slice sampler's first interval, in ln omega
-_MOST_STEPS = 200
+_MAX_STEPS = 200
 _SUMMED_BLOCK = 256  # documents that a thread takes at a time
 
 
@@ -165,8 +165,8 @@ def draw_omega(
     low = x - _SLICE_WIDTH * rng.random()
     high = low + _SLICE_WIDTH
     # steps to the left and to the right share a budget, so that no density makes them endless
-    left = int(rng.random() * _MOST_STEPS)
-    right = _MOST_STEPS - 1 - left
+    left = int(rng.random() * _MAX_STEPS)
+    right = _MAX_STEPS - 1 - left
     while left > 0 and log_density(low) > level:
         low, left = low - _SLICE_WIDTH, left - 1
     while right > 0 and log_density(high) > level:
@@ -174,7 +174,7 @@ def draw_omega(
     while True:
         new = low + (high - low) * rng.random()
         if log_density(new) > level or new == x:
-            return min(max(math.exp(new), LEAST_PRIOR), MOST_PRIOR)
+            return min(max(math.exp(new), MIN_PRIOR), MAX_PRIOR)
         low, high = (new, high) if new < x else (low, new)
 
 

@@ -256,7 +256,7 @@ def sweep_document_topics(
     tau: np.ndarray,
     omega: float,
     concentrations: Concentrations,
-    topic_prior: float,
+    topic_word_prior: float,
     key: np.uint64,
     pool: Executor | None = None,
 ) -> np.ndarray:
@@ -283,7 +283,7 @@ def sweep_document_topics(
     )
     n_wm = topics_of_words(content, assignments.topic, columns, pool)
     topics = topics_before(assignments, tau, n_wm, n_wm.sum(axis=0, dtype=np.int64))
-    s, vs = np.float32(topic_prior), np.float32(topic_prior * corpus.n_words)
+    s, vs = np.float32(topic_word_prior), np.float32(topic_word_prior * corpus.n_words)
     constants = TopicConstants(float(omega), float(concentrations.table), float(concentrations.topic), s, vs)
     position = np.array([0, 0, n_topics], np.int64)
     stream = np.zeros(2, np.uint64)
@@ -295,5 +295,5 @@ def sweep_document_topics(
             columns += LANES
             topics = with_room(topics, columns)
     if stopped == _FAILED:
-        raise no_topic(assignments.document_of(int(position[_TOKEN])), concentrations, topic_prior)
+        raise no_topic(assignments.document_of(int(position[_TOKEN])), concentrations, topic_word_prior)
     return keep_used(assignments, topics, topics.n_m[: position[_TOPICS]])

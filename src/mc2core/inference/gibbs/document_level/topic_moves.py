@@ -499,13 +499,13 @@ def _share_of(which, k, constants, sides):
 
 # -- the moves ------------------------------------------------------------------------------------------------
 LAUNCHED = 0.4  # share of the proposals
-MOST_ALLOCATED = 5000  # tokens of a topic that is split, or of two that are merged, by one pass
+MAX_ALLOCATED = 5000  # tokens of a topic that is split, or of two that are merged, by one pass
 SPARE_TOPICS = 32  # for which there is room in the arrays
-LEAST_LAUNCHED = -150.0  # ln of the ratio of the sides after a scan to one topic, below which a launch ends
-LEAST_SHARE = 0.01  # of the tokens, on the smaller side after two scans ...
+MIN_LAUNCHED = -150.0  # ln of the ratio of the sides after a scan to one topic, below which a launch ends
+MIN_SHARE = 0.01  # of the tokens, on the smaller side after two scans ...
 _FEW_LAUNCHED = 3  # ... and so many tokens: a launch with fewer than both ends
 _SCANS = 10
-_MOST_DOCUMENTS = 12  # with which a launched split starts
+_MAX_DOCUMENTS = 12  # with which a launched split starts
 _PASSES = 4  # of the estimate around which shares are drawn
 
 
@@ -528,7 +528,7 @@ def launch(stream, n, fixed, first_topic, chain, eps, tokens, constants, sides):
     """
     members, side, document = sides.members, sides.side, tokens.document
     side[:n] = 0
-    for _ in range(1 + np.int64(streams.uniform(stream) * _MOST_DOCUMENTS)):
+    for _ in range(1 + np.int64(streams.uniform(stream) * _MAX_DOCUMENTS)):
         first = min(np.int64(streams.uniform(stream) * n), n - 1)
         last, j = first, document[members[first]]
         while first > 0 and document[members[first - 1]] == j:
@@ -945,13 +945,13 @@ def split_and_merge_topics(
     tau: np.ndarray,
     omega: float,
     concentrations: Concentrations,
-    topic_prior: float,
+    topic_word_prior: float,
     key: np.uint64,
     n_proposals: int,
     launched: float = LAUNCHED,
-    most_allocated: int = MOST_ALLOCATED,
-    least_launched: float = LEAST_LAUNCHED,
-    least_share: float = LEAST_SHARE,
+    most_allocated: int = MAX_ALLOCATED,
+    least_launched: float = MIN_LAUNCHED,
+    least_share: float = MIN_SHARE,
     pool: Executor | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Make ``n_proposals`` proposals; topics change in place, and those that end empty are dropped.
@@ -978,7 +978,11 @@ def split_and_merge_topics(
     content, start = corpus.content, assignments.document_start
     n_tokens, n_words, n_clusters = corpus.n_tokens, corpus.n_words, len(tau)
     constants = TopicConstants(
-        float(omega), float(concentrations.table), float(concentrations.topic), topic_prior, topic_prior * n_words
+        float(omega),
+        float(concentrations.table),
+        float(concentrations.topic),
+        topic_word_prior,
+        topic_word_prior * n_words,
     )
     desks = [
         (new_sides(n_tokens, corpus.n_documents, n_words, n_clusters), np.zeros(4, np.int64))

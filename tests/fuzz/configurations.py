@@ -1,6 +1,6 @@
-"""Fuzz what a user writes by hand: plans, the two sheets, ``--set``. ``harness.py`` says what a case is.
+"""Fuzz what a user writes by hand: configurations, the two tables, ``--set``. ``harness.py`` says what a case is.
 
-python tests/fuzz/plans.py --seconds 60 --seed 1
+python tests/fuzz/configurations.py --seconds 60 --seed 1
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from pathlib import Path
 from harness import Parser, main
 
 from mc2core.base.settings import parse_settings, split_settings
-from mc2papers import plan, targets
+from mc2papers import configuration, targets
 
 CHECKOUT = Path(__file__).parents[2]
-SCHEMAS = {path.name.partition(".")[0]: plan.read_yaml(path) for path in (CHECKOUT / "workflow/schemas").iterdir()}
+SCHEMAS = {
+    path.name.partition(".")[0]: configuration.read_yaml(path) for path in (CHECKOUT / "workflow/schemas").iterdir()
+}
 TARGETS = tuple(targets.registry())
-USUAL = plan.read_yaml(CHECKOUT / "config/config.yaml")
+USUAL = configuration.read_yaml(CHECKOUT / "config/config.yaml")
 TOKENS = [
     b": ", b"\n", b"\n  ", b"- ", b"[", b"]", b"{", b"}", b"&a ", b"*a", b"<<: *a", b"!!python/name:os.system ",
     b"!!set ",
@@ -27,26 +29,26 @@ TOKENS = [
 ]  # fmt: skip
 
 
-def read_plan(folder: Path, target: Path) -> None:
+def read_configuration(folder: Path, target: Path) -> None:
     """All that Snakemake's main process does before the first job."""
     whole = copy.deepcopy(USUAL)
-    changes = plan.read_yaml(folder / "plan.yaml")
+    changes = configuration.read_yaml(folder / "configuration.yaml")
     if not isinstance(changes, dict):
-        raise ValueError("Snakemake refuses a plan without keys")
+        raise ValueError("Snakemake refuses a configuration without keys")
     _update(whole, changes)
-    whole = plan.with_numbers(whole)
-    plan.check(whole, SCHEMAS["config"], "configuration")
-    plan.check_mirror(whole)
-    chosen = plan.choose_datasets(whole)
-    sources = plan.read_sheet(folder / "datasets.tsv", SCHEMAS["datasets"], key="file")
+    whole = configuration.with_numbers(whole)
+    configuration.check(whole, SCHEMAS["config"], "configuration")
+    configuration.check_data_folder(whole)
+    chosen = configuration.choose_datasets(whole)
+    sources = configuration.read_table(folder / "datasets.tsv", SCHEMAS["datasets"], key="file")
     path = folder / "experiments.tsv"
-    runs = plan.read_experiments(path, SCHEMAS["experiments"], whole, whole["corpora"])
-    plan.check_runs(path, runs, whole, TARGETS)
-    plan.check_files(whole, sources, chosen)
+    runs = configuration.read_experiments(path, SCHEMAS["experiments"], whole, whole["corpora"])
+    configuration.check_runs(path, runs, whole, TARGETS)
+    configuration.check_files(whole, sources, chosen)
 
 
 def _update(old: dict, new: dict) -> None:
-    """As Snakemake joins plans."""
+    """As Snakemake joins configurations."""
     for key, value in new.items():
         if isinstance(value, dict) and isinstance(old.get(key), dict):
             _update(old[key], value)
@@ -63,15 +65,22 @@ def _first(path: Path, n: int) -> bytes:
     return b"".join(path.read_bytes().splitlines(keepends=True)[:n])
 
 
-def parsers(mirror: Path | None) -> dict[str, Parser]:
+def parsers(data_folder: Path | None) -> dict[str, Parser]:
     config = CHECKOUT / "config"
-    sheets = {
+    tables = {
         "experiments.tsv": _first(config / "experiments.tsv", 12),
         "datasets.tsv": _first(config / "datasets.tsv", 6),
     }
-    plans = [{"plan.yaml": (config / name).read_bytes(), **sheets} for name in ("test.yaml", "config.yaml")]
-    settings = [{"settings": b"kernel=collapsed iterations=10 topic_prior=1e-2 learn_concentrations=[group,table]"}]
-    return {"plan": Parser(read_plan, plans, TOKENS), "settings": Parser(read_settings, settings, TOKENS)}
+    configurations = [
+        {"configuration.yaml": (config / name).read_bytes(), **tables} for name in ("test.yaml", "config.yaml")
+    ]
+    settings = [
+        {"settings": b"kernel=collapsed iterations=10 topic_word_prior=1e-2 learn_concentrations=[group,table]"}
+    ]
+    return {
+        "configuration": Parser(read_configuration, configurations, TOKENS),
+        "settings": Parser(read_settings, settings, TOKENS),
+    }
 
 
 if __name__ == "__main__":

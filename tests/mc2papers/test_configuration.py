@@ -1,4 +1,5 @@
-"""Plans and sheets that a job could only fail with are refused before the first job, each in one sentence."""
+"""Configurations and experiments tables that a job could only fail with are refused before the first job, each in one
+sentence."""
 
 import re
 import subprocess
@@ -13,23 +14,23 @@ from mc2core.base.settings import parse_settings
 from mc2core.corpus import datasheet
 from mc2core.inference import registry
 from mc2core.inference.registry import settings_of
-from mc2papers import plan
+from mc2papers import configuration
 from mc2papers.cli import main as prepare
 from mc2papers.datasets.download import fetch
 from mc2papers.icml2014 import perplexity_rows
 from mc2papers.report.captions import DOCUMENT_LEVEL
 
 SCHEMAS = ROOT / "workflow/schemas"
-CONFIG_SCHEMA = plan.read_yaml(SCHEMAS / "config.schema.yaml")
+CONFIG_SCHEMA = configuration.read_yaml(SCHEMAS / "config.schema.yaml")
 LABELLED = ("labelme", "uiucsports", "ohsumed", "stateunion")
 HEADER = "run\ttargets\tdataset\tmethod\tmodel\tengine\tcontexts\tsettings\n"
 
 
 def config(**changes):
-    return plan.read_yaml(ROOT / "config/config.yaml") | changes
+    return configuration.read_yaml(ROOT / "config/config.yaml") | changes
 
 
-def sheet(tmp_path, content):
+def table(tmp_path, content):
     path = tmp_path / "experiments.tsv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
@@ -48,21 +49,21 @@ def whole_settings(run):
 
 
 UAI16 = {
-    "max_clusters": None, "n_tables": 20, "n_topics": None,  # 40 and 120 with tables
-    "schedule": "paper", "delay": None, "forgetting": None, "global_step": "joint",
-    "learn_concentrations": False, "document_level": False, "topic_prior": 0.01,
+    "max_clusters": None, "max_tables": 20, "max_topics": None,  # 40 and 120 with tables
+    "schedule": "paper", "learning_offset": None, "learning_decay": None, "global_step": "joint",
+    "learn_concentrations": False, "document_level": False, "topic_word_prior": 0.01,
 }  # fmt: skip
 
 
 class TestRowsOfThePapers:
-    def test_the_plans_bags_keep_the_concentration_their_figures_were_taken_with(self):
+    def test_the_configurations_bags_keep_the_concentration_their_figures_were_taken_with(self):
         bags = [one for one in config()["contexts"].values() if one["family"] == "dirichlet"]
         assert len(bags) == 6
         assert all(one["concentration"] == 0.1 for one in bags)
 
     def test_nptot_meets_those_that_the_paper_prints(self):
-        path, schema = ROOT / "config/experiments.tsv", plan.read_yaml(SCHEMAS / "experiments.schema.yaml")
-        runs = plan.read_experiments(path, schema, config(), ("nips", "pnas"))
+        path, schema = ROOT / "config/experiments.tsv", configuration.read_yaml(SCHEMAS / "experiments.schema.yaml")
+        runs = configuration.read_experiments(path, schema, config(), ("nips", "pnas"))
         found = {
             (run["method"], perplexity_rows.FEATURES[tuple(run["fit"]["contexts"])], run["dataset"].upper())
             for run in runs.values()
@@ -74,13 +75,15 @@ class TestRowsOfThePapers:
         assert len(found) == 2
 
     def test_mc2_is_as_printed_with_one_row_of_documents_of_their_own(self):
-        path, schema, plan_of = (
+        path, schema, configuration_of = (
             ROOT / "config/experiments.tsv",
-            plan.read_yaml(SCHEMAS / "experiments.schema.yaml"),
+            configuration.read_yaml(SCHEMAS / "experiments.schema.yaml"),
             config(),
         )
-        runs = plan.read_experiments(path, schema, plan_of, plan_of["corpora"])
-        settings = {name: whole_settings(run) for name, run in runs.items() if run["fit"]["engine"] in plan.ENGINES}
+        runs = configuration.read_experiments(path, schema, configuration_of, configuration_of["corpora"])
+        settings = {
+            name: whole_settings(run) for name, run in runs.items() if run["fit"]["engine"] in configuration.ENGINES
+        }
         own = {name for name in settings if "document level (ours" in runs[name]["method"]}
         assert {name for name, one in settings.items() if one.get("document_level")} == own
         assert {settings[name]["document_concentration"] for name in own} == {"learn"}
@@ -101,16 +104,18 @@ class TestRowsOfThePapers:
                 ]
                 fit = runs[name]["fit"]
                 if fit["engine"] == "svi":  # without tables and at our own rates, but with the same truncations
-                    assert (fit["settings"]["max_clusters"], fit["settings"]["n_topics"]) == (40, 120)
+                    assert (fit["settings"]["max_clusters"], fit["settings"]["max_topics"]) == (40, 120)
                     assert fit | {"settings": None} in [one | {"settings": None} for one in printed]
                     continue
                 assert fit | {"settings": fit["settings"] | {"document_level": False}} in printed
 
     def test_rows_that_bear_a_papers_name_are_run_as_it_prints(self, tmp_path):
         """UAI16, 5.2 and 5.4; ICML14, 3.2. What UAI16 does not print: truncations, concentrations, the start."""
-        plan_of = config()
-        schema = plan.read_yaml(SCHEMAS / "experiments.schema.yaml")
-        runs = plan.read_experiments(ROOT / "config/experiments.tsv", schema, plan_of, plan_of["corpora"])
+        configuration_of = config()
+        schema = configuration.read_yaml(SCHEMAS / "experiments.schema.yaml")
+        runs = configuration.read_experiments(
+            ROOT / "config/experiments.tsv", schema, configuration_of, configuration_of["corpora"]
+        )
         svi = {name: run for name, run in runs.items() if run["method"] == "SVI-MC2"}
         assert len(svi) > 10
         for name, run in svi.items():
@@ -130,10 +135,15 @@ class TestRowsOfThePapers:
 
 
 def checked(tmp_path, text, **changes):
-    """All that Snakemake's main process does to a sheet."""
-    path, plan_of = sheet(tmp_path, text), config(**changes)
-    runs = plan.read_experiments(path, plan.read_yaml(SCHEMAS / "experiments.schema.yaml"), plan_of, plan_of["corpora"])
-    plan.check_runs(path, runs, plan_of, ["icml2014_table1"])
+    """All that Snakemake's main process does to the experiments table."""
+    path, configuration_of = table(tmp_path, text), config(**changes)
+    runs = configuration.read_experiments(
+        path,
+        configuration.read_yaml(SCHEMAS / "experiments.schema.yaml"),
+        configuration_of,
+        configuration_of["corpora"],
+    )
+    configuration.check_runs(path, runs, configuration_of, ["icml2014_table1"])
     return runs
 
 
@@ -141,9 +151,11 @@ def refused(message):
     return pytest.raises(ValueError, match=re.escape(message))
 
 
-def left_out(chosen, mirror, fetched):
-    files = plan.read_sheet(ROOT / "config/datasets.tsv", plan.read_yaml(SCHEMAS / "datasets.schema.yaml"), key="file")
-    return plan.leave_out(config(mirror=str(mirror)), CONFIG_SCHEMA, files, chosen, fetched)
+def left_out(chosen, data_folder, fetched):
+    files = configuration.read_table(
+        ROOT / "config/datasets.tsv", configuration.read_yaml(SCHEMAS / "datasets.schema.yaml"), key="file"
+    )
+    return configuration.leave_out(config(data_folder=str(data_folder)), CONFIG_SCHEMA, files, chosen, fetched)
 
 
 class TestContexts:
@@ -156,7 +168,7 @@ class TestContexts:
         assert run["fit"]["contexts"] == {
             "when": {"family": "normal_gamma"},
             "score": {"family": "normal_gamma"},
-            "author": bag | {"concentration": 0.1},  # the plan has a prior for this name and family
+            "author": bag | {"concentration": 0.1},  # the configuration has a prior for this name and family
             "Tag1": bag,
             "title": bag | {"concentration": 0.1},
             "tag": {"family": "normal_gamma"},  # and here for another family
@@ -217,43 +229,47 @@ class TestContexts:
 
 class TestLeftOut:
     def test_datasets_whose_files_are_not_at_hand(self, tmp_path):
-        mirror, fetched = tmp_path / "mirror/labelled", tmp_path / "fetched"
+        data_folder, fetched = tmp_path / "data/labelled", tmp_path / "fetched"
         all_names = (
-            "labelme, uiucsports, ohsumed, stateunion are left out: no mirror (--config mirror=FOLDER) has their files"
+            "labelme, uiucsports, ohsumed, stateunion are left out: no local data folder (--config "
+            "data_folder=FOLDER) has their files"
         )
         assert left_out(["nips", *LABELLED], "", fetched) == (["nips"], [all_names])
         kept, reasons = left_out(["nips", *LABELLED], tmp_path, fetched)
         assert kept == ["nips"]
         assert [reason.partition(" ")[0] for reason in reasons] == list(LABELLED)
         assert reasons[2] == (
-            "ohsumed is left out: no mirror (--config mirror=FOLDER) has labelled/ohsumed_single_23.tar.gz; "
+            "ohsumed is left out: no local data folder (--config data_folder=FOLDER) has "
+            "labelled/ohsumed_single_23.tar.gz; "
             "it has no official address"
         )
-        mirror.mkdir(parents=True)
+        data_folder.mkdir(parents=True)
         for file in ("images.tgz", "uiuc-sports-info.txt"):
-            (mirror / file).touch()
-        kept, reasons = left_out(["nips", *LABELLED], mirror.parent, fetched)
+            (data_folder / file).touch()
+        kept, reasons = left_out(["nips", *LABELLED], data_folder.parent, fetched)
         assert kept == ["nips", "labelme"]
         assert "has labelled/uiuc-sports-annotations.txt; 'snakemake " in reasons[0]
         (fetched / "uiucsports").mkdir(parents=True)
         (fetched / "uiucsports/uiuc-sports-annotations.txt").touch()
-        assert left_out(["nips", *LABELLED], mirror.parent, fetched)[0] == ["nips", "labelme", "uiucsports"]
+        assert left_out(["nips", *LABELLED], data_folder.parent, fetched)[0] == ["nips", "labelme", "uiucsports"]
 
     def test_a_run_of_which_no_dataset_remains_is_refused(self, tmp_path):
-        with refused("configuration: datasets: none remains; ohsumed is left out: no mirror"):
+        with refused("configuration: datasets: none remains; ohsumed is left out: no local data folder"):
             left_out(["ohsumed"], "", tmp_path)
 
     @pytest.mark.workflow
-    def test_a_dry_run_says_so_and_plans_the_rest(self, checkout):
+    def test_a_dry_run_says_so_and_goes_through_with_the_rest(self, checkout):
         code, output = snakemake(checkout, "-n", "corpora")
         assert code == 0, output
-        assert output.count("labelme, uiucsports, ohsumed, stateunion are left out: no mirror") == 1
+        assert output.count("labelme, uiucsports, ohsumed, stateunion are left out: no local data folder") == 1
         assert "results/corpora/ohsumed" not in output
-        folder = checkout / "mirror/labelled"
+        folder = checkout / "data/labelled"
         folder.mkdir(parents=True)
         for file in ("ohsumed_single_23.tar.gz", "state_union.zip"):
             (folder / file).touch()
-        code, output = snakemake(checkout, "-n", "corpora", "--config", "mirror=mirror", "datasets=ohsumed,stateunion")
+        code, output = snakemake(
+            checkout, "-n", "corpora", "--config", "data_folder=data", "datasets=ohsumed,stateunion"
+        )
         assert code == 0, output
         assert "is left out" not in output
         assert output.count("Preparing corpus ") == 2
@@ -268,10 +284,10 @@ class TestLeftOut:
         text += row(run="d", engine="mllib_lda", dataset="pubmed")
         runs = checked(tmp_path, text)
         assert runs["c"]["fit"]["spark"] == {}
-        kept, reasons = plan.leave_out_spark(runs, config(), None)
+        kept, reasons = configuration.leave_out_spark(runs, config(), None)
         assert list(kept) == ["a", "b", "c"]
-        assert reasons == ["d is left out: pubmed is not in table2.lda of the plan"]
-        kept, reasons = plan.leave_out_spark(runs, config(), "Spark needs Java 17")
+        assert reasons == ["d is left out: pubmed is not in table2.lda of the configuration"]
+        kept, reasons = configuration.leave_out_spark(runs, config(), "Spark needs Java 17")
         assert list(kept) == ["a"]
         assert reasons[:2] == ["b is left out: Spark needs Java 17", "c is left out: Spark needs Java 17"]
 
@@ -295,7 +311,7 @@ class TestRuns:
                 "run 'a': kernel is 'foo'; allowed: collapsed, blocked, interleaved, parallel",
             ),
             ({"settings": "burn_in=60"}, "run 'a': burn_in 60 and thin 3 leave no sample in 60 iterations"),
-            ({"settings": "topic_prior=NaN"}, "run 'a': topic_prior is 'NaN'; it must be a number"),
+            ({"settings": "topic_word_prior=NaN"}, "run 'a': topic_word_prior is 'NaN'; it must be a number"),
             ({"settings": "learn_concentrations=3"}, "learn_concentrations is 3; it must be true, false or a list"),
             (
                 {"settings": 'concentration_priors={"grup":[1,1]}'},
@@ -306,8 +322,8 @@ class TestRuns:
                 "concentration_priors['group'] is [1]; it must be (shape, rate)",
             ),
             (
-                {"engine": "svi", "settings": "forgetting=0.5"},
-                "forgetting is 0.5; it must lie above 0.5 and at most at 1",
+                {"engine": "svi", "settings": "learning_decay=0.5"},
+                "learning_decay is 0.5; it must lie above 0.5 and at most at 1",
             ),
             ({"engine": "fastex", "settings": "bits=12"}, "run 'a': bits is 12; allowed: 8, 16, 32, 64, 128, 256"),
             (
@@ -380,17 +396,17 @@ class TestRuns:
                 checked(tmp_path, HEADER + hdp + other + ap.format(wrong))
         with refused("of the model hdp: hdp"):
             checked(tmp_path, HEADER + hdp + ap.format("mc2"))
-        level = row(run="level", engine="level", settings="of={}")
+        level = row(run="cut", engine="cut", settings="of={}")
         years = row(run="years", contexts="year")
-        assert checked(tmp_path, HEADER + hdp + level.format("mc2"))["level"]["fit"]["of"] == "mc2"
+        assert checked(tmp_path, HEADER + hdp + level.format("mc2"))["cut"]["fit"]["of"] == "mc2"
         for wrong in ("hdp", "years"):
             with refused(
-                f"run 'level': of is '{wrong}'; the marked level needs there a run on nips of the model mc2 or"
+                f"run 'cut': of is '{wrong}'; the recommended cut needs there a run on nips of the model mc2 or"
             ):
                 checked(tmp_path, HEADER + hdp + years + level.format(wrong))
 
-    def test_the_plans_of_the_checkout_are_accepted(self):
-        for name in ("test.yaml", "paper.yaml", "nips.yaml", "mirror.yaml", "spark.yaml", "example.yaml"):
+    def test_the_configurations_of_the_checkout_are_accepted(self):
+        for name in ("test.yaml", "paper.yaml", "nips.yaml", "local_data.yaml", "spark.yaml", "example.yaml"):
             whole = config()
 
             def update(old, new):
@@ -398,13 +414,13 @@ class TestRuns:
                     old[key] = update(old.get(key, {}), value) if isinstance(value, dict) else value
                 return old
 
-            update(whole, plan.read_yaml(ROOT / "config" / name))
-            plan.check(whole, CONFIG_SCHEMA, name)
+            update(whole, configuration.read_yaml(ROOT / "config" / name))
+            configuration.check(whole, CONFIG_SCHEMA, name)
             path = ROOT / "config/experiments.tsv"
-            rows = plan.read_yaml(SCHEMAS / "experiments.schema.yaml")
-            runs = plan.read_experiments(path, rows, whole, whole["corpora"])
-            runs, _ = plan.leave_out_runs(runs, whole)
-            plan.check_runs(path, runs, whole, {target for run in runs.values() for target in run["targets"]})
+            rows = configuration.read_yaml(SCHEMAS / "experiments.schema.yaml")
+            runs = configuration.read_experiments(path, rows, whole, whole["corpora"])
+            runs, _ = configuration.leave_out_runs(runs, whole)
+            configuration.check_runs(path, runs, whole, {target for run in runs.values() for target in run["targets"]})
 
     def test_engines_are_built_without_compiling(self, tmp_path):
         script = (
@@ -412,9 +428,9 @@ class TestRuns:
             "compiled = []\n"
             "d.Dispatcher.compile = lambda self, sig: compiled.append(self)\n"
             "sys.path[:0] = [sys.argv[2], sys.argv[2] + '/mc2papers']\n"
-            "import pathlib\nimport test_plans\n"
-            "runs = test_plans.checked(pathlib.Path(sys.argv[1]), test_plans.HEADER + ''.join(\n"
-            "    test_plans.row(run=name, engine=name) for name in ('gibbs', 'svi', 'fastex')))\n"
+            "import pathlib\nimport test_configuration\n"
+            "runs = test_configuration.checked(pathlib.Path(sys.argv[1]), test_configuration.HEADER + ''.join(\n"
+            "    test_configuration.row(run=name, engine=name) for name in ('gibbs', 'svi', 'fastex')))\n"
             "print(len(runs), len(compiled))\n"
         )
         command = [sys.executable, "-c", script, tmp_path, ROOT / "tests"]
@@ -445,20 +461,20 @@ class TestSheet:
     def test_a_byte_order_mark_does_no_harm(self, tmp_path):
         assert list(checked(tmp_path, b"\xef\xbb\xbf" + (HEADER + row()).encode())) == ["a"]
         (tmp_path / "bom.yaml").write_bytes(b"\xef\xbb\xbfseeds: 1\n")
-        assert plan.read_yaml(tmp_path / "bom.yaml") == {"seeds": 1}
+        assert configuration.read_yaml(tmp_path / "bom.yaml") == {"seeds": 1}
 
     def test_all_are_read_in_one_way(self, tmp_path):
-        path = tmp_path / "sheet"
+        path = tmp_path / "table"
         for read in (fetch.read_catalogue, lambda path: datasheet.read_paper_counts(path, "nips")):
-            for content, message in ((b"dataset\xff\n", "sheet, line 1 is not UTF-8"), (b'a,"b" c\n', None)):
+            for content, message in ((b"dataset\xff\n", "table, line 1 is not UTF-8"), (b'a,"b" c\n', None)):
                 path.write_bytes(content.replace(b",", b"\t") if read is fetch.read_catalogue else content)
-                with refused(message or "sheet, line 1 is not CSV"):
+                with refused(message or "table, line 1 is not CSV"):
                     read(path)
 
 
 def values(**changes):
-    whole = plan.with_numbers(config(**changes))
-    plan.check(whole, CONFIG_SCHEMA, "c")
+    whole = configuration.with_numbers(config(**changes))
+    configuration.check(whole, CONFIG_SCHEMA, "c")
     return whole
 
 
@@ -466,8 +482,8 @@ def nips(**changes):
     return {"corpora": config()["corpora"] | {"nips": config()["corpora"]["nips"] | changes}}
 
 
-def own_plan(checkout, **columns):
-    """A plan with a corpus of one's own in a folder, as an option of Snakemake."""
+def own_configuration(checkout, **columns):
+    """A configuration with a corpus of one's own in a folder, as an option of Snakemake."""
     (checkout / "mine.yaml").write_text(yaml.safe_dump({"datasets": ["mine"], "corpora": {"mine": columns}}))
     return ["--configfile", "mine.yaml"]
 
@@ -477,18 +493,18 @@ class TestSnakemake:
     @pytest.mark.parametrize(
         ("content", "message"),
         [
-            (None, "configuration: plan.yaml is missing"),
-            (b"", "configuration: plan.yaml has no keys at its top level"),
+            (None, "configuration: configuration.yaml is missing"),
+            (b"", "configuration: configuration.yaml has no keys at its top level"),
             (b"seeds: 1\nseeds: 1\n", "the key 'seeds' is in line 1 and again in line 2"),
-            (b"seeds: 1 # \xe9\n", "configuration: plan.yaml, line 1 is not UTF-8 text"),
+            (b"seeds: 1 # \xe9\n", "configuration: configuration.yaml, line 1 is not UTF-8 text"),
             (b"corpora: {nips: {scale: .nan}}\n", "corpora, nips, scale: nan is not of type 'number'"),
             (b"fit: {nips: {burn_in: 60}}\n", "run 'nips-hdp': burn_in 60 and thin 3 leave no sample"),
         ],
     )
-    def test_a_doomed_plan_stops_a_dry_run(self, checkout, content, message):
+    def test_a_doomed_configuration_stops_a_dry_run(self, checkout, content, message):
         if content is not None:
-            (checkout / "plan.yaml").write_bytes(content)
-        code, output = snakemake(checkout, "-n", "--configfile", "plan.yaml")
+            (checkout / "configuration.yaml").write_bytes(content)
+        code, output = snakemake(checkout, "-n", "--configfile", "configuration.yaml")
         assert code == 1
         assert message in output
         assert "Traceback" not in output
@@ -498,9 +514,11 @@ class TestSnakemake:
         for name, last in (("a", "sea"), ("b", "hill")):
             (checkout / f"{name}.csv").write_text("paragraph\n" + f"red lake\nblue {last}\n" * 10)
         vocabulary = checkout / "results/corpora/mine/train/vocabulary.txt"
-        # columns that the plan does not name are not used, so that the table needs no others
+        # columns that the configuration does not name are not used, so that the table needs no others
         for name, words in (("a", ["blue", "lake", "red", "sea"]), ("b", ["blue", "hill", "lake", "red"])):
-            code, output = snakemake(checkout, "corpora", *own_plan(checkout, file=f"{name}.csv", text="paragraph"))
+            code, output = snakemake(
+                checkout, "corpora", *own_configuration(checkout, file=f"{name}.csv", text="paragraph")
+            )
             assert code == 0, output
             assert sorted(vocabulary.read_text().split()) == words
 
@@ -516,18 +534,18 @@ class TestSnakemake:
             ),
         ):
             columns = {"file": "b.csv", "text": "paragraph"} | changes
-            code, output = snakemake(checkout, "corpora", *own_plan(checkout, **columns))
+            code, output = snakemake(checkout, "corpora", *own_configuration(checkout, **columns))
             assert code == 1
             assert message in output
             assert "Traceback" not in output
 
-        code, output = snakemake(checkout, "corpora", *own_plan(checkout, file="b.csv", text="paragraf"))
+        code, output = snakemake(checkout, "corpora", *own_configuration(checkout, file="b.csv", text="paragraf"))
         assert code == 1
         assert "Error: b.csv has no column 'paragraf'; did you mean 'paragraph'?" in output
         assert "Traceback" not in output
 
     @pytest.mark.workflow
-    def test_a_header_only_sheet_stops_a_dry_run(self, checkout):
+    def test_a_header_only_table_stops_a_dry_run(self, checkout):
         (checkout / "config/experiments.tsv").write_text(HEADER)
         code, output = snakemake(checkout, "-n")
         assert code == 1
@@ -536,7 +554,7 @@ class TestSnakemake:
 
     @pytest.mark.workflow
     def test_jobs_do_not_load_the_engines_again(self, checkout):
-        """A job reads the plan too; the checks that take a second are for the run that starts it."""
+        """A job reads the configuration too; the checks that take a second are for the run that starts it."""
         (checkout / "workflow/rules/probe.smk").write_text(
             "rule probe:\n    output: 'probe.txt'\n    run:\n        import sys\n"
             "        open(output[0], 'w').write(str('mc2core.inference.registry' in sys.modules))\n"
@@ -558,7 +576,7 @@ class TestConfiguration:
                 "c: corpora, nips, scale: nan is not of type 'number' (Size of a simulated corpus",
             ),
             ({"contexts": {"year": {"family": "normal_gamma", "b0": float("inf")}}}, "b0: inf is not of type 'number'"),
-            ({"mirror": "a\0b"}, "c: mirror: 'a\\x00b' holds the control character U+0000"),
+            ({"data_folder": "a\0b"}, "c: data_folder: 'a\\x00b' holds the control character U+0000"),
             (nips(source="real\n"), "c: corpora, nips, source: 'real\\n' holds the control character"),
         ],
     )
@@ -567,23 +585,23 @@ class TestConfiguration:
             values(**changes)
 
     def test_numbers_of_yaml_1_2_are_numbers(self):
-        """Snakemake reads a plan by YAML 1.1, where 1e-2 is text."""
+        """Snakemake reads a configuration by YAML 1.1, where 1e-2 is text."""
         assert yaml.safe_load("1e-2") == "1e-2"
         whole = values(**nips(scale="1e-2"))
         assert whole["corpora"]["nips"]["scale"] == 0.01
-        assert plan.with_numbers({"a": ["1e1", "x1e1", "3", 2.5]}) == {"a": [10, "x1e1", "3", 2.5]}
+        assert configuration.with_numbers({"a": ["1e1", "x1e1", "3", 2.5]}) == {"a": [10, "x1e1", "3", 2.5]}
         assert isinstance(values(seeds=3.0)["seeds"], int)
         assert whole["corpora"]["nips"]["source"] == config()["corpora"]["nips"]["source"]
         with refused("'1e-2x' is not of type 'number'"):
             values(**nips(scale="1e-2x"))
 
     @pytest.mark.parametrize("text", ["1e-2", "1E-2", "0.01", "1.e-2", "+1e-2", "10e-3", ".1e-1"])
-    def test_settings_read_numbers_as_plans_do(self, text):
-        assert parse_settings([f"topic_prior={text}"], "--set") == {"topic_prior": 0.01}
+    def test_settings_read_numbers_as_configurations_do(self, text):
+        assert parse_settings([f"topic_word_prior={text}"], "--set") == {"topic_word_prior": 0.01}
 
     def test_dataset_twice(self):
         with refused("configuration: datasets: 'nips' is named twice"):
-            plan.choose_datasets(config(datasets="nips, letters,nips"))
+            configuration.choose_datasets(config(datasets="nips, letters,nips"))
 
     @pytest.mark.parametrize(
         ("content", "message"),
@@ -602,43 +620,43 @@ class TestConfiguration:
     def test_yaml_is_read_strictly(self, tmp_path, content, message):
         (tmp_path / "p.yaml").write_bytes(content)
         if message is None:
-            assert plan.read_yaml(tmp_path / "p.yaml")
+            assert configuration.read_yaml(tmp_path / "p.yaml")
             return
         with pytest.raises(ValueError, match=message) as caught:
-            plan.read_yaml(tmp_path / "p.yaml")
+            configuration.read_yaml(tmp_path / "p.yaml")
         assert "\n" not in str(caught.value)
 
     def test_a_setting_that_is_no_value_is_refused_by_the_command_line(self, tmp_path, capsys):
         assert prepare(["corpus", "letters", "--out", str(tmp_path / "c")]) == 0
         fit = ["fit", str(tmp_path / "c/train"), "--iterations", "2", "--out", str(tmp_path / "f"), "--set"]
-        assert main([*fit, "topic_prior=[1"]) == 2
-        assert "mc2: error: topic_prior is '[1'; it must be" in capsys.readouterr().err
+        assert main([*fit, "topic_word_prior=[1"]) == 2
+        assert "mc2: error: topic_word_prior is '[1'; it must be" in capsys.readouterr().err
 
     def test_files_of_ones_own_may_be_made_by_the_workflow_that_takes_ours_as_a_module(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         corpora = config()["corpora"]
         whole = {"corpora": corpora | {"aua": corpora["aua"] | {"source": "own", "folder": "log"}}}
-        plan.check_own_files(whole, ["aua"], must_exist=False)
+        configuration.check_own_files(whole, ["aua"], must_exist=False)
         with refused("configuration: corpora, aua: folder: 'log' is not there"):
-            plan.check_own_files(whole, ["aua"])
+            configuration.check_own_files(whole, ["aua"])
         (tmp_path / "log").mkdir()
-        plan.check_own_files(whole, ["aua"])
+        configuration.check_own_files(whole, ["aua"])
         whole["corpora"]["aua"]["folder"] = None
         with refused("configuration: corpora, aua: folder is null; the source 'own' needs its path"):
-            plan.check_own_files(whole, ["aua"], must_exist=False)
+            configuration.check_own_files(whole, ["aua"], must_exist=False)
 
     def test_a_word_that_the_corpus_lacks_is_named_before_the_first_job(self, tmp_path):
         config = {"figure4": {"word": "ferri"}}
-        plan.check_word(config, ["pnas"], tmp_path)
+        configuration.check_word(config, ["pnas"], tmp_path)
         (tmp_path / "pnas/train").mkdir(parents=True)
         (tmp_path / "pnas/train/vocabulary.txt").write_text("ferry\nlake\n")
         with pytest.raises(
             ValueError, match="figure4: word: 'ferri' is not in the vocabulary of pnas; did you mean 'ferry'"
         ):
-            plan.check_word(config, ["pnas"], tmp_path)
-        plan.check_word(config, ["nips"], tmp_path)
-        plan.check_word({"figure4": {"word": "lake"}}, ["pnas"], tmp_path)
-        plan.check_word({"figure4": {"word": None}}, ["pnas"], tmp_path)
+            configuration.check_word(config, ["pnas"], tmp_path)
+        configuration.check_word(config, ["nips"], tmp_path)
+        configuration.check_word({"figure4": {"word": "lake"}}, ["pnas"], tmp_path)
+        configuration.check_word({"figure4": {"word": None}}, ["pnas"], tmp_path)
 
-    def test_engines_of_plans_are_those_of_the_library(self):
-        assert sorted(plan.ENGINES) == sorted(registry.ENGINES)
+    def test_engines_of_configurations_are_those_of_the_library(self):
+        assert sorted(configuration.ENGINES) == sorted(registry.ENGINES)

@@ -12,7 +12,7 @@ from mc2core import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference import Gibbs
 from mc2core.inference.gibbs.continued import with_documents
-from mc2core.inference.gibbs.document_level import held_out
+from mc2core.inference.gibbs.document_level import holdout
 from mc2core.models import MC2
 
 TAU = np.array([[0.6, 0.3, 0.1], [0.05, 0.15, 0.8]])  # of two topics and what is uniform
@@ -21,33 +21,33 @@ OMEGA = 1.7
 
 def test_a_tenth_is_kept_back_of_at_most_so_many_tokens():
     short = Corpus(np.ones((109, 4), int))
-    kept = held_out.keep_back(short, 0)
+    kept = holdout.draw_holdout(short, 0)
     assert len(kept) == 10
     assert (np.diff(kept) > 0).all()
-    assert not np.array_equal(kept, held_out.keep_back(short, 1))
-    assert len(held_out.keep_back(Corpus(np.ones((99, 4), int)), 0)) == 0
+    assert not np.array_equal(kept, holdout.draw_holdout(short, 1))
+    assert len(holdout.draw_holdout(Corpus(np.ones((99, 4), int)), 0)) == 0
     # documents without tokens are no use, and words would be in none that is left
     empty = np.zeros((500, 4), int)
     empty[::3] = 1
-    kept = held_out.keep_back(Corpus(empty), 0)
+    kept = holdout.draw_holdout(Corpus(empty), 0)
     assert len(kept) == 16
     assert (kept % 3 == 0).all()
     empty[::3] = 0
     empty[:99] = 1
-    assert len(held_out.keep_back(Corpus(empty), 0)) == 0
+    assert len(holdout.draw_holdout(Corpus(empty), 0)) == 0
     many = Corpus(np.full((600, 4), 225))  # 900 tokens each
-    assert len(held_out.keep_back(many, 0)) == held_out.MOST_OF_ALL // 900
+    assert len(holdout.draw_holdout(many, 0)) == holdout.MAX_OF_ALL // 900
     long = Corpus(np.full((600, 4), 5000))  # of which 1,000 are looked at
-    assert len(held_out.keep_back(long, 0)) == held_out.MOST_OF_ALL // held_out.MOST_OF_ONE
+    assert len(holdout.draw_holdout(long, 0)) == holdout.MAX_OF_ALL // holdout.MAX_OF_ONE
 
 
 def test_probabilities_of_all_documents_of_so_many_words_sum_to_1():
     psi = np.array([[0.6, 0.1, 0.25], [0.2, 0.1, 0.25], [0.1, 0.2, 0.25], [0.1, 0.6, 0.25]])
     documents = [np.array(words) for words in product(range(4), repeat=4)]
-    found = held_out._log_words(documents, psi, np.zeros(4), OMEGA * TAU)
+    found = holdout._log_words(documents, psi, np.zeros(4), OMEGA * TAU)
     np.testing.assert_allclose(np.exp(found).sum(axis=0), 1.0)
     # of one word it is the mean; after a word the same is likelier
-    once, twice = held_out._log_words([np.array([3]), np.array([3, 3])], psi, np.zeros(4), OMEGA * TAU)
+    once, twice = holdout._log_words([np.array([3]), np.array([3, 3])], psi, np.zeros(4), OMEGA * TAU)
     np.testing.assert_allclose(np.exp(once), TAU @ psi[3])
     assert (twice - once > once).all()
 
@@ -55,9 +55,9 @@ def test_probabilities_of_all_documents_of_so_many_words_sum_to_1():
 def test_where_words_tell_their_topics_it_is_the_dirichlet_multinomial():
     psi = np.array([[0.5, 0.0, 0.0], [0.5, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     documents = [np.array([0, 1, 2, 0]), np.array([3]), np.array([2, 2, 3, 1, 3, 3, 0]), np.array([], int)]
-    found = held_out._log_words(documents, psi, np.zeros(4), OMEGA * TAU)
+    found = holdout._log_words(documents, psi, np.zeros(4), OMEGA * TAU)
     # densities of 1,000 nats more, as of observations
-    further = held_out._log_words(documents, psi, np.full(4, 1000.0), OMEGA * TAU)
+    further = holdout._log_words(documents, psi, np.full(4, 1000.0), OMEGA * TAU)
     np.testing.assert_allclose(further, found + 1000.0 * np.array([[4.0], [1.0], [7.0], [0.0]]))
     for j, words in enumerate(documents):
         counts = np.array([np.isin(words, (0, 1)).sum(), (words == 2).sum(), (words == 3).sum()])
@@ -75,10 +75,10 @@ def twin(sample, corpus, contexts, seed):
         counts = sample.document_concentration * np.append(
             (1.0 - sample.new_topic_weight[k]) * sample.topic_given_cluster[k], sample.new_topic_weight[k]
         )
-        rng = held_out.streams.generator(seed, "order of tokens", document=j)
+        rng = holdout.streams.generator(seed, "order of tokens", document=j)
         row = corpus.content[j]
         out[j, k] = np.log(sample.cluster_weights[k]) + of_contexts[j, k]
-        for word in rng.permutation(np.repeat(row.indices, row.data))[: held_out.MOST_OF_ONE]:
+        for word in rng.permutation(np.repeat(row.indices, row.data))[: holdout.MAX_OF_ONE]:
             likely = counts / counts.sum() * psi[:, word]
             out[j, k] += np.log(likely.sum())
             counts = counts + likely / likely.sum()
@@ -91,13 +91,13 @@ def test_equals_its_plain_twin(monkeypatch, has_contexts):
     model = MC2(contexts=list(corpus.contexts) if has_contexts else ()).for_corpus(corpus)
     state = Gibbs().init(model, corpus, 0)
     stacked = StackedContexts(corpus, model.cluster_contexts) if has_contexts else None
-    found = held_out.log_weights(state.sample(), corpus, stacked, 3)
+    found = holdout.log_weights(state.sample(), corpus, stacked, 3)
     np.testing.assert_allclose(found, twin(state.sample(), corpus, stacked, 3), rtol=1e-10)
-    monkeypatch.setattr(held_out, "_CELLS", 1)  # one document at a time
-    np.testing.assert_allclose(held_out.log_weights(state.sample(), corpus, stacked, 3), found, rtol=1e-12)
-    monkeypatch.setattr(held_out, "MOST_OF_ONE", 2)
+    monkeypatch.setattr(holdout, "_CELLS", 1)  # one document at a time
+    np.testing.assert_allclose(holdout.log_weights(state.sample(), corpus, stacked, 3), found, rtol=1e-12)
+    monkeypatch.setattr(holdout, "MAX_OF_ONE", 2)
     np.testing.assert_allclose(
-        held_out.log_weights(state.sample(), corpus, stacked, 3), twin(state.sample(), corpus, stacked, 3), rtol=1e-10
+        holdout.log_weights(state.sample(), corpus, stacked, 3), twin(state.sample(), corpus, stacked, 3), rtol=1e-10
     )
 
 
@@ -113,7 +113,7 @@ def test_documents_join_between_those_of_the_state():
     known = corpus.subset(before)
     old = Gibbs().init(MC2(document_concentration=50.0, n_clusters=2), known, 0)
     assert len(np.unique(np.stack([old.cluster, groups[before]]), axis=1).T) == 2
-    weights = held_out.log_weights(old.sample(), corpus.subset(np.setdiff1d(np.arange(40), before)), None, 0)
+    weights = holdout.log_weights(old.sample(), corpus.subset(np.setdiff1d(np.arange(40), before)), None, 0)
     topics = old.assignments.topic.copy()
     state = with_documents(old, old.model, corpus, before, np.exp(weights - weights.max(axis=1)[:, None]), 0, None)
     assert len(np.unique(np.stack([state.cluster, groups]), axis=1).T) == 2
@@ -132,6 +132,6 @@ def test_observations_that_were_kept_back_join_where_they_belong():
     values = 10.0 * groups[document][:, None] + rng.standard_normal((600, 2))
     corpus = Corpus.from_observations(values, document)
     state = Gibbs().init(MC2(n_clusters=2).for_corpus(corpus), corpus, 0)
-    assert len(held_out.keep_back(corpus, 0)) == 12
+    assert len(holdout.draw_holdout(corpus, 0)) == 12
     assert len(np.unique(np.stack([state.cluster, groups]), axis=1).T) == 2
     assert not set(state.topic[groups[document] == 0]) & set(state.topic[groups[document] == 1])

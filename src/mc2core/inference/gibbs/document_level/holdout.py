@@ -16,26 +16,26 @@ from mc2core.posterior.document_level import priors_of
 from mc2core.posterior.mixture import Block, SampleMixture, blocks
 
 # documents for each that is kept back, and how many have to be, of which fewer would not tell states apart
-_FOR_ONE, _LEAST = 10, 10
+_FOR_ONE, _MIN = 10, 10
 #: tokens that are looked at, of a document and of all
-MOST_OF_ONE, MOST_OF_ALL = 1_000, 30_000
+MAX_OF_ONE, MAX_OF_ALL = 1_000, 30_000
 # documents that are looked at together have so many clusters times topics
 _CELLS = 1 << 21
-_LEAST_PROBABILITY = 1e-300
+_MIN_PROBABILITY = 1e-300
 
 
-def keep_back(corpus: Corpus, seed: int) -> np.ndarray:
+def draw_holdout(corpus: Corpus, seed: int) -> np.ndarray:
     """Ascending numbers of documents to keep back: one in ten of those that have tokens, at random, as far as they have
     30,000 in all, but none of fewer than a hundred.
     """
     lengths = corpus.document_lengths
     filled = np.flatnonzero(lengths)
     n_kept = len(filled) // _FOR_ONE
-    if n_kept < _LEAST:
+    if n_kept < _MIN:
         return np.zeros(0, np.int64)
     drawn = filled[streams.generator(seed, "kept back").permutation(len(filled))[:n_kept]]
-    tokens = np.cumsum(np.minimum(lengths[drawn], MOST_OF_ONE))
-    return np.sort(drawn[: np.searchsorted(tokens, MOST_OF_ALL, side="right")])
+    tokens = np.cumsum(np.minimum(lengths[drawn], MAX_OF_ONE))
+    return np.sort(drawn[: np.searchsorted(tokens, MAX_OF_ALL, side="right")])
 
 
 def log_weights(sample: Sample, corpus: Corpus, contexts: StackedContexts | None, seed: int) -> np.ndarray:
@@ -43,7 +43,7 @@ def log_weights(sample: Sample, corpus: Corpus, contexts: StackedContexts | None
 
     p(w_j | k) is the product of each token's probability given those before it, in an order drawn for the document,
     where their topics are not known but as likely as the counts so far have them: sums to 1 over all documents of as
-    many words, and needs no draws. Of long documents the first :data:`MOST_OF_ONE` tokens of that order.
+    many words, and needs no draws. Of long documents the first :data:`MAX_OF_ONE` tokens of that order.
     """
     mixture = SampleMixture(sample)
     prior, weights = priors_of(mixture)
@@ -61,7 +61,7 @@ def _in_order(block: Block, seed: int) -> list[np.ndarray]:
     for j, row in enumerate(block.rows):
         cells = slice(indptr[j], indptr[j + 1])
         rng = streams.generator(seed, "order of tokens", document=int(row))
-        tokens.append(rng.permutation(np.repeat(indices[cells], counts[cells]))[:MOST_OF_ONE])
+        tokens.append(rng.permutation(np.repeat(indices[cells], counts[cells]))[:MAX_OF_ONE])
     return tokens
 
 
@@ -75,7 +75,7 @@ def _log_words(tokens: list[np.ndarray], psi: np.ndarray, log_scale: np.ndarray,
         going = longest[: np.count_nonzero(lengths > i)]
         now, these = counts[: len(going)], [tokens[j][i] for j in going]
         likely = now * psi[these][:, None, :]
-        total = np.maximum(likely.sum(axis=2), _LEAST_PROBABILITY)
+        total = np.maximum(likely.sum(axis=2), _MIN_PROBABILITY)
         out[going] += np.log(total / (omega + i)) + log_scale[these, None]
         now += likely / total[:, :, None]
     return out

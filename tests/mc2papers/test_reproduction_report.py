@@ -1,4 +1,4 @@
-"""The page of a run: verdicts, tables, figures, captions and links, on made-up files."""
+"""The reproduction report: verdicts, tables, figures, captions and links, on made-up files."""
 
 import base64
 import html
@@ -9,7 +9,7 @@ import pytest
 
 from mc2papers.report.claims import RULE, Claim, write_claims
 from mc2papers.report.jobs import Job
-from mc2papers.report.run_page import write_run_page
+from mc2papers.report.reproduction_report import write_reproduction_report
 from mc2papers.report.style import new_figure, write_figure
 from mc2papers.report.tables import write_table
 
@@ -52,7 +52,7 @@ def written(tmp_path):
         },
     ]
     own = {"mine: clusters": (str(tmp_path / "explore/mine/index.html"), "found 3 clusters & 5 topics")}
-    write_run_page(
+    write_reproduction_report(
         tmp_path / "index.html", entries, pd.read_csv(tmp_path / "claims.csv"), ["Datasets: nips."], own,
         [Job("fits/nips-words", 0.0, 2.5)],
     )  # fmt: skip
@@ -100,7 +100,7 @@ def test_every_claim_stands_with_its_verdict_and_numbers(written):
 def test_a_verdict_that_no_claim_has_is_no_button(written):
     folder, entries = written
     claims = pd.read_csv(folder / "claims.csv")
-    write_run_page(folder / "some.html", entries, claims[claims["verdict"] != "says nothing here"], [], {})
+    write_reproduction_report(folder / "some.html", entries, claims[claims["verdict"] != "says nothing here"], [], {})
     buttons = re.findall(r'data-verdict="[\w ]+">([^<]*)</button>', (folder / "some.html").read_text(encoding="utf-8"))
     assert buttons == ["1 holds", "2 do not hold", "1 cannot be told", "1 not computed"]
 
@@ -131,8 +131,8 @@ def test_tables_and_figures_come_with_caption_runs_and_links_to_their_data(writt
 def test_the_footer_names_the_commit_as_it_is(written, monkeypatch, commit, said):
     folder, entries = written
     made = {"versions": {"python": "3.x"}, "git_commit": commit}
-    monkeypatch.setattr("mc2papers.report.run_page.environment", lambda: made)
-    write_run_page(folder / "footer.html", entries, pd.read_csv(folder / "claims.csv"), [], {})
+    monkeypatch.setattr("mc2papers.report.reproduction_report.environment", lambda: made)
+    write_reproduction_report(folder / "footer.html", entries, pd.read_csv(folder / "claims.csv"), [], {})
     page = (folder / "footer.html").read_text(encoding="utf-8")
     assert f'<p class="soft">Made by python 3.x; commit {said}.</p>' in page
 
@@ -140,10 +140,10 @@ def test_the_footer_names_the_commit_as_it_is(written, monkeypatch, commit, said
 def test_a_run_without_claims_has_a_page_and_a_wrong_verdict_is_refused(written):
     folder, entries = written
     claims = pd.read_csv(folder / "claims.csv")
-    write_run_page(folder / "none.html", entries[1:], claims.iloc[:0], [], {})
+    write_reproduction_report(folder / "none.html", entries[1:], claims.iloc[:0], [], {})
     assert "No table or figure of this run has claims." in (folder / "none.html").read_text(encoding="utf-8")
     with pytest.raises(ValueError, match="the verdict 'perhaps' is none; it must be one of holds, does not hold"):
-        write_run_page(folder / "wrong.html", entries, claims.assign(verdict="perhaps"), [], {})
+        write_reproduction_report(folder / "wrong.html", entries, claims.assign(verdict="perhaps"), [], {})
     assert not (folder / "wrong.html").exists()
 
 

@@ -1,4 +1,4 @@
-"""Frames of a fit against the posterior's arrays and the documents; what notebooks show."""
+"""Tables of a fit against the posterior's arrays and the documents; what notebooks show."""
 
 import numpy as np
 import pandas as pd
@@ -6,9 +6,8 @@ import pytest
 from helpers import explored_fits, fits
 
 import mc2core
-from mc2core import Findings, Posterior
+from mc2core import Fit, Posterior
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.inference.running import loop
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +43,7 @@ def test_clusters_and_documents_are_those_of_the_posterior(done):
     assert (documents["cluster"].to_numpy() == done.posterior.cluster + 1).all()
     assert documents["probability"].to_numpy() == pytest.approx(done.posterior.certainty)
     assert clusters["joins"].dtype.kind == "i"
-    assert set(clusters["joins"].dropna()) <= set(done.clusters(level=done.description.sizes[-2])["cluster"])
+    assert set(clusters["joins"].dropna()) <= set(done.clusters(cut=done.description.sizes[-2])["cluster"])
     named = clusters.set_index("cluster")["name"]
     assert (documents["cluster_name"] == documents["cluster"].map(named)).all()
     assert documents["label"].tolist() == [["water", "land", "sky"][one] for one in done.corpus.labels]
@@ -53,19 +52,17 @@ def test_clusters_and_documents_are_those_of_the_posterior(done):
     assert not {"x", "y"} & set(documents)  # places are the map's, and take their time
 
 
-def test_a_level_has_its_own_clusters(done):
-    two = done.clusters(level=2)
-    at = done.posterior.find_levels(done.corpus).at(2)
+def test_a_cut_has_its_own_clusters(done):
+    two = done.clusters(cut=2)
+    at = done.posterior.find_hierarchy(done.corpus).cut(2)
     assert sorted(two["documents"]) == sorted(np.bincount(at))
-    documents = done.documents(level=2)
+    documents = done.documents(cut=2)
     assert len(pd.crosstab(documents["cluster"], at).to_numpy().nonzero()[0]) == 2  # one to one
     assert (
-        set(documents["cluster"])
-        == set(two["cluster"])
-        == set(done.contexts(level=2).query("of == 'cluster'")["number"])
+        set(documents["cluster"]) == set(two["cluster"]) == set(done.contexts(cut=2).query("of == 'cluster'")["number"])
     )
-    with pytest.raises(ValueError, match=r"level is 40; those that are described have so many clusters: 1, 2"):
-        done.clusters(level=40)
+    with pytest.raises(ValueError, match=r"cut is 40; those that are described have so many clusters: 1, 2"):
+        done.clusters(cut=40)
 
 
 def test_contexts_count_the_documents_of_each_value(done):
@@ -97,15 +94,15 @@ def test_topics_of_documents_have_names(done):
     assert set(table["document"]) == set(done.documents()["document"])
 
 
-def test_effects_have_names_and_are_of_the_fit_or_a_level(done):
+def test_effects_have_names_and_are_of_the_fit_or_a_cut(done):
     table = done.effects(["year", "label"])
     assert set(table["context"]) == {"year", "label"}
     assert set(table["number"][table["of"] == "cluster"]) == set(done.clusters()["cluster"])
     assert (
         table["name"] == [done._names[what][number] for what, number in zip(table["of"], table["number"], strict=True)]
     ).all()
-    of_level = done.effects(["label"], level=2)
-    assert set(of_level["number"][of_level["of"] == "cluster"]) == set(done.clusters(2)["cluster"])
+    of_cut = done.effects(["label"], cut=2)
+    assert set(of_cut["number"][of_cut["of"] == "cluster"]) == set(done.clusters(2)["cluster"])
     with pytest.raises(
         ValueError, match="there is no context 'yer' of numbers, dates or names; known: author, year, label"
     ):
@@ -123,7 +120,7 @@ def test_contexts_that_the_model_does_not_use_are_told_of_as_well(corpus):
 
 
 def test_names_that_are_given_are_everywhere_and_others_stay(done):
-    found = Findings(done.posterior, done.corpus)
+    found = Fit(done.posterior, done.corpus)
     before = found.topics().set_index("topic")["name"]
     found.rename({"cluster": {1: "First"}})
     found.rename({"topic": {2: "Second"}})
@@ -139,7 +136,7 @@ def test_names_that_are_given_are_everywhere_and_others_stay(done):
 
 def test_a_posterior_that_was_loaded_tells_the_same(done, tmp_path):
     done.posterior.save(tmp_path / "p.npz")
-    found = Findings(Posterior.load(tmp_path / "p.npz"), done.corpus)
+    found = Fit(Posterior.load(tmp_path / "p.npz"), done.corpus)
     for name in ("topics", "clusters", "documents", "contexts"):
         pd.testing.assert_frame_equal(getattr(found, name)(), getattr(done, name)())
     table = done.topics()
@@ -166,7 +163,7 @@ def test_a_stopped_run_is_given_as_a_fit_with_frames(corpus):
     with pytest.raises(KeyboardInterrupt):
         mc2core.fit(corpus, *fits.gibbs(), iterations=5, seed=0, callback=stop, on_stop=stopped.append, progress=False)
     assert len(stopped[0].documents()) == corpus.n_documents
-    assert isinstance(stopped[0], loop.Fit)
+    assert isinstance(stopped[0], Fit)
 
 
 def test_notebooks_show_what_there_is_and_text_stays_text(done):

@@ -1,4 +1,4 @@
-"""The page of a fit: its tables, and what draws them, in one file; many texts are in scripts beside it."""
+"""The HTML report of a fit: its tables, and what draws them, in one file; many texts are in scripts beside it."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from mc2core.explore.predicted import predictions
 from mc2core.explore.tables import Tables
 from mc2core.explore.variables import KEPT, LABEL, Variable, variables_of
 
-MOST_NAMES = 20
-"""Names, such as authors, of one document on the page."""
-MOST_VALUES = 20
-"""Values of a context, the commonest, whose shares the page shows."""
-MOST_OF_DOCUMENT = 3
-"""Topics of one document on the page, the commonest, of LEAST_OF_DOCUMENT or more."""
-LEAST_OF_DOCUMENT = 0.05
-MOST_TOPICS = 200
-"""Topics, the commonest, whose shares the page shows."""
-MOST_NODES = 2000
-"""Clusters of all levels, the largest, whose shares the page shows."""
+MAX_NAMES = 20
+"""Names, such as authors, of one document on the HTML report."""
+MAX_VALUES = 20
+"""Values of a context, the commonest, whose shares the HTML report shows."""
+MAX_OF_DOCUMENT = 3
+"""Topics of one document on the HTML report, the commonest, of MIN_OF_DOCUMENT or more."""
+MIN_OF_DOCUMENT = 0.05
+MAX_TOPICS = 200
+"""Topics, the commonest, whose shares the HTML report shows."""
+MAX_NODES = 2000
+"""Clusters of all cuts, the largest, whose shares the HTML report shows."""
 _COLUMNS = {
     "documents": ("document", "title", "label", "tokens", "cluster", "probability", "x", "y"),
-    "levels": ("clusters", "loss", "moved", "agreement", "marked", "nmi", "ari", "purity"),
+    "hierarchy": ("clusters", "loss", "moved", "agreement", "recommended", "nmi", "ari", "purity"),
     "cluster_words": ("cluster", "word", "probability", "lift"),
     "cluster_means": None,
     "cluster_values": ("cluster", "context", "value", "count", "share", "lift", "by_share"),
@@ -50,9 +50,9 @@ _COLUMNS = {
     "arrivals": None,
 }
 _SCRIPTS = ("data.js", "charts.js", "map.js", "texts.js", "relations.js", "arrivals.js", "panels.js")
-MOST_MEANS = 12
-"""Numbers of an observation, those by which a topic or cluster is told, whose means the page shows."""
-_OF_NODES = ("cluster", "name", "level", "number", "documents", "share", "joins")
+MAX_MEANS = 12
+"""Numbers of an observation, those by which a topic or cluster is told, whose means the HTML report shows."""
+_OF_NODES = ("cluster", "name", "cut", "number", "documents", "share", "joins")
 _MAYBE = ("words", "distinctive_words", "certainty", "found", "chains", "label", "label_share")
 
 
@@ -61,8 +61,8 @@ def build(
 ) -> dict[str, str]:
     """Files by name: ``index.html``, and where there is much text ``texts_1.js``, ...
 
-    ``tables`` are those of :func:`mc2core.explore.tables.tables_of`, of which the page shows a part; ``summary`` is
-    offered to paste; ``texts`` (J) are those of the documents.
+    ``tables`` are those of :func:`mc2core.explore.tables.tables_of`, of which the HTML report shows a part; ``summary``
+    is offered to paste; ``texts`` (J) are those of the documents.
     """
     rows = _shown_documents(description, tables)["document"].to_numpy() - 1
     parts = [] if texts is None else of_texts.in_scripts(texts, rows, description.cluster)
@@ -74,7 +74,7 @@ def build(
         "clusters": description.n_clusters,
         "of_observations": description.is_of_observations,
         "sizes": description.sizes,
-        "levels": _levels(description, rows),
+        "cuts": _cuts(description, rows),
         "nodes": _packed(_nodes(description, tables)),
         "variables": [_about(description, one) for one in variables_of(description)],
         "contexts": _of_documents(description, tables["documents"]),
@@ -85,11 +85,11 @@ def build(
     charts = json.loads(_asset("charts.json"))
     vega = f"/*!\n{_asset('vega.LICENSE')}*/\n{_asset('vega.js')}"
     given = [pages.data_script("DESCRIPTION", data), pages.data_script("CHARTS", charts)]
-    body = _asset("page.html").replace("{title}", html.escape(title))
+    body = _asset("html_report.html").replace("{title}", html.escape(title))
     # one function, so that no name of theirs meets one of the library's
     script = "\n".join(['"use strict";', "(() => {", *map(_asset, _SCRIPTS), "})();"])
     scripts = [vega, *given, script]
-    files = {"index.html": pages.page(title, body, _asset("page.css"), scripts, beside=len(said) > 1)}
+    files = {"index.html": pages.page(title, body, _asset("html_report.css"), scripts, beside=len(said) > 1)}
     if len(said) > 1:
         files |= {
             f"texts_{i}.js": f"TEXTS({i - 1}, {pages.json_text(part)});\n" for i, part in enumerate(said, start=1)
@@ -102,10 +102,10 @@ def _asset(name: str) -> str:
 
 
 def _nodes(description: Description, tables: Tables) -> pd.DataFrame:
-    """Clusters of the fit and of levels alike, each with its ``level``, a size, and its ``number`` there."""
+    """Clusters of the fit and of cuts alike, each with its ``cut``, a size, and its ``number`` there."""
     clusters = tables["clusters"]
-    rows = [clusters.assign(level=description.n_clusters, number=clusters["cluster"])]
-    rows += [tables["level_clusters"]] if "level_clusters" in tables else []
+    rows = [clusters.assign(cut=description.n_clusters, number=clusters["cluster"])]
+    rows += [tables["cut_clusters"]] if "cut_clusters" in tables else []
     names = [*_OF_NODES, *(name for name in _MAYBE if name in clusters)]
     table = pd.concat([part[names] for part in rows], ignore_index=True)
     return table.loc[table["cluster"].isin({node + 1 for node in description.shown})]
@@ -120,16 +120,16 @@ def _shown_documents(description: Description, tables: Tables) -> pd.DataFrame:
     return table.loc[table["x"].notna() | table["document"].isin(typical)]
 
 
-def _levels(description: Description, rows: np.ndarray) -> dict[int, list[int]]:
-    """By size, the node of each document that the page has, from 1."""
+def _cuts(description: Description, rows: np.ndarray) -> dict[int, list[int]]:
+    """By size, the node of each document that the HTML report has, from 1."""
     return {size: (description.at(size)[rows] + description.first[size] + 1).tolist() for size in description.sizes}
 
 
 def _parts(description: Description, tables: Tables) -> list[tuple[str, pd.DataFrame]]:
-    """The columns, and the rows of nodes, that the page shows."""
+    """The columns, and the rows of nodes, that the HTML report shows."""
     shown, parts = {node + 1 for node in description.shown}, []
-    topics = set(tables["topics"]["topic"].head(MOST_TOPICS))
-    large = set(_nodes(description, tables).nlargest(MOST_NODES, "documents")["cluster"])
+    topics = set(tables["topics"]["topic"].head(MAX_TOPICS))
+    large = set(_nodes(description, tables).nlargest(MAX_NODES, "documents")["cluster"])
     for name, columns in _COLUMNS.items():
         if name not in tables:
             continue
@@ -137,12 +137,12 @@ def _parts(description: Description, tables: Tables) -> list[tuple[str, pd.DataF
         if name == "documents":
             table = _shown_documents(description, tables)
         elif name == "document_topics":
-            is_large = table["share"] >= LEAST_OF_DOCUMENT
+            is_large = table["share"] >= MIN_OF_DOCUMENT
             is_shown = table["document"].isin(_shown_documents(description, tables)["document"])
-            table = table[is_large & is_shown].groupby("document").head(MOST_OF_DOCUMENT)
+            table = table[is_large & is_shown].groupby("document").head(MAX_OF_DOCUMENT)
         elif name.endswith("_means"):
             table = table[table[name.removesuffix("_means")].isin(shown if name.startswith("cluster") else topics)]
-            table = table.groupby(name.removesuffix("_means")).head(MOST_MEANS)
+            table = table.groupby(name.removesuffix("_means")).head(MAX_MEANS)
         elif "of" in table:
             wanted = table["number"].isin(large).where(table["of"] == "cluster", table["number"].isin(topics))
             table = table.loc[wanted]
@@ -150,13 +150,13 @@ def _parts(description: Description, tables: Tables) -> list[tuple[str, pd.DataF
             table = table.loc[table["cluster"].isin(shown)]
         if name == "shares":
             place = table.groupby(["of", "number", "context"]).cumcount()
-            table = table.loc[place < MOST_VALUES]
+            table = table.loc[place < MAX_VALUES]
         parts.append((name, table.loc[:, [one for one in columns or table.columns if one in table]]))
     return parts
 
 
 def _about(description: Description, variable: Variable) -> dict[str, Any]:
-    """What the page says of a variable."""
+    """What the HTML report says of a variable."""
     columns = (description.corpus.imported or {}).get("settings", {}).get("contexts", ())
     is_date = any(re.fullmatch(rf"{re.escape(variable.name)}(=.*)?:date", one) for one in columns)
     return {"name": variable.name, "role": variable.role, "number": variable.is_number, "date": is_date}
@@ -175,14 +175,15 @@ def _of_documents(description: Description, documents: pd.DataFrame) -> dict[str
         else:
             table = variable.values[rows]
             used, place = np.unique(table.indices, return_inverse=True)
-            lists = [place[a:b][:MOST_NAMES].tolist() for a, b in zip(table.indptr[:-1], table.indptr[1:], strict=True)]
+            lists = [place[a:b][:MAX_NAMES].tolist() for a, b in zip(table.indptr[:-1], table.indptr[1:], strict=True)]
             about |= {"names": [variable.names[one] for one in used], "values": lists}
         contexts[variable.name] = about
     return contexts
 
 
 def _predicted(description: Description, rows: np.ndarray) -> dict[str, Any]:
-    """What clusters say of the contexts of the documents that the page has (:func:`predictions`), in their order."""
+    """What clusters say of the contexts of the documents that the HTML report has (:func:`predictions`), in their
+    order."""
     told: dict[str, Any] = {}
     for name, found in predictions(description, rows).items():
         told[name] = {"of": found["of"].tolist()}

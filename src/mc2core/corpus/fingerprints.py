@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from mc2core.corpus import Corpus
 
 
-def marks_of(corpus: Corpus) -> np.ndarray | None:
+def fingerprints_of(corpus: Corpus) -> np.ndarray | None:
     """(J,) int64, one number for each document, the same for the same id; None where the documents have no ids.
 
     The id is in the column of ``documents`` that the import called so, or else in the column ``id``. Two others have
     the same mark with probability 2^-64.
     """
     column = (corpus.imported or {}).get("settings", {}).get("id", "id")
-    marks = []
+    fingerprints = []
     for block in corpus.document_blocks():
         if column not in block:
             return None
         digests = (hashlib.blake2b(f"id {one}".encode(), digest_size=8).digest() for one in block[column].astype(str))
-        marks.append(np.frombuffer(b"".join(digests), np.int64))
-    return np.concatenate(marks)
+        fingerprints.append(np.frombuffer(b"".join(digests), np.int64))
+    return np.concatenate(fingerprints)

@@ -1,4 +1,4 @@
-"""Levels: clusterings of the fitted documents at every size, from the clusters of a fit down to one.
+"""Hierarchy: clusterings of the fitted documents at every size, from the clusters of a fit down to one.
 
 From each size to the next, the two clusters whose union loses least marginal likelihood are joined, and then documents
 move, one after another, to the cluster that raises it most. What is compared is the log marginal likelihood of what
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
     from mc2core.posterior.posterior import Posterior
 
-MOST_CLUSTERS = 5000
-"""Clusters of which levels are made: the table of pairs takes 8 bytes each, 0.2 GB."""
-MOST_CELLS = 1 << 27
+MAX_CLUSTERS = 5000
+"""Clusters of which a hierarchy is made: the table of pairs takes 8 bytes each, 0.2 GB."""
+MAX_CELLS = 1 << 27
 """Of the table of topics or words (and names in contexts) by clusters, 8 bytes each."""
 SWEEPS = 1
 """Over all documents at each size."""
@@ -49,12 +49,13 @@ WORK = 1 << 30
 """Products for one descent, about: where they suffice for some sizes only, documents move at these, and at larger ones
 after each tenth of the clusters if a sweep costs at most an eighth of them."""
 N_OTHERS = 3
-"""Samples, at most, whose levels are compared with those of the fit."""
-LEAST_AGREEMENT = 0.8
-"""Of the best: levels of less are not marked."""
-LEAST_LOSS = 0.2
-"""Of all that clusters explain: what joining the next two loses, times the clusters; of less a level is not marked."""
-_LEAST = 1e-12  # prior of a topic: its logarithm is finite
+"""Samples, at most, whose hierarchies are compared with those of the fit."""
+MIN_AGREEMENT = 0.8
+"""Of the best: cuts of less are not recommended."""
+MIN_LOSS = 0.2
+"""Of all that clusters explain: what joining the next two loses, times the clusters; of less a cut is not
+recommended."""
+_MIN = 1e-12  # prior of a topic: its logarithm is finite
 _PASSES = 5  # over a document whose proportions are its own
 _STALE = 0.05  # share of a cluster's documents that come or go before what its unions lose is computed anew
 _FACTORS = 8.0  # of a product before its logarithm is taken
@@ -63,13 +64,13 @@ _TINY = 1e-9  # nats: rounding moves no document
 
 
 @dataclass(frozen=True)
-class Levels:
+class Hierarchy:
     """Clusterings at every size n from K to 1. Each but the first is made from the one before: join, then move.
 
     Attributes
     ----------
     cluster : (J,) int32
-        Clusters of the fit, 0..K-1, each with a document; -1 for a document of none, here and in every level.
+        Clusters of the fit, 0..K-1, each with a document; -1 for a document of none, here and in every cut.
     joined : (K - 1, 2) int32
         Step i joins the second to the first, which keeps its number; K - 1 - i are left.
     start : (K,) int64
@@ -96,13 +97,13 @@ class Levels:
         """K."""
         return len(self.scores)
 
-    def at(self, size: int) -> np.ndarray:
+    def cut(self, size: int) -> np.ndarray:
         """(J,) int32: the cluster of each document, 0..size-1, where there are ``size``; -1 in none.
 
         ValueError unless ``size`` lies between 1 and K.
         """
         if not 1 <= size <= self.n_clusters:
-            raise ValueError(f"{size} clusters were asked for; levels go from 1 to {self.n_clusters}, the fit's own")
+            raise ValueError(f"{size} clusters were asked for; cuts go from 1 to {self.n_clusters}, the fit's own")
         step = self.n_clusters - size
         found, end = self.cluster.copy(), self.start[step]
         found[self.document[:end]] = self.to[:end]  # of two moves of a document the later one stays
@@ -112,7 +113,7 @@ class Levels:
         number = np.unique(joined, return_inverse=True)[1].astype(np.int32)
         return np.where(found < 0, np.int32(-1), number[found])
 
-    def of_documents(self, rows: np.ndarray) -> Levels:
+    def of_documents(self, rows: np.ndarray) -> Hierarchy:
         """The same clusterings of some documents, their numbers ``rows`` ascending; clusters may be without any.
 
         Scores are those of all, for as many documents.
@@ -133,7 +134,8 @@ class Levels:
 
         Columns clusters; log_marginal, nats a document; loss, what the step from one cluster more lowers it by (below
         0 where moving documents gains more than joining loses); moved, the share of the documents that are elsewhere
-        than where joining alone puts their cluster of the step before; agreement; marked, "yes" at :attr:`chosen`.
+        than where joining alone puts their cluster of the step before; agreement; recommended, "yes" at
+        :attr:`recommended`.
         """
         import pandas as pd
 
@@ -145,30 +147,30 @@ class Levels:
                 "loss": np.append(np.diff(self.scores), np.nan) / n_documents,
                 "moved": np.append(np.diff(self.start)[::-1], 0) / n_documents,
                 "agreement": self.agreement,
-                "marked": np.where(size == self.chosen, "yes", ""),
+                "recommended": np.where(size == self.recommended, "yes", ""),
             }
         )
 
     @cached_property
-    def chosen(self) -> int:
-        """The level that is marked: the largest size n above 1 at which the data bear its clusters.
+    def recommended(self) -> int:
+        """The recommended number of clusters: the largest size n above 1 whose clusters the data support.
 
-        Joining the next two loses at least ``LEAST_LOSS`` / n of all that clusters explain, the best score less that
-        of one cluster, and agreement, where it is known, is at least ``LEAST_AGREEMENT`` of the best. 1 where none is.
+        Joining the next two loses at least ``MIN_LOSS`` / n of all that clusters explain, the best score less that
+        of one cluster, and agreement, where it is known, is at least ``MIN_AGREEMENT`` of the best. 1 where none is.
         """
         size = np.arange(2, self.n_clusters + 1)
         explained = self.scores.max() - self.scores[0]
-        bears = size * np.diff(self.scores) >= LEAST_LOSS * explained
+        bears = size * np.diff(self.scores) >= MIN_LOSS * explained
         agreement = self.agreement[1:]
         if not np.isnan(agreement).all():
-            bears &= agreement >= LEAST_AGREEMENT * np.nanmax(agreement)
+            bears &= agreement >= MIN_AGREEMENT * np.nanmax(agreement)
         return int(size[bears].max(initial=1))
 
     def shares(self, size: int, cluster: np.ndarray, n_clusters: int) -> np.ndarray:
         """(n_clusters, size) float64, rows sum to 1: of the documents of each ``cluster`` (J,), the share that are in
-        each cluster of the level; of all documents, for one that has none.
+        each cluster of the cut; of all documents, for one that has none.
         """
-        found = self.at(size)
+        found = self.cut(size)
         seen = np.flatnonzero((found >= 0) & (cluster >= 0))
         counts = np.zeros((n_clusters, size))
         np.add.at(counts, (cluster[seen], found[seen]), 1.0)
@@ -177,12 +179,12 @@ class Levels:
 
 
 # -- a descent -----------------------------------------------------------------------------------------------------
-def find_levels(posterior: Posterior, corpus: Corpus) -> Levels:
-    """The levels of a fit; ``corpus`` is the one that was fitted.
+def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
+    """The hierarchy of a fit; ``corpus`` is the one that was fitted.
 
     They start at the consensus of the samples, for the agreement also at ``N_OTHERS`` of these. The same bits each
-    time. ValueError: other documents, each document is a cluster (HDP), there are more than ``MOST_CLUSTERS`` clusters
-    or ``MOST_CELLS``, or a level's score is no number.
+    time. ValueError: other documents, each document is a cluster (HDP), there are more than ``MAX_CLUSTERS`` clusters
+    or ``MAX_CELLS``, or the score of a cut is no number.
     """
     if posterior.representative.documents_are_clusters:
         raise ValueError("each document is a cluster of its own in this posterior; there is nothing to join")
@@ -196,20 +198,20 @@ def find_levels(posterior: Posterior, corpus: Corpus) -> Levels:
         others = [posterior.samples[place].cluster for place in np.unique(places)]
     starts = [_numbered(one) for one in (start, *others)]
     held = _Held.of(posterior, corpus, starts)
-    with stopping.noting(), work("levels", sum(int(one.max()) + 1 for one in starts), "sizes") as told:
-        levels, *of_others = (_descend(held, number, told) for number in range(len(starts)))
-    agreement = np.full(levels.n_clusters, np.nan)
-    for size in range(1, levels.n_clusters + 1):
-        of_size = [one.at(size) for one in of_others if one.n_clusters >= size]
+    with stopping.defer(), work("hierarchy", sum(int(one.max()) + 1 for one in starts), "sizes") as told:
+        hierarchy, *of_others = (_descend(held, number, told) for number in range(len(starts)))
+    agreement = np.full(hierarchy.n_clusters, np.nan)
+    for size in range(1, hierarchy.n_clusters + 1):
+        of_size = [one.cut(size) for one in of_others if one.n_clusters >= size]
         if of_size and 2 * len(of_size) >= len(others):
-            agreement[size - 1] = np.mean([adjusted_rand_index(levels.at(size), one) for one in of_size])
-    levels.agreement[:] = agreement
-    return levels
+            agreement[size - 1] = np.mean([adjusted_rand_index(hierarchy.cut(size), one) for one in of_size])
+    hierarchy.agreement[:] = agreement
+    return hierarchy
 
 
-def join_clusters(posterior: Posterior, corpus: Corpus, size: int) -> np.ndarray:
+def merge_clusters(posterior: Posterior, corpus: Corpus, size: int) -> np.ndarray:
     """(J,) int32, 0..size-1: the clusters of ``corpus``, which was fitted, joined until ``size`` are left, by the steps
-    of :func:`find_levels`; as they are where there are no more. ValueError as there.
+    of :func:`find_hierarchy`; as they are where there are no more. ValueError as there.
     """
     held = _Held.of(posterior, corpus, [_numbered(posterior.cluster)])
     clusters = _Clusters(held, 0)
@@ -219,8 +221,8 @@ def join_clusters(posterior: Posterior, corpus: Corpus, size: int) -> np.ndarray
 
 
 def are_too_many(n_clusters: int, columns: int) -> bool:
-    """Whether levels of so many clusters and topics, words and names take more memory than they may."""
-    return n_clusters > MOST_CLUSTERS or n_clusters * columns > MOST_CELLS
+    """Whether a hierarchy of so many clusters and topics, words and names take more memory than they may."""
+    return n_clusters > MAX_CLUSTERS or n_clusters * columns > MAX_CELLS
 
 
 def _numbered(cluster: np.ndarray) -> np.ndarray:
@@ -230,8 +232,8 @@ def _numbered(cluster: np.ndarray) -> np.ndarray:
     return numbered
 
 
-def _descend(held: _Held, number: int, told: Work) -> Levels:
-    """Levels from one of the starts, by its number; without agreement."""
+def _descend(held: _Held, number: int, told: Work) -> Hierarchy:
+    """Hierarchy from one of the starts, by its number; without agreement."""
     clusters = _Clusters(held, number)
     n_clusters = clusters.n
     joined, moves = np.zeros((n_clusters - 1, 2), np.int32), []
@@ -249,9 +251,9 @@ def _descend(held: _Held, number: int, told: Work) -> Levels:
         np.concatenate([np.zeros(0, np.int32), *(move[part] for move in moves)]).astype(np.int32) for part in (0, 1)
     )
     if not np.isfinite(scores).all():
-        raise ValueError("the log marginal likelihood of a level is no number")
+        raise ValueError("the log marginal likelihood of a cut is no number")
     start_of = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return Levels(held.starts[number], joined, start_of, document, to, scores, np.full(n_clusters, np.nan))
+    return Hierarchy(held.starts[number], joined, start_of, document, to, scores, np.full(n_clusters, np.nan))
 
 
 @dataclass(frozen=True)
@@ -260,7 +262,7 @@ class _Held:
 
     Attributes
     ----------
-    starts : (J,) int32 each, clusters from which levels are made, -1 for none
+    starts : (J,) int32 each, clusters from which the hierarchy is made, -1 for none
     sums : of each start, (F, n) float64 counts and (n, D) natural parameters of its clusters
     counts : (J, F) float64 CSR, sorted, no zeros; None where documents are too many to move at any size
     block : (F,) int64; prior : (F,) float64; totals : (B,) float64, the prior's sums
@@ -289,14 +291,14 @@ class _Held:
         prior, n_clusters = np.concatenate(parts), [int(one.max()) + 1 for one in starts]
         if are_too_many(max(n_clusters), len(prior)):
             raise ValueError(
-                f"{max(n_clusters)} clusters of {len(prior)} topics, words or names are too many for levels; "
-                f"at most {MOST_CLUSTERS}, and {MOST_CELLS // len(prior)} of so many"
+                f"{max(n_clusters)} clusters of {len(prior)} topics, words or names are too many for a hierarchy; "
+                f"at most {MAX_CLUSTERS}, and {MAX_CELLS // len(prior)} of so many"
             )
         of_numbers = np.concatenate([np.zeros(0), *(priors[name] for name in sorted(numbers))])
         sums = [(np.zeros((len(prior), n)), np.tile(of_numbers, (n, 1))) for n in n_clusters]
         kept: list[sp.csr_matrix] | None = []
         products = 0.0
-        with stopping.noting(), work("topics of documents", corpus.n_documents, "documents") as told:
+        with stopping.defer(), work("topics of documents", corpus.n_documents, "documents") as told:
             for rows in blocks(corpus, len(prior)):
                 some = corpus.subset(rows)
                 stacked = StackedContexts(
@@ -346,13 +348,13 @@ def _content(sample: Sample) -> tuple[Callable[[Corpus, Callable[[float], None]]
     known: Any = sample.topic_given_cluster
     if sp.issparse(known):
         if known.shape[0] != known.shape[1] or (known != sp.identity(known.shape[0], format="csr")).nnz:
-            raise ValueError("clusters with sparse shares of several topics have no levels")
+            raise ValueError("clusters with sparse shares of several topics have no cuts")
 
         def words(corpus: Corpus, done: Callable[[float], None]) -> sp.csr_matrix:
             done(corpus.n_documents)
             return sp.csr_matrix(corpus.content)
 
-        return words, np.full(sample.topic_words.shape[1], sample.topic_prior)
+        return words, np.full(sample.topic_words.shape[1], sample.topic_word_prior)
     weights = np.append(sample.topic_weights, max(0.0, 1.0 - sample.topic_weights.sum()))
     contents = sample.contents
     of_words = np.ascontiguousarray(sample.word_given_topic.T) if contents is None else np.zeros((0, 0))
@@ -367,7 +369,7 @@ def _content(sample: Sample) -> tuple[Callable[[Corpus, Callable[[float], None]]
         tokens = expected_tokens(corpus.content, psi, concentration * shares[None], of_all, _PASSES, done=done)
         return sp.csr_matrix(np.column_stack([_whole(tokens), np.zeros(len(tokens))]))
 
-    return topics, np.maximum(sample.table_concentration * weights, _LEAST)
+    return topics, np.maximum(sample.table_concentration * weights, _MIN)
 
 
 def _whole(tokens: np.ndarray) -> np.ndarray:
@@ -600,7 +602,7 @@ def _sweep(of_counts, total_prior, of_numbers, clusters, n):
 
 
 # -- on disk -------------------------------------------------------------------------------------------------------
-_PREFIX = "levels."
+_PREFIX = "hierarchy."
 _DESCRIBED = {
     "scores": Stored("f", "K"),
     "agreement": Stored("f", "K"),
@@ -612,18 +614,18 @@ _DESCRIBED = {
 }
 
 
-def pack_levels(levels: Levels) -> dict[str, np.ndarray]:
-    """Levels as plain arrays, their names led by "levels."."""
-    return {f"{_PREFIX}{name}": getattr(levels, name) for name in _DESCRIBED}
+def pack_hierarchy(hierarchy: Hierarchy) -> dict[str, np.ndarray]:
+    """A hierarchy as plain arrays, their names led by "hierarchy."."""
+    return {f"{_PREFIX}{name}": getattr(hierarchy, name) for name in _DESCRIBED}
 
 
-def unpack_levels(arrays: Mapping[str, np.ndarray], n_documents: int) -> Levels | None:
-    """The inverse of :func:`pack_levels`; None where there are none. ValueError for what cannot be levels."""
+def unpack_hierarchy(arrays: Mapping[str, np.ndarray], n_documents: int) -> Hierarchy | None:
+    """The inverse of :func:`pack_hierarchy`; None where there are none. ValueError for what cannot be a hierarchy."""
     stored = {name.removeprefix(_PREFIX): array for name, array in arrays.items() if name.startswith(_PREFIX)}
     if not stored:
         return None
     try:
         check(stored, _DESCRIBED, {"J": n_documents})
     except ValueError as error:
-        raise ValueError(f"levels: {error}") from error
-    return Levels(**{name: stored[name] for name in _DESCRIBED})
+        raise ValueError(f"hierarchy: {error}") from error
+    return Hierarchy(**{name: stored[name] for name in _DESCRIBED})

@@ -1,4 +1,5 @@
-"""The page of a run: one self-contained file, a gallery of all tables and figures, each of which opens to the rest."""
+"""The reproduction report: one self-contained file, a gallery of all tables and figures, each of which opens to the
+rest."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _TABLES = re.compile(r"(<table>.*)</body>", re.S)
 _ROWS_OF_A_THUMBNAIL = 8
 
 
-def write_run_page(
+def write_reproduction_report(
     path: str | os.PathLike[str],
     entries: Sequence[Mapping[str, Any]],
     claims: pd.DataFrame,
@@ -31,17 +32,17 @@ def write_run_page(
     own: Mapping[str, tuple[str, str]],
     ran: Sequence[jobs.Job] = (),
 ) -> None:
-    """Write the page of a run: pictures first, one line of verdicts each, everything else folded.
+    """Write The reproduction report: pictures first, one line of verdicts each, everything else folded.
 
     Parameters
     ----------
-    path : the page; links to data are relative to its folder
+    path : the HTML file; links to data are relative to its folder
     entries : for each table and figure: ``name``, ``paper`` (of PAPERS), ``title``, ``caption`` (reStructuredText),
         ``files`` (paths by suffix, the shown one first), ``runs`` (sentences on the fits behind it, what each found
         among them)
     claims : columns target and those of :data:`mc2papers.report.claims.COLUMNS`
     about : sentences on the run, below the heading
-    own : title of each page of an own corpus: its path, and a sentence on what the fit found
+    own : title of each HTML report of an own corpus: its path, and a sentence on what the fit found
     ran : jobs of :func:`mc2papers.report.jobs.read_jobs`, whose times are shown
 
     ValueError for a verdict that is none, and for a table whose file holds no table.
@@ -69,7 +70,12 @@ def write_run_page(
     ]
     with storage.replacing(path) as stream:
         stream.write(
-            pages.page("What came out of this run", "\n".join(parts), _asset("run_page.css"), [_asset("run_page.js")])
+            pages.page(
+                "What came out of this run",
+                "\n".join(parts),
+                _asset("reproduction_report.css"),
+                [_asset("reproduction_report.js")],
+            )
         )
 
 
@@ -195,7 +201,7 @@ def _rst(text: str) -> str:
 
 
 def _made() -> str:
-    """Versions and commit of what wrote the page, and where each file comes from."""
+    """Versions and commit of what wrote the report, and where each file comes from."""
     known = environment()
     versions = ", ".join(f"{name} {version}" for name, version in known["versions"].items())
     commit = known["git_commit"] or "not known"

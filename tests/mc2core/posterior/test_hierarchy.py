@@ -1,4 +1,4 @@
-"""Levels against log marginals by predictive probabilities, one count, document and value after another."""
+"""Hierarchies against log marginals by predictive probabilities, one count, document and value after another."""
 
 import csv
 import functools
@@ -15,8 +15,8 @@ from mc2core import Corpus, Posterior, fit
 from mc2core.app.cli import main
 from mc2core.base import storage
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
-from mc2core.posterior import Sample, SparseRows, clustering, levels, mixture
-from mc2core.posterior.levels import Levels, find_levels, join_clusters
+from mc2core.posterior import Sample, SparseRows, clustering, hierarchy, mixture
+from mc2core.posterior.hierarchy import Hierarchy, find_hierarchy, merge_clusters
 
 FAMILIES = {
     "year": NormalGamma(0.2, 0.7, 1.3, 0.9),
@@ -47,7 +47,7 @@ def sample_of(cluster, prior, omega=math.inf):
         topic_given_cluster=np.random.default_rng(1).dirichlet(np.ones(N_TOPICS), k),
         new_topic_weight=np.full(k, 0.01),
         topic_words=np.kron(np.eye(N_TOPICS), np.full((1, 3), 1e4)),
-        topic_prior=1e-9,
+        topic_word_prior=1e-9,
         topic_weights=EPSILON,
         table_concentration=V,
         contexts=SparseRows.of(np.tile(prior, (k, 1))),
@@ -108,8 +108,8 @@ def of_mc2(corpus):
 
 
 def joined_alone(found, size):
-    """The level before ``size``, its two clusters joined and no document moved, and all of its clusters."""
-    before, after = found.at(size + 1), found.at(size)
+    """The cut before ``size``, its two clusters joined and no document moved, and all of its clusters."""
+    before, after = found.cut(size + 1), found.cut(size)
     step = found.n_clusters - 1 - size
     left = np.setdiff1d(np.arange(found.n_clusters), found.joined[:step, 1])  # their numbers in ascending order
     one, other = np.searchsorted(left, found.joined[step])
@@ -127,7 +127,7 @@ def check_every_step(found, log_marginal, sweeps_end=True):
         return sum(known(tuple(np.flatnonzero(cluster == k).tolist())) for k in np.unique(cluster[cluster >= 0]))
 
     for size in range(found.n_clusters, 0, -1):
-        cluster = found.at(size)
+        cluster = found.cut(size)
         score = plain_score(cluster)
         assert found.scores[size - 1] == pytest.approx(score, rel=1e-8, abs=1e-7)
         if size == found.n_clusters:
@@ -147,15 +147,15 @@ class TestSteps:
     @pytest.mark.parametrize("omega", [math.inf, 1.3])
     def test_each_joins_the_best_pair_and_moves_documents_until_none_gains(self, omega, monkeypatch):
         """Of MC2 with three contexts, with a document level and without."""
-        monkeypatch.setattr(levels, "SWEEPS", 50)
+        monkeypatch.setattr(hierarchy, "SWEEPS", 50)
         corpus = small_corpus()
-        found = find_levels(mc2_of(corpus, omega=omega), corpus)
+        found = find_hierarchy(mc2_of(corpus, omega=omega), corpus)
         assert len(found.document) > 5
         check_every_step(found, of_mc2(corpus))
 
     @pytest.mark.parametrize("strength", [0.0, 0.25])
     def test_contexts_weigh_by_their_strength(self, strength, monkeypatch):
-        monkeypatch.setattr(levels, "SWEEPS", 50)
+        monkeypatch.setattr(hierarchy, "SWEEPS", 50)
         corpus, plain = small_corpus(), Corpus(small_corpus().content)
         tokens = corpus.content.toarray().reshape(N_DOCUMENTS, N_TOPICS, 3).sum(axis=2)
 
@@ -166,35 +166,37 @@ class TestSteps:
                 result += float(family.log_marginal(family.prior(len(statistics)) + strength * statistics))
             return result
 
-        found = find_levels(mc2_of(corpus, families=at_strength(FAMILIES, strength)), corpus)
+        found = find_hierarchy(mc2_of(corpus, families=at_strength(FAMILIES, strength)), corpus)
         check_every_step(found, log_marginal)
-        alone = find_levels(mc2_of(plain, families={}), plain)
+        alone = find_hierarchy(mc2_of(plain, families={}), plain)
         assert np.allclose(found.scores, alone.scores) == (strength == 0.0)
 
     def test_those_of_fastex_hold_words(self, monkeypatch):
-        monkeypatch.setattr(levels, "SWEEPS", 50)
+        monkeypatch.setattr(hierarchy, "SWEEPS", 50)
         corpus = small_corpus().with_contexts({})
-        posterior = fit(corpus, *fastex(n_clusters=9, proposal="exact", word_prior=0.2), iterations=1, seed=2).posterior
+        posterior = fit(
+            corpus, *fastex(n_clusters=9, proposal="exact", topic_word_prior=0.2), iterations=1, seed=2
+        ).posterior
         words = corpus.content.toarray()
         check_every_step(
-            find_levels(posterior, corpus), lambda documents: urn(words[documents].sum(axis=0), np.full(9, 0.2))
+            find_hierarchy(posterior, corpus), lambda documents: urn(words[documents].sum(axis=0), np.full(9, 0.2))
         )
 
     def test_svi_has_levels_of_the_clusters_of_its_documents(self):
         corpus = small_corpus().with_contexts({})
-        engine = svi(max_clusters=5, n_topics=4, batch_size=None, document_concentration=1.3)
+        engine = svi(max_clusters=5, max_topics=4, batch_size=None, document_concentration=1.3)
         posterior = fit(corpus, *engine, iterations=3, seed=1).posterior
-        found = find_levels(posterior, corpus)
+        found = find_hierarchy(posterior, corpus)
         assert found.n_clusters == len(np.unique(posterior.representative.cluster))
-        assert clustering.adjusted_rand_index(posterior.representative.cluster, found.at(found.n_clusters)) == 1.0
+        assert clustering.adjusted_rand_index(posterior.representative.cluster, found.cut(found.n_clusters)) == 1.0
 
     def test_moving_documents_is_never_worse_than_joining_alone(self, monkeypatch):
         corpus = small_corpus()
         for seed in range(5):
             posterior = mc2_of(corpus, seed)
-            refined = find_levels(posterior, corpus)
-            monkeypatch.setattr(levels, "WORK", 0)
-            alone = find_levels(posterior, corpus)
+            refined = find_hierarchy(posterior, corpus)
+            monkeypatch.setattr(hierarchy, "WORK", 0)
+            alone = find_hierarchy(posterior, corpus)
             monkeypatch.undo()
             assert not len(alone.document)
             check_every_step(alone, of_mc2(corpus), sweeps_end=False)
@@ -205,22 +207,22 @@ class TestSteps:
         corpus = small_corpus()
         posterior = mc2_of(corpus)
         products = corpus.n_tokens + int(corpus.contexts["author"].sum()) + 32 * (4 * 23 + 2 * 24)
-        monkeypatch.setattr(levels, "WORK", levels.SWEEPS * products * 4.5**2 / 2)
-        moved = find_levels(posterior, corpus).table().set_index("clusters")["moved"]
+        monkeypatch.setattr(hierarchy, "WORK", hierarchy.SWEEPS * products * 4.5**2 / 2)
+        moved = find_hierarchy(posterior, corpus).table().set_index("clusters")["moved"]
         assert not moved.loc[5:].any()
         assert moved.loc[:4].any()
 
     def test_documents_move_at_small_sizes_and_above_after_each_tenth_of_the_clusters(self, monkeypatch):
-        corpus, seen, sweep = small_corpus(), [], levels._Clusters.sweep
+        corpus, seen, sweep = small_corpus(), [], hierarchy._Clusters.sweep
 
         def noted(clusters):
             seen.append(clusters.n)
             return sweep(clusters)
 
-        monkeypatch.setattr(levels._Clusters, "sweep", noted)
+        monkeypatch.setattr(hierarchy._Clusters, "sweep", noted)
         products = corpus.n_tokens + int(corpus.contexts["author"].sum()) + 32 * (4 * 23 + 2 * 24)
-        monkeypatch.setattr(levels, "WORK", 8 * 23 * products)  # enough for sizes up to sqrt(2 * 8 * 23)
-        find_levels(mc2_of(corpus, n_clusters=24), corpus)
+        monkeypatch.setattr(hierarchy, "WORK", 8 * 23 * products)  # enough for sizes up to sqrt(2 * 8 * 23)
+        find_hierarchy(mc2_of(corpus, n_clusters=24), corpus)
         assert seen == [23, *range(20, 1, -1)]
 
     def test_documents_may_be_looked_at_in_blocks_and_are_kept_only_where_they_move(self, monkeypatch):
@@ -229,59 +231,59 @@ class TestSteps:
         cluster = posterior.samples[0].cluster.copy()
         cluster[[2, 20]] = -1
         posterior = replace(posterior, samples=[replace(posterior.samples[0], cluster=cluster), *posterior.samples[1:]])
-        for work, is_kept in ((levels.WORK, True), (0, False)):
-            monkeypatch.setattr(levels, "WORK", work)
-            whole = find_levels(posterior, corpus)
-            monkeypatch.setattr(levels, "blocks", lambda corpus, width: mixture.blocks(corpus, width, 5))
-            assert find_levels(posterior, corpus).at(3).tolist() == whole.at(3).tolist()
-            assert np.allclose(find_levels(posterior, corpus).scores, whole.scores, rtol=1e-12, atol=0)
-            held = levels._Held.of(posterior, corpus, [posterior.cluster])
+        for work, is_kept in ((hierarchy.WORK, True), (0, False)):
+            monkeypatch.setattr(hierarchy, "WORK", work)
+            whole = find_hierarchy(posterior, corpus)
+            monkeypatch.setattr(hierarchy, "blocks", lambda corpus, width: mixture.blocks(corpus, width, 5))
+            assert find_hierarchy(posterior, corpus).cut(3).tolist() == whole.cut(3).tolist()
+            assert np.allclose(find_hierarchy(posterior, corpus).scores, whole.scores, rtol=1e-12, atol=0)
+            held = hierarchy._Held.of(posterior, corpus, [posterior.cluster])
             assert (held.counts is not None) == is_kept
             assert held.numbers.n_documents == (N_DOCUMENTS if is_kept else N_DOCUMENTS % 5)
-            monkeypatch.setattr(levels, "blocks", mixture.blocks)
+            monkeypatch.setattr(hierarchy, "blocks", mixture.blocks)
 
     def test_whole_numbers_keep_the_sums_of_documents(self):
         tokens = np.array([[0.4, 0.4, 0.2], [2.6, 0.3, 1.1], [0.5, 0.5, 2.0], [0.0, 0.0, 0.0]])
-        assert levels._whole(tokens).tolist() == [[1, 0, 0], [3, 0, 1], [1, 0, 2], [0, 0, 0]]
+        assert hierarchy._whole(tokens).tolist() == [[1, 0, 0], [3, 0, 1], [1, 0, 2], [0, 0, 0]]
 
 
-class TestLevels:
+class TestHierarchy:
     def test_every_size_is_there_and_the_first_is_the_fits(self):
         corpus = small_corpus()
         posterior = mc2_of(corpus)
-        found = posterior.find_levels(corpus)
-        assert posterior.levels is found
-        assert found.at(7).tolist() == posterior.representative.cluster.tolist()
-        assert [sorted(set(found.at(size).tolist())) for size in range(1, 8)] == [list(range(n)) for n in range(1, 8)]
+        found = posterior.find_hierarchy(corpus)
+        assert posterior.hierarchy is found
+        assert found.cut(7).tolist() == posterior.representative.cluster.tolist()
+        assert [sorted(set(found.cut(size).tolist())) for size in range(1, 8)] == [list(range(n)) for n in range(1, 8)]
         for wrong in (0, 8):
-            with pytest.raises(ValueError, match=f"{wrong} clusters were asked for; levels go from 1 to 7"):
-                found.at(wrong)
+            with pytest.raises(ValueError, match=f"{wrong} clusters were asked for; cuts go from 1 to 7"):
+                found.cut(wrong)
 
     def test_clusters_are_joined_to_a_size_as_levels_are(self):
         corpus, posterior = small_corpus(), mc2_of(small_corpus(), seed=2)
-        known = find_levels(posterior, corpus)
+        known = find_hierarchy(posterior, corpus)
         for size in range(1, 8):
-            assert join_clusters(posterior, corpus, size).tolist() == known.at(size).tolist()
-        assert join_clusters(posterior, corpus, 9).tolist() == known.at(7).tolist()
+            assert merge_clusters(posterior, corpus, size).tolist() == known.cut(size).tolist()
+        assert merge_clusters(posterior, corpus, 9).tolist() == known.cut(7).tolist()
 
-    def test_a_level_is_its_steps_one_after_another(self):
-        found = find_levels(mc2_of(small_corpus(), seed=3), small_corpus())
+    def test_a_cut_is_its_steps_one_after_another(self):
+        found = find_hierarchy(mc2_of(small_corpus(), seed=3), small_corpus())
         cluster = found.cluster.copy()
         for step, (first, second) in enumerate(found.joined.tolist()):
             cluster[cluster == second] = first
             for move in range(found.start[step], found.start[step + 1]):
                 cluster[found.document[move]] = found.to[move]
             expected = np.unique(cluster, return_inverse=True)[1]
-            assert found.at(found.n_clusters - 1 - step).tolist() == expected.tolist()
+            assert found.cut(found.n_clusters - 1 - step).tolist() == expected.tolist()
 
     def test_of_some_documents_they_are_those_of_all(self):
         corpus, rows = small_corpus(), np.array([0, 3, 4, 11, 20, 23])
-        found = find_levels(mc2_of(corpus), corpus)
+        found = find_hierarchy(mc2_of(corpus), corpus)
         assert len(found.document) > 5
         part = found.of_documents(rows)
         for size in range(1, 8):
-            assert part.at(size).tolist() == found.at(size)[rows].tolist()
-        assert part.chosen == found.chosen
+            assert part.cut(size).tolist() == found.cut(size)[rows].tolist()
+        assert part.recommended == found.recommended
         assert part.table()["log_marginal"].tolist() == pytest.approx(found.table()["log_marginal"].tolist())
 
     def test_documents_of_no_cluster_stay_in_none(self):
@@ -289,27 +291,27 @@ class TestLevels:
         posterior = mc2_of(corpus)
         cluster = posterior.samples[0].cluster.copy()
         cluster[[0, 5]] = -1
-        found = find_levels(replace(posterior, samples=[replace(posterior.samples[0], cluster=cluster)]), corpus)
+        found = find_hierarchy(replace(posterior, samples=[replace(posterior.samples[0], cluster=cluster)]), corpus)
         for size in range(1, 8):
-            assert np.flatnonzero(found.at(size) < 0).tolist() == [0, 5]
+            assert np.flatnonzero(found.cut(size) < 0).tolist() == [0, 5]
 
     def test_agreement_is_that_with_levels_of_other_samples(self):
         corpus = small_corpus()
         posterior = mc2_of(corpus, n_samples=3)
-        found = find_levels(posterior, corpus)
-        others = [find_levels(replace(posterior, samples=[one]), corpus) for one in posterior.samples]
+        found = find_hierarchy(posterior, corpus)
+        others = [find_hierarchy(replace(posterior, samples=[one]), corpus) for one in posterior.samples]
         for size in range(1, 8):
-            ari = [clustering.adjusted_rand_index(found.at(size), one.at(size)) for one in others]
+            ari = [clustering.adjusted_rand_index(found.cut(size), one.cut(size)) for one in others]
             assert found.agreement[size - 1] == pytest.approx(np.mean(ari))
 
     def test_agreement_is_not_known_of_one_sample_or_where_most_have_fewer_clusters(self):
         corpus = small_corpus()
-        assert np.isnan(find_levels(mc2_of(corpus), corpus).agreement).all()
+        assert np.isnan(find_hierarchy(mc2_of(corpus), corpus).agreement).all()
         posterior = mc2_of(corpus, n_samples=4)
         few = np.arange(N_DOCUMENTS, dtype=np.int32) % 3
         for n, known in ((2, 7), (3, 3)):
             samples = [replace(one, cluster=few) if i < n else one for i, one in enumerate(posterior.samples)]
-            found = find_levels(replace(posterior, samples=samples), corpus)
+            found = find_hierarchy(replace(posterior, samples=samples), corpus)
             assert np.isnan(found.agreement).tolist() == [size > known for size in range(1, found.n_clusters + 1)]
 
     @pytest.mark.parametrize(
@@ -324,17 +326,17 @@ class TestLevels:
             ([0.0], [1.0], 1),
         ],
     )
-    def test_the_marked_level_is_the_largest_that_loses_and_agrees_enough(self, scores, agreement, chosen):
+    def test_the_marked_cut_is_the_largest_that_loses_and_agrees_enough(self, scores, agreement, chosen):
         n = len(scores)
         pairs = np.column_stack([np.zeros(n - 1), np.arange(1, n)]).astype(np.int32)
         none = np.zeros(0, np.int32)
-        made = Levels(
+        made = Hierarchy(
             np.arange(n, dtype=np.int32), pairs, np.zeros(n, np.int64), none, none, np.array(scores),
             np.array(agreement),
         )  # fmt: skip
-        assert made.chosen == chosen
+        assert made.recommended == chosen
         table = made.table()
-        assert table.loc[table["marked"] == "yes", "clusters"].tolist() == [chosen]
+        assert table.loc[table["recommended"] == "yes", "clusters"].tolist() == [chosen]
         assert (table["loss"].iloc[:-1] * n).tolist() == pytest.approx(np.diff(scores))
 
     def test_classes_that_are_far_apart_are_marked_and_found(self):
@@ -354,42 +356,42 @@ class TestLevels:
                 topic_weights=np.full(10, 0.1), contexts=SparseRows.of(np.zeros((10, 0))),
             )
         ]  # fmt: skip
-        found = find_levels(posterior, corpus)
-        assert found.chosen == 5
-        assert clustering.adjusted_rand_index(classes, found.at(5)) == 1.0
+        found = find_hierarchy(posterior, corpus)
+        assert found.recommended == 5
+        assert clustering.adjusted_rand_index(classes, found.cut(5)) == 1.0
 
     def test_shares_are_those_of_documents(self):
-        found = find_levels(mc2_of(small_corpus()), small_corpus())
-        cluster, level = np.arange(N_DOCUMENTS) % 4, found.at(3)
+        found = find_hierarchy(mc2_of(small_corpus()), small_corpus())
+        cluster, cut = np.arange(N_DOCUMENTS) % 4, found.cut(3)
         shares = found.shares(3, cluster, 5)
         for k in range(4):
-            assert shares[k] == pytest.approx(np.bincount(level[cluster == k], minlength=3) / 6)
-        assert shares[4] == pytest.approx(np.bincount(level, minlength=3) / N_DOCUMENTS)
+            assert shares[k] == pytest.approx(np.bincount(cut[cluster == k], minlength=3) / 6)
+        assert shares[4] == pytest.approx(np.bincount(cut, minlength=3) / N_DOCUMENTS)
 
     def test_what_has_no_levels_is_refused(self, monkeypatch):
         corpus = small_corpus().with_contexts({})
         hdp = fit(corpus, *gibbs(kernel="collapsed", model="hdp", start_topics=2), iterations=1, seed=0)
         with pytest.raises(ValueError, match="each document is a cluster of its own"):
-            hdp.posterior.find_levels(corpus)
+            hdp.posterior.find_hierarchy(corpus)
         posterior = mc2_of(corpus, families={})
         with pytest.raises(ValueError, match="the corpus has 23 documents, but the model was fitted on 24"):
-            posterior.find_levels(corpus.subset(np.arange(23)))
-        monkeypatch.setattr(levels, "MOST_CLUSTERS", 6)
-        with pytest.raises(ValueError, match="7 clusters of 4 topics, words or names are too many for levels"):
-            posterior.find_levels(corpus)
+            posterior.find_hierarchy(corpus.subset(np.arange(23)))
+        monkeypatch.setattr(hierarchy, "MAX_CLUSTERS", 6)
+        with pytest.raises(ValueError, match="7 clusters of 4 topics, words or names are too many for a hierarchy"):
+            posterior.find_hierarchy(corpus)
         none = replace(posterior.samples[0], cluster=np.full(N_DOCUMENTS, -1, np.int32))
         with pytest.raises(ValueError, match="no document is in a cluster"):
-            find_levels(replace(posterior, samples=[none]), corpus)
+            find_hierarchy(replace(posterior, samples=[none]), corpus)
 
     def test_a_fit_has_none_where_a_score_is_no_number(self, monkeypatch, tmp_path):
         """And its files can be read: what is stored is refused by the reader otherwise."""
         corpus = small_corpus()
-        monkeypatch.setattr(levels._Clusters, "score", lambda self: np.nan)
-        with pytest.raises(ValueError, match="the log marginal likelihood of a level is no number"):
-            mc2_of(corpus).find_levels(corpus)
+        monkeypatch.setattr(hierarchy._Clusters, "score", lambda self: np.nan)
+        with pytest.raises(ValueError, match="the log marginal likelihood of a cut is no number"):
+            mc2_of(corpus).find_hierarchy(corpus)
         corpus.save(tmp_path / "data")
         assert main(["fit", str(tmp_path / "data"), "--iterations", "1", "--out", str(tmp_path / "fit")]) == 0
-        assert Posterior.load(tmp_path / "fit").levels is None
+        assert Posterior.load(tmp_path / "fit").hierarchy is None
 
 
 class TestFile:
@@ -397,25 +399,26 @@ class TestFile:
     def saved(folder):
         corpus = small_corpus()
         posterior = mc2_of(corpus, n_samples=2)
-        posterior.find_levels(corpus)
+        posterior.find_hierarchy(corpus)
         posterior.save(folder / "posterior.npz")
         return posterior
 
     def test_levels_are_kept(self, tmp_path):
-        made = self.saved(tmp_path).levels
-        read = Posterior.load(tmp_path / "posterior.npz").levels
+        made = self.saved(tmp_path).hierarchy
+        read = Posterior.load(tmp_path / "posterior.npz").hierarchy
         for size in range(1, 8):
-            assert read.at(size).tolist() == made.at(size).tolist()
+            assert read.cut(size).tolist() == made.cut(size).tolist()
         assert read.table().equals(made.table())
 
     @pytest.mark.parametrize(
         ("change", "said"),
         [
-            (lambda arrays: arrays.pop("levels.to"), "'to' is missing"),
-            (lambda arrays: arrays["levels.cluster"].__setitem__(3, 7), "'cluster' holds an index that is not below 7"),
-            (lambda arrays: arrays["levels.to"].__setitem__(0, 7), "'to' holds an index that is not below 7"),
-            (lambda arrays: arrays.update({"levels.scores": np.zeros(3)}), "'agreement' has the shape"),
-            (lambda arrays: arrays.update({"levels.cluster": np.zeros(23, np.int32)}), "'cluster' has the shape"),
+            (lambda arrays: arrays.pop("hierarchy.to"), "'to' is missing"),
+            (lambda arrays: arrays["hierarchy.cluster"].__setitem__(3, 7),
+            "'cluster' holds an index that is not below 7"),
+            (lambda arrays: arrays["hierarchy.to"].__setitem__(0, 7), "'to' holds an index that is not below 7"),
+            (lambda arrays: arrays.update({"hierarchy.scores": np.zeros(3)}), "'agreement' has the shape"),
+            (lambda arrays: arrays.update({"hierarchy.cluster": np.zeros(23, np.int32)}), "'cluster' has the shape"),
         ],
     )  # fmt: skip
     def test_damaged_levels_are_refused(self, tmp_path, change, said):
@@ -423,7 +426,7 @@ class TestFile:
         arrays = {name: np.array(array) for name, array in storage.read_arrays(tmp_path / "posterior.npz").items()}
         change(arrays)
         storage.write_arrays(tmp_path / "forged.npz", arrays)
-        with pytest.raises(ValueError, match=f"forged.npz is not a saved posterior: levels: .*{said}"):
+        with pytest.raises(ValueError, match=f"forged.npz is not a saved posterior: hierarchy: .*{said}"):
             Posterior.load(tmp_path / "forged.npz")
 
 
@@ -446,43 +449,43 @@ class TestCommand:
         path, new = self.fitted(tmp_path)
         capsys.readouterr()
         kept = Posterior.load(path)
-        assert kept.levels is not None
-        assert main(["clusters", path, "--levels"]) == 0
+        assert kept.hierarchy is not None
+        assert main(["clusters", path, "--hierarchy"]) == 0
         shown = self.rows(capsys)
-        assert [int(row["clusters"]) for row in shown] == list(range(1, kept.levels.n_clusters + 1))
-        assert [row["clusters"] for row in shown if row["marked"]] == [str(kept.levels.chosen)]
-        assert float(shown[1]["loss"]) == pytest.approx(np.diff(kept.levels.scores)[1] / N_DOCUMENTS, rel=1e-4)
+        assert [int(row["clusters"]) for row in shown] == list(range(1, kept.hierarchy.n_clusters + 1))
+        assert [row["clusters"] for row in shown if row["recommended"]] == [str(kept.hierarchy.recommended)]
+        assert float(shown[1]["loss"]) == pytest.approx(np.diff(kept.hierarchy.scores)[1] / N_DOCUMENTS, rel=1e-4)
 
-        assert main(["clusters", path, str(tmp_path / "corpus"), "--level", "2"]) == 0
-        level, rows = kept.levels.at(2), self.rows(capsys)
-        assert [int(row["cluster"]) - 1 for row in rows] == level.tolist()
+        assert main(["clusters", path, str(tmp_path / "corpus"), "--cut", "2"]) == 0
+        cut, rows = kept.hierarchy.cut(2), self.rows(capsys)
+        assert [int(row["cluster"]) - 1 for row in rows] == cut.tolist()
         for j in (0, 7, 23):  # with what share of its clusters' documents, over samples, it is in its cluster of two
-            shares = [np.mean(level[one.cluster == one.cluster[j]] == level[j]) for one in kept.samples]
+            shares = [np.mean(cut[one.cluster == one.cluster[j]] == cut[j]) for one in kept.samples]
             assert float(rows[j]["probability"]) == pytest.approx(np.mean(shares), abs=1e-6)
 
-        assert main(["clusters", path, str(tmp_path / "new"), "--level", "2"]) == 0
+        assert main(["clusters", path, str(tmp_path / "new"), "--cut", "2"]) == 0
         rows, first = self.rows(capsys), kept.representative.cluster
         into = np.array(
-            [[np.mean(level[first == k] == g) for g in (0, 1)] for k in range(kept.representative.n_clusters)]
+            [[np.mean(cut[first == k] == g) for g in (0, 1)] for k in range(kept.representative.n_clusters)]
         )
-        expected = kept.predict(new) @ into
+        expected = kept.predict_proba(new) @ into
         assert [int(row["cluster"]) - 1 for row in rows] == expected.argmax(axis=1).tolist()
         assert [float(row["probability"]) for row in rows] == pytest.approx(expected.max(axis=1), abs=1e-6)
 
     def test_what_cannot_be_shown_is_said(self, tmp_path, capsys):
         path, _ = self.fitted(tmp_path)
-        n = Posterior.load(path).levels.n_clusters
-        assert main(["clusters", path, str(tmp_path / "corpus"), "--level", str(n + 1)]) == 2
-        assert f"error: {n + 1} clusters were asked for; levels go from 1 to {n}" in capsys.readouterr().err
+        n = Posterior.load(path).hierarchy.n_clusters
+        assert main(["clusters", path, str(tmp_path / "corpus"), "--cut", str(n + 1)]) == 2
+        assert f"error: {n + 1} clusters were asked for; cuts go from 1 to {n}" in capsys.readouterr().err
         assert main(["clusters", path]) == 2
         assert "error: a corpus is needed" in capsys.readouterr().err
-        replace(Posterior.load(path), levels=None).save(tmp_path / "without.npz")
+        replace(Posterior.load(path), hierarchy=None).save(tmp_path / "without.npz")
         without = str(tmp_path / "without.npz")
-        assert main(["clusters", without, "--levels"]) == 2
-        assert "keeps no levels; give the corpus of the fit" in capsys.readouterr().err
-        assert main(["clusters", without, str(tmp_path / "new"), "--level", "2"]) == 2
-        assert "error: the posterior keeps no levels; mc2 fit leaves them" in capsys.readouterr().err
-        for command in ("--levels", "--level=2"):
+        assert main(["clusters", without, "--hierarchy"]) == 2
+        assert "keeps no hierarchy; give the corpus of the fit" in capsys.readouterr().err
+        assert main(["clusters", without, str(tmp_path / "new"), "--cut", "2"]) == 2
+        assert "error: the posterior keeps no hierarchy; mc2 fit leaves it" in capsys.readouterr().err
+        for command in ("--hierarchy", "--cut=2"):
             assert main(["clusters", path, str(tmp_path / "corpus"), command]) == 0
             kept = capsys.readouterr().out
             assert main(["clusters", without, str(tmp_path / "corpus"), command]) == 0

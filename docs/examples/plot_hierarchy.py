@@ -1,9 +1,9 @@
 """
-How many clusters? Levels of a fit
+How many clusters? Cuts of a fit
 ==================================
 
 A fit finds its number of clusters by itself, and keeps a clustering at every smaller
-size, too. Here documents have two levels in truth: three themes, of three subjects
+size, too. Here documents have two cuts in truth: three themes, of three subjects
 each.
 """
 
@@ -40,14 +40,14 @@ fit = mc2core.fit(
 print(fit)
 
 # %%
-# The table of levels has a row for each size: what the step to it loses (nats a
-# document) and how far levels made from other samples agree. ``chosen`` is the largest
-# size that the data bear, by a rule of thumb.
+# The table of cuts has a row for each size: what the step to it loses (nats a
+# document) and how far hierarchies made from other samples agree. ``recommended`` is
+# the largest size that the data bear, by a rule of thumb.
 
-levels = fit.posterior.find_levels(corpus)
-table = levels.table()
+hierarchy = fit.posterior.find_hierarchy(corpus)
+table = hierarchy.table()
 print(table.round(3).to_string(index=False))
-print("marked:", levels.chosen)
+print("recommended:", hierarchy.recommended)
 
 # %%
 # How the clusters join, from the finest on the left to one on the right.
@@ -57,14 +57,14 @@ plots.hierarchy(fit, ax=axis)
 figure.tight_layout()
 
 # %%
-# Each level beside the truth: coarse levels are the themes, fine ones the subjects.
+# Each cut beside the truth: coarse cuts are the themes, fine ones the subjects.
 
-sizes = range(2, levels.n_clusters + 1)
+sizes = range(2, hierarchy.n_clusters + 1)
 figure, axis = plt.subplots(figsize=(6, 3))
 for name, truth in (("themes", theme), ("subjects", subject)):
     axis.plot(
         sizes,
-        [adjusted_rand_index(levels.at(size), truth) for size in sizes],
+        [adjusted_rand_index(hierarchy.cut(size), truth) for size in sizes],
         marker="o",
         label=name,
     )

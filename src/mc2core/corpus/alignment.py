@@ -41,14 +41,14 @@ _COLUMN = (
     *("text", "bag", "counts", "labels", "id", "layer"),
     *("tokeniser", "stop_words", "date_format", "word_counts"),
 )
-_COLUMNS, _NUMBER = ("contexts", "keep", "separators"), ("min_letters", "ngrams")
+_COLUMNS, _NUMBER = ("contexts", "keep", "separators"), ("min_letters", "max_ngram")
 _CONTENT = "content"
 # new names that a datasheet shows
-_MOST_NAMED = 10
+_MAX_NAMED = 10
 
 
 @dataclass(frozen=True)
-class Pattern:
+class Schema:
     """What new documents follow.
 
     Attributes
@@ -103,7 +103,7 @@ class Pattern:
         return "number" if is_number else "bag"
 
 
-class Followed(Protocol):
+class HasSchema(Protocol):
     """A Corpus or a Model, as far as new documents can follow it."""
 
     @property
@@ -135,7 +135,7 @@ class Followed(Protocol):
         """How the documents were read."""
 
 
-def pattern_of(like: Followed) -> Pattern:
+def schema_of(like: HasSchema) -> Schema:
     """What documents like those of a corpus, or like those a model was fitted on, look like.
 
     Of a model these are the contexts it was fitted with, and next to them those of the import that it does not use.
@@ -155,7 +155,7 @@ def pattern_of(like: Followed) -> Pattern:
     form, settings = _stored(what, like.imported)
     earlier = parse_contexts(settings.get("contexts", ())) if what == "the model" else {}
     unused = {name: one.kind for name, one in earlier.items() if name not in like.context_kinds}
-    return Pattern(
+    return Schema(
         what, _distinct(what, "words", words), columns, like.vector_lengths, like.units, form, settings, unused
     )
 
@@ -193,7 +193,7 @@ def files_of(imported: Mapping[str, Any] | None) -> set[str]:
     return {one["digest"] for one in (known, *known.get("appended", ())) if "digest" in one}
 
 
-def follow(pattern: Pattern, form: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
+def align(schema: Schema, form: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
     """Settings that documents of a ``form`` are read by.
 
     Where the pattern comes from the same form, columns are those of then, unless others are ``given``: a context that
@@ -211,24 +211,24 @@ def follow(pattern: Pattern, form: str, given: Mapping[str, Any]) -> tuple[dict[
         it does not have.
     """
     makes_words = form in (TABLE, TEXTS)
-    made = {name: value for name, value in pattern.settings.items() if makes_words and name in WORDS}
+    made = {name: value for name, value in schema.settings.items() if makes_words and name in WORDS}
     for setting, value in given.items():
         if setting in CHOSEN and form != UCI:
-            raise ValueError(f"{setting!r} cannot be given: {pattern.what} that is followed has decided it")
+            raise ValueError(f"{setting!r} cannot be given: {schema.what} that is followed has decided it")
         if made.get(setting, value) != value:
-            raise ValueError(f"{setting!r} is {value!r}, but {pattern.what} that is followed has {made[setting]!r}")
+            raise ValueError(f"{setting!r} is {value!r}, but {schema.what} that is followed has {made[setting]!r}")
     texts = [
-        one if ":" in one else f"{one}:{pattern.kind_of(one.partition('=')[0])}" for one in given.get("contexts", ())
+        one if ":" in one else f"{one}:{schema.kind_of(one.partition('=')[0])}" for one in given.get("contexts", ())
     ]
-    for name in parse_contexts(texts).keys() - pattern.unused.keys():
-        known = pattern.kind_there if form == ANNDATA else pattern.columns_of
+    for name in parse_contexts(texts).keys() - schema.unused.keys():
+        known = schema.kind_there if form == ANNDATA else schema.columns_of
         known(name)
     given = {**given, "contexts": texts}
-    earlier = pattern.settings if pattern.form == form else made
+    earlier = schema.settings if schema.form == form else made
     has_content = any(kind in given for kind in CONTENT_KINDS)
     settings = {name: one for name, one in earlier.items() if not (has_content and name in CONTENT_KINDS)} | given
     of_contexts = _by_name(earlier.get("contexts", ())) | _by_name(texts)
-    known_there = pattern.columns.keys() | pattern.vectors.keys() | pattern.unused.keys()
+    known_there = schema.columns.keys() | schema.vectors.keys() | schema.unused.keys()
     settings["contexts"] = [text for name, text in of_contexts.items() if name in known_there]
     then, now, said = _roles(earlier), _roles(settings), _roles(given)
     if "separators" in settings and "separators" not in given:
@@ -278,37 +278,37 @@ class New:
     def told(self) -> list[str]:
         """Numbers and names, for a datasheet."""
         lists = {"words": self.words, **{f"values of {name}": names for name, names in self.values.items()}}
-        more = {what: ", ..." if len(names) > _MOST_NAMED else "" for what, names in lists.items()}
+        more = {what: ", ..." if len(names) > _MAX_NAMED else "" for what, names in lists.items()}
         return [
-            f"{counted(len(names), what)}: {', '.join(map(repr, names[:_MOST_NAMED]))}{more[what]}"
+            f"{counted(len(names), what)}: {', '.join(map(repr, names[:_MAX_NAMED]))}{more[what]}"
             for what, names in lists.items()
             if names
         ]
 
 
-def grown(pattern: Pattern, corpus: Corpus, least: int) -> tuple[Pattern, New]:
-    """``pattern`` with columns for the words and values of ``corpus`` that it lacks, behind its own.
+def extended(schema: Schema, corpus: Corpus, least: int) -> tuple[Schema, New]:
+    """``schema`` with columns for the words and values of ``corpus`` that it lacks, behind its own.
 
     Parameters
     ----------
     corpus : its words, and columns of contexts that the pattern has, are named; other contexts are not looked at.
     least : a name gets a column where so many documents of ``corpus`` have it.
     """
-    least, own = whole("new_columns", least), pattern_of(corpus)
-    words = _new_names(corpus.content, own.words, pattern.words, least)
-    values, columns = {}, dict(pattern.columns)
-    for name, known in pattern.columns.items():
+    least, own = whole("new_columns", least), schema_of(corpus)
+    words = _new_names(corpus.content, own.words, schema.words, least)
+    values, columns = {}, dict(schema.columns)
+    for name, known in schema.columns.items():
         names = own.columns.get(name)
         if known is None or names is None:
             continue
         if new := _new_names(corpus.contexts[name], names, known, least):
             values[name], columns[name] = new, [*known, *new]
-    return replace(pattern, words=[*pattern.words, *words], columns=columns), New(words, values)
+    return replace(schema, words=[*schema.words, *words], columns=columns), New(words, values)
 
 
-def new_to(like: Followed, corpus: Corpus) -> New:
+def new_to(like: HasSchema, corpus: Corpus) -> New:
     """The names of words and values of ``corpus``, which follows ``like``, that this has not."""
-    before, now = pattern_of(like), pattern_of(corpus)
+    before, now = schema_of(like), schema_of(corpus)
     values = {
         name: names[len(before.columns_of(name) or ()) :]
         for name, names in now.columns.items()
@@ -323,8 +323,8 @@ def _new_names(counts: sp.csr_matrix, names: Sequence[str], known: Sequence[str]
     return [name for name, n in zip(names, rows.tolist(), strict=True) if n >= least and name not in before]
 
 
-def conform(make: Make, corpus: Corpus, pattern: Pattern) -> tuple[Corpus, list[Dropped]]:
-    """The documents of ``corpus`` in the columns of ``pattern``.
+def conform(make: Make, corpus: Corpus, schema: Schema) -> tuple[Corpus, list[Dropped]]:
+    """The documents of ``corpus`` in the columns of ``schema``.
 
     Words and values that the pattern lacks are left out and counted. A context that the corpus lacks is missing in all
     documents; contexts that are ``unused`` stay as they are.
@@ -334,23 +334,23 @@ def conform(make: Make, corpus: Corpus, pattern: Pattern) -> tuple[Corpus, list[
     ValueError
         A context that the pattern lacks or has of another kind, or no word that it has.
     """
-    lost = f"unknown to {pattern.what}"
-    content, unknown = _in_columns(corpus.content, corpus.vocabulary, pattern.words)
+    lost = f"unknown to {schema.what}"
+    content, unknown = _in_columns(corpus.content, corpus.vocabulary, schema.words)
     dropped = [Dropped("words", unknown[0], lost), Dropped("tokens", unknown[1], f"of a word {lost}")]
     if content.nnz == 0 < corpus.content.nnz:
-        raise ValueError(f"no word of the new documents is among the {len(pattern.words)} words of {pattern.what}")
+        raise ValueError(f"no word of the new documents is among the {len(schema.words)} words of {schema.what}")
     contexts: dict[str, Any] = {}
     for name, context in corpus.contexts.items():
-        if name in pattern.unused:
+        if name in schema.unused:
             continue
-        kind, wanted = kind_of(context), pattern.kind_there(name)
+        kind, wanted = kind_of(context), schema.kind_there(name)
         if kind != wanted:
-            raise ValueError(f"context {name!r} is read as {KINDS[kind]}, but {pattern.what} has {KINDS[wanted]} there")
-    for name in (*pattern.columns, *pattern.vectors):
-        kind, columns = pattern.kind_there(name), pattern.columns.get(name)
+            raise ValueError(f"context {name!r} is read as {KINDS[kind]}, but {schema.what} has {KINDS[wanted]} there")
+    for name in (*schema.columns, *schema.vectors):
+        kind, columns = schema.kind_there(name), schema.columns.get(name)
         if name not in corpus.contexts:
             dropped.append(Dropped("contexts", 1, f"{name}, which was not given: missing in every document"))
-            size = pattern.vectors.get(name, len(columns or ()))
+            size = schema.vectors.get(name, len(columns or ()))
             contexts[name] = all_missing(kind, corpus.n_documents, size)
         elif columns is not None:
             names = _distinct("the corpus", f"columns of context {name!r}", corpus.context_names.get(name))
@@ -360,22 +360,22 @@ def conform(make: Make, corpus: Corpus, pattern: Pattern) -> tuple[Corpus, list[
         else:
             contexts[name] = corpus.contexts[name]
             if kind == "vector":
-                check_length(name, contexts[name].shape[1], pattern.what, pattern.vectors[name])
-    unused = {name: one for name, one in corpus.contexts.items() if name in pattern.unused}
+                check_length(name, contexts[name].shape[1], schema.what, schema.vectors[name])
+    unused = {name: one for name, one in corpus.contexts.items() if name in schema.unused}
     followed: Corpus = make(
         content,
-        pattern.words,
+        schema.words,
         contexts | unused,
         corpus.labels,
         corpus.documents,
-        context_names={name: columns for name, columns in pattern.columns.items() if columns is not None}
+        context_names={name: columns for name, columns in schema.columns.items() if columns is not None}
         | {name: columns for name, columns in corpus.context_names.items() if name in unused},
         label_names=corpus.label_names,
         units=corpus.units,
     )
     followed.imported = corpus.imported
     followed.set_index(corpus.index)
-    return in_units(followed, contexts, pattern.units), [one for one in dropped if one.number]
+    return in_units(followed, contexts, schema.units), [one for one in dropped if one.number]
 
 
 def _in_columns(

@@ -8,7 +8,7 @@ from mc2core.base import storage
 from mc2core.base.logs import job
 from mc2core.inference.running.summary import sentence_of_all
 from mc2papers.report.jobs import read_jobs
-from mc2papers.report.run_page import write_run_page
+from mc2papers.report.reproduction_report import write_reproduction_report
 
 
 def main(snakemake):
@@ -28,7 +28,7 @@ def main(snakemake):
         }
         claims = pd.read_csv(snakemake.input.claims)
         ran = read_jobs(".snakemake/metadata", Path(snakemake.log[0]).parent)
-        write_run_page(snakemake.output[0], entries, claims, snakemake.params.about, own, ran)
+        write_reproduction_report(snakemake.output[0], entries, claims, snakemake.params.about, own, ran)
 
 
 def found(paths, path):
@@ -40,7 +40,7 @@ def found_by_run(paths):
     """{run: a sentence on what its fits found, and how that changed at their ends}."""
     about = {}
     for path in dict.fromkeys(paths):
-        about.setdefault(Path(path).parts[-3], []).append(storage.read_json(path).get("found", {}))
+        about.setdefault(Path(path).parts[-3], []).append(storage.read_json(path).get("inferred", {}))
     return {run: sentence_of_all(several) for run, several in about.items()}
 
 

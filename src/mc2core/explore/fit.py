@@ -19,23 +19,40 @@ if TYPE_CHECKING:
 
     from mc2core.explore.description import Description
     from mc2core.explore.words import Names
+    from mc2core.inference.base import State
 
 _Parameters = ParamSpec("_Parameters")
 _SHOWN = 10  # topics in a notebook
 _SHARES = ("documents", "count", "share", "low", "high")
 
 
-class Frames:
-    """DataFrames of a posterior and the documents it is asked about.
+@dataclass(repr=False)
+class Fit:
+    """A posterior and documents, as DataFrames and pictures (:mod:`mc2core.plots`): what :func:`fit` returns.
 
-    Clusters and topics are numbered from 1, as in the tables and the page of ``mc2 describe``, whose columns these are;
-    numbers above those of the fit are clusters of its levels. Each is made once, when it is first asked for.
+    ``Fit(posterior, corpus)`` is the same of a posterior that was loaded, and of its documents or others.
+
+    Clusters and topics are numbered from 1, as in the tables and the HTML report of ``mc2 describe``, whose columns
+    these are; numbers above those of the fit are clusters of its cuts. Each is made once, when it is first asked for.
+
+    Attributes
+    ----------
+    posterior, corpus, state, trace, provenance, snapshots
+        Those of :class:`mc2core.inference.running.loop.RunResult`; of a loaded posterior state and trace are None.
     """
 
     posterior: Posterior
     corpus: Corpus
-    names: Names
-    threads = 1
+    state: State = None  # type: ignore[assignment]
+    trace: pd.DataFrame = None  # type: ignore[assignment]
+    provenance: dict[str, Any] = field(default_factory=dict)
+    snapshots: Posterior | None = None
+    names: Names = field(default_factory=dict)
+    threads: int = 1
+
+    def __repr__(self) -> str:
+        length = "" if self.trace is None else f"{len(self.trace)} iterations, "
+        return f"Fit({length}{self.posterior!r})"
 
     @cached_property
     def description(self) -> Description:
@@ -76,32 +93,32 @@ class Frames:
             return describe_topics(self.posterior)
         return self._of_topics["topics"].copy()
 
-    def clusters(self, level: int | None = None) -> pd.DataFrame:
-        """A row for each cluster that has documents, of the fit or of a ``level`` of so many.
+    def clusters(self, cut: int | None = None) -> pd.DataFrame:
+        """A row for each cluster that has documents, of the fit or of a ``cut`` of so many.
 
-        Columns cluster; name; documents; share, of all; joins, the cluster of the next smaller level that has most of
+        Columns cluster; name; documents; share, of all; joins, the cluster of the next smaller cut that has most of
         them; weight; words; distinctive_words (of observations topics, those that tell it most); of several samples
         certainty, found and chains, how sure it is (:mod:`mc2core.explore.agreement`); and what the documents have in
         contexts (``context_NAME``), kept columns (``document_NAME``) and labels: the commonest values, or
-        ``context_NAME_mean`` and ``context_NAME_sd``. ValueError where there is no such level.
+        ``context_NAME_mean`` and ``context_NAME_sd``. ValueError where there is no such cut.
         """
-        if level is None or level == self.description.n_clusters:
+        if cut is None or cut == self.description.n_clusters:
             return self._of_clusters["clusters"].copy()
-        self._check(level)
-        table = self._of_clusters["level_clusters"]
-        rows = table[table["level"] == level].drop(columns=["level", "number"])
+        self._check(cut)
+        table = self._of_clusters["cut_clusters"]
+        rows = table[table["cut"] == cut].drop(columns=["cut", "number"])
         return rows.sort_values("documents", ascending=False, kind="stable", ignore_index=True)
 
-    def documents(self, level: int | None = None) -> pd.DataFrame:
-        """A row for each document: document, from 1; title; label; tokens; cluster, of the fit or of a ``level``;
+    def documents(self, cut: int | None = None) -> pd.DataFrame:
+        """A row for each document: document, from 1; title; label; tokens; cluster, of the fit or of a ``cut``;
         cluster_name; probability of the cluster of the fit; ``context_NAME`` and ``document_NAME``, all that is known.
         """
         from mc2core.explore.documents import document_tables
 
         table = document_tables(self.description, with_map=False)["documents"]
-        if level is not None and level != self.description.n_clusters:
-            self._check(level)
-            table["cluster"] = self.description.at(level) + self.description.first[level] + 1
+        if cut is not None and cut != self.description.n_clusters:
+            self._check(cut)
+            table["cluster"] = self.description.at(cut) + self.description.first[cut] + 1
         place = list(table.columns).index("cluster") + 1
         table.insert(place, "cluster_name", table["cluster"].map(self._names["cluster"]))
         return table
@@ -116,8 +133,8 @@ class Frames:
         table.insert(2, "name", table["topic"].map(self._names["topic"]))
         return table
 
-    def contexts(self, name: str | None = None, level: int | None = None) -> pd.DataFrame:
-        """Who and when: the share of each cluster (of the fit or of a ``level``) and topic, by values of each context,
+    def contexts(self, name: str | None = None, cut: int | None = None) -> pd.DataFrame:
+        """Who and when: the share of each cluster (of the fit or of a ``cut``) and topic, by values of each context,
         kept column and label, and over the steps of numbers and dates; of one of them where ``name`` is given.
 
         Columns of, "cluster" or "topic"; number; name; context; value, or start and end of a step; documents that have
@@ -137,13 +154,13 @@ class Frames:
             kinds = [table[table["context"] == name] for table in kinds if (table["context"] == name).any()]
         if not kinds:
             return pd.DataFrame(columns=["of", "number", "name", "context", *_SHARES])
-        table = self._named(pd.concat(kinds, ignore_index=True), level)
+        table = self._named(pd.concat(kinds, ignore_index=True), cut)
         order = ["of", "number", "name", "context", "value", "start", "end"]
         return table[[*(one for one in order if one in table), *_SHARES]]
 
-    def effects(self, contexts: str | Sequence[str], level: int | None = None) -> pd.DataFrame:
+    def effects(self, contexts: str | Sequence[str], cut: int | None = None) -> pd.DataFrame:
         """What a context, kept column or label, or several change in the share of each cluster (of the fit or of
-        a ``level``) and topic, the others held fixed: a regression over the documents.
+        a ``cut``) and topic, the others held fixed: a regression over the documents.
 
         Columns of, "cluster" or "topic"; number; name; context; value and reference, of groups: their effect is
         against the commonest; documents; effect, of a step of one of a number, such as a year; low and high, its 90 %
@@ -159,11 +176,11 @@ class Frames:
             raise ValueError(
                 f"there is no context {missing[0]!r} of numbers, dates or names; known: {', '.join(known) or 'none'}"
             )
-        return self._named(effects(self.description, [known[name] for name in contexts]), level)
+        return self._named(effects(self.description, [known[name] for name in contexts]), cut)
 
-    def _named(self, table: pd.DataFrame, level: int | None) -> pd.DataFrame:
-        """The rows of topics and of clusters of the fit or of a level, with their names."""
-        size = self.description.n_clusters if level is None else level
+    def _named(self, table: pd.DataFrame, cut: int | None) -> pd.DataFrame:
+        """The rows of topics and of clusters of the fit or of a cut, with their names."""
+        size = self.description.n_clusters if cut is None else cut
         self._check(size)
         is_shown = (table["of"] == "topic") | table["number"].isin(self.clusters(size)["cluster"])
         table, names = table[is_shown].reset_index(drop=True), self._names
@@ -171,10 +188,10 @@ class Frames:
         table.insert(2, "name", called)
         return table
 
-    def _check(self, level: int) -> None:
-        if level not in self.description.first:
+    def _check(self, cut: int) -> None:
+        if cut not in self.description.first:
             known = ", ".join(map(str, sorted(self.description.first)))
-            raise ValueError(f"level is {level!r}; those that are described have so many clusters: {known}")
+            raise ValueError(f"cut is {cut!r}; those that are described have so many clusters: {known}")
 
     @cached_property
     def _of_clusters(self) -> dict[str, pd.DataFrame]:
@@ -200,41 +217,19 @@ class Frames:
         clusters, topics = self._of_clusters, self._of_topics["topics"]
         of_clusters = {
             int(number): name
-            for table in ("clusters", "level_clusters")
+            for table in ("clusters", "cut_clusters")
             for number, name in clusters[table][["cluster", "name"]].itertuples(index=False)
         }
         return {"cluster": of_clusters, "topic": dict(zip(topics["topic"], topics["name"], strict=True))}
-
-
-@dataclass
-class Findings(Frames):
-    """A posterior, such as one that was loaded, and the documents it is asked about: those of the fit, or others."""
-
-    posterior: Posterior
-    corpus: Corpus
-    names: Names = field(default_factory=dict)
-    threads: int = 1
-
-
-@dataclass(repr=False)
-class Fit(loop.Fit, Frames):
-    """What :func:`fit` leaves.
-
-    The attributes of :class:`mc2core.inference.running.loop.Fit`; what was found as DataFrames, :meth:`topics`,
-    :meth:`clusters`, :meth:`documents` and :meth:`contexts`, and as pictures (:mod:`mc2core.plots`).
-    """
-
-    names: Names = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.threads = self.provenance.get("threads", 1)
 
     def _repr_html_(self) -> str:
         """In a notebook: what was found, how, and the commonest topics."""
         from mc2core.explore.topics import describe_topics
 
         about = self.provenance
-        rows: dict[str, Any] = {"found": sentence(about["found"]).removeprefix("found ")}
+        if "inferred" not in about:
+            return facts("Fit", {"posterior": repr(self.posterior)}, "")
+        rows: dict[str, Any] = {"inferred": sentence(about["inferred"]).removeprefix("found ")}
         rows |= {part: about[part]["name"] for part in ("model", "engine") if part in about}
         rows |= {name: about[name] for name in ("iterations", "seed") if name in about}
         rows["seconds"] = f"{about['seconds']:.3g}"
@@ -243,9 +238,10 @@ class Fit(loop.Fit, Frames):
         return facts("Fit", rows, shown)
 
 
-def _with_frames(run: Callable[_Parameters, loop.Fit]) -> Callable[_Parameters, Fit]:
-    def of(done: loop.Fit) -> Fit:
-        return Fit(**{one.name: getattr(done, one.name) for one in fields(done)})
+def _with_tables(run: Callable[_Parameters, loop.RunResult]) -> Callable[_Parameters, Fit]:
+    def of(done: loop.RunResult) -> Fit:
+        parts: dict[str, Any] = {one.name: getattr(done, one.name) for one in fields(done)}
+        return Fit(**parts, threads=done.provenance.get("threads", 1))
 
     @functools.wraps(run)
     def fit(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Fit:
@@ -257,4 +253,4 @@ def _with_frames(run: Callable[_Parameters, loop.Fit]) -> Callable[_Parameters, 
     return fit
 
 
-fit = _with_frames(loop.fit)
+fit = _with_tables(loop.fit)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from mc2core import Corpus, Posterior, fit
 from mc2core.app.cli import main
 from mc2core.base import storage
-from mc2core.corpus.following import conform, pattern_of
+from mc2core.corpus.alignment import conform, schema_of
 from mc2core.corpus.readers.reading import read_own
 from mc2core.families import DirichletCategorical, NormalGamma
 
@@ -181,8 +181,8 @@ class TestRefused:
         ("given_", "message"),
         [
             ({"vocabulary": "v.txt"}, "'vocabulary' cannot be given: the {} that is followed has decided it"),
-            ({"max_words": 5}, "'max_words' cannot be given: the {} that is followed has decided it"),
-            ({"min_documents": 2}, "'min_documents' cannot be given: the {} that is followed has decided it"),
+            ({"max_features": 5}, "'max_features' cannot be given: the {} that is followed has decided it"),
+            ({"min_df": 2}, "'min_df' cannot be given: the {} that is followed has decided it"),
             ({"rare": ["who=2"]}, "'rare' cannot be given: the {} that is followed has decided it"),
             ({"min_letters": 3}, "'min_letters' is 3, but the {} that is followed has 2"),
             ({"tokeniser": "a-z"}, "'tokeniser' is 'a-z', but the {} that is followed has 'unicode'"),
@@ -306,7 +306,7 @@ class TestRead:
         new, dropped = read_own(write(tmp_path / "new.csv", without(NEW, "Year")), {}, model)
         assert list(new.contexts) == ["who"]
         assert not [one for one in dropped if one.what == "contexts"]
-        assert model.predict(new).shape[0] == 2
+        assert model.predict_proba(new).shape[0] == 2
 
     def test_files_of_the_uci_format(self, tmp_path, like):
         (tmp_path / "docword.x.txt").write_text("2\n3\n3\n1 1 4\n1 2 5\n2 3 1\n")
@@ -385,9 +385,9 @@ class TestRead:
         known = {name for row in rows for name in row if name in wanted}
         if not known and corpus.n_tokens:
             with pytest.raises(ValueError, match=re.escape(f"among the {len(wanted)} words")):
-                conform(Corpus, corpus, pattern_of(like))
+                conform(Corpus, corpus, schema_of(like))
             return
-        found, dropped = conform(Corpus, corpus, pattern_of(like))
+        found, dropped = conform(Corpus, corpus, schema_of(like))
         assert found.content.toarray().tolist() == [[row.get(name, 0) for name in wanted] for row in rows]
         lost = [(name, count) for row in rows for name, count in row.items() if name not in wanted]
         numbers = {one.what: one.number for one in dropped}
@@ -411,7 +411,7 @@ class TestContextsThatTheFitDoesNotUse:
         assert corpus.context_names["who"] == ["ann", "dan", "eve", "http://x.org:80"]
         assert corpus.contexts["who"].toarray().tolist() == [[0, 1, 0, 1], [1, 1, 1, 0]]
         assert not [one for one in dropped if "who" in f"{one}"]
-        assert model.predict(corpus).shape == (2, len(model.cluster_weights))
+        assert model.predict_proba(corpus).shape == (2, len(model.cluster_weights))
         assert model.predict_context(corpus, "year").mean.shape == (2,)
         # where the file stands otherwise, it says where; a name that nothing had before is still refused
         (renamed,) = [{name if name != "who" else "by": one for name, one in row.items()} for row in NEW[:1]]

@@ -299,18 +299,18 @@ def test_search_finds_words_titles_and_names(opened, folder):
 
 
 def test_of_a_large_corpus_search_says_of_how_many_documents(opened, description, tmp_path, monkeypatch):
-    monkeypatch.setattr("mc2core.explore.documents.MOST_POINTS", 20)
+    monkeypatch.setattr("mc2core.explore.documents.MAX_POINTS", 20)
     describe(description.posterior, description.corpus, tmp_path / "out")
     with opened(tmp_path / "out/index.html") as page:
         assert "60 documents" in page.inner_text("#summary")
         assert "the map shows 20 of them, drawn at random" in page.inner_text("#summary")
         page.fill("#search", "nothing like it")
-        said = re.fullmatch(r"nothing found \(of (\d+) on this page\)", page.inner_text("#results"))
+        said = re.fullmatch(r"nothing found \(of (\d+) in this report\)", page.inner_text("#results"))
         assert 20 <= int(said[1]) < 60  # and the typical ones
 
 
 def test_the_slider_goes_through_the_levels_and_says_how_well_they_agree(opened, folder, description):
-    kept = description.posterior.levels
+    kept = description.posterior.hierarchy
     with opened(folder / "index.html") as page:
         assert page.locator("#clusters button").count() == description.n_clusters
         page.focus("#groups")
@@ -323,16 +323,16 @@ def test_the_slider_goes_through_the_levels_and_says_how_well_they_agree(opened,
             int(re.search(r"(\d+) document", one.get_attribute("aria-label"))[1])
             for one in page.locator("#clusters button").all()
         ]
-        assert sizes == sorted(np.bincount(kept.at(3)).tolist(), reverse=True)
+        assert sizes == sorted(np.bincount(kept.cut(3)).tolist(), reverse=True)
         said = page.inner_text("#merged")
-        row = pd.read_csv(folder / "levels.csv").iloc[2]
+        row = pd.read_csv(folder / "hierarchy.csv").iloc[2]
         assert f"ARI {float(f'{row.ari:.4g}'):g}" in said
         assert f"loses {float(f'{row.loss:.2g}'):g} nats a document" in said
-        assert ("marked: as fine as the data bear" in said) == (kept.chosen == 3)
+        assert ("the recommended number of clusters" in said) == (kept.recommended == 3)
         x, y = place_on_map(page, folder, 1)
         page.hover("#map canvas", position={"x": x, "y": y})
         page.wait_for_selector("#tip:not([hidden])")
-        assert f"Cluster {kept.at(3)[1] + 1} of 3" in page.inner_text("#tip")
+        assert f"Cluster {kept.cut(3)[1] + 1} of 3" in page.inner_text("#tip")
 
 
 def test_clusters_without_documents_are_not_listed(opened, description, tmp_path):
@@ -447,7 +447,7 @@ def with_texts(request, description, tmp_path_factory):
     folder = tmp_path_factory.mktemp("texts") / "out"
     with pytest.MonkeyPatch.context() as patch:
         if request.param != "in the page":
-            patch.setattr("mc2core.explore.texts.MOST_INSIDE", 0)
+            patch.setattr("mc2core.explore.texts.MAX_INSIDE", 0)
             patch.setattr("mc2core.explore.texts.PER_SCRIPT", 4000)
         describe(description.posterior, description.corpus, folder, texts=texts_of(description.corpus))
     scripts = sorted(path.name for path in folder.glob("texts_*.js"))
@@ -494,20 +494,20 @@ def test_search_finds_texts_and_reads_them_when_asked(opened, with_texts):
 
 
 def test_a_script_of_texts_that_is_not_there_is_named(opened, description, tmp_path, monkeypatch):
-    monkeypatch.setattr("mc2core.explore.texts.MOST_INSIDE", 0)
+    monkeypatch.setattr("mc2core.explore.texts.MAX_INSIDE", 0)
     monkeypatch.setattr("mc2core.explore.texts.PER_SCRIPT", 4000)
     describe(description.posterior, description.corpus, tmp_path / "out", texts=texts_of(description.corpus))
     for path in (tmp_path / "out").glob("texts_*.js"):
         path.unlink()
     with opened(tmp_path / "out/index.html", missing="texts_") as page:
         page.click("#typical button >> nth=0")
-        page.wait_for_function("document.getElementById('reader-text').textContent.includes('beside this page')")
+        page.wait_for_function("document.getElementById('reader-text').textContent.includes('beside this report')")
 
 
 def test_without_being_asked_for_no_text_is_in_the_page(opened, folder):
     with opened(folder / "index.html") as page:
         page.click("#typical button >> nth=0")
-        assert page.inner_text("#reader-marks") == "Texts were not put in this page: mc2 describe --texts does."
+        assert page.inner_text("#reader-marks") == "Texts were not put in this report: mc2 describe --texts does."
         assert page.inner_text("#reader-text") == ""
         assert re.search(r"probability of cluster \d+: \d", page.inner_text("#reader-facts"))
         table = pd.read_csv(folder / "document_topics.csv")
@@ -612,7 +612,7 @@ def test_the_heat_map_shows_contexts_and_topics(opened, folder, description):
 
 
 def test_the_tree_of_levels_holds_their_clusters_and_follows_the_slider(opened, folder, description):
-    parents = pd.read_csv(folder / "level_clusters.csv").set_index("cluster")
+    parents = pd.read_csv(folder / "cut_clusters.csv").set_index("cluster")
     with opened(folder / "index.html") as page:
         rows = csv_of(page, "#tree-part .saves button >> nth=0")
         page.focus("#groups")
@@ -620,8 +620,8 @@ def test_the_tree_of_levels_holds_their_clusters_and_follows_the_slider(opened, 
         assert len(csv_of(page, "#tree-part .saves button >> nth=0")) == sum(description.sizes[:-1])
     assert len(rows) == sum(description.sizes)
     for row in rows:
-        if int(row["level"]) > 1:
-            assert parents.loc[int(row["joins"]), "level"] == int(row["level"]) - 1
+        if int(row["cut"]) > 1:
+            assert parents.loc[int(row["joins"]), "cut"] == int(row["cut"]) - 1
 
 
 def test_what_is_unsure_is_marked(opened, description, tmp_path):

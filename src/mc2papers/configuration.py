@@ -1,4 +1,5 @@
-"""The configuration and the experiments table: read, checked before the first job, and put together as a :class:`Plan`.
+"""The configuration and the experiments table: read, checked before the first job, and put together as a
+:class:`Configuration`.
 
 Each fault is a ValueError of one sentence.
 """
@@ -141,7 +142,7 @@ def with_numbers(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def read_sheet(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str) -> list[dict[str, str]]:
+def read_table(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str) -> list[dict[str, str]]:
     """Rows of a tab-separated table as dicts of text.
 
     Parameters
@@ -183,11 +184,12 @@ def read_sheet(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str
 
 
 # -- what a run can do without --------------------------------------------------------------------------------------
-def check_mirror(config: Mapping[str, Any]) -> None:
-    """ValueError for a ``mirror`` that is no folder."""
-    if config["mirror"] and not Path(config["mirror"]).is_dir():
+def check_data_folder(config: Mapping[str, Any]) -> None:
+    """ValueError for a ``data_folder`` that is no folder."""
+    if config["data_folder"] and not Path(config["data_folder"]).is_dir():
         raise ValueError(
-            f"configuration: mirror: {str(config['mirror'])!r} is no folder; a folder of source files is needed, "
+            f"configuration: data_folder: {str(config['data_folder'])!r} is no folder; a folder of source files is "
+            "needed, "
             "or '' for none"
         )
 
@@ -217,23 +219,23 @@ def choose_datasets(config: Mapping[str, Any]) -> list[str]:
 def leave_out(
     config: Mapping[str, Any],
     schema: Mapping[str, Any],
-    sheet: Iterable[Mapping[str, str]],
+    table: Iterable[Mapping[str, str]],
     chosen: Sequence[str],
     fetched: str | os.PathLike[str] = "results/sources",
 ) -> tuple[list[str], list[str]]:
     """The chosen datasets whose files can be had, and why the others are left out.
 
     Looked at are those that can only be real (their schema knows no other source), such as the labelled corpora: each
-    of their files of datasets.tsv must be in the mirror or, fetched before, in ``fetched``. ValueError where no dataset
-    remains.
+    of their files of datasets.tsv must be in the local data folder or, fetched before, in ``fetched``. ValueError where
+    no dataset remains.
     """
     corpora = schema["properties"]["corpora"]["properties"]
     is_real = {name: corpora[name]["properties"]["source"].get("enum") == ["real"] for name in chosen}
     lacking: dict[str, list[Mapping[str, str]]] = {}
-    for row in sheet:
+    for row in table:
         places = [Path(fetched) / row["dataset"] / row["file"]]
-        if config["mirror"]:
-            places.append(Path(config["mirror"]) / row["mirror"])
+        if config["data_folder"]:
+            places.append(Path(config["data_folder"]) / row["path"])
         if is_real.get(row["dataset"]) and not any(place.is_file() for place in places):
             lacking.setdefault(row["dataset"], []).append(row)
     reasons: dict[str, str] = {}
@@ -241,14 +243,16 @@ def leave_out(
         files = " ".join(f"{fetched}/{dataset}/{row['file']}" for row in rows)
         can_fetch = all(row["addresses"] for row in rows)
         how = f"'snakemake {files}' fetches it" if can_fetch else "it has no official address"
-        wanted = ", ".join(row["mirror"] for row in rows)
-        reasons[dataset] = f"{dataset} is left out: no mirror (--config mirror=FOLDER) has {wanted}; {how}"
+        wanted = ", ".join(row["path"] for row in rows)
+        reasons[dataset] = (
+            f"{dataset} is left out: no local data folder (--config data_folder=FOLDER) has {wanted}; {how}"
+        )
     kept = [name for name in chosen if name not in reasons]
     if not kept:
         raise ValueError(f"configuration: datasets: none remains; {'; '.join(reasons.values())}")
-    if len(reasons) > 1 and not config["mirror"]:
+    if len(reasons) > 1 and not config["data_folder"]:
         names = ", ".join(reasons)
-        return kept, [f"{names} are left out: no mirror (--config mirror=FOLDER) has their files"]
+        return kept, [f"{names} are left out: no local data folder (--config data_folder=FOLDER) has their files"]
     return kept, [*reasons.values()]
 
 
@@ -275,13 +279,13 @@ def leave_out_spark(
 ) -> tuple[dict[str, Any], list[str]]:
     """The runs that can be fitted where Spark lacks what the sentence says, and why each of the others is left out.
 
-    MLlib's LDA takes minutes on small corpora; it is fitted on those that the plan names.
+    MLlib's LDA takes minutes on small corpora; it is fitted on those that the configuration names.
     """
     kept, reasons = {}, []
     for name, run in runs.items():
         is_baseline = run["fit"]["engine"] in ON_SPARK
         if is_baseline and run["dataset"] not in config["table2"]["lda"]:
-            reasons.append(f"{name} is left out: {run['dataset']} is not in table2.lda of the plan")
+            reasons.append(f"{name} is left out: {run['dataset']} is not in table2.lda of the configuration")
         elif lack and (is_baseline or run["fit"]["settings"].get("n_shards") is not None):
             reasons.append(f"{name} is left out: {lack}")
         else:
@@ -289,10 +293,10 @@ def leave_out_spark(
     return kept, reasons
 
 
-def check_files(config: Mapping[str, Any], sheet: Iterable[Mapping[str, str]], chosen: Iterable[str]) -> None:
+def check_files(config: Mapping[str, Any], table: Iterable[Mapping[str, str]], chosen: Iterable[str]) -> None:
     """ValueError for the first file that a real corpus is to be read from and that datasets.tsv does not have."""
     known: dict[str, list[str]] = {}
-    for row in sheet:
+    for row in table:
         known.setdefault(row["dataset"], []).append(row["file"])
     for dataset in chosen:
         corpus = config["corpora"][dataset]
@@ -310,7 +314,8 @@ def check_files(config: Mapping[str, Any], sheet: Iterable[Mapping[str, str]], c
 
 
 def own_paths(corpus: Mapping[str, Any]) -> dict[str, str | None]:
-    """Files and folders of a user's own that an entry of the plan names, by OWN_KEYS; None where one is not given."""
+    """Files and folders of a user's own that an entry of the configuration names, by OWN_KEYS; None where one is not
+    given."""
     from mc2core.corpus.readers.reading import is_file_of_words
 
     paths = {key: corpus[key] for key in OWN_KEYS if key in corpus}
@@ -320,7 +325,8 @@ def own_paths(corpus: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def check_own_files(config: Mapping[str, Any], chosen: Iterable[str], must_exist: bool = True) -> None:
-    """ValueError for the first file or folder of a user's own that a chosen corpus lacks in the plan or on the disk.
+    """ValueError for the first file or folder of a user's own that a chosen corpus lacks in the configuration or on the
+    disk.
 
     Snakemake does not miss the input of what is made already: results of another file would pass for those of this one.
 
@@ -338,7 +344,7 @@ def check_own_files(config: Mapping[str, Any], chosen: Iterable[str], must_exist
 
 def own_contexts(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Family settings of each context of ``corpora.mine``: the family of its kind, with the prior that ``contexts`` of
-    the plan has under its name, if that is one of this family.
+    the configuration has under its name, if that is one of this family.
     """
     from mc2core.corpus.building.settings import parse_contexts  # a fifth of a second to load
 
@@ -352,7 +358,8 @@ def own_contexts(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def read_experiments(
     path: str | os.PathLike[str], schema: Mapping[str, Any], config: Mapping[str, Any], chosen: Iterable[str]
 ) -> dict[str, dict[str, Any]]:
-    """Rows of ``experiments.tsv`` on the chosen datasets, with all that defines each fit looked up in the plan.
+    """Rows of ``experiments.tsv`` on the chosen datasets, with all that defines each fit looked up in the
+    configuration.
 
     Returns
     -------
@@ -363,10 +370,10 @@ def read_experiments(
     Raises
     ------
     ValueError
-        What :func:`read_sheet` refuses; a dataset, engine, context or setting that the plan does not have.
+        What :func:`read_table` refuses; a dataset, engine, context or setting that the configuration does not have.
     """
     runs: dict[str, dict[str, Any]] = {}
-    for row in read_sheet(path, schema, key="run"):
+    for row in read_table(path, schema, key="run"):
         where = f"{path}, run {row['run']!r}"
         own = own_contexts(config) if row["dataset"] == "mine" else {}
         families = {**config["contexts"], **own}
@@ -441,7 +448,7 @@ def check_runs(
 
     Parameters
     ----------
-    path : of the sheet, for messages.
+    path : of the experiments table, for messages.
     targets : names of tables and figures.
     """
     from mc2core.corpus import subsets
@@ -511,7 +518,7 @@ def _check_baseline(run: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]
     if fit["of"] not in fitting:
         raise ValueError(
             f"of is {fit['of']!r}; {baseline.title} needs there a run on {run['dataset']} of the model "
-            f"{' or '.join(baseline.models)}: {', '.join(fitting) or 'the sheet has none'}"
+            f"{' or '.join(baseline.models)}: {', '.join(fitting) or 'the experiments table has none'}"
         )
 
 
@@ -533,8 +540,8 @@ def _check_contexts(
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A run: the configuration, the datasets chosen of it, and the fits of the sheet on them.
+class Configuration:
+    """A run: the configuration, the datasets chosen of it, and the fits of the experiments table on them.
 
     Attributes
     ----------
@@ -649,11 +656,11 @@ class Plan:
         """Runs that feed a target. ValueError where the chosen datasets leave none."""
         runs = [name for name, run in self.runs.items() if target in run["targets"]]
         if not runs:
-            raise ValueError(f"{target} has no run in config/experiments.tsv on the datasets of this plan")
+            raise ValueError(f"{target} has no run in config/experiments.tsv on the datasets of this configuration")
         return runs
 
 
-def read_plan(
+def read_configuration(
     config: Mapping[str, Any],
     schemas: Sequence[Path],
     experiments: Path,
@@ -663,13 +670,13 @@ def read_plan(
     lack: str | None = None,
     builds: bool = True,
     must_exist: bool = True,
-) -> Plan:
-    """The plan of a whole configuration and two tables, checked.
+) -> Configuration:
+    """The configuration of a whole configuration and two tables, checked.
 
     Parameters
     ----------
     schemas : of the configuration, of a row of datasets.tsv and of one of experiments.tsv
-    kinds : of :class:`Plan`
+    kinds : of :class:`Configuration`
     lack : what is missing for Spark, if anything, in a sentence
     builds : build the model and engine of each run, which takes a second
     must_exist : files of a user's own must be there; another workflow may make them
@@ -677,9 +684,9 @@ def read_plan(
     schema, of_files, of_runs = map(read_yaml, schemas)
     config = with_numbers(config)
     check(config, schema, "configuration")
-    check_mirror(config)
+    check_data_folder(config)
     asked = choose_datasets(config)
-    sources = read_sheet(catalogue, of_files, key="file")
+    sources = read_table(catalogue, of_files, key="file")
     runs, lacking = leave_out_runs(read_experiments(experiments, of_runs, config, config["corpora"]), config)
     if builds:
         check_runs(experiments, runs, config, kinds)
@@ -690,4 +697,4 @@ def read_plan(
     of_chosen = {name: run for name, run in runs.items() if run["dataset"] in chosen}
     runs, without_spark = leave_out_spark(of_chosen, config, lack)
     notes = [*left_out, *lacking, *without_spark]
-    return Plan(config, chosen, runs, kinds, asked, sources, notes)
+    return Configuration(config, chosen, runs, kinds, asked, sources, notes)

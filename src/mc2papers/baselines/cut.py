@@ -1,0 +1,32 @@
+"""The recommended cut of another run's fit: its clusters merged as far as the data support."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from mc2core.corpus import Corpus
+from mc2core.posterior import Posterior
+from mc2core.posterior.hierarchy import find_hierarchy
+from mc2papers.baselines.assignments import Assignments
+from mc2papers.baselines.base import Baseline, Fitted
+
+
+class Cut(Baseline):
+    """The cut that :attr:`mc2core.posterior.hierarchy.Hierarchy.recommended` gives, where a fit found its number of
+    clusters."""
+
+    name: ClassVar[str] = "cut"
+    title: ClassVar[str] = "the recommended cut"
+    citation: ClassVar[str] = "docs/model.md, section 5, hierarchy"
+    models: ClassVar[tuple[str, ...]] = ("mc2", "mixture")
+
+    def __init__(self) -> None:
+        pass
+
+    def fit(self, corpus: Corpus, seed: int, model: Posterior | None = None) -> Fitted:
+        if model is None:
+            raise ValueError(f"{self.title} needs the model of another run")
+        hierarchy = find_hierarchy(model, corpus)
+        return Fitted(
+            Assignments({"cluster": hierarchy.cut(hierarchy.recommended)}), hierarchy.n_clusters, {"cluster": True}
+        )
