@@ -177,7 +177,7 @@ def test_the_first_command_of_the_documentation_reads_the_example(tmp_path, monk
     command = shlex.split(line)[1:]
     assert main([*command[:-1], str(tmp_path / "mine")]) == 0
     corpus = Corpus.load(tmp_path / "mine")
-    assert (corpus.n_documents, set(corpus.contexts)) == (24, {"year", "author"})
+    assert (corpus.n_documents, set(corpus.contexts)) == (240, {"year", "author"})
 
 
 def test_an_excerpt_says_so():
