@@ -27,7 +27,7 @@ extensions = [
 ]
 exclude_patterns = ["examples", "gallery/**/*.md"]
 
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["deflist", "dollarmath"]
 myst_fence_as_directive = ["math"]
 myst_heading_anchors = 4
 
