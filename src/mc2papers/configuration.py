@@ -225,24 +225,29 @@ def leave_out(
 ) -> tuple[list[str], list[str]]:
     """The chosen datasets whose files can be had, and why the others are left out.
 
-    Looked at are those that can only be real (their schema knows no other source), such as the labelled corpora: each
-    of their files of datasets.tsv must be in the local data folder or, fetched before, in ``fetched``. ValueError where
-    no dataset remains.
+    Checked are datasets that can only be real (their schema knows no other source), such as the labelled corpora, and
+    the files of excerpts that have no official address: each of these files of datasets.tsv must be in the local data
+    folder or, fetched before, in ``fetched``. ValueError if no dataset remains.
     """
     corpora = schema["properties"]["corpora"]["properties"]
     is_real = {name: corpora[name]["properties"]["source"].get("enum") == ["real"] for name in chosen}
+    excerpts = {name: config["corpora"][name] for name in chosen}
+    files = {name: one["files"] for name, one in excerpts.items() if one["source"] == "real excerpt" and "files" in one}
     lacking: dict[str, list[Mapping[str, str]]] = {}
     for row in table:
         places = [Path(fetched) / row["dataset"] / row["file"]]
         if config["data_folder"]:
             places.append(Path(config["data_folder"]) / row["path"])
-        if is_real.get(row["dataset"]) and not any(place.is_file() for place in places):
+        is_needed = is_real.get(row["dataset"]) or (
+            row["file"] in files.get(row["dataset"], ()) and not row["addresses"]
+        )
+        if is_needed and not any(place.is_file() for place in places):
             lacking.setdefault(row["dataset"], []).append(row)
     reasons: dict[str, str] = {}
     for dataset, rows in lacking.items():
-        files = " ".join(f"{fetched}/{dataset}/{row['file']}" for row in rows)
+        wanted = " ".join(f"{fetched}/{dataset}/{row['file']}" for row in rows)
         can_fetch = all(row["addresses"] for row in rows)
-        how = f"'snakemake {files}' fetches it" if can_fetch else "it has no official address"
+        how = f"'snakemake {wanted}' fetches it" if can_fetch else "it has no official address"
         wanted = ", ".join(row["path"] for row in rows)
         reasons[dataset] = (
             f"{dataset} is left out: no local data folder (--config data_folder=FOLDER) has {wanted}; {how}"

@@ -253,6 +253,25 @@ class TestLeftOut:
         (fetched / "uiucsports/uiuc-sports-annotations.txt").touch()
         assert left_out(["nips", *LABELLED], data_folder.parent, fetched)[0] == ["nips", "labelme", "uiucsports"]
 
+    def test_an_excerpt_whose_files_have_no_official_address(self, tmp_path):
+        real = configuration.read_yaml(ROOT / "config/real.yaml")
+        corpora = config()["corpora"]
+        changes = {name: corpora[name] | real["corpora"][name] for name in ("nips", "pubmed", "wikipedia")}
+        whole = config(data_folder="", corpora=corpora | changes)
+        files = configuration.read_table(
+            ROOT / "config/datasets.tsv", configuration.read_yaml(SCHEMAS / "datasets.schema.yaml"), key="file"
+        )
+        kept, (reason,) = configuration.leave_out(
+            whole, CONFIG_SCHEMA, files, ["nips", "pubmed", "wikipedia"], tmp_path
+        )
+        assert kept == ["nips"]
+        assert reason.startswith("wikipedia, pubmed are left out: no local data folder")
+        for name in changes["pubmed"]["files"]:
+            (tmp_path / "pubmed").mkdir(exist_ok=True)
+            (tmp_path / "pubmed" / name).touch()
+        kept, _ = configuration.leave_out(whole, CONFIG_SCHEMA, files, ["nips", "pubmed", "wikipedia"], tmp_path)
+        assert kept == ["nips", "pubmed"]
+
     def test_a_run_of_which_no_dataset_remains_is_refused(self, tmp_path):
         with refused("configuration: datasets: none remains; ohsumed is left out: no local data folder"):
             left_out(["ohsumed"], "", tmp_path)
@@ -406,7 +425,7 @@ class TestRuns:
                 checked(tmp_path, HEADER + hdp + years + level.format(wrong))
 
     def test_the_configurations_of_the_checkout_are_accepted(self):
-        for name in ("test.yaml", "paper.yaml", "nips.yaml", "local_data.yaml", "spark.yaml", "example.yaml"):
+        for name in ("test.yaml", "paper.yaml", "nips.yaml", "real.yaml", "spark.yaml", "example.yaml"):
             whole = config()
 
             def update(old, new):

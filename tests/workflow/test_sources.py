@@ -174,7 +174,7 @@ def test_a_corpus_is_made_again_where_its_stop_words_or_printed_counts_change(ch
 def test_the_data_folder_gives_the_numbers_of_its_manifest(checkout):
     arguments = [
         "--configfile",
-        "config/local_data.yaml",
+        "config/real.yaml",
         "--config",
         f"data_folder={DATA_FOLDER}",
         "datasets=nips,wikipedia",
@@ -191,7 +191,7 @@ def test_the_data_folder_gives_the_numbers_of_its_manifest(checkout):
 @pytest.mark.workflow
 def test_without_data_folder_and_network_a_rule_fails_with_one_sentence(checkout):
     (checkout / "nothing").mkdir()
-    arguments = ["--configfile", "config/local_data.yaml", "--config", "data_folder=nothing", "datasets=wikipedia"]
+    arguments = ["--configfile", "config/real.yaml", "--config", "data_folder=nothing", "datasets=nips"]
     target = "results/sources/wikipedia/enwiki-2014-excerpt_testdata_en.bz2"
     code, output = snakemake(checkout, target, *arguments)
     assert code != 0
@@ -223,7 +223,7 @@ def test_files_of_a_real_corpus_are_in_the_table():
     every = ["nips", "nuswide", "wikipedia", "w100", "w1000", "pubmed", "pnas", *labelled]
     real = {"corpora": {name: {"source": "real"} for name in every}}
     configuration.check_files(config_of(real), table, every)
-    data_folder = yaml.safe_load((ROOT / "config/local_data.yaml").read_text())
+    data_folder = yaml.safe_load((ROOT / "config/real.yaml").read_text())
     configuration.check_files(config_of(data_folder), table, data_folder["datasets"])
     wrong = {"corpora": {"wikipedia": {"source": "real", "writers": ["enwiki-latest-stub-meta-histroy.xml.gz"]}}}
     configuration.check_files(config_of(wrong), table, ["nips"])  # not chosen
