@@ -1,7 +1,8 @@
-"""The command line of the reproduction: one dataset of the papers, without the workflow.
+"""The command line of the reproduction: one dataset of the papers without the workflow, and recorded results.
 
 mc2papers corpus nips --real nips-corpus-20111211.zip --out data/nips
 mc2papers corpus letters --out data/letters
+mc2papers compare results docs/papers/real.csv
 """
 
 from __future__ import annotations
@@ -35,6 +36,23 @@ def _add_commands(commands: Any) -> None:
     corpus.add_argument("--test-size", type=float, default=0.1, help="share held out; 0 for none (default 0.1)")
     corpus.add_argument("--seed", type=int, default=0, help="of the simulation and the split (default 0)")
     corpus.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for train, test and source.json")
+    compare = add_command(commands, "compare", _compare, "show how far a run has come, and compare its results")
+    compare.add_argument("results", type=Path, help="folder of results of the workflow")
+    compare.add_argument("recorded", type=Path, help="CSV file of recorded results")
+    compare.add_argument("--record", action="store_true", help="write the results of the run to the file first")
+
+
+def _compare(options: argparse.Namespace) -> None:
+    from mc2papers.report import recorded
+
+    if options.record:
+        recorded.record(options.results, options.recorded)
+    if not options.recorded.is_file():
+        raise ValueError(f"{options.recorded} is missing; --record writes it")
+    fresh, known = recorded.read_results(options.results), recorded.read_record(options.recorded)
+    print(recorded.describe(fresh, known))
+    if "differs" in set(recorded.compare(fresh, known)["agreement"]):
+        raise SystemExit(1)
 
 
 def _corpus(options: argparse.Namespace) -> None:
