@@ -576,7 +576,11 @@ class Configuration:
         """Of the fits of a run; ICML14 figure 2 has more, since its claims are on shares of fits, which are cheap."""
         if self.is_on_spark(run):
             return range(1)
-        return range(self.config["figure2"]["seeds"]) if "icml2014_figure2" in self.runs[run]["targets"] else self.seeds
+        targets = {target.removesuffix("_sensitivity") for target in self.runs[run]["targets"]}
+        if "icml2014_figure2" in targets:
+            return range(self.config["figure2"]["seeds"])
+        is_choice = "icml2014_table1_sensitivity" in self.runs[run]["targets"]
+        return range(self.config["table1_sensitivity"]["seeds"]) if is_choice else self.seeds
 
     def is_on_spark(self, run: str) -> bool:
         """Whether it is of a baseline that Spark fits."""

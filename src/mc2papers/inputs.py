@@ -65,6 +65,10 @@ def _sizes(configuration: Configuration, target: str) -> list[str]:
     return ["results/sizes/icml2014.csv"]
 
 
+def _context_strength(configuration: Configuration, target: str) -> list[str]:
+    return ["results/sizes/context_strength.csv"]
+
+
 def _times(configuration: Configuration, target: str) -> list[str]:
     return ["results/times/nips2012.csv"]
 
@@ -72,6 +76,7 @@ def _times(configuration: Configuration, target: str) -> list[str]:
 #: kind: function of the configuration and a target's name that gives the files
 KINDS: dict[str, Callable[[Configuration, str], list[str]]] = {
     "batches": _batches,  # agreement of each mini-batch, a file for each run
+    "context strength": _context_strength,  # fits with contexts of known strength
     "corpora": _corpora,  # of the target's runs, a folder each
     "curves": _curves,  # perplexity over time, a file for each corpus
     "epochs": _epochs,  # seconds of an epoch on threads and on Spark, a file for each run

@@ -1,8 +1,10 @@
 """The registry of tables and figures: each is one module with one contract, found by its name.
 
-A module ``mc2papers.<paper>.<item>`` whose item is ``table`` or ``figure`` with a number, or ``running_time``
-(a table that UAI16 has in its text), and which has a ``TARGET``, is the target ``<paper>_<item>``: the workflow makes
-its rule, its report entry and its claims from it.
+A module ``mc2papers.<paper>.<item>`` whose item is ``table`` or ``figure`` with a number, ``running_time`` (a table
+that UAI16 has in its text) or one of our studies, and which has a ``TARGET``, is the target ``<paper>_<item>``: the
+workflow makes its rule, its report entry and its claims from it. A study is a figure with its table:
+``table1_sensitivity`` and ``figure2_sensitivity`` show choices that a paper does not print, ``context_strength``
+contexts of known strength.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ PAPERS = {
     "nips2012": "NIPS 2012",
     "labelled": "Real labelled corpora (ours)",
 }
-_ITEM = re.compile(r"(table|figure)[0-9]+|running_time")
+_ITEM = re.compile(r"(table|figure)[0-9]+(_sensitivity)?|running_time|context_strength")
 
 #: paths by the names of ``Target.inputs``; "paper" is the table of printed figures
 Files = Mapping[str, Sequence[str]]
@@ -50,12 +52,14 @@ class Built:
     shown : of a table, the cells as text for people
     figure : of a figure, the picture; a text is one drawn beforehand, as SVG
     claims : what the numbers say of what the paper claims
+    conclusion : of a study, the conclusion from its numbers in two sentences; the first note below its table
     """
 
     data: pd.DataFrame
     shown: pd.DataFrame | None = None
     figure: Figure | str | None = None
     claims: Sequence[Claim] = ()
+    conclusion: str = ""
 
 
 def no_options(configuration: Configuration, target: str) -> dict[str, Any]:
@@ -79,8 +83,9 @@ class Target:
     options : ``options(configuration, name)``: what ``build`` and ``caption`` need to know of the configuration, as
     JSON-able values
     notes : lines below a table
-    has_paper : whether ``workflow/paper/<name>.csv`` holds printed figures; it is "paper" in ``files``
+    has_paper : whether :attr:`printed` holds printed figures; it is "paper" in ``files``
     has_claims : whether the numbers are held against what the paper claims
+    is_study : whether it is a figure with a table
     memory_mb : of the job
     name : filled in by the registry
     """
@@ -96,6 +101,7 @@ class Target:
     notes: tuple[str, ...] = ()
     has_paper: bool = False
     has_claims: bool = False
+    is_study: bool = False
     memory_mb: int = 500
     name: str = ""
 
@@ -112,7 +118,12 @@ class Target:
     @property
     def is_table(self) -> bool:
         """Whether it is a table; else it is a figure."""
-        return not self.item.startswith("figure")
+        return not self.item.startswith("figure") and not self.is_study
+
+    @property
+    def printed(self) -> str:
+        """File in ``workflow/paper`` with the printed figures; a study has those of its table."""
+        return f"{self.name.removesuffix('_sensitivity')}.csv"
 
     @property
     def module(self) -> str:
@@ -131,6 +142,8 @@ class Target:
         """Files it makes by their suffix, and "claims"; the first is the one the report shows."""
         stem = f"{folder}/{self.paper}/{self.name}"
         kinds = ("html", "csv", "md", "tex") if self.is_table else ("png", "pdf", "csv")
+        if self.is_study:
+            kinds = (*kinds, "html", "md", "tex")
         files = {kind: f"{stem}.{kind}" for kind in kinds}
         return files | ({"claims": f"{stem}_claims.csv"} if self.has_claims else {})
 
@@ -175,12 +188,13 @@ def make(
     built = target.build(files, options)
     data = {ORIGINS[dataset].title: data_of(dataset, corpus) for dataset, corpus in sources.items()}
     claims = on_data(built.claims, data)
-    if target.is_table:
+    if target.is_table or target.is_study:
         from mc2papers.report.tables import write_table
 
         shown = built.data if built.shown is None else built.shown
-        write_table(stem, built.data, shown, target.title, target.notes, claims)
-    else:
+        notes = [f"Conclusion: {built.conclusion}", *target.notes] if built.conclusion else target.notes
+        write_table(stem, built.data, shown, target.title, notes, claims)
+    if not target.is_table:
         from mc2papers.report.style import write_figure
 
         if built.figure is None:

@@ -41,7 +41,7 @@ def test_every_target_keeps_the_contract():
         assert name == target.name
         assert name.replace("_", "") == f"{target.paper}{target.item.replace(' ', '')}"
         assert set(target.inputs.values()) <= set(inputs.KINDS)
-        assert (ROOT / f"workflow/paper/{name}.csv").is_file() or not target.has_paper
+        assert (ROOT / f"workflow/paper/{target.printed}").is_file() or not target.has_paper
         assert {"csv", "html"} <= target.outputs().keys() or {"csv", "png"} <= target.outputs().keys()
     assert list(dict.fromkeys(target.paper for target in targets.registry().values())) == list(targets.PAPERS)
 

@@ -70,6 +70,32 @@ rule letters_sizes:
         "../scripts/letters_sizes.py"
 
 
+rule context_strength:
+    input:
+        [f"results/warm_kernels/{engine}.done" for engine in ("gibbs", "svi")],
+    output:
+        "results/sizes/context_strength.csv",
+    log:
+        "results/logs/sizes/context_strength.log",
+    threads: config["threads"]
+    resources:
+        **takes(2000),
+    params:
+        study=config["context_strength"],
+        runs=lambda wildcards: {
+            run: RUNS[run] for run in runs_of("icml2014_context_strength")
+        },
+        code=lambda wildcards: code_digest(
+            "mc2papers.icml2014.context_strength_fits",
+            "mc2core.inference.gibbs.engine",
+            "mc2core.inference.svi.engine",
+        ),
+    message:
+        "Fitting corpora whose contexts tell a known part of the classes, {params.study[repeats]} repeats"
+    script:
+        "../scripts/context_strength.py"
+
+
 rule fits:
     input:
         [

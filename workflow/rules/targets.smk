@@ -40,7 +40,7 @@ def files_for(target, kind):
 
 def printed(target):
     """The table of the paper's own numbers, or None. It is no input: that would change as the checkout moves."""
-    return own_part(f"workflow/paper/{target.name}.csv") if target.has_paper else None
+    return own_part(f"workflow/paper/{target.printed}") if target.has_paper else None
 
 
 def outputs_of(target):

@@ -15,9 +15,9 @@ ABOUT_DOCUMENT_LEVEL = (
 )
 
 
-def counted(number: int, one: str) -> str:
+def counted(number: int, one: str, several: str = "") -> str:
     """ "1 seed" or "3 seeds"; ``one`` is the singular."""
-    return f"{number} {one}{'' if number == 1 else 's'}"
+    return f"{number} {one if number == 1 else several or f'{one}s'}"
 
 
 def say_names(names: Iterable[str]) -> str:

@@ -150,11 +150,13 @@ def _card(entry: Mapping[str, Any], claims: pd.DataFrame, folder: Path) -> str:
         # the thumbnail is the picture, which grows when the card is opened
         thumbnail = f'<img alt="{title}" src="data:image/png;base64,{picture}">'
         shown = _claims_of(claims)
-    else:
+    if "html" in files:
         found = _TABLES.search(files["html"].read_text(encoding="utf-8"))
         if found is None:
             raise ValueError(f"{files['html']} holds no table")
-        thumbnail, shown = _small_table(found[1]), f'<div class="scroll">{found[1]}</div>'
+        shown = f'<div class="scroll">{found[1]}</div>'
+        if "png" not in files:
+            thumbnail = _small_table(found[1])
     counts = claims["verdict"].value_counts()
     verdicts = "".join(_badge(one, _counted(one, counts[one])) for one in VERDICTS if one in counts)
     links = ", ".join(

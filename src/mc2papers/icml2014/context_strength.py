@@ -1,0 +1,200 @@
+"""How much contexts gain by how much they tell: operating curves for the claims of ICML14 and UAI16 on contexts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from mc2papers.report.captions import counted
+from mc2papers.report.tables import number
+from mc2papers.targets import Built, Files, Options, Target
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from mc2papers.configuration import Configuration
+
+#: gain by column of the fits: label, and whether it is a change in per cent, for which lower is better
+GAINS = {
+    "nmi": ("gain in NMI", False),
+    "purity": ("gain in purity", False),
+    "perplexity": ("change of perplexity, %", True),
+}
+_LEVEL = 0.95
+#: share of an axis by which the labels of two printed gains are to be apart
+_APART = 0.04
+#: the method whose curves the conclusion is about
+_PAPERS = "MC2"
+
+
+def gains(fits: pd.DataFrame) -> pd.DataFrame:
+    """Average the gain by the context over repeats, with Student's t interval.
+
+    Parameters
+    ----------
+    fits : of :func:`mc2papers.icml2014.context_strength_fits.gains_of_contexts`
+
+    Returns
+    -------
+    A row per method, measure (of GAINS) and share: bits, class_bits, gain, least and most (ends of the interval),
+    without and with (means of the measure), repeats.
+    """
+    from scipy import stats
+
+    rows = []
+    for method, of_method in fits.groupby("method", sort=False):
+        without = of_method[of_method["share"].isna()].set_index("repeat")
+        for share, here in of_method.dropna(subset="share").groupby("share"):
+            here = here.set_index("repeat")
+            for measure, (_, is_change) in GAINS.items():
+                gain = here[measure] - without[measure]
+                gain = 100 * gain / without[measure] if is_change else gain
+                n = len(gain)
+                reach = stats.t.ppf((1 + _LEVEL) / 2, n - 1) * gain.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
+                about = {"method": method, "measure": measure, "share": share, "repeats": n}
+                about |= {"bits": here["bits"].mean(), "class_bits": here["class_bits"].mean(), "gain": gain.mean()}
+                about |= {"least": gain.mean() - reach, "most": gain.mean() + reach}
+                rows.append(about | {"without": without[measure].mean(), "with": here[measure].mean()})
+    return pd.DataFrame(rows)
+
+
+def bits_needed(curve: pd.DataFrame, gain: float) -> float:
+    """Return the bits at which a curve first reaches a gain, interpolated; NaN if it never does.
+
+    curve : rows of :func:`gains` of one method and measure; gains of perplexity count as reached below ``gain``
+    """
+    curve = curve.sort_values("bits")
+    sign = -1.0 if gain < 0 else 1.0
+    values, bits = sign * curve["gain"].to_numpy(), curve["bits"].to_numpy()
+    reached = np.flatnonzero(values >= sign * gain)
+    if not len(reached):
+        return np.nan
+    at = reached[0]
+    if at == 0:
+        return float(bits[0])
+    part = (sign * gain - values[at - 1]) / (values[at] - values[at - 1])
+    return float(bits[at - 1] + part * (bits[at] - bits[at - 1]))
+
+
+def conclude(table: pd.DataFrame, paper: pd.DataFrame) -> str:
+    """Draw the conclusion: what a useless context does, and how strong one must be for the printed gains."""
+    ours = table[table["method"] == _PAPERS]
+    nmi = ours[ours["measure"] == "nmi"].sort_values("bits")
+    none, total = nmi.iloc[0], nmi["class_bits"].iloc[0]
+    harm = "lowers" if none["most"] < 0 else "raises" if none["least"] > 0 else "neither raises nor lowers"
+    gain, least, most = (f"{round(none[name], 3) + 0.0:+.3f}" for name in ("gain", "least", "most"))
+    said = (
+        f"A context that tells nothing of the classes {harm} the NMI of {_PAPERS} ({gain}, {_LEVEL:.0%} {least} to "
+        f"{most})."
+    )
+    parts = []
+    for measure, (_, is_change) in GAINS.items():
+        curve = ours[ours["measure"] == measure].sort_values("bits")
+        printed = paper.loc[paper["measure"] == measure, "gain"]
+        name, unit, digits = measure.replace("nmi", "NMI"), "%" if is_change else "", 1 if is_change else 3
+        needed = np.array([bits_needed(curve, one) for one in printed])
+        reached = printed[~np.isnan(needed)]
+        if len(reached):
+            parts.append(
+                f"the printed gains in {name} ({_range(reached, digits, '+')}{unit}) need {_range(needed, 1)} of "
+                f"{total:.1f} bits"
+            )
+        if len(reached) < len(printed):
+            most_gained = curve["gain"].iloc[-1]
+            parts.append(
+                f"the printed changes of {name} ({_range(printed[np.isnan(needed)], digits, '+')}{unit}) are out of "
+                f"reach of a context that determines the class ({most_gained:+.{digits}f}{unit})"
+            )
+    return f"{said} On these data {'; '.join(parts)}."
+
+
+def _range(values: Any, digits: int, sign: str = "") -> str:
+    """ "0.7 to 2.0"; "0.7" where all are equal."""
+    ends = dict.fromkeys(f"{one:{sign}.{digits}f}" for one in (np.nanmin(values), np.nanmax(values)))
+    return " to ".join(ends)
+
+
+def shown(table: pd.DataFrame) -> pd.DataFrame:
+    """Format the curves for people, a row per method and strength."""
+    rows = []
+    for (method, share), here in table.groupby(["method", "share"], sort=False):
+        row: dict[str, Any] = {"method": method, "bits": number(here["bits"].iloc[0], 2), "share shown": f"{share:.0%}"}
+        for _, one in here.iterrows():
+            label, is_change = GAINS[one["measure"]]
+            digits = 1 if is_change else 3
+            gain, least, most = (f"{one[name]:+.{digits}f}" for name in ("gain", "least", "most"))
+            row[label] = f"{gain} ({least} to {most})"
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def draw(table: pd.DataFrame, paper: pd.DataFrame, source: str) -> Figure:
+    """Draw a panel per measure: gain and its interval over the bits that the context tells of the class."""
+    from mc2papers.report import palette, style
+
+    figure = style.new_figure(7.4, 3.6)
+    axes = figure.subplots(1, len(GAINS))
+    for ax, (measure, (label, _)) in zip(axes, GAINS.items(), strict=True):
+        for method, curve in table[table["measure"] == measure].groupby("method", sort=False):
+            colour, marker = palette.look(str(method).removesuffix("-MC2"))
+            curve = curve.sort_values("bits")
+            ax.plot(curve["bits"], curve["gain"], color=colour, marker=marker, label=method)
+            ax.fill_between(curve["bits"], curve["least"], curve["most"], color=colour, alpha=0.15, linewidth=0)
+        ax.axhline(0.0, color=palette.SOFT, linewidth=0.7)
+        low, high = ax.get_ylim()
+        printed = paper[paper["measure"] == measure].sort_values("gain")
+        apart = (printed["gain"].diff() > _APART * (high - min(low, printed["gain"].min()))).cumsum()
+        for _, near in printed.groupby(apart):
+            for gain in near["gain"]:
+                ax.axhline(gain, color="black", linewidth=0.8, linestyle="--")
+            places, at = ";\n".join(near["place"]), (0.02, near["gain"].max())
+            ax.annotate(places, at, xycoords=("axes fraction", "data"), fontsize=6, va="bottom")
+        ax.set(xlabel="bits of context about the class", ylabel=label)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    style.mark_source(figure, source)
+    return figure
+
+
+# -- the contract --------------------------------------------------------------------------------------------------
+def _build(files: Files, options: Options) -> Built:
+    table = gains(pd.concat([pd.read_csv(path) for path in files["fits"]]))
+    paper = pd.read_csv(files["paper"][0])
+    source = f"simulated, {counted(options['study']['repeats'], 'corpus', 'corpora')} in the shape of NUS-WIDE"
+    return Built(table, shown=shown(table), figure=draw(table, paper, source), conclusion=conclude(table, paper))
+
+
+def _options(configuration: Configuration, name: str) -> dict[str, Any]:
+    return {"study": configuration.config["context_strength"]}
+
+
+def _caption(options: Options) -> str:
+    study = options["study"]
+    return (
+        "Gain by a context of six values per document over no context, against the bits that it tells of the class of "
+        "the document, from none to all. Means and 95% intervals of "
+        f"{study['repeats']} simulated corpora in the shape of NUS-WIDE ({study['scale']} of its size). Dashed: gains "
+        "that ICML 2014 and UAI 2016 print, of other data."
+    )
+
+
+TARGET = Target(
+    title="Contexts: gain over how much a context tells of the classes",
+    shows="gain by contexts",
+    build=_build,
+    caption=_caption,
+    inputs={"fits": "context strength"},
+    datasets=("nuswide",),
+    options=_options,
+    notes=(
+        "bits: mutual information of context and class as drawn; the largest is the entropy of the class. The words of "
+        "a document are drawn from none of the compared models. Gain: with the context less without, paired by corpus, "
+        "with its 95% interval (Student's t). Perplexity is of the words of held-out documents, scored without their "
+        "contexts.",
+        "It serves the claims on contexts of ICML 2014, tables 1 to 3 and figures 5 and 7, and of UAI 2016, tables 2 "
+        "to 4.",
+    ),
+    has_paper=True,
+    is_study=True,
+)

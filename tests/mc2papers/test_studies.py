@@ -1,0 +1,192 @@
+"""Studies: choices that a paper does not print, a bound on perplexity, and contexts of known strength."""
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import mutual_info_score
+
+from mc2core.corpus import Corpus
+from mc2papers import targets
+from mc2papers.icml2014 import context_strength, figure2_sensitivity, table1_sensitivity
+from mc2papers.icml2014.context_strength_fits import CONTEXT, N_VALUES, information, with_context
+from mc2papers.icml2014.word_bound import least_perplexity
+
+PAPER = Path(__file__).parents[2] / "workflow/paper"
+
+
+class TestBound:
+    def test_it_is_the_least_over_all_partitions(self):
+        words = np.random.default_rng(0).poisson(1.0, (7, 5)) + np.eye(7, 5, dtype=int)
+
+        def perplexity(parts):
+            log = 0.0
+            for part in set(parts):
+                counts = words[[one == part for one in parts]].sum(axis=0)
+                log += counts[counts > 0] @ np.log(counts[counts > 0] / counts.sum())
+            return np.exp(-log / words.sum())
+
+        for k in (1, 2, 3):
+            least = min(perplexity(parts) for parts in itertools.product(range(k), repeat=len(words)))
+            assert least_perplexity(sp.csr_matrix(words), k, 40) == pytest.approx(least, rel=1e-12)
+
+    def test_a_distribution_per_document_is_as_good_as_it_gets(self):
+        words = np.array([[4, 0, 0, 0], [0, 1, 1, 0], [2, 2, 2, 0]])  # no document has the last word
+        entropy = 2 * np.log(2) + 6 * np.log(3)
+        assert least_perplexity(sp.csr_matrix(words), 9, 3) == pytest.approx(np.exp(entropy / words.sum()))
+
+
+def score(choice, perplexity, *, clusters=20.0, model="mc2", estimator="marginal", in_sample=None):
+    return {
+        "method": choice, "model": model, "clusters": clusters, "topics": 61.0, "estimator": estimator,
+        "perplexity": {estimator: perplexity, "icml14": 3700.0}, "in_sample": in_sample,
+    }  # fmt: skip
+
+
+class TestTable1:
+    scores = (
+        score("first", 2300.0, clusters=1200.0, in_sample=1900.0),
+        score("first", 2310.0, clusters=1000.0, in_sample=1910.0),
+        score("v = 10,000, fixed", 2200.0),
+        score("document level (ours)", 1700.0, estimator="left_to_right", clusters=40.0),
+        score("HDP", 2000.0, model="hdp", estimator="left_to_right", clusters=None),
+    )
+    bound = pd.DataFrame({"clusters": [8, 19], "bound": [2200.0, 1900.0]})
+    paper = pd.DataFrame({"clusters": [8, 19], "perplexity": [1100.0, 1710.0], "features": ["words+authors", "words"]})
+
+    def test_choices_are_averaged_over_seeds_and_only_mc2_has_a_document_level(self):
+        table = table1_sensitivity.sensitivity_table(self.scores).set_index("choice")
+        assert table.loc["first", ["perplexity", "clusters", "in_sample", "fits"]].tolist() == [2305, 1100, 1905, 2]
+        assert table["document_level"].tolist() == [False, False, True, False]
+        assert np.isnan(table.loc["HDP", "clusters"])
+
+    def test_the_conclusion_names_the_best_choices_and_how_far_below_the_bound_the_printed_figures_lie(self):
+        table = table1_sensitivity.sensitivity_table(self.scores)
+        said = table1_sensitivity.conclude(table, self.bound, self.paper, is_real=True)
+        assert 'MC2 as printed is 10.0% above the HDP at best ("v = 10,000, fixed", K 20, M 61)' in said
+        assert 'our document level is 15.0% below the HDP at best ("document level (ours)", K 40, M 61)' in said
+        assert "Of the 2 printed perplexities 2 are below" in said
+        assert said.endswith("by 10 to 50%.")
+        assert "cannot be compared" in table1_sensitivity.conclude(table, self.bound, self.paper, is_real=False)
+
+    def test_choices_and_bounds_are_rows_and_printed_pairs_are_named(self):
+        table = table1_sensitivity.sensitivity_table(self.scores)
+        shown = table1_sensitivity.shown(table, self.bound, self.paper)
+        assert shown["against HDP"].tolist()[:4] == ["+15.3%", "+10.0%", "-15.0%", "+0.0%"]
+        assert shown["choice"].iloc[-1] == "bound: 19 word distributions (printed: 1,710.0, words)"
+        assert shown["training documents"].iloc[-1] == "1,900"
+        figure = table1_sensitivity.draw(table, self.bound, self.paper, "")
+        texts = {
+            one.get_text()
+            for ax in figure.findobj(lambda one: hasattr(one, "get_yticklabels"))
+            for one in ax.get_yticklabels()
+        }
+        assert set(table["choice"]) <= texts
+
+
+class TestFigure2:
+    def table(self, *rows):
+        columns = ["choice", "fits", "right_k", "letters_most"]
+        return pd.DataFrame(rows, columns=columns)
+
+    def test_the_conclusion_counts_choices_that_mostly_find_the_clusters_and_the_letters_found(self):
+        table = self.table(("first", 10, 0, 2), ("v = 1,000, fixed", 10, 8, 3), ("start: 4 topics", 10, 5, 0))
+        said = figure2_sensitivity.conclude(table, 4, 13)
+        assert said.startswith(
+            "K = 4 comes out in more than half of the fits for 1 of 3 choices (v = 1,000, fixed), and in 0"
+        )
+        assert said.endswith("No fit of any choice finds more than 3 of the 13 letters.")
+        found = figure2_sensitivity.conclude(self.table(("first", 10, 6, 13)), 4, 13)
+        assert found.endswith("All 13 letters are found by first.")
+
+
+class TestContextStrength:
+    def test_the_bits_are_those_of_the_contexts_drawn(self):
+        classes = np.random.default_rng(0).choice(4, 200_000, p=[0.5, 0.3, 0.15, 0.05])
+        corpus = Corpus(sp.csr_matrix(np.ones((len(classes), 1), np.int32)), labels=classes)
+        shares = np.bincount(classes) / len(classes)
+        for share in (0.0, 0.3, 1.0):
+            counts = with_context(corpus, share, seed=1).contexts[CONTEXT]
+            assert (counts.sum(axis=1) == N_VALUES).all()
+            _, kind = np.unique(counts.toarray(), axis=0, return_inverse=True)
+            drawn = mutual_info_score(classes, kind) / np.log(2)
+            assert information(shares, share, counts) == pytest.approx(drawn, abs=5e-3)
+        assert information(shares, 0.0, counts) == pytest.approx(0.0, abs=1e-12)
+        assert CONTEXT not in with_context(corpus, np.nan, seed=1).contexts
+
+    def fits(self):
+        """NMI rises by half of the bits, perplexity falls by 1 % per bit; two corpora that differ by 0.02 in gain."""
+        rows = []
+        for repeat, (share, bits) in itertools.product((0, 1), ((np.nan, 0.0), (0.0, 0.0), (0.5, 1.0), (1.0, 2.0))):
+            gain = 0.5 * bits + (0.0 if np.isnan(share) else 0.02 * repeat - 0.01)
+            rows.append(
+                {"method": "MC2", "repeat": repeat, "share": share, "bits": bits, "class_bits": 2.0}
+                | {"nmi": 0.1 * repeat + gain, "purity": 0.3 + gain, "perplexity": 100.0 - bits, "clusters": 3}
+            )
+        return pd.DataFrame(rows)
+
+    def test_gains_are_paired_by_corpus(self):
+        table = context_strength.gains(self.fits()).set_index(["measure", "share"])
+        assert table.loc[("nmi", 0.5), "gain"] == pytest.approx(0.5)
+        # Student's t of two values: 12.7 standard errors of 0.01
+        assert table.loc[("nmi", 0.5), "most"] - 0.5 == pytest.approx(0.12706, rel=1e-3)
+        assert table.loc[("perplexity", 1.0), "gain"] == pytest.approx(-2.0)
+
+    def test_bits_needed_are_interpolated_and_the_conclusion_names_what_is_never_reached(self):
+        table = context_strength.gains(self.fits())
+        nmi, perplexity = (table[table["measure"] == one] for one in ("nmi", "perplexity"))
+        assert context_strength.bits_needed(nmi, 0.25) == pytest.approx(0.5)
+        assert context_strength.bits_needed(perplexity, -1.5) == pytest.approx(1.5)
+        assert np.isnan(context_strength.bits_needed(perplexity, -38.0))
+        paper = pd.DataFrame({"measure": ["nmi", "perplexity"], "place": ["table 3", "table 1"], "gain": [0.25, -38.0]})
+        axes = context_strength.draw(table, paper, "").axes
+        assert [ax.get_ylabel() for ax in axes] == ["gain in NMI", "gain in purity", "change of perplexity, %"]
+        assert [one.get_text() for ax in axes for one in ax.texts] == ["table 3", "table 1"]
+        said = context_strength.conclude(table, paper)
+        assert "neither raises nor lowers the NMI of MC2 (+0.000, 95% -0.127 to +0.127)." in said
+        assert "the printed gains in NMI (+0.250) need 0.5 of 2.0 bits; the printed changes of perplexity" in said
+        assert said.endswith("(-38.0%) are out of reach of a context that determines the class (-2.0%).")
+
+    def test_printed_gains_are_those_of_the_printed_tables(self):
+        gains = pd.read_csv(PAPER / "icml2014_context_strength.csv").set_index(["place", "measure"])["gain"]
+        first = pd.read_csv(PAPER / "icml2014_table1.csv").query("dataset == 'NIPS' and method == 'MC2'")
+        perplexity = first.set_index("features")["perplexity"]
+        for features, name in (
+            ("words+title", "titles"),
+            ("words+authors", "authors"),
+            ("words+timestamp", "timestamp"),
+        ):
+            change = 100 * (perplexity[features] / perplexity["words"] - 1)
+            assert gains[f"ICML 14, table 1, {name}", "perplexity"] == pytest.approx(change, abs=0.05)
+        images = pd.read_csv(PAPER / "icml2014_table2.csv").query("method == 'MC2'").set_index("features")["perplexity"]
+        change = 100 * (images["tags+SIFT"] / images["SIFT"] - 1)
+        assert gains["ICML 14, table 2", "perplexity"] == pytest.approx(change, abs=0.05)
+        missing = pd.read_csv(PAPER / "icml2014_table3.csv").set_index("missing_percent")
+        mesh = pd.read_csv(PAPER / "uai2016_table2.csv").query("dataset == 'PubMed' and method == 'SVI-MC2'")
+        mesh = mesh.set_index("context_available_percent")["perplexity"]
+        assert gains["UAI 16, table 2, MeSH", "perplexity"] == pytest.approx(100 * (mesh[100] / mesh[0] - 1), abs=0.05)
+        users = pd.read_csv(PAPER / "uai2016_table4.csv").set_index("context_available_percent")
+        for measure in ("nmi", "purity"):
+            printed = missing[measure][0] - missing[measure][100]
+            assert gains["ICML 14, table 3", measure] == pytest.approx(printed)
+            assert gains["UAI 16, table 4", measure] == pytest.approx(users[measure][100] - users[measure][0])
+        batches = pd.read_csv(PAPER / "uai2016_table3.csv").set_index("context_available_percent")["extended_nmi"]
+        assert gains["UAI 16, table 3", "nmi"] == pytest.approx(batches[1] - batches[0])
+
+
+def test_a_study_is_written_as_a_figure_and_a_table_with_its_conclusion(tmp_path):
+    fits = tmp_path / "fits.csv"
+    TestContextStrength().fits().to_csv(fits, index=False)
+    files = {"fits": [str(fits)], "paper": [str(PAPER / "icml2014_context_strength.csv")]}
+    options = {"study": {"repeats": 2, "scale": 0.1}}
+    name = "icml2014_context_strength"
+    targets.make(name, files, options, {"nuswide": {"source": "simulated"}}, tmp_path / name)
+    target = targets.registry()[name]
+    written = {one.suffix[1:] for one in tmp_path.glob(f"{name}.*")}
+    assert written == set(target.outputs()) == {"png", "pdf", "csv", "html", "md", "tex"}
+    assert "<li>Conclusion: A context that tells nothing of the classes" in (tmp_path / f"{name}.html").read_text()
+    assert "2 corpora in the shape of NUS-WIDE" not in target.caption(options)
+    assert "2 simulated corpora" in target.caption(options)
