@@ -55,10 +55,22 @@ def test_clusters_and_classes_share_no_colour():
     assert nearest([*palette.CLUSTERS, *palette.CLASSES]) > 10
 
 
-def test_shades_go_from_pale_to_dark_around_the_colour_itself():
-    shades = [palette.shade("#882255", steps) for steps in (-2, -1, 0, 1, 2)]
-    assert shades[2] == "#882255"
-    assert shades[1] == "#AF6B8D"  # a third of the way to white
-    light = [lab(one)[0] for one in shades]
-    assert light == sorted(light, reverse=True)
-    assert nearest(shades) > 10
+#: Machado et al. (2009), deuteranopia and protanopia, of linear RGB
+DEFICIENCIES = (
+    [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+)
+
+
+def test_the_thirteen_classes_are_told_apart_by_all_eyes():
+    def seen(colour, matrix):
+        rgb = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+        shown = np.clip(np.array(matrix) @ linear, 0, 1)
+        shown = np.where(shown <= 0.0031308, shown * 12.92, 1.055 * shown ** (1 / 2.4) - 0.055)
+        return "#" + "".join(f"{round(255 * one):02X}" for one in shown)
+
+    assert len(set(palette.CLASSES)) == 13
+    assert nearest(palette.CLASSES) > 20
+    for matrix in DEFICIENCIES:
+        assert nearest([seen(one, matrix) for one in palette.CLASSES]) > 10

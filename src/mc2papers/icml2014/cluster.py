@@ -76,7 +76,7 @@ def draw(table: pd.DataFrame, source: str) -> Figure:
     authors = parts["author"].iloc[::-1]
     left.barh(authors["text"], authors["value"], color=palette.look("MC2")[0], height=0.7)
     left.set_ylim(-0.5, len(authors) - 0.5)
-    left.set(xlabel="probability of the author", title="authors of the cluster")
+    left.set(xlabel="probability of the author", title="Authors of the cluster")
     left.xaxis.set_major_locator(MaxNLocator(4))
     left.xaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
     left.tick_params(axis="y", length=0)
@@ -85,13 +85,13 @@ def draw(table: pd.DataFrame, source: str) -> Figure:
     right.set(xlim=(0, 1), ylim=(-n_lines, 0))
     right.set_title(parts["size"]["text"][0], loc="left")
     line = -0.5
-    right.text(0.0, line, "most typical papers", weight="bold", va="center")
+    right.text(0.0, line, "Most typical papers", weight="bold", va="center")
     for text, year in zip(parts["document"]["text"], parts["document"]["value"], strict=True):
         line -= 1.0
         right.text(0.0, line, f"{year:.0f}" if year else "", va="center", fontsize=8, color=palette.SOFT)
         right.text(0.08, line, _shortened(text, 66), va="center", fontsize=8)
     line -= 1.5
-    right.text(0.0, line, "topics: share of the cluster's words, and the likeliest of each", weight="bold", va="center")
+    right.text(0.0, line, "Topics: share of the cluster's words, and the likeliest of each", weight="bold", va="center")
     for text, share in zip(parts["topic"]["text"], parts["topic"]["value"], strict=True):
         line -= 1.2
         right.text(0.0, line, f"{share:.0%}", va="center", fontsize=8, color=palette.SOFT)

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from mc2papers.datasets.origins import MC2
 from mc2papers.report import palette, style
-from mc2papers.report.claims import Claim, difference, judge, not_computed
+from mc2papers.report.claims import Claim, difference, judge, unmet
 
 _AXES = {"n_tokens": "words per document", "n_documents": "number of documents"}
 _OTHER = {"n_tokens": "n_documents", "n_documents": "n_tokens"}
@@ -60,12 +60,12 @@ def draw(points: pd.DataFrame) -> Figure:
     panels[0].set_ylim(min(0.0, reach[0].min()) - 0.02, max(1.0, reach[1].max()) + 0.02)
     panels[0].set_ylabel(f"NMI (mean and sd of {repeats} repeats)")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
-    style.mark_source(figure, "simulated letters data")
+    style.mark_source(figure, "letters, drawn as in the paper")
     return figure
 
 
 def judge_sizes(rows: pd.DataFrame) -> list[Claim]:
-    """What the paper says of its figure 7 (A.3), paired by the repeat; not computed where there are too few sizes.
+    """What the paper says of its figure 7 (A.3), paired by the repeat; without a verdict where there are too few sizes.
 
     Contexts make recovery more robust: at every size NMI is higher with them. Longer documents soon add very little:
     from the middle length to the longest NMI gains less than from the shortest to the middle one, with and without.
@@ -88,7 +88,7 @@ def _judge_lengths(table: pd.DataFrame) -> Claim:
     lengths = sorted(table.columns.unique("n_tokens"))
     text = "longer documents soon add very little"
     if len(lengths) < 3:
-        return not_computed("letters", text, f"{len(lengths)} lengths of documents only")
+        return unmet("letters", text, f"{len(lengths)} lengths of documents only")
     short, middle, long = lengths[0], lengths[len(lengths) // 2], lengths[-1]
     numbers, slower = [], []
     for with_context, name in ((True, "with context"), (False, "without")):

@@ -88,7 +88,7 @@ def draw(table: pd.DataFrame, source: str) -> Figure:
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1.7, 1.0])
     above.plot(parts["topic"]["year"], parts["topic"]["value"], color=palette.look("MC2")[0], label="this topic")
     above.plot(parts["all"]["year"], parts["all"]["value"], color=palette.SOFT, linestyle="--", label="all topics")
-    above.set(ylabel="density per year", title="topic: " + ", ".join(parts["words"]["text"]))
+    above.set(ylabel="density per year", title="Topic: " + ", ".join(parts["words"]["text"]))
     above.set_ylim(bottom=0)
     above.legend(loc="upper left")
     documents = parts.get("documents", table.iloc[:0])

@@ -31,7 +31,10 @@ OTHER = ("#555555", "*")
 
 #: clusters of a fit, largest first, and classes given with the data: no colour is in both
 CLUSTERS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C564B")
-CLASSES = ("#332288", "#117733", "#AA4499", "#999933", "#661100", "#7F7F7F", "#44AA99")
+CLASSES = (
+    "#332288", "#FFD92F", "#AA4499", "#44AA99", "#661100", "#88CCEE", "#000000", "#B5CF6B", "#CC6677", "#637939",
+    "#F4A6C0", "#A6761D", "#4D4D4D",
+)  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 #: what is data or an aid to the eye, and no method
@@ -41,10 +44,3 @@ DATA, GRID, SOFT = "#BBBBBB", "#E5E5E5", "#555555"
 def look(method: str) -> tuple[str, str]:
     """Colour and marker of a method."""
     return METHODS.get(method, OTHER)
-
-
-def shade(colour: str, steps: float) -> str:
-    """``colour`` (``#rrggbb``) so many steps darker, or lighter where ``steps`` is negative; two are far apart."""
-    towards, share = (0, 0.3 * steps) if steps > 0 else (255, -0.33 * steps)
-    parts = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
-    return "#" + "".join(f"{round(one + (towards - one) * min(share, 1.0)):02X}" for one in parts)

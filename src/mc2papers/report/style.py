@@ -16,9 +16,10 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-#: in which a picture says that its data are not the paper's
-RESTRICTED = "#B00000"
+#: in which a picture says what its data are
+SOURCE = "#555555"
 _PARAMETERS: Any = {
+    "font.family": "DejaVu Sans",
     "font.size": 9,
     "axes.titlesize": 9,
     "axes.labelsize": 9,
@@ -50,7 +51,8 @@ def new_figure(width: float, height: float) -> Figure:
 def mark_source(figure: Figure, text: str) -> None:
     """Write into the picture what its data are ("" writes nothing): simulated and excerpted data must say so."""
     if text:
-        figure.supxlabel(text, fontsize=8, color=RESTRICTED, style="italic", x=0.99, ha="right")
+        text = f"Data: {text}"
+        figure.supxlabel(text, fontsize=8, color=SOURCE, x=0.99, ha="right")
 
 
 def write_figure(figure: Figure | str, drawn: pd.DataFrame, stem: str | os.PathLike[str]) -> None:
