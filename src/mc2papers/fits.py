@@ -42,7 +42,7 @@ def score_runs(results: Path, runs: Runs) -> None:
     if not runs:
         return
     from mc2core.base import storage
-    from mc2core.posterior import Posterior
+    from mc2core.posterior import Posterior, clustering
     from mc2core.posterior.scores import evaluate
     from mc2papers.baselines.assignments import Assignments, evaluate_assignments
 
@@ -61,7 +61,11 @@ def score_runs(results: Path, runs: Runs) -> None:
         if run["result"] == "assignments.tsv":
             scores = evaluate_assignments(Assignments.load(folder / run["result"]), train, test)
         else:
-            scores = evaluate(Posterior.load(folder / run["result"]), train, test, run["estimators"])
+            posterior = Posterior.load(folder / run["result"])
+            scores = evaluate(posterior, train, test, run["estimators"])
+            if "purity" in scores:
+                # what UAI16 calls purity in its table 4
+                scores["exchanged_purity"] = clustering.purity(posterior.cluster, train.labels)
         storage.write_json(results / "scores" / name / f"{seed}.json", about | kept | scores)
 
 

@@ -19,7 +19,7 @@ from mc2papers.report.captions import DOCUMENT_LEVEL
 from mc2papers.uai2016 import batches, epochs, running_time, table2, table3, table4
 
 PAPER2, PAPER3, PAPER4 = (pd.read_csv(ROOT / f"workflow/paper/uai2016_table{n}.csv") for n in (2, 3, 4))
-MEASURES = ("purity", "nmi", "rand_index", "f_score")
+MEASURES = ("purity", "nmi", "rand_index", "f_score", "exchanged_purity")
 
 
 def score(contexts, value, method="SVI-MC2", **changes):
@@ -53,26 +53,37 @@ class TestTable2:
     @pytest.mark.parametrize(
         ("scores", "verdicts"),
         [
-            ([*WITH, *WITHOUT, *seeds([], [2500.0, 2501.0], "LDA")], ["holds", "holds"]),
+            ([*WITH, *WITHOUT, *seeds([], [2500.0, 2501.0], "LDA")], ["reproduced", "reproduced"]),
             (
                 [*seeds(["mesh"], [2300.0, 2301.0]), *WITHOUT, *seeds([], [2000.0, 2001.0], "LDA")],
-                ["does not hold", "does not hold"],
+                ["not reproduced", "not reproduced"],
             ),
-            ([*WITH, *WITHOUT, score([], 2500.0, "LDA")], ["holds", "not computed"]),  # LDA was fitted once
-            ([*seeds(["mesh"], [2162.0, 2101.0]), *seeds([], [2162.1, 2101.0])], ["cannot be told", "not computed"]),
-            ([*WITHOUT, *seeds([], [2500.0, 2501.0], "LDA")], ["not computed", "holds"]),
+            ([*WITH, *WITHOUT, score([], 2500.0, "LDA")], ["reproduced", "inconclusive"]),  # LDA was fitted once
+            (
+                [*seeds(["mesh"], [2162.0, 2101.0]), *seeds([], [2162.1, 2101.0])],
+                ["inconclusive", "precondition not met"],
+            ),
+            ([*WITHOUT, *seeds([], [2500.0, 2501.0], "LDA")], ["precondition not met", "reproduced"]),
         ],
     )
     def test_both_steps_of_the_papers_order_are_judged(self, scores, verdicts):
         _, claims = table2.perplexity_table(scores, PAPER2, ["marginal"])
-        assert [one.text for one in claims] == ["SVI-MC2: words+MeSH < words", "SVI-MC2, words < LDA"]
+        assert [one.text for one in claims] == [
+            "SVI-MC2 with MeSH is below SVI-MC2 without", "SVI-MC2 without contexts is below LDA",
+        ]  # fmt: skip
         assert [one.verdict for one in claims] == verdicts
         favoured = zip(claims, ("any simulator", "MC2"), strict=True)
-        assert all(one.favours == name for one, name in favoured if one.verdict != "not computed")
+        assert all(one.favours == name for one, name in favoured if one.verdict != "precondition not met")
 
-    def test_one_fit_of_lda_is_shown_and_not_judged(self):
-        _, claims = table2.perplexity_table([*WITHOUT, score([], 2500.0, "LDA")], PAPER2, ["marginal"])
-        assert claims[-1].numbers == "2,200.0 against 2,500.0: one fit of LDA, words, which has no spread"
+    def test_one_fit_of_lda_has_no_interval_and_an_lda_no_better_than_unigrams_is_no_rival(self):
+        scores = [*WITHOUT, score([], 2500.0, "LDA")]
+        _, claims = table2.perplexity_table(scores, PAPER2, ["marginal"])
+        assert claims[-1].numbers == "SVI-MC2 2,200.0, LDA 2,500.0"
+        assert claims[-1].reason.endswith("(one of the seeds only, no interval)")
+        idle = [*scores, score([], 2501.0, "LDA", seed=1), score([], 2520.0, "unigrams")]
+        _, claims = table2.perplexity_table(idle, PAPER2, ["marginal"])
+        assert claims[-1].verdict == "not testable on these data"
+        assert claims[-1].reason.startswith("LDA no more than 1% below unigrams; SVI-MC2 words less LDA -300.5 (95% ")
 
     def test_documents_of_their_own_do_not_decide(self):
         printed = [score(["mesh"], 2100.0), score([], 2200.0), score([], 2500.0, "LDA")]
@@ -87,7 +98,7 @@ class TestTable2:
 
     def test_what_spark_lacks_is_said_where_lda_is_judged(self):
         _, claims = table2.perplexity_table([score([], 2200.0)], PAPER2, ["marginal"], "Spark needs Java 17, which")
-        assert (claims[-1].verdict, claims[-1].numbers) == ("not computed", "Spark needs Java 17, which")
+        assert (claims[-1].verdict, claims[-1].said) == ("not run", "Spark needs Java 17, which")
 
 
 def timed(*rows):
@@ -112,7 +123,7 @@ class TestTable4:
             (
                 [("local-cluster[1,1,9]", 1, 500, 3.0), ("local-cluster[2,1,9]", 2, 500, 2.0)],
                 None,
-                "on 2 workers: speed-up 1.50 (95% 1.43 to 1.58, 3 timings)",
+                "on 2 workers: needs 8 nodes; speed-up 1.50 (95% 1.43 to 1.58, 3 timings)",
             ),
             (
                 [("local-cluster[1,1,9]", 1, 500, 4.0), ("local-cluster[8,1,9]", 8, 500, 2.0)],
@@ -125,8 +136,8 @@ class TestTable4:
         paper = pd.read_csv(ROOT / "workflow/paper/uai2016_running_time.csv")
         claims = running_time.judge_nodes(timed(*rows), paper, lack)
         assert claims[0].text == "8 nodes of the order of 1.5 times as fast as one in batches of 500"
-        assert claims[0].numbers == numbers
-        assert claims[0].verdict == ("holds" if "8 workers" in numbers else "not computed")
+        assert claims[0].said == numbers
+        assert claims[0].verdict == ("reproduced" if "8 workers" in numbers else "not run")
         shown = running_time.format_table(timed(*rows), paper)
         assert shown["s"].tolist()[-1] == "64,800 (18 hours)"
         assert (
@@ -147,7 +158,7 @@ class TestTable4:
         assert rows["iteration"].tolist() == [2, 3, 4] * 4
         assert (rows["seconds"] > 0).all()
         assert rows["seconds"].nunique() == 12
-        assert "3 timings" in running_time.judge_batches(rows.assign(dataset="Wikipedia"))[0].numbers
+        assert "3 timings" in running_time.judge_batches(rows.assign(dataset="Wikipedia"))[0].said
 
     def test_sweeps_of_gibbs_are_shown_and_not_judged(self):
         rows = timed(("threads", 1, 500, 3.0), ("threads", 2, 500, 2.0), ("threads", 1, 1000, 1.8))
@@ -163,9 +174,9 @@ class TestTable4:
     @pytest.mark.parametrize(
         ("large", "numbers", "verdict"),
         [
-            (1.0, "1.80 against 1.50", "holds"),
-            (1.5, "1.20 against 1.50", "does not hold"),
-            (1.16, "1.55 against 1.50", "cannot be told"),
+            (1.0, "1.80 against 1.50", "reproduced"),
+            (1.5, "1.20 against 1.50", "not reproduced"),
+            (1.16, "1.55 against 1.50", "inconclusive"),
         ],
     )
     def test_larger_batches_are_to_gain_more_by_workers(self, large, numbers, verdict):
@@ -177,12 +188,12 @@ class TestTable4:
         ]
         claims = running_time.judge_batches(timed(*rows))
         assert claims[0].text == "batches of 1,000 gain more time by workers than of 500"
-        assert claims[0].numbers.startswith(f"{numbers} times on 2 (threads): ratio ")
-        assert claims[0].numbers.endswith(", 3 timings)")
+        assert claims[0].said.startswith(f"{numbers} times on 2 (threads): ratio ")
+        assert claims[0].said.endswith(", 3 timings)")
         assert claims[0].verdict == verdict
-        assert [one.verdict for one in claims[1:]] == ["not computed"] * 2  # hours on 8 nodes
+        assert [one.verdict for one in claims[1:]] == ["not run"] * 2  # hours on 8 nodes
         on_one = running_time.judge_batches(timed(*rows[::2], ("local[2]", 2, 500, 2.0)))
-        assert {one.verdict for one in on_one} == {"not computed"}
+        assert [one.verdict for one in on_one] == ["precondition not met", "not run", "not run"]
 
     @pytest.mark.parametrize(
         ("master", "workers"),
@@ -220,9 +231,9 @@ def test_tables_of_scores_are_made_with_their_claims(tmp_path, name):
     options = {"estimators": ["marginal"], "n_seeds": 1, "corpora": {}, "lda": None, "lack": None}
     paper = [str(ROOT / f"workflow/paper/{name}.csv")]
     sources = {"pubmed": {"source": "simulated"}}
-    targets.make(name, {"scores": files, "paper": paper}, options, sources, tmp_path / name)
+    targets.make(name, {"scores": files, "corpora": [], "paper": paper}, options, sources, tmp_path / name)
     assert "SVI-MC2" in (tmp_path / f"{name}.csv").read_text() or name.endswith("4")
-    assert len(pd.read_csv(tmp_path / f"{name}_claims.csv")) == (8 if name.endswith("4") else 2)
+    assert len(pd.read_csv(tmp_path / f"{name}_claims.csv")) == 2
     assert targets.registry()[name].caption(options)
 
 
@@ -255,7 +266,7 @@ class TestTable3:
 
     @pytest.mark.parametrize(
         ("few", "verdict"),
-        [(0.5, "holds"), (0.35, "does not hold"), (0.395, "cannot be told"), (None, "not computed")],
+        [(0.5, "reproduced"), (0.35, "not reproduced"), (0.395, "inconclusive"), (None, "precondition not met")],
     )
     def test_few_contexts_are_to_gain_as_printed_by_the_mean_of_the_mini_batches(self, few, verdict):
         """0.305 without contexts, of which 0.084 / 0.065 are 0.394: higher alone does not suffice."""
@@ -295,7 +306,22 @@ class TestTable3:
         shown = table3.format_table(table, PAPER3)
         assert shown[["seeds", "without eNMI"]].to_numpy().tolist() == [["2", "0"], ["2", "1"]]
         (claim,) = table3.judge_contexts(rows, PAPER3, "PubMed")
-        assert ", without the 1 of 4 mini-batches that have no eNMI: beyond 1.29 times" in claim.numbers
+        assert ", without the 1 of 4 mini-batches that have no eNMI: beyond 1.29 times" in claim.said
+
+    def test_table_4_is_of_two_classes_of_85_and_15_per_cent(self):
+        """Rand index and F-score of clusters that are independent of the classes: of pairs drawn, and as printed."""
+        generator = np.random.default_rng(0)
+        labels, found = generator.random(200_000) < 0.147, generator.integers(0, 14, 200_000)
+        pair = clustering.rand_index(labels, found), clustering.f_score(labels, found)
+        assert table4.shares_of_pairs(*pair) == pytest.approx((0.147**2 + 0.853**2, 1 / 14), abs=2e-3)
+        for _, row in PAPER4.iterrows():
+            in_class, in_cluster = table4.shares_of_pairs(row["rand_index"], row["f_score"])
+            share = 0.5 + np.sqrt((2 * in_class - 1) / 4)
+            assert share == pytest.approx(0.853, abs=2e-3)
+            assert 13.5 < 1 / in_cluster < 15.5
+        # purity of the printed size is one with the roles exchanged
+        assert clustering.purity(labels, found) > 0.85
+        assert 0.07 < clustering.purity(found, labels) < 0.18
 
     def test_shares_of_contexts_stand_beside_those_of_the_paper(self):
         scores = [score(["product"], 3000.0), score(["product"], 2000.0, missing=0.99), score([], 2500.0)]
@@ -303,6 +329,8 @@ class TestTable3:
         assert table["context_available_percent"].tolist() == [0, 1, 100]
         assert table["nmi"].tolist() == [0.25, 0.2, 0.3]
         assert table["paper_nmi"].tolist() == [0.027, 0.035, 0.033]  # as printed
+        shown = table4.format_table(table, "contexts", table4.KEY, table4._SHOWN)
+        assert shown["purity, roles exchanged"].tolist() == ["0.250", "0.200", "0.300"]
 
     def test_measures_with_contexts_are_judged_by_seed(self):
         scores = [
@@ -312,14 +340,18 @@ class TestTable3:
             )
             for seed in (0, 1)
         ]  # fmt: skip
-        claims = {one.text: one for one in table4.judge_contexts(scores, PAPER4)}
-        assert len(claims) == 8
-        assert claims["NMI higher with 1% of contexts than with none"].verdict == "does not hold"
-        assert claims["purity higher with 100% of contexts than with none"].verdict == "holds"
+        few, all_of_them = table4.judge_contexts(scores, PAPER4)
+        assert (few.text, few.verdict) == (
+            "all four measures higher with 1% of contexts than with none", "not reproduced",
+        )  # fmt: skip
+        assert all_of_them.verdict == "reproduced"
+        assert all_of_them.numbers.startswith("purity 0.301 ± 0.001 against 0.251 ± 0.001, NMI 0.301 ± 0.001")
+        # one measure that is tied leaves all of them open
         tied = [one | {"nmi": 0.25 + 0.01 * one["seed"] * bool(one["contexts"])} for one in scores]
-        tied = {one.text: one for one in table4.judge_contexts(tied, PAPER4)}
-        assert tied["NMI higher with 100% of contexts than with none"].verdict == "cannot be told"
-        assert {one.verdict for one in table4.judge_contexts(scores[:2], PAPER4)} == {"not computed"}
+        tied = table4.judge_contexts(tied, PAPER4)[1]
+        assert tied.verdict == "inconclusive"
+        assert tied.reason.startswith("difference in NMI +0.005 (95% ")
+        assert {one.verdict for one in table4.judge_contexts(scores[:2], PAPER4)} == {"precondition not met"}
 
     def test_table_3_is_made_from_files_of_mini_batches(self, tmp_path):
         pd.DataFrame(followed(0, 0.1) + followed(1, 0.2)).to_csv(tmp_path / "b.csv")
@@ -327,7 +359,7 @@ class TestTable3:
         sources = {"pubmed": {"source": "simulated"}}
         targets.make("uai2016_table3", files, {"n_seeds": 2, "corpora": {}}, sources, tmp_path / "t")
         claims = pd.read_csv(tmp_path / "t_claims.csv")
-        assert claims[["data", "verdict"]].to_numpy().tolist() == [["simulated (MC2)", "says nothing here"]]
+        assert claims[["data", "verdict"]].to_numpy().tolist() == [["simulated (MC2)", "not testable on these data"]]
 
     def test_the_simulated_shapes_have_the_contexts_of_the_table(self):
         for dataset, context in (("wikipedia", "writer"), ("pubmed", "mesh"), ("aua", "product")):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from mc2core.base import storage
 from mc2papers.datasets.origins import MC2
 from mc2papers.report.agreement import MEASURES, solutions_with_agreement
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, DOCUMENT_LEVEL, counted, say_chains, say_sources
-from mc2papers.report.claims import ANY_SIMULATOR, FAILS, Claim, difference, judge, not_computed
+from mc2papers.report.claims import ANY_SIMULATOR, NOT_REPRODUCED, Claim, difference, judge, unmet
 from mc2papers.report.tables import PAPER, mean_and_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
 
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 KEY = "missing_percent"
 
 
-def agreement_table(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> pd.DataFrame:
+def agreement_table(
+    scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame, measures: Mapping[str, str] = MEASURES
+) -> pd.DataFrame:
     """ICML14 table 3: a row for each share of missing contexts that the paper or we have, in per cent, ascending.
 
     Below these, without figures of the paper, are those of MC2 with a document level.
@@ -33,6 +35,7 @@ def agreement_table(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) ->
         them, 0 if absent), ``clusters``, ``source``, ``title`` and the measures. A fit without contexts has 100 % of
         them missing: where contexts are declared but every document lacks them, the same chain comes out.
     paper : columns missing_percent and the measures, as printed.
+    measures : names of those of the table.
 
     Returns
     -------
@@ -44,77 +47,91 @@ def agreement_table(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) ->
     ValueError
         A fit whose corpus has no labels.
     """
-    ours = _measured(scores)
+    ours = _measured(scores, measures)
     beside = ours["method"] == DOCUMENT_LEVEL
     about = {"dataset": ours["dataset"][0], "source": ours["source"][0]}
-    return pd.DataFrame([*_rows(ours[~beside], paper, about), *_rows(ours[beside], paper.iloc[:0], about)])
+    paper = paper.reindex(columns=[KEY, *measures])
+    rows = (*_rows(ours[~beside], paper, about, measures), *_rows(ours[beside], paper.iloc[:0], about, measures))
+    return pd.DataFrame(rows)
 
 
 def by_share(scores: Sequence[Mapping[str, Any]], measure: str) -> pd.DataFrame:
     """A measure of MC2 as printed: a row for each seed, a column for each share of missing contexts, ascending."""
-    ours = _measured(scores)
+    ours = _measured(scores, (measure,))
     return ours[ours["method"] != DOCUMENT_LEVEL].pivot(index="seed", columns=KEY, values=measure)
 
 
-def _measured(scores: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+def _measured(scores: Sequence[Mapping[str, Any]], measures: Iterable[str]) -> pd.DataFrame:
     """A row for each fit: share of missing contexts, what it is, its seed, clusters and measures."""
     rows = []
     for fit in scores:
         (values,) = solutions_with_agreement(fit)
         share = fit.get("missing", 0.0) if fit["contexts"] else 1.0
         about = {"method": fit["method"], "dataset": fit["title"], "source": fit["source"], "seed": fit["seed"]}
-        measured = {"clusters": values["clusters"], **{name: values[name] for name in MEASURES}}
+        measured = {"clusters": values["clusters"], **{name: values[name] for name in measures}}
         rows.append({KEY: round(100.0 * share, 6)} | about | measured)
     return pd.DataFrame(rows)
 
 
-def _rows(ours: pd.DataFrame, paper: pd.DataFrame, about: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _rows(
+    ours: pd.DataFrame, paper: pd.DataFrame, about: Mapping[str, Any], measures: Iterable[str]
+) -> Iterator[dict[str, Any]]:
     """A row for each share of missing contexts that one of the two has."""
     for percent in sorted({*ours[KEY], *paper[KEY].astype(float)}):
         fits, there = ours[ours[KEY] == percent], paper[paper[KEY] == percent]
         row: dict[str, Any] = {KEY: percent, "method": ours["method"].iloc[0] if len(ours) else "", **about}
         row |= {"seeds": len(fits), **mean_and_sd(fits["clusters"], "clusters")}
-        for name in MEASURES:
+        for name in measures:
             row |= mean_and_sd(fits[name], name)
             row[f"paper_{name}"] = there[name].iloc[0] if len(there) else float("nan")
         yield row
 
 
 def judge_decay(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> list[Claim]:
-    """What the paper says of its table 3, for each measure of MC2 as printed.
+    """What the paper says of its table 3, for all measures of MC2 as printed.
 
-    Contexts gain much: at 0% it is higher than at 100% by at least what the paper prints. It degrades gracefully up to
-    half of them missing: no step to fewer is sure to raise it, and at 50% it is still higher than at 100%.
+    Contexts gain much: at 0% each measure is higher than at 100% by at least what the paper prints. It degrades
+    gracefully up to half of them missing: no step to fewer is sure to raise a measure, and at 50% each is still higher
+    than at 100%.
     """
-    claims = []
     printed = {share: paper[paper[KEY] == share].iloc[0] for share in (0, 100)}
+    wanted = {name: float(printed[0][name]) - float(printed[100][name]) for name in MEASURES}
+    said = ", ".join(f"{label} {wanted[name]:.3f}" for name, label in MEASURES.items())
+    texts = f"contexts gain as much as printed ({said})", "all measures degrade gracefully up to 50% missing"
+    dataset, gains, left, rises, numbers = scores[0]["title"], [], [], [], []
     for name, label in MEASURES.items():
         values = by_share(scores, name)
-        dataset, shares = scores[0]["title"], [*values.columns.to_numpy(float)]
-        wanted = float(printed[0][name]) - float(printed[100][name])
-        texts = f"{label} gains {wanted:.3f} by contexts, as printed", f"{label} degrades gracefully up to 50% missing"
+        shares = [*values.columns.to_numpy(float)]
         if not {0.0, 50.0, 100.0} <= set(shares):
-            claims += [not_computed(dataset, text, "no fits at 0%, 50% and 100%") for text in texts]
-            continue
-        numbers = ", ".join(f"{values[share].mean():.3f} at {share:.0f}%" for share in shares)
-        gain = difference(values[0.0], values[100.0], above=wanted, digits=3, name="gain")
-        left = difference(values[50.0], values[100.0], above=0, digits=3, name="50% ahead of 100%")
-        rises = [
-            difference(values[few], values[more], below=0, digits=3, name=f"rise from {more:.0f}% to {few:.0f}%")
+            return [unmet(dataset, text, "no fits at 0%, 50% and 100%") for text in texts]
+        numbers.append(f"{label} {values[0.0].mean():.3f} at 0%, {values[50.0].mean():.3f} at 50%, "
+                       f"{values[100.0].mean():.3f} at 100%")  # fmt: skip
+        gains.append(difference(values[0.0], values[100.0], above=wanted[name], digits=3, name=f"gain in {label}"))
+        left.append(difference(values[50.0], values[100.0], above=0, digits=3, name=f"{label}, 50% ahead of 100%"))
+        rises += [
+            difference(
+                values[few], values[more], below=0, digits=3, name=f"{label}, rise from {more:.0f}% to {few:.0f}%"
+            )
             for more, few in pairwise(share for share in shares if share <= 50)
         ]
-        against = [one for one in rises if one.verdict == FAILS]
-        claims.append(judge(dataset, texts[0], [gain], numbers, favours=ANY_SIMULATOR))
-        claims.append(judge(dataset, texts[1], [left, *against], numbers, favours=ANY_SIMULATOR))
-    return claims
+    against = [one for one in rises if one.verdict == NOT_REPRODUCED]
+    return [
+        judge(dataset, text, statistics, "; ".join(numbers), favours=ANY_SIMULATOR)
+        for text, statistics in zip(texts, (gains, [*left, *against]), strict=True)
+    ]
 
 
-def format_table(table: pd.DataFrame, label: str = "contexts missing", key: str = KEY) -> pd.DataFrame:
+def format_table(
+    table: pd.DataFrame,
+    label: str = "contexts missing",
+    key: str = KEY,
+    measures: Mapping[str, str] = MEASURES,
+) -> pd.DataFrame:
     """The table of :func:`agreement_table` as text for people; its column ``key`` of per cents becomes ``label``."""
     rows = []
     for _, row in table.iterrows():
         shown = {label: f"{row[key]:.0f}%", "method": row["method"], "data": row["source"]}
-        shown |= {measure: spread(row, name, 3) for name, measure in MEASURES.items()}
+        shown |= {measure: spread(row, name, 3) for name, measure in measures.items()}
         shown |= {"K": spread(row, "clusters", 1), "seeds": number(row["seeds"] or float("nan"))}
         rows.append(
             shown | {f"{PAPER}{measure}": number(row[f"paper_{name}"], 3) for name, measure in MEASURES.items()}
