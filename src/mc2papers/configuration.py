@@ -573,12 +573,14 @@ class Configuration:
         return range(self.config["seeds"])
 
     def seeds_of(self, run: str) -> range:
-        """Of the fits of a run; ICML14 figure 2 has more, since its claims are on shares of fits, which are cheap."""
+        """Of the fits of a run; ICML14 figure 2 and NIPS12 have more, since their fits are cheap."""
         if self.is_on_spark(run):
             return range(1)
         targets = {target.removesuffix("_sensitivity") for target in self.runs[run]["targets"]}
         if "icml2014_figure2" in targets:
             return range(self.config["figure2"]["seeds"])
+        if any(target.startswith("nips2012_") for target in targets):
+            return range(self.config["nips2012"]["seeds"])
         is_choice = "icml2014_table1_sensitivity" in self.runs[run]["targets"]
         return range(self.config["table1_sensitivity"]["seeds"]) if is_choice else self.seeds
 

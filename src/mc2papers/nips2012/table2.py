@@ -103,7 +103,7 @@ def _options(configuration: Configuration, name: str) -> dict[str, Any]:
     return {
         "runs": {run: configuration.runs[run] for run in configuration.runs_of(name)},
         "corpora": {dataset: configuration.config["corpora"][dataset] for dataset in ("w100", "w1000", "nips")},
-        "n_seeds": configuration.config["seeds"],
+        "n_seeds": configuration.config["nips2012"]["seeds"],
     }
 
 
