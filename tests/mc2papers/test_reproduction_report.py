@@ -7,20 +7,32 @@ import re
 import pandas as pd
 import pytest
 
+from mc2papers.report import scorecard
 from mc2papers.report.claims import RULE, Claim, write_claims
 from mc2papers.report.jobs import Job
 from mc2papers.report.reproduction_report import write_reproduction_report
 from mc2papers.report.style import new_figure, write_figure
 from mc2papers.report.tables import write_table
 
+BELOW_HDP = "MC2 without contexts is below HDP"
 CLAIMS = [
-    Claim("NIPS", "ours <b>below</b> theirs", "holds", "1 against 2", data="real"),
-    Claim("NIPS", "second", "does not hold", "3 against 2", data="real"),
-    Claim("NIPS", "third", "does not hold", "", data="real"),
-    Claim("PNAS", "fourth", "not computed", "", data="simulated (MC2)"),
-    Claim("PNAS", "fifth", "cannot be told", "", data="simulated (MC2)"),
-    Claim("PNAS", "sixth", "says nothing here", "", data="simulated (MC2)"),
+    Claim("NIPS", "MC2 <b>below</b> npTOT", "reproduced", "1 against 2", "difference -1", data="real"),
+    Claim("NIPS", BELOW_HDP, "not reproduced", "MC2 3, HDP 2; unigrams 9", "difference +1", data="real"),
+    Claim("NIPS", "third", "not reproduced", "", data="real"),
+    Claim("PNAS", "fourth", "precondition not met", "", data="simulated (MC2)"),
+    Claim("PNAS", "fifth", "inconclusive", "", data="simulated (MC2)"),
+    Claim("PNAS", "sixth", "not testable on these data", "", data="simulated (MC2)"),
+    Claim("PNAS", "our way is better", "supported", "", data="simulated (MC2)", whose="our variant"),
 ]
+IN_ORDER = [
+    "1 reproduced", "2 not reproduced", "1 inconclusive", "1 not testable on these data", "1 precondition not met",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def nothing_recorded(monkeypatch):
+    none = scorecard.recorded().iloc[:0]
+    monkeypatch.setattr(scorecard, "recorded", lambda: none)
 
 
 @pytest.fixture
@@ -59,19 +71,32 @@ def written(tmp_path):
     return tmp_path, entries
 
 
-def test_pictures_come_first_with_one_line_of_verdicts_each_and_all_else_folded(written):
+def test_the_answer_comes_first_then_the_scorecard_and_pictures_and_all_else_is_folded(written):
     text = (written[0] / "index.html").read_text(encoding="utf-8")
     contents = re.findall(r'<li><a href="#([^"]+)">([^<]+)</a></li>', text)
     assert contents == [
-        ("own", "Your own corpus"), ("icml2014", "ICML 2014"), ("uai2016", "UAI 2016"),
-        ("claims-of-the-papers", "Claims"), ("times", "Times"), ("made", "How it was made"),
+        ("answers", "In short"), ("card", "Scorecard"), ("own", "Your own corpus"), ("icml2014", "ICML 2014"),
+        ("uai2016", "UAI 2016"), ("claims-of-the-papers", "All claims"), ("times", "Times"),
+        ("made", "How it was made"),
     ]  # fmt: skip
     places = [text.index(f'<section id="{name}">') for name, _ in contents]
     assert places == sorted(places)
-    line = re.search(r'id="icml2014_table1"><summary>(.*?)</summary>', text, re.S)[1]
-    assert re.findall(r'data-verdict="[^"]+">([^<]+)<', line) == [
-        "1 holds", "2 do not hold", "1 cannot be told", "1 not computed", "1 says nothing here",
+    title = re.search("<title>(.*)</title>", text)[1]
+    assert title.startswith("Reproduction of ")
+    assert f"<h1>{title}</h1>" in text
+    answers = text[places[0] : places[1]]
+    assert re.findall("<p>(.*?)</p>", answers) == [
+        "Reproduced: none of the main claims.",
+        "Not reproduced: MC2 without contexts predicts held-out papers better than the HDP.",
+        "Data: NIPS (real).",
+    ]
+    (row,) = re.findall(r'<tr data-verdict="not reproduced">(.*?)</tr>', text[places[1] : places[2]])
+    assert '<a href="#icml2014_table1">MC2 without contexts predicts held-out papers better than the HDP</a>' in row
+    assert re.findall(r'data-label="(\w+)">([^<]*)<', row) == [
+        ("paper", "perplexity 1,583.2, HDP 1,922.1"), ("ours", "MC2 3, HDP 2"), ("data", "NIPS: real"),
     ]  # fmt: skip
+    line = re.search(r'id="icml2014_table1"><summary>(.*?)</summary>', text, re.S)[1]
+    assert re.findall(r'data-verdict="[^"]+">([^<]+)<', line) == IN_ORDER
     assert '<span class="name">Table one</span>' in line
     # a thumbnail of the table: its first rows, text that stays text
     assert "<span>&lt;i&gt;MC2&lt;/i&gt;</span><span>1.5</span>" in line
@@ -79,30 +104,34 @@ def test_pictures_come_first_with_one_line_of_verdicts_each_and_all_else_folded(
     assert 'href="report.html"' in text[places[-1] :]
 
 
-def test_every_claim_stands_with_its_verdict_and_numbers(written):
+def test_every_claim_stands_with_its_verdict_and_numbers_and_our_variants_apart(written):
     text = (written[0] / "index.html").read_text(encoding="utf-8")
-    top = text[text.index('<section id="claims-of-the-papers">') :]
-    assert re.findall(r'data-verdict="[\w ]+">([^<]*)</button>', top) == [
-        "1 holds", "2 do not hold", "1 cannot be told", "1 not computed", "1 says nothing here",
-    ]  # fmt: skip
-    rows = re.findall(r'<tr data-verdict="([\w ]+)">(.*?)</tr>', top)
+    both = text[text.index('<section id="claims-of-the-papers">') :]
+    papers, ours = both.split("<h3>1 our variants</h3>")
+    assert "<h3>6 claims of the papers</h3>" in papers
+    assert re.findall(r'data-verdict="[\w ]+">([^<]*)</button>', papers) == IN_ORDER
+    rows = re.findall(r'<tr data-verdict="([\w ]+)">(.*?)</tr>', papers)
     assert [verdict for verdict, _ in rows] == [
-        "holds", "does not hold", "does not hold", "cannot be told", "not computed", "says nothing here",
+        "reproduced", "not reproduced", "not reproduced", "inconclusive", "not testable on these data",
+        "precondition not met",
     ]  # fmt: skip
     assert "<td>NIPS</td><td>real</td>" in rows[0][1]
     assert "<td>PNAS</td><td>simulated (MC2)</td>" in rows[-1][1]
-    assert html.escape(RULE) in top
-    assert "ours &lt;b&gt;below&lt;/b&gt; theirs" in rows[0][1]
-    assert "1 against 2" in rows[0][1]
+    assert html.escape(RULE) in both
+    assert "MC2 &lt;b&gt;below&lt;/b&gt; npTOT" in rows[0][1]
+    assert "<td>1 against 2</td><td>difference -1</td>" in rows[0][1]
     assert all('<a href="#icml2014_table1">' in row for _, row in rows)
+    assert "our way is better" in ours
+    assert "our way is better" not in papers
 
 
 def test_a_verdict_that_no_claim_has_is_no_button(written):
     folder, entries = written
     claims = pd.read_csv(folder / "claims.csv")
-    write_reproduction_report(folder / "some.html", entries, claims[claims["verdict"] != "says nothing here"], [], {})
+    claims = claims[(claims["verdict"] != "not testable on these data") & (claims["whose"] == "paper")]
+    write_reproduction_report(folder / "some.html", entries, claims, [], {})
     buttons = re.findall(r'data-verdict="[\w ]+">([^<]*)</button>', (folder / "some.html").read_text(encoding="utf-8"))
-    assert buttons == ["1 holds", "2 do not hold", "1 cannot be told", "1 not computed"]
+    assert buttons == [one for one in IN_ORDER if "testable" not in one]
 
 
 def test_the_times_of_jobs_come_last(written):
@@ -142,7 +171,7 @@ def test_a_run_without_claims_has_a_page_and_a_wrong_verdict_is_refused(written)
     claims = pd.read_csv(folder / "claims.csv")
     write_reproduction_report(folder / "none.html", entries[1:], claims.iloc[:0], [], {})
     assert "No table or figure of this run has claims." in (folder / "none.html").read_text(encoding="utf-8")
-    with pytest.raises(ValueError, match="the verdict 'perhaps' is none; it must be one of holds, does not hold"):
+    with pytest.raises(ValueError, match="the verdict 'perhaps' is none; it must be one of reproduced, supported"):
         write_reproduction_report(folder / "wrong.html", entries, claims.assign(verdict="perhaps"), [], {})
     assert not (folder / "wrong.html").exists()
 
@@ -153,20 +182,22 @@ def test_in_a_browser_a_press_leaves_the_claims_of_one_verdict(opened, written):
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         small = page.locator("#uai2016_figure3 img").bounding_box()
         assert page.evaluate("document.querySelector('img').naturalWidth") > small["width"] > 100
-        assert page.locator("#claims tbody tr:visible").count() == 0  # folded
-        page.click("button[data-verdict='does not hold']")
-        assert page.locator("#claims tbody tr:visible").count() == 2
-        page.click("button[data-verdict='does not hold']")
-        assert page.locator("#claims tbody tr:visible").count() == 6
+        rows = page.locator(".claim-list").first.locator("tbody tr:visible")
+        assert rows.count() == 0  # folded
+        page.click("button[data-verdict='not reproduced']")
+        assert rows.count() == 2
+        page.click("button[data-verdict='not reproduced']")
+        assert rows.count() == 6
         # on a phone all of a claim is in sight, not to the right of it
-        boxes = [cell.bounding_box() for cell in page.locator("#claims tbody tr").first.locator("td").all()]
+        boxes = [cell.bounding_box() for cell in rows.first.locator("td").all()]
         assert all(box["x"] + box["width"] <= 390 for box in boxes)
 
 
 @pytest.mark.needs("browser")
 def test_in_a_browser_a_link_opens_a_card_and_its_picture_grows(opened, written):
     with opened(written[0] / "index.html") as page:
-        assert page.locator(".thumbnail").first.bounding_box()["y"] < 300  # of 900: pictures on the first screen
+        # the answer and the scorecard are on the first screen
+        assert page.locator("#scorecard tbody").bounding_box()["y"] < 450
         card, picture = page.locator("#uai2016_figure3"), page.locator("#uai2016_figure3 img")
         small = picture.bounding_box()["width"]
         assert not page.locator("#uai2016_figure3 .caption").is_visible()

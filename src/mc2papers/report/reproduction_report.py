@@ -1,5 +1,4 @@
-"""The reproduction report: one self-contained file, a gallery of all tables and figures, each of which opens to the
-rest."""
+"""The reproduction report: what was reproduced, a scorecard, and a gallery of all tables and figures, in one file."""
 
 from __future__ import annotations
 
@@ -16,11 +15,13 @@ import pandas as pd
 
 from mc2core.base import pages, storage
 from mc2core.base.provenance import environment
-from mc2papers.report import jobs
-from mc2papers.report.claims import RULE, VERDICTS
+from mc2papers.report import jobs, scorecard
+from mc2papers.report.claims import PAPERS_OWN, RULE, VERDICTS
+from mc2papers.report.tables import by_whose
 from mc2papers.targets import PAPERS
 
-_TABLES = re.compile(r"(<table>.*)</body>", re.S)
+_TITLE = "Reproduction of three papers: MC2 (ICML 2014), SVI-MC2 (UAI 2016), FastEx (NIPS 2012)"
+_TABLES = re.compile(r"(<table.*)</body>", re.S)
 _ROWS_OF_A_THUMBNAIL = 8
 
 
@@ -32,7 +33,7 @@ def write_reproduction_report(
     own: Mapping[str, tuple[str, str]],
     ran: Sequence[jobs.Job] = (),
 ) -> None:
-    """Write The reproduction report: pictures first, one line of verdicts each, everything else folded.
+    """Write the report of a run: an answer for each paper, the scorecard, pictures with their verdicts, details folded.
 
     Parameters
     ----------
@@ -51,18 +52,21 @@ def write_reproduction_report(
     unknown = sorted(set(claims["verdict"]) - set(VERDICTS))
     if unknown:
         raise ValueError(f"the verdict {unknown[0]!r} is none; it must be one of {', '.join(VERDICTS)}")
+    card = scorecard.scorecard(claims)
     # identifier, name in the list of contents, heading, content
     sections = [
+        ("answers", "In short", "What was reproduced", _answers(card)),
+        ("card", "Scorecard", "Scorecard: the main claims, real data first", _scorecard(card, entries)),
         ("own", "Your own corpus", "Your own corpus", _own(own, path.parent)),
         *((paper, title, title, _gallery(paper, entries, claims, path.parent)) for paper, title in PAPERS.items()),
-        ("claims-of-the-papers", "Claims", "What the numbers say of the papers' claims", _claims(claims, entries)),
-        ("times", "Times", "What the time went into", jobs.chart(ran)),
+        ("claims-of-the-papers", "All claims", "All claims", _claims(claims, entries)),
+        ("times", "Times", "Where the time went", jobs.chart(ran)),
         ("made", "How it was made", "How it was made", _made()),
     ]
     shown = [one for one in sections if one[3]]
     contents = "".join(f'<li><a href="#{name}">{html.escape(title)}</a></li>' for name, title, _, _ in shown)
     parts = [
-        f"<header><h1>Three papers, reproduced</h1>{''.join(f'<p>{html.escape(one)}</p>' for one in about)}",
+        f"<header><h1>{_TITLE}</h1>{''.join(f'<p>{html.escape(one)}</p>' for one in about)}",
         f'<nav aria-label="Contents"><ul>{contents}</ul></nav></header>',
         "<main>",
         *(f'<section id="{name}"><h2>{html.escape(title)}</h2>{body}</section>' for name, _, title, body in shown),
@@ -70,13 +74,48 @@ def write_reproduction_report(
     ]
     with storage.replacing(path) as stream:
         stream.write(
-            pages.page(
-                "What came out of this run",
-                "\n".join(parts),
-                _asset("reproduction_report.css"),
-                [_asset("reproduction_report.js")],
-            )
+            pages.page(_TITLE, "\n".join(parts), _asset("reproduction_report.css"), [_asset("reproduction_report.js")])
         )
+
+
+def _answers(card: pd.DataFrame) -> str:
+    """Three sentences on each paper."""
+    parts = []
+    for paper, title in scorecard.TITLES.items():
+        said = "".join(f"<p>{html.escape(one)}</p>" for one in scorecard.sentences(card, paper))
+        if said:
+            counts = card.loc[card["paper"] == paper, "verdict"].value_counts()
+            badges = "".join(_badge(one, _counted(one, counts[one])) for one in VERDICTS if one in counts)
+            parts.append(f'<div><h3>{html.escape(title)}</h3><span class="verdicts">{badges}</span>{said}</div>')
+    return f'<div class="answers">{"".join(parts)}</div>' if parts else ""
+
+
+def _scorecard(card: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
+    if card.empty:
+        return ""
+    known, lines = {entry["name"] for entry in entries}, []
+    for paper, title in scorecard.TITLES.items():
+        here = card[card["paper"] == paper]
+        if len(here):
+            lines.append(f'<tr><th colspan="5" scope="rowgroup">{html.escape(title)}</th></tr>')
+        for _, row in here.iterrows():
+            said = html.escape(str(row["headline"]))
+            claim = f'<a href="#{row["target"]}">{said}</a>' if row["target"] in known else said
+            data = f"{row['dataset']}: {row['data']}" + (f", recorded {row['recorded']}" if row["recorded"] else "")
+            cells = "".join(
+                f'<td data-label="{label}">{html.escape(str(value))}</td>'
+                for label, value in (("paper", row["printed"]), ("ours", row["ours"]), ("data", data))
+            )
+            lines.append(
+                f'<tr data-verdict="{row["verdict"]}"><td class="verdict-cell">{_badge(row["verdict"])}</td>'
+                f"<td>{claim}</td>{cells}</tr>"
+            )
+    meanings = "".join(f"<li>{_badge(verdict)}: {html.escape(meaning)}.</li>" for verdict, meaning in VERDICTS.items())
+    head = "".join(f"<th>{one}</th>" for one in ("verdict", "claim", "paper", "ours", "data"))
+    return (
+        f'<table id="scorecard"><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
+        f"<details><summary>What the verdicts mean</summary><ul>{meanings}</ul></details>"
+    )
 
 
 def _asset(name: str) -> str:
@@ -92,29 +131,40 @@ def _own(own: Mapping[str, tuple[str, str]], folder: Path) -> str:
 
 
 def _claims(claims: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
-    """How many claims have each verdict, and all of them, folded; a press of a button leaves those of one verdict."""
+    """How many claims of the papers have each verdict, then those on our variants, all folded.
+
+    A press of a button leaves the claims of one verdict.
+    """
     if claims.empty:
         return "<p>No table or figure of this run has claims.</p>"
-    counts = claims["verdict"].value_counts()
-    buttons = "".join(
-        f'<button type="button" aria-pressed="false" data-verdict="{one}">{_counted(one, counts[one])}</button>'
-        for one in VERDICTS
-        if one in counts
-    )
-    known = {entry["name"] for entry in entries}
-    rows = []
-    for row in _by_verdict(claims):
-        name = html.escape(str(row.target))
-        where = f'<a href="#{name}">{name}</a>' if row.target in known else name
-        cells = "".join(f"<td>{html.escape(str(one))}</td>" for one in (row.dataset, row.data, row.claim, row.numbers))
-        rows.append(f'<tr data-verdict="{row.verdict}"><td>{_badge(row.verdict)}</td><td>{where}</td>{cells}</tr>')
-    table = (
-        '<div class="scroll"><table id="claims"><thead><tr><th>verdict</th><th>table or figure</th><th>dataset</th>'
-        f"<th>data</th><th>claim</th><th>our numbers</th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-    )
+    known, parts = {entry["name"] for entry in entries}, []
+    for title, part in by_whose(claims).items():
+        counts = part["verdict"].value_counts()
+        buttons = "".join(
+            f'<button type="button" aria-pressed="false" data-verdict="{one}">{_counted(one, counts[one])}</button>'
+            for one in VERDICTS
+            if one in counts
+        )
+        rows = []
+        for row in _by_verdict(part):
+            name = html.escape(str(row.target))
+            where = f'<a href="#{name}">{name}</a>' if row.target in known else name
+            cells = "".join(
+                f"<td>{html.escape(str(one))}</td>"
+                for one in (row.dataset, row.data, row.claim, row.numbers, row.reason)
+            )
+            rows.append(f'<tr data-verdict="{row.verdict}"><td>{_badge(row.verdict)}</td><td>{where}</td>{cells}</tr>')
+        head = "".join(
+            f"<th>{one}</th>"
+            for one in ("verdict", "table or figure", "dataset", "data", "claim", "our numbers", "decided by")
+        )
+        parts.append(
+            f'<div class="claim-list"><h3>{len(part)} {title}</h3><p class="row">{buttons}</p><details><summary>All of '
+            f'them</summary><div class="scroll"><table class="claims"><thead><tr>{head}</tr></thead><tbody>'
+            f"{''.join(rows)}</tbody></table></div></details></div>"
+        )
     return (
-        f'<p class="row">{buttons}</p><details id="all-claims"><summary>All {len(claims)} claims</summary>{table}'
-        f'</details><p class="soft">{html.escape(RULE)}</p>'
+        f'{"".join(parts)}<p class="soft">{html.escape(RULE)}</p>'
         '<p class="soft">As data: <a href="claims.csv">csv</a></p>'
     )
 
@@ -130,8 +180,8 @@ def _badge(verdict: str, said: str | None = None) -> str:
 
 
 def _counted(verdict: str, count: int) -> str:
-    """ "3 hold"."""
-    return f"{count} {verdict if count == 1 else VERDICTS[verdict]}"
+    """ "3 reproduced"."""
+    return f"{count} {verdict}"
 
 
 def _gallery(paper: str, entries: Sequence[Mapping[str, Any]], claims: pd.DataFrame, folder: Path) -> str:
@@ -157,7 +207,8 @@ def _card(entry: Mapping[str, Any], claims: pd.DataFrame, folder: Path) -> str:
         shown = f'<div class="scroll">{found[1]}</div>'
         if "png" not in files:
             thumbnail = _small_table(found[1])
-    counts = claims["verdict"].value_counts()
+    own = claims[claims["whose"] == PAPERS_OWN]
+    counts = (own if len(own) else claims)["verdict"].value_counts()  # variants do not count for a paper
     verdicts = "".join(_badge(one, _counted(one, counts[one])) for one in VERDICTS if one in counts)
     links = ", ".join(
         f'<a href="{html.escape(os.path.relpath(path, folder))}">{html.escape(kind)}</a>'
@@ -180,7 +231,7 @@ def _claims_of(claims: pd.DataFrame) -> str:
     """What the paper claims of a figure; tables have theirs in their files."""
     lines = "".join(
         f"<li>{_badge(row.verdict)} {html.escape(f'{row.dataset}: {row.claim}')} "
-        f'<span class="soft">{html.escape(str(row.numbers))}</span></li>'
+        f'<span class="soft">{html.escape(": ".join(filter(None, (row.numbers, row.reason))))}</span></li>'
         for row in _by_verdict(claims)
     )
     return f"<ul>{lines}</ul>" if lines else ""
@@ -188,8 +239,8 @@ def _claims_of(claims: pd.DataFrame) -> str:
 
 def _small_table(tables: str) -> str:
     """The first rows of a file's first table, for a look and not for reading: its markup as spans."""
-    rows = re.findall(r"<tr>.*?</tr>", tables[: tables.find("</table>")], re.S)[:_ROWS_OF_A_THUMBNAIL]
-    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in rows]
+    rows = re.findall(r"<tr[^>]*>.*?</tr>", tables[: tables.find("</table>")], re.S)[:_ROWS_OF_A_THUMBNAIL]
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in rows if 'class="group"' not in row]
     lines = ("".join(f"<span>{cell.strip()}</span>" for cell in row) for row in cells)
     return f'<span class="small-table" aria-hidden="true">{"".join(f"<span>{line}</span>" for line in lines)}</span>'
 

@@ -1,13 +1,15 @@
 "use strict";
-const buttons = document.querySelectorAll("button[data-verdict]");
-for (const button of buttons)
-  button.onclick = () => {
-    const pressed = button.getAttribute("aria-pressed") !== "true";
-    for (const one of buttons) one.setAttribute("aria-pressed", String(one === button && pressed));
-    for (const row of document.querySelectorAll("#claims tbody tr"))
-      row.hidden = pressed && row.dataset.verdict !== button.dataset.verdict;
-    document.getElementById("all-claims").open = true;
-  };
+for (const list of document.querySelectorAll(".claim-list")) {
+  const buttons = list.querySelectorAll("button[data-verdict]");
+  for (const button of buttons)
+    button.onclick = () => {
+      const pressed = button.getAttribute("aria-pressed") !== "true";
+      for (const one of buttons) one.setAttribute("aria-pressed", String(one === button && pressed));
+      for (const row of list.querySelectorAll("tbody tr"))
+        row.hidden = pressed && row.dataset.verdict !== button.dataset.verdict;
+      list.querySelector("details").open = true;
+    };
+}
 // a link to a table or figure opens it
 const opened = () => {
   const aim = document.getElementById(decodeURIComponent(location.hash.slice(1)));

@@ -1,0 +1,98 @@
+"""The scorecard: printed numbers, the choice of data, sentences, and that documents agree with the stored table."""
+
+import re
+
+import pandas as pd
+import pytest
+from helpers.paths import ROOT
+
+from mc2papers import targets
+from mc2papers.report import scorecard
+from mc2papers.report.claims import VERDICTS
+
+NOTHING = scorecard.recorded().iloc[:0]
+
+
+def claim(claim, verdict, data="real", dataset="NIPS", target="icml2014_table1", numbers="", reason="x 1 (95% 0 to 2)"):
+    return {
+        "target": target, "dataset": dataset, "data": data, "whose": "paper", "claim": claim, "verdict": verdict,
+        "numbers": numbers, "reason": reason,
+    }  # fmt: skip
+
+
+HDP, NPTOT = "MC2 without contexts is below HDP", "MC2 is below npTOT, with any features"
+
+
+def card(*claims):
+    return scorecard.scorecard(pd.DataFrame(list(claims)))
+
+
+@pytest.fixture
+def nothing_recorded(monkeypatch):
+    monkeypatch.setattr(scorecard, "recorded", lambda: NOTHING)
+
+
+def test_headlines_are_of_targets_and_their_printed_numbers_are_those_of_the_papers_tables():
+    for _, one in scorecard.headlines().iterrows():
+        assert one["target"] in targets.registry()
+        assert one["target"].startswith(one["paper"])
+        path = ROOT / f"workflow/paper/{one['target']}.csv"
+        if path.is_file():
+            known = {float(text) for text in re.findall(r"[\d.]+\d", path.read_text().replace(",", " , "))}
+            known |= {round(value, 1) for value in known} | {1.3, 1.5, 7.8, 32.0, 8.0, 100.0, 1000.0}  # ratios and K
+            printed = [float(text.replace(",", "")) for text in re.findall(r"\d[\d,]*\.?\d*", one["printed"])]
+            assert set(printed) <= known, one["headline"]
+    assert 18 <= len(scorecard.headlines()) <= 25
+
+
+def test_real_data_come_before_others_and_a_verdict_before_none(nothing_recorded):
+    simulated = claim(HDP, "contradicted", "simulated (correlated topics, bursty words)", numbers="MC2 2, HDP 1; more")
+    real = claim(HDP, "not reproduced", numbers="by something: MC2 4, HDP 3; unigrams 9")
+    (row,) = card(simulated, real).to_dict("records")
+    assert (row["verdict"], row["data"], row["ours"], row["recorded"]) == ("not reproduced", "real", "MC2 4, HDP 3", "")
+    (row,) = card(simulated, real | {"verdict": "precondition not met", "numbers": ""}).to_dict("records")
+    assert (row["data"], row["ours"]) == ("real", "x 1")
+    # rows of a paper: real data first, whatever the order of the headlines
+    both = card(simulated, claim(NPTOT, "reproduced"))
+    assert both["data"].tolist() == ["real", "simulated (correlated topics, bursty words)"]
+
+
+def test_a_recorded_verdict_on_real_data_stands_in_for_a_simulated_one(monkeypatch):
+    old = pd.DataFrame([claim(HDP, "not reproduced") | {"run": "real", "date": "27 November 2026", "commit": "abc"}])
+    monkeypatch.setattr(scorecard, "recorded", lambda: old)
+    simulated = claim(HDP, "contradicted", "simulated (mixture of multinomials)")
+    assert card(simulated)["recorded"].tolist() == ["27 November 2026"]
+    assert card(simulated, claim(HDP, "inconclusive"))[["verdict", "recorded"]].to_numpy().tolist() == [
+        ["inconclusive", ""]
+    ]
+
+
+def test_three_sentences_say_what_was_reproduced_what_not_and_on_which_data(nothing_recorded):
+    table = card(
+        claim(HDP, "not reproduced"),
+        claim(NPTOT, "reproduced"),
+        claim("timestamp is the best context of MC2", "not testable on these data", "simulated (MC2)"),
+    )
+    assert scorecard.sentences(table, "icml2014") == [
+        "Reproduced: MC2 predicts better than npTOT.",
+        "Not reproduced: MC2 without contexts predicts held-out papers better than the HDP.",
+        "Data: NIPS (real); without a verdict: 1 of 3 main claims.",
+    ]
+    assert scorecard.sentences(table, "uai2016") == []
+
+
+def test_a_run_is_recorded_in_place_of_an_older_one_on_the_same_data(monkeypatch):
+    about = {"run": "old", "date": "1 May 2026", "commit": "abc"}
+    old = pd.DataFrame([claim(HDP, "inconclusive") | about, claim(HDP, "supported", "simulated (MC2)") | about])
+    monkeypatch.setattr(scorecard, "recorded", lambda: old)
+    found = scorecard.with_run(pd.DataFrame([claim(NPTOT, "reproduced")]), "new", "2 May 2026", "def")
+    assert found[["claim", "data", "run"]].to_numpy().tolist() == [
+        [HDP, "simulated (MC2)", "old"], [NPTOT, "real", "new"],
+    ]  # fmt: skip
+
+
+def test_documents_have_the_scorecard_of_the_recorded_runs():
+    """Made again by python -m mc2papers.report.scorecard docs README.md."""
+    assert set(scorecard.recorded()["verdict"]) <= set(VERDICTS)
+    for path, text in scorecard.documents(ROOT / "docs", ROOT / "README.md").items():
+        assert path.read_text(encoding="utf-8") == text, path
