@@ -18,10 +18,12 @@ from mc2papers.report.claims import (
     difference,
     judge,
     mean_of,
-    not_computed,
+    not_run,
     on_data,
     ratio_of,
     share_of,
+    unless,
+    unmet,
 )
 
 LOW, HIGH = pd.Series([2259.0, 2251.0, 2266.0]), pd.Series([2262.0, 2270.0, 2281.0])
@@ -50,12 +52,12 @@ class TestIntervals:
     @pytest.mark.parametrize(
         ("values", "verdict"),
         [
-            ([-3.2, -3.0, -3.4], "holds"),
-            ([3.2, 3.0, 3.4], "does not hold"),
-            ([-3.2, 0.0, 0.2], "cannot be told"),
-            ([0.0, 0.0, 0.0], "cannot be told"),  # a tie
-            ([-2.0, -2.0], "holds"),  # of methods without chance
-            ([-30.0], "cannot be told"),  # one fit has no spread
+            ([-3.2, -3.0, -3.4], "reproduced"),
+            ([3.2, 3.0, 3.4], "not reproduced"),
+            ([-3.2, 0.0, 0.2], "inconclusive"),
+            ([0.0, 0.0, 0.0], "inconclusive"),  # a tie
+            ([-2.0, -2.0], "reproduced"),  # of methods without chance
+            ([-30.0], "inconclusive"),  # one fit has no spread
         ],
     )
     def test_a_verdict_is_the_side_on_which_the_whole_interval_lies(self, values, verdict):
@@ -89,9 +91,9 @@ class TestIntervals:
     @pytest.mark.parametrize(
         ("ratios", "counted", "verdict"),
         [
-            ([np.nan, np.nan, np.nan], [1.0, 1.0, 1.0], "does not hold"),
-            ([np.nan, 9.0, 8.0], [1.0, 9.0, 8.0], "cannot be told"),
-            ([np.nan, 0.5, 9.0], [0.5, 0.5, 9.0], "cannot be told"),  # never is no sooner than late
+            ([np.nan, np.nan, np.nan], [1.0, 1.0, 1.0], "not reproduced"),
+            ([np.nan, 9.0, 8.0], [1.0, 9.0, 8.0], "inconclusive"),
+            ([np.nan, 0.5, 9.0], [0.5, 0.5, 9.0], "inconclusive"),  # never is no sooner than late
         ],
     )
     def test_what_never_arrives_is_not_sooner(self, ratios, counted, verdict):
@@ -106,11 +108,11 @@ class TestIntervals:
     @pytest.mark.parametrize(
         ("happened", "n", "verdict"),
         [
-            (3, 3, "cannot be told"),
-            (6, 6, "holds"),
-            (0, 6, "does not hold"),
-            (8, 10, "cannot be told"),
-            (9, 10, "holds"),
+            (3, 3, "inconclusive"),
+            (6, 6, "reproduced"),
+            (0, 6, "not reproduced"),
+            (8, 10, "inconclusive"),
+            (9, 10, "reproduced"),
         ],
     )
     def test_a_share_of_fits_has_the_exact_binomial_interval(self, happened, n, verdict):
@@ -144,66 +146,74 @@ class TestData:
 
 
 class TestClaims:
-    def test_a_claim_holds_where_all_its_statistics_do_and_prints_the_one_that_decides(self):
+    def test_a_claim_is_supported_where_all_its_statistics_are_and_gives_the_one_that_decides(self):
         sure = mean_of("sure", [-9.0, -9.1, -9.2], below=0, digits=1)
         near = mean_of("near", [-1.0, -1.1, -1.2], below=0, digits=1)
         tied = mean_of("tied", [-1.0, 0.0, 1.1], below=0, digits=1)
         against = mean_of("against", [1.0, 1.1, 1.2], below=0, digits=1)
         for statistics, verdict, name in (
-            ([sure, near], "holds", "near"),
-            ([sure, tied, near], "cannot be told", "tied"),
-            ([tied, against, sure], "does not hold", "against"),
+            ([sure, near], "reproduced", "near"),
+            ([sure, tied, near], "inconclusive", "tied"),
+            ([tied, against, sure], "not reproduced", "against"),
         ):
             claim = judge("NIPS", "all below 0", statistics, "numbers")
             assert claim.verdict == verdict
-            assert claim.numbers.startswith(f"numbers: {name} ")
+            assert claim.said.startswith(f"numbers: {name} ")
+            assert (claim.numbers, claim.reason.split()[0]) == ("numbers", name)
 
-    def test_data_drawn_from_the_model_that_a_claim_favours_say_nothing(self):
-        held = judge("NIPS", "MC2 below HDP", [mean_of("x", [-1.0, -1.1], below=0, digits=1)], favours="MC2")
-        assert held.verdict == "holds"
-        bursty = "simulated (correlated topics, bursty words)"
-        for corpus, label, verdict in (
-            ({"source": "simulated"}, "simulated (MC2)", "says nothing here"),
-            ({"source": "simulated", "drawn_from": "mc2"}, "simulated (MC2)", "says nothing here"),
-            ({"source": "simulated", "drawn_from": "correlated"}, bursty, "holds"),
-            ({"source": "real", "drawn_from": "mc2"}, "real", "holds"),
-            ({"source": "real excerpt"}, "real excerpt", "holds"),
+    def test_verdicts_say_on_what_kind_of_data_they_are(self):
+        """Real data or data drawn as the paper draws them; another kind; drawn from the model that is to win."""
+        claims = [
+            judge("NIPS", "MC2 is below HDP", [mean_of("x", [sign, 1.1 * sign], below=0, digits=1)], favours="MC2")
+            for sign in (-1.0, 1.0)
+        ]
+        claims.append(judge("NIPS", "MC2 is below HDP", [mean_of("x", [-1.0, 1.1], below=0, digits=1)], favours="MC2"))
+        simulated = "simulated (correlated topics, bursty words)"
+        own, elsewhere = ["reproduced", "not reproduced"], ["supported", "contradicted"]
+        for dataset, corpus, label, verdicts in (
+            ("nips", {"source": "real", "drawn_from": "mc2"}, "real", own),
+            ("nips", {"source": "real excerpt"}, "real excerpt", own),
+            ("letters", {"source": "simulated"}, "drawn as in the paper (MC2)", own),
+            ("ohsumed", {"source": "real"}, "real, of no paper", elsewhere),
+            ("nips", {"source": "simulated", "drawn_from": "correlated"}, simulated, elsewhere),
+            ("w100", {"source": "simulated"}, "simulated (mixture of multinomials)", elsewhere),
         ):
-            (found,) = on_data([held], {"NIPS": data_of("nips", corpus)})
-            assert (found.data, found.verdict) == (label, verdict)
-            assert found.numbers.endswith(held.numbers)
-        (found,) = on_data([held], {"NIPS": data_of("nips", {"source": "simulated", "drawn_from": "mc2"})})
-        assert found.numbers.startswith("the data were drawn from MC2, which the claim favours; x -1.1 (95%")
-        # what any simulator is told
+            found = on_data(claims, {"NIPS": data_of(dataset, corpus)})
+            assert {one.data for one in found} == {label}
+            assert [one.verdict for one in found] == [*verdicts, "inconclusive"]
+            assert [one.said for one in found] == [one.said for one in claims]
+        found = on_data(claims, {"NIPS": data_of("nips", {"source": "simulated", "drawn_from": "mc2"})})
+        assert {one.verdict for one in found} == {"not testable on these data"}
+        assert found[0].reason.startswith("the data were drawn from MC2, which the claim favours; x -1.1 (95%")
+
+    def test_what_a_simulator_sets_is_not_testable_on_its_data(self):
         told = judge("NIPS", "tens of clusters", [mean_of("x", [1.0, 1.1], above=0, digits=1)], favours=ANY_SIMULATOR)
         bursty = {"source": "simulated", "drawn_from": "correlated"}
         (found,) = on_data([told], {"NIPS": data_of("nips", bursty)})
-        assert (found.verdict, found.numbers) == (
-            "says nothing here",
-            f"the simulator is told what the claim is about; {told.numbers}",
-        )
-        assert on_data([told], {"NIPS": Data("real")})[0].verdict == "holds"
-        # data of another model, a claim on two forms of one model, and what was not computed
-        mixture = Data("simulated (mixture of multinomials)", "mixture of multinomials")
-        assert on_data([held], {"NIPS": mixture})[0].verdict == "holds"
-        neutral = judge("NIPS", "SVI reaches Gibbs", [mean_of("x", [-1.0, -1.1], below=0, digits=1)])
-        absent = not_computed("NIPS", "MC2 below HDP", "no fit of HDP")
-        verdicts = [
-            one.verdict
-            for one in on_data(
-                [neutral, absent], {"NIPS": data_of("nips", {"source": "simulated", "drawn_from": "mc2"})}
-            )
-        ]
-        assert verdicts == ["holds", "not computed"]
+        assert found.verdict == "not testable on these data"
+        assert found.reason == f"the simulator sets what the claim is about; {told.reason}"
+        assert on_data([told], {"NIPS": Data("real", True)})[0].verdict == "reproduced"
 
-    def test_claims_on_data_that_the_paper_draws_itself_are_judged(self):
-        assert data_of("letters", {"source": "simulated"}) == Data("simulated as in the paper (MC2)", "")
+    def test_claims_without_a_verdict_keep_theirs_and_our_variants_are_never_reproduced(self):
+        drawn = {"NIPS": data_of("nips", {"source": "simulated", "drawn_from": "mc2"})}
+        absent = [unmet("NIPS", "MC2 is below HDP", "no fit of HDP"), not_run("NIPS", "16 cores", "needs 16 cores")]
+        assert [one.verdict for one in on_data(absent, drawn)] == ["precondition not met", "not run"]
+        ours = judge("NIPS", "x", [mean_of("x", [1.0, 1.1], above=0, digits=1)], whose="our variant")
+        assert on_data([ours], {"NIPS": Data("real", True)})[0].verdict == "supported"
+
+    def test_a_reason_against_counting_takes_away_support_and_nothing_else(self):
+        for sign, verdict in ((1.0, "not testable on these data"), (-1.0, "not reproduced")):
+            claim = judge("NIPS", "x", [mean_of("x", [sign, 1.1 * sign], above=0, digits=1)])
+            assert unless(claim, "") == claim
+            found = unless(claim, "the rival learns nothing")
+            assert found.verdict == verdict
+            assert found.reason.startswith("the rival learns nothing; x ") == (sign > 0)
 
     def test_a_claim_on_a_dataset_that_its_target_does_not_name_is_refused(self):
         with pytest.raises(
             ValueError, match="the claim 'x' is on 'NIP', which its target does not name; did you mean 'NIPS'"
         ):
-            on_data([not_computed("NIP", "x", "")], {"NIPS": Data("real")})
+            on_data([unmet("NIP", "x", "")], {"NIPS": Data("real")})
 
     def test_claims_are_made_by_the_rules_alone_and_every_target_with_claims_names_its_data(self):
         """Only report.claims makes a Claim, from statistics with intervals; its data come from what the target
@@ -221,12 +231,13 @@ class TestClaims:
     def test_claims_are_written_with_their_target_data_and_verdict(self, tmp_path):
         values = np.array([1.0, 1.2, 1.1])
         judged = [judge("NIPS", "A below B", [mean_of("x", sign * values, below=0, digits=1)]) for sign in (-1, 1)]
-        judged.append(not_computed("NIPS", "A below C", "no fit of C"))
-        claims.write_claims(tmp_path / "c.csv", "icml2014_table1", on_data(judged, {"NIPS": Data("real")}))
+        judged.append(unmet("NIPS", "A below C", "no fit of C"))
+        claims.write_claims(tmp_path / "c.csv", "icml2014_table1", on_data(judged, {"NIPS": Data("real", True)}))
         rows = pd.read_csv(tmp_path / "c.csv")
-        assert list(rows) == ["target", "dataset", "data", "claim", "verdict", "numbers"]
-        assert rows["verdict"].tolist() == ["holds", "does not hold", "not computed"]
+        assert list(rows) == ["target", "dataset", "data", "whose", "claim", "verdict", "numbers", "reason"]
+        assert rows["verdict"].tolist() == ["reproduced", "not reproduced", "precondition not met"]
+        assert set(rows["whose"]) == {"paper"}
         assert set(rows["data"]) == {"real"}
-        assert rows["numbers"][0] == "x -1.1 (95% -1.3 to -0.9, 3 seeds)"
+        assert rows["reason"][0] == "x -1.1 (95% -1.3 to -0.9, 3 seeds)"
         claims.write_claims(tmp_path / "none.csv", "icml2014_table1", [])
         assert pd.read_csv(tmp_path / "none.csv").empty

@@ -39,9 +39,9 @@ def test_neighbours_on_the_map_are_counted_by_hand():
     claim = cluster_map.judge_separation(table, "X")
     assert (claim.text, claim.verdict) == (
         "2 clusters separated (90% of neighbours alike, our threshold)",
-        "cannot be told",
+        "inconclusive",
     )  # one fit
-    assert claim.numbers == (
+    assert claim.said == (
         "79% of nearest neighbours on the map are in the same cluster, 90% wanted; from 75% to 83% by cluster, "
         "51% by chance; 100% are of the same class: share 0.79 (one of the fits only, no interval)"
     )
@@ -59,10 +59,10 @@ def test_separation_is_judged_over_the_maps_of_all_fits():
         for seed in (0, 1)
     ]
     claim = cluster_map.judge_separation(pd.concat(apart), "X")
-    assert claim.verdict == "holds"
-    assert claim.numbers.endswith(": share 1.00 (95% 1.00 to 1.00, 2 fits)")
-    assert cluster_map.judge_separation(pd.concat(together), "X").verdict == "does not hold"
-    assert cluster_map.judge_separation(pd.concat([apart[0], together[1]]), "X").verdict == "cannot be told"
+    assert claim.verdict == "reproduced"
+    assert claim.said.endswith(": share 1.00 (95% 1.00 to 1.00, 2 fits)")
+    assert cluster_map.judge_separation(pd.concat(together), "X").verdict == "not reproduced"
+    assert cluster_map.judge_separation(pd.concat([apart[0], together[1]]), "X").verdict == "inconclusive"
 
 
 def test_clusters_are_not_judged_by_maps_that_do_not_separate_the_classes():
@@ -70,15 +70,15 @@ def test_clusters_are_not_judged_by_maps_that_do_not_separate_the_classes():
     and 39%."""
     clusters, mixed = np.repeat([1, 2], 12), np.arange(24) * 7 % 24
     claim = cluster_map.judge_separation(pd.concat([line(clusters, mixed, seed) for seed in (0, 1)]), "X")
-    assert claim.verdict == "not computed"
+    assert claim.verdict == "precondition not met"
     share = cluster_map.neighbours_alike(line(clusters, mixed)).mean()
     assert 0.3 < share < 0.7
-    assert claim.numbers.startswith(f"the map does not separate the classes either: {share:.0%} of nearest neighbours")
-    assert f"{share:.0%} are of the same class: share {share:.2f} (95% " in claim.numbers
+    assert claim.numbers.startswith(f"{share:.0%} of nearest neighbours")
+    assert claim.reason.startswith(f"the map does not separate the classes either: share {share:.2f} (95% ")
     # clusters that are separated are so whatever the classes
     places = np.concatenate([np.arange(12), 100 + np.arange(12)])
     apart = [line(clusters, places, seed, classes=mixed % 2) for seed in (0, 1)]
-    assert cluster_map.judge_separation(pd.concat(apart), "X").verdict == "holds"
+    assert cluster_map.judge_separation(pd.concat(apart), "X").verdict == "reproduced"
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +127,7 @@ def test_the_fit_with_most_clusters_is_drawn_and_those_with_enough_are_judged(gr
     assert table.groupby("seed", sort=False)["drawn"].all().to_dict() == {7: False, 0: True}
     claim = cluster_map.judge_separation(table, "made up")
     assert (claim.verdict, claim.text, claim.favours) == (
-        "holds",
+        "reproduced",
         "2 clusters separated (90% of neighbours alike, our threshold)",
         "MC2",
     )
@@ -178,6 +178,6 @@ def test_figure_of_clusters_is_made_by_name(groups, tmp_path):
     options = {"figure6": {"n_clusters": 3}, "corpora": {"nuswide": {"source": "simulated", "scale": 0.2}}}
     targets.make("icml2014_figure6", files, options, {"nuswide": {"source": "simulated"}}, tmp_path / "f")
     assert len(pd.read_csv(tmp_path / "f.csv")) == 60
-    assert pd.read_csv(tmp_path / "f_claims.csv")["verdict"].tolist() == ["says nothing here"]
+    assert pd.read_csv(tmp_path / "f_claims.csv")["verdict"].tolist() == ["not testable on these data"]
     assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
     assert "The images of the 3 largest clusters" in targets.registry()["icml2014_figure6"].caption(options)

@@ -74,4 +74,4 @@ def test_a_new_module_is_a_target_of_the_workflow_and_nothing_else_is_touched(ch
     assert pd.read_csv(folder / "icml2014_table9.csv").to_dict("list") == {"seeds": [2], "files": [0]}
     assert "A table that no paper has" in (folder / "icml2014_table9.html").read_text()
     claims = pd.read_csv(folder / "icml2014_table9_claims.csv")
-    assert claims[["data", "verdict"]].to_numpy().tolist() == [["simulated as in the paper (MC2)", "holds"]]
+    assert claims[["data", "verdict"]].to_numpy().tolist() == [["drawn as in the paper (MC2)", "reproduced"]]

@@ -94,5 +94,5 @@ def test_the_match_with_google_scholar_is_said_to_be_left_out(dated, tmp_path):
     files = {"corpora": [tmp_path], "models": [tmp_path / "posterior.npz"]}
     options = {"figure4": {"word": None, "n_words": 4}}
     (claim,) = targets.registry()["icml2014_figure4"].build(files, options).claims
-    assert (claim.dataset, claim.verdict) == ("PNAS", "not computed")
+    assert (claim.dataset, claim.verdict) == ("PNAS", "not run")
     assert "Google Scholar" in claim.text

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from reliability.compare import differences
 
-CLAIMS = "claim,verdict,numbers\nSVI is sooner,holds,1 s against 2 s\nK = 4,holds,4\n"
+CLAIMS = "claim,verdict,numbers\nSVI is sooner,reproduced,1 s against 2 s\nK = 4,reproduced,4\n"
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_times_make_no_difference(folders):
     whole, again = folders
     (again / "logs" / "times.csv").unlink()
     (again / "provenance.json").write_text('{"git_commit": "abc"}')
-    (again / "claims.csv").write_text(CLAIMS.replace("holds,1 s against 2 s", "does not hold,3 s against 2 s"))
+    (again / "claims.csv").write_text(CLAIMS.replace("reproduced,1 s against 2 s", "not reproduced,3 s against 2 s"))
     (again / "trace.tsv").write_text("iteration\tseconds\tclusters\n1\t1.5\t3\n2\t1.7\t4\n")
     (again / "score.json").write_text('{"perplexity": {"marginal": 168.2}, "seconds": 1.5}')
     meta = {"snapshot_times": [{"iteration": 1, "seconds": 0.2}]}
@@ -41,7 +41,7 @@ def test_times_make_no_difference(folders):
 @pytest.mark.parametrize(
     ("name", "old", "new", "said"),
     [
-        ("claims.csv", "K = 4,holds", "K = 4,does not hold", "claims.csv: line 3 is "),
+        ("claims.csv", "K = 4,reproduced", "K = 4,not reproduced", "claims.csv: line 3 is "),
         ("trace.tsv", "2\t0.7\t4", "2\t0.7\t5", "trace.tsv: line 3 is ('2', '4') against ('2', '5')"),
         ("trace.tsv", "2\t0.7\t4\n", "", "trace.tsv: one has ['line 3'], the other []"),
         ("score.json", "168.2", "168.3", "score.json: perplexity is {'marginal': 168.2} against {'marginal': 168.3}"),

@@ -21,23 +21,27 @@ class Origin:
     title : as figures and tables name it.
     model : what its simulator draws from where the configuration does not say; "" where there is nothing to draw.
     by_paper : the paper itself draws this data, so that its claims are of drawn data and "simulated" is no restriction.
+    in_papers : whether a paper reports results on it.
     """
 
     title: str
     model: str = ""
     by_paper: bool = False
+    in_papers: bool = True
 
 
 @dataclass(frozen=True)
 class Data:
     """What numbers are of.
 
-    label : "real", "real excerpt", "own", "simulated (MC2)".
+    label : "real", "real excerpt", "real, of no paper", "own", "drawn as in the paper (MC2)", "simulated (MC2)".
+    is_papers : whether they are the paper's: real, an excerpt, or drawn as the paper draws them.
     owner : the model that the data were drawn from in place of real ones, which makes a claim in favour of it circular;
         "" for data that were not drawn, and for those that the paper draws itself.
     """
 
     label: str
+    is_papers: bool = False
     owner: str = ""
 
 
@@ -53,11 +57,11 @@ ORIGINS = {
     "w1000": Origin("W1000", MIXTURE),
     # no dataset of a configuration: those that NIPS12 table 1 is timed on, drawn for each number of clusters
     "articles": Origin("simulated articles", MIXTURE),
-    "labelme": Origin("LabelMe"),
-    "uiucsports": Origin("UIUC-Sports"),
-    "ohsumed": Origin("Ohsumed"),
-    "stateunion": Origin("State of the Union"),
-    "mine": Origin("own corpus"),
+    "labelme": Origin("LabelMe", in_papers=False),
+    "uiucsports": Origin("UIUC-Sports", in_papers=False),
+    "ohsumed": Origin("Ohsumed", in_papers=False),
+    "stateunion": Origin("State of the Union", in_papers=False),
+    "mine": Origin("own corpus", in_papers=False),
 }
 
 
@@ -73,8 +77,10 @@ def data_of(dataset: str, corpus: Mapping[str, Any]) -> Data:
     be drawn in
         several ways, ``drawn_from``.
     """
+    origin = ORIGINS[dataset]
     if corpus["source"] != "simulated":
-        return Data(corpus["source"])
-    is_by_paper, model = ORIGINS[dataset].by_paper, model_of(dataset, corpus)
-    how = "simulated as in the paper" if is_by_paper else "simulated"
-    return Data(f"{how} ({model})", "" if is_by_paper else model)
+        is_other = corpus["source"] == "real" and not origin.in_papers
+        return Data("real, of no paper" if is_other else corpus["source"], origin.in_papers)
+    model = model_of(dataset, corpus)
+    how = "drawn as in the paper" if origin.by_paper else "simulated"
+    return Data(f"{how} ({model})", origin.by_paper, "" if origin.by_paper else model)

@@ -15,7 +15,7 @@ from mc2core.posterior import Posterior
 from mc2papers.baselines.base import features, one_thread, random_state
 from mc2papers.datasets.origins import MC2
 from mc2papers.report import palette, style
-from mc2papers.report.claims import HOLDS, Claim, judge, mean_of, not_computed
+from mc2papers.report.claims import REPRODUCED, Claim, judge, mean_of, unmet
 
 #: documents that a cluster needs to be drawn: fewer are a stray, not a group of points
 MIN_DOCUMENTS = 5
@@ -124,8 +124,8 @@ def judge_separation(table: pd.DataFrame, dataset: str) -> Claim:
     )
     share = mean_of("share", list(means.values()), above=SEPARATED, digits=2, over="fits")
     claim = judge(dataset, text, [share], numbers, favours=MC2)
-    if claim.verdict != HOLDS and of_classes < SEPARATED:
-        return not_computed(dataset, text, f"the map does not separate the classes either: {claim.numbers}")
+    if claim.verdict != REPRODUCED and of_classes < SEPARATED:
+        return unmet(dataset, text, f"the map does not separate the classes either: {claim.reason}", claim.numbers)
     return claim
 
 
@@ -139,11 +139,11 @@ def draw(table: pd.DataFrame, source: str) -> Figure:
     sizes = table["cluster"].value_counts()
     clusters = {number: f"{number} ({sizes[number]})" for number in sorted(sizes.index)}
     _scatter(left, table, "cluster", clusters, palette.CLUSTERS)
-    left.set(title=f"clusters, largest first (images), of seed {table['seed'].iloc[0]}")
+    left.set(title=f"Clusters, largest first (images), of seed {table['seed'].iloc[0]}")
     counts = table["class"].value_counts(sort=False)
     classes = {name: f"{name} ({counts[name]})" for name in sorted(counts.index, key=_natural)}
     _scatter(right, table, "class", classes, palette.CLASSES)
-    right.set(title="the same images by class (images)")
+    right.set(title="The same images by class (images)")
     style.mark_source(figure, source)
     return figure
 
@@ -157,8 +157,9 @@ def _natural(name: str) -> tuple[str, int, str]:
 def _scatter(ax: Axes, table: pd.DataFrame, by: str, labels: Mapping[Any, str], colours: Sequence[str]) -> None:
     for place, (value, label) in enumerate(labels.items()):
         here = table[table[by] == value]
-        marker = palette.MARKERS[place // len(colours) % len(palette.MARKERS)]
-        ax.scatter(here["x"], here["y"], s=9, marker=marker, color=colours[place % len(colours)], lw=0, label=label)
+        # neighbours in the legend differ by shape as well, for eyes that see few colours
+        marker, colour = palette.MARKERS[place % len(palette.MARKERS)], colours[place % len(colours)]
+        ax.scatter(here["x"], here["y"], s=20, marker=marker, color=colour, edgecolor="white", lw=0.3, label=label)
     ax.set(xticks=[], yticks=[], aspect="equal", adjustable="datalim")
     for spine in ax.spines.values():
         spine.set_visible(False)

@@ -24,10 +24,13 @@ def _build(files: Files, options: Options) -> Built:
     models = {method: loaded[i * n_seeds : (i + 1) * n_seeds] for i, method in enumerate(options["methods"])}
     truth = Truth.load(folder / "truth.npz")
     firsts = {method: fits[0] for method, fits in models.items()}
-    figure, drawn = letters.draw(Corpus.load(folder / "train"), truth, firsts, n_seeds)
+    corpus = Corpus.load(folder / "train")
+    figure, drawn = letters.draw(corpus, truth, firsts, n_seeds)
     ours = [method for method in models if method.startswith("MC2")]
     claims = [
-        one for method in ours for one in letters.judge_recovery(truth, models[method], options["sweeps"], method)
+        one
+        for method in ours
+        for one in letters.judge_recovery(corpus, truth, models[method], options["sweeps"], method)
     ]
     return Built(drawn, figure=figure, claims=[*claims, *letters.judge_rivals(truth, models)])
 
@@ -46,26 +49,19 @@ def _caption(options: Options) -> str:
     corpus = options["corpus"]
     return (
         f"Letters data ({corpus['n_documents']} documents of {corpus['n_tokens']} pixels, noise {corpus['noise']}): "
-        f"topics as 7 x 5 images, truth above what MC2 found in {options['sweeps']} Gibbs sweeps with the number of "
-        "each document as context, by our interleaved kernel and by collapsed Gibbs as printed, LDA told 13 topics and "
-        "HDP without any context; darker is likelier. MC2 and HDP start from 20 topics at random, MC2 from 20 clusters "
-        "of documents by k-means of their words, as the paper does not say where it starts. Below: of MC2 by the "
-        "interleaved kernel, the share of each topic in each "
-        "cluster, and the number's density in each cluster (weighted by the cluster's size) over its histogram. Found "
-        "topics are matched one to one with the letters, clusters with the words by the documents that they share; a "
-        "letter counts as found "
-        "within 0.25 of L1 distance (sampling noise alone is near 0.1). Two letters are told apart by a fit in which "
-        "they have such a topic each, nearer to its letter than to the average of the two (M and N are 0.40 apart, I "
-        "and T 0.53), and mixed up by one in which they are not, but some topic is within 0.25 of that average and "
-        "nearer to it than to either. The first "
-        f"of {counted(options['n_seeds'], 'fit')} is drawn, the claims are judged over all. Paper: ICML 2014, "
-        "figure 2, where 100 sweeps recover 4 clusters and 13 topics. The letters are not identified: a document's "
-        "proportions are uniform over the distinct letters of its word, so these data tell of the letters only through "
-        "four distributions over pixels, which many other sets of topics give as well "
-        "(tests/mc2papers/datasets/simulated/test_letters_claims.py). Clusters of fewer than 3 % of the documents may "
-        "stand beside the four, and topics beside the thirteen: a Dirichlet process always expects new ones, and its "
-        "posterior does not settle on the true number however many documents there are (Miller and Harrison, 2013, A "
-        "simple example of Dirichlet process mixture inconsistency for the number of components)."
+        f"topics as 7 x 5 images, the truth above MC2 after {options['sweeps']} Gibbs sweeps, LDA with 13 topics and "
+        "the HDP; darker is likelier. Below: share of each topic in each cluster of MC2, and the density of the "
+        "number in each cluster over its histogram, as printed (collapsed Gibbs) and by our interleaved kernel. The "
+        f"first of {counted(options['n_seeds'], 'fit')} is drawn; claims are judged over all. Paper: ICML 2014, "
+        "figure 2.\n\nMC2 and HDP start from 20 topics at random, MC2 from 20 clusters by k-means of the words; the "
+        "paper does not say where it starts. Found topics are matched one to one with the letters, and clusters "
+        "with the words. A letter counts as found within 0.25 of L1 distance; sampling noise alone is near 0.1. Two "
+        "letters are told apart if each has such a topic, nearer to it than to the average of the two, and mixed up "
+        "if not and some topic is near that average. These data do not identify the letters: a document's "
+        "proportions are uniform over the letters of its word, so that the data tell of four distributions over "
+        "pixels only, which many other sets of topics give as well "
+        "(tests/mc2papers/datasets/simulated/test_letters_claims.py). The posterior of a Dirichlet process does not "
+        "settle on the true number of clusters (Miller and Harrison, 2013)."
     )
 
 

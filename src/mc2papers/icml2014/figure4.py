@@ -19,13 +19,13 @@ def _build(files: Files, options: Options) -> Built:
     from mc2papers.datasets.catalogue import describe
     from mc2papers.datasets.origins import ORIGINS
     from mc2papers.icml2014 import topic_time
-    from mc2papers.report.claims import not_computed
+    from mc2papers.report.claims import not_run
 
     (folder,) = (Path(path) for path in files["corpora"])
     corpus, model = Corpus.load(folder / "train"), Posterior.load(files["models"][0])
     table = topic_time.describe(corpus, model, **options["figure4"])
     figure = topic_time.draw(table, describe(storage.read_json(folder / "source.json")))
-    match = not_computed(
+    match = not_run(
         ORIGINS["pnas"].title,
         "the topic's years match those of Google Scholar's first 50 hits for its word",
         "the hits of 2014 are not printed, and today's are others",

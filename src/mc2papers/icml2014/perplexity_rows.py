@@ -12,10 +12,11 @@ import pandas as pd
 
 from mc2core.base import storage
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL
+from mc2papers.report.claims import GAIN, Claim, difference, judge, leaves_start, unless, unmet
 from mc2papers.report.tables import PAPER, mean_and_sd, number, spread
 
 NOTES = (
-    "Ours: mean ± sd over seeds of the fits; (K, M) are clusters and topics in use, averaged over samples and seeds.",
+    "Ours: mean ± sd over seeds of the fits; K and M are clusters and topics in use, averaged over samples and seeds.",
     "perplexity: of p(words of a held-out document) under the method's own model, averaged over samples inside "
     "the logarithm: exact, where documents share the proportions of their cluster; with an asterisk by the unbiased "
     "left_to_right, where each has its own (HDP, npTOT, MC2 with a document level). icml14: the formula "
@@ -113,6 +114,44 @@ def perplexities(
     return found
 
 
+def judge_order(
+    dataset: str,
+    text: str,
+    better: tuple[str, Mapping[str, pd.Series]],
+    worse: tuple[str, Mapping[str, pd.Series]],
+    unigrams: pd.Series | None = None,
+    favours: str | None = None,
+) -> Claim:
+    """Whether every fit of one method is below every fit of another.
+
+    Being below a rival that has learnt nothing, or learning nothing oneself, does not support it: each is to be below
+    unigrams by more than GAIN.
+
+    Parameters
+    ----------
+    better, worse : name of the method, and perplexity by seed for each of its features
+    unigrams : perplexity of UNIGRAMS on the data
+    favours : of the claim; the better method unless given
+    """
+    (name, low), (other, high) = better, worse
+    if absent := [one for one, rows in (better, worse) if not rows]:
+        return unmet(dataset, text, f"no fit of {' and '.join(absent)}")
+    # the row against the claim, or the nearest to it
+    means = max(one.mean() for one in low.values()), min(one.mean() for one in high.values())
+    numbers = f"{name} {means[0]:,.1f}, {other} {means[1]:,.1f}"
+    leads = [
+        difference(low[one], high[two], below=0, digits=1, name=f"{name} {one} less {other}")
+        for one in low
+        for two in high
+    ]
+    if unigrams is None:
+        return judge(dataset, text, leads, numbers, name if favours is None else favours)
+    level = float(unigrams.mean())
+    claim = judge(dataset, text, leads, f"{numbers}; unigrams {level:,.1f}", name if favours is None else favours)
+    idle = [one for one, mean in zip((name, other), means, strict=True) if not leaves_start(level, mean)]
+    return unless(claim, f"{' and '.join(idle)} no more than {GAIN:.0%} below unigrams" if idle else "")
+
+
 def _flat(
     score: Mapping[str, Any], estimators: Sequence[str], features: Mapping[tuple[str, ...], str]
 ) -> dict[str, Any]:
@@ -162,11 +201,13 @@ def format_perplexity_table(
                 "perplexity": spread(row, "perplexity", 1) + _mark(row["estimator"], estimators) + marks[place],
                 f"against {', '.join(reference)}": ours[place],
                 **{name: spread(row, name, 1) for name in estimators[1:]},
-                "(K, M)": _sizes(row["clusters"], row["topics"]),
-                "documents, seeds": f"{number(row['documents'])}, {row['seeds']}" if row["seeds"] else "",
+                "K": number(row["clusters"]),
+                "M": number(row["topics"]),
+                "seeds": number(row["seeds"] or np.nan),
                 "seconds": spread(row, "seconds", 1) + (f" on {row['threads']:g} cores" if row["threads"] > 1 else ""),
                 f"{PAPER}against {', '.join(reference)}": paper[place],
-                f"{PAPER}(K, M)": _sizes(row["paper_clusters"], row["paper_topics"]),
+                f"{PAPER}K": number(row["paper_clusters"]),
+                f"{PAPER}M": number(row["paper_topics"]),
                 f"{PAPER}perplexity on its data": number(row["paper_perplexity"], 1),
             }
             for place, (_, row) in enumerate(here.iterrows())
@@ -183,14 +224,10 @@ def _against(here: pd.DataFrame, column: str, reference: tuple[str, str]) -> lis
 
 
 def _say_data(dataset: str, here: pd.DataFrame) -> str:
-    """ "NIPS-shaped, simulated": what our rows of a dataset are of."""
-    source = here["source"].dropna().iloc[0]
-    return f"{dataset}-shaped, {source}" if source == "simulated" else f"{dataset}, {source}"
+    """ "NIPS-shaped, simulated, 870 documents": what our rows of a dataset are of."""
+    source, documents = (here[name].dropna().iloc[0] for name in ("source", "documents"))
+    return f"{dataset}{'-shaped' if source == 'simulated' else ''}, {source}, {number(documents)} documents"
 
 
 def _mark(estimator: Any, estimators: Sequence[str]) -> str:
     return "" if pd.isna(estimator) or estimator == estimators[0] else " *"
-
-
-def _sizes(clusters: Any, topics: Any) -> str:
-    return "" if pd.isna(clusters) and pd.isna(topics) else f"({number(clusters) or '-'}, {number(topics) or '-'})"

@@ -15,12 +15,13 @@ from mc2papers.icml2014.perplexity_rows import (
     NOTES,
     UNIGRAMS,
     format_perplexity_table,
+    judge_order,
     perplexities,
     perplexity_rows,
     unigram_score,
 )
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_chains, say_names, say_sources
-from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, mean_of, not_computed
+from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, mean_of, unmet
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
@@ -45,51 +46,31 @@ def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series]) -> list[Cla
     for (method, features), values in fits.items():
         by_method.setdefault(method, {})[features] = values
     mc2 = by_method["MC2"]
+    contexts = {features: values for features, values in mc2.items() if features != _WORDS}
     numbers = ", ".join(f"{features} {values.mean():,.1f}" for features, values in mc2.items())
-    others = [one for one in mc2 if one != _TIME]
+    text, others = "timestamp is the best context of MC2", [one for one in mc2 if one != _TIME]
     if _TIME in mc2 and others:
         leads = [difference(mc2[_TIME], mc2[one], below=0, digits=1, name=f"less {one}") for one in others]
-        judged = [judge(dataset, "timestamp best", leads, numbers, favours=ANY_SIMULATOR)]
+        best = judge(dataset, text, leads, numbers, favours=ANY_SIMULATOR)
     else:
-        judged = [not_computed(dataset, "timestamp best", numbers)]
-    for worse, better in (("HDP", "npTOT"), ("npTOT", "MC2")):
-        text = f"any MC2 below {worse}" if better == "MC2" else f"{better} below {worse}"
-        if absent := [name for name in (worse, better) if not by_method[name]]:
-            judged.append(not_computed(dataset, text, f"no fit of {' and '.join(absent)}"))
-            continue
-        low, high = by_method[better], by_method[worse]
-        leads = [
-            difference(low[one], high[other], below=0, digits=1, name=f"{better} {one} less {worse}")
-            for one in low
-            for other in high
+        best = unmet(dataset, text, "no fit of MC2 with years and without", numbers)
+    text = "every context is better than words alone"
+    if _WORDS in mc2 and contexts:
+        gains = [
+            difference(contexts[one], mc2[_WORDS], below=0, digits=1, name=f"{one} less words") for one in contexts
         ]
-        means = max(one.mean() for one in low.values()), min(one.mean() for one in high.values())
-        numbers = f"{means[0]:,.1f} against {means[1]:,.1f}{_beside(by_method)}"
-        judged.append(judge(dataset, text, leads, numbers, favours=better))
-    return [*judged, *_judge_words(dataset, by_method)]
-
-
-def _beside(by_method: Mapping[str, Mapping[str, pd.Series]]) -> str:
-    """The perplexity of unigrams, which tells whether the methods of a claim have learnt anything."""
-    return f" (unigrams {one[_WORDS].mean():,.1f})" if (one := by_method.get(UNIGRAMS)) else ""
-
-
-def _judge_words(dataset: str, by_method: Mapping[str, Mapping[str, pd.Series]]) -> list[Claim]:
-    """MC2 of words alone: better than the HDP, and worse than with any context."""
-    mc2, hdp = by_method["MC2"], by_method["HDP"].get(_WORDS)
-    words, contexts = mc2.get(_WORDS), [one for one in mc2 if one != _WORDS]
-    texts = "MC2 without contexts below HDP", "every context better than words alone"
-    if words is None:
-        return [not_computed(dataset, text, "no fit of MC2 on words alone") for text in texts]
-    below = not_computed(dataset, texts[0], "no fit of HDP")
-    if hdp is not None:
-        numbers = f"{words.mean():,.1f} against {hdp.mean():,.1f}{_beside(by_method)}"
-        below = judge(dataset, texts[0], [difference(words, hdp, below=0, digits=1)], numbers, favours=MC2)
-    if not contexts:
-        return [below, not_computed(dataset, texts[1], "no fit of MC2 with a context")]
-    gains = [difference(mc2[one], words, below=0, digits=1, name=f"{one} less {_WORDS}") for one in contexts]
-    numbers = ", ".join(f"{one} {mc2[one].mean():,.1f}" for one in (_WORDS, *contexts))
-    return [below, judge(dataset, texts[1], gains, numbers, favours=ANY_SIMULATOR)]
+        every = judge(dataset, text, gains, numbers, favours=ANY_SIMULATOR)
+    else:
+        every = unmet(dataset, text, "no fit of MC2 with a context and without", numbers)
+    hdp = {features: values for features, values in by_method["HDP"].items() if features == _WORDS}
+    below = (
+        ("npTOT is below HDP", ("npTOT", by_method["npTOT"]), ("HDP", by_method["HDP"])),
+        ("MC2 is below npTOT, with any features", ("MC2", mc2), ("npTOT", by_method["npTOT"])),
+        ("MC2 without contexts is below HDP", ("MC2", {_WORDS: mc2[_WORDS]} if _WORDS in mc2 else {}), ("HDP", hdp)),
+        ("MC2 with any context is below HDP", ("MC2", contexts), ("HDP", hdp)),
+    )
+    unigrams = by_method.get(UNIGRAMS, {}).get(_WORDS)
+    return [best, *(judge_order(dataset, *one, unigrams) for one in below), every]
 
 
 def _judge_clusters(dataset: str, scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> Claim:
@@ -99,7 +80,7 @@ def _judge_clusters(dataset: str, scores: Sequence[Mapping[str, Any]], paper: pd
     text = f"MC2 finds {least} to {most} clusters"
     found = [one for one in scores if one["title"] == dataset and one["method"] == "MC2"]
     if not found:
-        return not_computed(dataset, text, "no fit of MC2")
+        return unmet(dataset, text, "no fit of MC2")
     clusters: dict[str, list[float]] = {}
     for one in found:
         clusters.setdefault(FEATURES[tuple(sorted(one["contexts"]))], []).append(one["clusters"])

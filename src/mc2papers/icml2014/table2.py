@@ -10,9 +10,18 @@ import pandas as pd
 
 from mc2core.base import storage
 from mc2papers.datasets.origins import MC2
-from mc2papers.icml2014.perplexity_rows import NOTES, format_perplexity_table, perplexities, perplexity_rows
+from mc2papers.icml2014.perplexity_rows import (
+    ABOUT_UNIGRAMS,
+    NOTES,
+    UNIGRAMS,
+    format_perplexity_table,
+    judge_order,
+    perplexities,
+    perplexity_rows,
+    unigram_score,
+)
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_chains, say_sources
-from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, not_computed
+from mc2papers.report.claims import ANY_SIMULATOR, Claim
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
@@ -20,7 +29,7 @@ if TYPE_CHECKING:
 
 FEATURES = {(): "SIFT", ("tag",): "tags+SIFT"}
 #: rows in the order that the paper claims, lowest perplexity first
-ORDER = {("MC2", "tags+SIFT"): "MC2 with tags", ("MC2", "SIFT"): "MC2 without", ("HDP", "SIFT"): "HDP"}
+ORDER = {("MC2", "tags+SIFT"): "MC2 with tags", ("MC2", "SIFT"): "MC2 without tags", ("HDP", "SIFT"): "HDP"}
 
 
 def perplexity_table(
@@ -34,19 +43,17 @@ def perplexity_table(
 
 def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series]) -> Iterator[Claim]:
     """The two steps of the order; the first is on what contexts gain."""
+    unigrams = fits.get((UNIGRAMS, "SIFT"))
     for (low, high), favours in zip(pairwise(ORDER), (ANY_SIMULATOR, MC2), strict=True):
-        text = f"{ORDER[low]} < {ORDER[high]}"
-        if absent := [ORDER[key] for key in (low, high) if key not in fits]:
-            yield not_computed(dataset, text, f"no fit of {' and '.join(absent)}")
-            continue
-        numbers = f"{fits[low].mean():,.1f} against {fits[high].mean():,.1f}"
-        yield judge(dataset, text, [difference(fits[low], fits[high], below=0, digits=1)], numbers, favours=favours)
+        better, worse = ((ORDER[key], {key[1]: fits[key]} if key in fits else {}) for key in (low, high))
+        yield judge_order(dataset, f"{ORDER[low]} is below {ORDER[high]}", better, worse, unigrams, favours)
 
 
 # -- the contract --------------------------------------------------------------------------------------------------
 def _build(files: Files, options: Options) -> Built:
     scores = [storage.read_json(path) for path in files["scores"]]
     estimators = options["estimators"]
+    scores += [unigram_score(folder, estimators) for folder in files["corpora"]]
     table, claims = perplexity_table(scores, pd.read_csv(files["paper"][0]), estimators)
     return Built(table, shown=format_perplexity_table(table, estimators, ("HDP", "SIFT")), claims=claims)
 
@@ -78,10 +85,10 @@ TARGET = Target(
     shows="held-out perplexity",
     build=_build,
     caption=_caption,
-    inputs={"scores": "scores"},
+    inputs={"scores": "scores", "corpora": "corpora"},
     datasets=("nuswide",),
     options=_options,
-    notes=NOTES,
+    notes=(*NOTES, ABOUT_UNIGRAMS),
     has_paper=True,
     has_claims=True,
 )

@@ -11,7 +11,7 @@ import pandas as pd
 
 from mc2papers.datasets.origins import MC2, ORIGINS
 from mc2papers.report.captions import DOCUMENT_LEVEL, counted
-from mc2papers.report.claims import Claim, difference, judge, mean_of, not_computed
+from mc2papers.report.claims import OURS, Claim, difference, judge, mean_of, unmet
 from mc2papers.report.tables import mean_and_sd, mean_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
 
@@ -137,21 +137,17 @@ def claims(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses
             for key, one in rows[rows["dataset"] == dataset].groupby(["method", "contexts"], sort=False)
         }
         for method, measure in product([one for one in _OURS if (one, "") in here], ("nmi", "ari")):
-            text = f"ours: {MEASURES[measure]} of {method} at least that of K-means with K fixed"
+            text = f"{MEASURES[measure]} of {method} at least that of K-means with K fixed"
             judged.append(_compared(dataset, text, here, measure, (method, ""), (_RIVAL, "")))
         if (_FIXED, "") in here:
             judged += [
-                _compared(
-                    dataset, f"ours: K fixed, ARI at least that of {rival}", here, "ari", (_FIXED, ""), (rival, "")
-                )
+                _compared(dataset, f"told K, ARI at least that of {rival}", here, "ari", (_FIXED, ""), (rival, ""))
                 for rival in _TOLD_RIVALS
             ]
         if (_CUT, "") in here:
             judged += _of_cut(dataset, here, classes[dataset])
         judged += [
-            _compared(
-                dataset, f"ours: NMI of {method} higher with {contexts}", here, "nmi", (method, contexts), (method, "")
-            )
+            _compared(dataset, f"NMI of {method} higher with {contexts}", here, "nmi", (method, contexts), (method, ""))
             for method, contexts in here
             if contexts
         ]
@@ -164,17 +160,17 @@ def _of_cut(dataset: str, here: Mapping[Any, pd.DataFrame], n_classes: int) -> l
     ratio = cut["clusters"] / n_classes
     bounds = [mean_of("times the classes", ratio, above=1.0 / _TIMES, digits=2)]
     bounds += [mean_of("times the classes", ratio, below=_TIMES, digits=2)]
-    text = f"ours: K inferred, clusters of the recommended cut within a factor {_TIMES:.0f} of the classes"
-    of_size = judge(dataset, text, bounds, f"{mean_sd(cut['clusters'], 1)} for {n_classes}", favours=MC2)
-    text = f"ours: K inferred, ARI of the recommended cut at least {_SHARE} of that of the best rival with K fixed"
+    text = f"not told K, clusters of the recommended cut within a factor {_TIMES:.0f} of the classes"
+    of_size = judge(dataset, text, bounds, f"{mean_sd(cut['clusters'], 1)} for {n_classes}", favours=MC2, whose=OURS)
+    text = f"not told K, ARI of the recommended cut at least {_SHARE} of that of the best rival with K fixed"
     rivals = [one for one in _TOLD_RIVALS if (one, "") in here]
     if not rivals:
-        return [not_computed(dataset, text, "no fit of a rival with K fixed"), of_size]
+        return [unmet(dataset, text, "no fit of a rival with K fixed", whose=OURS), of_size]
     best = max(rivals, key=lambda one: here[one, ""]["ari"].mean())
     first, second = cut["ari"], here[best, ""]["ari"]
     numbers = f"{mean_sd(first, 3)} against {mean_sd(second, 3)} of {best}"
     lead = difference(first, _SHARE * second, above=0, digits=3, name=f"less {_SHARE} of it")
-    return [judge(dataset, text, [lead], numbers, MC2), of_size]
+    return [judge(dataset, text, [lead], numbers, MC2, OURS), of_size]
 
 
 def _compared(
@@ -187,10 +183,11 @@ def _compared(
 ) -> Claim:
     for method, contexts in (one, other):
         if (method, contexts) not in here:
-            return not_computed(dataset, text, f"no fit of {method}{' with ' + contexts if contexts else ''}")
+            why = f"no fit of {method}{' with ' + contexts if contexts else ''}"
+            return unmet(dataset, text, why, whose=OURS)
     first, second = here[one][measure], here[other][measure]
     numbers = f"{mean_sd(first, 3)} against {mean_sd(second, 3)}"
-    return judge(dataset, text, [difference(first, second, above=0, digits=3)], numbers, favours=MC2)
+    return judge(dataset, text, [difference(first, second, above=0, digits=3)], numbers, MC2, OURS)
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:

@@ -19,28 +19,42 @@ from mc2core.base import storage
 from mc2core.base.checks import nearest
 from mc2papers.datasets.origins import Data
 
-HOLDS, FAILS, OPEN, ABSENT, CIRCULAR = (
-    "holds", "does not hold", "cannot be told", "not computed", "says nothing here",
-)  # fmt: skip
-#: what can be said of a claim, and of several
-VERDICTS = {HOLDS: "hold", FAILS: "do not hold", OPEN: OPEN, ABSENT: ABSENT, CIRCULAR: "say nothing here"}
+REPRODUCED, SUPPORTED = "reproduced", "supported"
+NOT_REPRODUCED, CONTRADICTED = "not reproduced", "contradicted"
+INCONCLUSIVE, NOT_TESTABLE = "inconclusive", "not testable on these data"
+UNMET, NOT_RUN = "precondition not met", "not run"
+#: what can be said of a claim, and what that means
+VERDICTS = {
+    REPRODUCED: "the interval supports the claim, on the paper's data or on data drawn as the paper draws them",
+    SUPPORTED: "the interval supports the claim, on data of another kind",
+    NOT_REPRODUCED: "the interval lies against the claim, on the paper's data or on data drawn as the paper draws them",
+    CONTRADICTED: "the interval lies against the claim, on data of another kind",
+    INCONCLUSIVE: "the interval includes the bound",
+    NOT_TESTABLE: "the simulator builds in the answer, MC2 fails as its rivals do, or a rival learns nothing",
+    UNMET: "what the claim assumes does not hold in this run",
+    NOT_RUN: "needs Spark, 8 nodes, 16 cores or figures that are not printed",
+}
+#: the same outcome on data of another kind
+_ELSEWHERE = {REPRODUCED: SUPPORTED, NOT_REPRODUCED: CONTRADICTED}
+#: whose claim it is: a paper's, or one on a variant or data set that no paper has
+PAPERS_OWN, OURS = "paper", "our variant"
 #: what a claim favours whose number every simulator is told: how many clusters there are, how much contexts say of them
 ANY_SIMULATOR = "any simulator"
 #: half an order of magnitude, by which ratios of times are judged
 ORDER = 10**0.5
-#: share by which a chain is to end below its start before another is measured by where it ends
+#: least relative gain over a start or over unigrams that counts as one
 GAIN = 0.01
 #: of every interval
 LEVEL = 0.95
-COLUMNS = ("dataset", "data", "claim", "verdict", "numbers")
+COLUMNS = ("dataset", "data", "whose", "claim", "verdict", "numbers", "reason")
 #: for captions and notes, of every target with claims
 RULE = (
-    f"A claim holds, or does not, where the {LEVEL:.0%} interval of each number that it is about lies wholly on one "
-    "side: Student's t over seeds (of 3 seeds: 4.3 standard errors to each side), of differences where methods are "
-    "compared, paired by seed; of the logs of ratios, whose mean is then the geometric one; of shares of fits, Clopper "
-    "and Pearson's. Else it cannot be told. Seeds share one corpus and one split, and times one job, so intervals are "
-    "not of other data or runs; of claims on the bound one in twenty seems decided. It says nothing here where the "
-    "data were drawn from the model that it favours, or by a simulator that is told what it is about."
+    f"The {LEVEL:.0%} interval of each number that a claim is about decides: it supports the claim if it lies wholly "
+    "on its side. Intervals are Student's t over seeds (with 3 seeds 4.3 standard errors to each side), of differences "
+    "paired by seed where methods are compared, and of the logs of ratios. Intervals of shares of fits are Clopper and "
+    "Pearson's. Seeds share one corpus and one split, and times share one job, so that intervals do not cover other "
+    "data or runs. About one in twenty claims that lie on their bound is decided by chance. "
+    f"A gain of less than {GAIN:.0%} over a start or over unigrams counts as none."
 )
 
 
@@ -49,7 +63,7 @@ class Statistic:
     """A number that a claim wants on one side of a bound, by how far it is there.
 
     least, most : ends of the interval of its lead, its distance from the bound, positive on the claim's side; NaN where
-        one value leaves no spread to tell.
+        one value has no spread.
     said : the number and its interval in words.
     """
 
@@ -59,13 +73,15 @@ class Statistic:
 
     @property
     def verdict(self) -> str:
-        """HOLDS, FAILS or OPEN."""
-        return HOLDS if self.least > 0 else FAILS if self.most < 0 else OPEN
+        """REPRODUCED, NOT_REPRODUCED or INCONCLUSIVE, as if on the paper's data."""
+        return REPRODUCED if self.least > 0 else NOT_REPRODUCED if self.most < 0 else INCONCLUSIVE
 
     @property
     def order(self) -> tuple[int, float]:
-        """Sorts first what speaks against the claim, then what cannot be told, and of these the least lead."""
-        return (FAILS, OPEN, HOLDS).index(self.verdict), -np.inf if np.isnan(self.least) else self.least
+        """Sort by what speaks against the claim, then by what is inconclusive, and within these by the least lead."""
+        return (NOT_REPRODUCED, INCONCLUSIVE, REPRODUCED).index(self.verdict), -np.inf if np.isnan(
+            self.least
+        ) else self.least
 
 
 def mean_of(
@@ -188,42 +204,70 @@ def share_of(name: str, happened: Sequence[bool], *, above: float = 0.5, over: s
 
 @dataclass(frozen=True)
 class Claim:
-    """What is said of a dataset, and what our numbers say of that. Made by :func:`judge` and its like.
+    """A statement on a dataset, and what our numbers say of it. Made by :func:`judge` and its like.
 
     dataset : its title
     text : the claim
-    verdict : one of VERDICTS
-    numbers : those that decide
-    favours : the model that it is in favour of, "" for none: data drawn from that model say nothing of it. Data drawn
-        from whatever model say nothing where it is ANY_SIMULATOR
+    verdict : one of VERDICTS; until :func:`on_data` as if on the paper's data
+    numbers : ours, in short; may be empty
+    reason : the statistic that decides, with its interval, or why there is no verdict
+    favours : the model that the claim favours, "" for none: data drawn from that model cannot test it. No
+        simulated data can if it is ANY_SIMULATOR
     data : what the dataset is; filled in by :func:`on_data`
+    whose : PAPERS_OWN or OURS
     """
 
     dataset: str
     text: str
     verdict: str
     numbers: str
+    reason: str = ""
     favours: str = ""
     data: str = ""
+    whose: str = PAPERS_OWN
+
+    @property
+    def said(self) -> str:
+        """Numbers and reason."""
+        return ": ".join(filter(None, (self.numbers, self.reason)))
 
 
-def judge(dataset: str, text: str, statistics: Sequence[Statistic], numbers: str = "", favours: str = "") -> Claim:
+def judge(
+    dataset: str,
+    text: str,
+    statistics: Sequence[Statistic],
+    numbers: str = "",
+    favours: str = "",
+    whose: str = PAPERS_OWN,
+) -> Claim:
     """The verdict on a claim that wants each of its statistics on its side.
 
-    It holds where all do so, and does not where one does not. The numbers end with the statistic that decides: the
-    surest against, or the one that can be told least, or the nearest.
+    It is supported if all are, and not if one is not. The reason is the statistic that decides: the one furthest
+    against the claim, or the least certain, or the nearest to the bound.
     """
     weakest = min(statistics, key=lambda one: one.order)
-    return Claim(dataset, text, weakest.verdict, f"{numbers}{': ' if numbers else ''}{weakest.said}", favours)
+    return Claim(dataset, text, weakest.verdict, numbers, weakest.said, favours, whose=whose)
 
 
-def not_computed(dataset: str, text: str, why: str) -> Claim:
-    """A claim on something that was not computed."""
-    return Claim(dataset, text, ABSENT, why)
+def unmet(dataset: str, text: str, reason: str, numbers: str = "", whose: str = PAPERS_OWN) -> Claim:
+    """A claim whose precondition fails in this run."""
+    return Claim(dataset, text, UNMET, numbers, reason, whose=whose)
+
+
+def not_run(dataset: str, text: str, reason: str, numbers: str = "") -> Claim:
+    """A claim that needs machines, software or figures that are not here."""
+    return Claim(dataset, text, NOT_RUN, numbers, reason)
+
+
+def unless(claim: Claim, reason: str, verdict: str = NOT_TESTABLE) -> Claim:
+    """The claim, but where it is supported and there is a ``reason`` against counting that, with ``verdict``."""
+    if claim.verdict != REPRODUCED or not reason:
+        return claim
+    return replace(claim, verdict=verdict, reason=f"{reason}; {claim.reason}")
 
 
 def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
-    """The claims with what their data are; those that favour the model which drew the data say nothing.
+    """The claims with their data, and verdicts by the kind of these data.
 
     data : by title of the dataset. ValueError for a claim on another one.
     """
@@ -233,18 +277,21 @@ def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
             hint = nearest(one.dataset, data)
             raise ValueError(f"the claim {one.text!r} is on {one.dataset!r}, which its target does not name{hint}")
         of = data[one.dataset]
-        if of.owner and one.favours in (of.owner, ANY_SIMULATOR) and one.verdict != ABSENT:
-            why = f"the data were drawn from {of.owner}, which the claim favours"
-            if one.favours == ANY_SIMULATOR:
-                why = "the simulator is told what the claim is about"
-            one = replace(one, verdict=CIRCULAR, numbers=f"{why}; {one.numbers}")
+        if one.verdict in (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE):
+            if of.owner and one.favours in (of.owner, ANY_SIMULATOR):
+                why = f"the data were drawn from {of.owner}, which the claim favours"
+                if one.favours == ANY_SIMULATOR:
+                    why = "the simulator sets what the claim is about"
+                one = replace(one, verdict=NOT_TESTABLE, reason=f"{why}; {one.reason}")
+            elif not of.is_papers or one.whose == OURS:
+                one = replace(one, verdict=_ELSEWHERE.get(one.verdict, one.verdict))
         known.append(replace(one, data=of.label))
     return known
 
 
 def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
     """The COLUMNS of claims whose data are known."""
-    rows = [(one.dataset, one.data, one.text, one.verdict, one.numbers) for one in claims]
+    rows = [(one.dataset, one.data, one.whose, one.text, one.verdict, one.numbers, one.reason) for one in claims]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 

@@ -13,12 +13,14 @@ import pandas as pd
 from tabulate import tabulate
 
 from mc2core.base import storage
-from mc2papers.report.claims import RULE, Claim, claims_table
+from mc2papers.report.claims import COLUMNS, PAPERS_OWN, RULE, Claim, claims_table
 
 #: how the names of columns begin that hold what a paper prints
 PAPER = "paper, "
-#: a cell of numbers, which stays in one line: "2,322 ± 4 * †", "(19, 61)"
-_NUMBERS = re.compile(r"<td>([-+(]?[\d-][-\d(),.%±*† ]*?) *</td>")
+#: a cell with a number: "2,322 ± 4 * †", "-17.6%", "12.3 on 2 cores"
+_NUMBER = re.compile(r"[-+]?\d[\d,.]*%?( ± \d[\d,.]*)?( \*)?( †)?( on \d+ cores)?")
+#: column whose repeated values become headings of groups of rows
+_GROUP = "dataset"
 
 
 def number(value: Any, digits: int = 0) -> str:
@@ -42,6 +44,18 @@ def mean_sd(values: pd.Series, digits: int = 0) -> str:
     return spread(mean_and_sd(values, "value"), "value", digits)
 
 
+def by_whose(claims: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Claims of the papers, then those on our variants, under their headings; none that is empty.
+
+    claims : with the COLUMNS of :mod:`mc2papers.report.claims`, and others
+    """
+    is_papers = claims["whose"] == PAPERS_OWN
+    parts = {"claims of the papers": claims[is_papers], "our variants": claims[~is_papers]}
+    own = [name for name in claims if name not in COLUMNS]
+    columns = [*own, *(name for name in COLUMNS if name != "whose")]
+    return {name: part[columns] for name, part in parts.items() if len(part)}
+
+
 # -- files ---------------------------------------------------------------------------------------------------------
 def write_table(
     stem: str | os.PathLike[str],
@@ -59,7 +73,7 @@ def write_table(
     stem = Path(stem)
     printed = [name for name in shown if str(name).startswith(PAPER)]
     shown = shown[[name for name in shown if name not in printed] + printed]
-    tables = [shown, claims_table(claims)] if claims else [shown]
+    tables = [shown, *by_whose(claims_table(claims)).values()] if claims else [shown]
     notes = [*notes, RULE] if claims else notes
 
     def rendered(style: str) -> str:
@@ -77,11 +91,41 @@ def write_table(
         stream.write(f"{comments}{rendered('latex_booktabs')}\n")
     with storage.replacing(stem.with_suffix(".html")) as stream:
         listed = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-        groups = f'<colgroup span="{len(shown.columns) - len(printed)}"></colgroup>'
-        groups += f'<colgroup class="paper" span="{len(printed)}"></colgroup>' if printed else ""
-        cells = _NUMBERS.sub(lambda found: f"<td>{found[1].replace(' ', '&nbsp;')}</td>", rendered("html"))
-        cells = cells.replace("<table>", f"<table>{groups}", 1)
-        stream.write(_PAGE.format(title=html.escape(title), tables=cells, notes=listed))
+        stream.write(_PAGE.format(title=html.escape(title), tables="\n".join(map(_html, tables)), notes=listed))
+
+
+def _html(table: pd.DataFrame) -> str:
+    """A table as markup: numbers right-aligned, rows of one dataset under a heading, verdicts for their colours."""
+    is_claims = "verdict" in table
+    groups = table[_GROUP] if _GROUP in table and not is_claims and table[_GROUP].nunique() < len(table) else None
+    columns = [str(name) for name in table if groups is None or name != _GROUP]
+    first = next((name for name in columns if name.startswith(PAPER)), None)  # a line before it
+    is_number = {name: _is_number(table[name]) for name in columns}
+
+    def cell(tag: str, name: str, text: Any) -> str:
+        kinds = " ".join(kind for kind, has in (("number", is_number[name]), ("paper", name == first)) if has)
+        said = html.escape(str(text))
+        if is_number[name] and tag == "td":
+            said = said.replace("-", "\N{MINUS SIGN}")
+        kind = f' class="{kinds}"' if kinds else ""
+        return f"<{tag}{kind}>{said}</{tag}>"
+
+    lines, group = [], None
+    for place, (_, row) in enumerate(table.iterrows()):
+        if groups is not None and groups.iloc[place] != group:
+            group = groups.iloc[place]
+            lines.append(f'<tr><th class="group" colspan="{len(columns)}">{html.escape(str(group))}</th></tr>')
+        verdict = f' data-verdict="{row["verdict"]}"' if is_claims else ""
+        lines.append(f"<tr{verdict}>{''.join(cell('td', name, row[name]) for name in columns)}</tr>")
+    head = "".join(cell("th", name, name) for name in columns)
+    kind = ' class="claims"' if is_claims else ""
+    return f"<table{kind}><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+
+
+def _is_number(column: pd.Series) -> bool:
+    """Whether all cells that are not empty are numbers, and some are."""
+    cells = [str(one) for one in column if one]
+    return bool(cells) and all(_NUMBER.fullmatch(one) for one in cells)
 
 
 _PAGE = """<!DOCTYPE html>
@@ -91,12 +135,16 @@ _PAGE = """<!DOCTYPE html>
 <title>{title}</title>
 <style>
 body {{ font: 14px/1.4 sans-serif; margin: 1.5em; color: #111; background: #fff; }}
-table {{ border-collapse: collapse; margin: 1em 0; }}
-th, td {{ padding: 0.25em 0.7em; text-align: left !important; white-space: nowrap; }}
+table {{ border-collapse: collapse; margin: 1em 0; font-variant-numeric: tabular-nums; }}
+th, td {{ padding: 0.25em 0.7em; text-align: left; vertical-align: top; }}
+.number {{ text-align: right; white-space: nowrap; }}
 thead {{ border-bottom: 1.5px solid #111; border-top: 1.5px solid #111; }}
 tbody {{ border-bottom: 1.5px solid #111; }}
-colgroup.paper {{ border-left: 1.5px solid #111; }}
+.group {{ padding-top: 0.7em; }}
+.paper {{ border-left: 1.5px solid #111; }}
 tbody tr:nth-child(even) {{ background: #f5f5f5; }}
+.claims {{ width: 100%; }}
+.claims td {{ overflow-wrap: anywhere; min-width: 5em; }}
 li {{ max-width: 60em; }}
 </style>
 </head>

@@ -8,7 +8,7 @@ import pandas as pd
 
 from mc2core.compute.spark import missing
 from mc2papers.report.captions import counted, say_sources
-from mc2papers.report.claims import Claim, judge, not_computed, of_order, ratio_of
+from mc2papers.report.claims import Claim, judge, not_run, of_order, ratio_of, unmet
 from mc2papers.report.tables import number, spread
 from mc2papers.targets import Built, Files, Options, Target
 
@@ -39,12 +39,12 @@ def judge_nodes(rows: pd.DataFrame, paper: pd.DataFrame, lack: str | None) -> li
         text = f"{nodes} nodes of the order of {wanted} times as fast as one in batches of {size:,}"
         workers, times = _speed_up(on_spark[on_spark["batch_size"] == size])
         if lack or times.empty:
-            claims.append(not_computed(dataset, text, lack or "no cluster of one worker and of several was timed"))
+            claims.append(not_run(dataset, text, lack or "no cluster of one worker and of several was timed"))
             continue
         ratio = ratio_of("speed-up", times, above=of_order(wanted), digits=2, over="timings")
         numbers = f"on {workers} workers"
         if workers != nodes:
-            claims.append(not_computed(dataset, text, f"{numbers}: {ratio.said}"))
+            claims.append(not_run(dataset, text, f"needs {nodes} nodes; {ratio.said}", numbers))
             continue
         claims.append(judge(dataset, text, [ratio], numbers))
     return claims
@@ -78,9 +78,9 @@ def judge_batches(rows: pd.DataFrame) -> list[Claim]:
         gain = ratio_of("ratio", more / less, above=1, digits=2, over="timings")
         claims.append(judge(dataset, text, [gain], numbers))
     if not claims:
-        claims = [not_computed(dataset, text, "one size of mini-batches or one number of workers was timed")]
+        claims = [unmet(dataset, text, "one size of mini-batches or one number of workers was timed")]
     hours = "17 to 18.5 hours for a million documents on 8 nodes", "Spark an order of magnitude faster"
-    return claims + [not_computed(dataset, one, "8 nodes of 16 cores were not at hand") for one in hours]
+    return claims + [not_run(dataset, one, "needs 8 nodes of 16 cores") for one in hours]
 
 
 def format_table(rows: pd.DataFrame, paper: pd.DataFrame) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mc2papers.report.captions import counted, say_names, say_sources
-from mc2papers.report.claims import Claim, judge, not_computed, of_order, ratio_of
+from mc2papers.report.claims import Claim, judge, not_run, of_order, ratio_of, unmet
 from mc2papers.report.tables import PAPER, mean_and_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
 from mc2papers.uai2016.methods import SVI, about_svi
@@ -69,11 +69,11 @@ def _judge_gain(dataset: str, speedups: Mapping[str, pd.Series], cores: int, ask
     """
     text = "more cores gain more time than on NIPS"
     if not {"NIPS", "NUS-WIDE"} <= speedups.keys() or any(one.empty for one in speedups.values()):
-        return not_computed(dataset, text, "not both were timed on one core and on several")
+        return unmet(dataset, text, "not both were timed on one core and on several")
     first, second = speedups["NUS-WIDE"], speedups["NIPS"]
     numbers = f"{first.mean():.2f} against {second.mean():.2f} times on {cores} cores"
     if cores != asked:
-        return not_computed("NUS-WIDE", text, numbers)
+        return not_run("NUS-WIDE", text, f"needs {asked} cores", numbers)
     return judge("NUS-WIDE", text, [ratio_of("ratio", first / second, above=1, digits=2)], numbers)
 
 
@@ -87,7 +87,7 @@ def _speed_claim(row: Mapping[str, Any], seconds: pd.DataFrame) -> Claim:
             f"{row['paper_speedup'] / asked:.0%} of it on {asked}"
         )
     if cores != asked:
-        return not_computed(row["dataset"], text, numbers)
+        return not_run(row["dataset"], text, f"needs {asked} cores", numbers)
     ratio = ratio_of("speed-up", seconds[1] / seconds[cores], above=of_order(row["paper_speedup"]), digits=2)
     return judge(row["dataset"], text, [ratio], numbers)
 

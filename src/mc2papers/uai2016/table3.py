@@ -8,7 +8,7 @@ import pandas as pd
 
 from mc2papers.datasets.origins import MC2
 from mc2papers.report.captions import counted, say_sources
-from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, not_computed
+from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, unmet
 from mc2papers.report.tables import PAPER, mean_and_sd, mean_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
 from mc2papers.uai2016.methods import about_svi
@@ -69,7 +69,7 @@ def judge_contexts(rows: pd.DataFrame, paper: pd.DataFrame, dataset: str) -> lis
         gain = printed[share] / printed[0]
         text = f"eNMI of mini-batches {gain - 1:.0%} higher, as printed, with {share:.0f}% of contexts than with none"
         if not {0, share} <= set(epochs.columns) or epochs.empty:
-            claims.append(not_computed(dataset, text, "no mini-batches with and without them"))
+            claims.append(unmet(dataset, text, "no mini-batches with and without them"))
             continue
         few, none = epochs[share], epochs[0]
         numbers = f"{mean_sd(few, 3)} against {mean_sd(none, 3)}"
