@@ -29,7 +29,7 @@ def names(data, size, anchor="middle"):
     place_of = {"x": place("x"), "y": place("y")} if data == "names" else {"x": unit("x"), "y": unit("y")}
     text = {**place_of, "text": {"field": "name", "type": "nominal"}, "tooltip": {"field": "name", "type": "nominal"}}
     bold = {**mark, "fontWeight": "bold"}
-    outline = {**bold, "strokeWidth": 4, "strokeJoin": "round"}
+    outline = {**bold, "strokeWidth": 3, "strokeJoin": "round"}
     return [
         {
             "data": {"name": data},

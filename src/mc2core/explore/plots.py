@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLOURS = (
-    "#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#76b7b2", "#d4a017", "#ff9da7", "#9c755f", "#1f9e89",
-    "#8c6bb1", "#c51b8a", "#7f8c1f", "#5b9bd5", "#d95f02", "#3f7f3f", "#a6611a", "#6a7fdb", "#b8476e", "#7b8794",
+    "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#901010", "#1050d0", "#105050", "#10d070", "#70d0f0",
+    "#b0d0b0", "#1090f0", "#105070", "#107030", "#d05050", "#3050b0", "#90d0d0", "#9090d0", "#d09050", "#d0d050",
 )  # fmt: skip
-"""Of clusters and topics by their place, the largest first, as on the HTML report; further ones are ``REST``."""
+"""Of clusters and topics by their place, the largest first, as in the HTML report; further ones are ``REST``. People
+with any common colour blindness can tell them apart."""
 REST = "#9aa0a8"
 _NONE = "#dddddd"  # where there are no documents
 _MAX_LINES = 6

@@ -130,7 +130,8 @@ def _uses(description: Description) -> pd.DataFrame:
 
 
 def _typical(description: Description) -> pd.DataFrame:
-    """Documents with the largest share of each topic; of short ones half a mean document more is taken as the length.
+    """Documents with large shares of each topic, the largest first. They are chosen by shares of the length plus half
+    the mean length, so that short documents do not fill the list.
 
     None where clusters are topics: their typical documents are those of the clusters.
     """
@@ -143,6 +144,7 @@ def _typical(description: Description) -> pd.DataFrame:
             document, count = tokens.indices[part], tokens.data[part]
             best = np.lexsort((document, -count / (length[document] + length.mean() / 2)))[:N_DOCUMENTS]
             of_document = count / length[document]
+            best = best[np.argsort(-of_document[best], kind="stable")]
             rows += [(topic + 1, i, document[one] + 1, of_document[one]) for i, one in enumerate(best, start=1)]
     return pd.DataFrame(rows, columns=["topic", "rank", "document", "share"])
 

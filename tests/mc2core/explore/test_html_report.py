@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import html
+import itertools
 import re
 from pathlib import Path
 
@@ -290,6 +291,8 @@ def test_search_finds_words_titles_and_names(opened, folder):
         assert "Topics with the word" in page.inner_text("#results")
         page.fill("#search", "part 41")
         assert page.inner_text("#results button") == "On stars, part 41"
+        page.fill("#search", "41 STARS")  # all parts, in any order
+        assert page.locator("#results button").all_inner_texts() == ["On stars, part 41"]
         page.fill("#search", "okafor")
         assert page.inner_text("#results button").startswith("Okafor: On lakes")
         page.locator("#results button").first.click()
@@ -375,13 +378,21 @@ def test_documents_that_came_later_are_told_with_a_warning(opened, folder, descr
         assert ("may no longer fit" in (tmp_path / str(number) / "summary.md").read_text("utf-8")) == wanted
 
 
-def test_topics_say_their_coherence_and_that_of_chance(opened, folder):
-    row = pd.read_csv(folder / "topics.csv").iloc[0]
+def test_topics_say_their_coherence_and_the_incoherent_ones_come_last(opened, folder):
+    table = pd.read_csv(folder / "topics.csv")
+    more = table["npmi"] - table["npmi_by_chance"]
+    is_coherent = more >= np.maximum(0.1, 3 * table["npmi_by_chance_sd"])
+    assert 0 < is_coherent.sum() < len(table)
+    order = [*table["topic"][is_coherent], *table["topic"][~is_coherent]]
+    row = table[table["topic"] == order[0]].iloc[0]
     by_chance = " ± ".join(f"{float(f'{row[name]:.2g}'):g}" for name in ("npmi_by_chance", "npmi_by_chance_sd"))
     with opened(folder / "index.html") as page:
         assert f"coherence (NPMI) {float(f'{row.npmi:.2g}'):g}, by chance {by_chance}" in page.inner_text(
             "#topic-facts"
         )
+        texts = page.locator("#topics li").all_inner_texts()
+        assert [int(re.search(r"(\d+): ", one)[1]) for one in texts] == order
+        assert ["not coherent" in one for one in texts] == [False] * is_coherent.sum() + [True] * (~is_coherent).sum()
 
 
 def test_it_can_be_used_by_keyboard(opened, folder):
@@ -636,6 +647,10 @@ def test_what_is_unsure_is_marked(opened, description, tmp_path):
         assert page.locator("#clusters .unsure").count() == (table["found"] < 0.5).sum()
         doubtful = (pd.read_csv(tmp_path / "out/documents.csv")["probability"] < 0.5).sum()
         assert f"Hollow dots: {doubtful} document" in page.inner_text("#unsure")
+        page.click("#unsure button")
+        listed = [float(one) for one in re.findall(r"([\d.]+) %", page.inner_text("#results"))]
+        assert len(listed) == doubtful
+        assert listed == sorted(listed)
         page.select_option("#colour", "sure")
         assert page.inner_text("#legend").split("\n")[-1] == "100 %"
 
@@ -651,15 +666,12 @@ def test_names_on_the_map_do_not_lie_on_each_other_and_come_with_zoom(opened, de
             for key in keys:
                 page.keyboard.press(key)
             page.wait_for_timeout(300)
-            with page.expect_download() as caught:
-                page.click("#map-part .saves button >> nth=1")
-            text = Path(caught.value.path()).read_text(encoding="utf-8")
-            found = re.findall(r'<text [^>]*transform="translate\(([-\d.]+),([-\d.]+)\)', text)
-            lines = np.unique(np.array(found, float)[:, 1].round(1))
-            assert len(found) == 2 * len(lines)  # each name and its outline
-            assert len(lines) < 2 or np.diff(lines).min() >= 16.9  # a line is 17 pixels high
-            shown.append(len(lines))
-    assert 0 < shown[0] < shown[1] == n_clusters
+            names = set(svg_of(page, "#map-part"))  # each is drawn twice, for its outline
+            for (x, y, said), (other_x, other_y, other) in itertools.combinations(names, 2):
+                room = 5 * (len(said) + len(other)) / 2  # a letter has at least 5 pixels, and a line 17
+                assert abs(y - other_y) >= 16.9 or abs(x - other_x) >= room, (said, other)
+            shown.append(len(names))
+    assert 0 < shown[0] <= shown[1] == n_clusters
 
 
 @pytest.mark.parametrize("width", [1300, 500])

@@ -265,3 +265,23 @@ def test_matplotlib_is_loaded_by_the_first_picture_and_missed_in_one_sentence(do
     monkeypatch.setattr(extras.importlib.util, "find_spec", lambda module: None)
     with pytest.raises(extras.MissingPackage, match=r"pip install 'mc2core\[plots\]'"):
         plots.trace(done)
+
+
+#: what eyes without one kind of cones see (Machado et al., 2009), of linear red, green and blue
+BLIND = {
+    "none": np.eye(3),
+    "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+}
+
+
+@pytest.mark.parametrize("kind", BLIND)
+def test_colours_of_clusters_can_be_told_apart(kind):
+    red_green_blue = np.array([[int(one[i : i + 2], 16) / 255 for i in (1, 3, 5)] for one in code.COLOURS])
+    linear = np.where(red_green_blue <= 0.04045, red_green_blue / 12.92, ((red_green_blue + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(linear @ np.transpose(BLIND[kind]), 0, 1)
+    xyz = seen @ np.transpose([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    x, y, z = np.cbrt(np.maximum(xyz / [0.9505, 1.0, 1.089], 0.008856)).T
+    lab = np.column_stack([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+    apart = np.linalg.norm(lab[:, None] - lab, axis=-1)[np.triu_indices(len(lab), 1)]
+    assert apart.min() > 12

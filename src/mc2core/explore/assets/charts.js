@@ -145,17 +145,24 @@ const fitted = (name, most, size, weight = "bold") => {
   while (text.length > 1 && !fits(`${text}…`)) text = text.slice(0, -1);
   return `${text}…`;
 };
-// of wanted {x, y, name} in pixels, the most important first, those that lie within the picture and on no other one
-const withoutOverlap = (wanted, width, height, size, anchor = "middle") => {
-  const placed = [];
+// Names that fit: of wanted {x, y, name} in pixels, the most important first. A name goes to the place around its anchor
+// that hides the fewest dots, and is left out only if each place is outside the picture or on another name.
+const withoutOverlap = (wanted, width, height, size, anchor = "middle", dots = []) => {
+  const placed = [], h = size + 5;
+  const around = (w) => (anchor !== "middle" ? [[0, 0]] : [[0, 0], [0, -h], [0, h], [w / 2 + 8, 0], [-w / 2 - 8, 0], [w / 2, -h], [-w / 2, -h], [w / 2, h], [-w / 2, h], [0, -2 * h], [0, 2 * h]]);
   for (const one of wanted) {
-    const w = widthOf(one.name, size) + 6, h = size + 5;
-    let low = anchor === "middle" ? one.x - w / 2 : one.x - 3;
+    const w = widthOf(one.name, size) + 6;
     if (one.x < 0 || one.x > width || one.y < 0 || one.y > height || w > width) continue;
-    low = Math.min(Math.max(low, 0), width - w);
-    const y = Math.min(Math.max(one.y, h / 2), height - h / 2), box = [low, y - h / 2, low + w, y + h / 2];
-    if (placed.some(({ box: other }) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3])) continue;
-    placed.push({ ...one, box, x: anchor === "middle" ? low + w / 2 : low + 3, y });
+    let best = null;
+    for (const [dx, dy] of around(w)) {
+      const low = Math.min(Math.max((anchor === "middle" ? one.x - w / 2 : one.x - 3) + dx, 0), width - w), y = Math.min(Math.max(one.y + dy, h / 2), height - h / 2);
+      const box = [low, y - h / 2, low + w, y + h / 2];
+      if (placed.some(({ box: other }) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3])) continue;
+      const hidden = dots.reduce((n, [a, b]) => n + (a > box[0] && a < box[2] && b > box[1] && b < box[3]), 0);
+      if (!best || hidden < best.hidden) best = { ...one, box, hidden, x: anchor === "middle" ? low + w / 2 : low + 3, y };
+      if (!hidden) break;
+    }
+    if (best) placed.push(best);
   }
   return placed;
 };

@@ -72,8 +72,9 @@ const sayStep = (name, row) => {
 const sayShare = (row) => `${percent(row.share)}${known(row.low) ? `, 90 % interval ${percent(row.low)} to ${percent(row.high)}` : ""}`;
 const dark = () => getComputedStyle(document.documentElement).colorScheme === "dark";
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const PALETTE = ["#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#76b7b2", "#d4a017", "#ff9da7", "#9c755f",
-  "#1f9e89", "#8c6bb1", "#c51b8a", "#7f8c1f", "#5b9bd5", "#d95f02", "#3f7f3f", "#a6611a", "#6a7fdb", "#b8476e", "#7b8794"];
+// 20 colours that people with any common colour blindness tell apart
+const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#901010", "#1050d0", "#105050", "#10d070",
+  "#70d0f0", "#b0d0b0", "#1090f0", "#105070", "#107030", "#d05050", "#3050b0", "#90d0d0", "#9090d0", "#d09050", "#d0d050"];
 const REST = "#9aa0a8";
 const between = (stops, t) => {
   const at = Math.min(Math.max(t, 0), 1) * (stops.length - 1), low = Math.min(Math.floor(at), stops.length - 2);
@@ -103,3 +104,7 @@ const numberOf = (node) => {
 const nameOf = (node) => (nodes.has(node) ? `${numberOf(node)}: ${nodes.get(node).name}` : numberOf(node));
 const topicName = (number) => `Topic ${number}: ${byTopic.get(number).name}`;
 const isUnsure = (row) => known(row.found) && row.found < 0.5;
+// a topic whose likeliest words meet in documents hardly more often than by chance may be noise; without NPMI nobody knows
+const isCoherent = (row) => row.npmi === undefined || (row.npmi !== null && row.npmi - row.npmi_by_chance >= Math.max(0.1, 3 * row.npmi_by_chance_sd));
+// the coherent topics first, each kind in its order
+const listedTopics = [...topics.filter(isCoherent), ...topics.filter((row) => !isCoherent(row))];

@@ -55,13 +55,14 @@ const placedNames = (view) => {
     const { x, y } = anchors.get(row.cluster);
     return { x: ((x - x0) / (x1 - x0)) * w, y: h - ((y - y0) / (y1 - y0)) * h, name: fitted(row.name, Math.min(240, w / 2), 12), cluster: row.cluster };
   });
-  return withoutOverlap(wanted, w, h, 12).map((one) => ({ ...one, x: x0 + (one.x / w) * (x1 - x0), y: y0 + ((h - one.y) / h) * (y1 - y0), ink: css("--ink"), halo: css("--paper") }));
+  const dots = points.map((row) => [((row.x - x0) / (x1 - x0)) * w, h - ((row.y - y0) / (y1 - y0)) * h]);
+  return withoutOverlap(wanted, w, h, 12, "middle", dots).map((one) => ({ ...one, x: x0 + (one.x / w) * (x1 - x0), y: y0 + ((h - one.y) / h) * (y1 - y0), ink: css("--ink"), halo: css("--paper") }));
 };
 const mapPoints = () => {
   const colour = colouring(), size = points.length > 3000 ? 16 : points.length > 400 ? 30 : 70;
   drawLegend(colour.legend);
   const doubtful = left < K ? 0 : points.filter((row) => row.probability < MIN_SURE).length;
-  $("unsure").textContent = doubtful ? ` Hollow dots: ${many(doubtful, "document")} whose cluster is less than half sure.` : "";
+  fill($("unsure"), doubtful ? [` Hollow dots: ${many(doubtful, "document")} whose cluster is less than half sure. `, element("button", "List them", { type: "button", className: "link", onclick: listUnsure })] : []);
   return points.map((row) => {
     const inside = !lit || groupOf.get(row) === chosen, sure = row.probability >= MIN_SURE || left < K;
     return { x: row.x, y: row.y, document: row.document, colour: inside ? colour.of(row) : REST, inside: !sure ? 0 : inside ? 0.85 : 0.35, opacity: inside ? 0.9 : 0.35, size: inside && lit ? size * 1.5 : size };

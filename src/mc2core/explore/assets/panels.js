@@ -91,8 +91,10 @@ const aboutCluster = (node) => {
 
 const coherenceOf = (row) => row.npmi === undefined ? [] : row.npmi === null ? ["coherence not known: fewer than two of its words are in five documents"]
   : [`coherence (NPMI) ${short(row.npmi)}, by chance ${short(row.npmi_by_chance)} ± ${short(row.npmi_by_chance_sd)}`];
-const listTopics = () => fill($("topics"), topics.map((row) => {
+const incoherent = () => element("span", "not coherent", { className: "unsure", title: "its likeliest words meet in documents hardly more often than by chance: it may be noise" });
+const listTopics = () => fill($("topics"), listedTopics.map((row) => {
   const line = item(percent(row.share), `${row.topic}: ${row.name} `, () => chooseTopic(row.topic), null, row.topic === topic);
+  if (!isCoherent(row)) { line.classList.add("doubtful"); line.firstChild.lastChild.append(incoherent()); }
   if (isUnsure(row)) line.firstChild.lastChild.append(unsure(row));
   return line;
 }));
@@ -124,12 +126,22 @@ const chooseTopic = (number, focus = false) => {
 
 // -- search ----------------------------------------------------------------------------------------------------
 const MAX_FOUND = 30;
+const opens = (row, marks) => () => { show(groupOf.get(row), true); openDocument(row.document, marks, false); };
+// the documents that no cluster fits well, the least sure first
+const listUnsure = () => {
+  const rows = documents.filter((row) => row.probability < MIN_SURE).sort((a, b) => a.probability - b.probability), results = $("results");
+  fill(results, [element("li", `Documents whose cluster is less than half sure, the least sure first${ofMap}`, { className: "kind" }),
+    ...rows.map((row) => item(percent(row.probability), row.title, opens(row, markedOfCluster(groupOf.get(row))), colours.get(groupOf.get(row))))]);
+  results.querySelector("button")?.focus();
+};
 const search = () => {
-  const asked = $("search").value.trim().toLowerCase(), results = $("results");
+  const asked = $("search").value.trim().toLowerCase(), results = $("results"), parts = asked.split(/\s+/);
   results.replaceChildren();
   if (asked.length < 2) return;
   const kind = (name, rows) => { if (rows.length) results.append(element("li", name, { className: "kind" }), ...rows); };
-  const has = (text) => text.toLowerCase().includes(asked), begins = (list) => (list || []).some((one) => one.word.toLowerCase().startsWith(asked));
+  // all parts, in any order
+  const has = (text) => { const lower = text.toLowerCase(); return parts.every((part) => lower.includes(part)); };
+  const begins = (list) => parts.every((part) => (list || []).some((one) => one.word.toLowerCase().startsWith(part)));
   kind(`Topics with the ${ofObservations ? "name" : "word"}`, topics.filter((row) => has(row.name) || begins(topicWords.get(row.topic))).slice(0, 6)
     .map((row) => item(String(row.topic), row.name, () => chooseTopic(row.topic, true))));
   kind(`Clusters with the ${ofObservations ? "name" : "word"}`, groups.filter((row) => has(row.name) || begins(words.get(row.cluster))).slice(0, 6)
@@ -143,19 +155,18 @@ const search = () => {
         if (met) { matches.push([row, `${met}: ${row.title}`]); break; }
       }
     }
-    if (matches.length >= MAX_FOUND) break;
   }
-  const opens = (row) => () => { show(groupOf.get(row), true); openDocument(row.document, { of: `what was searched: ${asked}`, words: [asked] }, false); };
-  kind(`Documents${ofMap}`, matches.map(([row, text]) => item(null, text, opens(row), colours.get(groupOf.get(row)))));
+  const first = (found) => (found.length > MAX_FOUND ? `, the first ${MAX_FOUND} of ${whole(found.length)}` : "");
+  const searched = { of: `what was searched: ${asked}`, words: parts };
+  kind(`Documents${ofMap}${first(matches)}`, matches.slice(0, MAX_FOUND).map(([row, text]) => item(null, text, opens(row, searched), colours.get(groupOf.get(row)))));
   if (hasTexts && allTexts()) {
-    const inText = [], safe = new RegExp(asked.replaceAll(/[.*+?^${}()|[\]\\/]/g, "\\$&"), "giu");
+    const inText = [], safe = new RegExp(parts.map((part) => part.replaceAll(/[.*+?^${}()|[\]\\/]/g, "\\$&")).join("|"), "giu");
     for (const row of documents) {
       const text = knownText(row.document);
       if (text && has(text)) inText.push([row, text]);
-      if (inText.length >= MAX_FOUND) break;
     }
-    kind(`Texts${ofMap}`, inText.map(([row, text]) => {
-      const line = item(null, row.title, opens(row), colours.get(groupOf.get(row))), part = element("span", null, { className: "excerpt" });
+    kind(`Texts${ofMap}${first(inText)}`, inText.slice(0, MAX_FOUND).map(([row, text]) => {
+      const line = item(null, row.title, opens(row, searched), colours.get(groupOf.get(row))), part = element("span", null, { className: "excerpt" });
       part.append(...excerpt(text, safe));
       line.append(part);
       return line;
@@ -244,7 +255,7 @@ const TERMS = [
   ...(told.chains ? [["Chains", "Independent runs. ARI is 1 where they agree and 0 where they agree as chance would; VI, the variation of information, is 0 bits where they agree."]] : []),
   ...(hierarchy.size ? [["Cut", "Clusters joined two by two, the pair first that costs least of the log marginal likelihood, the probability of the data given the clusters. Recommended is the largest number of clusters that the data support."]] : []),
   ...(hasScores ? [["NMI, ARI, purity", "Agreement with the labels: shared information (0 to 1), pairs put together rightly beyond chance (0 by chance, 1 at best), and the share of documents in a cluster of mostly their own label."]] : []),
-  ...(topics.length && !ofObservations ? [["Coherence (NPMI)", "Whether the ten likeliest words of a topic meet in documents more often than by chance: 0 as by chance, 1 at most. Beside it: what it is on permuted documents. Trust a topic that is 0.1 and three ± above."]] : []),
+  ...(topics.length && !ofObservations ? [["Coherence (NPMI)", "Whether the ten likeliest words of a topic meet in documents more often than by chance: 0 as by chance, 1 at most. Beside it: what it is on permuted documents. A topic is marked as not coherent unless it is 0.1 and three ± above."]] : []),
   ...(topics.some((row) => Object.keys(row).some((name) => name.endsWith("_trend"))) ? [["Rank correlation", "1 where the share of a topic only rises with the number, -1 where it only falls (Spearman's)."]] : []),
 ];
 fill($("terms"), TERMS.map(([term, text]) => { const one = element("div"); one.append(element("dt", term), element("dd", text)); return one; }));
@@ -255,7 +266,7 @@ const redraw = () => {
   choose(chosen ?? groups[0].cluster);
   drawHeat();
   drawArrivals();
-  if (topics.length) chooseTopic(topic ?? topics[0].topic);
+  if (topics.length) chooseTopic(topic ?? listedTopics[0].topic);
 };
 $("theme").onclick = () => { document.documentElement.dataset.theme = dark() ? "light" : "dark"; redraw(); };
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
