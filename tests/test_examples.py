@@ -37,6 +37,15 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_the_readme_prints_what_it_shows(checkout, capsys):
+    exec(compile(*blocks(("README.md",), "python"), "README.md", "exec"), {})
+    shown, printed = (
+        [line.split() for line in text.splitlines()]
+        for text in (*blocks(("README.md",), "text"), capsys.readouterr().out)
+    )
+    assert printed == shown
+
+
 @pytest.mark.parametrize(("names", "number"), [(START, 1), (GUIDES, 10)])
 def test_python_examples_run(checkout, capsys, names, number):
     scope = {}
