@@ -228,6 +228,18 @@ def test_claims_of_figure_3_without_tables_come_beside():
     assert real.axes[0].get_title() == "NIPS"
 
 
+def test_a_line_that_comes_from_above_the_panel_is_marked_where_it_enters():
+    """From 900 at 0.1 s to 500 at 1 s: at 600 after 0.1 ** 0.25 s, on the axis of logs."""
+    line = figure.summarise(curves_of([(1, 0.9, 390)], GIBBS)).query("method == 'Gibbs, collapsed'")
+    assert figure._leaves(line, 600.5) == pytest.approx(0.1**0.25)
+    assert figure._leaves(line, 1000.0) is None
+    picture = figure.draw(figure.summarise(curves_of([(0, 0.5, 800), (1, 0.9, 390), (2, 1.5, 387)], GIBBS)))
+    marks = [one for one in picture.axes[0].lines if one.get_marker() == "^"]
+    assert {one.get_ydata()[0] for one in marks} == {picture.axes[0].get_ylim()[1]}
+    assert len(marks) == 2  # SVI, and Gibbs
+    assert "triangles: the line continues above" in picture.legends[0].get_title().get_text()
+
+
 def test_titles_of_figure_3_do_not_run_into_each_other():
     source = "NUS-WIDE-shaped, simulated (correlated topics, bursty words), 682 documents (68 of them held out)"
     rows = curves_of([(1, 0.9, 415), (2, 0.95, 411)], GIBBS).assign(source=source)

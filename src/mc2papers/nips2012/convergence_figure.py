@@ -27,15 +27,15 @@ def draw(curves: pd.DataFrame, source: str) -> Figure:
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     methods = {str(name): one for name, one in usual(curves).groupby("method", sort=False)}
     _draw_lines(left, methods, [palette.look(name) for name in methods])
-    left.set_title(f"Methods ({BITS} bits where there are several)")
+    n_seeds = curves["seed"].nunique()
+    said = f"mean and range of {n_seeds} seeds" if n_seeds > 1 else "one seed"
+    left.set_title(f"Methods ({BITS} bits where there are several)\n{said}")
     looks = [(palette.CLUSTERS[place], palette.MARKERS[place]) for place in range(len(lengths))]
     _draw_lines(right, {f"{bits} bits": rows[rows["bits"] == bits] for bits in lengths}, looks)
     right.set_title(f"{method}, by length of signature")
     left.set_ylabel("VI to the labels, bits (0 is perfect)")
     left.set_ylim(bottom=0)
-    n_seeds = curves["seed"].nunique()
-    said = f"mean and range of {n_seeds} seeds" if n_seeds > 1 else "one seed"
-    style.mark_source(figure, f"{said}; {source}" if source else said)
+    style.mark_source(figure, source)
     return figure
 
 

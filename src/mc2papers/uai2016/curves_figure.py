@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
@@ -83,9 +84,7 @@ def draw(points: pd.DataFrame) -> Figure:
         ax.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
         top = ax.get_ylim()[1]
         for method, line in here.groupby("method"):
-            beyond = line.loc[line["perplexity"] > top]
-            if len(beyond):  # the line goes on above
-                at = max(beyond["seconds"].max(), here.loc[here["seconds"] > 0, "seconds"].min())
+            if at := _leaves(line.sort_values("iteration"), top):
                 ax.plot(at, top, "^", color=palette.look(str(method))[0], clip_on=False, zorder=5)
         threads = "/".join(str(one) for one in sorted(here["threads"].unique()))
         ax.set_xscale("log")
@@ -106,6 +105,19 @@ def draw(points: pd.DataFrame) -> Figure:
     title += "; dots: the ends of SVI's epochs; triangles: the line continues above"
     figure.legend(handles, labels, loc="outside upper center", ncols=3, handlelength=2.8, title=title, title_fontsize=8)
     return figure
+
+
+def _leaves(line: pd.DataFrame, top: float) -> float | None:
+    """Seconds at which a line comes down from above ``top`` for the last time; None if it is never there."""
+    seconds, values = line["seconds"].to_numpy(), line["perplexity"].to_numpy()
+    above = np.flatnonzero(values > top)
+    if not len(above):
+        return None
+    last = int(above[-1])
+    if last + 1 == len(line) or seconds[last] <= 0:
+        return float(seconds[last]) or None
+    share = (values[last] - top) / (values[last] - values[last + 1])
+    return float(seconds[last] ** (1 - share) * seconds[last + 1] ** share)  # the axis is of logs
 
 
 def claims(rows: pd.DataFrame, dataset: str) -> list[Claim]:
