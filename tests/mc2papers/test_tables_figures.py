@@ -28,7 +28,7 @@ from mc2papers.icml2014.perplexity_rows import unigram_score
 from mc2papers.icml2014.recovery import match_topics
 from mc2papers.report import diagrams, style, tables
 from mc2papers.report.captions import DOCUMENT_LEVEL
-from mc2papers.report.claims import ANY_SIMULATOR, on_data, unmet
+from mc2papers.report.claims import ANY_SIMULATOR, claims_table, on_data, unmet
 
 PAPER = pd.DataFrame(
     [
@@ -597,6 +597,16 @@ class TestWritten:
         parts = (tmp_path / "t.html").read_text().split("<table")[1:]
         assert len(parts) == 3
         assert all(f"<td>{whose}</td>" in part for whose, part in zip(("paper", "our variant"), parts[1:], strict=True))
+
+    def test_all_claims_of_a_run_are_a_table_of_the_papers_and_one_of_variants(self, tmp_path):
+        parts = [claims_table([unmet("NIPS", one, "no fit", whose=one)]) for one in ("our variant", "paper")]
+        both = pd.concat(parts).assign(target="icml2014_table1")
+        tables.write_table(tmp_path / "claims", both, both, "Claims")
+        papers, ours = (tmp_path / "claims.html").read_text().split('<table class="claims">')[1:]
+        assert "<td>paper</td>" in papers
+        assert "<td>our variant</td>" in ours
+        assert '<tr data-verdict="precondition not met">' in papers
+        assert pd.read_csv(tmp_path / "claims.csv")["whose"].tolist() == ["our variant", "paper"]
 
     def test_mean_and_sd_as_people_read_them(self):
         assert tables.mean_sd(pd.Series([1000.0, 1010.0])) == "1,005 ± 7"

@@ -101,7 +101,7 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Posterior], seeds: i
         drawn.append(_draw_shares(middle, heading, shares, rows, [*names, "+"]))
         named = dict(zip(called, clusters, strict=True))
         drawn.append(_draw_densities(right, corpus, truth, model, named, title))
-    shared = below.colorbar(panels[0][0].images[0], ax=panels[:, :2], fraction=0.03, aspect=30, extend="max")
+    shared = below.colorbar(panels[0][0].images[0], ax=panels[:, :2], fraction=0.03, pad=0.06, aspect=30, extend="max")
     shared.set_label("share of a topic", fontsize=8)
     style.mark_source(below, f"letters drawn as in the paper, {corpus.n_documents} documents")
     return figure, pd.concat(drawn, ignore_index=True)
@@ -163,7 +163,8 @@ def _draw_shares(ax: Axes, title: str, shares: np.ndarray, rows: Sequence[str], 
     ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=_DARKEST_SHARE, aspect="auto", interpolation="nearest")
     ax.set_xticks(np.arange(len(columns)), columns, fontsize=7)
     ax.set_yticks(np.arange(len(rows)), rows, fontsize=7)
-    ax.set(title=title.replace(", K =", "\nK ="), xlabel="topic (letter)")
+    ax.set_title(title.replace(", K =", "\nK ="), fontsize=8, loc="right")
+    ax.set_xlabel("topic (letter)")
     ax.tick_params(length=0)
     return _long(title, np.repeat(rows, len(columns)), np.tile(np.arange(len(columns)), len(rows)), shares.ravel())
 

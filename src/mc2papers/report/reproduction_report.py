@@ -21,7 +21,7 @@ from mc2papers.report.tables import by_whose
 from mc2papers.targets import PAPERS
 
 _TITLE = "Reproduction of three papers: MC2 (ICML 2014), SVI-MC2 (UAI 2016), FastEx (NIPS 2012)"
-_TABLES = re.compile(r"(<table.*)</body>", re.S)
+_TABLES = re.compile(r"(<div class=\"scroll\"><table.*)</body>", re.S)
 _ROWS_OF_A_THUMBNAIL = 8
 
 
@@ -204,7 +204,7 @@ def _card(entry: Mapping[str, Any], claims: pd.DataFrame, folder: Path) -> str:
         found = _TABLES.search(files["html"].read_text(encoding="utf-8"))
         if found is None:
             raise ValueError(f"{files['html']} holds no table")
-        shown = f'<div class="scroll">{found[1]}</div>'
+        shown = found[1]
         if "png" not in files:
             thumbnail = _small_table(found[1])
     own = claims[claims["whose"] == PAPERS_OWN]

@@ -13,12 +13,31 @@ import pandas as pd
 from tabulate import tabulate
 
 from mc2core.base import storage
-from mc2papers.report.claims import COLUMNS, PAPERS_OWN, RULE, Claim, claims_table
+from mc2papers.report.claims import (
+    COLUMNS,
+    CONTRADICTED,
+    INCONCLUSIVE,
+    NOT_REPRODUCED,
+    PAPERS_OWN,
+    REPRODUCED,
+    RULE,
+    SUPPORTED,
+    Claim,
+    claims_table,
+)
 
 #: how the names of columns begin that hold what a paper prints
 PAPER = "paper, "
 #: a cell with a number: "2,322 ± 4 * †", "-17.6%", "12.3 on 2 cores"
 _NUMBER = re.compile(r"[-+]?\d[\d,.]*%?( ± \d[\d,.]*)?( \*)?( †)?( on \d+ cores)?")
+#: colours of verdicts, on white
+_TONES = {
+    REPRODUCED: "#1a7f45",
+    SUPPORTED: "#16758a",
+    NOT_REPRODUCED: "#c0392b",
+    CONTRADICTED: "#b3540b",
+    INCONCLUSIVE: "#8a5d00",
+}
 #: column whose repeated values become headings of groups of rows
 _GROUP = "dataset"
 
@@ -73,7 +92,8 @@ def write_table(
     stem = Path(stem)
     printed = [name for name in shown if str(name).startswith(PAPER)]
     shown = shown[[name for name in shown if name not in printed] + printed]
-    tables = [shown, *by_whose(claims_table(claims)).values()] if claims else [shown]
+    tables = [*by_whose(shown).values()] if "whose" in shown and len(shown) else [shown]
+    tables += by_whose(claims_table(claims)).values() if claims else []
     notes = [*notes, RULE] if claims else notes
 
     def rendered(style: str) -> str:
@@ -91,7 +111,9 @@ def write_table(
         stream.write(f"{comments}{rendered('latex_booktabs')}\n")
     with storage.replacing(stem.with_suffix(".html")) as stream:
         listed = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-        stream.write(_PAGE.format(title=html.escape(title), tables="\n".join(map(_html, tables)), notes=listed))
+        tones = "\n".join(f'[data-verdict="{verdict}"] {{ --tone: {tone}; }}' for verdict, tone in _TONES.items())
+        page = {"title": html.escape(title), "tables": "\n".join(map(_html, tables)), "notes": listed, "tones": tones}
+        stream.write(_PAGE.format(**page))
 
 
 def _html(table: pd.DataFrame) -> str:
@@ -119,7 +141,8 @@ def _html(table: pd.DataFrame) -> str:
         lines.append(f"<tr{verdict}>{''.join(cell('td', name, row[name]) for name in columns)}</tr>")
     head = "".join(cell("th", name, name) for name in columns)
     kind = ' class="claims"' if is_claims else ""
-    return f"<table{kind}><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    body = f"<table{kind}><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    return f'<div class="scroll">{body}</div>'
 
 
 def _is_number(column: pd.Series) -> bool:
@@ -132,6 +155,7 @@ _PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>
 body {{ font: 14px/1.4 sans-serif; margin: 1.5em; color: #111; background: #fff; }}
@@ -144,7 +168,17 @@ tbody {{ border-bottom: 1.5px solid #111; }}
 .paper {{ border-left: 1.5px solid #111; }}
 tbody tr:nth-child(even) {{ background: #f5f5f5; }}
 .claims {{ width: 100%; }}
+.claims td:nth-last-child(3) {{ font-weight: 600; color: var(--tone, #5f6673); }}
+{tones}
 .claims td {{ overflow-wrap: anywhere; min-width: 5em; }}
+.scroll {{ overflow-x: auto; }}
+table:not(.claims) td {{ white-space: nowrap; }}
+@media (max-width: 700px) {{
+  body {{ margin: 0.8em; }}
+  .claims thead {{ display: none; }}
+  .claims tr {{ display: block; padding: 0.4em 0; border-bottom: 1px solid #ccc; }}
+  .claims td {{ display: block; padding: 0; }}
+}}
 li {{ max-width: 60em; }}
 </style>
 </head>
