@@ -29,9 +29,9 @@ from mc2core.corpus.readers.lines import LineReader
 from mc2core.explore.describe import describe
 from mc2core.inference import SVI, FastEx, Gibbs
 from mc2core.inference.base import Engine
-from mc2core.inference.gibbs.document_level.parallel import sweep_documents_apart
-from mc2core.inference.gibbs.document_level.state import DocumentLevelState
-from mc2core.inference.gibbs.document_level.tokens import sweep_document_topics
+from mc2core.inference.gibbs.parallel import sweep_documents_apart
+from mc2core.inference.gibbs.state import DocumentLevelState
+from mc2core.inference.gibbs.tokens import sweep_document_topics
 from mc2core.models import MC2, Mixture, Model
 from mc2core.posterior import Sample, SparseRows
 from mc2core.posterior.clustering import adjusted_rand_index
@@ -161,17 +161,17 @@ def known_topics(n_topics: int, n_documents: int) -> tuple[Corpus, DocumentLevel
 def token_sweeps(n_topics: int, n_documents: int, kernel: str) -> Iterator[float]:
     """Processor nanoseconds a token of one sweep over tokens after another, the first three left out, which compile."""
     corpus, state = known_topics(n_topics, n_documents)
-    level, given = state.level, (state.concentrations, state.topic_word_prior)
+    given = state.concentrations, state.topic_word_prior
 
     def sweep(iteration: int) -> None:
         if kernel == "parallel":
-            level.proportions = sweep_documents_apart(
-                state.assignments, corpus, level.proportions, level.omega, *given, _SEED, iteration, None
+            state.proportions = sweep_documents_apart(
+                state.assignments, corpus, state.proportions, state.omega, *given, _SEED, iteration, None
             )
         else:
             key = streams.key(_SEED, "topics", iteration)
-            level.proportions = sweep_document_topics(
-                state.assignments, corpus, level.proportions, level.omega, *given, key
+            state.proportions, _ = sweep_document_topics(
+                state.assignments, corpus, state.proportions, state.omega, *given, key
             )
 
     for iteration in count():

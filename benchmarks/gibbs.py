@@ -50,11 +50,9 @@ from mc2core import Corpus
 from mc2core.compute import spark, streams, threads
 from mc2core.inference import Gibbs, shards
 from mc2core.inference.base import posterior_of
+from mc2core.inference.gibbs import assignments, cluster_moves, documents, parallel, start, state, topic_moves, weights
 from mc2core.inference.gibbs import engine as gibbs_engine
-from mc2core.inference.gibbs import state as gibbs_state
-from mc2core.inference.gibbs.chain import GibbsState
-from mc2core.inference.gibbs.document_level import cluster_moves, parallel, start, state, sweep, topic_moves
-from mc2core.inference.gibbs.document_level.state import DocumentLevelState
+from mc2core.inference.gibbs.state import DocumentLevelState, GibbsState
 from mc2core.models import MC2
 from mc2core.posterior import perplexity, perplexity_kernels
 from mc2papers.datasets.collections import nips
@@ -67,7 +65,7 @@ PARTS = {
     "clusters split and merged": (state, ("split_and_merge_clusters",)),
     "documents given tau": (state, ("sweep_members",)),
     "omega": (state, ("draw_omega",)),
-    "tables": (state, ("draw_document_tables",)),
+    "tables": (state, ("sample_document_tables",)),
     "documents given tables": (state, ("sweep_clusters",)),
     "weights": (state, ("update_weights", "draw_proportions", "count_topics")),
     "joint": (GibbsState, ("compute_log_joint",)),
@@ -144,7 +142,7 @@ def watching() -> Iterator[Watch]:
     watch, kept = Watch(), []
     for part, (owner, names) in PARTS.items():
         kept += [(owner, name, getattr(owner, name), watch.timed(getattr(owner, name), part)) for name in names]
-    modules = (parallel, sweep, start, cluster_moves, topic_moves, gibbs_state, threads)
+    modules = (assignments, weights, documents, parallel, start, cluster_moves, topic_moves, threads)
     kept += [(module, "in_blocks", module.in_blocks, watch.timed_blocks(module.in_blocks)) for module in modules]
     for owner, name, _, new in kept:
         setattr(owner, name, new)
@@ -299,7 +297,7 @@ def dense_loop(corpus: Corpus, chain: DocumentLevelState, n_tokens: int = _LOOPE
     """Nanoseconds a token of a plain loop over the first documents, about so many tokens, of a copy of the chain."""
     assignments, content, n_words = chain.assignments, corpus.content, corpus.n_words
     n_documents = max(1, int(np.searchsorted(assignments.document_start, n_tokens, side="right")) - 1)
-    prior, n_wm = chain.omega * chain.level.proportions[:, :-1], chain.words()
+    prior, n_wm = chain.omega * chain.proportions[:, :-1], chain.words()
     given = content.indptr, content.indices, content.data, assignments.topic.copy(), assignments.cluster, prior
     tables = n_wm, n_wm.sum(axis=0, dtype=np.int64), chain.topic_word_prior, chain.topic_word_prior * n_words
     uniform = np.random.default_rng(0).random(assignments.document_start[n_documents])

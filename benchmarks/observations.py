@@ -24,9 +24,9 @@ from mc2core import Corpus, fit
 from mc2core.compute import streams
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference import Gibbs
-from mc2core.inference.gibbs.document_level.state import DocumentLevelState
-from mc2core.inference.gibbs.document_level.tokens import sweep_document_topics
-from mc2core.inference.gibbs.state import Assignments, document_start
+from mc2core.inference.gibbs.assignments import Assignments, document_start
+from mc2core.inference.gibbs.state import DocumentLevelState
+from mc2core.inference.gibbs.tokens import sweep_document_topics
 from mc2core.models import MC2
 from mc2core.posterior.clustering import adjusted_rand_index
 
@@ -97,18 +97,18 @@ def cost() -> list[float]:
         assignments = Assignments(cluster.astype(np.int32), topics.astype(np.int32), document_start(one), weights, 0.01)
         assignments.count()
         state = DocumentLevelState.of(model, one, StackedContexts(one, {}), assignments)
-        state.move_all_but_tokens(0, 0, None, is_settled=False)
+        state.move_all_but_tokens(0, 0, None, is_burn_in=True)
         seconds = []
         for iteration in range(_REPEATS + 1):
-            key, tau, omega = streams.key(0, "topics", iteration), state.level.proportions, state.omega
+            key, tau, omega = streams.key(0, "topics", iteration), state.proportions, state.omega
             began = time.process_time()
             if state.observations is not None:
                 tau = state.observations.sweep(assignments, tau, omega, state.concentrations, key)
             else:
                 given = omega, state.concentrations, state.topic_word_prior, key
-                tau = sweep_document_topics(assignments, one, tau, *given)
+                tau, _ = sweep_document_topics(assignments, one, tau, *given)
             seconds.append(time.process_time() - began)
-            state.level.proportions = tau
+            state.proportions = tau
         medians.append(1e9 * float(np.median(seconds[1:])) / one.n_tokens)  # the first compiles
     return medians
 

@@ -22,9 +22,8 @@ import scipy.sparse as sp
 from mc2core import Corpus, fit
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference import Gibbs
-from mc2core.inference.gibbs.chain import GibbsState
-from mc2core.inference.gibbs.document_level.state import DocumentLevelState
-from mc2core.inference.gibbs.state import Assignments, document_start
+from mc2core.inference.gibbs.assignments import Assignments, document_start
+from mc2core.inference.gibbs.state import DocumentLevelState, GibbsState
 from mc2core.models import MC2
 from mc2core.models.base import TopicModel
 from mc2core.posterior.clustering import adjusted_rand_index
@@ -107,8 +106,8 @@ class FromTruth(Gibbs):
         state = DocumentLevelState.of(model, corpus, StackedContexts(corpus, {}), assignments)
         proportions = truth.proportions[:, used]
         proportions = proportions * 0.99 / proportions.sum(axis=1, keepdims=True)
-        state.level.proportions = np.column_stack([proportions, np.full(len(proportions), 0.01)])
-        state.move_all_but_tokens(seed, 0, None, is_settled=False)
+        state.proportions = np.column_stack([proportions, np.full(len(proportions), 0.01)])
+        state.move_all_but_tokens(seed, 0, None, is_burn_in=True)
         state.log_joint = state.compute_log_joint()
         return state
 

@@ -34,10 +34,10 @@ def short_starts(monkeypatch):
     """A few sweeps for each start of a chain with a document level, for tests of something else: of a small fit these
     starts, three of forty sweeps, take most of the time.
     """
-    from mc2core.inference.gibbs.document_level import start
+    from mc2core.inference.gibbs import start
 
-    monkeypatch.setattr(start, "SETTLING", 2)
-    monkeypatch.setattr(start, "TRYING", 2)
+    monkeypatch.setattr(start, "BURN_IN", 2)
+    monkeypatch.setattr(start, "COMPARED", 2)
 
 
 @pytest.fixture

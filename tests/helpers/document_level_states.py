@@ -12,7 +12,9 @@ from helpers.gibbs_transitions import CONTEXTS
 from scipy.special import gammaln
 
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.gibbs.state import Assignments
+from mc2core.inference.gibbs.assignments import Assignments
+from mc2core.inference.gibbs.state import DocumentLevelState
+from mc2core.models import MC2
 
 DOCUMENTS = [[0, 0, 1, 1], [1, 1], [], [0, 2, 2]]
 TOPIC = np.array([0, 0, 0, 1, 1, 1, 0, 2, 2], np.int32)
@@ -31,6 +33,12 @@ def assignments_at(z, start):
     found = Assignments(np.array(z, np.int32), TOPIC.copy(), start, EPS.copy(), 1.0 - EPS.sum())
     found.count()
     return found
+
+
+def held_state(assignments, corpus, concentrations, omega, proportions):
+    """A state without contexts of which all concentrations are held."""
+    given = assignments, concentrations, 0.01, corpus.content, StackedContexts(corpus, {}), None, {}, omega
+    return DocumentLevelState(MC2(), *given, proportions=proportions, tables=np.zeros_like(assignments.n_km))
 
 
 def log_contexts(contexts, z):

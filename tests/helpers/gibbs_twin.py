@@ -8,7 +8,9 @@ from mc2core.compute import streams
 from mc2core.compute.simd import LANES
 from mc2core.compute.variates import log_gamma_variate
 from mc2core.corpus import Corpus
-from mc2core.inference.gibbs.state import Assignments, Concentrations, word_cells
+from mc2core.inference.gibbs.assignments import Assignments
+from mc2core.inference.gibbs.tokens import word_cells
+from mc2core.inference.gibbs.weights import Concentrations
 
 CONCENTRATIONS = Concentrations(group=1.3, table=4.0, topic=2.5)
 PRIOR = 0.05
@@ -173,13 +175,13 @@ def open_topic(state, k, eps, rest, columns, tau_rest, v, eta):
 
 
 # -- the blocked move ----------------------------------------------------------------------------------------------
-def plain_cluster_draw(assignments, corpus, key, topics, log_prior, log_context, log_small, mass, is_big):
-    """Column of each document in a big cluster, the cluster of the others; ``mass`` (V, K): ln of psi tau."""
+def plain_cluster_draw(assignments, corpus, key, topics, log_prior, log_context, log_small, mass, is_active):
+    """Column of each document in a active cluster, the cluster of the others; ``mass`` (V, K): ln of psi tau."""
     document, word = tokens_of(corpus)
     state = np.zeros(2, np.uint64)
     cluster = assignments.cluster.copy()
     for j in range(corpus.n_documents):
-        if is_big[assignments.cluster[j]] < 0:
+        if is_active[assignments.cluster[j]] < 0:
             continue
         weights = log_prior + log_context[j]
         for i in np.flatnonzero(document == j):
@@ -192,7 +194,7 @@ def plain_cluster_draw(assignments, corpus, key, topics, log_prior, log_context,
 
 
 def plain_topic_draw(assignments, corpus, key, topics, row_of, tau, psi):
-    """Topics of all tokens: new ones where the token is in a big topic and ``row_of`` its document above 0."""
+    """Topics of all tokens: new ones where the token is in a active topic and ``row_of`` its document above 0."""
     document, word = tokens_of(corpus)
     state = np.zeros(2, np.uint64)
     topic = assignments.topic.copy()

@@ -284,7 +284,7 @@ def _faults_of_gibbs(case: Case, fit: Any) -> list[str]:
             s=model.topic_word_prior,
             families=model.cluster_contexts,
             token_families=model.contexts if model.has_token_context else {},
-            document_level=(state.omega, state.level.proportions) if model.document_level else None,
+            document_level=(state.omega, state.proportions) if model.document_level else None,
         )
         found += _another(state.log_joint, value, size, 1e-11)
     return found

@@ -12,7 +12,7 @@ import math
 import numba
 import numpy as np
 
-from mc2core.compute.kernels import kernel
+from mc2core.compute.kernels import inner_kernel, kernel
 
 _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
@@ -100,6 +100,23 @@ def log_gamma(x):
     product = x * (x + 1.0) * (x + 2.0) * (x + 3.0) * (x + 4.0) * (x + 5.0) * (x + 6.0) * (x + 7.0)
     shift = log(product if is_small else 1.0)
     return stirling(y) - shift
+
+
+#: smaller arguments of log-gammas and of logarithms count as it
+MIN_POSITIVE = 1e-300
+#: factors up to which a rising factorial is their product: a float for any argument that settings allow
+MAX_FACTORS = 16
+
+
+@inner_kernel(error_model="numpy")
+def log_rising_factorial(a, n):
+    """ln of a (a + 1) ... (a + n - 1)."""
+    if n > MAX_FACTORS:
+        return log_gamma(a + n) - log_gamma(a)
+    product = 1.0
+    for i in range(n):
+        product *= a + i
+    return log(product)
 
 
 @numba.njit(inline="always")

@@ -63,6 +63,22 @@ def index_at(weights, first, last, u):
     return i, u
 
 
+@numba.njit(inline="always")
+def index_of(weights, n, u, otherwise):
+    """The first of n ``weights`` whose running sum exceeds ``u`` >= 0; what rounding leaves goes to the last above 0.
+
+    With u uniform below their sum, they are drawn from. ``otherwise`` if none is above 0.
+    """
+    chosen = otherwise
+    for i in range(n):
+        if weights[i] > 0.0:
+            chosen = i
+            if u < weights[i]:
+                break
+            u -= weights[i]
+    return chosen
+
+
 #: what is so many nats below the best need not be drawn from: even thousands of them weigh less than rounding does
 MAX_NATS_BELOW_BEST = 45.0
 

@@ -15,7 +15,7 @@ from mc2core import Corpus, fit
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs import blocked
-from mc2core.inference.gibbs.partition import PartitionLaw
+from mc2core.inference.gibbs.weights import PartitionLaw
 from mc2core.models import HDP, MC2, NPTOT
 
 pytestmark = [pytest.mark.filterwarnings("error::RuntimeWarning"), pytest.mark.usefixtures("short_starts")]

@@ -6,13 +6,13 @@ summed out:
 
     P(z_j = k | measures) prop. to pi_k f(x_j | phi_k) prod_i sum_m tau_km psi_m,w_ji,      l_ji ~ tau_{z_j} psi_.,w_ji.
 
-**Births, exactly and without slice variables.** G_0 has infinitely many atoms. Its atoms not in use are split off
-``rest`` by GEM(eta) until less than ``SMALLEST_TOPIC`` remains, so every atom above that weight (a *big* one) is known;
-likewise every cluster with pi_k above that of ``SMALLEST_CLUSTER`` documents. A token in a small topic stays there
-(it enters its document's weight as a factor tau_k,l), a document in a small cluster stays as it is, and everything
-else moves among the big atoms. Big and small are properties of the measures, not of z and l, and what moves stays
-among the big, so the move is a Gibbs step on the whole model. Collapsed sweeps and the next draw of epsilon move the
-rest.
+**New atoms, exactly and without slice variables.** G_0 has infinitely many atoms. Its atoms not in use are split off
+``rest`` by GEM(eta) until less than ``SMALLEST_TOPIC`` remains, so every atom above that weight (an *active* one) is
+known; likewise every cluster with pi_k above that of ``SMALLEST_CLUSTER`` documents. A token in a small topic stays
+there (it enters its document's weight as a factor tau_k,l), a document in a small cluster stays as it is, and
+everything else moves among the active atoms. Active and small are properties of the measures, not of z and l, and what
+moves stays among the active ones, so the move is a Gibbs step on the whole model. Collapsed sweeps and the next draw of
+epsilon move the rest.
 
 **Threads.** Words, then documents, then words again are cut into fixed blocks; streams of random numbers belong to
 words and documents, and sums over blocks are taken in their order, so bits do not depend on the number of threads.
@@ -38,8 +38,9 @@ from mc2core.compute.simd import LANES, count_passed, weigh_products
 from mc2core.compute.special import exp, log
 from mc2core.compute.threads import in_blocks
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.gibbs.partition import PartitionLaw, weight_of_new
-from mc2core.inference.gibbs.state import Assignments, Concentrations, WordCells, no_cluster, no_topic, order_by_cluster
+from mc2core.inference.gibbs.assignments import Assignments
+from mc2core.inference.gibbs.tokens import DocumentRows, WordCells, WordTokens, collect_word
+from mc2core.inference.gibbs.weights import Concentrations, PartitionLaw, no_cluster, no_topic, weight_of_new
 
 # -- the measures ---------------------------------------------------------------------------------------------
 SMALLEST_TOPIC = 1e-3
@@ -54,14 +55,14 @@ _SAFE_PRIOR = 5.0  # the sum of V Gamma(s) is below 1e-30 with probability near 
 
 
 class CutTopics(NamedTuple):
-    """G_0's atoms above a weight (*big* topics, a column each), and the small ones that are in use."""
+    """G_0's atoms above a weight (*active* topics, a column each), and the small ones that are in use."""
 
     weights: np.ndarray  # (M',) float64: of the M topics in use, then of new ones
     rest: float  # the weight of all others
     label: np.ndarray  # (columns,) int32: topic of each column; those in use come first
     column: np.ndarray  # (M,) int32: column of each topic in use, -1 for a small one
     small: np.ndarray  # (small topics,) int64: those in use
-    place: np.ndarray  # (M,) int32: place of a small topic among them, 0 for a big one
+    place: np.ndarray  # (M,) int32: place of a small topic among them, 0 for a active one
 
 
 @dataclass(frozen=True)
@@ -73,20 +74,20 @@ class Measures:
     topics : CutTopics
     n_clusters : int
         K', clusters in use and new ones.
-    big : (B,) int64
-        The big ones among them; all where clusters are fixed.
+    active : (B,) int64
+        The active ones among them; all where clusters are fixed.
     pi : (B,) float64
         Their weights; empty where clusters are fixed.
     psi : (V, width) float32
-        Gammas, a column for each big topic and zeros up to whole vectors; topics are columns over their sums.
+        Gammas, a column for each active topic and zeros up to whole vectors; topics are columns over their sums.
     tau : (B, width) float32
-        Weights of big topics in big clusters over the sum of the topic's Gammas, in units of 2**-60.
+        Weights of active topics in active clusters over the sum of the topic's Gammas, in units of 2**-60.
     tau_small : (B, small topics) float64
     """
 
     topics: CutTopics
     n_clusters: int
-    big: np.ndarray
+    active: np.ndarray
     pi: np.ndarray
     psi: np.ndarray
     tau: np.ndarray
@@ -94,7 +95,7 @@ class Measures:
 
 
 def smallest_atom(usual: float, concentration: float) -> float:
-    """The weight above which atoms are big: ``usual``, or more where this would split off too many atoms.
+    """The weight above which atoms are active: ``usual``, or more where this would split off too many atoms.
 
     Until less than w remains of a measure, GEM(c) splits off 1 + Poisson(c ln(1/w)) atoms. Where c is so large, nearly
     all of them are small at any w.
@@ -128,7 +129,7 @@ def draw_sparse_dirichlet(n_words: int, n_columns: int, s: float, rng: np.random
 
 @kernel(error_model="numpy")
 def draw_psi(key, first, last, cells, topics, topic, topic_word_prior, psi, sums):
-    """Gamma(n_mw + s) for words first..last-1 and the big topics; psi_m is their column over its sum.
+    """Gamma(n_mw + s) for words first..last-1 and the active topics; psi_m is their column over its sum.
 
     ``psi`` (V, width) float32 is filled, ``sums`` (width,) float64 gets the columns' sums over these words.
     """
@@ -170,7 +171,7 @@ def cut_topics(assignments: Assignments, eta: float, rng: np.random.Generator) -
 
 
 def cut_clusters(n_k: np.ndarray, law: PartitionLaw, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Draw pi, new clusters among it until less than ``SMALLEST_CLUSTER`` remains; and which are big."""
+    """Draw pi, new clusters among it until less than ``SMALLEST_CLUSTER`` remains; and which are active."""
     pi = variates.dirichlet(np.append(n_k + law.each, weight_of_new(law, len(n_k))), rng)
     smallest = smallest_atom(min(SMALLEST_CLUSTER / n_k.sum(), 0.05), law.alpha)
     new, _ = split_rest(pi[-1] if len(n_k) < law.most else 0.0, law, len(n_k), smallest, rng)
@@ -187,7 +188,7 @@ def draw_topic_words(
     rng: np.random.Generator,
     pool: Executor | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """psi of the big topics, as Gammas (V, width) float32 and their sums (width,)."""
+    """psi of the active topics, as Gammas (V, width) float32 and their sums (width,)."""
     n_words, n_columns = len(cells.start) - 1, len(topics.label)
     width = max(LANES, -(-n_columns // LANES) * LANES)
     psi = np.zeros((n_words, width), np.float32)
@@ -208,10 +209,10 @@ def draw_topic_words(
 def draw_tau(
     n_km: np.ndarray, topics: CutTopics, sums: np.ndarray, v: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """tau of clusters with counts ``n_km`` (B, M): of the big topics, over ``sums``, and of the small ones in use."""
+    """tau of clusters with counts ``n_km`` (B, M): of active topics, over ``sums``, and of small ones in use."""
     label, small, n_columns = topics.label, topics.small, len(topics.label)
     used = label[label < len(topics.column)]
-    # big topics, small topics in use, and one entry for all that is left
+    # active topics, small topics in use, and one entry for all that is left
     shapes = np.empty((len(n_km), n_columns + len(small) + 1))
     prior = v * topics.weights
     shapes[:, :n_columns] = prior[label]
@@ -242,16 +243,16 @@ def draw_measures(
     topics = cut_topics(assignments, concentrations.topic, rng)
     n_km, n_clusters = assignments.n_km, assignments.n_clusters
     pi = np.zeros(0)
-    big = np.arange(n_clusters)
+    active = np.arange(n_clusters)
     if not clusters_are_fixed:
-        pi, big = cut_clusters(assignments.n_k, concentrations.partition, rng)
-        n_clusters, pi = len(pi), pi[big]
-        n_km = np.zeros((len(big), assignments.n_topics), np.int32)
-        in_use = big < assignments.n_clusters
-        n_km[in_use] = assignments.n_km[big[in_use]]
+        pi, active = cut_clusters(assignments.n_k, concentrations.partition, rng)
+        n_clusters, pi = len(pi), pi[active]
+        n_km = np.zeros((len(active), assignments.n_topics), np.int32)
+        in_use = active < assignments.n_clusters
+        n_km[in_use] = assignments.n_km[active[in_use]]
     psi, sums = draw_topic_words(assignments.topic, cells, topics, topic_word_prior, key, rng, pool)
     tau, tau_small = draw_tau(n_km, topics, sums, concentrations.table, rng)
-    return Measures(topics, n_clusters, big, pi, psi, tau, tau_small)
+    return Measures(topics, n_clusters, active, pi, psi, tau, tau_small)
 
 
 # -- clusters of documents given the measures -----------------------------------------------------------------
@@ -260,30 +261,20 @@ _HOPELESS = 45.0  # nats
 _WORDS_AT_ONCE = 16
 
 
-class BlockedDocuments(NamedTuple):
-    """The corpus document by document."""
-
-    indptr: np.ndarray  # (J + 1,) integers
-    words: np.ndarray  # (cells,) integers
-    counts: np.ndarray  # (cells,) integers
-    start: np.ndarray  # (J + 1,) int64: first token of each document
-    topic: np.ndarray  # (n_tokens,) int32
-
-
 class LogFactors(NamedTuple):
-    """Factors of a document's weights that do not depend on its contexts, a column for each big cluster."""
+    """Factors of a document's weights that do not depend on its contexts, a column for each active cluster."""
 
     pi: np.ndarray  # (K,) float64
     small: np.ndarray  # (small topics, K) float64: ln tau
-    words: np.ndarray  # (V, K) float32: of a token of the word in big topics, at most 0
+    words: np.ndarray  # (V, K) float32: of a token of the word in active topics, at most 0
 
 
-class DocumentWork(NamedTuple):
+class BlockedWork(NamedTuple):
     """The document at hand and its weights."""
 
     weight: np.ndarray  # (K,) float64
-    active: np.ndarray  # (K,) int64: columns that are not left out, as many as there are
-    moving: np.ndarray  # (widest,) float64: tokens in big topics of each of its words
+    candidates: np.ndarray  # (K,) int64: columns that are not left out, as many as there are
+    moving: np.ndarray  # (widest,) float64: tokens in active topics of each of its words
     still: np.ndarray  # (longest + 1,) int64: its tokens in small topics
 
 
@@ -317,14 +308,14 @@ def _document_work(first, last, documents, n_clusters):
     for j in range(first, last):
         widest = max(widest, documents.indptr[j + 1] - documents.indptr[j])
         longest = max(longest, documents.start[j + 1] - documents.start[j])
-    weight, active = np.zeros(n_clusters, np.float64), np.zeros(n_clusters, np.int64)
-    return DocumentWork(weight, active, np.zeros(widest, np.float64), np.zeros(longest + 1, np.int64))
+    weight, candidates = np.zeros(n_clusters, np.float64), np.zeros(n_clusters, np.int64)
+    return BlockedWork(weight, candidates, np.zeros(widest, np.float64), np.zeros(longest + 1, np.int64))
 
 
 @inner_kernel(error_model="numpy", fastmath={"contract"})
-def _weigh_small(j, documents, topics, log_small, work):
-    """Add ln tau of document j's tokens in small topics to its weights, and count those in big ones: work.moving."""
-    indptr, counts, topic = documents.indptr, documents.counts, documents.topic
+def _weigh_small(j, documents, topic, topics, log_small, work):
+    """Add ln tau of document j's tokens in small topics to its weights, and count those in active ones: work.moving."""
+    indptr, counts = documents.indptr, documents.counts
     column, place = topics.column, topics.place
     weight, moving, still = work.weight, work.moving, work.still
     begin, end = documents.start[j], documents.start[j + 1]
@@ -356,66 +347,66 @@ def _weigh_words(words, log_mass, here, work):
     So a column that has fallen ``_HOPELESS`` below the document's present cluster, ``here``, is left out from there on:
     its probability is below 1e-19, less than the rounding of the sum.
     """
-    weight, active, moving = work.weight, work.active, work.moving
+    weight, candidates, moving = work.weight, work.candidates, work.moving
     n_words, n_clusters = words.size, weight.size
     least = weight[here] - _HOPELESS
     for c in range(n_words):
         least += moving[c] * np.float64(log_mass[words[c], here])
-    n_active = 0
+    n_candidates = 0
     for k in range(n_clusters):
         if not weight[k] < least:  # no number stays, for the sum to show it
-            active[n_active] = k
-            n_active += 1
+            candidates[n_candidates] = k
+            n_candidates += 1
     c = 0
     while c < n_words:
         stop = min(c + _WORDS_AT_ONCE, n_words)
-        if n_active > n_clusters // 4:
+        if n_candidates > n_clusters // 4:
             while c < stop:
                 _add_row(log_mass[words[c]], moving[c], weight)
                 c += 1
         else:
             while c < stop:
-                for a in range(n_active):
-                    weight[active[a]] += moving[c] * np.float64(log_mass[words[c], active[a]])
+                for a in range(n_candidates):
+                    weight[candidates[a]] += moving[c] * np.float64(log_mass[words[c], candidates[a]])
                 c += 1
         kept = 0
-        for a in range(n_active):
-            if not weight[active[a]] < least:
-                active[kept] = active[a]
+        for a in range(n_candidates):
+            if not weight[candidates[a]] < least:
+                candidates[kept] = candidates[a]
                 kept += 1
-        n_active = kept
-    return n_active
+        n_candidates = kept
+    return n_candidates
 
 
 @inner_kernel(error_model="numpy", fastmath={"contract"})
-def _exponentiate(weight, active, n_active):
+def _exponentiate(weight, candidates, n_candidates):
     """weight = exp(weight - max) of the active columns, in place; returns the sum."""
     top = -np.inf
-    for a in range(n_active):
-        top = max(top, weight[active[a]])
+    for a in range(n_candidates):
+        top = max(top, weight[candidates[a]])
     total = 0.0
-    for a in range(n_active):
-        weight[active[a]] = exp(weight[active[a]] - top)
-        total += weight[active[a]]
+    for a in range(n_candidates):
+        weight[candidates[a]] = exp(weight[candidates[a]] - top)
+        total += weight[candidates[a]]
     return total
 
 
 @kernel(error_model="numpy", fastmath={"contract"})
-def draw_clusters(key, first, last, documents, topics, factors, log_context, is_big, cluster):
-    """z_j of documents first..last-1 in big clusters: ``cluster`` gets the column drawn, in place.
+def draw_clusters(key, first, last, documents, topic, topics, factors, log_context, is_active, cluster):
+    """z_j of documents first..last-1 in active clusters: ``cluster`` gets the column drawn, in place.
 
     Returns the first document whose weights have no finite sum above 0, or -1.
 
     Parameters
     ----------
-    documents : BlockedDocuments; topics : CutTopics; factors : LogFactors
+    documents : DocumentRows; topic : l; topics : CutTopics; factors : LogFactors
     log_context : (last - first, K), or (0, K) without contexts; is_big : (K',) int32, column of each cluster, or -1
     """
     stream = np.zeros(2, np.uint64)
     work = _document_work(first, last, documents, factors.pi.size)
-    weight, active = work.weight, work.active
+    weight, candidates = work.weight, work.candidates
     for j in range(first, last):
-        here = is_big[cluster[j]]
+        here = is_active[cluster[j]]
         if here < 0:
             continue
         # loops: an assignment of arrays makes numba compile the text of its error, which takes seconds
@@ -424,82 +415,29 @@ def draw_clusters(key, first, last, documents, topics, factors, log_context, is_
         if log_context.shape[0] > 0:
             for k in range(weight.size):
                 weight[k] += log_context[j - first, k]
-        _weigh_small(j, documents, topics, factors.small, work)
-        words = documents.words[documents.indptr[j] : documents.indptr[j + 1]]
-        n_active = _weigh_words(words, factors.words, here, work)
-        total = _exponentiate(weight, active, n_active)
+        _weigh_small(j, documents, topic, topics, factors.small, work)
+        words = documents.word[documents.indptr[j] : documents.indptr[j + 1]]
+        n_candidates = _weigh_words(words, factors.words, here, work)
+        total = _exponentiate(weight, candidates, n_candidates)
         if not 0.0 < total < np.inf:
             return j
         streams.seek(stream, key, j)
         u = streams.uniform(stream) * total
         chosen = here
-        for a in range(n_active):
-            if weight[active[a]] > 0.0:
-                chosen = active[a]
-                if u < weight[active[a]]:
+        for a in range(n_candidates):
+            if weight[candidates[a]] > 0.0:
+                chosen = candidates[a]
+                if u < weight[candidates[a]]:
                     break
-                u -= weight[active[a]]
+                u -= weight[candidates[a]]
         cluster[j] = chosen
     return -1
 
 
 # -- topics of tokens given the measures and the clusters -----------------------------------------------------
-class WordWork(NamedTuple):
-    """Tokens of the word at hand that move, cluster by cluster: a run of tokens for each cluster that has some."""
-
-    token: np.ndarray  # (largest + 1,) int64
-    run_row: np.ndarray  # (widest,) int64: row of tau
-    run_end: np.ndarray  # (widest,) int64: the run's last token is the one before
-    sorting: np.ndarray  # (K + 2,) int64 zeros, for order_by_cluster
-    order: np.ndarray  # (widest,) int64, likewise
-
-
-@inner_kernel(error_model="numpy")
-def _word_work(first, last, cells, n_rows):
-    """Scratch memory for words first..last-1."""
-    start, count = cells.start, cells.counts
-    largest, widest = 0, 0
-    for w in range(first, last):
-        n_tokens = 0
-        for cell in range(start[w], start[w + 1]):
-            n_tokens += count[cell]
-        largest, widest = max(largest, n_tokens), max(widest, start[w + 1] - start[w])
-    return WordWork(
-        np.zeros(largest + 1, np.int64),
-        np.zeros(widest, np.int64),
-        np.zeros(widest, np.int64),
-        np.zeros(n_rows + 2, np.int64),
-        np.zeros(widest, np.int64),
-    )
-
-
-@inner_kernel(error_model="numpy")
-def _collect_moving(w, cells, column, row_of, topic, work):
-    """Fill ``work`` with the tokens of word w that move; returns the number of runs."""
-    document, token, count = cells.document, cells.token, cells.counts
-    moving, run_row, run_end, order = work.token, work.run_row, work.run_end, work.order
-    begin, end = cells.start[w], cells.start[w + 1]
-    order_by_cluster(document[begin:end], row_of, work.sorting, order)
-    n_moving, n_runs, previous = 0, 0, 0
-    for c in range(end - begin):
-        cell = begin + order[c]
-        row = row_of[document[cell]]
-        if row > 0:
-            if row != previous:
-                run_row[n_runs] = row - 1
-                n_runs += 1
-                previous = row
-            for i in range(token[cell], token[cell] + count[cell]):
-                moving[n_moving] = i
-                if column[topic[i]] >= 0:
-                    n_moving += 1
-            run_end[n_runs - 1] = n_moving
-    return n_runs
-
-
 @kernel(error_model="numpy")
 def draw_topics(key, first, last, cells, topics, row_of, tau, psi, topic):
-    """l_ji of all tokens in big topics of words first..last-1, in place.
+    """l_ji of all tokens in active topics of words first..last-1, in place.
 
     ``row_of`` (J,) int32: 1 + the document's row of ``tau`` (K, width) float32, 0 where the document stays as it is.
     A word's tokens are drawn cluster by cluster, because those of one cluster share their weights. Returns the first
@@ -511,23 +449,29 @@ def draw_topics(key, first, last, cells, topics, row_of, tau, psi, topic):
     n_blocks = width // LANES
     within = np.zeros(width)  # running sums of weights within each block of 16 ...
     upto = np.full(LANES * (n_blocks // LANES + 1), np.inf)  # ... and of the blocks' sums
-    work = _word_work(first, last, cells, tau.shape[0])
-    moving, run_row, run_end = work.token, work.run_row, work.run_end
+    word_tokens = WordTokens(
+        np.zeros(cells.largest, np.int64), np.zeros(cells.largest, np.int32), np.zeros(cells.widest, np.int64),
+        np.zeros(cells.widest, np.int64), np.zeros(tau.shape[0] + 2, np.int64), np.zeros(cells.widest, np.int64),
+    )  # fmt: skip
+    token_of, topic_of, run_row, run_end, _, _ = word_tokens
     for w in range(first, last):
         streams.seek(stream, key, w)
         # all that lies far apart in memory is fetched first, in a loop without surprises: misses then overlap
-        n_runs = _collect_moving(w, cells, column, row_of, topic, work)
+        n_runs, _ = collect_word(w, cells, row_of, topic, word_tokens)
         t = 0
         for r in range(n_runs):
-            if t == run_end[r]:
-                continue
-            total = 0.0
-            for b in range(n_blocks):
-                total += weigh_products(tau, run_row[r] * width, psi, w * width, within, b * LANES)
-                upto[b] = total
-            if not total < np.inf:
-                return moving[t]
+            total = -1.0
             while t < run_end[r]:
+                if run_row[r] == 0 or column[topic_of[t]] < 0:
+                    t += 1
+                    continue
+                if total < 0.0:  # the first token that moves
+                    row, total = (run_row[r] - 1) * width, 0.0
+                    for b in range(n_blocks):
+                        total += weigh_products(tau, row, psi, w * width, within, b * LANES)
+                        upto[b] = total
+                    if not total < np.inf:
+                        return token_of[t]
                 u = streams.uniform(stream) * total
                 block = 0
                 for b in range(0, n_blocks, LANES):
@@ -538,7 +482,7 @@ def draw_topics(key, first, last, cells, topics, row_of, tau, psi, topic):
                         u -= upto[block - 1]
                     lane = count_passed(within, block * LANES, u)
                     if lane < LANES:
-                        topic[moving[t]] = label[block * LANES + lane]
+                        topic[token_of[t]] = label[block * LANES + lane]
                 t += 1
     return -1
 
@@ -569,33 +513,34 @@ def _move_documents(
     rng: np.random.Generator,
     pool: Executor | None,
 ) -> tuple[np.ndarray, int]:
-    """Draw the clusters of documents in big ones, in place.
+    """Draw the clusters of documents in active ones, in place.
 
-    Returns (J,) int32, 1 + the document's place among the big clusters or 0, and the first document that has no weights
-    to draw from, or -1: then nothing has changed.
+    Returns (J,) int32, 1 + the document's place among the active clusters or 0, and the first document that has no
+    weights to draw from, or -1: then nothing has changed.
     """
-    big, n_big = measures.big, len(measures.big)
-    is_big = np.full(measures.n_clusters, -1, np.int32)
-    is_big[big] = np.arange(n_big, dtype=np.int32)
+    active, n_active = measures.active, len(measures.active)
+    is_active = np.full(measures.n_clusters, -1, np.int32)
+    is_active[active] = np.arange(n_active, dtype=np.int32)
     factors = _log_factors(measures, pool)
-    natural = contexts.natural(assignments.cluster, measures.n_clusters)[big]
+    natural = contexts.natural(assignments.cluster, measures.n_clusters)[active]
     parameters = contexts.draw_parameters(natural, rng)
-    documents = BlockedDocuments(
-        content.indptr, content.indices, content.data, assignments.document_start, assignments.topic
-    )
+    documents = DocumentRows.of(content, assignments.document_start, assignments.cluster)
     chosen = assignments.cluster.copy()
 
     def move(first: int, last: int) -> int:
-        log_context = np.zeros((0, n_big))
+        log_context = np.zeros((0, n_active))
         if contexts.dimension:
             log_context = np.asarray(contexts.statistics[first:last] @ parameters.T)
-        return draw_clusters(key, first, last, documents, measures.topics, factors, log_context, is_big, chosen)
+        topics = measures.topics
+        return draw_clusters(
+            key, first, last, documents, assignments.topic, topics, factors, log_context, is_active, chosen
+        )
 
     failed = max(in_blocks(pool, move, len(chosen), _DOCUMENT_BLOCK))
-    moves = is_big[assignments.cluster] >= 0
+    moves = is_active[assignments.cluster] >= 0
     if failed < 0:
         cluster = assignments.cluster.copy()
-        cluster[moves] = big[chosen[moves]]  # there may be no big cluster at all
+        cluster[moves] = active[chosen[moves]]  # there may be no active cluster at all
         assignments.cluster = cluster
     return np.where(moves, chosen + 1, 0).astype(np.int32), failed
 

@@ -18,9 +18,8 @@ from mc2core.corpus import Corpus
 from mc2core.families.contents import relative_densities
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
-from mc2core.inference.gibbs.chain import GibbsState, SharedState
-from mc2core.inference.gibbs.document_level.state import DocumentLevelState
-from mc2core.inference.gibbs.state import Assignments, document_start
+from mc2core.inference.gibbs.assignments import Assignments, document_start
+from mc2core.inference.gibbs.state import DocumentLevelState, GibbsState, SharedState
 from mc2core.models.base import TopicModel
 from mc2core.posterior import Sample
 
@@ -52,7 +51,7 @@ def continued(
 
 def with_documents(
     old: S, model: TopicModel, corpus: Corpus, before: np.ndarray, shares: np.ndarray | None, seed: int,
-    pool: Executor | None,
+    pool: Executor | None
 ) -> S:  # fmt: skip
     """The state ``old`` of the documents ``before`` (their numbers, ascending) of ``corpus``, with all its documents.
 
@@ -84,7 +83,7 @@ def with_documents(
         tau = np.column_stack(
             [(1.0 - sample.new_topic_weight)[:, None] * sample.topic_given_cluster, sample.new_topic_weight]
         )
-        state.level.omega, state.level.proportions[: len(tau)] = old.omega, tau
+        state.omega, state.proportions[: len(tau)] = old.omega, tau
         state.move_all_but_tokens(seed, 0, pool)
     elif isinstance(state, SharedState):
         state.draw_weights(seed, 0)

@@ -14,12 +14,11 @@ from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import Engine, State
-from mc2core.inference.gibbs.chain import GibbsState, SharedState
+from mc2core.inference.gibbs.assignments import start_assignments
 from mc2core.inference.gibbs.continued import continued
-from mc2core.inference.gibbs.document_level.start import settle, start_topics, topics_by_rule
-from mc2core.inference.gibbs.document_level.state import DocumentLevelState
-from mc2core.inference.gibbs.document_level.topic_moves import SPARE_TOPICS, move_bytes
-from mc2core.inference.gibbs.state import start_assignments
+from mc2core.inference.gibbs.start import start_chain, start_topics, topics_by_rule
+from mc2core.inference.gibbs.state import DocumentLevelState, GibbsState, SharedState
+from mc2core.inference.gibbs.topic_moves import SPARE_TOPICS, move_bytes
 from mc2core.inference.shards import ShardedCorpus, shards_of
 from mc2core.models import HDP, MC2, NPTOT, Model
 from mc2core.models.base import TopicModel
@@ -121,7 +120,7 @@ class Gibbs(Engine):
         state: GibbsState
         if model.document_level:
             with thread_budget(self.threads) as pool:
-                state = settle(
+                state = start_chain(
                     model, corpus, n_topics, self.start_clusters, self.kernel, seed, pool, self._sharded
                 )  # fmt: skip
         else:
@@ -138,10 +137,7 @@ class Gibbs(Engine):
 
     def step(self, corpus: Corpus, state: GibbsState, seed: int, iteration: int) -> dict[str, float]:  # type: ignore[override]
         with thread_budget(self.threads) as pool:
-            state.sweep(corpus, self.kernel, seed, iteration, pool, self._sharded(corpus))
-            if state.is_prior_learnt:
-                state.draw_topic_prior(seed, iteration)
-            state.log_joint = state.compute_log_joint(pool)
+            state.step(corpus, self.kernel, seed, iteration, pool, self._sharded(corpus))
         return state.report()
 
     def _sharded(self, corpus: Corpus) -> ShardedCorpus | None:
@@ -196,7 +192,8 @@ def start_bytes(
     n_bytes = 8 * n_tokens + 4 * n_clusters * n_topics + 24 * n_topics + 24 * corpus.content.nnz
     if has_times:
         n_bytes += 4 * corpus.n_words * n_topics
-    if has_document_level:  # tokens listed by topic; counts of words in topics; tau and its tables; of each thread
-        n_bytes += 16 * n_tokens + 4 * corpus.n_words * (n_topics + SPARE_TOPICS) + 24 * n_clusters * n_topics
+    if has_document_level:
+        # tokens listed by topic; counts of words in topics, twice while they are extended; tau and its tables
+        n_bytes += 16 * n_tokens + 8 * corpus.n_words * (n_topics + SPARE_TOPICS) + 24 * n_clusters * n_topics
         n_bytes += threads * move_bytes(n_tokens, corpus.n_documents, corpus.n_words, n_clusters, n_topics)
     return n_bytes

@@ -11,13 +11,14 @@ words: all other moves see the topics of observations as they see those of token
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import exp
+from mc2core.compute.variates import index_of
 from mc2core.families.contents import (
     Contents,
     add_observation,
@@ -35,23 +36,29 @@ from mc2core.families.contents import (
     with_columns,
 )
 from mc2core.families.kernels import BETA_BERNOULLI, GAMMA_POISSON, NORMAL_GAMMA
-from mc2core.inference.gibbs.collapsed import grown
-from mc2core.inference.gibbs.document_level.tokens import (
+from mc2core.inference.gibbs.assignments import Assignments
+from mc2core.inference.gibbs.tokens import (
+    DONE,
+    FAILED,
+    FULL,
+    TOKEN,
+    TOPICS,
+    VISIT,
     TopicConstants,
+    add_columns,
+    extended,
     keep_used,
     open_topic,
+    run_sweep,
     topics_before,
-    with_room,
 )
-from mc2core.inference.gibbs.state import Assignments, Concentrations, no_topic
+from mc2core.inference.gibbs.weights import Concentrations
 from mc2core.inference.observed import ObservedValues
 
-_DOCUMENT, _OBSERVATION, _TOPICS = 0, 1, 2
-_DONE, _FULL, _FAILED = 0, 1, 2
 _SPARE = 8  # topics that can be born before tables grow
 
 
-class SweepWork(NamedTuple):
+class ObservationWork(NamedTuple):
     """The document and the observation at hand; a column for each topic, and one for a new topic."""
 
     prior: np.ndarray  # (columns,) float64: v eps_m or omega tau_km
@@ -74,23 +81,10 @@ def _weigh(n_columns, n, prior, log_p, weight):
     return total
 
 
-@inner_kernel
-def _draw(u, n_columns, weight):
-    """The column whose share of the total ``u`` falls in; the last one above 0 where rounding leaves some."""
-    chosen = 0
-    for m in range(n_columns):
-        if weight[m] > 0.0:
-            chosen = m
-            if u < weight[m]:
-                break
-            u -= weight[m]
-    return chosen
-
-
 @inner_kernel(error_model="numpy")
 def _sweep_document(k, first, end, stream, position, topic, values, tables, topics, constants, work):
-    """Sweep observations ``first`` to ``end`` - 1 of a document of cluster k; as :func:`_sweep`."""
-    n_topics, tau, tau_rest = position[_TOPICS], topics.tau, topics.tau_rest
+    """Sweep observations ``first`` to ``end`` - 1 of a document of cluster k; as :func:`_sweep_observations`."""
+    n_topics, tau, tau_rest = position[TOPICS], topics.tau, topics.tau_rest
     prior, n, log_p, weight, product = work
     code, count, sums, others, mean, slope, power = (
         tables.code, tables.n, tables.first, tables.second, tables.mean, tables.slope, tables.power
@@ -128,43 +122,41 @@ def _sweep_document(k, first, end, stream, position, topic, values, tables, topi
         total = _weigh(columns, n, prior, log_p, weight)
         n[m] += 1.0
         if not 0.0 < total < np.inf:
-            position[_OBSERVATION] = i
-            return _FAILED
+            position[TOKEN] = i
+            return FAILED
         before = stream[0]
-        chosen = _draw(streams.uniform(stream) * total, columns, weight)
+        chosen = index_of(weight, columns, streams.uniform(stream) * total, 0)
         if chosen == m:
             continue
         if chosen == n_topics:
             if n_topics + 2 > count.size:  # the last column stays a new topic's
-                stream[0], position[_OBSERVATION] = before, i
-                return _FULL
+                stream[0], position[TOKEN] = before, i
+                return FULL
             open_topic(chosen, k, stream, topics, constants)
             prior[chosen] = constants.omega * tau[k, chosen] if has_level else constants.v * topics.eps[chosen]
             n_topics += 1
-            position[_TOPICS] = n_topics
+            position[TOPICS] = n_topics
         n[m] -= 1.0
         n[chosen] += 1.0
         add_observation(tables, values, i, m, -1)
         add_observation(tables, values, i, chosen, 1)
         topic[i] = chosen
-    position[_OBSERVATION] = 0
-    return _DONE
+    position[TOKEN] = 0
+    return DONE
 
 
 @kernel(error_model="numpy")
-def _sweep(key, stream, position, start, cluster, topic, n_km, values, tables, topics, constants, work):
-    """Sweep from ``position`` on; says why it stopped.
+def _sweep_observations(key, stream, position, start, cluster, topic, n_km, values, tables, topics, constants, work):
+    """Sweep document by document from ``position`` on; says why it stopped, as :func:`.tokens.run_sweep` has it.
 
-    _DONE: after all documents; _FULL: a new topic needs more columns; _FAILED: the weights of observation
-    position[_OBSERVATION] have no finite sum above 0. ``position`` (3,) int64 and ``stream`` are left so that a call
-    after growing the tables goes on with the very same draw. Without a document level ``topics.tau`` has no rows.
+    Without a document level ``topics.tau`` has no rows.
     """
     eps, tau, has_level, prior, n = topics.eps, topics.tau, topics.tau_rest.size > 0, work.prior, work.n
-    for j in range(position[_DOCUMENT], cluster.size):
-        first, k, begin, end = position[_OBSERVATION], cluster[j], start[j], start[j + 1]
+    for j in range(position[VISIT], cluster.size):
+        first, k, begin, end = position[TOKEN], cluster[j], start[j], start[j + 1]
         if first <= begin:
             streams.seek(stream, key, j)
-        for m in range(position[_TOPICS]):
+        for m in range(position[TOPICS]):
             n[m] = 0.0 if has_level else n_km[k, m]
             prior[m] = constants.omega * tau[k, m] if has_level else constants.v * eps[m]
         if has_level:
@@ -172,15 +164,15 @@ def _sweep(key, stream, position, start, cluster, topic, n_km, values, tables, t
                 n[topic[i]] += 1.0
         first = max(begin, first)
         stopped = _sweep_document(k, first, end, stream, position, topic, values, tables, topics, constants, work)
-        if stopped == _FAILED:
-            return _FAILED
+        if stopped == FAILED:
+            return FAILED
         if not has_level:
-            for m in range(position[_TOPICS]):
+            for m in range(position[TOPICS]):
                 n_km[k, m] = np.int32(n[m])
-        if stopped == _FULL:
-            position[_DOCUMENT] = j
-            return _FULL
-    return _DONE
+        if stopped == FULL:
+            position[VISIT] = j
+            return FULL
+    return DONE
 
 
 class Observations(ObservedValues):
@@ -200,46 +192,30 @@ class Observations(ObservedValues):
         return [float(self.family.log_marginal(self.natural(assignments)).sum()), base]
 
     def sweep(
-        self,
-        assignments: Assignments,
-        tau: np.ndarray,
-        omega: float,
-        concentrations: Concentrations,
-        key: np.uint64,
+        self, assignments: Assignments, tau: np.ndarray, omega: float, concentrations: Concentrations, key: np.uint64
     ) -> np.ndarray:
-        """One sweep over all observations, in place; topics that end empty are dropped.
+        """One sweep over all observations, as :func:`.tokens.sweep_document_topics`; returns tau of the topics in use.
 
-        Parameters
-        ----------
-        tau : (K, M + 1) float64
-            Topic proportions of the clusters, the rest in the last column; no rows without a document level.
-        omega : float
-            Concentration of a document's proportions around its cluster's.
-        key : one stream for each document (:func:`mc2core.compute.streams.key`)
-
-        Returns
-        -------
-        (K, M + 1) float64
-            tau over the topics now in use, and the rest.
+        Without a document level ``tau`` has no rows.
         """
-        n_topics = assignments.n_topics
-        columns = n_topics + 1 + _SPARE
+        columns, start = assignments.n_topics + 1 + _SPARE, assignments.document_start
         tables = content_tables(self.family, self.natural(assignments), columns, self.scale, self.log_gammas)
-        no_words = np.zeros((0, columns), np.int32), np.zeros(0, np.int64)
-        topics = topics_before(assignments, tau, *no_words)
+        topics = topics_before(assignments, tau, np.zeros((0, columns), np.int32), np.zeros(0, np.int64))
         constants = TopicConstants(float(omega), float(concentrations.table), float(concentrations.topic), 0.0, 0.0)
-        n_km, position, stream = grown(assignments.n_km, columns), np.array([0, 0, n_topics]), np.zeros(2, np.uint64)
-        stopped = _FULL
-        while stopped == _FULL:
-            work = SweepWork(*np.zeros((5, columns)))
-            stopped = _sweep(
-                key, stream, position, assignments.document_start, assignments.cluster, assignments.topic, n_km,
-                self.values, tables, topics, constants, work,
-            )  # fmt: skip
-            if stopped == _FULL:
-                columns += _SPARE
-                tables = with_columns(tables, self.family, columns)
-                n_km, topics = grown(n_km, columns), with_room(topics, columns)
-        if stopped == _FAILED:
-            raise no_topic(assignments.document_of(int(position[_OBSERVATION])), concentrations, self.family)
-        return keep_used(assignments, topics, tables.n[: position[_TOPICS]])
+        cluster, topic, values = assignments.cluster, assignments.topic, self.values
+
+        def sweep(given: tuple[Any, Any, Any], position: np.ndarray, stream: np.ndarray) -> int:
+            n_km, tables, topics = given
+            work = ObservationWork(*np.zeros((5, n_km.shape[1])))
+            return _sweep_observations(
+                key, stream, position, start, cluster, topic, n_km, values, tables, topics, constants, work
+            )
+
+        def add_room(given: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+            n_km, tables, topics = given
+            columns = n_km.shape[1] + _SPARE
+            return extended(n_km, columns), with_columns(tables, self.family, columns), add_columns(topics, _SPARE)
+
+        given = extended(assignments.n_km, columns), tables, topics
+        (_, tables, topics), n_topics = run_sweep(sweep, given, add_room, assignments, concentrations, self.family)
+        return keep_used(assignments, topics, tables.n[:n_topics])

@@ -1,351 +1,487 @@
-"""What a Gibbs chain carries from move to move: the corpus word by word, assignments, concentrations; its start."""
+"""The state of a Gibbs chain and an iteration of it, without and with a document level.
+
+An iteration of :class:`SharedState`, whose documents share the proportions of their cluster, moves documents and tokens
+by the kernel asked for, then tables and concentrations:
+
+* ``collapsed``: documents (:mod:`mc2core.inference.gibbs.documents`) and tokens (:mod:`mc2core.inference.gibbs.tokens`)
+  one by one;
+* ``blocked``: the blocked move (:mod:`mc2core.inference.gibbs.blocked`);
+* ``interleaved``: the blocked move, then all of ``collapsed``, which is all if topics emit observations
+  (:mod:`mc2core.inference.gibbs.observations`).
+
+That of npTOT moves tokens with their contexts (:mod:`mc2core.inference.gibbs.token_contexts`).
+
+An iteration of :class:`DocumentLevelState` moves tokens, topics by splits and merges, documents given tau, omega,
+clusters by splits and merges, tables of documents, documents given these, tables and concentrations. All moves leave
+the posterior invariant.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import gammaln
 
-from mc2core.compute.kernels import inner_kernel, kernel
-from mc2core.compute.special import log_gamma
-from mc2core.compute.threads import in_blocks, n_threads
+from mc2core.base.described import Stored, check
+from mc2core.compute import streams
 from mc2core.corpus import Corpus
-from mc2core.families import Family
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.gibbs.partition import PartitionLaw
-from mc2core.inference.seeding import cluster_documents
+from mc2core.inference.base import State
+from mc2core.inference.gibbs.assignments import Assignments, count_topics, document_start, topics_of_words
+from mc2core.inference.gibbs.blocked import move_blocked
+from mc2core.inference.gibbs.cluster_moves import split_and_merge_clusters
+from mc2core.inference.gibbs.documents import sweep_clusters, sweep_members
+from mc2core.inference.gibbs.observations import Observations
+from mc2core.inference.gibbs.observed_moves import split_and_merge_observed_topics
+from mc2core.inference.gibbs.parallel import sweep_documents_apart
+from mc2core.inference.gibbs.token_contexts import TokenTimes, sweep_timed_topics
+from mc2core.inference.gibbs.tokens import WordCells, sweep_document_topics, sweep_topics, word_cells
+from mc2core.inference.gibbs.topic_moves import split_and_merge_topics
+from mc2core.inference.gibbs.weights import (
+    Concentrations,
+    GammaPrior,
+    draw_omega,
+    draw_proportions,
+    draw_topic_prior,
+    log_documents,
+    log_partition,
+    log_words,
+    sample_document_tables,
+    update_weights,
+    weight_of_new,
+)
+from mc2core.inference.shards import ShardedCorpus
+from mc2core.models.base import DOCUMENT, ROLES, WORDS, TopicModel
+from mc2core.posterior import Sample, SparseRows
+
+#: omega of the starting state where it is learnt
+START_OMEGA = 10.0
+_DESCRIBED = {
+    "topic_weights": Stored("f", "M"),
+    "topic": Stored("i", "N", below="M"),
+    "cluster": Stored("i", "J", below="J"),
+    "scalars": Stored("f", "5"),
+}
+_DESCRIBED_LEVEL = {
+    "proportions": Stored("f", "K C"),
+    "tables": Stored("i", "K M"),
+    "document_concentration": Stored("f", ""),
+}
 
 
-# -- the corpus word by word ----------------------------------------------------------------------------------
-class WordCells(NamedTuple):
-    """The corpus seen word by word: cell = one (document, word) pair with a positive count.
-
-    Cells of word w are ``start[w]:start[w + 1]``, in ascending order of documents.
-    """
-
-    start: np.ndarray  # (V + 1,) int64
-    document: np.ndarray  # (cells,) int32
-    token: np.ndarray  # (cells,) int32 where that holds all tokens, else int64: its first token in CSR order
-    counts: np.ndarray  # (cells,) int32: its tokens, which follow each other
-    largest: int  # tokens of the most frequent word
-    widest: int  # documents of the most widespread word
+def cluster_proposals(n_documents: int) -> int:
+    """Proposals to split or merge clusters per iteration: one for 16 documents, since each looks at whole clusters."""
+    return min(max(n_documents // 16, 10), 100)
 
 
-@kernel
-def _transpose(indptr, indices, counts, start, document, token, count):
-    n_tokens = 0
-    for j in range(indptr.size - 1):
-        for cell in range(indptr[j], indptr[j + 1]):
-            place = start[indices[cell]]
-            start[indices[cell]] += 1
-            document[place] = j
-            token[place] = n_tokens
-            count[place] = counts[cell]
-            n_tokens += counts[cell]
+def topic_proposals(n_tokens: int) -> int:
+    """Proposals to split or merge topics per iteration: 250, or one for twelve tokens if there are fewer than 3,000."""
+    return min(max(n_tokens // 12, 10), 250)
 
 
-def word_cells(indptr: np.ndarray, indices: np.ndarray, counts: np.ndarray, n_words: int) -> WordCells:
-    """Transpose a canonical CSR matrix of counts (J, V) into cells grouped by word."""
-    documents_of = np.bincount(indices, minlength=n_words)
-    tokens_of = np.bincount(indices, weights=counts, minlength=n_words)
-    start = np.concatenate([[0], np.cumsum(documents_of, dtype=np.int64)])
-    cells = len(indices)
-    document, count = np.empty(cells, np.int32), np.empty(cells, np.int32)
-    token = np.empty(cells, np.int32 if tokens_of.sum() <= np.iinfo(np.int32).max else np.int64)
-    _transpose(indptr, indices, counts, start[:-1].copy(), document, token, count)
-    largest, widest = int(tokens_of.max(initial=0)), int(documents_of.max(initial=0))
-    return WordCells(start, document, token, count, largest, widest)
-
-
-@inner_kernel
-def order_by_cluster(document, cluster, work_count, work_order):
-    """Stable counting sort of a word's cells by their documents' clusters, at least 0: ``work_order`` gets the order.
-
-    ``work_count`` (largest cluster + 2,) int64 zeros, left as zeros.
-    """
-    cells = document.size
-    in_order = True
-    highest = 0
-    for c in range(cells):
-        k = cluster[document[c]]
-        if c > 0 and k < cluster[document[c - 1]]:
-            in_order = False
-        highest = max(highest, k)
-        work_order[c] = c
-    if in_order:
-        return
-    for c in range(cells):
-        work_count[cluster[document[c]] + 1] += 1
-    for k in range(1, highest + 1):
-        work_count[k] += work_count[k - 1]
-    for c in range(cells):
-        k = cluster[document[c]]
-        work_order[work_count[k]] = c
-        work_count[k] += 1
-    for k in range(highest + 2):
-        work_count[k] = 0
-
-
-# -- the state ------------------------------------------------------------------------------------------------
-class TopicCounts(NamedTuple):
-    """n_jm: row j holds the topics of document j in ascending order and its tokens in each."""
-
-    start: np.ndarray  # (J + 1,) int64
-    topic: np.ndarray  # int32
-    n: np.ndarray  # int32, at least 1
+def observed_proposals(n_tokens: int) -> int:
+    """The same for topics that emit observations: 25, or one for twelve observations if there are fewer than 300."""
+    return min(max(n_tokens // 12, 2), 25)
 
 
 @dataclass
-class Concentrations:
-    """alpha, v and eta of ICML14, in this order (all > 0), and N, the most clusters that there can be."""
-
-    group: float
-    table: float
-    topic: float
-    most_clusters: float = math.inf
-
-    @property
-    def partition(self) -> PartitionLaw:
-        """The law of the clusters of documents."""
-        return PartitionLaw.of(self.group, self.most_clusters)
-
-
-def no_cluster(document: int, contexts: StackedContexts, concentrations: Concentrations) -> ValueError:
-    """What to raise where a document's weights over clusters cannot be drawn from."""
-    priors = "".join(f", {name}: {family!r}" for name, family in zip(contexts.names, contexts.families, strict=True))
-    return ValueError(
-        f"document {document}: the weights of the clusters it could be in have no finite sum above 0; look at its "
-        f"contexts and the priors (group_concentration {concentrations.group:g}, "
-        f"table_concentration {concentrations.table:g}{priors})"
-    )
-
-
-def no_topic(document: int, concentrations: Concentrations, prior: float | Family) -> ValueError:
-    """What to raise where the weights of a token's topics cannot be drawn from; ``prior`` is s, or the content's."""
-    of_content = f"content {prior!r}" if isinstance(prior, Family) else f"topic_word_prior {prior:g}"
-    return ValueError(
-        f"document {document}: the weights of a token's topics have no finite sum above 0; look at the priors "
-        f"(table_concentration {concentrations.table:g}, topic_concentration {concentrations.topic:g}, "
-        f"{of_content})"
-    )
-
-
-@kernel
-def _count(cluster, topic, document_start, n_km):
-    for j in range(cluster.size):
-        row = n_km[cluster[j]]
-        for i in range(document_start[j], document_start[j + 1]):
-            row[topic[i]] += 1
-
-
-@kernel
-def _count_rows(cluster, start, topic, n, n_km):
-    for j in range(cluster.size):
-        row = n_km[cluster[j]]
-        for c in range(start[j], start[j + 1]):
-            row[topic[c]] += n[c]
-
-
-@kernel
-def _relabel(labels, new_label):
-    for i in range(labels.size):
-        labels[i] = new_label[labels[i]]
-
-
-@dataclass
-class Assignments:
-    """Who sits where: the sampler's state z, l, epsilon, and the counts that follow from z and l.
+class GibbsState(State):
+    """State of a chain.
 
     Attributes
     ----------
-    cluster : (J,) int32
-        z_j, each in 0..K-1.
-    topic : (n_tokens,) int32
-        l_ji in 0..M-1, tokens in CSR order.
-    document_start : (J + 1,) int64
-        First token of each document.
-    topic_weights : (M,) float64, > 0
-        epsilon_1..M; they and ``rest`` sum to 1.
-    rest : float
-        epsilon_new, the weight of all topics not in use.
-    n_km : (K, M) int32
-        Tokens of topic m in cluster k.
-    n_k : (K,) int64
-        Documents of cluster k.
+    model : MC2, HDP or NPTOT
+    assignments : Assignments
+        z, l, epsilon and their counts.
+    concentrations : Concentrations
+        alpha, v, eta now.
+    topic_word_prior : float
+        s now.
+    content, contexts, observations
+        The counts of the corpus, its contexts as clusters emit them, and its observations as topics do (None if it
+        is of words). They follow from the corpus and are not stored.
+    priors : dict
+        Of the concentrations that are learnt, by their role, "words" (s) and "document" (omega) among them.
+    omega : float
+        The document concentration; infinite without a document level.
+    log_joint : float
+        ln p(w, x, z, l | epsilon, alpha, v, eta) in nats, with tau, psi, phi and pi integrated out: the law of
+        the clusters, the Dirichlet-multinomials of topics in clusters and of words in topics (or the marginal
+        likelihood of observations), and the marginal likelihood of the contexts (base measures included). With a
+        document level it is given tau and omega too, with theta integrated out.
     """
 
-    cluster: np.ndarray
-    topic: np.ndarray
-    document_start: np.ndarray
-    topic_weights: np.ndarray
-    rest: float
-    n_km: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.int32))
-    n_k: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    model: TopicModel
+    assignments: Assignments
+    concentrations: Concentrations
+    topic_word_prior: float
+    content: sp.csr_matrix
+    contexts: StackedContexts
+    observations: Observations | None
+    priors: Mapping[str, GammaPrior]
+    omega: float = math.inf
+    log_joint: float = 0.0
 
-    @property
-    def n_clusters(self) -> int:
-        """K, clusters in the tables (after :meth:`compact`: those in use)."""
-        return len(self.n_k)
+    @classmethod
+    def of(
+        cls, model: TopicModel, corpus: Corpus, contexts: StackedContexts, assignments: Assignments, **more: Any
+    ) -> Self:
+        """The state with these assignments and the concentrations that the model starts from."""
+        concentrations = Concentrations(
+            model.group_concentration, model.table_concentration, model.topic_concentration, model.most_clusters
+        )
+        observations = None if model.content is None else Observations.of(corpus, model.content)
+        learnt = [*model.learn_concentrations]
+        if model.document_level and model.document_concentration == "learn":
+            learnt.append(DOCUMENT)
+        priors = {role: GammaPrior(*model.prior_of(role)) for role in learnt}
+        given = model, assignments, concentrations, model.topic_word_prior, corpus.content, contexts, observations
+        return cls(*given, priors, **more)
 
-    @property
-    def n_topics(self) -> int:
-        """M, topics that carry a weight (after :meth:`compact`: those in use)."""
-        return len(self.topic_weights)
+    # -- what depends on whether there is a document level ------------------------------------------------------
+    @abstractmethod
+    def sweep(
+        self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None,
+        sharded: ShardedCorpus | None
+    ) -> np.ndarray | None:  # fmt: skip
+        """Move all but s, in place; neither ``pool`` nor ``sharded``, for kernels that use Spark, changes a bit.
 
-    def document_of(self, token: int) -> int:
-        """The document of a token (both numbers)."""
-        return int(np.searchsorted(self.document_start, token, side="right")) - 1
-
-    def count(self, n_clusters: int | None = None, counts: TopicCounts | None = None) -> None:
-        """Recompute n_km and n_k from the assignments, for ``n_clusters`` or all clusters in use.
-
-        From ``counts``, n_jm of the tokens, where these are known: there are far fewer of them than of tokens.
+        Returns n_wm, if it is known then.
         """
-        if n_clusters is None:
-            n_clusters = int(self.cluster.max(initial=-1)) + 1
-        self.n_k = np.bincount(self.cluster, minlength=n_clusters)
-        self.n_km = np.zeros((n_clusters, self.n_topics), np.int32)
-        if counts is None:
-            _count(self.cluster, self.topic, self.document_start, self.n_km)
+
+    @property
+    @abstractmethod
+    def table_counts(self) -> np.ndarray:
+        """(K, M) int32: draws from tau_k that are known, tokens or tables of documents."""
+
+    @abstractmethod
+    def log_topics(self, pool: Executor | None = None) -> list[float]:
+        """Terms of ln p(l | z, .) in nats; the threads ``pool`` change no bit."""
+
+    # -- what does not ------------------------------------------------------------------------------------------
+    @property
+    def cluster(self) -> np.ndarray:  # type: ignore[override]
+        """(J,) int32: z."""
+        return self.assignments.cluster
+
+    @property
+    def topic(self) -> np.ndarray:
+        """(n_tokens,) int32: l, tokens in CSR order, a count of c giving c tokens in a row."""
+        return self.assignments.topic
+
+    def step(
+        self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None,
+        sharded: ShardedCorpus | None
+    ) -> None:  # fmt: skip
+        """One iteration, in place."""
+        n_wm = self.sweep(corpus, kernel, seed, iteration, pool, sharded)
+        if WORDS in self.priors:
+            n_wm = self.words(pool) if n_wm is None else n_wm
+            key, rng = streams.key(seed, "words", iteration), streams.generator(seed, "topic_prior", iteration)
+            by_topic = np.ascontiguousarray(n_wm.T)
+            self.topic_word_prior = draw_topic_prior(self.topic_word_prior, by_topic, self.priors[WORDS], key, rng)
+        self.log_joint = self.compute_log_joint(pool, n_wm)
+
+    def compute_log_joint(self, pool: Executor | None = None, n_wm: np.ndarray | None = None) -> float:
+        """``log_joint`` of the state as it is now; the threads ``pool`` change no bit. ``n_wm``: :meth:`words`."""
+        assignments = self.assignments
+        result = log_partition(self.concentrations.partition, assignments.n_k) if self.model.has_clusters else 0.0
+        for term in [*self.log_topics(pool), *self.log_content(pool, n_wm), *self.log_contexts()]:
+            result += term
+        return float(result)
+
+    def log_content(self, pool: Executor | None = None, n_wm: np.ndarray | None = None) -> list[float]:
+        """Terms of ln p(w | l), psi summed out, in nats; the threads ``pool`` change no bit."""
+        if self.observations is not None:
+            return self.observations.log_marginal(self.assignments)
+        assignments, total = self.assignments, self.topic_word_prior * self.content.shape[1]
+        return [
+            (gammaln(total) - gammaln(total + assignments.n_km.sum(axis=0, dtype=np.int64))).sum(),
+            log_words(self.words(pool) if n_wm is None else n_wm, self.topic_word_prior),
+        ]
+
+    def words(self, pool: Executor | None = None) -> np.ndarray:
+        """(V, M) int32 tokens of each word in each topic, counted by the threads ``pool``."""
+        return topics_of_words(self.content, self.assignments.topic, self.assignments.n_topics, pool)
+
+    def log_contexts(self) -> list[float]:
+        """Terms of the log marginal likelihood of the contexts, in nats."""
+        natural = self.contexts.natural(self.assignments.cluster, self.assignments.n_clusters)
+        return [self.contexts.log_marginal(natural).sum(), self.contexts.log_base.sum()]
+
+    def report(self) -> dict[str, float]:
+        """A row of the trace."""
+        return {
+            "clusters": self.assignments.n_clusters,
+            "topics": self.assignments.n_topics,
+            "log_joint": self.log_joint,
+            **{f"{role}_concentration": getattr(self.concentrations, role) for role in ROLES},
+            **({"document_concentration": self.omega} if self.model.document_level else {}),
+            **({"topic_word_prior": self.topic_word_prior} if WORDS in self.priors else {}),
+        }
+
+    def sample(self) -> Sample:
+        """The state as scores see it."""
+        assignments, law, v = self.assignments, self.concentrations.partition, self.concentrations.table
+        n_k, n_documents = assignments.n_k, len(assignments.cluster)
+        # E[tau_k | tables, epsilon]: the topics in use, renormalised, and the mass of all others
+        mass = self.table_counts + v * assignments.topic_weights
+        new = v * assignments.rest
+        total = mass.sum(axis=1, keepdims=True)
+        contents = None if self.observations is None else self.observations.contents(assignments)
+        if contents is None:
+            words = sp.csr_matrix(self.words()).T
         else:
-            _count_rows(self.cluster, *counts, self.n_km)
+            words = sp.csr_matrix(contents.mean.shape, dtype=np.int32)
+        return Sample(
+            cluster_weights=(n_k + law.each) / (n_documents + len(n_k) * law.each),
+            new_cluster_weight=(
+                weight_of_new(law, len(n_k)) / (n_documents + law.alpha) if self.model.has_clusters else 1.0
+            ),
+            topic_given_cluster=mass / total,
+            new_topic_weight=new / (total[:, 0] + new),
+            topic_words=sp.csr_matrix(words),
+            topic_word_prior=self.topic_word_prior,
+            topic_weights=assignments.topic_weights.copy(),
+            table_concentration=v,
+            contexts=SparseRows.of(self.contexts.natural(assignments.cluster, assignments.n_clusters)),
+            cluster=assignments.cluster.copy(),
+            log_joint=self.log_joint,
+            document_concentration=self.omega,
+            contents=contents,
+        )
 
-    def compact(self) -> np.ndarray:
-        """Drop empty clusters and topics, keeping the order of the others; weights of dropped topics go to ``rest``.
+    def arrays(self) -> dict[str, np.ndarray]:
+        concentrations = [getattr(self.concentrations, role) for role in ROLES]
+        return {
+            "cluster": self.assignments.cluster,
+            "topic": self.assignments.topic,
+            "topic_weights": self.assignments.topic_weights,
+            "scalars": np.array([self.assignments.rest, *concentrations, self.log_joint]),
+            **({"topic_word_prior": np.array(self.topic_word_prior)} if WORDS in self.priors else {}),
+        }
 
-        Returns the old numbers of the clusters that stay.
+    @classmethod
+    def restore(cls, model: TopicModel, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Self:
+        """The inverse of :meth:`arrays`; ValueError if they do not fit model and corpus."""
+        check(arrays, _DESCRIBED, {"J": corpus.n_documents, "N": corpus.n_tokens})
+        rest, group, table, topic_concentration, log_joint = map(float, arrays["scalars"])
+        cluster, topic = arrays["cluster"].astype(np.int32), arrays["topic"].astype(np.int32)
+        weights = arrays["topic_weights"].astype(np.float64)
+        assignments = Assignments(cluster, topic, document_start(corpus), weights, rest)
+        assignments.count()
+        state = cls.of(model, corpus, StackedContexts(corpus, model.cluster_contexts), assignments)
+        state.concentrations = Concentrations(group, table, topic_concentration, model.most_clusters)
+        state.log_joint = log_joint
+        if WORDS in state.priors:
+            check(arrays, {"topic_word_prior": Stored("f", "")}, {})
+            state.topic_word_prior = float(arrays["topic_word_prior"])
+        return state
+
+
+@dataclass
+class SharedState(GibbsState):
+    """State of a chain where documents share the topic proportions of their cluster, tau and psi summed out.
+
+    Attributes
+    ----------
+    times : TokenTimes or None
+        The contexts as the tokens of npTOT have them: follow from the corpus, not stored.
+    """
+
+    times: TokenTimes | None = None
+
+    @classmethod
+    def of(
+        cls, model: TopicModel, corpus: Corpus, contexts: StackedContexts, assignments: Assignments, **more: Any
+    ) -> Self:
+        times = TokenTimes(corpus, model.contexts) if model.has_token_context else None
+        return super().of(model, corpus, contexts, assignments, times=times, **more)
+
+    @cached_property
+    def cells(self) -> WordCells:
+        """The corpus word by word, 12 bytes for each word of a document: made for the kernels that look at it."""
+        content = self.content
+        return word_cells(content.indptr, content.indices, content.data, content.shape[1])
+
+    @property
+    def table_counts(self) -> np.ndarray:
+        return self.assignments.n_km
+
+    def log_topics(self, pool: Executor | None = None) -> list[float]:
+        v, n_km = self.concentrations.table, self.assignments.n_km
+        prior = v * self.assignments.topic_weights
+        clusters, topics = np.nonzero(n_km)
+        return [
+            (gammaln(prior[topics] + n_km[clusters, topics]) - gammaln(prior[topics])).sum(),
+            (gammaln(v) - gammaln(v + n_km.sum(axis=1, dtype=np.int64))).sum(),
+        ]
+
+    def log_contexts(self) -> list[float]:
+        times = [] if self.times is None else [self.times.log_marginal(self.assignments)]
+        return times + super().log_contexts()
+
+    def draw_weights(self, seed: int, iteration: int) -> None:
+        """Move the tables of clusters, and given these v, eta, alpha and epsilon."""
+        key, rng = streams.key(seed, "tables", iteration), streams.generator(seed, "weights", iteration)
+        is_fixed = not self.model.has_clusters
+        update_weights(self.assignments, self.concentrations, self.priors, key, rng, clusters_are_fixed=is_fixed)
+
+    def sweep(
+        self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None,
+        sharded: ShardedCorpus | None
+    ) -> np.ndarray | None:  # fmt: skip
+        assignments, concentrations, s = self.assignments, self.concentrations, self.topic_word_prior
+        if kernel != "collapsed" and self.observations is None:
+            move_blocked(
+                assignments, corpus.content, self.cells, self.contexts, concentrations, s, seed, iteration, pool,
+                clusters_are_fixed=not self.model.has_clusters,
+            )  # fmt: skip
+        if kernel != "blocked":
+            if self.model.has_clusters:
+                sweep_clusters(assignments, self.contexts, concentrations, streams.key(seed, "clusters", iteration))
+            key = streams.key(seed, "topics", iteration)
+            if self.observations is not None:
+                shares = np.zeros((0, assignments.n_topics + 1))
+                self.observations.sweep(assignments, shares, math.inf, concentrations, key)
+            elif self.times is None:
+                sweep_topics(assignments, self.cells, concentrations, s, key)
+            else:
+                sweep_timed_topics(assignments, corpus, self.times, concentrations, s, key)
+        self.draw_weights(seed, iteration)
+        return None
+
+
+@dataclass
+class DocumentLevelState(GibbsState):
+    """State of a chain whose documents have topic proportions of their own, theta_j ~ DP(omega, tau_k).
+
+    theta and psi are summed out.
+
+    Attributes
+    ----------
+    proportions : (K, M + 1) float64, rows sum to 1
+        tau_k; the last column holds all topics not in use.
+    tables : (K, M) int32
+        t_km, tables of the documents of cluster k, when tau was drawn.
+    """
+
+    proportions: np.ndarray = field(kw_only=True)
+    tables: np.ndarray = field(kw_only=True)
+
+    @classmethod
+    def of(
+        cls, model: TopicModel, corpus: Corpus, contexts: StackedContexts, assignments: Assignments, **more: Any
+    ) -> Self:
+        omega = START_OMEGA if model.document_concentration == "learn" else float(model.document_concentration)
+        nothing = {"proportions": np.zeros((0, 0)), "tables": np.zeros((0, 0), np.int32)}
+        state = super().of(model, corpus, contexts, assignments, omega=omega, **nothing, **more)
+        state.start_proportions()
+        return state
+
+    def start_proportions(self) -> None:
+        """Every cluster at epsilon: the next call of :meth:`move_all_but_tokens` draws from it."""
+        epsilon = np.append(self.assignments.topic_weights, self.assignments.rest)
+        self.proportions = np.tile(epsilon, (self.assignments.n_clusters, 1))
+        self.tables = np.zeros_like(self.assignments.n_km)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        level = {"proportions": self.proportions, "tables": self.tables, "document_concentration": np.array(self.omega)}
+        return super().arrays() | level
+
+    @classmethod
+    def restore(cls, model: TopicModel, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Self:
+        state = super().restore(model, corpus, arrays)
+        n_topics = state.assignments.n_topics
+        check(arrays, _DESCRIBED_LEVEL, {"K": state.assignments.n_clusters, "M": n_topics, "C": n_topics + 1})
+        state.proportions, state.tables = arrays["proportions"].astype(np.float64), arrays["tables"].astype(np.int32)
+        state.omega = float(arrays["document_concentration"])
+        return state
+
+    @property
+    def table_counts(self) -> np.ndarray:
+        return self.tables
+
+    def log_topics(self, pool: Executor | None = None) -> list[float]:
+        counts = count_topics(self.assignments, pool)
+        lengths = np.diff(self.assignments.document_start)
+        return [log_documents(lengths, self.cluster, counts, self.proportions, self.omega, pool)]
+
+    def sweep(
+        self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None,
+        sharded: ShardedCorpus | None
+    ) -> np.ndarray | None:  # fmt: skip
+        n_wm = self.move_tokens(corpus, kernel, seed, iteration, pool, sharded)
+        self.move_all_but_tokens(seed, iteration, pool)
+        return n_wm
+
+    def move_tokens(
+        self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None,
+        sharded: ShardedCorpus | None
+    ) -> np.ndarray | None:  # fmt: skip
+        """One sweep over all tokens, then splits and merges of topics, in place; returns n_wm, if it is known."""
+        assignments, given, s = self.assignments, (self.omega, self.concentrations), self.topic_word_prior
+        key, topic_key = (streams.key(seed, purpose, iteration) for purpose in ("topics", "topic_moves"))
+        tau, n_tokens, n_wm = self.proportions, corpus.n_tokens, None
+        if self.observations is not None:
+            tau = self.observations.sweep(assignments, tau, *given, key)
+            tau, _ = split_and_merge_observed_topics(
+                assignments, self.observations, tau, *given, topic_key, observed_proposals(n_tokens)
+            )
+        else:
+            if kernel == "parallel":
+                tau = sweep_documents_apart(assignments, corpus, tau, *given, s, seed, iteration, pool, sharded)
+            else:
+                tau, n_wm = sweep_document_topics(assignments, corpus, tau, *given, s, key, pool)
+            tau, _, n_wm = split_and_merge_topics(
+                assignments, corpus, tau, *given, s, topic_key, topic_proposals(n_tokens), pool=pool, n_wm=n_wm
+            )
+        self.proportions = tau
+        return n_wm
+
+    def move_all_but_tokens(
+        self, seed: int, iteration: int, pool: Executor | None, *, is_burn_in: bool = False
+    ) -> None:
+        """Draw, in place: z given tau; omega; z and tau by splits and merges; tables of documents; z given these; v,
+        eta, alpha, epsilon given tables of clusters; tau last.
+
+        The first three sum theta out. From the tables of documents on all is drawn given these with tau summed out, and
+        tau given all of it: one joint draw, of which tau must be the last part. In the burn-in of the start, z and
+        omega are held; z is held if clusters are fixed, too.
         """
-        clusters = np.flatnonzero(self.n_k)
-        if len(clusters) < self.n_clusters:
-            new_label = np.zeros(self.n_clusters, np.int32)
-            new_label[clusters] = np.arange(len(clusters), dtype=np.int32)
-            _relabel(self.cluster, new_label)
-            self.n_k = self.n_k[clusters]
-            self.n_km = self.n_km[clusters]
-        used = self.n_km.any(axis=0)
-        if not used.all():
-            topics = np.flatnonzero(used)
-            new_label = np.zeros(self.n_topics, np.int32)
-            new_label[topics] = np.arange(len(topics), dtype=np.int32)
-            _relabel(self.topic, new_label)
-            self.rest += float(self.topic_weights[~used].sum())
-            self.topic_weights = self.topic_weights[topics]
-            self.n_km = np.ascontiguousarray(self.n_km[:, topics])
-        return clusters
-
-
-# -- the starting state ---------------------------------------------------------------------------------------
-def document_start(corpus: Corpus) -> np.ndarray:
-    """(J + 1,) int64: where each document's tokens begin."""
-    return np.concatenate([[0], np.cumsum(corpus.document_lengths, dtype=np.int64)])
-
-
-def start_assignments(
-    corpus: Corpus, contexts: StackedContexts, n_clusters: int | None, n_topics: int, rng: np.random.Generator,
-    topic: np.ndarray | None = None,
-) -> Assignments:  # fmt: skip
-    """Clusters by :func:`cluster_documents` (None: one for each document); topics as given, (n_tokens,) int32, or at
-    random.
-    """
-    if n_clusters is None:
-        cluster = np.arange(corpus.n_documents, dtype=np.int32)
-    else:
-        cluster = cluster_documents(corpus, contexts, n_clusters, rng).astype(np.int32)
-    topic = rng.integers(0, n_topics, corpus.n_tokens, dtype=np.int32) if topic is None else topic.copy()
-    weights = np.full(n_topics, 1.0 / (n_topics + 1))
-    assignments = Assignments(cluster, topic, document_start(corpus), weights, 1.0 / (n_topics + 1))
-    assignments.count()
-    assignments.compact()
-    return assignments
-
-
-# -- words in topics ------------------------------------------------------------------------------------------
-_SAMPLED = 10_000  # cells, at most twice as many, by which threads share words out
-
-
-@kernel
-def _count_words(first, last, word, counts, topic, n_wm):
-    """Add the tokens of words first..last-1 in each topic to ``n_wm``, given the cells of a CSR matrix (J, V)."""
-    end = 0
-    for cell in range(word.size):
-        w, begin, end = word[cell], end, end + counts[cell]
-        if first <= w < last:
-            for i in range(begin, end):
-                n_wm[w, topic[i]] += 1
-
-
-def topics_of_words(
-    content: sp.csr_matrix, topic: np.ndarray, columns: int, pool: Executor | None = None
-) -> np.ndarray:
-    """(V, columns) int32 tokens of each word in each topic, ``columns`` at least M.
-
-    Each of the threads ``pool`` looks at all cells and counts words of its own.
-    """
-    n_wm = np.zeros((content.shape[1], columns), np.int32)
-
-    def count(first: int, last: int) -> None:
-        _count_words(first, last, content.indices, content.data, topic, n_wm)
-
-    _share_words(content, count, pool)
-    return n_wm
-
-
-@kernel
-def _count_tokens(word, counts, n_w):
-    for cell in range(word.size):
-        n_w[word[cell]] += counts[cell]
-
-
-@kernel
-def _list_topics(first, last, word, counts, topic, place, listed):
-    """List the topics of the tokens of words first..last-1, those of word w from place[w] on, which is moved on."""
-    end = 0
-    for cell in range(word.size):
-        w, begin, end = word[cell], end, end + counts[cell]
-        if first <= w < last:
-            for i in range(begin, end):
-                listed[place[w]] = topic[i]
-                place[w] += 1
-
-
-def topics_by_word(
-    content: sp.csr_matrix, topic: np.ndarray, pool: Executor | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """The topics of all tokens, word by word: (V + 1,) int64, where each word's begin, and (n_tokens,) int32, in the
-    order of documents. Threads as in :func:`topics_of_words`.
-    """
-    n_w, listed = np.zeros(content.shape[1], np.int64), np.empty(len(topic), np.int32)
-    _count_tokens(content.indices, content.data, n_w)
-    start = np.concatenate([[0], np.cumsum(n_w)])
-    place = start[:-1].copy()
-
-    def list_topics(first: int, last: int) -> None:
-        _list_topics(first, last, content.indices, content.data, topic, place, listed)
-
-    _share_words(content, list_topics, pool)
-    return start, listed
-
-
-def _share_words(content: sp.csr_matrix, work: Callable[[int, int], None], pool: Executor | None) -> None:
-    """``work(first, last)`` of the words of each thread, which have about as many cells as those of the others."""
-    n_words, n = content.shape[1], n_threads(pool)
-    some = np.append(np.sort(content.indices[:: 1 + len(content.indices) // _SAMPLED]), n_words)
-    bounds = np.concatenate([[0], some[len(some) * np.arange(1, n) // n], [n_words]]).astype(np.int64)
-    in_blocks(pool, lambda thread, _: work(bounds[thread], bounds[thread + 1]), n, 1)
-
-
-@kernel(error_model="numpy")
-def log_words(n_wm, s):
-    """Sum over topics and words of ln G(n_wm + s) - ln G(s)."""
-    result = 0.0
-    at_zero = log_gamma(s)
-    for w in range(n_wm.shape[0]):
-        for m in range(n_wm.shape[1]):
-            if n_wm[w, m] > 0:
-                result += log_gamma(n_wm[w, m] + s) - at_zero
-    return result
+        assignments, contexts, concentrations = self.assignments, self.contexts, self.concentrations
+        documents_move = not is_burn_in and self.model.has_clusters
+        counts = count_topics(assignments, pool)
+        if documents_move:
+            prior, key = self.omega * self.proportions[:, :-1], streams.key(seed, "members", iteration)
+            sweep_members(assignments, counts, prior, contexts, concentrations.partition, key, pool)
+        rng = streams.generator(seed, "weights", iteration)
+        if not is_burn_in and DOCUMENT in self.priors:
+            lengths, prior_of_omega = np.diff(assignments.document_start), self.priors[DOCUMENT]
+            self.omega = draw_omega(
+                lengths, assignments.cluster, counts, self.proportions, self.omega, prior_of_omega, rng, pool
+            )
+        if documents_move:
+            key, n_proposals = streams.key(seed, "split_merge", iteration), cluster_proposals(len(assignments.cluster))
+            self.proportions, _ = split_and_merge_clusters(
+                assignments, counts, self.proportions, contexts, concentrations, self.omega, key, n_proposals, pool=pool
+            )
+        prior, key = self.omega * self.proportions[:, :-1], streams.key(seed, "document_tables", iteration)
+        of_tables = sample_document_tables(assignments, counts, prior, key, pool)
+        if documents_move:
+            sweep_clusters(of_tables, contexts, concentrations, streams.key(seed, "clusters", iteration))
+        key, is_fixed = streams.key(seed, "tables", iteration), not self.model.has_clusters
+        update_weights(of_tables, concentrations, self.priors, key, rng, clusters_are_fixed=is_fixed)
+        self.tables = of_tables.n_km
+        self.proportions = draw_proportions(of_tables.n_km, of_tables, concentrations, rng)
+        assignments.cluster[:] = of_tables.cluster
+        assignments.topic_weights, assignments.rest = of_tables.topic_weights, of_tables.rest
+        assignments.count(counts=counts)

@@ -5,7 +5,7 @@
 
 f_m is the predictive of topic m's Normal-Gamma, Student's t; a missing x_j has the factor 1.
 
-**Order.** Tokens are visited document by document, where :mod:`mc2core.inference.gibbs.collapsed` goes word by word:
+**Order.** Tokens are visited document by document, where :mod:`mc2core.inference.gibbs.tokens` goes word by word:
 all tokens of a document have one x_j, so that while it is visited f_m depends only on how many of its tokens topic m
 has. Factors of all topics are computed once for the document, and of a topic whose tokens move for 16 counts at a
 time. The price is a table of the words' counts, (V, M).
@@ -32,24 +32,28 @@ from mc2core.corpus import Corpus
 from mc2core.families import Family
 from mc2core.families.kernels import LAST_DIGIT
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.gibbs.collapsed import find_block, find_topic, grown, open_topic, weigh
-from mc2core.inference.gibbs.state import Assignments, Concentrations, no_topic, topics_of_words
+from mc2core.inference.gibbs.assignments import Assignments, topics_of_words
+from mc2core.inference.gibbs.tokens import (
+    DONE,
+    FAILED,
+    FULL,
+    TOKEN,
+    TOPICS,
+    VISIT,
+    DocumentRows,
+    TopicConstants,
+    break_off,
+    draw_other,
+    extended,
+    run_sweep,
+    weigh,
+)
+from mc2core.inference.gibbs.weights import Concentrations
 
-_DOCUMENT, _TOKEN, _TOPICS = 0, 1, 2
-_DONE, _FULL, _FAILED = 0, 1, 2
 # what a topic may lose of the weights, and the largest sum of them; single precision ends at 1e38
-_NEGLIGIBLE, _MAX = 1e-9, 1e20
+_NEGLIGIBLE, _MAX_SUM = 1e-9, 1e20
 # counts of a document's tokens in a topic for which its scale is computed together
 _STEPS = 16
-
-
-class TimedDocuments(NamedTuple):
-    """The corpus document by document: cells are its (document, word) pairs, tokens of a cell follow each other."""
-
-    indptr: np.ndarray  # (J + 1,) first cell of each document
-    word: np.ndarray  # (cells,)
-    start: np.ndarray  # (cells + 1,) int64: first token of each cell
-    time: np.ndarray  # (J,) float64: x_j; NaN where missing
 
 
 class TimedTopics(NamedTuple):
@@ -61,15 +65,6 @@ class TimedTopics(NamedTuple):
     eps: np.ndarray  # (columns,) float64
     rest: np.ndarray  # (1,) float64: eps_new
     sums: np.ndarray  # (4, columns) float64: T(x), summed over the topic's tokens, not those of the document at hand
-
-
-class TimedConstants(NamedTuple):
-    """What a sweep does not change."""
-
-    v: float  # table concentration
-    eta: float  # topic concentration
-    vs: float  # prior of a topic's words, summed over all words
-    time_prior: np.ndarray  # (4,) float64: natural parameters
 
 
 class TimedWeights(NamedTuple):
@@ -168,7 +163,7 @@ def _move_document(x, j, sign, n_topics, n_km, sums):
 
 
 @inner_kernel(error_model="numpy")
-def _scale_all(x, j, n_topics, topics, weights, constants):
+def _scale_all(x, j, n_topics, topics, weights, constants, time_prior):
     """Scale all topics for document j; returns f_0 relative to the largest factor, and what weights sum to at least."""
     n_km, n_m, scale, log_factor = topics.n_km, topics.n_m, weights.scale, weights.log_factor
     weights.first[:] = -_STEPS  # no step is computed
@@ -176,8 +171,8 @@ def _scale_all(x, j, n_topics, topics, weights, constants):
     if math.isnan(x):
         log_factor[:] = 0.0
     else:
-        largest = new = _log_student(x, 0.0, 0.0, 0.0, 0.0, constants.time_prior)
-        log_student(x, n_km, j, n_topics, topics.sums, constants.time_prior, log_factor)
+        largest = new = _log_student(x, 0.0, 0.0, 0.0, 0.0, time_prior)
+        log_student(x, n_km, j, n_topics, topics.sums, time_prior, log_factor)
         for m in range(n_topics):
             largest = max(largest, log_factor[m])
     new = exp(new - largest)
@@ -197,9 +192,9 @@ def _scale_all(x, j, n_topics, topics, weights, constants):
 
 
 @inner_kernel(error_model="numpy")
-def _compute_steps(m, x, j, topics, weights, constants):
+def _compute_steps(m, x, j, topics, weights, constants, time_prior):
     """Scale topic m as if it had numbers of the document's tokens around that which it has."""
-    steps, sums, prior, half_square = weights.steps, topics.sums, constants.time_prior, 0.5 * x * x
+    steps, sums, prior, half_square = weights.steps, topics.sums, time_prior, 0.5 * x * x
     largest, negligible = weights.relative[0], weights.relative[1]
     now = topics.n_km[j, m]
     first = max(0, now - _STEPS // 2)
@@ -246,92 +241,96 @@ def _weigh_topic(m, j, w, n_km, n_wm, s, prior, scale, p, block):
 
 
 @kernel(error_model="numpy")
-def _sweep(key, stream, position, documents, topic, topics, constants, weights):
-    """Sweep from ``position`` on; says why it stopped.
+def _sweep_timed(key, stream, position, documents, time, topic, topics, constants, time_prior, weights):
+    """Sweep document by document from ``position`` on; says why it stopped, as :func:`.tokens.run_sweep` has it.
 
-    _DONE: after all documents; _FULL: a new topic needs more capacity; _FAILED: the weights of token position[_TOKEN]
-    have no finite sum above 0.
-
-    ``position`` (3,) int64: document, token, number of topics; ``stream``: state of the document's random numbers. Both
-    are left so that a call after growing the arrays goes on with the very same draw.
+    ``time`` (J,) float64: x_j, NaN if missing; ``time_prior`` (4,) float64: natural parameters.
     """
-    n_topics = position[_TOPICS]
-    indptr, word, start, time = documents
+    n_topics = position[TOPICS]
+    indptr, word, counts, start, _ = documents
     n_km, n_wm, n_m, _, rest, sums = topics
     s, prior, scale, steps, first, _, p, block, _, _ = weights
     v, n_words = constants.v, n_wm.shape[0]
-    for j in range(position[_DOCUMENT], time.size):
-        resume, x = position[_TOKEN], time[j]
-        if resume <= start[indptr[j]]:
+    for j in range(position[VISIT], time.size):
+        resume, x, end = position[TOKEN], time[j], start[j]
+        if resume <= end:
             streams.seek(stream, key, j)
         _move_document(x, j, -1, n_topics, n_km, sums)
-        new_factor, least = _scale_all(x, j, n_topics, topics, weights, constants)
+        new_factor, least = _scale_all(x, j, n_topics, topics, weights, constants, time_prior)
         for cell in range(indptr[j], indptr[j + 1]):
-            if start[cell + 1] <= resume:
+            begin, end = max(end, resume), end + counts[cell]
+            if end <= begin:
                 continue
             w, n_blocks = word[cell], (n_topics + LANES - 1) // LANES
             new = v * rest[0] / n_words * new_factor
             total = _weigh_word(n_wm, w, n_km, j, n_blocks, weights, new)
-            for i in range(max(start[cell], resume), start[cell + 1]):
+            for i in range(begin, end):
                 # leave
                 m, rewind = topic[i], stream[0]
                 _count(m, j, w, -1, n_km, n_wm, n_m)
                 if not 0 <= n_km[j, m] - first[m] < _STEPS:
-                    _compute_steps(m, x, j, topics, weights, constants)
+                    _compute_steps(m, x, j, topics, weights, constants, time_prior)
                 scale[m] = steps[m, n_km[j, m] - first[m]]
                 total += _weigh_topic(m, j, w, n_km, n_wm, s, prior, scale, p, block)
-                if not 0.1 * least < total < _MAX:
-                    new_factor, least = _scale_all(x, j, n_topics, topics, weights, constants)
+                if not 0.1 * least < total < _MAX_SUM:
+                    new_factor, least = _scale_all(x, j, n_topics, topics, weights, constants, time_prior)
                     new = v * rest[0] / n_words * new_factor
                     total = _weigh_word(n_wm, w, n_km, j, n_blocks, weights, new)
                 if not 0.0 < total < np.inf:
-                    position[_TOKEN] = i
-                    return _FAILED
+                    position[TOKEN] = i
+                    return FAILED
                 # stay or move?
                 less = np.float64(p[m])
                 chosen, is_full = m, False
                 u = streams.uniform(stream) * total - less
                 if not u < 0.0:
-                    block[m // LANES] -= less
-                    b, before = find_block(block, n_blocks, u)
+                    chosen = draw_other(p, block, n_blocks, m, less, u)
                     block[m // LANES] += less
-                    if b < n_blocks:
-                        chosen = find_topic(p, b * LANES, u - before, m)
-                    elif n_topics < n_m.size:
+                    if chosen < 0 and n_topics < n_m.size:
                         chosen = n_topics
-                        open_topic(chosen, stream, topics, weights, constants)
+                        break_off(chosen, stream, topics.eps, rest, constants.eta)
+                        prior[chosen] = v * topics.eps[chosen]
                         n_topics += 1
-                        n_blocks = (n_topics + LANES - 1) // LANES
+                        if n_topics > n_blocks * LANES:  # the first topic of a block
+                            block[n_blocks] = 0.0
+                            n_blocks += 1
                         total -= new
                         new = v * rest[0] / n_words * new_factor
                         total += new
-                    else:
-                        is_full = True
+                    elif chosen < 0:
+                        chosen, is_full = m, True
                 # join
                 _count(chosen, j, w, 1, n_km, n_wm, n_m)
                 if not 0 <= n_km[j, chosen] - first[chosen] < _STEPS:
-                    _compute_steps(chosen, x, j, topics, weights, constants)
+                    _compute_steps(chosen, x, j, topics, weights, constants, time_prior)
                 scale[chosen] = steps[chosen, n_km[j, chosen] - first[chosen]]
                 topic[i] = chosen
                 total += _weigh_topic(chosen, j, w, n_km, n_wm, s, prior, scale, p, block)
                 if is_full:
                     stream[0] = rewind
                     _move_document(x, j, 1, n_topics, n_km, sums)
-                    position[_DOCUMENT], position[_TOKEN], position[_TOPICS] = j, i, n_topics
-                    return _FULL
+                    position[VISIT], position[TOKEN], position[TOPICS] = j, i, n_topics
+                    return FULL
         _move_document(x, j, 1, n_topics, n_km, sums)
-        position[_TOKEN] = 0
-    position[_TOPICS] = n_topics
-    return _DONE
+        position[TOKEN] = 0
+    position[TOPICS] = n_topics
+    return DONE
 
 
-def _weights(topics: TimedTopics, s: float, v: float) -> TimedWeights:
+def _new_weights(topics: TimedTopics, s: float, v: float) -> TimedWeights:
     columns = len(topics.n_m)
     prior = (v * topics.eps).astype(np.float32)
     scale, h, p = np.zeros((3, columns), np.float32)
     steps, first = np.zeros((columns, _STEPS), np.float32), np.zeros(columns, np.int64)
     s_of, block = np.full(columns, s, np.float32), np.zeros(columns // LANES)
     return TimedWeights(s_of, prior, scale, steps, first, h, p, block, np.zeros(columns), np.zeros(2))
+
+
+def _add_columns(topics: TimedTopics) -> TimedTopics:
+    longer = {
+        name: extended(array, array.shape[-1] + LANES) for name, array in topics._asdict().items() if name != "rest"
+    }
+    return topics._replace(**longer)
 
 
 def sweep_timed_topics(
@@ -347,31 +346,25 @@ def sweep_timed_topics(
     ``key`` (:func:`mc2core.compute.streams.key`) names the sweep's family of streams: one stream for each document.
     Sums of the times are made anew from the assignments first, so that they do not drift from sweep to sweep.
     """
-    content, n_topics = corpus.content, assignments.n_topics
-    capacity = LANES * (n_topics // LANES + 1)
-    start = np.concatenate([[0], np.cumsum(content.data, dtype=np.int64)])
-    documents = TimedDocuments(content.indptr, content.indices, start, times.values)
-    n_km = grown(assignments.n_km, capacity)
-    n_wm = topics_of_words(content, assignments.topic, capacity)
-    eps, rest = grown(assignments.topic_weights, capacity), np.array([assignments.rest])
-    sums = grown(times.sums(assignments), capacity)
+    content, columns = corpus.content, LANES * (assignments.n_topics // LANES + 1)
+    documents = DocumentRows.of(content, assignments.document_start, assignments.cluster)
+    n_km = extended(assignments.n_km, columns)
+    n_wm = topics_of_words(content, assignments.topic, columns)
+    eps, rest = extended(assignments.topic_weights, columns), np.array([assignments.rest])
+    sums, v = extended(times.sums(assignments), columns), float(concentrations.table)
     topics = TimedTopics(n_km, n_wm, n_km.sum(axis=0, dtype=np.int64), eps, rest, sums)
-    v = float(concentrations.table)
-    constants = TimedConstants(v, float(concentrations.topic), topic_word_prior * corpus.n_words, times.family.prior(4))
-    position = np.array([0, 0, n_topics], np.int64)
-    stream = np.zeros(2, np.uint64)
-    stopped = _FULL
-    while stopped == _FULL:
-        weights = _weights(topics, topic_word_prior, v)
-        stopped = _sweep(key, stream, position, documents, assignments.topic, topics, constants, weights)
-        if stopped == _FULL:
-            capacity += LANES
-            n_km, n_wm, n_m, eps, rest, sums = topics
-            n_km, n_wm, n_m, eps, sums = (grown(array, capacity) for array in (n_km, n_wm, n_m, eps, sums))
-            topics = TimedTopics(n_km, n_wm, n_m, eps, rest, sums)
-    if stopped == _FAILED:
-        raise no_topic(assignments.document_of(int(position[_TOKEN])), concentrations, topic_word_prior)
-    n_topics = int(position[_TOPICS])
+    constants = TopicConstants(
+        math.inf, v, float(concentrations.topic), float(topic_word_prior), topic_word_prior * corpus.n_words
+    )
+    time_prior, topic = times.family.prior(4), assignments.topic
+
+    def sweep(topics: TimedTopics, position: np.ndarray, stream: np.ndarray) -> int:
+        weights = _new_weights(topics, topic_word_prior, v)
+        return _sweep_timed(
+            key, stream, position, documents, times.values, topic, topics, constants, time_prior, weights
+        )
+
+    topics, n_topics = run_sweep(sweep, topics, _add_columns, assignments, concentrations, topic_word_prior)
     assignments.topic_weights, assignments.rest = topics.eps[:n_topics].copy(), float(topics.rest[0])
     assignments.n_km = np.ascontiguousarray(topics.n_km[:, :n_topics])
     assignments.compact()

@@ -1,20 +1,116 @@
-"""Table counts, topic weights and concentrations given the assignments (ICML14 section 3.2 and appendix A.2, mended).
+"""Concentrations, table counts and weights given the assignments (ICML14 section 3.2 and appendix A.2, mended).
 
 The concentrations' priors are Gamma(shape, rate); alpha, v, eta are ICML14's names of the concentrations of document
-clusters (group), of topics within a cluster (table) and of topics (topic).
+clusters (group), of topics within a cluster (table) and of topics (topic); omega is that of documents around their
+cluster, s that of words in a topic.
+
+**Clusters of documents** are a Dirichlet process, or a finite mixture of N clusters:
+
+    pi ~ GEM(alpha), or pi ~ Dir(alpha / N, ..., alpha / N);   z_j ~ pi
+
+With pi summed out, K clusters in use and b = alpha / N, a partition of J documents has the probability
+
+    p(z) = N! / (N - K)! G(alpha) / G(alpha + J) prod_k G(n_k + b) / G(b)
+         = G(alpha) / G(alpha + J) prod_{i < K} alpha (1 - i / N) prod_k G(n_k + b) / G(1 + b)
+
+so that one more document joins a cluster of n_k in proportion to n_k + b and a new one in proportion to
+alpha (1 - K / N). The Dirichlet process is N = infinity, to the last bit.
+
+**Tables of documents.** Document j's tokens sit at tables whose topics are drawn from tau_k. Given t_jm, the number of
+its tables with topic m, the tables of a cluster's documents are to tau_k what tokens are in MC2 without a document
+level, so z, v, epsilon, eta and alpha are moved as there, with tables in place of tokens and tau summed out.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numba
 import numpy as np
+from numba.extending import register_jitable
+from scipy.special import gammaln
 
 from mc2core.base.checks import MAX_PRIOR, MIN_PRIOR
 from mc2core.compute import streams, variates
 from mc2core.compute.kernels import kernel
-from mc2core.inference.gibbs.state import Assignments, Concentrations
+from mc2core.compute.special import MIN_POSITIVE, log, log_gamma, log_rising_factorial
+from mc2core.compute.threads import in_blocks
+from mc2core.families import Family
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference.gibbs.assignments import Assignments, TopicCounts, close_up
+
+
+# -- the law of the clusters ----------------------------------------------------------------------------------
+class PartitionLaw(NamedTuple):
+    """What kernels need of it."""
+
+    alpha: float  # group concentration
+    most: float  # N, infinite for a Dirichlet process
+    each: float  # b
+    log_gamma_one: float  # ln G(1 + b)
+
+    @classmethod
+    def of(cls, alpha: float, most: float = math.inf) -> PartitionLaw:
+        """With the group concentration ``alpha`` and at most so many clusters."""
+        return cls(float(alpha), float(most), alpha / most, math.lgamma(1.0 + alpha / most))
+
+
+@register_jitable(error_model="numpy")  # Python calls it as it is
+def weight_of_new(law, n_clusters):
+    """Of clusters not in use, all together, beside ``n_clusters`` that are; 0 where these are N."""
+    return law.alpha * (1.0 - n_clusters / law.most)
+
+
+def log_openings(law: PartitionLaw, n_clusters: int) -> float:
+    """ln prod_{i < K} (1 - i / N): what the K-th power of alpha leaves out."""
+    return float(np.log1p(-np.arange(n_clusters) / law.most).sum())
+
+
+def log_partition(law: PartitionLaw, n_k: np.ndarray) -> float:
+    """ln p(z) in nats of clusters with (K,) ``n_k`` documents, each at least 1."""
+    result = len(n_k) * np.log(law.alpha) + (gammaln(n_k + law.each) - law.log_gamma_one).sum()
+    result += log_openings(law, len(n_k))
+    return float(result + (gammaln(law.alpha) - gammaln(law.alpha + n_k.sum())))
+
+
+# -- concentrations -------------------------------------------------------------------------------------------
+@dataclass
+class Concentrations:
+    """alpha, v and eta of ICML14, in this order (all > 0), and N, the most clusters that there can be."""
+
+    group: float
+    table: float
+    topic: float
+    most_clusters: float = math.inf
+
+    @property
+    def partition(self) -> PartitionLaw:
+        """The law of the clusters of documents."""
+        return PartitionLaw.of(self.group, self.most_clusters)
+
+
+def no_cluster(document: int, contexts: StackedContexts, concentrations: Concentrations) -> ValueError:
+    """What to raise where a document's weights over clusters cannot be drawn from."""
+    priors = "".join(f", {name}: {family!r}" for name, family in zip(contexts.names, contexts.families, strict=True))
+    return ValueError(
+        f"document {document}: the weights of the clusters it could be in have no finite sum above 0; look at its "
+        f"contexts and the priors (group_concentration {concentrations.group:g}, "
+        f"table_concentration {concentrations.table:g}{priors})"
+    )
+
+
+def no_topic(document: int, concentrations: Concentrations, prior: float | Family) -> ValueError:
+    """What to raise where the weights of a token's topics cannot be drawn from; ``prior`` is s, or the content's."""
+    of_content = f"content {prior!r}" if isinstance(prior, Family) else f"topic_word_prior {prior:g}"
+    return ValueError(
+        f"document {document}: the weights of a token's topics have no finite sum above 0; look at the priors "
+        f"(table_concentration {concentrations.table:g}, topic_concentration {concentrations.topic:g}, "
+        f"{of_content})"
+    )
 
 
 @dataclass(frozen=True)
@@ -27,53 +123,6 @@ class GammaPrior:
     def __post_init__(self) -> None:
         if not (0 < self.shape < math.inf and 0 < self.rate < math.inf):
             raise ValueError(f"a Gamma prior needs shape and rate > 0, not shape {self.shape} and rate {self.rate}")
-
-
-@kernel(error_model="numpy")
-def _draw_tables(key, n_km, prior, tables):
-    stream = np.zeros(2, np.uint64)
-    for k in range(n_km.shape[0]):
-        streams.seek(stream, key, k)
-        for m in range(n_km.shape[1]):
-            n = n_km[k, m]
-            a = prior[m]
-            # customer i opens a table with probability a / (a + i)
-            opened = np.int64(0)
-            if n > 0:
-                opened = np.int64(1)
-            for i in range(1, n):
-                if streams.uniform(stream) * (a + i) < a:
-                    opened += 1
-            tables[m] += opened
-
-
-def draw_tables(n_km: np.ndarray, prior: np.ndarray, key: np.uint64) -> np.ndarray:
-    """Draw the number of tables of each topic, summed over clusters (o_.m).
-
-    o_km = sum over i < n_km of Bernoulli(v eps_m / (v eps_m + i)) has the law of ICML14 A.2 (Antoniak's) without
-    its Stirling numbers.
-
-    Parameters
-    ----------
-    n_km : (K, M) int32
-    prior : (M,) float64, > 0
-        v eps_m.
-    key : one stream per cluster
-
-    Returns
-    -------
-    (M,) int64
-        Between the number of clusters that use the topic and its tokens.
-    """
-    tables = np.zeros(n_km.shape[1], np.int64)
-    _draw_tables(key, n_km, prior, tables)
-    return tables
-
-
-def draw_topic_weights(assignments: Assignments, tables: np.ndarray, eta: float, rng: np.random.Generator) -> None:
-    """epsilon ~ Dir(o_.1, ..., o_.M, eta), in place."""
-    weights = variates.dirichlet(np.append(tables, eta), rng)
-    assignments.topic_weights, assignments.rest = weights[:-1], float(weights[-1])
 
 
 def _within_range(concentration: float) -> float:
@@ -132,37 +181,244 @@ def draw_topic_prior(
     return _within_range(rng.gamma(prior.shape + n_tables, 1.0 / (prior.rate - n_words * float(log_r.sum()))))
 
 
-@dataclass(frozen=True)
-class ConcentrationPriors:
-    """Priors of the three concentrations; None keeps that one as it is."""
+# -- omega ----------------------------------------------------------------------------------------------------
+_SLICE_WIDTH = 0.1  # of the slice sampler's first interval, in ln omega
+_MAX_STEPS = 200
+_SUMMED_BLOCK = 256  # documents that a thread takes at a time
 
-    group: GammaPrior | None = None
-    table: GammaPrior | None = None
-    topic: GammaPrior | None = None
+
+@kernel(error_model="numpy")
+def _log_documents(first, last, lengths, cluster, start, topic, count, tau, omega):
+    result = 0.0
+    for j in range(first, last):
+        result -= log_rising_factorial(omega, lengths[j])
+        for c in range(start[j], start[j + 1]):
+            result += log_rising_factorial(max(omega * tau[cluster[j], topic[c]], MIN_POSITIVE), count[c])
+    return result
+
+
+def log_documents(
+    lengths: np.ndarray,
+    cluster: np.ndarray,
+    counts: TopicCounts,
+    tau: np.ndarray,
+    omega: float,
+    pool: Executor | None = None,
+) -> float:
+    """ln p(l | z, tau, omega), theta summed out: a Dirichlet-multinomial for each document, in the sequence form.
+
+    Parameters
+    ----------
+    lengths : (J,) int64, tokens
+    cluster : (J,) int32
+    counts : n_jm
+    tau : (K, M + 1) float64
+    pool : threads, which change no bit
+    """
+
+    def of_documents(first: int, last: int) -> float:
+        return _log_documents(first, last, lengths, cluster, *counts, tau, omega)
+
+    return float(sum(in_blocks(pool, of_documents, len(cluster), _SUMMED_BLOCK)))
+
+
+def draw_omega(
+    lengths: np.ndarray,
+    cluster: np.ndarray,
+    counts: TopicCounts,
+    tau: np.ndarray,
+    omega: float,
+    prior: GammaPrior,
+    rng: np.random.Generator,
+    pool: Executor | None = None,
+) -> float:
+    """One step of a slice sampler (Neal 2003) in ln omega; tables would hold omega where it is.
+
+    Returns the nearest value that settings may hold.
+    """
+
+    def log_density(x: float) -> float:
+        value = math.exp(x)
+        return prior.shape * x - prior.rate * value + log_documents(lengths, cluster, counts, tau, value, pool)
+
+    x = math.log(omega)
+    level = log_density(x) + math.log1p(-rng.random())
+    low = x - _SLICE_WIDTH * rng.random()
+    high = low + _SLICE_WIDTH
+    # steps to the left and to the right share a budget, so that no density makes them endless
+    left = int(rng.random() * _MAX_STEPS)
+    right = _MAX_STEPS - 1 - left
+    while left > 0 and log_density(low) > level:
+        low, left = low - _SLICE_WIDTH, left - 1
+    while right > 0 and log_density(high) > level:
+        high, right = high + _SLICE_WIDTH, right - 1
+    while True:
+        new = low + (high - low) * rng.random()
+        if log_density(new) > level or new == x:
+            return min(max(math.exp(new), MIN_PRIOR), MAX_PRIOR)
+        low, high = (new, high) if new < x else (low, new)
+
+
+@kernel(error_model="numpy")
+def log_words(n_wm, s):
+    """Sum over topics and words of ln G(n_wm + s) - ln G(s)."""
+    result = 0.0
+    at_zero = log_gamma(s)
+    for w in range(n_wm.shape[0]):
+        for m in range(n_wm.shape[1]):
+            if n_wm[w, m] > 0:
+                result += log_gamma(n_wm[w, m] + s) - at_zero
+    return result
+
+
+# -- tables, epsilon and tau ----------------------------------------------------------------------------------
+@numba.njit(inline="always")
+def sample_tables(stream, n, a):
+    """Tables of n tokens at parameter a: token i opens one with probability a / (a + i) (Antoniak's law)."""
+    opened = np.int64(n > 0)
+    for i in range(1, n):
+        if streams.uniform(stream) * (a + i) < a:
+            opened += 1
+    return opened
+
+
+@numba.njit(inline="always")
+def expect_tables(a, n):
+    """Tables expected of n >= 1 tokens at parameter a, beyond the first (an integral in place of the sum)."""
+    return a * log((a + n - 0.5) / (a + 0.5))
+
+
+@numba.njit(inline="always")
+def expect_table_shape(a, n):
+    """The same less the variance of the tables."""
+    return a * a * (1.0 / (a + 0.5) - 1.0 / (a + n - 0.5))
+
+
+@kernel(error_model="numpy")
+def _draw_tables(key, n_km, prior, tables):
+    stream = np.zeros(2, np.uint64)
+    for k in range(n_km.shape[0]):
+        streams.seek(stream, key, k)
+        for m in range(n_km.shape[1]):
+            tables[m] += sample_tables(stream, n_km[k, m], prior[m])
+
+
+def draw_tables(n_km: np.ndarray, prior: np.ndarray, key: np.uint64) -> np.ndarray:
+    """Draw the number of tables of each topic, summed over clusters (o_.m).
+
+    o_km has the law of ICML14 A.2 without its Stirling numbers.
+
+    Parameters
+    ----------
+    n_km : (K, M) int32
+    prior : (M,) float64, > 0
+        v eps_m.
+    key : one stream per cluster
+
+    Returns
+    -------
+    (M,) int64
+        Between the number of clusters that use the topic and its tokens.
+    """
+    tables = np.zeros(n_km.shape[1], np.int64)
+    _draw_tables(key, n_km, prior, tables)
+    return tables
+
+
+_SAMPLED_BLOCK = 256  # documents that a thread takes at a time
+
+
+@kernel(error_model="numpy")
+def _sample_document_tables(key, first, last, cluster, counts, token_start, prior, tables, n_tables):
+    """Topics of the tables of documents first..last-1, from each one's first token on, and how many it has."""
+    stream = np.zeros(2, np.uint64)
+    start, topic, n = counts
+    for j in range(first, last):
+        streams.seek(stream, key, j)
+        place = token_start[j]
+        for c in range(start[j], start[j + 1]):
+            for _ in range(sample_tables(stream, n[c], prior[cluster[j], topic[c]])):
+                tables[place] = topic[c]
+                place += 1
+        n_tables[j] = place - token_start[j]
+
+
+def sample_document_tables(
+    assignments: Assignments, counts: TopicCounts, prior: np.ndarray, key: np.uint64, pool: Executor | None
+) -> Assignments:
+    """Draw t_jm given l: documents whose "tokens" are their tables, a topic t_jm times over.
+
+    Parameters
+    ----------
+    counts : n_jm
+    prior : (K, M) float64
+        omega tau_km.
+    key : one stream for each document
+    pool : threads, which change no bit
+
+    Returns
+    -------
+    Assignments
+        Clusters (copied) and topic weights of ``assignments``, tables for tokens, counted.
+    """
+    start, cluster = assignments.document_start, assignments.cluster
+    tables, n_tables = np.empty(len(assignments.topic), np.int32), np.zeros(len(cluster), np.int64)
+
+    def sample(first: int, last: int) -> None:
+        _sample_document_tables(key, first, last, cluster, counts, start, prior, tables, n_tables)
+
+    in_blocks(pool, sample, len(cluster), _SAMPLED_BLOCK)
+    table_start = np.concatenate([[0], np.cumsum(n_tables)])
+    closed = np.empty(table_start[-1], np.int32)
+    close_up(start, n_tables, tables, closed)
+    weights, rest = assignments.topic_weights, assignments.rest
+    of_tables = Assignments(cluster.copy(), closed, table_start, weights, rest)
+    of_tables.count(assignments.n_clusters)
+    return of_tables
+
+
+def draw_topic_weights(assignments: Assignments, tables: np.ndarray, eta: float, rng: np.random.Generator) -> None:
+    """epsilon ~ Dir(o_.1, ..., o_.M, eta), in place."""
+    weights = variates.dirichlet(np.append(tables, eta), rng)
+    assignments.topic_weights, assignments.rest = weights[:-1], float(weights[-1])
 
 
 def update_weights(
     assignments: Assignments,
     concentrations: Concentrations,
-    priors: ConcentrationPriors,
+    priors: Mapping[str, GammaPrior],
     key: np.uint64,
     rng: np.random.Generator,
     *,
     clusters_are_fixed: bool,
 ) -> None:
-    """Draw tables, eta, v, alpha and epsilon in turn, in place. ``clusters_are_fixed``: z says nothing of alpha."""
+    """Draw tables, eta, v, alpha and epsilon in turn, in place.
+
+    ``priors``: of those that are learnt of "topic", "table" and "group". ``clusters_are_fixed``: z says nothing of
+    alpha.
+    """
     tables = draw_tables(assignments.n_km, concentrations.table * assignments.topic_weights, key)
     total = int(tables.sum())
     # eta, v and alpha given the tables (epsilon integrated out); then epsilon given tables and eta
-    if priors.topic is not None:
+    if "topic" in priors:
         concentrations.topic = draw_dirichlet_process_concentration(
-            concentrations.topic, assignments.n_topics, total, priors.topic, rng
+            concentrations.topic, assignments.n_topics, total, priors["topic"], rng
         )
-    if priors.table is not None:
+    if "table" in priors:
         n_tokens = assignments.n_km.sum(axis=1, dtype=np.int64)
-        concentrations.table = draw_table_concentration(concentrations.table, n_tokens, total, priors.table, rng)
-    if priors.group is not None and not clusters_are_fixed:
+        concentrations.table = draw_table_concentration(concentrations.table, n_tokens, total, priors["table"], rng)
+    if "group" in priors and not clusters_are_fixed:
         concentrations.group = draw_dirichlet_process_concentration(
-            concentrations.group, assignments.n_clusters, len(assignments.cluster), priors.group, rng
+            concentrations.group, assignments.n_clusters, len(assignments.cluster), priors["group"], rng
         )
     draw_topic_weights(assignments, tables, concentrations.topic, rng)
+
+
+def draw_proportions(
+    tables: np.ndarray, assignments: Assignments, concentrations: Concentrations, rng: np.random.Generator
+) -> np.ndarray:
+    """(K, M + 1) float64: tau_k ~ Dir(v epsilon + t_k), the rest in the last column, given (K, M) ``tables``."""
+    prior = concentrations.table * np.append(assignments.topic_weights, assignments.rest)
+    shape = np.tile(prior, (len(tables), 1))
+    shape[:, :-1] += tables
+    return variates.dirichlet(shape, rng)

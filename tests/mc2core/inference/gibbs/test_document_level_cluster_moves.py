@@ -30,19 +30,18 @@ from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.gibbs.collapsed import contexts_of
-from mc2core.inference.gibbs.document_level import cluster_moves, sweep
-from mc2core.inference.gibbs.document_level.cluster_moves import ClusterConstants, SplitWork, split_and_merge_clusters
-from mc2core.inference.gibbs.document_level.sweep import count_topics, draw_omega, log_documents, sweep_members
-from mc2core.inference.gibbs.partition import PartitionLaw
-from mc2core.inference.gibbs.state import Assignments, Concentrations
-from mc2core.inference.gibbs.weights import GammaPrior
+from mc2core.inference.gibbs import assignments as assignments_module
+from mc2core.inference.gibbs import cluster_moves, documents
+from mc2core.inference.gibbs.assignments import Assignments, count_topics
+from mc2core.inference.gibbs.cluster_moves import ClusterConstants, ClusterWorkspace, split_and_merge_clusters
+from mc2core.inference.gibbs.documents import contexts_of, sweep_members
+from mc2core.inference.gibbs.weights import Concentrations, GammaPrior, PartitionLaw, draw_omega, log_documents
 
 
 # -- counts --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("threads", [1, 3])
 def test_counts_of_topics_are_those_of_the_tokens(threads, monkeypatch):
-    monkeypatch.setattr(sweep, "_COUNTED_BLOCK", 2)
+    monkeypatch.setattr(assignments_module, "_COUNTED_BLOCK", 2)
     corpus = small_corpus(1)
     assignments = assignments_of(corpus)
     with thread_budget(threads) as pool:
@@ -83,7 +82,7 @@ def test_sweep_given_tau_leaves_its_posterior_invariant(omega, n_clusters, famil
             sweep_members(assignments, count_topics(assignments), omega * tau, contexts, law, np.uint64(0), None)
             return tuple(assignments.cluster.tolist())
 
-        for probability, result in paths(run, sweep, ("_choose",), monkeypatch, ClusterDraw):
+        for probability, result in paths(run, documents, ("_draw_members",), monkeypatch, ClusterDraw):
             matrix[i, states.index(result)] += probability
     assert (matrix.diagonal() < 1).any()
     assert_invariant(matrix, log_pi, 1e-10, 1e-8)  # at omega = 1e5 log-gammas agree to 11 digits
@@ -195,11 +194,11 @@ def test_what_a_side_weighs_equals_its_plain_twin(n_clusters, times):
         ClusterConstants(PartitionLaw.of(alpha, n_clusters), v, omega, topics, 30.0, -100.0),
         contexts_of(contexts),
     )
-    work = SplitWork.of(4, 4, stacked, 4)
-    work.members[:], work.side[:] = np.arange(4), [1, 0, 1, 1]
-    cluster_moves.tally(work.members, 4, work.side, 0, 1, counts, work)
-    fixed, hint = cluster_moves.evaluate(work.members, 4, work.side, 1, counts, constants, stacked, work)
-    mine, g, e = n_jm[work.side == 1], work.g[1], work.shape[1]
+    work = ClusterWorkspace.of(4, 4, stacked, 4)
+    work.members[:], work.component[:] = np.arange(4), [1, 0, 1, 1]
+    cluster_moves.tally(work.members, 4, work.component, 0, 1, counts, work)
+    fixed, hint = cluster_moves.evaluate(work.members, 4, work.component, 1, counts, constants, stacked, work)
+    mine, g, e = n_jm[work.component == 1], work.g[1], work.shape[1]
     u = sum(omega * g[m] / (omega * g[m] + i) for m in range(3) for n in mine[:, m] for i in range(n))
     assert u == pytest.approx(work.u.sum(), rel=0.05)
     variance = [sum(omega * g[m] * i / (omega * g[m] + i) ** 2 for n in mine[:, m] for i in range(n)) for m in range(3)]
@@ -214,12 +213,12 @@ def test_what_a_side_weighs_equals_its_plain_twin(n_clusters, times):
         a = omega * tau[:3]
         each = alpha / n_clusters
         log_p += math.log(alpha) + gammaln(3 + each) - gammaln(1 + each) + (gammaln(a + mine) - gammaln(a)).sum()
-        members_of = contexts.statistics[np.flatnonzero(work.side == 1)]
+        members_of = contexts.statistics[np.flatnonzero(work.component == 1)]
         statistics = np.asarray(members_of.sum(axis=0)).ravel()
         return log_p + float(contexts.log_marginal(contexts.prior + statistics)) - log_q
 
     for tau in np.random.default_rng(1).dirichlet(np.ones(4), 3):
-        found = fixed + cluster_moves.log_at(work.members, 4, work.side, 1, counts, constants, work, tau)
+        found = fixed + cluster_moves.log_at(work.members, 4, work.component, 1, counts, constants, work, tau)
         assert found == pytest.approx(log_weight(tau), abs=1e-9)
     assert hint == pytest.approx(log_weight(g), abs=1e-9)
 
@@ -233,11 +232,11 @@ def test_probability_of_a_split_equals_its_plain_twin(times):
     v, omega, alpha = 2.0, 2.5, 1.3
     topics, stacked = v * np.append(EPS, 1.0 - EPS.sum()), contexts_of(contexts)
     constants = ClusterConstants(PartitionLaw.of(alpha, 4), v, omega, topics, 30.0, -100.0)
-    work = SplitWork.of(4, 4, stacked, 4)
+    work = ClusterWorkspace.of(4, 4, stacked, 4)
     work.members[:], given, proposed = np.arange(4), np.array([1, 0, 0, 1], np.int8), np.array([0, 1, 0, 1], np.int8)
-    work.given[:], work.side[:] = given, proposed
+    work.given[:], work.component[:] = given, proposed
     stream = np.zeros(2, np.uint64)
-    moving = stream, work.members, 4, 4, work.side
+    moving = stream, work.members, 4, 4, work.component
     found = cluster_moves._scan(*moving, False, True, counts, constants, stacked, work)
     expected = 0.0
     for j in (2, 3):

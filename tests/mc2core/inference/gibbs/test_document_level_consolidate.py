@@ -9,10 +9,11 @@ from scipy.special import gammaln, logsumexp
 
 from mc2core import Corpus
 from mc2core.compute import streams
-from mc2core.inference.gibbs.document_level.consolidate import consolidate_topics, log_with, nearest, share_out
-from mc2core.inference.gibbs.document_level.tokens import TopicConstants
-from mc2core.inference.gibbs.document_level.topic_moves import Tokens
-from mc2core.inference.gibbs.state import Assignments, Concentrations, document_start
+from mc2core.inference.gibbs.assignments import Assignments, document_start
+from mc2core.inference.gibbs.consolidate import consolidate_topics, log_with, nearest, share_out
+from mc2core.inference.gibbs.tokens import TopicConstants
+from mc2core.inference.gibbs.topic_moves import Tokens
+from mc2core.inference.gibbs.weights import Concentrations
 
 S, OMEGA = 0.3, 2.5
 SEEDS = (0, 1, 3)  # of corpora in which no topic of the truth is one that the others do without

@@ -11,8 +11,8 @@ from scipy.special import gammaln
 from mc2core import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference import Gibbs
+from mc2core.inference.gibbs import holdout
 from mc2core.inference.gibbs.continued import with_documents
-from mc2core.inference.gibbs.document_level import holdout
 from mc2core.models import MC2
 
 TAU = np.array([[0.6, 0.3, 0.1], [0.05, 0.15, 0.8]])  # of two topics and what is uniform

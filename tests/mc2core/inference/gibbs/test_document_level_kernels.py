@@ -13,15 +13,10 @@ from scipy.special import gammaln
 from mc2core import fit
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
-from mc2core.inference.gibbs.document_level.state import topic_proposals
-from mc2core.inference.gibbs.document_level.sweep import (
-    count_topics,
-    draw_document_tables,
-    draw_proportions,
-    log_documents,
-)
-from mc2core.inference.gibbs.document_level.tokens import keep_used, sweep_document_topics, topics_before, with_room
-from mc2core.inference.gibbs.state import Assignments, Concentrations
+from mc2core.inference.gibbs.assignments import Assignments, count_topics, topics_of_words
+from mc2core.inference.gibbs.state import topic_proposals
+from mc2core.inference.gibbs.tokens import add_columns, keep_used, sweep_document_topics, topics_before
+from mc2core.inference.gibbs.weights import Concentrations, draw_proportions, log_documents, sample_document_tables
 
 
 def proportions_of(assignments, seed=0):
@@ -72,12 +67,13 @@ def test_token_sweep_equals_its_plain_twin(seed, omega):
     tau, key = proportions_of(assignments, seed), streams.key(seed, "test")
     topic, used, eps, rest, expected = plain_document_level_sweep(assignments, corpus, tau, omega, CONCENTRATIONS, key)
     assert omega < 1 or len(eps) > 5  # topics are born
-    found = sweep_document_topics(assignments, corpus, tau, omega, CONCENTRATIONS, PRIOR, key)
+    found, n_wm = sweep_document_topics(assignments, corpus, tau, omega, CONCENTRATIONS, PRIOR, key)
     np.testing.assert_array_equal(assignments.topic, np.searchsorted(used, topic))
     np.testing.assert_allclose(assignments.topic_weights, eps[used], rtol=1e-12)
     assert assignments.rest == pytest.approx(rest + eps.sum() - eps[used].sum(), rel=1e-9)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
     np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_array_equal(n_wm, topics_of_words(corpus.content, assignments.topic, assignments.n_topics))
     counted = Assignments(
         assignments.cluster, assignments.topic, assignments.document_start, assignments.topic_weights, assignments.rest
     )
@@ -94,42 +90,37 @@ def test_token_sweep_goes_on_at_the_same_token_when_topics_outgrow_their_arrays(
     twin.topic_weights = np.concatenate([twin.topic_weights, np.full(402, 1e-300)])
     twin.count()
     padded = np.column_stack([tau[:, :-1], np.zeros((3, 402)), tau[:, -1]])
-    found = sweep_document_topics(assignments, corpus, tau, 400.0, many, PRIOR, key)
-    other = sweep_document_topics(twin, corpus, padded, 400.0, many, PRIOR, key)
+    found, _ = sweep_document_topics(assignments, corpus, tau, 400.0, many, PRIOR, key)
+    other, _ = sweep_document_topics(twin, corpus, padded, 400.0, many, PRIOR, key)
     assert assignments.n_topics > 32
     np.testing.assert_array_equal(assignments.topic, twin.topic)
     np.testing.assert_allclose(assignments.topic_weights, twin.topic_weights, rtol=1e-12)
     np.testing.assert_allclose(found, other, rtol=1e-12)
 
 
-def test_tables_of_documents_follow_antoniaks_law():
-    """Means of t_jm over 4,000 draws against sum_i a / (a + i); of 36 cells none beyond 5 errors (false alarm 2e-5)."""
+def test_tables_of_documents_equal_their_plain_twin():
+    """The law of one draw is that of ``test_tables_follow_antoniaks_law``."""
     corpus = small_corpus(1)
-    assignments = assignments_of(corpus)
-    prior = 4.0 * proportions_of(assignments)[:, :-1]
-    document, _ = tokens_of(corpus)
-    n_jm = np.zeros((corpus.n_documents, assignments.n_topics), int)
-    np.add.at(n_jm, (document, assignments.topic), 1)
-    total, draws = np.zeros(n_jm.shape), 4000
-    for i in range(draws):
-        seated = draw_document_tables(assignments, prior, streams.key(i, "test"), None)
-        table_document = np.repeat(np.arange(corpus.n_documents), np.diff(seated.document_start))
-        np.add.at(total, (table_document, seated.topic), 1)
-    for j, m in np.argwhere(n_jm == 0):
-        assert total[j, m] == 0
-    for j, m in np.argwhere(n_jm > 0):
-        p = prior[assignments.cluster[j], m] / (prior[assignments.cluster[j], m] + np.arange(n_jm[j, m]))
-        error = math.sqrt((p * (1 - p)).sum() / draws)
-        assert abs(total[j, m] / draws - p.sum()) <= 5 * error + 1e-12, (j, m)
+    assignments, key = assignments_of(corpus), streams.key(3, "test")
+    prior, (document, _) = 4.0 * proportions_of(assignments)[:, :-1], tokens_of(corpus)
+    found = sample_document_tables(assignments, count_topics(assignments), prior, key, None)
+    stream, tables = np.zeros(2, np.uint64), []
+    for j in range(corpus.n_documents):
+        streams.seek(stream, key, j)
+        for m, n in zip(*np.unique(assignments.topic[document == j], return_counts=True), strict=True):
+            a = prior[assignments.cluster[j], m]
+            tables += [m] * (1 + sum(streams.uniform(stream) * (a + i) < a for i in range(1, n)))
+    assert len(document) > len(tables) > corpus.n_documents
+    np.testing.assert_array_equal(found.topic, tables)
 
 
 def test_tables_do_not_depend_on_threads():
     corpus = small_corpus(1, n_documents=700)
     assignments = assignments_of(corpus)
     prior = 4.0 * proportions_of(assignments)[:, :-1]
-    one = draw_document_tables(assignments, prior, streams.key(0, "test"), None)
+    one = sample_document_tables(assignments, count_topics(assignments), prior, streams.key(0, "test"), None)
     with thread_budget(3) as pool:
-        three = draw_document_tables(assignments, prior, streams.key(0, "test"), pool)
+        three = sample_document_tables(assignments, count_topics(assignments), prior, streams.key(0, "test"), pool)
     np.testing.assert_array_equal(one.topic, three.topic)
     np.testing.assert_array_equal(one.n_km, three.n_km)
 
@@ -192,7 +183,7 @@ def test_a_number_holds_omega():
     sample = engine.sample(corpus, state)
     assert sample.document_concentration == 3.0
     prior = state.concentrations.table * sample.topic_weights
-    mean = prior + state.level.tables
+    mean = prior + state.tables
     np.testing.assert_allclose(sample.topic_given_cluster, mean / mean.sum(axis=1, keepdims=True))
     shared = gibbs(start_topics=4, start_clusters=3)
     assert shared.sample(corpus, shared.init(corpus, 0)).document_concentration == math.inf
@@ -238,8 +229,8 @@ def test_topics_that_end_a_sweep_empty_leave_their_shares_to_the_rest():
     assignments = Assignments(np.array([0, 1], np.int32), topic, start, np.array([0.5, 0.2, 0.2]), 0.1)
     assignments.count()
     tau = np.array([[0.5, 0.2, 0.2, 0.1], [0.1, 0.3, 0.4, 0.2]])
-    topics = topics_before(assignments, tau, np.zeros((0, 4), np.int32), np.zeros(0, np.int64))
-    topics = with_room(topics, 6)
+    topics = topics_before(assignments, tau, np.zeros((0, 4), np.int32), np.zeros(4, np.int64))
+    topics = add_columns(topics, 2)
     assert topics.tau.shape == (2, 6)
     found = keep_used(assignments, topics, np.array([1, 0, 2]))
     np.testing.assert_allclose(found, [[0.5, 0.2, 0.3], [0.1, 0.4, 0.5]])

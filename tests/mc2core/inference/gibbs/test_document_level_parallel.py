@@ -16,16 +16,16 @@ from scipy.special import gammaln, hyp1f1
 from mc2core.compute import streams
 from mc2core.compute.simd import LANES, find_equal, weigh_gathered
 from mc2core.compute.threads import thread_budget
-from mc2core.inference.gibbs import collapsed, engine
-from mc2core.inference.gibbs.document_level import parallel, state
-from mc2core.inference.gibbs.document_level.tokens import DocumentCells
-from mc2core.inference.gibbs.state import Assignments, Concentrations, topics_by_word
+from mc2core.inference.gibbs import engine, parallel, state, tokens
+from mc2core.inference.gibbs.assignments import Assignments, topics_by_word
+from mc2core.inference.gibbs.tokens import DocumentRows
+from mc2core.inference.gibbs.weights import Concentrations
 from mc2core.inference.shards import ShardedCorpus, step_file, visit, write_shards
 
 
 # -- psi -----------------------------------------------------------------------------------------------------------
-def shown_psi(rows, sums):
-    """(V, M): psi where it is shown, 0 elsewhere."""
+def visible_psi(rows, sums):
+    """(V, M): psi where it is visible, 0 elsewhere."""
     psi = np.zeros((len(rows.size), len(sums)))
     for w, size in enumerate(rows.size):
         here = slice(rows.start[w], rows.start[w] + size)
@@ -36,7 +36,7 @@ def shown_psi(rows, sums):
 
 @pytest.mark.parametrize("s", [0.02, 0.3, 0.8])
 def test_what_is_shown_of_psi_has_its_law(s):
-    """3,000 draws of five topics, the fourth without tokens and the last not big.
+    """3,000 draws of five topics, the fourth without tokens and the last not active.
 
     An entry is Beta(a, A - a), and shown with probability 1 - exp(-lambda psi), so its moments are Kummer functions;
     products of two words of a topic hold its sum too. 6 standard errors, some 150 figures.
@@ -44,19 +44,19 @@ def test_what_is_shown_of_psi_has_its_law(s):
     corpus = small_corpus(1)
     topic = assignments_of(corpus).topic
     topic[topic == 3] = 0
-    is_big, expected = np.array([True, True, True, True, False]), np.array([30.0, 2.0, 0.4, 0.01, 5.0])
+    is_active, expected = np.array([True, True, True, True, False]), np.array([30.0, 2.0, 0.4, 0.01, 5.0])
     _, word = tokens_of(corpus)
     n = np.zeros((corpus.n_words, 5))
     np.add.at(n, (word, topic), 1)
     by_word = topics_by_word(corpus.content, topic)
     draws, moments = 3000, []
     for i in range(draws):
-        rows, sums = parallel.draw_rows(*by_word, is_big, expected, s, 7, i, None)
-        psi = shown_psi(rows, sums)
+        rows, sums = parallel.draw_rows(*by_word, is_active, expected, s, 7, i, None)
+        psi = visible_psi(rows, sums)
         moments.append(np.stack([psi > 0, psi, psi**2, psi * np.roll(psi, 1, axis=0)]))
     moments = np.array(moments)
     assert not moments[..., 4].any()
-    a, rate = (n + s)[:, :4], parallel.PHANTOMS * (expected + corpus.n_words * s)[:4]
+    a, rate = (n + s)[:, :4], parallel.PSEUDO_OBSERVATIONS * (expected + corpus.n_words * s)[:4]
     total = a.sum(axis=0)
     exact = np.stack([
         1 - hyp1f1(a, total, -rate),
@@ -117,25 +117,26 @@ def rows_of(x):
         np.arange(len(x) + 1) * LANES, size, np.zeros(len(x) * LANES, np.int32), np.zeros(len(x) * LANES, np.float32)
     )
     for w, row in enumerate(x):
-        shown = np.flatnonzero(row)
-        rows.topic[w * LANES : w * LANES + len(shown)] = shown
-        rows.x[w * LANES : w * LANES + len(shown)] = row[shown]
+        visible = np.flatnonzero(row)
+        rows.topic[w * LANES : w * LANES + len(visible)] = visible
+        rows.x[w * LANES : w * LANES + len(visible)] = row[visible]
     return rows
 
 
 @pytest.mark.parametrize("omega", [1e-3, 0.7, 30.0])
 def test_sweep_leaves_its_posterior_given_psi_invariant(omega, monkeypatch):
-    """Four tokens of one document, four topics of which words show some; the last token's is not shown and stays."""
+    """Four tokens of one document, four topics of which words show some; the last token's is not visible and stays."""
     corpus = corpus_of([[0, 0, 1, 2]], 3)
     x = np.array([[0.5, 1.5, 0.01, 0.0], [2.0, 0.0, 0.3, 0.0], [0.4, 0.2, 0.0, 0.0]])
     rows = rows_of(x)
     sums, tau, words = np.array([3.0, 2.0, 0.5, 1.0]), np.array([[0.5, 0.2, 0.1, 0.15, 0.05]]), [0, 0, 1, 2]
-    content, start, cluster = corpus.content, np.array([0, 4]), np.zeros(1, np.int32)
-    documents = DocumentCells(content.indptr, content.indices, content.data, start, cluster)
+    documents = DocumentRows.of(corpus.content, np.array([0, 4]), np.zeros(1, np.int32))
     monkeypatch.setattr(parallel, "weigh_gathered", compiled_weigh_gathered)
     monkeypatch.setattr(parallel, "find_equal", compiled_find_equal)
     monkeypatch.setattr(parallel, "_fetch_row", lambda *_: None)
-    monkeypatch.setattr(collapsed, "find_lane", take_lane)
+    monkeypatch.setattr(tokens, "find_lane", take_lane)
+    for name in ("find_block", "find_topic"):
+        monkeypatch.setattr(tokens, name, getattr(tokens, name).py_func)
     states = [
         (*moving, 3) for moving in itertools.product(*(np.flatnonzero(x[w]).tolist() for w in words[:3]))
     ]  # fmt: skip
@@ -150,13 +151,13 @@ def test_sweep_leaves_its_posterior_given_psi_invariant(omega, monkeypatch):
 
         def run(topics=topics):
             topic = np.array(topics, np.int32)
-            assert parallel._sweep(np.uint64(0), 0, 1, 0, documents, rows, tau, omega, inverse, topic) == -1
+            assert parallel._sweep_block(np.uint64(0), 0, 1, 0, documents, rows, tau, omega, inverse, topic) == -1
             return tuple(topic.tolist())
 
         for probability, result in paths(
             run,
             parallel,
-            ("_sweep", "_enter", "_find_place", "_weigh", "_join", "find_block", "find_topic"),
+            ("_sweep_block", "_enter", "_find_place", "_weigh", "_join", "draw_other"),
             monkeypatch,
             TopicDraw,
         ):
@@ -175,7 +176,7 @@ def plain_sweep(assignments, corpus, tau, omega, concentrations, s, seed, iterat
     expected = tau[cluster[document], :-1].sum(axis=0)
     by_word = topics_by_word(corpus.content, topic)
     rows, sums = parallel.draw_rows(*by_word, epsilon > smallest, expected, s, seed, iteration, None)
-    psi, stream = shown_psi(rows, sums), np.zeros(2, np.uint64)
+    psi, stream = visible_psi(rows, sums), np.zeros(2, np.uint64)
     for j in range(corpus.n_documents):
         streams.seek(stream, streams.key(seed, "topics", iteration), j)
         for i in np.flatnonzero(document == j):
@@ -300,17 +301,17 @@ def test_a_token_without_a_finite_weight_is_found_on_its_shard(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("omega", "s", "eta", "phantoms", "smallest"),
+    ("omega", "s", "eta", "pseudo", "smallest"),
     [(0.5, 0.4, 0.9, None, None), (4.0, 0.05, 5.0, None, None), (3.0, 0.3, 2.0, 0.5, 0.15)],
 )
-def test_posterior_of_the_sweep_without_splits_and_merges(omega, s, eta, phantoms, smallest, monkeypatch):
+def test_posterior_of_the_sweep_without_splits_and_merges(omega, s, eta, pseudo, smallest, monkeypatch):
     """The enumerated posterior of a chain in which no other move changes the topics of tokens.
 
     In the last case many tokens stay in a sweep. It fails where topics in use are never small.
     """
     monkeypatch.setattr(state, "topic_proposals", lambda _: 0)
-    if phantoms is not None:
-        monkeypatch.setattr(parallel, "PHANTOMS", phantoms)
+    if pseudo is not None:
+        monkeypatch.setattr(parallel, "PSEUDO_OBSERVATIONS", pseudo)
         monkeypatch.setattr(parallel, "smallest_topic", lambda *_: smallest)
     corpus = corpus_of(DOCUMENTS, 3)
     engine = fixed(document_concentration=omega, kernel="parallel", topic_word_prior=s, topic_concentration=eta)

@@ -15,13 +15,11 @@ from scipy.special import logsumexp
 
 from mc2core import Corpus, fit
 from mc2core.inference import Gibbs
-from mc2core.inference.gibbs import state as seeding
-from mc2core.inference.gibbs.document_level import start as starting
-from mc2core.inference.gibbs.document_level.holdout import draw_holdout
-from mc2core.inference.gibbs.document_level.start import log_clustering
-from mc2core.inference.gibbs.document_level.state import DocumentLevel
-from mc2core.inference.gibbs.state import Concentrations
-from mc2core.inference.gibbs.weights import GammaPrior
+from mc2core.inference.gibbs import assignments as seeding
+from mc2core.inference.gibbs import start as starting
+from mc2core.inference.gibbs.holdout import draw_holdout
+from mc2core.inference.gibbs.start import log_clustering
+from mc2core.inference.gibbs.weights import Concentrations, GammaPrior
 from mc2core.models import HDP, MC2
 from mc2core.posterior import hierarchy
 
@@ -198,11 +196,11 @@ def test_fine_topics_of_few_long_documents_are_left(monkeypatch, content, after)
         move_tokens=lambda *of: None,
         move_all_but_tokens=lambda *of, **more: None,
     )
-    starting._sweep(state, Corpus(content), "collapsed", 0, 40, None, None, 4, 20)
+    starting._burn_in(state, Corpus(content), "collapsed", 0, 40, None, None, 4, 20)
     assert numbers == after
     numbers.clear()
     state.observations = object()
-    starting._sweep(state, Corpus(content), "collapsed", 0, 40, None, None, 4, 20)
+    starting._burn_in(state, Corpus(content), "collapsed", 0, 40, None, None, 4, 20)
     assert numbers == []
 
 
@@ -255,14 +253,14 @@ def test_clusters_that_are_told_are_joined_from_twice_as_many(monkeypatch):
         return (wrong if n == CLUSTERS else halves)[seen]
 
     monkeypatch.setattr(seeding, "cluster_documents", clustered)
-    join, laws = starting._join, []
+    join, laws = starting._merge_clusters, []
 
     def noted(state, corpus):
         before = state.concentrations.partition, state.assignments.n_clusters
         join(state, corpus)
         laws.append((*before, state.concentrations.partition))
 
-    monkeypatch.setattr(starting, "_join", noted)
+    monkeypatch.setattr(starting, "_merge_clusters", noted)
     rng = np.random.default_rng(1)
     words = rng.dirichlet(np.full(300, 0.05), 15)
     tau = rng.dirichlet(np.full(15, 0.5), CLUSTERS) + 1e-9
@@ -289,18 +287,24 @@ def test_how_likely_a_clustering_is_agrees_with_the_sum_over_tables(n_clusters):
     """ln p of the 15 partitions of four documents up to a constant, tau summed out exactly; and the priors."""
     contexts, start, n_jm = corpus_and_state(FAMILIES)
     alpha, v, eta, omega = 1.3, 2.0, 0.8, 2.5
-    priors = {"group": GammaPrior(2.0, 0.5), "table": None, "topic": GammaPrior(1.0, 3.0), "document": None}
-    nothing = dict.fromkeys(priors)
+    priors = {"group": GammaPrior(2.0, 0.5), "topic": GammaPrior(1.0, 3.0)}
     differences = []
     for z in partitions(4):
         assignments = assignments_at(z, start)
         eps = assignments.topic_weights
         exact = log_clusters(z, alpha, n_clusters) + log_contexts(contexts, z)
         exact += sum(log_topics_of_cluster(n_jm[np.array(z) == k], eps, v, omega) for k in range(max(z) + 1))
-        level = DocumentLevel(np.zeros((max(z) + 1, 4)), assignments.n_km, omega)
-        concentrations = Concentrations(alpha, v, eta, n_clusters)
-        found = log_clustering(assignments, level, concentrations, nothing, contexts)
+        state = SimpleNamespace(
+            assignments=assignments,
+            concentrations=Concentrations(alpha, v, eta, n_clusters),
+            omega=omega,
+            proportions=np.zeros((max(z) + 1, 4)),
+            contexts=contexts,
+            priors={},
+        )
+        found = log_clustering(state)
         differences.append(found - exact)
-        more = log_clustering(assignments, level, concentrations, priors, contexts) - found
+        state.priors = priors
+        more = log_clustering(state) - found
         assert more == pytest.approx(np.log(alpha) - 0.5 * alpha - 3.0 * eta, abs=1e-9)
     assert np.ptp(differences) < 1.0

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from helpers.crossed import crossed
 from helpers.document_level_enumeration import log_document_level_topics
+from helpers.document_level_states import held_state
 from helpers.gibbs_chains import BATCHES, assert_visits_follow, corpus_of, events, log_ratios, one_wrong
 from helpers.gibbs_enumeration import canonical, log_words, partitions
 from helpers.gibbs_twin import assignments_of, small_corpus
@@ -19,39 +20,38 @@ from scipy.special import gammaln
 from scipy.stats import beta
 
 from mc2core.compute import streams
+from mc2core.compute.special import MAX_FACTORS
 from mc2core.compute.threads import thread_budget
-from mc2core.families.stacked import StackedContexts
-from mc2core.inference.gibbs.document_level import topic_moves
-from mc2core.inference.gibbs.document_level.state import DocumentLevel
-from mc2core.inference.gibbs.document_level.sweep import FEW_TOKENS
-from mc2core.inference.gibbs.document_level.topic_moves import (
-    Chain,
+from mc2core.inference.gibbs import topic_moves
+from mc2core.inference.gibbs.assignments import Assignments
+from mc2core.inference.gibbs.tokens import TopicConstants
+from mc2core.inference.gibbs.topic_moves import (
+    ProposalSettings,
     Tokens,
-    TopicConstants,
     TopicSlots,
     _expect_tables,
     _keep_split,
-    _log_ratio,
-    allocate,
+    allocate_sequentially,
+    count_components,
     count_documents,
-    count_sides,
     draw_shares,
-    estimate_sides,
+    estimate_components,
     forget_words,
     gather,
     keep_merge,
-    launch,
     list_tokens,
     log_documents_ratio,
-    new_sides,
+    log_ratio_of,
+    log_words_ratio,
+    new_components,
+    restricted_gibbs,
     scan,
     set_norms,
     split_and_merge_topics,
     weigh_back,
     weigh_partners,
 )
-from mc2core.inference.gibbs.state import Assignments, Concentrations
-from mc2core.inference.gibbs.weights import ConcentrationPriors
+from mc2core.inference.gibbs.weights import Concentrations
 
 CALLS = 5000
 DOCUMENTS = [[0, 0, 1], [1], [], [0, 2]]
@@ -72,7 +72,7 @@ def exact_of(v, eta, omega, s):
 
 
 @pytest.mark.parametrize(
-    ("v", "eta", "omega", "s", "launched", "most", "least", "least_share"),
+    ("v", "eta", "omega", "s", "restricted", "most", "least", "min_share"),
     [
         *crossed(
             [(1.5, 1.2, 2.0, 0.3), (0.4, 3.0, 0.7, 1.0), (2.0, 0.3, 2.0, 1.0)],
@@ -82,7 +82,7 @@ def exact_of(v, eta, omega, s):
         (1.5, 1.2, 2.0, 0.3, 1.0, 6, -150.0, 0.4),  # many end after two scans, one token of four being too few
     ],
 )
-def test_splits_and_merges_have_the_exact_posterior(v, eta, omega, s, launched, most, least, least_share, monkeypatch):
+def test_splits_and_merges_have_the_exact_posterior(v, eta, omega, s, restricted, most, least, min_share, monkeypatch):
     monkeypatch.setattr(topic_moves, "SPARE_TOPICS", 1)  # arrays are made anew after every split
     exact, corpus = exact_of(v, eta, omega, s), corpus_of(DOCUMENTS, 3)
     wrong = [exact_of(**numbers) for numbers in one_wrong({"v": v, "eta": eta, "omega": omega, "s": s})]
@@ -92,21 +92,18 @@ def test_splits_and_merges_have_the_exact_posterior(v, eta, omega, s, launched, 
     start = np.concatenate([[0], np.cumsum(corpus.document_lengths)])
     state = Assignments(CLUSTER.copy(), np.zeros(6, np.int32), start, np.array([0.6]), 0.4)
     state.count()
-    level, concentrations = DocumentLevel(np.full((2, 2), 0.5), state.n_km.copy(), omega), Concentrations(1.0, v, eta)
-    contexts = StackedContexts(corpus, {})
+    concentrations = Concentrations(1.0, v, eta)
+    chain = held_state(state, corpus, concentrations, omega, np.full((2, 2), 0.5))
     made, visits = np.zeros(2, int), np.zeros((BATCHES, len(exact)))
-    calls = 2 * CALLS if least > -150.0 or least_share else CALLS
+    calls = 2 * CALLS if least > -150.0 or min_share else CALLS
     for i in range(calls):
         key = streams.key(i, "test")
-        level.proportions, done = split_and_merge_topics(
-            state, corpus, level.proportions, omega, concentrations, s, key, 10, launched, most, least, least_share
+        chain.proportions, done, _ = split_and_merge_topics(
+            state, corpus, chain.proportions, omega, concentrations, s, key, 10, restricted, most, least, min_share
         )
         made += done
         # epsilon and tau given l: these moves hold the rests of both
-        level.move_all_but_tokens(
-            state, contexts, concentrations, ConcentrationPriors(), None, 0, i, None, documents_move=False,
-            clusters_are_fixed=False,
-        )  # fmt: skip
+        chain.move_all_but_tokens(0, i, None, is_burn_in=True)
         visits[i * BATCHES // calls, states[canonical(state.topic)]] += 1
     assert abs(made[0] - made[1]) < 6  # topics at the end, at most
     assert made.min() > calls / 20
@@ -133,38 +130,44 @@ def log_target(topic, eps, tau, omega, v, eta, s):
 def test_the_ratio_of_a_split_equals_its_plain_twin(v):
     """Density of the split over that of the merge, Jacobian included, over the density of the drawn shares."""
     omega, eta, s = 2.5, 1.3, 0.4
-    side = np.array([0, 1, 1, 1, 0, 0])
+    component = np.array([0, 1, 1, 1, 0, 0])
     eps, tau = np.array([0.7, 0.3]), np.array([[0.6, 0.4], [0.8, 0.2]])
     spare = np.zeros(2, np.int64)
     tokens = Tokens(
         np.array(DOCUMENT_OF, np.int32), np.array(WORDS, np.int32), np.zeros(6, np.int32), CLUSTER,
         np.zeros(12, np.int32), spare, spare,
     )  # fmt: skip
-    sides = new_sides(6, len(DOCUMENTS), 3, 2)
-    sides.members[:], sides.word[:], sides.side[:], sides.end[:3] = np.arange(6), WORDS, side, [3, 4, 6]
-    sides.tau[:] = tau[:, 0]
+    parts = new_components(6, len(DOCUMENTS), 3, 2, 0)
+    parts.members[:], parts.word[:], parts.component[:], parts.end[:3] = (
+        np.arange(6),
+        WORDS,
+        component,
+        [3, 4, 6],
+    )
+    parts.tau[:] = tau[:, 0]
     constants, stream = TopicConstants(omega, v, eta, s, 3 * s), np.zeros(2, np.uint64)
-    n_words = count_sides(6, sides)
-    estimate_sides(6, eps[0], tokens, constants, sides)
-    assert sides.eps_share.sum() == pytest.approx(1)
+    n_words = count_components(6, parts)
+    estimate_components(6, eps[0], tokens, constants, parts)
+    assert parts.eps_share.sum() == pytest.approx(1)
     for item in range(3):
         streams.seek(stream, np.uint64(5), item)
-        draw_shares(stream, eps[0], constants, sides)
-        u, shares = np.exp(sides.eps_log_share), np.exp(sides.log_share)
+        draw_shares(stream, eps[0], constants, parts)
+        u, shares = np.exp(parts.eps_log_share), np.exp(parts.log_share)
         assert u.sum() == pytest.approx(1)
         split = log_target(
-            side, np.append(eps[0] * u, eps[1]), np.column_stack([*(tau[:, 0] * shares), tau[:, 1]]), omega, v, eta, s
+            component, np.append(eps[0] * u, eps[1]), np.column_stack([*(tau[:, 0] * shares), tau[:, 1]]),
+            omega, v, eta, s,
         )  # fmt: skip
-        log_q = beta.logpdf(u[0], *sides.eps_tables)
+        log_q = beta.logpdf(u[0], *parts.eps_tables)
         for k in range(2):
-            e = v * eps[0] * u + sides.shape[:, k]
-            g = (v * eps[0] * u + sides.tables[:, k]) / (v * eps[0] + sides.tables[:, k].sum())
+            e = v * eps[0] * u + parts.shape[:, k]
+            g = (v * eps[0] * u + parts.tables[:, k]) / (v * eps[0] + parts.tables[:, k].sum())
             # a scaled Dirichlet of two parts
-            log_q += gammaln(e.sum()) - gammaln(e).sum() + (e * np.log(e / g) + (e - 1) * sides.log_share[:, k]).sum()
+            log_q += gammaln(e.sum()) - gammaln(e).sum() + (e * np.log(e / g) + (e - 1) * parts.log_share[:, k]).sum()
             log_q -= e.sum() * math.log((e / g * shares[:, k]).sum())
         jacobian = math.log(eps[0]) + np.log(tau[:, 0]).sum()
         expected = split + jacobian - log_target(np.zeros(6, int), eps, tau, omega, v, eta, s) - log_q
-        found = _log_ratio(n_words, eps[0], constants, sides)
+        found = log_ratio_of(log_words_ratio(n_words, constants, parts), eps[0], constants, parts)
         assert found == pytest.approx(expected, abs=1e-9)
 
 
@@ -183,88 +186,88 @@ def state_of_topics(rng, n_topics=4, n_words=9, n_documents=12, slots=6):
     np.add.at(n_wm, (word, topic), 1)
     tau = np.zeros((slots, 2))
     tau[:n_topics] = rng.dirichlet(np.ones(n_topics), 2).T
-    topics = TopicSlots(n_wm, np.append(rng.dirichlet(np.ones(n_topics)), np.zeros(2)), tau, *np.zeros((2, slots)))
-    sides = new_sides(n_tokens, n_documents, n_words, 2)
+    topics = TopicSlots(n_wm, np.append(rng.dirichlet(np.ones(n_topics)), np.zeros(2)), tau, np.zeros(slots))
+    parts = new_components(n_tokens, n_documents, n_words, 2, slots)
     constants = TopicConstants(2.5, 1.7, 1.3, 0.4, n_words * 0.4)
     set_norms(n_topics, tokens, topics, constants)
-    return start, tokens, topics, sides, constants
+    return start, tokens, topics, parts, constants
 
 
 def test_documents_counted_together_have_the_ratio_of_each_by_itself():
     """Short and long ones, at first and after a scan."""
     rng, stream = np.random.default_rng(4), np.zeros(2, np.uint64)
-    _, tokens, topics, sides, constants = state_of_topics(rng, n_topics=1, n_documents=3)
-    n = gather(0, 0, tokens, sides)
-    sides.side[:n], sides.tau[:], sides.eps_share[:] = rng.random(n) < 0.3, topics.tau[0], 0.5
-    sides.share[:] = shares = np.array([[0.7, 0.2], [0.3, 0.8]])
-    sides.log_share[:] = np.log(shares)
-    count_sides(n, sides)
-    count_documents(n, tokens, sides)
+    _, tokens, topics, parts, constants = state_of_topics(rng, n_topics=1, n_documents=3)
+    n = gather(0, 0, tokens, parts)
+    parts.component[:n], parts.tau[:], parts.eps_share[:] = rng.random(n) < 0.3, topics.tau[0], 0.5
+    parts.share[:] = shares = np.array([[0.7, 0.2], [0.3, 0.8]])
+    parts.log_share[:] = np.log(shares)
+    count_components(n, parts)
+    count_documents(n, tokens, parts)
     for is_scanned in (False, True):
         if is_scanned:
-            before = sides.side[:n].copy()
-            scan(stream, n, 0, False, -1, tokens, constants, sides)
-            assert (sides.side[:n] != before).any()
-        n_j = np.array([np.bincount(tokens.document[:n], sides.side[:n] == side, minlength=3) for side in range(2)])
-        assert n_j.max() > FEW_TOKENS > n_j.min()
-        a = constants.omega * sides.tau[tokens.cluster]
-        of_sides = sum(
-            gammaln(a * shares[side, tokens.cluster] + n_j[side]) - gammaln(a * shares[side, tokens.cluster])
-            for side in range(2)
-        )  # fmt: skip
-        expected = of_sides - gammaln(a + n_j.sum(axis=0)) + gammaln(a)
-        assert log_documents_ratio(constants, sides) == pytest.approx(expected.sum())
+            before = parts.component[:n].copy()
+            scan(stream, n, 0, False, -1, tokens, constants, parts)
+            assert (parts.component[:n] != before).any()
+        n_j = np.array(
+            [np.bincount(tokens.document[:n], parts.component[:n] == component, minlength=3) for component in range(2)]
+        )
+        assert n_j.max() > MAX_FACTORS > n_j.min()
+        a = constants.omega * parts.tau[tokens.cluster]
+        own = [a * shares[part, tokens.cluster] for part in range(2)]
+        of_parts = sum(gammaln(own[part] + n_j[part]) - gammaln(own[part]) for part in range(2))
+        expected = of_parts - gammaln(a + n_j.sum(axis=0)) + gammaln(a)
+        assert log_documents_ratio(constants, parts) == pytest.approx(expected.sum())
         tables = np.zeros((2, 2))
-        for side, j in zip(*np.nonzero(n_j), strict=True):
-            own, k = a[j] * shares[side, tokens.cluster[j]], tokens.cluster[j]
-            tables[side, k] += 1 + own * math.log((own + n_j[side, j] - 0.5) / (own + 0.5))
-        _expect_tables(constants, sides)
-        assert sides.tables == pytest.approx(tables)
+        for component, j in zip(*np.nonzero(n_j), strict=True):
+            own, k = a[j] * shares[component, tokens.cluster[j]], tokens.cluster[j]
+            tables[component, k] += 1 + own * math.log((own + n_j[component, j] - 0.5) / (own + 0.5))
+        _expect_tables(constants, parts)
+        assert parts.tables == pytest.approx(tables)
 
 
-@pytest.mark.parametrize("is_launched", [True, False])
-def test_a_split_weighs_the_merge_that_undoes_it_as_that_merge_does(is_launched):
+@pytest.mark.parametrize("is_restricted", [True, False])
+def test_a_split_weighs_the_merge_that_undoes_it_as_that_merge_does(is_restricted):
     for seed in range(5):
         rng, stream = np.random.default_rng(seed), np.zeros(2, np.uint64)
-        start, tokens, topics, sides, constants = state_of_topics(rng)
+        start, tokens, topics, parts, constants = state_of_topics(rng)
         i = int(rng.integers(90))
         m, eps = tokens.topic[i], topics.eps[tokens.topic[i]]
-        n = gather(m, m, tokens, sides)
-        sides.tau[:], fixed = topics.tau[m], int(np.flatnonzero(sides.members[:n] == i)[0])
-        chain = Chain(np.uint64(0), 1.0, -np.inf, 0.0, 0)
+        n = gather(m, m, tokens, parts)
+        parts.tau[:], fixed = topics.tau[m], int(np.flatnonzero(parts.members[:n] == i)[0])
+        settings = ProposalSettings(np.uint64(0), 1.0, -np.inf, 0.0, 0)
         for item in range(100):
             streams.seek(stream, np.uint64(3), item)
             given = stream, n, fixed, -1
-            if is_launched:
-                log_q, n_words = launch(*given, chain, eps, tokens, constants, sides)
+            if is_restricted:
+                log_q, n_words = restricted_gibbs(*given, settings, eps, tokens, constants, parts)
             else:
-                log_q, n_words = allocate(*given, -np.inf, eps, tokens, constants, sides)
-            if sides.size[1] > 0:
+                log_q, n_words = allocate_sequentially(*given, -np.inf, eps, tokens, constants, parts, None)
+            if parts.size[1] > 0:
                 break
-            forget_words(n_words, sides)
-        assert log_q < 0 < sides.size[1]
-        estimate_sides(n, eps, tokens, constants, sides)
-        draw_shares(stream, eps, constants, sides)
-        weight, others = weigh_back(i, is_launched, n, n_words, 4, start, tokens, topics, constants, sides)
-        _keep_split(m, 4, n, n_words, tokens, topics, constants, sides)
-        forget_words(n_words, sides)
-        total = weigh_partners(i, is_launched, 5, start, tokens, topics, constants, sides)
-        assert topics.weights[4] == pytest.approx(weight)
+            forget_words(n_words, parts)
+        assert log_q < 0 < parts.size[1]
+        estimate_components(n, eps, tokens, constants, parts)
+        draw_shares(stream, eps, constants, parts)
+        weight, others = weigh_back(i, is_restricted, n, n_words, 4, start, tokens, topics, constants, parts)
+        _keep_split(m, 4, n, n_words, tokens, topics, constants, parts)
+        forget_words(n_words, parts)
+        total = weigh_partners(i, is_restricted, 5, start, tokens, topics, constants, parts)
+        assert parts.weights[4] == pytest.approx(weight)
         assert total == pytest.approx(others + weight)
-        if not is_launched:
+        if not is_restricted:
             smooth = topics.n_wm[:, :5] + constants.s
             cosine = smooth[:, m] @ smooth / np.linalg.norm(smooth, axis=0) / np.linalg.norm(smooth[:, m])
-            assert np.delete(topics.weights[:5], m) == pytest.approx(np.delete(cosine**4, m))
+            assert np.delete(parts.weights[:5], m) == pytest.approx(np.delete(cosine**4, m))
         # the pass of the merge gives the same sides the same probability, and a merge keeps the norms
-        n = gather(m, 4, tokens, sides)
-        if not is_launched:
+        n = gather(m, 4, tokens, parts)
+        if not is_restricted:
             streams.seek(stream, np.uint64(3), item)
-            again, n_words = allocate(stream, n, fixed, m, -np.inf, eps, tokens, constants, sides)
-            forget_words(n_words, sides)
+            again, n_words = allocate_sequentially(stream, n, fixed, m, -np.inf, eps, tokens, constants, parts, None)
+            forget_words(n_words, parts)
             assert again == pytest.approx(log_q)
-        sides.side[:n] = tokens.topic[sides.members[:n]] == 4
-        n_words = count_sides(n, sides)
-        keep_merge(m, 4, 90, n, n_words, tokens, topics, constants, sides)
+        parts.component[:n] = tokens.topic[parts.members[:n]] == 4
+        n_words = count_components(n, parts)
+        keep_merge(m, 4, 90, n, n_words, tokens, topics, constants, parts)
         assert topics.norm[:4] == pytest.approx(((topics.n_wm[:, :4] + constants.s) ** 2).sum(axis=0))
 
 
@@ -277,7 +280,7 @@ def test_proposals_looked_at_side_by_side_are_those_of_one_thread(spare, monkeyp
     for threads in (1, 2, 3):
         assignments = assignments_of(corpus)
         with thread_budget(threads) as pool:
-            tau_now, made = split_and_merge_topics(
+            tau_now, made, _ = split_and_merge_topics(
                 assignments, corpus, tau, 2.0, concentrations, 1.0, streams.key(0, "test"), 400, pool=pool
             )
         results.append((assignments.topic, assignments.topic_weights, tau_now, made))

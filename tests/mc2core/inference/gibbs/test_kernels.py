@@ -26,8 +26,10 @@ from mc2core.compute.threads import thread_budget
 from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs import blocked
-from mc2core.inference.gibbs.collapsed import sweep_clusters, sweep_topics
-from mc2core.inference.gibbs.state import Assignments, Concentrations, topics_by_word, topics_of_words, word_cells
+from mc2core.inference.gibbs.assignments import Assignments, topics_by_word, topics_of_words
+from mc2core.inference.gibbs.documents import sweep_clusters
+from mc2core.inference.gibbs.tokens import DocumentRows, sweep_topics, word_cells
+from mc2core.inference.gibbs.weights import Concentrations
 
 
 # -- tokens --------------------------------------------------------------------------------------------------------
@@ -125,7 +127,7 @@ def test_blocked_kernels_equal_their_plain_twins():
     tau = np.zeros((4, 16), np.float32)
     tau[:, :4] = rng.dirichlet(np.ones(4), 4)
     log_small = np.log(rng.random((2, 4)))
-    is_big = np.array([0, -1, 2], np.int32)
+    is_active = np.array([0, -1, 2], np.int32)
     log_prior, log_context = np.log(rng.dirichlet(np.ones(4))), rng.normal(size=(corpus.n_documents, 4))
     log_mass = np.empty((corpus.n_words, 4), np.float32)
     blocked.centred_log(psi @ tau.T, log_mass)
@@ -133,17 +135,18 @@ def test_blocked_kernels_equal_their_plain_twins():
     np.testing.assert_allclose(log_mass, mass - mass.max(axis=1, keepdims=True), atol=2e-6)
 
     key = streams.key(0, "test")
-    expected = plain_cluster_draw(assignments, corpus, key, topics, log_prior, log_context, log_small, mass, is_big)
-    counts = content.indptr, content.indices, content.data
-    documents = blocked.BlockedDocuments(*counts, assignments.document_start, assignments.topic)
+    expected = plain_cluster_draw(assignments, corpus, key, topics, log_prior, log_context, log_small, mass, is_active)
+    documents = DocumentRows.of(content, assignments.document_start, assignments.cluster)
     factors = blocked.LogFactors(log_prior, log_small, log_mass)
     cluster = assignments.cluster.copy()
     for first, last in ((0, 5), (5, corpus.n_documents)):
         context = log_context[first:last]
-        blocked.draw_clusters(key, first, last, documents, topics, factors, context, is_big, cluster)
+        blocked.draw_clusters(
+            key, first, last, documents, assignments.topic, topics, factors, context, is_active, cluster
+        )
     np.testing.assert_array_equal(cluster, expected)
 
-    row_of = np.where(is_big[assignments.cluster] >= 0, cluster + 1, 0).astype(np.int32)
+    row_of = np.where(is_active[assignments.cluster] >= 0, cluster + 1, 0).astype(np.int32)
     expected = plain_topic_draw(assignments, corpus, key, topics, row_of, tau, psi)
     topic = assignments.topic.copy()
     for first, last in ((0, 4), (4, corpus.n_words)):

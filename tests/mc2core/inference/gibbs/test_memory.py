@@ -12,11 +12,11 @@ from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference import Gibbs
-from mc2core.inference.gibbs.document_level.start import start_topics
-from mc2core.inference.gibbs.document_level.state import DocumentLevelState
-from mc2core.inference.gibbs.document_level.topic_moves import split_and_merge_topics
+from mc2core.inference.gibbs.assignments import start_assignments
 from mc2core.inference.gibbs.engine import start_bytes
-from mc2core.inference.gibbs.state import start_assignments
+from mc2core.inference.gibbs.start import start_topics
+from mc2core.inference.gibbs.state import DocumentLevelState
+from mc2core.inference.gibbs.topic_moves import split_and_merge_topics
 from mc2core.models import MC2
 
 N_DOCUMENTS, N_WORDS, N_TOKENS, N_TOPICS, N_CLUSTERS = 1000, 2000, 400_000, 10, 5
@@ -39,7 +39,7 @@ def allocated(corpus, threads):
         state = DocumentLevelState.of(model, corpus, contexts, assignments)
         with thread_budget(threads) as pool:
             split_and_merge_topics(
-                state.assignments, corpus, state.level.proportions, state.omega, state.concentrations, 0.01,
+                state.assignments, corpus, state.proportions, state.omega, state.concentrations, 0.01,
                 streams.key(0, "split"), 1, pool=pool,
             )  # fmt: skip
         return tracemalloc.get_traced_memory()[1]

@@ -15,7 +15,7 @@ from helpers.gibbs_twin import small_corpus
 from mc2core import Corpus, fit
 from mc2core.inference import Gibbs
 from mc2core.inference.gibbs import blocked
-from mc2core.inference.gibbs.partition import PartitionLaw, log_partition
+from mc2core.inference.gibbs.weights import PartitionLaw, log_partition
 from mc2core.models import MC2
 
 

@@ -34,8 +34,8 @@ from mc2core.families import (
 )
 from mc2core.families.contents import log_gammas_of
 from mc2core.inference import FastEx, Gibbs
+from mc2core.inference.gibbs.assignments import Assignments
 from mc2core.inference.gibbs.observations import Observations
-from mc2core.inference.gibbs.state import Assignments
 from mc2core.models import HDP, MC2, NPTOT, Mixture
 from mc2core.posterior import Posterior
 from mc2core.posterior.clustering import adjusted_rand_index

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from helpers.document_level_enumeration import log_document_level_topics
+from helpers.document_level_states import held_state
 from helpers.gibbs_chains import BATCHES, assert_visits_follow, events, log_ratios, one_wrong
 from helpers.gibbs_enumeration import canonical, partitions
 from helpers.observed import log_values
@@ -12,14 +13,12 @@ from helpers.observed import log_values
 from mc2core import Corpus, fit
 from mc2core.compute import streams
 from mc2core.families import BetaBernoulliVector, DiagonalNormalGamma, GammaPoissonVector, GaussWishart
-from mc2core.families.stacked import StackedContexts
 from mc2core.inference import Gibbs
-from mc2core.inference.gibbs.document_level import observed_moves
-from mc2core.inference.gibbs.document_level.observed_moves import split_and_merge_observed_topics
-from mc2core.inference.gibbs.document_level.state import DocumentLevel
+from mc2core.inference.gibbs import observed_moves
+from mc2core.inference.gibbs.assignments import Assignments
 from mc2core.inference.gibbs.observations import Observations
-from mc2core.inference.gibbs.state import Assignments, Concentrations
-from mc2core.inference.gibbs.weights import ConcentrationPriors
+from mc2core.inference.gibbs.observed_moves import split_and_merge_observed_topics
+from mc2core.inference.gibbs.weights import Concentrations
 from mc2core.inference.observed import quantised
 from mc2core.models import MC2
 from mc2core.posterior.clustering import adjusted_rand_index
@@ -69,22 +68,20 @@ def test_splits_and_merges_have_the_exact_posterior(family, most, monkeypatch):
     table = np.vstack([events(exact, 0, 6), log_ratios(exact, [exact_of(**wrong) for wrong in one_wrong(numbers)])])
     states = {topics: i for i, (_, topics) in enumerate(exact)}
     corpus = Corpus.from_observations(values, DOCUMENT, n_documents=4, kind=family.content_kind)
-    observations, contexts = Observations.of(corpus, family), StackedContexts(corpus, {})
+    observations = Observations.of(corpus, family)
     start = np.concatenate([[0], np.cumsum(corpus.document_lengths)])
     state = Assignments(CLUSTER.copy(), np.arange(6, dtype=np.int32), start, np.full(6, 0.1), 0.4)
     state.count()
-    level, concentrations = DocumentLevel(np.full((2, 7), 1 / 7), state.n_km.copy(), OMEGA), Concentrations(1.0, V, ETA)
+    concentrations = Concentrations(1.0, V, ETA)
+    chain = held_state(state, corpus, concentrations, OMEGA, np.full((2, 7), 1 / 7))
     made, visits = np.zeros(2, int), np.zeros((BATCHES, len(exact)))
     for i in range(CALLS):
-        level.proportions, done = split_and_merge_observed_topics(
-            state, observations, level.proportions, OMEGA, concentrations, streams.key(i, "test"), 3
+        chain.proportions, done = split_and_merge_observed_topics(
+            state, observations, chain.proportions, OMEGA, concentrations, streams.key(i, "test"), 3
         )
         made += done
         # epsilon and tau given l: these moves hold the rests of both
-        level.move_all_but_tokens(
-            state, contexts, concentrations, ConcentrationPriors(), None, 0, i, None, documents_move=False,
-            clusters_are_fixed=False,
-        )  # fmt: skip
+        chain.move_all_but_tokens(0, i, None, is_burn_in=True)
         visits[i * BATCHES // CALLS, states[canonical(state.topic)]] += 1
     assert abs(made[0] - made[1]) < 6  # topics at the end, at most
     assert made.min() > CALLS / 20
@@ -94,7 +91,7 @@ def test_splits_and_merges_have_the_exact_posterior(family, most, monkeypatch):
 @pytest.mark.parametrize("family", [DiagonalNormalGamma(0.2, 0.6, 1.4, 0.5), BetaBernoulliVector(0.6, 1.4)])
 def test_observations_go_to_sides_by_their_densities(family, monkeypatch):
     """Any probability of a split that is the same both ways leaves the posterior: this one is compared by itself."""
-    values, real, seen = VALUES[family.content_kind], observed_moves.allocate, []
+    values, real, seen = VALUES[family.content_kind], observed_moves._allocate_sequentially, []
     corpus = Corpus.from_observations(values, np.zeros(6, int), kind=family.content_kind)
     observations = Observations.of(corpus, family)
     rows, prior = (
@@ -102,22 +99,22 @@ def test_observations_go_to_sides_by_their_densities(family, monkeypatch):
         family.prior(family.n_parameters(values.shape[1])),
     )
 
-    def allocate(stream, n, fixed, first_topic, least, eps, tokens, constants, sides, *given):
-        found = real(stream, n, fixed, first_topic, -math.inf, eps, tokens, constants, sides, *given)
-        members, side, known = [[fixed], []], sides.side[:n], 0.0
-        of_side = 0.5 * constants.omega * sides.tau[0]  # the two halves of what the document expects
+    def allocate_sequentially(stream, n, fixed, first_topic, least, eps, tokens, constants, parts, *given):
+        found = real(stream, n, fixed, first_topic, -math.inf, eps, tokens, constants, parts, *given)
+        members, component, known = [[fixed], []], parts.component[:n], 0.0
+        of_part = 0.5 * constants.omega * parts.tau[0]  # the two halves of what the document expects
         for i in set(range(n)) - {fixed}:
             logs = []
             for group in members:
-                natural = prior + rows[sides.members[group]].sum(axis=0)
-                gained = family.log_marginal(natural + rows[sides.members[i]]) - family.log_marginal(natural)
-                logs.append(math.log(len(group) + of_side) + float(gained))
-            known += logs[side[i]] - np.logaddexp(*logs)
-            members[side[i]].append(i)
-        seen.append((n, found, known))
+                natural = prior + rows[parts.members[group]].sum(axis=0)
+                gained = family.log_marginal(natural + rows[parts.members[i]]) - family.log_marginal(natural)
+                logs.append(math.log(len(group) + of_part) + float(gained))
+            known += logs[component[i]] - np.logaddexp(*logs)
+            members[component[i]].append(i)
+        seen.append((n, found[0], known))
         return found
 
-    monkeypatch.setattr(observed_moves, "allocate", allocate)
+    monkeypatch.setattr(observed_moves, "_allocate_sequentially", allocate_sequentially)
     for i in range(40):
         topic = np.arange(6, dtype=np.int32) % 2
         state = Assignments(np.zeros(1, np.int32), topic, np.array([0, 6]), np.full(2, 0.3), 0.4)

@@ -26,9 +26,10 @@ from scipy.special import gammaln
 from mc2core import Corpus, fit
 from mc2core.compute import streams
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
-from mc2core.inference.gibbs import collapsed, token_contexts
-from mc2core.inference.gibbs.state import Assignments, Concentrations
+from mc2core.inference.gibbs import token_contexts, tokens
+from mc2core.inference.gibbs.assignments import Assignments
 from mc2core.inference.gibbs.token_contexts import TokenTimes, log_student, sweep_timed_topics
+from mc2core.inference.gibbs.weights import Concentrations
 from mc2core.inference.registry import specify
 from mc2papers import warm_kernels
 
@@ -137,16 +138,17 @@ def test_sweep_leaves_its_posterior_invariant(years, v, s, precision, tolerances
     corpus = corpus_of(documents, 2, {"year": values})
     words, document = [0, 0, 1, 0][: corpus.n_tokens], np.array([0, 0, 1, 2])[: corpus.n_tokens]
     times = TokenTimes(corpus, {"year": family})
-    kernels = ["_sweep"]
+    kernels = ["_sweep_timed"]
     if precision == "float64":
         kernels += ["_scale_all", "_compute_steps", "_move_document", "_weigh_word", "_weigh_topic", "log_student"]
-        for module in (collapsed, token_contexts):
+        for module in (tokens, token_contexts):
             monkeypatch.setattr(module, "np", transitions.InFloat64())
             monkeypatch.setattr(module, "weigh_counts", plain_weigh_counts)
-        monkeypatch.setattr(token_contexts, "weigh", collapsed.weigh.py_func)
-    monkeypatch.setattr(collapsed, "find_lane", transitions.take_lane)
+        monkeypatch.setattr(token_contexts, "weigh", tokens.weigh.py_func)
+    monkeypatch.setattr(tokens, "find_lane", transitions.take_lane)
     for name in ("find_block", "find_topic"):
-        monkeypatch.setattr(token_contexts, name, getattr(collapsed, name).py_func)
+        monkeypatch.setattr(tokens, name, getattr(tokens, name).py_func)
+    monkeypatch.setattr(token_contexts, "draw_other", tokens.draw_other.py_func)
     anew, scale_all = [], token_contexts._scale_all
     states = list(itertools.product(range(3), repeat=corpus.n_tokens))
     log_pi = np.array(

@@ -1,4 +1,4 @@
-"""Exact transition matrices of the collapsed Gibbs sweeps on finite states, from the weights that the kernels compute.
+"""Exact transition matrices of the tokens Gibbs sweeps on finite states, from the weights that the kernels compute.
 
 A kernel runs as plain Python along every path of its draws: where it asks for a uniform number it gets an object that
 notes the weights it is compared with and takes one option after the other. A sweep's transition probability is then
@@ -32,8 +32,11 @@ from helpers.gibbs_twin import plain_weigh_counts
 from scipy.special import gammaln
 
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.gibbs import collapsed
-from mc2core.inference.gibbs.state import Assignments, Concentrations, word_cells
+from mc2core.inference.gibbs import documents as document_sweeps
+from mc2core.inference.gibbs import tokens
+from mc2core.inference.gibbs.assignments import Assignments
+from mc2core.inference.gibbs.tokens import word_cells
+from mc2core.inference.gibbs.weights import Concentrations
 
 SMALL = (1e-4, 1e-2, 1.3)
 
@@ -84,10 +87,12 @@ def test_document_sweep_leaves_its_posterior_invariant(alpha, v, n_clusters, fam
         def run(z=z):
             assignments = Assignments(np.array(z, np.int32), topic.copy(), start, weights, 1 - weights.sum())
             assignments.count()
-            collapsed.sweep_clusters(assignments, contexts, concentrations, np.uint64(0))
+            document_sweeps.sweep_clusters(assignments, contexts, concentrations, np.uint64(0))
             return canonical(assignments.cluster)
 
-        for probability, result in paths(run, collapsed, ("_sweep_documents", "_choose"), monkeypatch, ClusterDraw):
+        for probability, result in paths(
+            run, document_sweeps, ("_sweep_clusters", "index_of"), monkeypatch, ClusterDraw
+        ):
             matrix[i, states.index(result)] += probability
     assert_invariant(matrix, log_pi, 1e-12, 1e-9)
 
@@ -110,11 +115,11 @@ def test_token_sweep_leaves_its_posterior_invariant(v, s, precision, tolerances,
     content = corpus.content
     cells = word_cells(content.indptr, content.indices, content.data, 2)
     if precision == "float64":
-        monkeypatch.setattr(collapsed, "np", InFloat64())
-        monkeypatch.setattr(collapsed, "_F32_ONE", 1.0)
+        monkeypatch.setattr(tokens, "np", InFloat64())
+        monkeypatch.setattr(tokens, "_F32_ONE", 1.0)
     compiled = precision == "float32"
-    monkeypatch.setattr(collapsed, "weigh_counts", compiled_weigh_counts if compiled else plain_weigh_counts)
-    monkeypatch.setattr(collapsed, "find_lane", take_lane)
+    monkeypatch.setattr(tokens, "weigh_counts", compiled_weigh_counts if compiled else plain_weigh_counts)
+    monkeypatch.setattr(tokens, "find_lane", take_lane)
     states = list(itertools.product(range(3), repeat=4))
     log_pi = np.array([log_words(topics, words, 2, s) for topics in states])
     for i, topics in enumerate(states):
@@ -128,10 +133,10 @@ def test_token_sweep_leaves_its_posterior_invariant(v, s, precision, tolerances,
             assignments = Assignments(cluster, np.array(topics, np.int32), np.array([0, 2, 3, 4]), eps, 0.0)
             assignments.count()
             monkeypatch.setattr(assignments, "compact", lambda: None)  # topics keep their numbers
-            collapsed.sweep_topics(assignments, cells, Concentrations(1.0, v, 1.0), s, np.uint64(0))
+            tokens.sweep_topics(assignments, cells, Concentrations(1.0, v, 1.0), s, np.uint64(0))
             return tuple(assignments.topic.tolist())
 
-        kernels = "_sweep_tokens", "_weights", "_count_word", "weigh", "find_block", "find_topic", "_join"
-        for probability, result in paths(run, collapsed, kernels, monkeypatch, TopicDraw):
+        kernels = "_sweep_words", "_count_visit", "weigh", "join", "draw_other", "find_block", "find_topic"
+        for probability, result in paths(run, tokens, kernels, monkeypatch, TopicDraw):
             matrix[i, states.index(result)] += probability
     assert_invariant(matrix, log_pi, *tolerances)

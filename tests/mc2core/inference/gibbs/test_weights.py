@@ -10,7 +10,7 @@ from scipy import integrate, stats
 from scipy.special import gammaln
 
 from mc2core.compute import streams
-from mc2core.inference.gibbs.state import Assignments
+from mc2core.inference.gibbs.assignments import Assignments
 from mc2core.inference.gibbs.weights import (
     GammaPrior,
     draw_dirichlet_process_concentration,

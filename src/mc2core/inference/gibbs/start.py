@@ -1,24 +1,24 @@
-"""The starting state of a chain with a document level: some starts settle, and the best of them is the start.
+"""The starting state of a chain with a document level: the best of some short burn-ins (docs/model.md, section 2).
 
-Topics that begin at random end as many copies of each true one, which hundreds of sweeps do not join; topics that
-settle in one cluster at a small omega erase the clusters of short documents. So a token begins with a topic of its
-word's, words being clustered by the documents they are in, and documents begin in clusters found by k-means, which are
-held while topics settle. Topics that are still two for one, or of none, are joined and dissolved then
-(:mod:`mc2core.inference.gibbs.document_level.consolidate`), and all move. How many clusters k-means had better find is
-not known before: several numbers are tried, one of them 1, on all but a tenth of the documents, and the state that
-predicts those best goes on, with them (:mod:`mc2core.inference.gibbs.document_level.holdout`). Of fewer than a hundred
-documents none are kept back, and the state of the highest posterior density goes on. It differs for the topics alone by
-more than clusters are worth: one cluster, or fewer than are told, have to be ahead of that.
+Topics that begin at random end as many copies of each true one, which hundreds of sweeps do not merge, and a small
+omega erases the clusters of short documents. So a token begins with a topic of its word's, words being clustered by the
+documents they are in, and documents begin in clusters found by k-means, which are held in the burn-in. Topics that are
+still two for one, or of none, are merged and removed then (:mod:`mc2core.inference.gibbs.consolidate`), and all move.
+The best number of clusters for k-means is not known before: several numbers are tried, one of them 1, on all but a
+tenth of the documents, and the state that predicts those best goes on, with them
+(:mod:`mc2core.inference.gibbs.holdout`). Of fewer than a hundred documents none are held out, and the state of the
+highest posterior density goes on. It differs for the topics alone by more than clusters are worth: one cluster, or
+fewer than the number that is fixed, have to be ahead of that.
 
-Where a number is told and all of so many clusters are in use, none can be split: two classes that k-means puts together
-stay together. So such a start has twice as many clusters, which are joined to the number told as levels are
+If the number of clusters is fixed and all are in use, none can be split: two classes that k-means puts together stay
+together. So such a start has twice as many clusters, which are merged to the number as in a hierarchy
 (:mod:`mc2core.posterior.hierarchy`) halfway through the sweeps that are compared (docs/notes/labelled.md).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 
@@ -27,35 +27,31 @@ from scipy.special import gammaln, logsumexp, softmax
 
 from mc2core.base.progress import work
 from mc2core.compute import streams
+from mc2core.compute.special import MIN_POSITIVE
 from mc2core.compute.threads import in_blocks, n_threads
 from mc2core.corpus import Corpus
 from mc2core.corpus.subsets import as_stored
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
-from mc2core.inference.gibbs.collapsed import contexts_of
+from mc2core.inference.gibbs.assignments import count_topics, start_assignments
+from mc2core.inference.gibbs.cluster_moves import ClusterConstants, weigh_clusters
+from mc2core.inference.gibbs.consolidate import consolidate_topics
 from mc2core.inference.gibbs.continued import with_documents
-from mc2core.inference.gibbs.document_level.cluster_moves import (
-    ClusterConstants,
-    weigh_clusters,
-)
-from mc2core.inference.gibbs.document_level.consolidate import consolidate_topics
-from mc2core.inference.gibbs.document_level.holdout import draw_holdout, log_weights
-from mc2core.inference.gibbs.document_level.state import DocumentLevel, DocumentLevelState
-from mc2core.inference.gibbs.document_level.sweep import LEAST, count_topics
+from mc2core.inference.gibbs.documents import contexts_of
+from mc2core.inference.gibbs.holdout import draw_holdout, log_weights
 from mc2core.inference.gibbs.observations import Observations
-from mc2core.inference.gibbs.partition import log_openings
-from mc2core.inference.gibbs.state import Assignments, Concentrations, start_assignments
-from mc2core.inference.gibbs.weights import GammaPrior
+from mc2core.inference.gibbs.state import DocumentLevelState
+from mc2core.inference.gibbs.weights import log_openings
 from mc2core.inference.observed import quantised
 from mc2core.inference.seeding import cluster_words
 from mc2core.inference.shards import ShardedCorpus
-from mc2core.models.base import DOCUMENT, TopicModel
+from mc2core.models.base import TopicModel
 from mc2core.posterior.hierarchy import are_too_many, merge_clusters
 
 #: sweeps of a start in which documents stay in their clusters ...
-SETTLING = 20
+BURN_IN = 20
 #: ... and those after them, in which all move, where several are compared
-TRYING = 20
+COMPARED = 20
 # of a log density: by as much two starts of a corpus differ for their topics alone (a standard deviation)
 _NOISE = 0.003
 # sweeps of a start after which topics are joined and dissolved, but for the fine ones of few long documents
@@ -121,9 +117,9 @@ def start_topics(
     return corpus, np.repeat(words[corpus.content.indices], corpus.content.data).astype(np.int32)
 
 
-def settle(
+def start_chain(
     model: TopicModel, corpus: Corpus, n_topics: int, start_clusters: int, kernel: str, seed: int,
-    pool: Executor | None, sharded: Callable[[Corpus], ShardedCorpus | None],
+    pool: Executor | None, sharded: Callable[[Corpus], ShardedCorpus | None]
 ) -> DocumentLevelState:  # fmt: skip
     """The state that the chain begins with: of those from several numbers of clusters the one that predicts documents
     best which were kept from all of them, or the likeliest where none are. ``sharded`` gives a corpus on Spark's
@@ -131,7 +127,7 @@ def settle(
     """
     known, contexts = corpus, StackedContexts(corpus, model.cluster_contexts)
     numbers = numbers_to_try(model, corpus, start_clusters, _GROWTH * n_topics + contexts.dimension)
-    trying = TRYING if len(numbers) > 1 else 0
+    trying = COMPARED if len(numbers) > 1 else 0
     if len(kept := draw_holdout(corpus, seed) if trying else ()):
         before = np.setdiff1d(np.arange(corpus.n_documents), kept)
         known = as_stored(corpus.subset(before), corpus)
@@ -150,8 +146,8 @@ def settle(
             group = model.group_concentration / told * assignments.n_clusters  # alpha / N as it is told
             state.concentrations = replace(state.concentrations, group=group, most_clusters=assignments.n_clusters)
         # iterations before the first of the chain, of each attempt its own, and before that of documents kept back
-        last = (number + 1 - len(numbers)) * (SETTLING + trying + 1) - (len(kept) > 0)
-        _sweep(state, known, kernel, seed, last, of_sweeps, shards, numbers[number], trying)
+        last = (number + 1 - len(numbers)) * (BURN_IN + trying + 1) - (len(kept) > 0)
+        _burn_in(state, known, kernel, seed, last, of_sweeps, shards, numbers[number], trying)
         return state
 
     states = in_blocks(of_starts, attempt, len(numbers), 1)
@@ -177,45 +173,44 @@ def likeliest(densities: Sequence[float], n_clusters: Sequence[int], least: int)
     return int(next((i for i in within if n_clusters[i] >= least), order[0]))
 
 
-def _sweep(
+def _burn_in(
     state: DocumentLevelState, corpus: Corpus, kernel: str, seed: int, last: int, pool: Executor | None,
-    sharded: ShardedCorpus | None, n_clusters: int | None, trying: int,
+    sharded: ShardedCorpus | None, n_clusters: int | None, trying: int
 ) -> None:  # fmt: skip
-    """Sweeps that hold clusters and omega while topics settle, then ``trying`` in which all move, to no. ``last``.
+    """Sweeps of the burn-in, which hold clusters and omega, then ``trying`` in which all move, to no. ``last``.
 
     Where there are more clusters than are told, they are joined in place of the sweep halfway through the latter.
     """
-    first = last - SETTLING - trying
-    joining = last - trying // 2 if state.concentrations.most_clusters != state.model.most_clusters else None
+    first = last - BURN_IN - trying
+    merging = last - trying // 2 if state.concentrations.most_clusters != state.model.most_clusters else None
     is_consolidated = state.observations is None and _topics_by_words(corpus) <= _topics_by_tokens(corpus)
-    state.move_all_but_tokens(seed, first, pool, is_settled=False)
+    state.move_all_but_tokens(seed, first, pool, is_burn_in=True)
     told = "topics settle" + (f" from {n_clusters} cluster{'s' if n_clusters > 1 else ''}" if n_clusters else "")
-    with work(told, SETTLING + trying, "sweeps") as progress:
+    with work(told, BURN_IN + trying, "sweeps") as progress:
         for iteration in range(first + 1, last + 1):
-            if iteration == joining:
-                _join(state, corpus)
+            if iteration == merging:
+                _merge_clusters(state, corpus)
             else:
                 state.move_tokens(corpus, kernel, seed, iteration, pool, sharded)
                 if is_consolidated and iteration - first in _CONSOLIDATING:
                     _consolidate_topics(state, corpus, seed, iteration)
-            is_settled = iteration > first + SETTLING and iteration != joining
-            state.move_all_but_tokens(seed, iteration, pool, is_settled=is_settled)
+            is_burn_in = iteration <= first + BURN_IN or iteration == merging
+            state.move_all_but_tokens(seed, iteration, pool, is_burn_in=is_burn_in)
             progress.advance()
 
 
 def _consolidate_topics(state: DocumentLevelState, corpus: Corpus, seed: int, iteration: int) -> None:
-    level = state.level
-    given = level.omega, state.concentrations, state.topic_word_prior, seed, iteration
-    level.proportions = consolidate_topics(state.assignments, corpus, level.proportions, *given)
+    given = state.omega, state.concentrations, state.topic_word_prior, seed, iteration
+    state.proportions = consolidate_topics(state.assignments, corpus, state.proportions, *given)
 
 
-def _join(state: DocumentLevelState, corpus: Corpus) -> None:
+def _merge_clusters(state: DocumentLevelState, corpus: Corpus) -> None:
     """Join clusters to as many as are told; then every cluster is at epsilon, from which its tau is drawn."""
-    model, omega = state.model, state.omega
+    model = state.model
     posterior = posterior_of(model, corpus, [state.sample()], {})
     state.assignments.cluster[:] = merge_clusters(posterior, corpus, int(model.most_clusters))
     state.assignments.count()
-    state.level = replace(DocumentLevel.start(state.assignments, model.document_concentration), omega=omega)
+    state.start_proportions()
     group, most = model.group_concentration, model.most_clusters
     state.concentrations = replace(state.concentrations, group=group, most_clusters=most)
 
@@ -225,36 +220,29 @@ def log_density(state: DocumentLevelState) -> float:
 
     Not given tau, of which many clusters have more, and so fair to states of few.
     """
-    priors = {**vars(state.priors), DOCUMENT: state.omega_prior}
-    clustering = log_clustering(state.assignments, state.level, state.concentrations, priors, state.contexts)
-    return clustering + sum(state.log_content())
+    return log_clustering(state) + sum(state.log_content())
 
 
-def log_clustering(
-    assignments: Assignments,
-    level: DocumentLevel,
-    concentrations: Concentrations,
-    priors: Mapping[str, GammaPrior | None],
-    contexts: StackedContexts,
-) -> float:
+def log_clustering(state: DocumentLevelState) -> float:
     """ln p(z, x, epsilon, concentrations, l), theta and tau summed out, up to what l alone decides.
 
-    tau is summed out by the estimate of :mod:`mc2core.inference.gibbs.document_level.cluster_moves`, within a few nats
-    a cluster. ``priors`` are those of "group", "table", "topic" and "document", None where that one is not learnt.
+    tau is summed out by the estimate of :mod:`mc2core.inference.gibbs.cluster_moves`, within a few nats
+    a cluster.
     """
-    counts, omega = count_topics(assignments), level.omega
+    assignments, concentrations, omega = state.assignments, state.concentrations, state.omega
+    counts = count_topics(assignments)
     n_documents, lengths = len(assignments.cluster), np.diff(assignments.document_start)
     alpha, v, eta, law = concentrations.group, concentrations.table, concentrations.topic, concentrations.partition
     topics = v * np.append(assignments.topic_weights, assignments.rest)
-    constants = ClusterConstants(law, v, omega, np.maximum(topics, LEAST), 0.0, 0.0)
-    tau = np.maximum(level.proportions, LEAST)
-    _, at_estimate = weigh_clusters(assignments.cluster, tau, counts, constants, contexts_of(contexts), None)
+    constants = ClusterConstants(law, v, omega, np.maximum(topics, MIN_POSITIVE), 0.0, 0.0)
+    tau = np.maximum(state.proportions, MIN_POSITIVE)
+    _, at_estimate = weigh_clusters(assignments.cluster, tau, counts, constants, contexts_of(state.contexts), None)
     result = sum(at_estimate.tolist())
     result += log_openings(law, assignments.n_clusters)
     result += gammaln(alpha) - gammaln(alpha + n_documents) + (gammaln(omega) - gammaln(omega + lengths)).sum()
     result += len(assignments.topic_weights) * math.log(eta) - np.log(assignments.topic_weights).sum()
-    result += (eta - 1.0) * math.log(max(assignments.rest, LEAST))
+    result += (eta - 1.0) * math.log(max(assignments.rest, MIN_POSITIVE))
     for role, value in {"group": alpha, "table": v, "topic": eta, "document": omega}.items():
-        if (prior := priors[role]) is not None:
+        if (prior := state.priors.get(role)) is not None:
             result += (prior.shape - 1.0) * math.log(value) - prior.rate * value
     return float(result)

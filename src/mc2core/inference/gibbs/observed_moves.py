@@ -1,6 +1,6 @@
 """Split and merge moves of topics that emit observations, at the document level.
 
-The moves are the allocated ones of :mod:`mc2core.inference.gibbs.document_level.topic_moves`, which has the state, the
+The moves are the allocated ones of :mod:`mc2core.inference.gibbs.topic_moves`, which has the state, the
 shares of epsilon and tau and their ratios; predictive densities and marginal likelihoods of observations take the place
 of words'. A topic is merged with another one that is drawn half evenly and half by what the marginal likelihood says:
 with D the nats that the observations gain by it, for each of the smaller topic, the weight is exp(min(D, 0)).
@@ -15,29 +15,27 @@ import numpy as np
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
-from mc2core.families.contents import MIN_LOG, add_observation, content_tables, log_densities, natural_of_topics
-from mc2core.inference.gibbs.document_level import topic_moves
-from mc2core.inference.gibbs.document_level.sweep import LEAST
-from mc2core.inference.gibbs.document_level.tokens import TopicConstants
-from mc2core.inference.gibbs.document_level.topic_moves import (
+from mc2core.compute.special import MIN_POSITIVE
+from mc2core.families.contents import MIN_LOG, content_tables, natural_of_topics
+from mc2core.inference.gibbs import topic_moves
+from mc2core.inference.gibbs.assignments import Assignments
+from mc2core.inference.gibbs.observations import Observations
+from mc2core.inference.gibbs.tokens import TopicConstants
+from mc2core.inference.gibbs.topic_moves import (
     MAX_ALLOCATED,
-    Sides,
+    SplitComponents,
     Tokens,
+    allocate_sequentially,
     draw_shares,
     draw_token,
-    estimate_sides,
+    estimate_components,
     gather,
     list_tokens,
-    log_documents_ratio,
-    log_eps_ratio,
-    log_tau_ratio,
-    new_sides,
+    log_ratio_of,
+    new_components,
     place_of,
-    seat,
-    shuffle_documents,
 )
-from mc2core.inference.gibbs.observations import Observations
-from mc2core.inference.gibbs.state import Assignments, Concentrations
+from mc2core.inference.gibbs.weights import Concentrations
 
 _partner_share = topic_moves.partner_share.py_func  # of arrays too
 
@@ -48,41 +46,8 @@ def _uniform(stream):
 
 
 @kernel(error_model="numpy")
-def allocate(stream, n, fixed, first_topic, least, eps, tokens, constants, sides, values, tables):
-    """As :func:`.topic_moves.allocate`, of observations: ``tables`` are of two topics without any."""
-    side, rows, seated, prior = sides.side, sides.rows, sides.tables, constants.v * eps
-    n_documents, log_p, product = shuffle_documents(stream, n, sides), np.empty(2), np.empty(2)
-    seated[:], sides.eps_tables[:] = 0.0, 1.0
-    side[fixed], result = 0, 0.0
-    add_observation(tables, values, np.int64(sides.members[fixed]), 0, 1)
-    for position in range(n_documents):
-        row = rows[position]
-        begin, end = sides.end[row - 1] if row > 0 else 0, sides.end[row]
-        k = tokens.cluster[tokens.document[sides.members[begin]]]
-        u_0 = sides.eps_tables[0] / (sides.eps_tables[0] + sides.eps_tables[1])
-        a = constants.omega * max(sides.tau[k], LEAST) / (prior + seated[0, k] + seated[1, k])
-        a_0 = max(a * (prior * u_0 + seated[0, k]), LEAST)
-        a_1 = max(a * (prior * (1.0 - u_0) + seated[1, k]), LEAST)
-        n_j0, n_j1 = np.float64(begin <= fixed < end), 0.0
-        for i in range(begin, end):
-            if i == fixed:
-                continue
-            number = np.int64(sides.members[i])
-            log_densities(tables, values, number, 2, log_p, product)
-            odds = math.log((n_j1 + a_1) / (n_j0 + a_0)) + log_p[1] - log_p[0]
-            if first_topic >= 0:
-                new = np.int8(tokens.topic[sides.members[i]] != first_topic)
-            else:
-                new = np.int8(streams.uniform(stream) * (1.0 + math.exp(-abs(odds))) < math.exp(min(odds, 0.0)))
-            result += min(odds if new == 1 else -odds, 0.0) - math.log1p(math.exp(-abs(odds)))
-            n_j0, n_j1 = n_j0 + (new == 0), n_j1 + (new == 1)
-            add_observation(tables, values, number, np.int64(new), 1)
-            side[i] = new
-        if result < least:
-            break
-        seat(0, k, n_j0, a_0, prior * u_0, sides)
-        seat(1, k, n_j1, a_1, prior * (1.0 - u_0), sides)
-    return result
+def _allocate_sequentially(stream, n, fixed, first_topic, least, eps, tokens, constants, parts, observed):
+    return allocate_sequentially(stream, n, fixed, first_topic, least, eps, tokens, constants, parts, observed)
 
 
 @dataclass
@@ -94,7 +59,7 @@ class ObservedMoves:
     observations : Observations
     tokens : Tokens
         Their topics; the words are all 0 and not looked at.
-    sides : Sides
+    components : Sides
     constants : TopicConstants
     eps : (slots,) float64
     tau : (slots, K) float64
@@ -104,42 +69,41 @@ class ObservedMoves:
 
     observations: Observations
     tokens: Tokens
-    sides: Sides
+    parts: SplitComponents
     constants: TopicConstants
     eps: np.ndarray
     tau: np.ndarray
     natural: np.ndarray
 
     def propose(self, stream: np.ndarray, n_slots: int) -> tuple[int, int]:
-        """One proposal; (1, 0) where a split was made, whose side 1 is in slot ``n_slots``, (0, 1) for a merge."""
+        """One proposal; (1, 0) where a split was made, whose component 1 is in slot ``n_slots``, (0, 1) for a merge."""
         i, n_topics = draw_token(stream, n_slots, self.tokens)
         if _uniform(stream) < 0.5:
             return int(self._split(stream, i, n_topics, n_slots)), 0
         return 0, int(n_topics > 1 and self._merge(stream, i, n_topics, n_slots))
 
-    def _allocate(self, stream: np.ndarray, n: int, fixed: int, first_topic: int, least: float, eps: float) -> float:
+    def _allocate_sequentially(
+        self, stream: np.ndarray, n: int, fixed: int, first_topic: int, least: float, eps: float
+    ) -> float:
         one = self.observations
         tables = content_tables(one.family, self.natural[:0], 2, one.scale, one.log_gammas)
-        given = self.tokens, self.constants, self.sides, one.values, tables
-        return allocate(stream, n, fixed, first_topic, least, eps, *given)
+        given = self.tokens, self.constants, self.parts, (one.values, tables)
+        return _allocate_sequentially(stream, n, fixed, first_topic, least, eps, *given)[0]
 
     def _log_ratio(self, eps: float, natural: np.ndarray) -> float:
-        """ln of the density of the split over that of the merge, of sides with (2, P) ``natural`` parameters."""
+        """ln of the density of the split over that of the merge, of components with (2, P) ``natural`` parameters."""
         marginal, both = self.observations.family.log_marginal, natural.sum(axis=0) - self._prior
-        result = log_eps_ratio(self.constants, self.sides) + float(marginal(natural).sum() - marginal(both))
-        for k in range(self.sides.tau.size):
-            result += log_tau_ratio(k, eps, self.constants, self.sides)
-        return result + log_documents_ratio(self.constants, self.sides)
+        return log_ratio_of(float(marginal(natural).sum() - marginal(both)), eps, self.constants, self.parts)
 
     @property
     def _prior(self) -> np.ndarray:
         return self.natural[-1]  # a slot is spare, or nothing is proposed
 
-    def _of_sides(self, n: int) -> np.ndarray:
-        """(2, P) natural parameters; their sizes are left in ``sides.size``."""
-        one, side = self.observations, self.sides.side[:n].astype(np.int32)
-        self.sides.size[:] = np.bincount(side, minlength=2)
-        return natural_of_topics(one.family, one.values[self.sides.members[:n]], side, 2, one.scale)
+    def _of_components(self, n: int) -> np.ndarray:
+        """(2, P) natural parameters; their sizes are left in ``parts.size``."""
+        one, component = self.observations, self.parts.component[:n].astype(np.int32)
+        self.parts.size[:] = np.bincount(component, minlength=2)
+        return natural_of_topics(one.family, one.values[self.parts.members[:n]], component, 2, one.scale)
 
     def _weights(self, natural: np.ndarray, size: float, others: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Weights of merging a topic with ``others`` (n, P), of (n,) ``sizes``; 0 of those without observations, and of
@@ -155,33 +119,33 @@ class ObservedMoves:
         return weights
 
     def _split(self, stream: np.ndarray, i: int, n_topics: int, new: int) -> bool:
-        tokens, sides, m = self.tokens, self.sides, int(self.tokens.topic[i])
+        tokens, parts, m = self.tokens, self.parts, int(self.tokens.topic[i])
         if tokens.size[m] > MAX_ALLOCATED:
             return False
-        n, eps = gather(m, m, tokens, sides), float(self.eps[m])
-        sides.tau[:] = self.tau[m]
-        log_q = self._allocate(stream, n, place_of(n, i, sides.members), -1, -np.inf, eps)
-        natural = self._of_sides(n)
-        if sides.size[1] == 0:
+        n, eps = gather(m, m, tokens, parts), float(self.eps[m])
+        parts.tau[:] = self.tau[m]
+        log_q = self._allocate_sequentially(stream, n, place_of(n, i, parts.members), -1, -np.inf, eps)
+        natural = self._of_components(n)
+        if parts.size[1] == 0:
             return False
-        estimate_sides(n, eps, tokens, self.constants, sides)
-        draw_shares(stream, eps, self.constants, sides)
+        estimate_components(n, eps, tokens, self.constants, parts)
+        draw_shares(stream, eps, self.constants, parts)
         log_ratio = self._log_ratio(eps, natural) - log_q
-        log_ratio += math.log(n / sides.size[0] * n_topics / (n_topics + 1.0))
+        log_ratio += math.log(n / parts.size[0] * n_topics / (n_topics + 1.0))
         # of the merge that undoes it
-        weight = float(self._weights(natural[0], sides.size[0], natural[1:], sides.size[1:])[0])
-        total = weight + float(self._others(m, natural[0], sides.size[0], new).sum())
+        weight = float(self._weights(natural[0], parts.size[0], natural[1:], parts.size[1:])[0])
+        total = weight + float(self._others(m, natural[0], parts.size[0], new).sum())
         if not math.log(_uniform(stream)) < log_ratio + math.log(_partner_share(weight, n_topics, total)):
             return False
-        tokens.topic[sides.members[:n][sides.side[:n] == 1]] = new
-        self.eps[[m, new]] = eps * np.exp(sides.eps_log_share)
-        self.tau[[m, new]] = np.maximum(sides.tau * np.exp(sides.log_share), LEAST)
+        tokens.topic[parts.members[:n][parts.component[:n] == 1]] = new
+        self.eps[[m, new]] = eps * np.exp(parts.eps_log_share)
+        self.tau[[m, new]] = np.maximum(parts.tau * np.exp(parts.log_share), MIN_POSITIVE)
         self.natural[[m, new]] = natural
         list_tokens(tokens)
         return True
 
     def _merge(self, stream: np.ndarray, i: int, n_topics: int, n_slots: int) -> bool:
-        tokens, sides, a = self.tokens, self.sides, int(self.tokens.topic[i])
+        tokens, parts, a = self.tokens, self.parts, int(self.tokens.topic[i])
         weights = self._others(a, self.natural[a], tokens.size[a], n_slots)
         is_other = tokens.size[:n_slots] > 0
         is_other[a] = False
@@ -190,22 +154,25 @@ class ObservedMoves:
         b = int(np.searchsorted(sums, _uniform(stream) * sums[-1], side="right"))
         if tokens.size[a] + tokens.size[b] > MAX_ALLOCATED:
             return False
-        n, eps = gather(a, b, tokens, sides), float(self.eps[a] + self.eps[b])
-        sides.side[:n] = tokens.topic[sides.members[:n]] == b
-        both = np.maximum(self.tau[[a, b]], LEAST)
-        sides.tau[:] = both.sum(axis=0)
-        sides.eps_log_share[:], sides.log_share[:] = np.log(self.eps[[a, b]] / eps), np.log(both / sides.tau)
-        natural = self._of_sides(n)
-        estimate_sides(n, eps, tokens, self.constants, sides)
+        n, eps = gather(a, b, tokens, parts), float(self.eps[a] + self.eps[b])
+        parts.component[:n] = tokens.topic[parts.members[:n]] == b
+        both = np.maximum(self.tau[[a, b]], MIN_POSITIVE)
+        parts.tau[:] = both.sum(axis=0)
+        parts.eps_log_share[:], parts.log_share[:] = (
+            np.log(self.eps[[a, b]] / eps),
+            np.log(both / parts.tau),
+        )
+        natural = self._of_components(n)
+        estimate_components(n, eps, tokens, self.constants, parts)
         log_ratio = -self._log_ratio(eps, natural) - math.log(share[b])
-        log_ratio -= math.log(n / sides.size[0] * (n_topics - 1.0) / n_topics)
+        log_ratio -= math.log(n / parts.size[0] * (n_topics - 1.0) / n_topics)
         log_u = math.log(_uniform(stream))
         if not log_u < log_ratio:  # the probability of the split can only make it less
             return False
-        fixed = place_of(n, i, sides.members)
-        if not log_u < log_ratio + self._allocate(stream, n, fixed, a, log_u - log_ratio, eps):
+        fixed = place_of(n, i, parts.members)
+        if not log_u < log_ratio + self._allocate_sequentially(stream, n, fixed, a, log_u - log_ratio, eps):
             return False
-        tokens.topic[sides.members[:n]] = a
+        tokens.topic[parts.members[:n]] = a
         self.eps[a], self.eps[b] = eps, 0.0
         self.tau[a], self.tau[b] = self.tau[a] + self.tau[b], 0.0
         self.natural[a], self.natural[b] = natural.sum(axis=0) - self._prior, self._prior
@@ -222,22 +189,7 @@ def split_and_merge_observed_topics(
     key: np.uint64,
     n_proposals: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Make ``n_proposals`` proposals; topics change in place, and those that end empty are dropped.
-
-    Parameters
-    ----------
-    tau : (K, M + 1) float64
-        Topic proportions of the clusters, the rest in the last column.
-    omega : document concentration
-    key : one stream for each proposal
-
-    Returns
-    -------
-    (K, M + 1) float64
-        tau over the topics now in use, and the rest.
-    (2,) int64
-        Splits and merges made.
-    """
+    """As :func:`.topic_moves.split_and_merge_topics`; returns tau over the topics now in use, and splits and merges."""
     lengths, n_clusters, n_tokens = np.diff(assignments.document_start), len(tau), len(assignments.topic)
     constants = TopicConstants(float(omega), float(concentrations.table), float(concentrations.topic), 0.0, 0.0)
     n_topics, made, stream = assignments.n_topics, np.zeros(2, np.int64), np.zeros(2, np.uint64)
@@ -254,8 +206,8 @@ def split_and_merge_observed_topics(
         assignments.cluster, np.empty(2 * n_tokens, np.int32), *np.zeros((2, slots), np.int64),
     )  # fmt: skip
     list_tokens(tokens)
-    sides = new_sides(n_tokens, len(lengths), 1, n_clusters)
-    moves = ObservedMoves(observations, tokens, sides, constants, eps, by_topic, natural)
+    parts = new_components(n_tokens, len(lengths), 1, n_clusters, 0)
+    moves = ObservedMoves(observations, tokens, parts, constants, eps, by_topic, natural)
     for proposal in range(n_proposals):
         streams.seek(stream, key, proposal)
         made += moves.propose(stream, n_topics + int(made[0]))

@@ -16,7 +16,7 @@ from mc2core.posterior.document_level import priors_of
 from mc2core.posterior.mixture import Block, SampleMixture, blocks
 
 # documents for each that is kept back, and how many have to be, of which fewer would not tell states apart
-_FOR_ONE, _MIN = 10, 10
+_FOR_ONE, _MIN_DOCUMENTS = 10, 10
 #: tokens that are looked at, of a document and of all
 MAX_OF_ONE, MAX_OF_ALL = 1_000, 30_000
 # documents that are looked at together have so many clusters times topics
@@ -31,7 +31,7 @@ def draw_holdout(corpus: Corpus, seed: int) -> np.ndarray:
     lengths = corpus.document_lengths
     filled = np.flatnonzero(lengths)
     n_kept = len(filled) // _FOR_ONE
-    if n_kept < _MIN:
+    if n_kept < _MIN_DOCUMENTS:
         return np.zeros(0, np.int64)
     drawn = filled[streams.generator(seed, "kept back").permutation(len(filled))[:n_kept]]
     tokens = np.cumsum(np.minimum(lengths[drawn], MAX_OF_ONE))

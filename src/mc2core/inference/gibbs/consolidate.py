@@ -1,19 +1,18 @@
-"""Join and dissolve topics while the start of a chain settles (docs/model.md, section 2).
+"""Merge and remove topics in the burn-in of a start (docs/model.md, section 2).
 
-Topics that begin as clusters of words end in two ways that sweeps, which move a token at a time, hardly mend:
+Topics that begin as clusters of words end in two ways that sweeps, which move a token at a time, hardly correct:
 
 * One topic is two, each with some of its words, or in some of the documents. Each topic is tried with the one whose
-  documents are most like its own, and with the one whose words are. Two are joined where one topic is likelier than
-  both, by the density of :mod:`mc2core.inference.gibbs.document_level.topic_moves` over the probability with which one
-  pass allocates the tokens to the two as they are: an estimate of how likely two topics are, however tokens are shared.
-* A topic is a remnant: a few words of several others, so that no merge with one of them mends it. Its tokens are
-  shared out among all others, one by one, each given those before it. The product of their sums,
+  documents are most like its own, and with the one whose words are. Two are merged if one topic is likelier than both,
+  by the density of :mod:`mc2core.inference.gibbs.topic_moves` over the probability of sequential allocation.
+* A topic is a remnant: a few words of several others. Its tokens are shared out among all others, one by one, each
+  given those before it. The product of their sums,
 
       prod_ji sum_m' (n_jm' + omega tau_km') (n_m'w + s) / (n_m' + V s),    k = z_j,  m' other than m,
 
-  is an estimate of how likely their words are without topic m, their topics summed out (that of one particle). It is
-  dissolved where this is more than how likely these words and their topic m are with it, over the probabilities with
-  which the tokens would be drawn into m, each given all others: tokens that are as well elsewhere count as such.
+  estimates how likely their words are without topic m (with one particle). The topic is removed if this is more than
+  how likely these words and their topic m are with it, over the probabilities with which the tokens would be drawn into
+  m, each given all others.
 
 For a start alone: neither leaves the posterior invariant.
 """
@@ -28,22 +27,23 @@ import scipy.sparse as sp
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
-from mc2core.compute.special import log_gamma
+from mc2core.compute.special import MIN_POSITIVE, log_gamma, log_rising_factorial
+from mc2core.compute.variates import index_of
 from mc2core.corpus import Corpus
-from mc2core.inference.gibbs.document_level.sweep import LEAST, count_topics, log_rising_factorial
-from mc2core.inference.gibbs.document_level.tokens import TopicConstants
-from mc2core.inference.gibbs.document_level.topic_moves import (
+from mc2core.inference.gibbs.assignments import Assignments, count_topics, topics_of_words
+from mc2core.inference.gibbs.tokens import TopicConstants
+from mc2core.inference.gibbs.topic_moves import (
     Tokens,
     TopicSlots,
-    allocate,
+    allocate_sequentially,
     forget_words,
     keep_merge,
     list_cells,
     list_tokens,
-    new_sides,
+    new_components,
     weigh_merge,
 )
-from mc2core.inference.gibbs.state import Assignments, Concentrations, topics_of_words
+from mc2core.inference.gibbs.weights import Concentrations
 
 
 # -- two topics that are one ----------------------------------------------------------------------------------
@@ -57,28 +57,30 @@ def nearest(counts: sp.csr_matrix) -> np.ndarray:
 
 
 @kernel(error_model="numpy")
-def _join(key, pairs, end, tokens, topics, constants, sides):
+def _merge(key, pairs, end, tokens, topics, constants, parts):
     """Join the topics of each pair in turn, if both are still there and better one."""
     stream = np.zeros(2, np.uint64)
     for number in range(len(pairs)):
         a, b = pairs[number]
         if tokens.size[a] == 0 or tokens.size[b] == 0:
             continue
-        log_ratio, n, eps = weigh_merge(a, b, tokens, topics, constants, sides)
-        if not log_ratio > 0.0:  # the probability of the sides can only make it less
+        log_ratio, n, eps = weigh_merge(a, b, tokens, topics, constants, parts)
+        if not log_ratio > 0.0:  # the probability of the components can only make it less
             continue
         streams.seek(stream, key, number)
         fixed = min(np.int64(streams.uniform(stream) * n), n - 1)
-        first_topic = np.int64(tokens.topic[sides.members[fixed]])
-        log_q, n_words = allocate(stream, n, fixed, first_topic, -log_ratio, eps, tokens, constants, sides)
-        forget_words(n_words, sides)
+        first_topic = np.int64(tokens.topic[parts.members[fixed]])
+        log_q, n_words = allocate_sequentially(
+            stream, n, fixed, first_topic, -log_ratio, eps, tokens, constants, parts, None
+        )
+        forget_words(n_words, parts)
         if log_ratio + log_q > 0.0:
-            end = keep_merge(a, b, end, n, n_words, tokens, topics, constants, sides)
+            end = keep_merge(a, b, end, n, n_words, tokens, topics, constants, parts)
 
 
-def join_topics(
+def merge_topics(
     assignments: Assignments, corpus: Corpus, tau: np.ndarray, tokens: Tokens, constants: TopicConstants,
-    key: np.uint64,
+    key: np.uint64
 ) -> np.ndarray:  # fmt: skip
     """Join topics in place, and leave out those that are gone; returns (K, M + 1) float64 tau."""
     content, n_topics = corpus.content, assignments.n_topics
@@ -89,9 +91,9 @@ def join_topics(
     smallest = np.argsort(n_wm.sum(axis=0), kind="stable")
     pairs = np.stack([smallest.repeat(2), partners[smallest].ravel()], axis=1)
     by_topic, eps = np.ascontiguousarray(tau[:, :-1].T), assignments.topic_weights.copy()
-    topics = TopicSlots(n_wm, eps, by_topic, *np.zeros((2, n_topics)))
-    sides = new_sides(corpus.n_tokens, corpus.n_documents, corpus.n_words, len(tau))
-    _join(key, pairs, list_tokens(tokens), tokens, topics, constants, sides)
+    topics = TopicSlots(n_wm, eps, by_topic, np.zeros(n_topics))
+    parts = new_components(corpus.n_tokens, corpus.n_documents, corpus.n_words, len(tau), 0)
+    _merge(key, pairs, list_tokens(tokens), tokens, topics, constants, parts)
     used = tokens.size > 0
     assignments.topic_weights = eps
     assignments.count(assignments.n_clusters)
@@ -139,13 +141,13 @@ def log_with(m, members, n, start, n_wm, n_m, tau, tokens, constants):
         while end < n and document[members[end]] == j:
             end += 1
         row = tau[tokens.cluster[j]]
-        result += log_rising_factorial(max(omega * row[m], LEAST), end - begin)
+        result += log_rising_factorial(max(omega * row[m], MIN_POSITIVE), end - begin)
         count_document(j, start, tokens, n_j)
         for i in range(begin, end):
             w, total = tokens.word[members[i]], 0.0
             for t in range(n_m.size):
                 total += (n_j[t] + omega * row[t]) * (n_wm[w, t] + s) * inverse[t]
-            own = max(n_j[m] - 1.0 + omega * row[m], LEAST) * (n_wm[w, m] - 1 + s) / (n - 1 + vs)
+            own = max(n_j[m] - 1.0 + omega * row[m], MIN_POSITIVE) * (n_wm[w, m] - 1 + s) / (n - 1 + vs)
             chosen += math.log(own / (own + total))
     return result, chosen
 
@@ -170,22 +172,16 @@ def share_out(stream, m, members, n, start, n_wm, n_m, tau, tokens, constants, n
         while end < n and tokens.document[members[end]] == j:
             end += 1
         row = tau[tokens.cluster[j]]
-        scale = constants.omega / max(1.0 - row[m], LEAST)
+        scale = constants.omega / max(1.0 - row[m], MIN_POSITIVE)
         for t in range(n_m.size):
-            prior[t] = max(scale * row[t], LEAST)
+            prior[t] = max(scale * row[t], MIN_POSITIVE)
         count_document(j, start, tokens, n_j)
         for i in range(begin, end):
             w, total = tokens.word[members[i]], 0.0
             for t in range(n_m.size):
                 weights[t] = (n_j[t] + prior[t]) * (n_wm[w, t] + constants.s) * inverse[t]
                 total += weights[t]
-            u, chosen = streams.uniform(stream) * total, other
-            for t in range(n_m.size):
-                if weights[t] > 0.0:
-                    chosen = t
-                    if u < weights[t]:
-                        break
-                    u -= weights[t]
+            chosen = index_of(weights, n_m.size, streams.uniform(stream) * total, other)
             result += math.log(total)
             new[i] = chosen
             n_j[chosen] += 1.0
@@ -207,7 +203,7 @@ def _put_back(m, members, n, n_wm, n_m, tokens, new):
 
 
 @kernel(error_model="numpy")
-def _dissolve(key, order, most, start, n_wm, n_m, tau, tokens, constants):
+def _remove(key, order, most, start, n_wm, n_m, tau, tokens, constants):
     """Try topics in this order, those of at most so many tokens; tau of what is dissolved goes to all others."""
     stream, members, new = np.zeros(2, np.uint64), np.empty(most, np.int64), np.empty(most, np.int32)
     for m in order:
@@ -223,21 +219,21 @@ def _dissolve(key, order, most, start, n_wm, n_m, tau, tokens, constants):
         for i in range(n):
             tokens.topic[members[i]] = new[i]
         for k in range(tau.shape[0]):
-            others = max(1.0 - tau[k, m], LEAST)
+            others = max(1.0 - tau[k, m], MIN_POSITIVE)
             for t in range(tau.shape[1]):
                 tau[k, t] = 0.0 if t == m else tau[k, t] / others
 
 
-def dissolve_topics(
+def remove_topics(
     assignments: Assignments, corpus: Corpus, tau: np.ndarray, tokens: Tokens, constants: TopicConstants,
-    key: np.uint64,
+    key: np.uint64
 ) -> np.ndarray:  # fmt: skip
     """Dissolve topics in place, the smallest first and none larger than the mean; returns (K, M + 1) float64 tau."""
     n_topics = assignments.n_topics
     n_wm = topics_of_words(corpus.content, assignments.topic, n_topics)
     n_m = n_wm.sum(axis=0, dtype=np.int64)
     tau, order = tau.copy(), np.argsort(n_m, kind="stable")
-    _dissolve(
+    _remove(
         key, order, corpus.n_tokens // n_topics, assignments.document_start, n_wm, n_m, tau, tokens, constants
     )  # fmt: skip
     used = n_m > 0
@@ -251,23 +247,11 @@ def dissolve_topics(
 
 def consolidate_topics(
     assignments: Assignments, corpus: Corpus, tau: np.ndarray, omega: float, concentrations: Concentrations,
-    topic_word_prior: float, seed: int, iteration: int,
+    topic_word_prior: float, seed: int, iteration: int
 ) -> np.ndarray:  # fmt: skip
-    """Join topics that are one, then dissolve those that the others do without.
+    """Merge topics that are one, then remove those that the others do without, in place.
 
-    Parameters
-    ----------
-    assignments : topics change in place, and those that are gone are dropped
-    tau : (K, M + 1) float64
-        Topic proportions of the clusters, the rest in the last column.
-    omega : document concentration
-    topic_word_prior : s
-    seed, iteration : of the streams
-
-    Returns
-    -------
-    (K, M + 1) float64
-        tau over the topics that are left, and the rest.
+    Parameters and result as of :func:`.tokens.sweep_document_topics`; ``seed`` and ``iteration`` are of the streams.
     """
     content, start, n_tokens = corpus.content, assignments.document_start, corpus.n_tokens
     document, word = np.empty((2, n_tokens), np.int32)
@@ -282,7 +266,7 @@ def consolidate_topics(
     )  # fmt: skip
     given = assignments, corpus
     if assignments.n_topics > 1:
-        tau = join_topics(*given, tau, tokens, constants, streams.key(seed, "join topics", iteration))
+        tau = merge_topics(*given, tau, tokens, constants, streams.key(seed, "join topics", iteration))
     if assignments.n_topics > 1:
-        tau = dissolve_topics(*given, tau, tokens, constants, streams.key(seed, "dissolve topics", iteration))
+        tau = remove_topics(*given, tau, tokens, constants, streams.key(seed, "dissolve topics", iteration))
     return tau

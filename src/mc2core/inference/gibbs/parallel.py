@@ -5,19 +5,20 @@ Given tau, omega and the word distributions psi of the topics, documents are ind
     P(l_ji = m) prop. to (n_jm + omega tau_km) psi_m,w,     k = z_j     (counts without the token)
 
 after Magnusson et al. (2018) and Terenin, Magnusson and Jonsson (2020), who do so for LDA and the HDP. There are
-infinitely many topics and most entries of psi are next to 0, so a token moves among few: those whose topic is *big*
-and whose entry psi_mw is *shown*, a token in any other stays where it is.
+infinitely many topics and most entries of psi are next to 0, so a token moves among few: those whose topic is *active*
+and whose entry psi_mw is *visible*. A token in any other stays where it is.
 
-* A topic is big where epsilon_m is above :func:`smallest_topic`; those not in use are broken off the rests of epsilon
+* A topic is active if epsilon_m is above :func:`smallest_topic`; those not in use are broken off the rests of epsilon
   and of every tau_k until less than this weight remains.
-* An entry is shown where a Poisson number of mean lambda_m psi_mw is above 0: one of the words that lambda_m phantom
-  tokens of the topic show. lambda_m is ``PHANTOMS`` times the tokens that tau and z let expect of the topic.
+* An entry is visible if a Poisson number of mean lambda_m psi_mw is above 0: if its word is one of those of lambda_m
+  pseudo-observations of the topic. lambda_m is ``PSEUDO_OBSERVATIONS`` times the tokens that tau and z let expect of
+  the topic.
 
 Both are properties of the measures and of draws that only depend on these, never of l. What moves stays among what is
-big and shown, so the sweep is made of Gibbs steps on the model with its measures, and exact. New ones are drawn every
-sweep. Phantoms make psi sparse at no approximation: given how often each word was shown, psi is Dirichlet with these
-counts added, so the many words that have no token of the topic and are not shown enter by their sum alone, a Gamma.
-The rows of words hold what is left of psi: as Gammas, of which a topic's sum is kept apart.
+active and visible, so the sweep is made of Gibbs steps on the model with its measures, and exact. New ones are drawn
+every sweep. Pseudo-observations make psi sparse at no approximation: given how many each word has, psi is Dirichlet
+with these counts added, so the many words that have no token of the topic and are not visible enter by their sum alone,
+a Gamma. The rows of words hold what is left of psi: as Gammas, of which a topic's sum is kept apart.
 
 **Threads.** Words, topics and documents are cut into fixed blocks. Random numbers belong to words, topics and
 documents, and sums over blocks are taken in their order.
@@ -40,25 +41,18 @@ import numpy as np
 from mc2core.compute import streams, variates
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.simd import LANES, find_equal, prefetch, weigh_gathered
+from mc2core.compute.special import MIN_POSITIVE
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
+from mc2core.inference.gibbs.assignments import Assignments, document_start, topics_by_word
 from mc2core.inference.gibbs.blocked import WORD_BLOCK, smallest_atom, split_rest
-from mc2core.inference.gibbs.collapsed import find_block, find_topic
-from mc2core.inference.gibbs.document_level.sweep import LEAST
-from mc2core.inference.gibbs.document_level.tokens import DocumentCells
-from mc2core.inference.gibbs.partition import PartitionLaw
-from mc2core.inference.gibbs.state import (
-    Assignments,
-    Concentrations,
-    document_start,
-    no_topic,
-    topics_by_word,
-)
+from mc2core.inference.gibbs.tokens import DocumentRows, draw_other
+from mc2core.inference.gibbs.weights import Concentrations, PartitionLaw, no_topic
 from mc2core.inference.shards import Shard, ShardedCorpus, name_of
 
-#: phantom tokens for each expected one: a word with one token of a topic is shown with probability 10 / 11
-PHANTOMS = 10.0
-# prior of a topic's words from which on most entries would be shown: all are drawn then, one by one
+#: pseudo-observations for each expected one: a word with one token of a topic is visible with probability 10 / 11
+PSEUDO_OBSERVATIONS = 10.0
+# prior of a topic's words from which on most entries would be visible: all are drawn then, one by one
 _DENSE_PRIOR = 0.5
 _TOPIC_BLOCK = 16
 _TOKEN_BLOCK = 16_384  # tokens of a block of documents, about
@@ -66,13 +60,13 @@ _CERTAIN = 37.0  # exp(-37) is less than any number that is drawn
 
 
 def smallest_topic(n_tokens: int, eta: float) -> float:
-    """The weight above which topics are big: below that of nearly all that are in use, whose number grows as tokens'
+    """The weight above which topics are active: below that of nearly all that are in use, whose number grows as tokens'
     root.
     """
     return smallest_atom(0.1 / math.sqrt(n_tokens), eta)
 
 
-# -- psi, as far as it is shown ------------------------------------------------------------------------------------
+# -- psi, as far as it is visible ------------------------------------------------------------------------------------
 class WordRows(NamedTuple):
     """Topics that a word's tokens move among, in rows of whole vectors; entries without a topic hold 0."""
 
@@ -91,8 +85,8 @@ class UsedWords(NamedTuple):
     x: np.ndarray  # (room,) float64: Gamma(n_mw + s)
 
 
-class ShownWords(NamedTuple):
-    """Entries of psi whose words have no token of the topic and are shown by phantoms, topic by topic."""
+class VisibleWords(NamedTuple):
+    """Entries of psi whose words have no token of the topic and are visible by pseudo-observations, topic by topic."""
 
     start: np.ndarray  # (M + 1,) int64: room for each topic's
     size: np.ndarray  # (M,) int64: how many there are
@@ -101,23 +95,23 @@ class ShownWords(NamedTuple):
 
 
 @kernel(error_model="numpy")
-def _draw_used(key, first, last, start, topic, is_big, s, is_dense, used, sums, n_used):
+def _draw_used(key, first, last, start, topic, is_active, s, is_dense, used, sums, n_used):
     """Draw entries of words first..last-1; ``sums`` and ``n_used`` (M,) gain what these have of each topic."""
     room, size, topic_of, x_of = used
-    stream, n_w = np.zeros(2, np.uint64), np.zeros(is_big.size, np.int64)
+    stream, n_w = np.zeros(2, np.uint64), np.zeros(is_active.size, np.int64)
     for w in range(first, last):
         streams.seek(stream, key, w)
         begin = end = room[w]
         for i in range(start[w], start[w + 1]):
             m = topic[i]
-            if is_big[m]:
+            if is_active[m]:
                 if n_w[m] == 0:
                     topic_of[end] = m
                     end += 1
                 n_w[m] += 1
         if is_dense:
-            for m in range(is_big.size):
-                if is_big[m] and n_w[m] == 0:
+            for m in range(is_active.size):
+                if is_active[m] and n_w[m] == 0:
                     topic_of[end] = m
                     end += 1
         for c in range(begin, end):
@@ -144,81 +138,81 @@ def _list_words(used, place, word):
 
 
 @inner_kernel(error_model="numpy")
-def show_words(stream, n_phantoms, n_words, s, mass, taken, seats, place, shown):
-    """Show words that have no token of the topic by ``n_phantoms`` phantoms, in a Polya urn, and draw their entries.
+def draw_visible(stream, n_pseudo, n_words, s, mass, taken, urn, place, visible):
+    """Make words without tokens of the topic visible by a Polya urn of pseudo-observations, and draw their entries.
 
-    ``taken`` (V,) bool: words that have tokens, of which there are V - ``n_words``; the words shown are added.
-    ``seats``: room for a cell of each phantom; entries are written from ``place`` on. Returns how many there are.
-    The words' entries sum to ``mass``, with all those that are not shown.
+    ``taken`` (V,) bool: words that have tokens, of which there are V - ``n_words``; visible ones are added.
+    ``urn``: room for a cell of each pseudo-observation; entries are written from ``place`` on. Returns their number.
+    The words' entries sum to ``mass``, with all those that are not visible.
     """
     n = 0
-    for r in range(n_phantoms):
+    for r in range(n_pseudo):
         u = streams.uniform(stream) * (n_words * s + r)
         if u < r:
-            seats[r] = seats[int(u)]
+            urn[r] = urn[int(u)]
         elif u < r + n * s:
-            seats[r] = min(int((u - r) / s), n - 1)
+            urn[r] = min(int((u - r) / s), n - 1)
         elif n < n_words:
             w = int(streams.uniform(stream) * taken.size)
             while taken[w]:
                 w = int(streams.uniform(stream) * taken.size)
             taken[w] = True
-            shown.word[place + n], shown.x[place + n] = w, 0.0
-            seats[r] = n
+            visible.word[place + n], visible.x[place + n] = w, 0.0
+            urn[r] = n
             n += 1
         else:
-            seats[r] = n - 1
-    for r in range(n_phantoms):
-        shown.x[place + seats[r]] += 1.0
+            urn[r] = n - 1
+    for r in range(n_pseudo):
+        visible.x[place + urn[r]] += 1.0
     total = 0.0
     if n < n_words:
-        total = math.exp(variates.log_gamma_variate(stream, max((n_words - n) * s, LEAST)))
+        total = math.exp(variates.log_gamma_variate(stream, max((n_words - n) * s, MIN_POSITIVE)))
     for c in range(place, place + n):
-        shown.x[c] = variates.gamma_variate(stream, shown.x[c] + s)
-        total += shown.x[c]
+        visible.x[c] = variates.gamma_variate(stream, visible.x[c] + s)
+        total += visible.x[c]
     for c in range(place, place + n):
-        shown.x[c] *= mass / total
+        visible.x[c] *= mass / total
     return n
 
 
 @kernel(error_model="numpy")
-def _show(key, first, last, word_start, word, n_words, s, mass, n_phantoms, shown):
-    """Phantoms of topics first..last-1."""
+def _draw_visible_words(key, first, last, word_start, word, n_words, s, mass, n_pseudo, visible):
+    """Pseudo-observations of topics first..last-1."""
     stream, taken = np.zeros(2, np.uint64), np.zeros(n_words, np.bool_)
     most = 0
     for m in range(first, last):
-        most = max(most, n_phantoms[m])
-    seats = np.empty(most, np.int64)
+        most = max(most, n_pseudo[m])
+    urn = np.empty(most, np.int64)
     for m in range(first, last):
-        if n_phantoms[m] == 0:
+        if n_pseudo[m] == 0:
             continue
         streams.seek(stream, key, m)
         begin, end = word_start[m], word_start[m + 1]
         for c in range(begin, end):
             taken[word[c]] = True
-        place = shown.start[m]
-        n = show_words(stream, n_phantoms[m], n_words - (end - begin), s, mass[m], taken, seats, place, shown)
-        shown.size[m] = n
+        place = visible.start[m]
+        n = draw_visible(stream, n_pseudo[m], n_words - (end - begin), s, mass[m], taken, urn, place, visible)
+        visible.size[m] = n
         for c in range(begin, end):
             taken[word[c]] = False
         for c in range(place, place + n):
-            taken[shown.word[c]] = False
+            taken[visible.word[c]] = False
 
 
 @kernel
-def _count_shown(shown, n_w):
-    for m in range(shown.size.size):
-        for c in range(shown.start[m], shown.start[m] + shown.size[m]):
-            n_w[shown.word[c]] += 1
+def _count_visible(visible, n_w):
+    for m in range(visible.size.size):
+        for c in range(visible.start[m], visible.start[m] + visible.size[m]):
+            n_w[visible.word[c]] += 1
 
 
 @kernel
-def _fill_shown(shown, rows):
-    for m in range(shown.size.size):
-        for c in range(shown.start[m], shown.start[m] + shown.size[m]):
-            w = shown.word[c]
+def _fill_visible(visible, rows):
+    for m in range(visible.size.size):
+        for c in range(visible.start[m], visible.start[m] + visible.size[m]):
+            w = visible.word[c]
             place = rows.start[w] + rows.size[w]
-            rows.topic[place], rows.x[place] = m, shown.x[c]
+            rows.topic[place], rows.x[place] = m, visible.x[c]
             rows.size[w] += 1
 
 
@@ -232,8 +226,8 @@ def _fill_used(key, first, last, used, rate, rows):
         begin, n = row_start[w], row_size[w]
         for c in range(used.start[w], used.start[w] + used.size[w]):
             m, x = used.topic[c], used.x[c]
-            phantoms = rate[m] * x
-            if phantoms > _CERTAIN or streams.uniform(stream) > math.exp(-phantoms):
+            pseudo = rate[m] * x
+            if pseudo > _CERTAIN or streams.uniform(stream) > math.exp(-pseudo):
                 row_topic[begin + n], row_x[begin + n] = m, x
                 n += 1
         for c in range(begin + n, row_start[w + 1]):
@@ -244,14 +238,14 @@ def _fill_used(key, first, last, used, rate, rows):
 def draw_rows(
     start: np.ndarray,
     topic: np.ndarray,
-    is_big: np.ndarray,
+    is_active: np.ndarray,
     expected: np.ndarray,
     topic_word_prior: float,
     seed: int,
     iteration: int,
     pool: Executor | None,
 ) -> tuple[WordRows, np.ndarray]:
-    """Draw psi of the big topics given the tokens' topics, as far as it is shown.
+    """Draw psi of the active topics given the tokens' topics, as far as it is visible.
 
     Parameters
     ----------
@@ -265,9 +259,9 @@ def draw_rows(
     -------
     WordRows
     sums : (M,) float64
-        Of all Gammas of each topic, in its rows or not; 1 for topics that are not big.
+        Of all Gammas of each topic, in its rows or not; 1 for topics that are not active.
     """
-    n_words, n_topics, s = len(start) - 1, len(is_big), float(topic_word_prior)
+    n_words, n_topics, s = len(start) - 1, len(is_active), float(topic_word_prior)
     is_dense = s >= _DENSE_PRIOR
     most = np.full(n_words, n_topics) if is_dense else np.minimum(np.diff(start), n_topics)
     room = np.concatenate([[0], np.cumsum(most)])
@@ -276,33 +270,33 @@ def draw_rows(
 
     def draw(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
         sums, n_used = np.zeros(n_topics), np.zeros(n_topics, np.int64)
-        _draw_used(key, first, last, start, topic, is_big, s, is_dense, used, sums, n_used)
+        _draw_used(key, first, last, start, topic, is_active, s, is_dense, used, sums, n_used)
         return sums, n_used
 
     sums, n_used = (np.sum(parts, axis=0) for parts in zip(*in_blocks(pool, draw, n_words, WORD_BLOCK), strict=True))
-    # words without tokens of the topic: their sum, and the phantoms that show them
-    rng, n_unused = streams.generator(seed, "phantoms", iteration), np.where(is_big, n_words - n_used, 0)
+    # words without tokens of the topic: their sum, and the pseudo-observations that show them
+    rng, n_unused = streams.generator(seed, "phantoms", iteration), np.where(is_active, n_words - n_used, 0)
     mass = rng.standard_gamma(n_unused * s)
-    mass[is_big & (n_used == 0)] = 1.0  # alone, and so of any scale
-    sums = np.where(is_big, sums + mass, 1.0)
-    rate = PHANTOMS * (expected + n_words * s) / sums
-    n_phantoms = np.where(n_unused > 0, rng.poisson(rate * mass), 0)
+    mass[is_active & (n_used == 0)] = 1.0  # alone, and so of any scale
+    sums = np.where(is_active, sums + mass, 1.0)
+    rate = PSEUDO_OBSERVATIONS * (expected + n_words * s) / sums
+    n_pseudo = np.where(n_unused > 0, rng.poisson(rate * mass), 0)
     word_start = np.concatenate([[0], np.cumsum(n_used)])
     word = np.empty(word_start[-1], np.int32)
     _list_words(used, word_start[:-1].copy(), word)
-    room = np.concatenate([[0], np.cumsum(np.minimum(n_phantoms, n_unused))])
-    shown = ShownWords(room, np.zeros(n_topics, np.int64), np.empty(room[-1], np.int32), np.empty(room[-1]))
-    shown_key = streams.key(seed, "phantoms", iteration)
+    room = np.concatenate([[0], np.cumsum(np.minimum(n_pseudo, n_unused))])
+    visible = VisibleWords(room, np.zeros(n_topics, np.int64), np.empty(room[-1], np.int32), np.empty(room[-1]))
+    visible_key = streams.key(seed, "phantoms", iteration)
 
-    def show(first: int, last: int) -> None:
-        _show(shown_key, first, last, word_start, word, n_words, s, mass, n_phantoms, shown)
+    def draw_visible_words(first: int, last: int) -> None:
+        _draw_visible_words(visible_key, first, last, word_start, word, n_words, s, mass, n_pseudo, visible)
 
-    in_blocks(pool, show, n_topics, _TOPIC_BLOCK)
+    in_blocks(pool, draw_visible_words, n_topics, _TOPIC_BLOCK)
     size = np.zeros(n_words, np.int64)
-    _count_shown(shown, size)
+    _count_visible(visible, size)
     room = np.concatenate([[0], np.cumsum(-(-(size + used.size) // LANES) * LANES)])
     rows = WordRows(room, np.zeros(n_words, np.int64), np.empty(room[-1], np.int32), np.empty(room[-1], np.float32))
-    _fill_shown(shown, rows)
+    _fill_visible(visible, rows)
     used_key = streams.key(seed, "shown", iteration)
 
     def fill(first: int, last: int) -> None:
@@ -366,7 +360,7 @@ def _join(m, place, x, inverse, n_j, prior, scale, p, block):
 
 
 @kernel(error_model="numpy")
-def _sweep(key, first, last, number, documents, rows, tau, omega, inverse, topic):
+def _sweep_block(key, first, last, number, documents, rows, tau, omega, inverse, topic):
     """Sweep over documents first..last-1, of which 0 has the stream ``number``.
 
     Returns the first token whose weights sum to infinity or no number, or -1.
@@ -409,12 +403,8 @@ def _sweep(key, first, last, number, documents, rows, tau, omega, inverse, topic
                 if not others + np.float64(less) < np.inf:
                     return i
                 # draw among the others; what rounding alone takes past the end stays
-                block[place // LANES] -= old
-                b, before = find_block(block, n_blocks, u)
-                chosen = place
-                if b < n_blocks:
-                    chosen = find_topic(p, b * LANES, u - before, place)
-                if chosen == place:
+                chosen = draw_other(p, block, n_blocks, place, old, u)
+                if chosen < 0 or chosen == place:
                     block[place // LANES] += old
                     continue
                 # leave and join
@@ -468,11 +458,10 @@ def sweep_documents(
         The first token whose weights have no finite sum; -1 where there is none.
     """
     key, rows, inverse, tau, omega = sweep
-    content = corpus.content
-    documents = DocumentCells(content.indptr, content.indices, content.data, start, cluster)
+    documents = DocumentRows.of(corpus.content, start, cluster)
 
     def move(first: int, last: int) -> int:
-        return _sweep(key, first, last, number, documents, rows, tau, omega, inverse, topic)
+        return _sweep_block(key, first, last, number, documents, rows, tau, omega, inverse, topic)
 
     a_block = max(1, _TOKEN_BLOCK * corpus.n_documents // max(1, len(topic)))
     failed = in_blocks(pool, move, corpus.n_documents, a_block)
@@ -518,21 +507,9 @@ def sweep_documents_apart(
     pool: Executor | None,
     sharded: ShardedCorpus | None = None,
 ) -> np.ndarray:
-    """One sweep over all tokens, in place; topics that end empty are dropped.
+    """One sweep over all tokens, as :func:`.tokens.sweep_document_topics`; returns tau over the topics now in use.
 
-    Parameters
-    ----------
-    tau : (K, M + 1) float64
-        Topic proportions of the clusters, the rest in the last column.
-    omega : float, > 0
-        Concentration of a document's proportions around its cluster's.
-    pool : threads, which change no bit
-    sharded : the corpus on executors of Spark, which move the tokens then and change no bit either
-
-    Returns
-    -------
-    (K, M + 1) float64
-        tau over the topics now in use, and the rest.
+    ``sharded``: the corpus on executors of Spark, which move the tokens then; neither they nor threads change a bit.
     """
     if corpus.n_tokens == 0:
         return tau

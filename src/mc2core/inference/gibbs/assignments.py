@@ -1,0 +1,276 @@
+"""Assignments of documents to clusters and of tokens to topics, all that is counted of them, and their start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.compute.kernels import kernel
+from mc2core.compute.threads import in_blocks, n_threads
+from mc2core.corpus import Corpus
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference.seeding import cluster_documents
+
+
+class TopicCounts(NamedTuple):
+    """n_jm: row j holds the topics of document j in ascending order and its tokens in each."""
+
+    start: np.ndarray  # (J + 1,) int64
+    topic: np.ndarray  # int32
+    n: np.ndarray  # int32, at least 1
+
+
+@kernel
+def _count(cluster, topic, document_start, n_km):
+    for j in range(cluster.size):
+        row = n_km[cluster[j]]
+        for i in range(document_start[j], document_start[j + 1]):
+            row[topic[i]] += 1
+
+
+@kernel
+def _count_rows(cluster, start, topic, n, n_km):
+    for j in range(cluster.size):
+        row = n_km[cluster[j]]
+        for c in range(start[j], start[j + 1]):
+            row[topic[c]] += n[c]
+
+
+@kernel
+def _relabel(labels, new_label):
+    for i in range(labels.size):
+        labels[i] = new_label[labels[i]]
+
+
+@dataclass
+class Assignments:
+    """Who sits where: the sampler's state z, l, epsilon, and the counts that follow from z and l.
+
+    Attributes
+    ----------
+    cluster : (J,) int32
+        z_j, each in 0..K-1.
+    topic : (n_tokens,) int32
+        l_ji in 0..M-1, tokens in CSR order.
+    document_start : (J + 1,) int64
+        First token of each document.
+    topic_weights : (M,) float64, > 0
+        epsilon_1..M; they and ``rest`` sum to 1.
+    rest : float
+        epsilon_new, the weight of all topics not in use.
+    n_km : (K, M) int32
+        Tokens of topic m in cluster k.
+    n_k : (K,) int64
+        Documents of cluster k.
+    """
+
+    cluster: np.ndarray
+    topic: np.ndarray
+    document_start: np.ndarray
+    topic_weights: np.ndarray
+    rest: float
+    n_km: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.int32))
+    n_k: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def n_clusters(self) -> int:
+        """K, clusters in the tables (after :meth:`compact`: those in use)."""
+        return len(self.n_k)
+
+    @property
+    def n_topics(self) -> int:
+        """M, topics that carry a weight (after :meth:`compact`: those in use)."""
+        return len(self.topic_weights)
+
+    def document_of(self, token: int) -> int:
+        """The document of a token (both numbers)."""
+        return int(np.searchsorted(self.document_start, token, side="right")) - 1
+
+    def count(self, n_clusters: int | None = None, counts: TopicCounts | None = None) -> None:
+        """Recompute n_km and n_k from the assignments, for ``n_clusters`` or all clusters in use.
+
+        From ``counts``, n_jm of the tokens, where these are known: there are far fewer of them than of tokens.
+        """
+        if n_clusters is None:
+            n_clusters = int(self.cluster.max(initial=-1)) + 1
+        self.n_k = np.bincount(self.cluster, minlength=n_clusters)
+        self.n_km = np.zeros((n_clusters, self.n_topics), np.int32)
+        if counts is None:
+            _count(self.cluster, self.topic, self.document_start, self.n_km)
+        else:
+            _count_rows(self.cluster, *counts, self.n_km)
+
+    def compact(self) -> np.ndarray:
+        """Drop empty clusters and topics, keeping the order of the others; weights of dropped topics go to ``rest``.
+
+        Returns the old numbers of the clusters that stay.
+        """
+        clusters = np.flatnonzero(self.n_k)
+        if len(clusters) < self.n_clusters:
+            new_label = np.zeros(self.n_clusters, np.int32)
+            new_label[clusters] = np.arange(len(clusters), dtype=np.int32)
+            _relabel(self.cluster, new_label)
+            self.n_k = self.n_k[clusters]
+            self.n_km = self.n_km[clusters]
+        used = self.n_km.any(axis=0)
+        if not used.all():
+            topics = np.flatnonzero(used)
+            new_label = np.zeros(self.n_topics, np.int32)
+            new_label[topics] = np.arange(len(topics), dtype=np.int32)
+            _relabel(self.topic, new_label)
+            self.rest += float(self.topic_weights[~used].sum())
+            self.topic_weights = self.topic_weights[topics]
+            self.n_km = np.ascontiguousarray(self.n_km[:, topics])
+        return clusters
+
+
+# -- tokens of every document in each topic, n_jm -------------------------------------------------------------
+_COUNTED_BLOCK = 256  # documents that a thread takes at a time
+
+
+@kernel
+def _count_topics(first, last, start, topic, n_topics, size, row_topic, row_count):
+    """Rows of documents first..last-1, from each one's first token on, and how long they are."""
+    n_j = np.zeros(n_topics, np.int32)
+    for j in range(first, last):
+        for i in range(start[j], start[j + 1]):
+            n_j[topic[i]] += 1
+        place = start[j]
+        if start[j + 1] > start[j]:
+            for m in range(n_topics):
+                if n_j[m] > 0:
+                    row_topic[place], row_count[place] = m, n_j[m]
+                    n_j[m] = 0
+                    place += 1
+        size[j] = place - start[j]
+
+
+@kernel
+def close_up(start, size, spread, closed):
+    """Copy ``size[j]`` entries of every document j, which begin at its first token, one after the other."""
+    place = 0
+    for j in range(size.size):
+        for i in range(start[j], start[j] + size[j]):
+            closed[place] = spread[i]
+            place += 1
+
+
+def count_topics(assignments: Assignments, pool: Executor | None = None) -> TopicCounts:
+    """n_jm of the assignments; the threads ``pool`` change no bit."""
+    start, n_documents, n_tokens = assignments.document_start, len(assignments.cluster), len(assignments.topic)
+    size, spread = np.zeros(n_documents, np.int64), np.empty((2, n_tokens), np.int32)
+
+    def count(first: int, last: int) -> None:
+        _count_topics(first, last, start, assignments.topic, assignments.n_topics, size, *spread)
+
+    in_blocks(pool, count, n_documents, _COUNTED_BLOCK)
+    rows = np.concatenate([[0], np.cumsum(size)])
+    closed = np.empty((2, rows[-1]), np.int32)
+    for which in range(2):
+        close_up(start, size, spread[which], closed[which])
+    return TopicCounts(rows, *closed)
+
+
+# -- words in topics ------------------------------------------------------------------------------------------
+_SAMPLED = 10_000  # cells, at most twice as many, by which threads share words out
+
+
+@kernel
+def _count_words(first, last, word, counts, topic, n_wm):
+    """Add the tokens of words first..last-1 in each topic to ``n_wm``, given the cells of a CSR matrix (J, V)."""
+    end = 0
+    for cell in range(word.size):
+        w, begin, end = word[cell], end, end + counts[cell]
+        if first <= w < last:
+            for i in range(begin, end):
+                n_wm[w, topic[i]] += 1
+
+
+def topics_of_words(
+    content: sp.csr_matrix, topic: np.ndarray, columns: int, pool: Executor | None = None
+) -> np.ndarray:
+    """(V, columns) int32 tokens of each word in each topic, ``columns`` at least M.
+
+    Each of the threads ``pool`` looks at all cells and counts words of its own.
+    """
+    n_wm = np.zeros((content.shape[1], columns), np.int32)
+
+    def count(first: int, last: int) -> None:
+        _count_words(first, last, content.indices, content.data, topic, n_wm)
+
+    _share_words(content, count, pool)
+    return n_wm
+
+
+@kernel
+def _count_tokens(word, counts, n_w):
+    for cell in range(word.size):
+        n_w[word[cell]] += counts[cell]
+
+
+@kernel
+def _list_topics(first, last, word, counts, topic, place, listed):
+    """List the topics of the tokens of words first..last-1, those of word w from place[w] on, which is moved on."""
+    end = 0
+    for cell in range(word.size):
+        w, begin, end = word[cell], end, end + counts[cell]
+        if first <= w < last:
+            for i in range(begin, end):
+                listed[place[w]] = topic[i]
+                place[w] += 1
+
+
+def topics_by_word(
+    content: sp.csr_matrix, topic: np.ndarray, pool: Executor | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The topics of all tokens, word by word: (V + 1,) int64, where each word's begin, and (n_tokens,) int32, in the
+    order of documents. Threads as in :func:`topics_of_words`.
+    """
+    n_w, listed = np.zeros(content.shape[1], np.int64), np.empty(len(topic), np.int32)
+    _count_tokens(content.indices, content.data, n_w)
+    start = np.concatenate([[0], np.cumsum(n_w)])
+    place = start[:-1].copy()
+
+    def list_topics(first: int, last: int) -> None:
+        _list_topics(first, last, content.indices, content.data, topic, place, listed)
+
+    _share_words(content, list_topics, pool)
+    return start, listed
+
+
+def _share_words(content: sp.csr_matrix, work: Callable[[int, int], None], pool: Executor | None) -> None:
+    """``work(first, last)`` of the words of each thread, which have about as many cells as those of the others."""
+    n_words, n = content.shape[1], n_threads(pool)
+    some = np.append(np.sort(content.indices[:: 1 + len(content.indices) // _SAMPLED]), n_words)
+    bounds = np.concatenate([[0], some[len(some) * np.arange(1, n) // n], [n_words]]).astype(np.int64)
+    in_blocks(pool, lambda thread, _: work(bounds[thread], bounds[thread + 1]), n, 1)
+
+
+# -- the starting state ---------------------------------------------------------------------------------------
+def document_start(corpus: Corpus) -> np.ndarray:
+    """(J + 1,) int64: where each document's tokens begin."""
+    return np.concatenate([[0], np.cumsum(corpus.document_lengths, dtype=np.int64)])
+
+
+def start_assignments(
+    corpus: Corpus, contexts: StackedContexts, n_clusters: int | None, n_topics: int, rng: np.random.Generator,
+    topic: np.ndarray | None = None
+) -> Assignments:  # fmt: skip
+    """Clusters by :func:`cluster_documents` (None: one for each document); topics as given, (n_tokens,) int32, or at
+    random.
+    """
+    if n_clusters is None:
+        cluster = np.arange(corpus.n_documents, dtype=np.int32)
+    else:
+        cluster = cluster_documents(corpus, contexts, n_clusters, rng).astype(np.int32)
+    topic = rng.integers(0, n_topics, corpus.n_tokens, dtype=np.int32) if topic is None else topic.copy()
+    weights = np.full(n_topics, 1.0 / (n_topics + 1))
+    assignments = Assignments(cluster, topic, document_start(corpus), weights, 1.0 / (n_topics + 1))
+    assignments.count()
+    assignments.compact()
+    return assignments

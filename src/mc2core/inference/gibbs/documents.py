@@ -1,0 +1,445 @@
+"""Sweeps that move documents between clusters (ICML14 section 3.2 and appendix A.2).
+
+**Given tokens or tables**, tau summed out, z_j given everything else:
+
+    P(z_j = k)   prop. to n_k f_k(x_j) G(v + n_k.) / G(v + n_k. + N_j)
+                          prod_m G(v eps_m + n_km + c_jm) / G(v eps_m + n_km)          (counts without document j)
+    P(z_j = new) prop. to alpha, times the same with all counts 0.
+
+If there are at most N clusters, n_k + alpha / N and alpha (1 - K / N) take the place of n_k and alpha
+(:mod:`mc2core.inference.gibbs.weights`).
+
+The appendix sums v eps_m over the topics in use where the Dirichlet's total is v, and its new-cluster term misprints
+the counts; the form above is the one tested.
+
+Counts are held topic by topic, so that one topic of the document is weighed for all clusters in one vector loop. A
+ratio of gamma functions is a short product for few tokens (logarithms are taken of the products of many topics), else
+one Stirling series minus a kept log-gamma.
+
+**Given tau** at the document level, theta summed out, beside the move given the tables of documents:
+
+    P(z_j = k) prop. to (n_k + b) f_k(x_j) prod_m G(omega tau_km + n_jm) / G(omega tau_km)    (n_k, f_k without j)
+
+(b = 0 unless the number of clusters is bounded) over the clusters in use, for documents that are not alone in theirs.
+No cluster is added or removed, so that the clusters to choose from are the same before and after. Tables drawn under
+one cluster hold a document there; this move does not know them. Tables must be drawn again after it.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import Executor
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from mc2core.compute import streams
+from mc2core.compute.kernels import inner_kernel, kernel
+from mc2core.compute.special import MIN_POSITIVE, exp, log, log_gamma, stirling
+from mc2core.compute.threads import in_blocks
+from mc2core.compute.variates import index_of
+from mc2core.families.kernels import add_statistics, log_predictive
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference.gibbs.assignments import Assignments, TopicCounts
+from mc2core.inference.gibbs.weights import Concentrations, PartitionLaw, no_cluster, weight_of_new
+
+# -- given tokens or tables ----------------------------------------------------------------------------------
+_FEW = 8  # tokens up to which the ratio of gamma functions is a product; Stirling's series is exact from 8 on
+_SPARE = 8  # clusters that can be born before tables grow
+_BITS = 960.0  # a product of factors stays within a float64 as long as their exponents sum to less
+
+
+class DocumentTokens(NamedTuple):
+    """The documents' tokens and clusters."""
+
+    start: np.ndarray  # (J + 1,) int64: first token
+    topic: np.ndarray  # (n_tokens,) int32
+    cluster: np.ndarray  # (J,) int32
+
+
+class Contexts(NamedTuple):
+    """Statistics of the documents' contexts (CSR) and the prior, see :mod:`mc2core.families.kernels`."""
+
+    indptr: np.ndarray  # (J + 1,) int64
+    indices: np.ndarray  # int64
+    values: np.ndarray  # float64
+    offsets: np.ndarray  # (C + 1,) int64
+    codes: np.ndarray  # (C,) int64
+    natural: np.ndarray  # (D,) float64, of the prior
+    totals: np.ndarray  # (C,) float64: its sums over each context's columns
+
+
+class ClusterTables(NamedTuple):
+    """Counts of the clusters and what is kept of them, a slot for each; slots past those in use are empty clusters."""
+
+    n_k: np.ndarray  # (slots,) int64, documents
+    n_tokens: np.ndarray  # (slots,) int64
+    n_mk: np.ndarray  # (M, slots) int32
+    kept_k: np.ndarray  # (slots,) float64: ln G(v + n_tokens)
+    kept_mk: np.ndarray  # (M, slots) float64: ln G(v eps_m + n_mk)
+    natural: np.ndarray  # (slots, D) float64: natural parameters of the contexts
+    totals: np.ndarray  # (slots, C) float64: their sums over each context's columns
+
+
+class DocumentConstants(NamedTuple):
+    """What a sweep does not change."""
+
+    law: PartitionLaw
+    v: float  # table concentration
+    topics: np.ndarray  # (M,) float64: v eps_m
+    bits: np.ndarray  # (M,) float64: bounds the exponent of a factor of the topic
+
+
+class ClusterSweepWork(NamedTuple):
+    """The document at hand and its weights."""
+
+    counts: np.ndarray  # (M,) int64: its tokens in each topic, zeros between documents
+    present: np.ndarray  # (M,) int64: its topics, as many as there are
+    weight: np.ndarray  # (slots,) float64
+    product: np.ndarray  # (slots,) float64, ones between uses
+    log_gammas: np.ndarray  # (M,) float64
+
+
+@inner_kernel(error_model="numpy", fastmath={"contract"})
+def _multiply(prior, n, count, n_slots, product):
+    """product[k] *= G(prior + n[k] + count) / G(prior + n[k]) for k < n_slots, for a small count."""
+    for i in range(count):
+        for k in range(n_slots):
+            product[k] *= prior + (n[k] + i)
+
+
+@inner_kernel(error_model="numpy", fastmath={"contract"})
+def _take_logs(n_slots, product, weight):
+    """weight[k] += ln product[k]; product[k] = 1."""
+    for k in range(n_slots):
+        weight[k] += log(product[k])
+        product[k] = 1.0
+
+
+@inner_kernel(error_model="numpy", fastmath={"contract"})
+def _add_stirling(prior, n, kept, count, n_slots, weight):
+    """weight[k] += ln G(prior + n[k] + count) - kept[k], for prior + n[k] + count >= 8."""
+    for k in range(n_slots):
+        weight[k] += stirling(prior + (n[k] + count)) - kept[k]
+
+
+@inner_kernel(error_model="numpy", fastmath={"contract"})
+def _add_log_gamma(prior, n, kept, count, n_slots, weight):
+    """The same for any arguments."""
+    for k in range(n_slots):
+        weight[k] += log_gamma(prior + (n[k] + count)) - kept[k]
+
+
+@inner_kernel(error_model="numpy", fastmath={"contract"})
+def _subtract_totals(v, n, kept, length, n_slots, weight):
+    """weight[k] += ln G(v + n[k]) - ln G(v + n[k] + length), the first being ``kept``."""
+    for k in range(n_slots):
+        weight[k] += kept[k] - log_gamma(v + (n[k] + length))
+
+
+@inner_kernel(error_model="numpy", fastmath={"contract"})
+def _log_gammas(x, n):
+    """x = ln G(x), in place, for its first n entries."""
+    for i in range(n):
+        x[i] = log_gamma(x[i])
+
+
+@inner_kernel(error_model="numpy", fastmath={"contract"})
+def _exponentiate(weight, n_slots):
+    """weight = exp(weight - max), in place; returns the sum."""
+    top = weight[0]
+    for k in range(1, n_slots):
+        top = max(top, weight[k])
+    for k in range(n_slots):
+        weight[k] = exp(weight[k] - top)
+    total = 0.0
+    for k in range(n_slots):
+        total += weight[k]
+    return total
+
+
+@numba.njit(inline="always")
+def _count_topics(documents, j, counts, present):
+    """Count document j's tokens in each topic; returns the number of its topics."""
+    topic, n_present = documents.topic, 0
+    for i in range(documents.start[j], documents.start[j + 1]):
+        m = topic[i]
+        if counts[m] == 0:
+            present[n_present] = m
+            n_present += 1
+        counts[m] += 1
+    return n_present
+
+
+@inner_kernel(error_model="numpy")
+def _add_or_remove(clusters, contexts, priors, work, j, k, sign, length, n_present):
+    """Add document j, the one at hand, to cluster k (sign 1) or take it out (-1)."""
+    n_mk, kept_mk, prior, natural = clusters.n_mk, clusters.kept_mk, priors.topics, clusters.natural[k]
+    counts, present, log_gammas = work.counts, work.present, work.log_gammas
+    clusters.n_k[k] += sign
+    clusters.n_tokens[k] += sign * length
+    clusters.kept_k[k] = log_gamma(priors.v + clusters.n_tokens[k])
+    for p in range(n_present):
+        m = present[p]
+        n_mk[m, k] += sign * counts[m]
+        log_gammas[p] = prior[m] + n_mk[m, k]
+    _log_gammas(log_gammas, n_present)
+    for p in range(n_present):
+        kept_mk[present[p], k] = log_gammas[p]
+    if clusters.n_k[k] > 0:
+        add_statistics(
+            contexts.indptr, contexts.indices, contexts.values, j, np.float64(sign), natural, clusters.totals[k],
+            contexts.offsets,
+        )  # fmt: skip
+        return
+    # loops: an assignment of arrays makes numba compile the text of its error, which takes seconds
+    for d in range(natural.size):
+        natural[d] = contexts.natural[d]
+    for c in range(contexts.totals.size):
+        clusters.totals[k, c] = contexts.totals[c]
+
+
+@numba.njit(inline="always")
+def _weigh_sizes_and_contexts(clusters, contexts, law, j, empty, n_slots, weight):
+    """weight[k] = ln (n_k + b) + ln f_k(x_j), that of a new cluster in slot ``empty``; other empty slots get none."""
+    indptr, indices, values, codes = contexts.indptr, contexts.indices, contexts.values, contexts.codes
+    n_k, natural, totals, offsets = clusters.n_k, clusters.natural, clusters.totals, contexts.offsets
+    n_used = 0
+    for k in range(n_slots):
+        if n_k[k] > 0:
+            weight[k] = log(n_k[k] + law.each)
+            n_used += 1
+        else:
+            weight[k] = -np.inf
+    new = weight_of_new(law, n_used)
+    if new > 0.0:
+        weight[empty] = log(new)
+    if codes.size > 0:
+        for k in range(n_slots):
+            if weight[k] > -np.inf:
+                weight[k] += log_predictive(indptr, indices, values, j, natural[k], totals[k], offsets, codes)
+
+
+@numba.njit(inline="always")
+def _weigh_topics(clusters, priors, work, n_present, n_slots):
+    """weight[k] += sum over the document's topics of ln G(v eps_m + n_mk + c_jm) - ln G(v eps_m + n_mk)."""
+    n_mk, kept_mk, prior, bits = clusters.n_mk, clusters.kept_mk, priors.topics, priors.bits
+    counts, present, weight, product = work.counts, work.present, work.weight, work.product
+    used_bits = 0.0
+    for p in range(n_present):
+        m = present[p]
+        exponents = counts[m] * bits[m]
+        if counts[m] > _FEW:
+            _add_stirling(prior[m], n_mk[m], kept_mk[m], counts[m], n_slots, weight)
+        elif exponents > _BITS:
+            _add_log_gamma(prior[m], n_mk[m], kept_mk[m], counts[m], n_slots, weight)
+        else:
+            if used_bits + exponents > _BITS:
+                _take_logs(n_slots, product, weight)
+                used_bits = 0.0
+            _multiply(prior[m], n_mk[m], counts[m], n_slots, product)
+            used_bits += exponents
+    _take_logs(n_slots, product, weight)
+
+
+@kernel(error_model="numpy")
+def _sweep_clusters(key, first, n_clusters, documents, contexts, clusters, priors, work):
+    """Sweep documents ``first``...; returns (next document, clusters). It stops early when no slot is spare.
+
+    (-1 - j, clusters): the weights of document j have no finite sum above 0.
+    """
+    n_k, cluster, weight = clusters.n_k, documents.cluster, work.weight
+    stream = np.zeros(2, np.uint64)
+    for j in range(first, cluster.size):
+        if n_clusters == n_k.size:
+            return j, n_clusters
+        streams.seek(stream, key, j)
+        length = documents.start[j + 1] - documents.start[j]
+        n_present = _count_topics(documents, j, work.counts, work.present)
+        _add_or_remove(clusters, contexts, priors, work, j, np.int64(cluster[j]), -1, length, n_present)
+        # one empty slot stands for the new cluster: the first one
+        empty = n_clusters
+        for slot in range(n_clusters):
+            if n_k[slot] == 0:
+                empty = slot
+                break
+        n_slots = max(n_clusters, empty + 1)
+        _weigh_sizes_and_contexts(clusters, contexts, priors.law, j, empty, n_slots, weight)
+        if length > 0:
+            _subtract_totals(priors.v, clusters.n_tokens, clusters.kept_k, length, n_slots, weight)
+        _weigh_topics(clusters, priors, work, n_present, n_slots)
+        total = _exponentiate(weight, n_slots)
+        if not 0.0 < total < np.inf:
+            return -1 - j, n_clusters
+        chosen = index_of(weight, n_slots, streams.uniform(stream) * total, empty)
+        n_clusters = max(n_clusters, chosen + 1)
+        cluster[j] = chosen
+        _add_or_remove(clusters, contexts, priors, work, j, chosen, 1, length, n_present)
+        for p in range(n_present):
+            work.counts[work.present[p]] = 0
+    return cluster.size, n_clusters
+
+
+@kernel(error_model="numpy")
+def _exponents(prior, most):
+    """(M,) float64: no factor of topic m is above 2**bits[m] or below 2**-bits[m], if none is above 2**most."""
+    return np.array([max(most, -math.log2(a)) for a in prior])
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def _log_gamma_table(prior, n_mk, kept_mk):
+    for m in range(n_mk.shape[0]):
+        a, row, kept = prior[m], n_mk[m], kept_mk[m]
+        for k in range(row.size):
+            kept[k] = log_gamma(a + row[k])
+
+
+def _tables(
+    assignments: Assignments, contexts: StackedContexts, v: float, prior: np.ndarray, n_clusters: int
+) -> ClusterTables:
+    """Tables of the clusters, counted from the assignments, with eight spare slots."""
+    slots = n_clusters + _SPARE
+    assignments.count(n_clusters)
+    n_mk = np.zeros((assignments.n_topics, slots), np.int32)
+    n_mk[:, :n_clusters] = assignments.n_km.T
+    n_k = np.zeros(slots, np.int64)
+    n_k[:n_clusters] = assignments.n_k
+    n_tokens = n_mk.sum(axis=0, dtype=np.int64)
+    kept_mk, kept_k = np.empty(n_mk.shape), np.empty((1, slots))
+    _log_gamma_table(prior, n_mk, kept_mk)
+    _log_gamma_table(np.array([v]), n_tokens[None, :].astype(n_mk.dtype), kept_k)
+    natural = contexts.natural(assignments.cluster, slots)
+    return ClusterTables(n_k, n_tokens, n_mk, kept_k[0], kept_mk, natural, contexts.totals(natural))
+
+
+def contexts_of(contexts: StackedContexts) -> Contexts:
+    """The documents' contexts for compiled kernels."""
+    statistics = contexts.statistics
+    return Contexts(
+        statistics.indptr.astype(np.int64), statistics.indices.astype(np.int64), statistics.data, contexts.offsets,
+        contexts.codes, contexts.prior, contexts.totals(contexts.prior[None, :])[0],
+    )  # fmt: skip
+
+
+def sweep_clusters(
+    assignments: Assignments, contexts: StackedContexts, concentrations: Concentrations, key: np.uint64
+) -> None:
+    """One collapsed sweep over all documents, in place; clusters that end empty are dropped.
+
+    ``key`` (:func:`mc2core.compute.streams.key`) names the sweep's family of streams: one stream for each document.
+    The natural parameters of the contexts are rebuilt from the assignments first, so that adding and removing documents
+    does not drift from sweep to sweep.
+    """
+    v, n_topics = float(concentrations.table), assignments.n_topics
+    prior = v * assignments.topic_weights
+    bits = _exponents(prior, math.log2(v + assignments.document_start[-1] + 1.0))
+    priors = DocumentConstants(concentrations.partition, v, prior, bits)
+    documents = DocumentTokens(assignments.document_start, assignments.topic, assignments.cluster)
+    stacked = contexts_of(contexts)
+    first, n_clusters = 0, assignments.n_clusters
+    while first < len(assignments.cluster):
+        clusters = _tables(assignments, contexts, v, prior, n_clusters)
+        slots = len(clusters.n_k)
+        work = ClusterSweepWork(
+            counts=np.zeros(n_topics, np.int64),
+            present=np.zeros(n_topics, np.int64),
+            weight=np.zeros(slots),
+            product=np.ones(slots),
+            log_gammas=np.zeros(n_topics),
+        )
+        first, n_clusters = _sweep_clusters(key, first, n_clusters, documents, stacked, clusters, priors, work)
+        if first < 0:
+            raise no_cluster(-1 - first, contexts, concentrations)
+    assignments.n_km = np.ascontiguousarray(clusters.n_mk[:, :n_clusters].T)
+    assignments.n_k = clusters.n_k[:n_clusters].copy()
+    assignments.compact()
+
+
+# -- given tau ------------------------------------------------------------------------------------------------
+_SCORING_BLOCK = 64  # documents that a thread takes at a time
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def _log_gamma_of_priors(prior, out):
+    for m in range(prior.shape[0]):
+        for k in range(prior.shape[1]):
+            out[m, k] = log_gamma(prior[m, k])
+
+
+@inner_kernel(error_model="numpy", fastmath={"contract"})
+def _add_topic(prior, n, kept, scores):
+    """scores[k] += ln G(prior[k] + n) - kept[k]."""
+    if n == 1:
+        for k in range(scores.size):
+            scores[k] += log(prior[k])
+        return
+    for k in range(scores.size):
+        scores[k] += log_gamma(prior[k] + n) - kept[k]
+
+
+@kernel
+def _score(first, last, start, topic, count, prior, kept, scores):
+    for j in range(first, last):
+        for c in range(start[j], start[j + 1]):
+            _add_topic(prior[topic[c]], count[c], kept[topic[c]], scores[j])
+
+
+@kernel(error_model="numpy")
+def _draw_members(key, scores, contexts, natural, totals, each, n_k, cluster):
+    indptr, indices, values, offsets, codes, _, _ = contexts
+    stream, weight = np.zeros(2, np.uint64), np.empty(n_k.size)
+    for j in range(cluster.size):
+        old = cluster[j]
+        if n_k[old] == 1:
+            continue
+        streams.seek(stream, key, j)
+        n_k[old] -= 1
+        if codes.size > 0:
+            add_statistics(indptr, indices, values, j, -1.0, natural[old], totals[old], offsets)
+        for k in range(n_k.size):
+            weight[k] = scores[j, k] + log(n_k[k] + each)
+            if codes.size > 0:
+                weight[k] += log_predictive(indptr, indices, values, j, natural[k], totals[k], offsets, codes)
+        total = _exponentiate(weight, n_k.size)
+        new = index_of(weight, n_k.size, streams.uniform(stream) * total, old)
+        cluster[j] = new
+        n_k[new] += 1
+        if codes.size > 0:
+            add_statistics(indptr, indices, values, j, 1.0, natural[new], totals[new], offsets)
+
+
+def sweep_members(
+    assignments: Assignments,
+    counts: TopicCounts,
+    prior: np.ndarray,
+    contexts: StackedContexts,
+    law: PartitionLaw,
+    key: np.uint64,
+    pool: Executor | None,
+) -> None:
+    """One sweep over all documents given tau, in place.
+
+    Parameters
+    ----------
+    counts : n_jm
+    prior : (K, M) float64
+        omega tau_km.
+    key : one stream for each document
+    pool : threads, which change no bit
+    """
+    n_documents, n_clusters = len(assignments.cluster), assignments.n_clusters
+    if n_clusters == 1:
+        return
+    by_topic = np.maximum(np.ascontiguousarray(prior.T), MIN_POSITIVE)
+    kept, scores = np.empty(by_topic.shape), np.zeros((n_documents, n_clusters))
+    _log_gamma_of_priors(by_topic, kept)
+
+    def score(first: int, last: int) -> None:
+        _score(first, last, *counts, by_topic, kept, scores)
+
+    in_blocks(pool, score, n_documents, _SCORING_BLOCK)
+    natural = contexts.natural(assignments.cluster, n_clusters)
+    stacked, totals = contexts_of(contexts), contexts.totals(natural)
+    _draw_members(key, scores, stacked, natural, totals, law.each, assignments.n_k, assignments.cluster)
+    assignments.count(n_clusters, counts)

@@ -1,0 +1,612 @@
+"""Collapsed sweeps over tokens: word by word, and document by document at the document level (docs/model.md).
+
+**Word by word**, if documents share the topic proportions tau_k of their cluster, k = z_j, and tau is summed out:
+
+    P(l_ji = m)         prop. to (n_km + v eps_m) (n_mw + s) / (n_m + V s)          (counts without the token)
+    P(l_ji = new topic) prop. to v eps_new / V
+
+Document clusters are fixed during the sweep, so any order of tokens that depends on them alone is valid. Tokens are
+visited word by word and, within a word, cluster by cluster. The counts n_mw of the word at hand are one short vector,
+counted when the word is entered (no V x M table exists), and all tokens of one (cluster, word) share one vector of
+weights, of which a move changes two entries.
+
+**Document by document** at the document level, tau given and theta summed out:
+
+    P(l_ji = m)         prop. to (n_jm + omega tau_km) (n_mw + s) / (n_m + V s)
+    P(l_ji = new topic) prop. to omega tau_k,new / V
+
+The factor (n_jm + omega tau_km) / (n_m + V s) of all topics is kept while a document is visited, and the weights of a
+word are its row of the table of counts (V, M) times it.
+
+Both are the same but for their order: a weight is a count of the token's *row* (its cluster, or its word) plus a
+prior, times a factor of the *visit* (its word, or its document), which is a count plus a prior over n_m + V s.
+
+**Draw.** A token is first asked whether it stays (the order of the categories in an inverse-CDF draw is free as long
+as it does not depend on the uniform number). Only tokens that leave search the blocks of 16 weights.
+
+**New topics.** A new topic has a weight eps_m that is a stick of GEM(eta). At the document level it is an atom of
+tau_k's rest, picked with the weight it has there: in the token's cluster it breaks Beta(v eps_m + 1, v eps_new) off the
+rest, the 1 being this pick, and Beta(v eps_m, v eps_new) in every other. A topic that ends the sweep empty gives
+epsilon and every tau_km back to the rests.
+
+**Rounding.** Weights are float32, recomputed from integer counts whenever a count changes. Their sums are float64 and
+live only while one row is visited, so nothing drifts.
+
+**Speed.** Phases of a sweep are written into it (``inline``), and what each token passes through stands in its loop:
+arrays handed to a call are counted as references, which for each row took as long as all else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, NamedTuple, TypeVar
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.compute import streams
+from mc2core.compute.kernels import inner_kernel, kernel
+from mc2core.compute.simd import LANES, find_lane, prefetch, weigh_counts
+from mc2core.compute.special import MIN_POSITIVE
+from mc2core.compute.variates import log_gamma_variate
+from mc2core.corpus import Corpus
+from mc2core.families import Family
+from mc2core.inference.gibbs.assignments import Assignments, topics_of_words
+from mc2core.inference.gibbs.weights import Concentrations, no_topic
+
+#: where a sweep is: the word or document, the token, and the number of topics
+VISIT, TOKEN, TOPICS = 0, 1, 2
+#: why a sweep stops: after all tokens, for more columns, or at a token whose weights have no finite sum above 0
+DONE, FULL, FAILED = 0, 1, 2
+_F32_ONE = np.float32(1.0)
+_LINE = 16  # float32 in a cache line
+
+
+# -- the topics of a sweep ------------------------------------------------------------------------------------
+class SweptTopics(NamedTuple):
+    """Counts and weights of the topics, a column for each; columns from the number of topics on are spare."""
+
+    counts: np.ndarray  # (rows, columns) int32: tokens of each cluster, or word, in each topic
+    n_m: np.ndarray  # (columns,) int64
+    eps: np.ndarray  # (columns,) float64
+    rest: np.ndarray  # (1,) float64: eps_new
+    tau: np.ndarray  # (K, columns) float64; no rows without a document level
+    tau_rest: np.ndarray  # (K,) float64
+
+
+class TopicConstants(NamedTuple):
+    """What a sweep over tokens, or moves of topics, do not change."""
+
+    omega: float  # document concentration
+    v: float  # table concentration
+    eta: float  # topic concentration
+    s: float | np.float32  # prior of a topic's words (float32 in a sweep) ...
+    vs: float | np.float32  # ... and its sum over all words
+
+
+class SweepWeights(NamedTuple):
+    """What the weights of topics are made of, for the visit and row at hand; a column for each topic."""
+
+    row_prior: np.ndarray  # (columns,) float32: v eps_m, or s
+    prior: np.ndarray  # (columns,) float32, of the visit: s, or omega tau_km
+    n: np.ndarray  # (columns,) int32, of the visit: n_mw, or n_jm
+    inverse: np.ndarray  # (columns,) float32: 1 / (n_m + V s)
+    scale: np.ndarray  # (columns,) float32: (n + prior) inverse
+    p: np.ndarray  # (columns,) float32: the weights
+    block: np.ndarray  # (columns / 16,) float64: sums of 16 weights
+
+
+def extended(array: np.ndarray, columns: int) -> np.ndarray:
+    """A copy with so many entries along the last axis, zeros after what there was."""
+    longer = np.zeros((*array.shape[:-1], columns), array.dtype)
+    longer[..., : array.shape[-1]] = array
+    return longer
+
+
+def topics_before(assignments: Assignments, tau: np.ndarray, counts: np.ndarray, n_m: np.ndarray) -> SweptTopics:
+    """Topics of a sweep, as many columns as ``counts`` has; ``tau`` (K, M + 1), the rest in the last column."""
+    columns = counts.shape[1]
+    eps, by_topic = extended(assignments.topic_weights, columns), extended(np.ascontiguousarray(tau[:, :-1]), columns)
+    return SweptTopics(counts, n_m, eps, np.array([assignments.rest]), by_topic, tau[:, -1].copy())
+
+
+def add_columns(topics: SweptTopics, n: int) -> SweptTopics:
+    """The same topics, with n more columns."""
+    counts, n_m, eps, rest, tau, tau_rest = topics
+    counts, n_m, eps, tau = (extended(array, array.shape[-1] + n) for array in (counts, n_m, eps, tau))
+    return SweptTopics(counts, n_m, eps, rest, tau, tau_rest)
+
+
+def keep_used(
+    assignments: Assignments, topics: SweptTopics, n_m: np.ndarray, n_km: np.ndarray | None = None
+) -> np.ndarray:
+    """Take over a sweep's topics, (M,) ``n_m`` tokens each, and drop those without any.
+
+    ``n_km``, if it is known, has a column for each topic at least. Returns (K, M + 1) tau over the others, and the
+    rest.
+    """
+    n_topics, used = len(n_m), n_m > 0
+    assignments.topic_weights, assignments.rest = topics.eps[:n_topics].copy(), float(topics.rest[0])
+    left = topics.tau_rest + topics.tau[:, :n_topics][:, ~used].sum(axis=1)
+    if n_km is None:
+        assignments.count()
+    else:
+        assignments.n_km = np.ascontiguousarray(n_km[:, :n_topics])
+    assignments.compact()
+    return np.column_stack([topics.tau[:, :n_topics][:, used], left])
+
+
+T = TypeVar("T")
+
+
+def run_sweep(
+    sweep: Callable[[T, np.ndarray, np.ndarray], int],
+    topics: T,
+    add_room: Callable[[T], T],
+    assignments: Assignments,
+    concentrations: Concentrations,
+    prior: float | Family,
+) -> tuple[T, int]:
+    """``sweep(topics, position, stream)`` to its end, with more room each time that topics are full.
+
+    ``position`` (3,) int64 and ``stream``, the state of the random numbers of the visit, are left by a sweep so that
+    the next call goes on with the very same draw. Returns the topics and how many there are. ValueError for a token
+    without a topic to draw; it names the ``prior`` of words, or of observations.
+    """
+    position, stream = np.array([0, 0, assignments.n_topics], np.int64), np.zeros(2, np.uint64)
+    while (stopped := sweep(topics, position, stream)) == FULL:
+        topics = add_room(topics)
+    if stopped == FAILED:
+        raise no_topic(assignments.document_of(int(position[TOKEN])), concentrations, prior)
+    return topics, int(position[TOPICS])
+
+
+def _new_weights(topics: SweptTopics, constants: TopicConstants, row_prior: Any, prior: Any) -> SweepWeights:
+    columns = len(topics.n_m)
+    inverse = _F32_ONE / (topics.n_m.astype(np.float32) + constants.vs)
+    scale, p = np.zeros((2, columns), np.float32)
+    row_prior, prior = (np.array(np.broadcast_to(one, columns), np.float32) for one in (row_prior, prior))
+    n, block = np.zeros(columns, np.int32), np.zeros(columns // LANES)
+    return SweepWeights(row_prior, prior, n, inverse, scale, p, block)
+
+
+# -- stay or move ---------------------------------------------------------------------------------------------
+@numba.njit(inline="always")
+def weigh(counts, row, row_prior, scale, p, block, n_blocks, new):
+    """Weigh all topics for the tokens of one row: p, block; returns the total, ``new`` for new topics included."""
+    total = new
+    for b in range(n_blocks):
+        block[b] = weigh_counts(counts, row, row_prior, scale, p, b * LANES)
+        total += block[b]
+    return total
+
+
+@numba.njit(inline="always")
+def find_block(block, n_blocks, u):
+    """The first block whose running sum exceeds ``u`` (``n_blocks`` if none does), and the sum before it."""
+    running = before = 0.0
+    b = 0
+    for i in range(n_blocks):
+        running += block[i]
+        if running <= u:
+            b = i + 1
+            before = running
+    return b, before
+
+
+@numba.njit(inline="always")
+def find_topic(p, first, u, m):
+    """The topic that ``u`` falls to among the 16 from ``first`` on, of which m, the token's own, is left out."""
+    chosen = first + find_lane(p, first, u, m)
+    if chosen == first + LANES:  # rounding alone went past the block: its last weight
+        chosen -= 1
+        while chosen > first and (p[chosen] == np.float32(0.0) or chosen == m):
+            chosen -= 1
+    if p[chosen] == np.float32(0.0):  # only rounding was left in the block: the token returns
+        chosen = m
+    return chosen
+
+
+@numba.njit(inline="always")
+def draw_other(p, block, n_blocks, m, old, u):
+    """The topic, not m, that ``u`` falls to; -1 if it is beyond them all. m's weight ``old`` leaves its block."""
+    block[m // LANES] -= old
+    b, before = find_block(block, n_blocks, u)
+    return find_topic(p, b * LANES, u - before, m) if b < n_blocks else -1
+
+
+@numba.njit(inline="always")
+def break_off(m, stream, eps, rest, eta):
+    """Break topic m's weight off the rest, as a stick of GEM(eta)."""
+    left = (1.0 - streams.uniform(stream)) ** (1.0 / eta)
+    eps[m] = (1.0 - left) * rest[0]
+    rest[0] *= left
+
+
+@inner_kernel(error_model="numpy")
+def open_topic(m, k, stream, topics, constants):
+    """Break topic m, picked by a token of cluster k, off the rests of epsilon and of every tau."""
+    eps, rest, tau, tau_rest = topics.eps, topics.rest, topics.tau, topics.tau_rest
+    break_off(m, stream, eps, rest, constants.eta)
+    for other in range(tau_rest.size):
+        picked = 1.0 if other == k else 0.0
+        # a Beta variate and 1 less it, in logarithms
+        log_x = log_gamma_variate(stream, max(constants.v * eps[m] + picked, MIN_POSITIVE))
+        log_y = log_gamma_variate(stream, max(constants.v * rest[0], MIN_POSITIVE))
+        larger = max(log_x, log_y)
+        log_sum = larger + math.log(math.exp(log_x - larger) + math.exp(log_y - larger))
+        tau[other, m] = tau_rest[other] * math.exp(log_x - log_sum)
+        tau_rest[other] *= math.exp(log_y - log_sum)
+
+
+@numba.njit(inline="always")
+def _count_visit(first, last, topic, n_topics, n, prior, inverse, scale):
+    """Count the topics of tokens first..last-1, those of the visit, and scale all topics for it."""
+    n[:n_topics] = 0
+    for t in range(first, last):
+        n[topic[t]] += 1
+    for m in range(n_topics):
+        scale[m] = (np.float32(n[m]) + prior[m]) * inverse[m]
+
+
+@numba.njit(inline="always")
+def join(m, row, counts, n_m, row_prior, prior, n, inverse, scale, p, block, vs):
+    """Count a token of a row to topic m; returns what the topic's weight gains."""
+    before = np.float64(p[m])
+    counts[row, m] += 1
+    n[m] += 1
+    n_m[m] += 1
+    inverse[m] = _F32_ONE / (np.float32(n_m[m]) + vs)
+    scale[m] = (np.float32(n[m]) + prior[m]) * inverse[m]
+    p[m] = (np.float32(counts[row, m]) + row_prior[m]) * scale[m]
+    gain = np.float64(p[m]) - before
+    block[m // LANES] += gain
+    return gain
+
+
+# -- word by word ---------------------------------------------------------------------------------------------
+class WordCells(NamedTuple):
+    """The corpus seen word by word: cell = one (document, word) pair with a positive count.
+
+    Cells of word w are ``start[w]:start[w + 1]``, in ascending order of documents.
+    """
+
+    start: np.ndarray  # (V + 1,) int64
+    document: np.ndarray  # (cells,) int32
+    token: np.ndarray  # (cells,) int32 where that holds all tokens, else int64: its first token in CSR order
+    counts: np.ndarray  # (cells,) int32: its tokens, which follow each other
+    largest: int  # tokens of the most frequent word
+    widest: int  # documents of the most widespread word
+
+
+@kernel
+def _transpose(indptr, indices, counts, start, document, token, count):
+    n_tokens = 0
+    for j in range(indptr.size - 1):
+        for cell in range(indptr[j], indptr[j + 1]):
+            place = start[indices[cell]]
+            start[indices[cell]] += 1
+            document[place] = j
+            token[place] = n_tokens
+            count[place] = counts[cell]
+            n_tokens += counts[cell]
+
+
+def word_cells(indptr: np.ndarray, indices: np.ndarray, counts: np.ndarray, n_words: int) -> WordCells:
+    """Transpose a canonical CSR matrix of counts (J, V) into cells grouped by word."""
+    documents_of = np.bincount(indices, minlength=n_words)
+    tokens_of = np.bincount(indices, weights=counts, minlength=n_words)
+    start = np.concatenate([[0], np.cumsum(documents_of, dtype=np.int64)])
+    cells = len(indices)
+    document, count = np.empty(cells, np.int32), np.empty(cells, np.int32)
+    token = np.empty(cells, np.int32 if tokens_of.sum() <= np.iinfo(np.int32).max else np.int64)
+    _transpose(indptr, indices, counts, start[:-1].copy(), document, token, count)
+    largest, widest = int(tokens_of.max(initial=0)), int(documents_of.max(initial=0))
+    return WordCells(start, document, token, count, largest, widest)
+
+
+@inner_kernel
+def order_by_cluster(document, cluster, work_count, work_order):
+    """Stable counting sort of a word's cells by their documents' clusters, at least 0: ``work_order`` gets the order.
+
+    ``work_count`` (largest cluster + 2,) int64 zeros, left as zeros.
+    """
+    cells = document.size
+    in_order = True
+    highest = 0
+    for c in range(cells):
+        k = cluster[document[c]]
+        if c > 0 and k < cluster[document[c - 1]]:
+            in_order = False
+        highest = max(highest, k)
+        work_order[c] = c
+    if in_order:
+        return
+    for c in range(cells):
+        work_count[cluster[document[c]] + 1] += 1
+    for k in range(1, highest + 1):
+        work_count[k] += work_count[k - 1]
+    for c in range(cells):
+        k = cluster[document[c]]
+        work_order[work_count[k]] = c
+        work_count[k] += 1
+    for k in range(highest + 2):
+        work_count[k] = 0
+
+
+class WordTokens(NamedTuple):
+    """The tokens of the word at hand, cluster by cluster: a run of tokens for each cluster that has some."""
+
+    token: np.ndarray  # (largest,) int64: its number in CSR order
+    topic: np.ndarray  # (largest,) int32
+    run_cluster: np.ndarray  # (widest,) int64
+    run_end: np.ndarray  # (widest,) int64: the run's last token is the one before
+    sorting: np.ndarray  # (K + 1,) int64 zeros, for order_by_cluster
+    order: np.ndarray  # (widest,) int64, likewise
+
+
+@numba.njit(inline="always")
+def collect_word(w, cells, cluster, topic, word_tokens):
+    """Fill ``word_tokens`` with the tokens of word w; returns the numbers of runs and of tokens."""
+    tokens, topics, run_cluster, run_end, order = (
+        word_tokens.token, word_tokens.topic, word_tokens.run_cluster, word_tokens.run_end, word_tokens.order,
+    )  # fmt: skip
+    document, first_token, count = cells.document, cells.token, cells.counts
+    begin, end = cells.start[w], cells.start[w + 1]
+    order_by_cluster(document[begin:end], cluster, word_tokens.sorting, order)
+    n_tokens = n_runs = 0
+    previous = -1
+    for c in range(end - begin):
+        cell = begin + order[c]
+        k = cluster[document[cell]]
+        if k != previous:
+            run_cluster[n_runs] = k
+            n_runs += 1
+            previous = k
+        i = first_token[cell]
+        last = n_tokens + count[cell]
+        while n_tokens < last:
+            tokens[n_tokens] = i
+            topics[n_tokens] = topic[i]
+            i += 1
+            n_tokens += 1
+        run_end[n_runs - 1] = n_tokens
+    return n_runs, n_tokens
+
+
+@kernel(error_model="numpy")
+def _sweep_words(key, stream, position, cells, cluster, topic, topics, constants, weights, word_tokens):
+    """Sweep word by word from ``position`` on; says why it stopped, as :func:`run_sweep` has it."""
+    token_of, topic_of, run_cluster, run_end, _, _ = word_tokens
+    n_km, n_m, _, rest, _, _ = topics
+    row_prior, prior, n, inverse, scale, p, block = weights
+    n_words, n_topics, columns, vs = cells.start.size - 1, position[TOPICS], n_m.size, constants.vs
+    for w in range(position[VISIT], n_words):
+        resume = position[TOKEN]
+        if resume == 0:
+            streams.seek(stream, key, w)
+        n_runs, n_tokens = collect_word(w, cells, cluster, topic, word_tokens)
+        _count_visit(0, n_tokens, topic_of, n_topics, n, prior, inverse, scale)
+        begin = 0
+        for r in range(n_runs):
+            first, last, k = max(begin, resume), run_end[r], run_cluster[r]
+            begin = last
+            if last <= first:
+                continue
+            n_blocks, new = (n_topics + LANES - 1) // LANES, constants.v * rest[0] / n_words
+            total = weigh(n_km, k * columns, row_prior, scale, p, block, n_blocks, new)
+            for t in range(first, last):
+                # stay or move?
+                m = topic_of[t]
+                old = np.float64(p[m])
+                inverse_less = _F32_ONE / (np.float32(n_m[m] - 1) + vs)
+                scale_less = (np.float32(n[m] - 1) + prior[m]) * inverse_less
+                less = (np.float32(n_km[k, m] - 1) + row_prior[m]) * scale_less
+                others = total - old
+                rewind = stream[0]
+                u = streams.uniform(stream) * (others + np.float64(less)) - np.float64(less)
+                if u < 0.0:
+                    continue
+                if not 0.0 < others + np.float64(less) < np.inf:
+                    position[TOKEN] = token_of[t]
+                    return FAILED
+                # draw among the others
+                chosen = draw_other(p, block, n_blocks, m, old, u)
+                if chosen < 0:
+                    if n_topics == columns:
+                        stream[0] = rewind
+                        position[VISIT], position[TOKEN], position[TOPICS] = w, t, n_topics
+                        return FULL
+                    chosen = n_topics
+                    open_topic(chosen, k, stream, topics, constants)
+                    row_prior[chosen] = constants.v * topics.eps[chosen]
+                    n_topics += 1
+                    if n_topics > n_blocks * LANES:  # the first topic of a block
+                        block[n_blocks] = 0.0
+                        n_blocks += 1
+                    others -= new
+                    new = constants.v * rest[0] / n_words
+                    others += new
+                # leave and join
+                n_km[k, m] -= 1
+                n[m] -= 1
+                n_m[m] -= 1
+                inverse[m], scale[m], p[m] = inverse_less, scale_less, less
+                block[m // LANES] += np.float64(less)
+                gain = join(chosen, k, n_km, n_m, row_prior, prior, n, inverse, scale, p, block, vs)
+                total = others + np.float64(less) + gain
+                topic[token_of[t]] = chosen
+                topic_of[t] = chosen
+        position[TOKEN], position[TOPICS] = 0, n_topics
+    return DONE
+
+
+def sweep_topics(
+    assignments: Assignments, cells: WordCells, concentrations: Concentrations, topic_word_prior: float, key: np.uint64
+) -> None:
+    """One sweep over all tokens word by word, in place; topics that end empty are dropped.
+
+    ``key`` (:func:`mc2core.compute.streams.key`) names the sweep's family of streams: one stream for each word.
+    """
+    n_words, n_topics = len(cells.start) - 1, assignments.n_topics
+    n_km = extended(assignments.n_km, LANES * (n_topics // LANES + 1))
+    topics = topics_before(assignments, np.zeros((0, n_topics + 1)), n_km, n_km.sum(axis=0, dtype=np.int64))
+    v, s, vs = float(concentrations.table), np.float32(topic_word_prior), np.float32(topic_word_prior * n_words)
+    constants = TopicConstants(math.inf, v, float(concentrations.topic), s, vs)
+    word_tokens = WordTokens(
+        token=np.zeros(cells.largest, np.int64),
+        topic=np.zeros(cells.largest, np.int32),
+        run_cluster=np.zeros(cells.widest, np.int64),
+        run_end=np.zeros(cells.widest, np.int64),
+        sorting=np.zeros(assignments.n_clusters + 1, np.int64),
+        order=np.zeros(cells.widest, np.int64),
+    )
+    cluster, topic = assignments.cluster, assignments.topic
+
+    def sweep(topics: SweptTopics, position: np.ndarray, stream: np.ndarray) -> int:
+        weights = _new_weights(topics, constants, v * topics.eps, s)
+        return _sweep_words(key, stream, position, cells, cluster, topic, topics, constants, weights, word_tokens)
+
+    topics, n_topics = run_sweep(
+        sweep, topics, lambda one: add_columns(one, LANES), assignments, concentrations, topic_word_prior
+    )
+    keep_used(assignments, topics, topics.n_m[:n_topics], topics.counts)
+
+
+# -- document by document -------------------------------------------------------------------------------------
+class DocumentRows(NamedTuple):
+    """The corpus document by document: cells are its (document, word) pairs, tokens of a cell follow each other."""
+
+    indptr: np.ndarray  # (J + 1,) first cell of each document
+    word: np.ndarray  # (cells,)
+    counts: np.ndarray  # (cells,)
+    start: np.ndarray  # (J + 1,) int64: first token of each document
+    cluster: np.ndarray  # (J,) int32
+
+    @classmethod
+    def of(cls, content: sp.csr_matrix, start: np.ndarray, cluster: np.ndarray) -> DocumentRows:
+        """Of a corpus with this content."""
+        return cls(content.indptr, content.indices, content.data, start, cluster)
+
+
+@numba.njit(inline="always")
+def _fetch_row(n_wm, w, n_columns):
+    """Ask for a word's counts, which are in no near cache."""
+    for m in range(0, n_columns, _LINE):
+        prefetch(n_wm, w * n_wm.shape[1] + m)
+
+
+@kernel(error_model="numpy")
+def _sweep_documents(key, stream, position, documents, topic, topics, constants, weights):
+    """Sweep document by document from ``position`` on; says why it stopped, as :func:`run_sweep` has it."""
+    indptr, word, counts, start, cluster = documents
+    n_wm, n_m, _, _, tau, tau_rest = topics
+    row_prior, prior, n, inverse, scale, p, block = weights
+    n_words, n_topics, columns, vs = n_wm.shape[0], position[TOPICS], n_m.size, constants.vs
+    for j in range(position[VISIT], cluster.size):
+        resume, k, last = position[TOKEN], cluster[j], start[j]
+        if resume <= last:
+            streams.seek(stream, key, j)
+        for m in range(n_topics):
+            prior[m] = constants.omega * tau[k, m]
+        _count_visit(start[j], start[j + 1], topic, n_topics, n, prior, inverse, scale)
+        n_blocks, new = (n_topics + LANES - 1) // LANES, constants.omega * tau_rest[k] / n_words
+        for cell in range(indptr[j], indptr[j + 1]):
+            first, last, w = max(last, resume), last + counts[cell], word[cell]
+            if last <= first:
+                continue
+            if cell + 1 < word.size:
+                _fetch_row(n_wm, word[cell + 1], n_blocks * LANES)
+            total = weigh(n_wm, w * columns, row_prior, scale, p, block, n_blocks, new)
+            for t in range(first, last):
+                # stay or move?
+                m = topic[t]
+                old = np.float64(p[m])
+                inverse_less = _F32_ONE / (np.float32(n_m[m] - 1) + vs)
+                scale_less = (np.float32(n[m] - 1) + prior[m]) * inverse_less
+                less = (np.float32(n_wm[w, m] - 1) + row_prior[m]) * scale_less
+                others = total - old
+                rewind = stream[0]
+                u = streams.uniform(stream) * (others + np.float64(less)) - np.float64(less)
+                if u < 0.0:
+                    continue
+                if not 0.0 < others + np.float64(less) < np.inf:
+                    position[TOKEN] = t
+                    return FAILED
+                # draw among the others
+                chosen = draw_other(p, block, n_blocks, m, old, u)
+                if chosen < 0:
+                    if n_topics == columns:
+                        stream[0] = rewind
+                        position[VISIT], position[TOKEN], position[TOPICS] = j, t, n_topics
+                        return FULL
+                    chosen = n_topics
+                    open_topic(chosen, k, stream, topics, constants)
+                    prior[chosen] = constants.omega * tau[k, chosen]
+                    n_topics += 1
+                    if n_topics > n_blocks * LANES:  # the first topic of a block
+                        block[n_blocks] = 0.0
+                        n_blocks += 1
+                    others -= new
+                    new = constants.omega * tau_rest[k] / n_words
+                    others += new
+                # leave and join
+                n_wm[w, m] -= 1
+                n[m] -= 1
+                n_m[m] -= 1
+                inverse[m], scale[m], p[m] = inverse_less, scale_less, less
+                block[m // LANES] += np.float64(less)
+                gain = join(chosen, w, n_wm, n_m, row_prior, prior, n, inverse, scale, p, block, vs)
+                total = others + np.float64(less) + gain
+                topic[t] = chosen
+        position[TOKEN], position[TOPICS] = 0, n_topics
+    return DONE
+
+
+def sweep_document_topics(
+    assignments: Assignments,
+    corpus: Corpus,
+    tau: np.ndarray,
+    omega: float,
+    concentrations: Concentrations,
+    topic_word_prior: float,
+    key: np.uint64,
+    pool: Executor | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """One sweep over all tokens document by document, in place; topics that end empty are dropped.
+
+    Parameters
+    ----------
+    tau : (K, M + 1) float64
+        Topic proportions of the clusters, the rest in the last column.
+    omega : float, > 0
+        Concentration of a document's proportions around its cluster's.
+    key : one stream for each document (:func:`mc2core.compute.streams.key`)
+    pool : threads that count words before the sweep, and change no bit
+
+    Returns
+    -------
+    (K, M + 1) float64
+        tau over the topics now in use, and the rest.
+    (V, M) int32
+        Tokens of each word in each topic.
+    """
+    columns, topic = LANES * (assignments.n_topics // LANES + 1), assignments.topic
+    documents = DocumentRows.of(corpus.content, assignments.document_start, assignments.cluster)
+    n_wm = topics_of_words(corpus.content, topic, columns, pool)
+    topics = topics_before(assignments, tau, n_wm, n_wm.sum(axis=0, dtype=np.int64))
+    s, vs = np.float32(topic_word_prior), np.float32(topic_word_prior * corpus.n_words)
+    constants = TopicConstants(float(omega), float(concentrations.table), float(concentrations.topic), s, vs)
+
+    def sweep(topics: SweptTopics, position: np.ndarray, stream: np.ndarray) -> int:
+        weights = _new_weights(topics, constants, s, 0.0)
+        return _sweep_documents(key, stream, position, documents, topic, topics, constants, weights)
+
+    topics, n_topics = run_sweep(
+        sweep, topics, lambda one: add_columns(one, LANES), assignments, concentrations, topic_word_prior
+    )
+    n_m = topics.n_m[:n_topics]
+    return keep_used(assignments, topics, n_m), np.compress(n_m > 0, topics.counts[:, :n_topics], axis=1)

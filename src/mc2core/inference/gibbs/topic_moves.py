@@ -1,0 +1,1067 @@
+"""Split and merge moves of topics at the document level (docs/model.md, section 2).
+
+The state is (l, epsilon, tau) given z, omega, v and eta, with theta and psi summed out:
+
+    p(l, epsilon, tau) prop. to eps_new**(eta - 1) prod_m eta / eps_m  prod_k Dir(tau_k; v eps)
+                                prod_j prod_m G(omega tau_km + n_jm) / G(omega tau_km)
+                                prod_m G(V s) / G(V s + n_m) prod_w G(s + n_mw) / G(s),    k = z_j.
+
+A split divides epsilon_m, tau_km of every cluster and the tokens of topic m between two components. With u and u_k the
+shares of component 0, (eps_m, tau_m) -> (u, u_k) has the Jacobian eps_m prod_k tau_km, and these densities come to
+eta / (u (1 - u)) prod_k Beta(u_k; v eps_m u, v eps_m (1 - u)).
+
+**Proposals.** A topic and one of its tokens are drawn evenly. With probability 1/2 each, the topic is to be split, or
+merged with another one. The token is in component 0. A proposal is of one of two kinds, drawn without regard to the
+state, which decides how the components of all other tokens come about:
+
+* *Restricted Gibbs* (after Jain and Neal 2004): component 1 starts with what a few documents have, drawn by tokens.
+  Scans draw the component of every token given all others, shares being estimated after each, and a last scan proposes.
+  A merge makes the same scans for the probability that the last proposes what is. The topic to merge with is drawn half
+  evenly and half by the token's weights. These proposals find small topics within a large one.
+* *Sequential allocation* (after Dahl 2005): documents come in random order, and the component of every token is drawn
+  given those before it, shares being estimated from these too. A merge makes one such pass for the probability of what
+  is. The topic to merge with is drawn half evenly and half by the likeness of words. These proposals merge topics of
+  the same words. If there are too many tokens for one pass, nothing is proposed: their number is the same before a
+  split and before the merge that undoes it.
+
+Restricted Gibbs ends early if its components after the first scan have less than exp(-150) of the density of one topic,
+or if one of them has one or two of hundreds of tokens after the second scan. What is seen so far is drawn alike in a
+split and in the merge that undoes it, so that the one ends as often as the other.
+
+u and u_k are drawn from densities around an estimate that depends on the components alone, so a merge whose ratio is
+hopeless before the probability of its components, which only lowers it, is known as such without any scan.
+
+**Threads.** Most proposals are refused, so several are looked at side by side as if those before them were. If one is
+made, those after it are looked at again. The chain is that of one thread, to the bit.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import Executor
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from mc2core.compute import streams
+from mc2core.compute.kernels import inner_kernel, kernel
+from mc2core.compute.special import MAX_FACTORS, MIN_POSITIVE, exp, log, log_gamma, log_rising_factorial
+from mc2core.compute.threads import in_blocks, look_ahead, n_threads
+from mc2core.compute.variates import index_of, log_gamma_variate
+from mc2core.corpus import Corpus
+from mc2core.families.contents import add_observation, log_densities
+from mc2core.inference.gibbs.assignments import Assignments, topics_of_words
+from mc2core.inference.gibbs.cluster_moves import copy
+from mc2core.inference.gibbs.tokens import TopicConstants, extended
+from mc2core.inference.gibbs.weights import Concentrations, expect_table_shape, expect_tables
+
+# -- the two components of a split of a topic, or of a merge of two ------------------------------------------------
+_SMALL = 1e-150  # a product of probabilities below it is put into its logarithm
+
+
+class Tokens(NamedTuple):
+    """The tokens, in CSR order; those of topic m in ascending order are ``size[m]`` of ``order``, from ``first[m]``."""
+
+    document: np.ndarray  # (N,) int32
+    word: np.ndarray  # (N,) int32
+    topic: np.ndarray  # (N,) int32
+    cluster: np.ndarray  # (J,) int32, of each document
+    order: np.ndarray  # (2 N,) int32
+    first: np.ndarray  # (slots,) int64
+    size: np.ndarray  # (slots,) int64
+
+
+class ProposalSettings(NamedTuple):
+    """What proposals are made with."""
+
+    key: np.uint64  # one stream for each proposal
+    restricted: float  # probability that one is by restricted Gibbs
+    min_log_ratio: float  # of components to one topic, below which restricted Gibbs ends
+    min_share: float  # of the tokens, in the smaller component, below which restricted Gibbs may end
+    max_allocated: int  # tokens that are sequentially allocated
+
+
+class SplitComponents(NamedTuple):
+    """Tokens that are in component 0 or 1, and what is counted and estimated of the components."""
+
+    members: np.ndarray  # (N,) int32: tokens, ascending ...
+    word: np.ndarray  # (N,) int32: ... their words ...
+    end: np.ndarray  # (J,) int64: ... and where those of each of their documents end
+    component: np.ndarray  # (N,) int8, of each member
+    rows: np.ndarray  # (J,) int64: documents of the members in the order of a sequential pass
+    n_w: np.ndarray  # (V, 2) int32: tokens of each word
+    size: np.ndarray  # (2,) int64: tokens
+    words: np.ndarray  # (V,) int64: words that members have
+    # documents of each cluster by their tokens in component 0, in 1 and in both: short ones are counted together
+    few: np.ndarray  # (3, K, MAX_FACTORS + 1) int32: documents of so many tokens ...
+    most: np.ndarray  # (3,) int64: ... the largest such number that there is ...
+    many: np.ndarray  # (3, J, 2) int32: ... and the cluster and the tokens of each document of more ...
+    n_many: np.ndarray  # (3,) int64: ... of which there are so many
+    weights: np.ndarray  # (slots,) float64, of the topics to merge with
+    # a proposal that is to be made: topics to hold the components, or to be merged, numbers of members and words
+    change: np.ndarray  # (4,) int64
+    tau: np.ndarray  # (K,) float64: of both components together
+    share: np.ndarray  # (2, K) float64: of tau, estimated
+    log_share: np.ndarray  # (2, K) float64: of tau, drawn
+    tables: np.ndarray  # (2, K) float64: expected tables ...
+    shape: np.ndarray  # (2, K) float64: ... less their variance
+    eps_share: np.ndarray  # (2,) float64: of epsilon, estimated
+    eps_log_share: np.ndarray  # (2,) float64: of epsilon, drawn
+    eps_tables: np.ndarray  # (2,) float64: tables of tables
+
+
+_LISTING_BLOCK = 256  # documents that a thread takes at a time
+
+
+@kernel
+def list_cells(first, last, indptr, indices, counts, start, document, word):
+    """The document and word of every token of documents first..last-1."""
+    for j in range(first, last):
+        i = start[j]
+        for cell in range(indptr[j], indptr[j + 1]):
+            for _ in range(counts[cell]):
+                document[i], word[i] = j, indices[cell]
+                i += 1
+
+
+@inner_kernel
+def list_tokens(tokens):
+    """List the tokens of every topic anew; returns how much of ``order`` that takes."""
+    topic, order, first, size = tokens.topic, tokens.order, tokens.first, tokens.size
+    size[:] = 0
+    for m in topic:
+        size[m] += 1
+    place = 0
+    for m in range(size.size):
+        first[m] = place
+        place += size[m]
+        size[m] = 0
+    for i in range(topic.size):
+        m = topic[i]
+        order[first[m] + size[m]] = i
+        size[m] += 1
+    return place
+
+
+@inner_kernel
+def gather(a, b, tokens, parts):
+    """The tokens of topics a and b (of a alone if they are the same), in ascending order; returns how many."""
+    order, members, document = tokens.order, parts.members, tokens.document
+    i, j, n, n_documents = tokens.first[a], tokens.first[b], 0, 0
+    end_i, end_j = i + tokens.size[a], j + tokens.size[b]
+    if a == b:
+        j = end_j
+    while i < end_i or j < end_j:
+        if j == end_j or (i < end_i and order[i] < order[j]):
+            token = order[i]
+            i += 1
+        else:
+            token = order[j]
+            j += 1
+        if n > 0 and document[token] != document[members[n - 1]]:
+            parts.end[n_documents] = n
+            n_documents += 1
+        members[n], parts.word[n] = token, tokens.word[token]
+        n += 1
+    parts.end[n_documents] = n
+    return n
+
+
+@inner_kernel(error_model="numpy")
+def count_components(n, parts):
+    """Count the words of the first n members in both components; returns how many different words there are."""
+    component, n_w, words, n_words = parts.component, parts.n_w, parts.words, 0
+    parts.size[:] = 0
+    for i in range(n):
+        w = parts.word[i]
+        if n_w[w, 0] + n_w[w, 1] == 0:
+            words[n_words] = w
+            n_words += 1
+        n_w[w, component[i]] += 1
+        parts.size[component[i]] += 1
+    return n_words
+
+
+@inner_kernel
+def forget_words(n_words, parts):
+    """Set the counts of all words back to 0."""
+    for i in range(n_words):
+        parts.n_w[parts.words[i], 0] = 0
+        parts.n_w[parts.words[i], 1] = 0
+
+
+@inner_kernel(forceinline=True)
+def _forget_documents(n_parts, parts):
+    for which in range(n_parts):
+        parts.few[which, :, : parts.most[which] + 1] = 0
+        parts.most[which] = parts.n_many[which] = 0
+
+
+@inner_kernel(forceinline=True)
+def _count_document(which, k, n_j, parts):
+    if n_j > MAX_FACTORS:
+        parts.many[which, parts.n_many[which], 0], parts.many[which, parts.n_many[which], 1] = (
+            k,
+            n_j,
+        )
+        parts.n_many[which] += 1
+    else:  # none too, which is not looked at: no branch that cannot be foretold
+        parts.few[which, k, n_j] += 1
+        parts.most[which] = max(parts.most[which], n_j)
+
+
+@inner_kernel
+def count_documents(n, tokens, parts):
+    """Count the documents of the first n members by their tokens on each component and on both."""
+    _forget_documents(3, parts)
+    end, row = 0, 0
+    while end < n:
+        begin, end, row = end, parts.end[row], row + 1
+        k, n_1 = tokens.cluster[tokens.document[parts.members[begin]]], 0
+        for i in range(begin, end):
+            n_1 += parts.component[i]
+        _count_document(0, k, end - begin - n_1, parts)
+        _count_document(1, k, n_1, parts)
+        _count_document(2, k, end - begin, parts)
+
+
+@inner_kernel(error_model="numpy")
+def scan(stream, n, fixed, is_last, first_topic, tokens, constants, parts):
+    """Draw the components of all members but ``fixed``, each given all others.
+
+    ``is_last``: returns the logarithm of the probability of what is drawn, else 0. ``first_topic`` of at least 0:
+    nothing is drawn, members go to component 0 where that is their topic, else to component 1.
+    """
+    members, component, n_w, word, document = (
+        parts.members,
+        parts.component,
+        parts.n_w,
+        parts.word,
+        tokens.document,
+    )
+    s, vs, omega = constants.s, constants.vs, constants.omega
+    # numbers of tokens as floats, which hold them exactly: no conversion in the loop
+    n_0, n_1 = np.float64(parts.size[0]), np.float64(parts.size[1])
+    result, product, end, row = 0.0, 1.0, 0, 0
+    _forget_documents(2, parts)
+    while end < n:
+        begin, end, row = end, parts.end[row], row + 1
+        k, on_1 = tokens.cluster[document[members[begin]]], 0
+        a_0 = omega * max(parts.tau[k] * parts.share[0, k], MIN_POSITIVE)
+        a_1 = omega * max(parts.tau[k] * parts.share[1, k], MIN_POSITIVE)
+        for i in range(begin, end):
+            on_1 += component[i]
+        n_j0, n_j1 = np.float64(end - begin - on_1), np.float64(on_1)
+        for i in range(begin, end):
+            if i == fixed:
+                continue
+            w, old = word[i], component[i]
+            n_w[w, old] -= 1
+            was_1 = np.float64(old)
+            was_0 = 1.0 - was_1
+            n_j0, n_j1, n_0, n_1 = n_j0 - was_0, n_j1 - was_1, n_0 - was_0, n_1 - was_1
+            x_0 = (n_j0 + a_0) * (n_w[w, 0] + s) * (n_1 + vs)
+            x_1 = (n_j1 + a_1) * (n_w[w, 1] + s) * (n_0 + vs)
+            if first_topic >= 0:
+                new = np.int8(tokens.topic[members[i]] != first_topic)
+            else:
+                new = np.int8(streams.uniform(stream) * (x_0 + x_1) >= x_0)
+            if is_last:
+                product *= (x_1 if new == 1 else x_0) / (x_0 + x_1)
+                if product < _SMALL:
+                    result += math.log(product)
+                    product = 1.0
+            is_1 = np.float64(new)
+            is_0 = 1.0 - is_1
+            n_j0, n_j1, n_0, n_1 = n_j0 + is_0, n_j1 + is_1, n_0 + is_0, n_1 + is_1
+            n_w[w, new] += 1
+            component[i] = new
+        _count_document(0, k, np.int64(n_j0), parts)
+        _count_document(1, k, np.int64(n_j1), parts)
+    parts.size[0], parts.size[1] = np.int64(n_0), np.int64(n_1)
+    return result + math.log(product)
+
+
+@inner_kernel(forceinline=True)
+def _expect_tables_of(which, k, n_j, n_documents, constants, parts):
+    """Tables of so many documents of cluster k that have n_j tokens on a component."""
+    tables = shape = 1.0
+    if n_j > 1:
+        a = constants.omega * max(parts.tau[k] * parts.share[which, k], MIN_POSITIVE)
+        tables += expect_tables(a, n_j)
+        shape += expect_table_shape(a, n_j)
+    parts.tables[which, k] += n_documents * tables
+    parts.shape[which, k] += n_documents * shape
+
+
+@inner_kernel(error_model="numpy")
+def _expect_tables(constants, parts):
+    """Tables of both components in each cluster, expected at the estimated shares, and these less their variance."""
+    parts.tables[:] = 0.0
+    parts.shape[:] = 0.0
+    for which in range(2):
+        for k in range(parts.tau.size):
+            for n_j in range(1, parts.most[which] + 1):
+                if parts.few[which, k, n_j] > 0:
+                    _expect_tables_of(which, k, n_j, np.int64(parts.few[which, k, n_j]), constants, parts)
+        for i in range(parts.n_many[which]):
+            of, length = np.int64(parts.many[which, i, 0]), np.int64(parts.many[which, i, 1])
+            _expect_tables_of(which, of, length, 1, constants, parts)
+
+
+@inner_kernel(error_model="numpy")
+def estimate_shares(n_passes, eps, constants, parts):
+    """Estimate each component's shares of epsilon and of every tau, in place, from tables expected at the last pass."""
+    for _ in range(n_passes):
+        _expect_tables(constants, parts)
+        for which in range(2):
+            a, tables = constants.v * eps * parts.eps_share[which], 0.0
+            for k in range(parts.tau.size):
+                if parts.tables[which, k] > 0.0:
+                    tables += 1.0 + expect_tables(a, parts.tables[which, k])
+            parts.eps_tables[which] = max(tables, 1.0)
+        total = parts.eps_tables[0] + parts.eps_tables[1]
+        for which in range(2):
+            parts.eps_share[which] = parts.eps_tables[which] / total
+        prior = constants.v * eps
+        for k in range(parts.tau.size):
+            total = prior + parts.tables[0, k] + parts.tables[1, k]
+            for which in range(2):
+                parts.share[which, k] = (prior * parts.eps_share[which] + parts.tables[which, k]) / total
+
+
+@numba.njit(inline="always")
+def _shuffle_documents(stream, n, parts):
+    """Put the documents of the first n members into random order, in ``parts.rows``; returns how many."""
+    rows, n_documents, end = parts.rows, 0, 0
+    while end < n:  # an inside-out shuffle
+        r = np.int64(streams.uniform(stream) * (n_documents + 1))
+        rows[n_documents], rows[r] = rows[r], n_documents
+        end, n_documents = parts.end[n_documents], n_documents + 1
+    return n_documents
+
+
+@inner_kernel(error_model="numpy")
+def allocate_sequentially(stream, n, fixed, first_topic, least, eps, tokens, constants, parts, observed):
+    """Draw the components of all members but ``fixed``, in component 0, in one pass, each given those drawn before it.
+
+    Documents come in random order; the shares are estimated from the tables expected of those before. Returns the
+    logarithm of the probability of what is drawn, and how many different words the members have. ``first_topic`` as
+    for :func:`scan`; a pass whose result comes to be below ``least`` is broken off. ``observed``: None for words, or
+    the values of observations and :class:`.ContentTables` of two topics without any.
+    """
+    component, n_w, word, words, members = (
+        parts.component,
+        parts.n_w,
+        parts.word,
+        parts.words,
+        parts.members,
+    )
+    s, vs, prior, tables = constants.s, constants.vs, constants.v * eps, parts.tables
+    n_documents = _shuffle_documents(stream, n, parts)
+    tables[:], parts.eps_tables[:] = 0.0, 1.0
+    component[fixed], n_0, n_1, result, product = 0, 1.0, 0.0, 0.0, 1.0
+    if observed is None:
+        words[0], n_words = word[fixed], 1
+        n_w[word[fixed], 0] = 1
+    else:
+        n_words, log_p, powers = 0, np.empty(2), np.empty(2)
+        add_observation(observed[1], observed[0], np.int64(members[fixed]), 0, 1)
+    for position in range(n_documents):
+        row = parts.rows[position]
+        begin, end = parts.end[row - 1] if row > 0 else 0, parts.end[row]
+        k = tokens.cluster[tokens.document[members[begin]]]
+        u_0 = parts.eps_tables[0] / (parts.eps_tables[0] + parts.eps_tables[1])
+        a = constants.omega * max(parts.tau[k], MIN_POSITIVE) / (prior + tables[0, k] + tables[1, k])
+        a_0 = max(a * (prior * u_0 + tables[0, k]), MIN_POSITIVE)
+        a_1 = max(a * (prior * (1.0 - u_0) + tables[1, k]), MIN_POSITIVE)
+        n_j0, n_j1 = np.float64(begin <= fixed < end), 0.0
+        for i in range(begin, end):
+            if i == fixed:
+                continue
+            is_known, new = first_topic >= 0, np.int8(tokens.topic[members[i]] != first_topic)
+            if observed is None:
+                w = word[i]
+                if n_w[w, 0] + n_w[w, 1] == 0:
+                    words[n_words] = w
+                    n_words += 1
+                x_0 = (n_j0 + a_0) * (n_w[w, 0] + s) * (n_1 + vs)
+                x_1 = (n_j1 + a_1) * (n_w[w, 1] + s) * (n_0 + vs)
+                if not is_known:
+                    new = np.int8(streams.uniform(stream) * (x_0 + x_1) >= x_0)
+                product *= (x_1 if new == 1 else x_0) / (x_0 + x_1)
+                if product < _SMALL:
+                    result += math.log(product)
+                    product = 1.0
+                n_w[w, new] += 1
+            else:
+                log_densities(observed[1], observed[0], np.int64(members[i]), 2, log_p, powers)
+                odds = math.log((n_j1 + a_1) / (n_j0 + a_0)) + log_p[1] - log_p[0]
+                if not is_known:
+                    new = np.int8(streams.uniform(stream) * (1.0 + math.exp(-abs(odds))) < math.exp(min(odds, 0.0)))
+                result += min(odds if new == 1 else -odds, 0.0) - math.log1p(math.exp(-abs(odds)))
+                add_observation(observed[1], observed[0], np.int64(members[i]), np.int64(new), 1)
+            is_1 = np.float64(new)
+            n_j0, n_j1, n_0, n_1 = n_j0 + 1.0 - is_1, n_j1 + is_1, n_0 + 1.0 - is_1, n_1 + is_1
+            component[i] = new
+        if result < least:
+            break
+        _add_expected_tables(0, k, n_j0, a_0, prior * u_0, parts)
+        _add_expected_tables(1, k, n_j1, a_1, prior * (1.0 - u_0), parts)
+    parts.size[0], parts.size[1] = np.int64(n_0), np.int64(n_1)
+    return result + math.log(product), n_words
+
+
+@inner_kernel(forceinline=True, error_model="numpy")
+def _add_expected_tables(which, k, n_j, a, prior, parts):
+    """Count the tables that n_j tokens of a document are expected to have, and the tables these are expected to."""
+    if n_j > 0.0:
+        tables = 1.0 + expect_tables(a, n_j)
+        before = parts.tables[which, k]
+        parts.eps_tables[which] += 1.0 if before == 0.0 else tables * prior / (prior + before)
+        parts.tables[which, k] = before + tables
+
+
+@numba.njit(inline="always")
+def _log_beta(a, b):
+    return log_gamma(a) + log_gamma(b) - log_gamma(a + b)
+
+
+@inner_kernel(error_model="numpy")
+def _draw_log_shares(stream, shapes, means, log_share):
+    """Logarithms of X / (X + Y) and Y / (X + Y), X and Y Gammas of these shapes and means, in place."""
+    for which in range(2):
+        shape = max(shapes[which], MIN_POSITIVE)
+        log_share[which] = log_gamma_variate(stream, shape) + math.log(max(means[which], MIN_POSITIVE) / shape)
+    top = max(log_share[0], log_share[1])
+    log_sum = top + math.log(math.exp(log_share[0] - top) + math.exp(log_share[1] - top))
+    log_share[0] -= log_sum
+    log_share[1] -= log_sum
+
+
+@inner_kernel(error_model="numpy")
+def draw_shares(stream, eps, constants, parts):
+    """Draw what the components have of epsilon and of every tau."""
+    _draw_log_shares(stream, parts.eps_tables, parts.eps_tables, parts.eps_log_share)
+    prior = np.array([constants.v * eps * exp(parts.eps_log_share[0]), constants.v * eps * exp(parts.eps_log_share[1])])
+    shapes, means, log_share = np.empty(2), np.empty(2), np.empty(2)
+    for k in range(parts.tau.size):
+        for which in range(2):
+            shapes[which] = max(prior[which], MIN_POSITIVE) + parts.shape[which, k]
+            means[which] = prior[which] + parts.tables[which, k]
+        _draw_log_shares(stream, shapes, means, log_share)
+        parts.log_share[0, k], parts.log_share[1, k] = log_share
+
+
+@inner_kernel(error_model="numpy")
+def log_eps_ratio(constants, parts):
+    """ln of the density of epsilon's shares under the prior, eta / (u (1 - u)), over that of the proposal."""
+    tables, share = parts.eps_tables, parts.eps_log_share
+    result = math.log(constants.eta) + _log_beta(tables[0], tables[1])
+    return result - tables[0] * share[0] - tables[1] * share[1]
+
+
+@inner_kernel(error_model="numpy")
+def log_tau_ratio(k, eps, constants, parts):
+    """ln of the density of tau_k's shares under the prior, a Beta, over that of the proposal, 0 if it is the prior.
+
+    The proposal is u = X / (X + Y), X and Y Gammas of shape e and mean g: e of a component is the prior's plus
+    ``shape``, and g the estimated share given the share of epsilon that was drawn.
+    """
+    if parts.shape[0, k] + parts.shape[1, k] == 0.0:
+        return 0.0
+    prior, log_scaled, top, total, result = constants.v * eps, np.empty(2), -np.inf, 0.0, 0.0
+    b = prior * np.array([exp(parts.eps_log_share[0]), exp(parts.eps_log_share[1])])
+    expected = b[0] + b[1] + parts.tables[0, k] + parts.tables[1, k]
+    for which in range(2):
+        b_own = max(b[which], MIN_POSITIVE)
+        e = b_own + parts.shape[which, k]
+        log_rate = math.log(e * expected / max(b_own + parts.tables[which, k], MIN_POSITIVE))
+        result += log_gamma(e) - log_gamma(b_own) - e * log_rate
+        result -= parts.shape[which, k] * parts.log_share[which, k]
+        log_scaled[which] = log_rate + parts.log_share[which, k]
+        top, total = max(top, log_scaled[which]), total + e
+    result += log_gamma(b[0] + b[1]) - log_gamma(total)
+    return result + total * (top + math.log(exp(log_scaled[0] - top) + exp(log_scaled[1] - top)))
+
+
+@inner_kernel(error_model="numpy")
+def log_words_ratio(n_words, constants, parts):
+    """ln of the marginal likelihood of the words of two components, over that of both together."""
+    n_w, words, s, vs, log_gamma_s = parts.n_w, parts.words, constants.s, constants.vs, log_gamma(constants.s)
+    n_0, n_1, result = parts.size[0], parts.size[1], 0.0
+    for i in range(n_words):
+        a, b = n_w[words[i], 0], n_w[words[i], 1]
+        if a > 0 and b > 0:
+            result += log_gamma(a + s) + log_gamma(b + s) - log_gamma(a + b + s) - log_gamma_s
+    return result - log_gamma(n_0 + vs) - log_gamma(n_1 + vs) + log_gamma(n_0 + n_1 + vs) + log_gamma(vs)
+
+
+@inner_kernel(error_model="numpy")
+def log_documents_ratio(constants, parts):
+    """ln of the probability of the members' components, theta summed out, over that of one topic, at the drawn shares.
+
+    Of the documents that :func:`count_documents` and :func:`scan` have counted.
+    """
+    result = 0.0
+    for which in range(3):
+        of_part = 0.0
+        for k in range(parts.tau.size):
+            if parts.most[which] > 0:
+                a = _share_of(which, k, constants, parts)
+                for n_j in range(1, parts.most[which] + 1):
+                    if parts.few[which, k, n_j] > 0:
+                        of_part += parts.few[which, k, n_j] * log_rising_factorial(a, n_j)
+        for i in range(parts.n_many[which]):
+            a = _share_of(which, np.int64(parts.many[which, i, 0]), constants, parts)
+            of_part += log_rising_factorial(a, np.int64(parts.many[which, i, 1]))
+        result += -of_part if which == 2 else of_part
+    return result
+
+
+@inner_kernel(forceinline=True)
+def _share_of(which, k, constants, parts):
+    """omega tau_k of component 0 or 1, or of both together."""
+    a = constants.omega * max(parts.tau[k], MIN_POSITIVE)
+    return a if which == 2 else max(a * exp(parts.log_share[which, k]), MIN_POSITIVE)
+
+
+# -- the moves ------------------------------------------------------------------------------------------------
+RESTRICTED = 0.4  # share of the proposals
+MAX_ALLOCATED = 5000  # tokens of a topic that is split, or of two that are merged, by one pass
+SPARE_TOPICS = 32  # for which there is room in the arrays
+MIN_LOG_RATIO = -150.0  # ln of the ratio of the components after a scan to one topic, below which restricted Gibbs ends
+MIN_SHARE = 0.01  # of the tokens, on the smaller component after two scans ...
+_FEW_RESTRICTED = 3  # ... and so many tokens: restricted Gibbs with fewer than both ends
+_SCANS = 10
+_MAX_DOCUMENTS = 12  # with which restricted Gibbsed split starts
+_PASSES = 4  # of the estimate around which shares are drawn
+
+
+class TopicSlots(NamedTuple):
+    """What is kept of the topics, a slot for each; those from the number of topics on are spare."""
+
+    n_wm: np.ndarray  # (V, slots) int32
+    eps: np.ndarray  # (slots,) float64
+    tau: np.ndarray  # (slots, K) float64
+    norm: np.ndarray  # (slots,) float64: sum over words of (n_wm + s)**2
+
+
+@inner_kernel(error_model="numpy")
+def restricted_gibbs(stream, n, fixed, first_topic, settings, eps, tokens, constants, parts):
+    """Draw components at random, scan them, and draw those of all members but ``fixed``, in 0, in a last scan.
+
+    Returns the logarithm of the probability of what that draws, -inf where it ends before, and how many
+    different words the members have. ``first_topic`` as for :func:`scan`.
+    """
+    members, component, document = parts.members, parts.component, tokens.document
+    component[:n] = 0
+    for _ in range(1 + np.int64(streams.uniform(stream) * _MAX_DOCUMENTS)):
+        first = min(np.int64(streams.uniform(stream) * n), n - 1)
+        last, j = first, document[members[first]]
+        while first > 0 and document[members[first - 1]] == j:
+            first -= 1
+        while last < n and document[members[last]] == j:
+            last += 1
+        component[first:last] = 1
+    component[fixed] = 0
+    parts.share[:] = 0.5
+    parts.eps_share[:] = 0.5
+    n_words = count_components(n, parts)
+    count_documents(n, tokens, parts)
+    for number in range(_SCANS):
+        estimate_shares(1, eps, constants, parts)
+        scan(stream, n, fixed, False, -1, tokens, constants, parts)
+        if number == 0:
+            for k in range(parts.tau.size):
+                parts.log_share[0, k], parts.log_share[1, k] = (
+                    log(parts.share[0, k]),
+                    log(parts.share[1, k]),
+                )
+            ratio = log_words_ratio(n_words, constants, parts) + log_documents_ratio(constants, parts)
+            if ratio < settings.min_log_ratio:
+                return -np.inf, n_words
+        if number == 1 and min(parts.size[0], parts.size[1]) < min(_FEW_RESTRICTED, settings.min_share * n):
+            return -np.inf, n_words
+    estimate_shares(1, eps, constants, parts)
+    return scan(stream, n, fixed, True, first_topic, tokens, constants, parts), n_words
+
+
+@inner_kernel(error_model="numpy")
+def estimate_components(n, eps, tokens, constants, parts):
+    """Count documents, and estimate the shares given the components alone."""
+    count_documents(n, tokens, parts)
+    parts.share[:] = 0.5
+    parts.eps_share[:] = 0.5
+    estimate_shares(_PASSES, eps, constants, parts)
+
+
+@inner_kernel(error_model="numpy")
+def log_ratio_of(content_ratio, eps, constants, parts):
+    """ln of the density of the split over that of the merge, times the density of the merge's shares over 1.
+
+    ``content_ratio``: of what the components emit, words (:func:`log_words_ratio`) or observations.
+    """
+    result = log_eps_ratio(constants, parts) + content_ratio
+    for k in range(parts.tau.size):
+        result += log_tau_ratio(k, eps, constants, parts)
+    return result + log_documents_ratio(constants, parts)
+
+
+@inner_kernel(error_model="numpy")
+def _weigh_by_token(i, m, n_slots, start, tokens, topics, constants, parts):
+    """Weights of token i's topics but its own, m, left in ``parts.weights``; returns their sum."""
+    j, w, weights = tokens.document[i], tokens.word[i], parts.weights
+    k, total = tokens.cluster[j], 0.0
+    weights[:n_slots] = 0.0
+    for other in range(start[j], start[j + 1]):
+        weights[tokens.topic[other]] += 1.0
+    for other in range(n_slots):
+        if other == m or tokens.size[other] == 0:
+            weights[other] = 0.0
+            continue
+        weights[other] += constants.omega * max(topics.tau[other, k], MIN_POSITIVE)
+        weights[other] *= (topics.n_wm[w, other] + constants.s) / (tokens.size[other] + constants.vs)
+        total += weights[other]
+    return total
+
+
+@inner_kernel(error_model="numpy")
+def _weigh_by_likeness(n_words, m, n_slots, tokens, topics, constants, parts):
+    """Weights of all topics but m by their likeness to component 0, left in ``parts.weights``; returns their sum."""
+    weights, n_wm, n_0, total = parts.weights, topics.n_wm, parts.size[0], 0.0
+    weights[:n_slots] = 0.0
+    for c in range(n_words):
+        w = parts.words[c]
+        n_w = np.float64(parts.n_w[w, 0])
+        if n_w > 0.0:
+            for other in range(n_slots):
+                weights[other] += n_w * n_wm[w, other]
+    norm = _norm(n_words, 0, constants, parts)
+    for other in range(n_slots):
+        if other == m or tokens.size[other] == 0:
+            weights[other] = 0.0
+        else:
+            product = weights[other] + constants.s * (n_0 + tokens.size[other] + constants.vs)
+            weights[other] = _likeness(product, norm, topics.norm[other])
+            total += weights[other]
+    return total
+
+
+@inner_kernel(error_model="numpy")
+def _norm(n_words, which, constants, parts):
+    """Sum over all words of (n_w + s)**2 on one component."""
+    result = 0.0
+    for c in range(n_words):
+        result += np.float64(parts.n_w[parts.words[c], which]) ** 2
+    return result + constants.s * (2.0 * parts.size[which] + constants.vs)
+
+
+@kernel(error_model="numpy")
+def set_norms(n_slots, tokens, topics, constants):
+    """Count the norm of every topic."""
+    for m in range(n_slots):
+        topics.norm[m] = constants.s * (2.0 * tokens.size[m] + constants.vs)
+    for w in range(topics.n_wm.shape[0]):
+        for m in range(n_slots):
+            topics.norm[m] += np.float64(topics.n_wm[w, m]) ** 2
+
+
+@numba.njit(inline="always")
+def _likeness(product, norm, other):
+    """A power of the cosine of two topics' words: those of one true topic stand out from all others."""
+    return (product * product / (norm * other)) ** 2
+
+
+@inner_kernel(error_model="numpy")
+def weigh_partners(i, is_restricted, n_slots, start, tokens, topics, constants, parts):
+    """Weights of the topics that token i's may be merged with, left in ``parts.weights``; returns their sum."""
+    m = tokens.topic[i]
+    if is_restricted:
+        return _weigh_by_token(i, m, n_slots, start, tokens, topics, constants, parts)
+    n = gather(m, m, tokens, parts)
+    parts.component[:n] = 0
+    n_words = count_components(n, parts)
+    total = _weigh_by_likeness(n_words, m, n_slots, tokens, topics, constants, parts)
+    forget_words(n_words, parts)
+    return total
+
+
+@inner_kernel(error_model="numpy")
+def weigh_back(i, is_restricted, n, n_words, n_slots, start, tokens, topics, constants, parts):
+    """What :func:`weigh_partners` would give component 1 after the split of token i's topic, and all other topics."""
+    m = tokens.topic[i]
+    if is_restricted:
+        total, weight = _weigh_by_token(i, m, n_slots, start, tokens, topics, constants, parts), 0.0
+        j = tokens.document[i]
+        for c in range(n):
+            if tokens.document[parts.members[c]] == j:
+                weight += parts.component[c]
+        k = tokens.cluster[j]
+        weight += constants.omega * max(parts.tau[k] * exp(parts.log_share[1, k]), MIN_POSITIVE)
+        return weight * (parts.n_w[tokens.word[i], 1] + constants.s) / (parts.size[1] + constants.vs), total
+    total = _weigh_by_likeness(n_words, m, n_slots, tokens, topics, constants, parts)
+    product = constants.s * (n + constants.vs)
+    for c in range(n_words):
+        w = parts.words[c]
+        product += np.float64(parts.n_w[w, 0]) * parts.n_w[w, 1]
+    return _likeness(product, _norm(n_words, 0, constants, parts), _norm(n_words, 1, constants, parts)), total
+
+
+@numba.njit(inline="always")
+def partner_share(weight, n, total):
+    """Probability that a token's topic is merged with one of this weight."""
+    return 0.5 / n + 0.5 * weight / total
+
+
+@inner_kernel(error_model="numpy")
+def _draw_partner(stream, m, n_slots, n, total, tokens, weights):
+    """(the topic that m is to be merged with, logarithm of its probability)."""
+    for other in range(n_slots):
+        is_other = other != m and tokens.size[other] > 0
+        weights[other] = partner_share(weights[other], n, total) if is_other else 0.0
+    chosen = index_of(weights, n_slots, streams.uniform(stream), -1)
+    return chosen, math.log(weights[chosen])
+
+
+@inner_kernel(error_model="numpy")
+def draw_token(stream, n_slots, tokens):
+    """A token of a topic in use, both drawn evenly; returns how many topics are in use too."""
+    n_topics = 0
+    for m in range(n_slots):
+        n_topics += tokens.size[m] > 0
+    r, m = min(int(streams.uniform(stream) * n_topics), n_topics - 1), 0
+    while r > 0 or tokens.size[m] == 0:
+        r -= tokens.size[m] > 0
+        m += 1
+    n = tokens.size[m]
+    return tokens.order[tokens.first[m] + min(np.int64(streams.uniform(stream) * n), n - 1)], n_topics
+
+
+@inner_kernel(error_model="numpy")
+def place_of(n, token, members):
+    """Where a token is among the first n members."""
+    first, last = 0, n - 1
+    while first < last:
+        middle = (first + last) // 2
+        if members[middle] < token:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+@numba.njit(inline="always")
+def _keep_split(m, new, n, n_words, tokens, topics, constants, parts):
+    """Make component 1 a new topic."""
+    place = tokens.first[m]
+    tokens.size[m], tokens.size[new] = parts.size[0], parts.size[1]
+    tokens.first[new] = place + parts.size[0]
+    place_1 = tokens.first[new]
+    for i in range(n):
+        if parts.component[i] == 0:
+            tokens.order[place] = parts.members[i]
+            place += 1
+        else:
+            tokens.order[place_1] = parts.members[i]
+            tokens.topic[parts.members[i]] = new
+            place_1 += 1
+    for i in range(n_words):
+        w = parts.words[i]
+        topics.n_wm[w, m], topics.n_wm[w, new] = parts.n_w[w, 0], parts.n_w[w, 1]
+    topics.norm[m], topics.norm[new] = (
+        _norm(n_words, 0, constants, parts),
+        _norm(n_words, 1, constants, parts),
+    )
+    eps = topics.eps[m]
+    topics.eps[m], topics.eps[new] = eps * exp(parts.eps_log_share[0]), eps * exp(parts.eps_log_share[1])
+    for k in range(parts.tau.size):
+        topics.tau[m, k] = max(parts.tau[k] * exp(parts.log_share[0, k]), MIN_POSITIVE)
+        topics.tau[new, k] = max(parts.tau[k] * exp(parts.log_share[1, k]), MIN_POSITIVE)
+
+
+@numba.njit(inline="always")
+def keep_merge(a, b, end, n, n_words, tokens, topics, constants, parts):
+    """Make topics a and b one; returns the end of what is listed."""
+    if end + n > tokens.order.size:
+        for i in range(n):
+            tokens.topic[parts.members[i]] = a
+        end = list_tokens(tokens)
+    else:
+        tokens.first[a], tokens.size[a], tokens.size[b] = end, n, 0
+        for i in range(n):
+            tokens.topic[parts.members[i]] = a
+            tokens.order[end] = parts.members[i]
+            end += 1
+    topics.norm[a] += topics.norm[b] - constants.s * constants.vs
+    for i in range(n_words):
+        w = parts.words[i]
+        topics.norm[a] += 2.0 * topics.n_wm[w, a] * topics.n_wm[w, b]
+        topics.n_wm[w, a], topics.n_wm[w, b] = topics.n_wm[w, a] + topics.n_wm[w, b], 0
+    topics.eps[a], topics.eps[b] = topics.eps[a] + topics.eps[b], 0.0
+    for k in range(parts.tau.size):
+        topics.tau[a, k], topics.tau[b, k] = topics.tau[a, k] + topics.tau[b, k], 0.0
+    return end
+
+
+@numba.njit(inline="always")
+def weigh_merge(a, b, tokens, topics, constants, parts):
+    """(ln of the density of topics a and b as one over that of both, their tokens, their epsilon).
+
+    Times the density of the shares that a split would draw; of the components that it would draw nothing is in it.
+    """
+    n, eps = gather(a, b, tokens, parts), topics.eps[a] + topics.eps[b]
+    for c in range(n):
+        parts.component[c] = 0 if tokens.topic[parts.members[c]] == a else 1
+    parts.eps_log_share[0], parts.eps_log_share[1] = (
+        math.log(topics.eps[a] / eps),
+        math.log(topics.eps[b] / eps),
+    )
+    for k in range(parts.tau.size):
+        tau_a, tau_b = max(topics.tau[a, k], MIN_POSITIVE), max(topics.tau[b, k], MIN_POSITIVE)
+        parts.tau[k] = tau_a + tau_b
+        parts.log_share[0, k], parts.log_share[1, k] = (
+            math.log(tau_a / parts.tau[k]),
+            math.log(tau_b / parts.tau[k]),
+        )
+    n_words = count_components(n, parts)
+    estimate_components(n, eps, tokens, constants, parts)
+    log_ratio = -log_ratio_of(log_words_ratio(n_words, constants, parts), eps, constants, parts)
+    forget_words(n_words, parts)
+    return log_ratio, n, eps
+
+
+@numba.njit(inline="always")
+def _try_split(stream, i, is_restricted, settings, n_topics, new, start, tokens, topics, constants, parts):
+    """Try to split the topic of token i, the second half becoming topic ``new``; returns whether it is to be."""
+    m = np.int64(tokens.topic[i])
+    if not is_restricted and tokens.size[m] > settings.max_allocated:
+        return False
+    n, eps = gather(m, m, tokens, parts), topics.eps[m]
+    copy(topics.tau[m], parts.tau)
+    fixed = place_of(n, i, parts.members)
+    if is_restricted:
+        log_q, n_words = restricted_gibbs(stream, n, fixed, -1, settings, eps, tokens, constants, parts)
+    else:
+        log_q, n_words = allocate_sequentially(stream, n, fixed, -1, -np.inf, eps, tokens, constants, parts, None)
+    if parts.size[1] == 0 or log_q == -np.inf:
+        forget_words(n_words, parts)
+        return False
+    estimate_components(n, eps, tokens, constants, parts)
+    draw_shares(stream, eps, constants, parts)
+    log_ratio = log_ratio_of(log_words_ratio(n_words, constants, parts), eps, constants, parts) - log_q
+    log_ratio += math.log(n / np.float64(parts.size[0]) * n_topics / (n_topics + 1.0))
+    log_u = math.log(streams.uniform(stream))
+    is_made = log_u < log_ratio
+    if is_made:  # the probability of the merge can only make it less
+        weight, total = weigh_back(i, is_restricted, n, n_words, new, start, tokens, topics, constants, parts)
+        is_made = log_u < log_ratio + math.log(partner_share(weight, n_topics, total + weight))
+    if is_made:
+        change = parts.change
+        change[0], change[1], change[2], change[3] = m, new, n, n_words
+    else:
+        forget_words(n_words, parts)
+    return is_made
+
+
+@numba.njit(inline="always")
+def _try_merge(stream, i, is_restricted, settings, n_topics, n_slots, start, tokens, topics, constants, parts):
+    """Try to merge the topic of token i with another; returns whether it is to be."""
+    a = np.int64(tokens.topic[i])
+    if not is_restricted and tokens.size[a] >= settings.max_allocated:
+        return False
+    total = weigh_partners(i, is_restricted, n_slots, start, tokens, topics, constants, parts)
+    b, log_share = _draw_partner(stream, a, n_slots, n_topics - 1, total, tokens, parts.weights)
+    if not is_restricted and tokens.size[a] + tokens.size[b] > settings.max_allocated:
+        return False
+    log_ratio, n, eps = weigh_merge(a, b, tokens, topics, constants, parts)
+    log_ratio -= log_share
+    log_ratio -= math.log(n / np.float64(parts.size[0]) * (n_topics - 1.0) / n_topics)
+    log_u = math.log(streams.uniform(stream))
+    # the probability of the split can only make it less; a ratio that is no number is refused too
+    if not log_u < log_ratio:
+        return False
+    fixed = place_of(n, i, parts.members)
+    if is_restricted:
+        log_q, n_words = restricted_gibbs(stream, n, fixed, a, settings, eps, tokens, constants, parts)
+    else:
+        log_q, n_words = allocate_sequentially(
+            stream, n, fixed, a, log_u - log_ratio, eps, tokens, constants, parts, None
+        )
+    forget_words(n_words, parts)
+    if not log_u < log_ratio + log_q:
+        return False
+    change = parts.change
+    change[0], change[1], change[2], change[3] = a, b, n, n_words
+    return True
+
+
+@kernel(error_model="numpy")
+def _propose(first, last, n_slots, settings, start, tokens, topics, constants, parts):
+    """Make proposals from number ``first`` on until one is to be made, and leave it in ``parts``.
+
+    Returns its number, or ``last``. All that is shared is read alone.
+    """
+    stream = np.zeros(2, np.uint64)
+    for proposal in range(first, last):
+        streams.seek(stream, settings.key, proposal)
+        i, n_topics = draw_token(stream, n_slots, tokens)
+        is_restricted = streams.uniform(stream) < settings.restricted
+        is_made = False
+        if streams.uniform(stream) < 0.5:
+            is_made = _try_split(
+                stream, i, is_restricted, settings, n_topics, n_slots, start, tokens, topics, constants, parts
+            )
+        elif n_topics > 1:
+            is_made = _try_merge(
+                stream, i, is_restricted, settings, n_topics, n_slots, start, tokens, topics, constants, parts
+            )
+        if is_made:
+            return proposal
+    return last
+
+
+@kernel(error_model="numpy")
+def _keep(n_slots, end, tokens, topics, constants, parts):
+    """Make the change that is in ``parts``; returns how many slots are in use and the end of what is listed."""
+    a, b, n, n_words = parts.change
+    if b == n_slots:
+        _keep_split(a, b, n, n_words, tokens, topics, constants, parts)
+        forget_words(n_words, parts)
+        return n_slots + 1, end
+    return n_slots, keep_merge(a, b, end, n, n_words, tokens, topics, constants, parts)
+
+
+def new_components(n_tokens: int, n_documents: int, n_words: int, n_clusters: int, n_slots: int) -> SplitComponents:
+    """The arrays of a move of two topics, nothing in them."""
+    return SplitComponents(
+        np.empty(n_tokens, np.int32), np.empty(n_tokens, np.int32), np.empty(n_documents, np.int64),
+        np.empty(n_tokens, np.int8), np.empty(n_documents, np.int64), np.zeros((n_words, 2), np.int32),
+        np.zeros(2, np.int64), np.empty(n_words, np.int64), np.zeros((3, n_clusters, MAX_FACTORS + 1), np.int32),
+        np.zeros(3, np.int64), np.empty((3, n_documents, 2), np.int32), np.zeros(3, np.int64), np.empty(n_slots),
+        np.zeros(4, np.int64), np.empty(n_clusters), *np.empty((4, 2, n_clusters)), *np.empty((3, 2)),
+    )  # fmt: skip
+
+
+def move_bytes(n_tokens: int, n_documents: int, n_words: int, n_clusters: int, n_topics: int) -> int:
+    """Bytes of what each thread has to itself in :func:`split_and_merge_topics`."""
+    per_cluster = 12 * (MAX_FACTORS + 1) + 72
+    return 9 * n_tokens + 40 * n_documents + 16 * n_words + per_cluster * n_clusters + 8 * (n_topics + SPARE_TOPICS)
+
+
+def _move(
+    pool: Executor | None,
+    first: int,
+    last: int,
+    n_slots: int,
+    settings: ProposalSettings,
+    start: np.ndarray,
+    tokens: Tokens,
+    topics: TopicSlots,
+    constants: TopicConstants,
+    workspaces: list[SplitComponents],
+    made: np.ndarray,
+) -> tuple[int, int]:
+    """Make proposals from number ``first`` on until no slot is spare.
+
+    Returns the number of the next one and how many slots are in use; ``made`` gains the splits and merges.
+    """
+    end = list_tokens(tokens)
+    set_norms(n_slots, tokens, topics, constants)
+    while first < last and n_slots < len(tokens.size):
+
+        def look(thread: int, first: int, last: int, n_slots: int = n_slots) -> int:
+            return _propose(first, last, n_slots, settings, start, tokens, topics, constants, workspaces[thread])
+
+        first, hits = look_ahead(pool, first, last, look)
+        for thread in hits[1:]:
+            forget_words(workspaces[thread].change[3], workspaces[thread])
+        if hits:
+            parts = workspaces[hits[0]]
+            made[0 if parts.change[1] == n_slots else 1] += 1
+            n_slots, end = _keep(n_slots, end, tokens, topics, constants, parts)
+            first += 1
+    return first, n_slots
+
+
+def split_and_merge_topics(
+    assignments: Assignments,
+    corpus: Corpus,
+    tau: np.ndarray,
+    omega: float,
+    concentrations: Concentrations,
+    topic_word_prior: float,
+    key: np.uint64,
+    n_proposals: int,
+    restricted: float = RESTRICTED,
+    max_allocated: int = MAX_ALLOCATED,
+    min_log_ratio: float = MIN_LOG_RATIO,
+    min_share: float = MIN_SHARE,
+    pool: Executor | None = None,
+    n_wm: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Make ``n_proposals`` proposals; topics change in place, and those that end empty are dropped.
+
+    Other parameters are those of :func:`.tokens.sweep_document_topics`, and threads change no bit.
+
+    Parameters
+    ----------
+    key : one stream for each proposal
+    restricted : probability that a proposal is by restricted Gibbs, not by sequential allocation
+    max_allocated : tokens of a topic that is split, or of two that are merged, by sequential allocation
+    min_log_ratio : of components after a scan to one topic, below which restricted Gibbs ends
+    min_share : restricted Gibbs ends after two scans if a component has one or two tokens, and less than this share
+    n_wm : (V, M) int32 or None
+        Tokens of each word in each topic, if they are counted already.
+
+    Returns
+    -------
+    (K, M + 1) float64
+        tau over the topics now in use, and the rest.
+    (2,) int64
+        Splits and merges made.
+    (V, M) int32 or None
+        n_wm of the topics now in use; None of a corpus without tokens.
+    """
+    content, start = corpus.content, assignments.document_start
+    n_tokens, n_words, n_clusters = corpus.n_tokens, corpus.n_words, len(tau)
+    constants = TopicConstants(
+        float(omega),
+        float(concentrations.table),
+        float(concentrations.topic),
+        topic_word_prior,
+        topic_word_prior * n_words,
+    )
+    most_slots = assignments.n_topics + n_proposals + SPARE_TOPICS
+    workspaces = [
+        new_components(n_tokens, corpus.n_documents, n_words, n_clusters, most_slots) for _ in range(n_threads(pool))
+    ]
+    settings = ProposalSettings(key, float(restricted), float(min_log_ratio), float(min_share), max_allocated)
+    document, word = np.empty((2, n_tokens), np.int32)
+
+    def list_block(first: int, last: int) -> None:
+        list_cells(first, last, content.indptr, content.indices, content.data, start, document, word)
+
+    in_blocks(pool, list_block, corpus.n_documents, _LISTING_BLOCK)
+    order, cluster, topic = np.empty(2 * n_tokens, np.int32), assignments.cluster, assignments.topic
+    made, proposal = np.zeros(2, np.int64), 0
+    while n_tokens > 0 and proposal < n_proposals:
+        n_topics = assignments.n_topics
+        slots = n_topics + SPARE_TOPICS
+        tokens = Tokens(document, word, topic, cluster, order, *np.zeros((2, slots), np.int64))
+        by_topic, eps = np.zeros((slots, n_clusters)), np.zeros(slots)
+        by_topic[:n_topics], eps[:n_topics] = tau[:, :-1].T, assignments.topic_weights
+        n_wm = topics_of_words(content, topic, slots, pool) if n_wm is None else extended(n_wm, slots)
+        topics = TopicSlots(n_wm, eps, by_topic, np.empty(slots))
+        proposal, n_slots = _move(
+            pool, proposal, n_proposals, n_topics, settings, start, tokens, topics, constants, workspaces, made
+        )
+        assignments.topic_weights = eps[:n_slots]
+        used = tokens.size[:n_slots] > 0
+        assignments.count()
+        assignments.compact()
+        n_wm = np.compress(used, n_wm[:, :n_slots], axis=1)
+        # row by row, as kernels have it from elsewhere: for another order they would be compiled once more
+        tau = np.ascontiguousarray(np.column_stack([by_topic[:n_slots][used].T, tau[:, -1]]))
+    return tau, made, n_wm
