@@ -67,6 +67,23 @@ def no_options(configuration: Configuration, target: str) -> dict[str, Any]:
     return {}
 
 
+def options_of(*names: str) -> Callable[[Configuration, str], dict[str, Any]]:
+    """``options`` of a target that reads these parts of the configuration, its datasets' where there are several."""
+
+    def options(configuration: Configuration, target: str) -> dict[str, Any]:
+        datasets = registry()[target].datasets
+        parts: dict[str, Callable[[], Any]] = {
+            "n_seeds": lambda: configuration.config["seeds"],
+            "estimators": lambda: configuration.config["estimators"],
+            "threads": lambda: configuration.config["threads"],
+            "corpora": lambda: configuration.corpora_of(datasets),
+            "lengths": lambda: configuration.lengths_of(datasets),
+        }
+        return {name: parts[name]() for name in names}
+
+    return options
+
+
 @dataclass(frozen=True)
 class Target:
     """The contract of a table or figure. Modules are imported by every job: ``build`` imports what is slow to load.

@@ -64,6 +64,38 @@ class Baseline(Settings, ABC):
         """
 
 
+class ByNumber(Baseline):
+    """A method with a solution for each of several numbers of clusters, found one by one."""
+
+    takes_contexts: ClassVar[bool] = True
+    n_clusters: list[int]
+    weighting: str
+
+    def fit(self, corpus: Corpus, seed: int, model: Posterior | None = None) -> Fitted:
+        if max(self.n_clusters) > corpus.n_documents:
+            raise ValueError(
+                f"n_clusters is {max(self.n_clusters)}, but the corpus has {corpus.n_documents} documents; "
+                "it must not exceed their number"
+            )
+        table = features(corpus, self.weighting, self.title)
+        solutions: dict[str, np.ndarray] = {}
+        iterations, converged = 0, {}
+        with one_thread():
+            points = self._points(table, seed)
+            for k in self.n_clusters:
+                solutions[f"k{k}"], n_iterations, converged[f"k{k}"] = self._solve(k, points, seed)
+                iterations += n_iterations
+        return Fitted(Assignments(solutions), iterations, converged)
+
+    def _points(self, table: sp.csr_matrix, seed: int) -> Any:
+        """What is clustered, of the table of :func:`features`; ValueError where it does not do."""
+        return table
+
+    @abstractmethod
+    def _solve(self, k: int, points: Any, seed: int) -> tuple[np.ndarray, int, bool]:
+        """Labels for ``k`` clusters, the iterations they took, and whether the method came to rest."""
+
+
 # -- what methods share --------------------------------------------------------------------------------------------
 def features(corpus: Corpus, weighting: str, method: str) -> sp.csr_matrix:
     """(J, D) float64: a row for each document, its words and the columns of its count contexts side by side.
@@ -121,15 +153,6 @@ def cluster_numbers(value: Any) -> list[int]:
     if not numbers or len(set(numbers)) < len(numbers):
         raise ValueError(f"n_clusters is {value!r}; it must be a whole number or a list of different ones")
     return numbers
-
-
-def refuse_few_documents(corpus: Corpus, n_clusters: Sequence[int]) -> None:
-    """ValueError where more clusters are asked for than there are documents."""
-    if max(n_clusters) > corpus.n_documents:
-        raise ValueError(
-            f"n_clusters is {max(n_clusters)}, but the corpus has {corpus.n_documents} documents; "
-            "it must not exceed their number"
-        )
 
 
 def random_state(seed: int, purpose: str, start: int = 0) -> int:

@@ -5,25 +5,19 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from mc2core.base.checks import whole
-from mc2core.corpus import Corpus
-from mc2core.posterior import Posterior
-from mc2papers.baselines.assignments import Assignments
 from mc2papers.baselines.base import (
-    Baseline,
-    Fitted,
+    ByNumber,
     cluster_numbers,
-    features,
     lsa_space,
-    one_thread,
     random_state,
-    refuse_few_documents,
     weighting_of,
 )
 
 
-class GaussianMixture(Baseline):
+class GaussianMixture(ByNumber):
     """Diagonal covariances, EM from k-means, the best of several starts, by scikit-learn.
 
     Parameters
@@ -43,7 +37,6 @@ class GaussianMixture(Baseline):
     name: ClassVar[str] = "gaussian_mixture"
     title: ClassVar[str] = "LSA + Gaussian mixture"
     citation: ClassVar[str] = "Dempster, Laird and Rubin (1977), Maximum likelihood from incomplete data via EM"
-    takes_contexts: ClassVar[bool] = True
 
     def __init__(
         self, *, n_clusters: Any = (10, 20, 30, 40), dimension: int = 100, weighting: str = "tfidf", starts: int = 10,
@@ -55,20 +48,14 @@ class GaussianMixture(Baseline):
         self.starts = whole("starts", starts)
         self.max_iterations = whole("max_iterations", max_iterations)
 
-    def fit(self, corpus: Corpus, seed: int, model: Posterior | None = None) -> Fitted:
+    def _points(self, table: sp.csr_matrix, seed: int) -> Any:
+        return lsa_space(table, self.dimension, random_state(seed, "gaussian mixture"))
+
+    def _solve(self, k: int, points: Any, seed: int) -> tuple[np.ndarray, int, bool]:
         from sklearn import mixture
 
-        refuse_few_documents(corpus, self.n_clusters)
-        table, state = features(corpus, self.weighting, self.title), random_state(seed, "gaussian mixture")
-        solutions: dict[str, np.ndarray] = {}
-        iterations, converged = 0, {}
-        with one_thread():
-            points = lsa_space(table, self.dimension, state)
-            for k in self.n_clusters:
-                found = mixture.GaussianMixture(
-                    k, covariance_type="diag", n_init=self.starts, max_iter=self.max_iterations, random_state=state
-                ).fit(points)
-                solutions[f"k{k}"] = found.predict(points)
-                iterations += found.n_iter_
-                converged[f"k{k}"] = found.converged_
-        return Fitted(Assignments(solutions), iterations, converged)
+        state = random_state(seed, "gaussian mixture")
+        found = mixture.GaussianMixture(
+            k, covariance_type="diag", n_init=self.starts, max_iter=self.max_iterations, random_state=state
+        ).fit(points)
+        return found.predict(points), found.n_iter_, found.converged_

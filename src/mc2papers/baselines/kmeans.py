@@ -5,25 +5,19 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from mc2core.base.checks import whole
-from mc2core.corpus import Corpus
-from mc2core.posterior import Posterior
-from mc2papers.baselines.assignments import Assignments
 from mc2papers.baselines.base import (
-    Baseline,
-    Fitted,
+    ByNumber,
     cluster_numbers,
-    features,
     lsa_space,
-    one_thread,
     random_state,
-    refuse_few_documents,
     weighting_of,
 )
 
 
-class KMeans(Baseline):
+class KMeans(ByNumber):
     """K-means (Lloyd's algorithm from k-means++ starts, the best of several), by scikit-learn.
 
     Parameters
@@ -43,7 +37,6 @@ class KMeans(Baseline):
     name: ClassVar[str] = "kmeans"
     title: ClassVar[str] = "K-means"
     citation: ClassVar[str] = "Lloyd (1982), Least squares quantization in PCM; Arthur and Vassilvitskii (2007)"
-    takes_contexts: ClassVar[bool] = True
 
     def __init__(
         self, *, n_clusters: Any = (10, 20, 30, 40), dimension: int | None = None, weighting: str = "tfidf",
@@ -55,21 +48,13 @@ class KMeans(Baseline):
         self.starts = whole("starts", starts)
         self.max_iterations = whole("max_iterations", max_iterations)
 
-    def fit(self, corpus: Corpus, seed: int, model: Posterior | None = None) -> Fitted:
+    def _points(self, table: sp.csr_matrix, seed: int) -> Any:
+        return table if self.dimension is None else lsa_space(table, self.dimension, random_state(seed, "lsa"))
+
+    def _solve(self, k: int, points: Any, seed: int) -> tuple[np.ndarray, int, bool]:
         from sklearn import cluster
 
-        refuse_few_documents(corpus, self.n_clusters)
-        table: Any = features(corpus, self.weighting, self.title)
-        solutions: dict[str, np.ndarray] = {}
-        iterations, converged = 0, {}
-        with one_thread():
-            if self.dimension is not None:
-                table = lsa_space(table, self.dimension, random_state(seed, "lsa"))
-            for k in self.n_clusters:
-                found = cluster.KMeans(
-                    k, n_init=self.starts, max_iter=self.max_iterations, random_state=random_state(seed, "kmeans")
-                ).fit(table)
-                solutions[f"k{k}"] = found.labels_
-                iterations += found.n_iter_
-                converged[f"k{k}"] = found.n_iter_ < self.max_iterations
-        return Fitted(Assignments(solutions), iterations, converged)
+        found = cluster.KMeans(
+            k, n_init=self.starts, max_iter=self.max_iterations, random_state=random_state(seed, "kmeans")
+        ).fit(points)
+        return found.labels_, found.n_iter_, found.n_iter_ < self.max_iterations

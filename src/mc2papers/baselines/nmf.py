@@ -5,24 +5,18 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from mc2core.base.checks import positive, whole
-from mc2core.corpus import Corpus
-from mc2core.posterior import Posterior
-from mc2papers.baselines.assignments import Assignments
 from mc2papers.baselines.base import (
-    Baseline,
-    Fitted,
+    ByNumber,
     cluster_numbers,
-    features,
-    one_thread,
     random_state,
-    refuse_few_documents,
     weighting_of,
 )
 
 
-class NMF(Baseline):
+class NMF(ByNumber):
     """Documents clustered by their largest factor: counts ~ W H with W, H >= 0, least squares, by scikit-learn.
 
     A document is in the cluster of the largest entry of its row of W, after each factor's row of H was brought to
@@ -44,7 +38,6 @@ class NMF(Baseline):
     name: ClassVar[str] = "nmf"
     title: ClassVar[str] = "NMF"
     citation: ClassVar[str] = "Xu, Liu and Gong (2003), Document clustering based on non-negative matrix factorization"
-    takes_contexts: ClassVar[bool] = True
 
     def __init__(
         self, *, n_clusters: Any = (10, 20, 30, 40), weighting: str = "tfidf", max_iterations: int = 500,
@@ -55,29 +48,24 @@ class NMF(Baseline):
         self.max_iterations = whole("max_iterations", max_iterations)
         self.tolerance = positive("tolerance", tolerance)
 
-    def fit(self, corpus: Corpus, seed: int, model: Posterior | None = None) -> Fitted:
-        from sklearn import decomposition
-
-        refuse_few_documents(corpus, self.n_clusters)
-        table = features(corpus, self.weighting, self.title)
+    def _points(self, table: sp.csr_matrix, seed: int) -> Any:
         if max(self.n_clusters) > table.shape[1]:
             raise ValueError(
                 f"n_clusters is {max(self.n_clusters)}, but the corpus has {table.shape[1]} words and context columns; "
                 "NMF takes no more clusters"
             )
-        solutions: dict[str, np.ndarray] = {}
-        iterations, converged = 0, {}
-        with one_thread():
-            for k in self.n_clusters:
-                found = decomposition.NMF(
-                    k,
-                    init="nndsvdar",
-                    tol=self.tolerance,
-                    max_iter=self.max_iterations,
-                    random_state=random_state(seed, "nmf"),
-                )
-                factors = found.fit_transform(table)
-                solutions[f"k{k}"] = np.argmax(factors * np.linalg.norm(found.components_, axis=1), axis=1)
-                iterations += found.n_iter_
-                converged[f"k{k}"] = found.n_iter_ < self.max_iterations
-        return Fitted(Assignments(solutions), iterations, converged)
+        return table
+
+    def _solve(self, k: int, points: Any, seed: int) -> tuple[np.ndarray, int, bool]:
+        from sklearn import decomposition
+
+        found = decomposition.NMF(
+            k,
+            init="nndsvdar",
+            tol=self.tolerance,
+            max_iter=self.max_iterations,
+            random_state=random_state(seed, "nmf"),
+        )
+        factors = found.fit_transform(points)
+        labels = np.argmax(factors * np.linalg.norm(found.components_, axis=1), axis=1)
+        return labels, found.n_iter_, found.n_iter_ < self.max_iterations

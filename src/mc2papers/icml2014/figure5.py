@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from mc2papers.datasets.origins import MC2
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_chains, say_sources
-from mc2papers.targets import Built, Files, Options, Target
-
-if TYPE_CHECKING:
-    from mc2papers.configuration import Configuration
+from mc2papers.targets import Built, Files, Options, Target, options_of
 
 
 def _build(files: Files, options: Options) -> Built:
@@ -19,14 +14,6 @@ def _build(files: Files, options: Options) -> Built:
     scores = [storage.read_json(path) for path in files["scores"]]
     points = agreement.summarise(scores)
     return Built(points, figure=agreement.draw(points), claims=agreement.claims(scores, scores[0]["title"]))
-
-
-def _options(configuration: Configuration, name: str) -> dict[str, Any]:
-    return {
-        "n_seeds": configuration.config["seeds"],
-        "corpora": configuration.corpora_of(("nuswide",)),
-        "lengths": configuration.lengths_of(("nuswide",)),
-    }
 
 
 def _caption(options: Options) -> str:
@@ -52,6 +39,6 @@ TARGET = Target(
     caption=_caption,
     inputs={"scores": "scores"},
     datasets=("nuswide",),
-    options=_options,
+    options=options_of("n_seeds", "corpora", "lengths"),
     has_claims=True,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -22,10 +22,7 @@ from mc2papers.icml2014.perplexity_rows import (
 )
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_chains, say_names, say_sources
 from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, mean_of, unmet
-from mc2papers.targets import Built, Files, Options, Target
-
-if TYPE_CHECKING:
-    from mc2papers.configuration import Configuration
+from mc2papers.targets import Built, Files, Options, Target, options_of
 
 _TIME, _WORDS = "words+timestamp", "words"
 
@@ -98,15 +95,6 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, shown=format_perplexity_table(table, estimators), claims=claims)
 
 
-def _options(configuration: Configuration, name: str) -> dict[str, Any]:
-    return {
-        "estimators": configuration.config["estimators"],
-        "n_seeds": configuration.config["seeds"],
-        "corpora": configuration.corpora_of(("nips", "pnas")),
-        "lengths": configuration.lengths_of(("nips", "pnas")),
-    }
-
-
 def _caption(options: Options) -> str:
     return (
         f"Held-out perplexity on {say_names(options['corpora'])} (lower is better): ours as mean and sd "
@@ -126,7 +114,7 @@ TARGET = Target(
     caption=_caption,
     inputs={"scores": "scores", "corpora": "corpora"},
     datasets=("nips", "pnas"),
-    options=_options,
+    options=options_of("estimators", "n_seeds", "corpora", "lengths"),
     notes=(*NOTES, ABOUT_UNIGRAMS),
     has_paper=True,
     has_claims=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -22,10 +22,7 @@ from mc2papers.icml2014.perplexity_rows import (
 )
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_chains, say_sources
 from mc2papers.report.claims import ANY_SIMULATOR, Claim
-from mc2papers.targets import Built, Files, Options, Target
-
-if TYPE_CHECKING:
-    from mc2papers.configuration import Configuration
+from mc2papers.targets import Built, Files, Options, Target, options_of
 
 FEATURES = {(): "SIFT", ("tag",): "tags+SIFT"}
 #: rows in the order that the paper claims, lowest perplexity first
@@ -58,15 +55,6 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, shown=format_perplexity_table(table, estimators, ("HDP", "SIFT")), claims=claims)
 
 
-def _options(configuration: Configuration, name: str) -> dict[str, Any]:
-    return {
-        "estimators": configuration.config["estimators"],
-        "n_seeds": configuration.config["seeds"],
-        "corpora": configuration.corpora_of(("nuswide",)),
-        "lengths": configuration.lengths_of(("nuswide",)),
-    }
-
-
 def _caption(options: Options) -> str:
     return (
         "Held-out perplexity of the visual words of NUS-WIDE's images (lower is better): ours as mean and sd over "
@@ -87,7 +75,7 @@ TARGET = Target(
     caption=_caption,
     inputs={"scores": "scores", "corpora": "corpora"},
     datasets=("nuswide",),
-    options=_options,
+    options=options_of("estimators", "n_seeds", "corpora", "lengths"),
     notes=(*NOTES, ABOUT_UNIGRAMS),
     has_paper=True,
     has_claims=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -14,10 +14,7 @@ from mc2papers.report.agreement import MEASURES, solutions_with_agreement
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, DOCUMENT_LEVEL, counted, say_chains, say_sources
 from mc2papers.report.claims import ANY_SIMULATOR, NOT_REPRODUCED, Claim, difference, judge, unmet
 from mc2papers.report.tables import PAPER, mean_and_sd, number, spread
-from mc2papers.targets import Built, Files, Options, Target
-
-if TYPE_CHECKING:
-    from mc2papers.configuration import Configuration
+from mc2papers.targets import Built, Files, Options, Target, options_of
 
 KEY = "missing_percent"
 
@@ -147,14 +144,6 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, shown=format_table(table), claims=judge_decay(scores, paper))
 
 
-def _options(configuration: Configuration, name: str) -> dict[str, Any]:
-    return {
-        "n_seeds": configuration.config["seeds"],
-        "corpora": configuration.corpora_of(("nuswide",)),
-        "lengths": configuration.lengths_of(("nuswide",)),
-    }
-
-
 def _caption(options: Options) -> str:
     return (
         "Agreement of MC2's clusters with the classes of NUS-WIDE's images (1 is perfect) when the tags of a share of "
@@ -175,7 +164,7 @@ TARGET = Target(
     caption=_caption,
     inputs={"scores": "scores"},
     datasets=("nuswide",),
-    options=_options,
+    options=options_of("n_seeds", "corpora", "lengths"),
     notes=(
         "Ours: mean ± sd over seeds, of the consensus of the samples' clusters; K is their number.",
         ABOUT_DOCUMENT_LEVEL,

@@ -6,12 +6,28 @@ Each is drawn once: an SVG in ``assets``, and beside it the table of its arrows:
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
+from mc2papers.targets import Built, Files, Options, Target
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ASSETS = Path(__file__).parent / "assets"
 
 
 def read(name: str) -> tuple[str, pd.DataFrame]:
     """The SVG of a figure, and its arrows."""
+    import pandas as pd
+
     return (ASSETS / f"{name}.svg").read_text(encoding="utf-8"), pd.read_csv(ASSETS / f"{name}.csv")
+
+
+def target_of(name: str, title: str, shows: str, caption: str) -> Target:
+    """The contract of the figure ``name``."""
+
+    def build(files: Files, options: Options) -> Built:
+        picture, arrows = read(name)
+        return Built(arrows, figure=picture)
+
+    return Target(title=title, shows=shows, build=build, caption=lambda options: caption)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from mc2papers.report.captions import counted, say_names, say_sources
-from mc2papers.targets import Built, Files, Options, Target
+from mc2papers.targets import Built, Files, Options, Target, options_of
 from mc2papers.uai2016.methods import about_svi
-
-if TYPE_CHECKING:
-    from mc2papers.configuration import Configuration
 
 
 def _build(files: Files, options: Options) -> Built:
@@ -23,18 +18,9 @@ def _build(files: Files, options: Options) -> Built:
     return Built(points, figure=curves_figure.draw(points), claims=claims)
 
 
-def _options(configuration: Configuration, name: str) -> dict[str, Any]:
-    return {
-        "estimator": configuration.config["estimators"][0],
-        "n_seeds": configuration.config["seeds"],
-        "threads": configuration.config["threads"],
-        "corpora": configuration.corpora_of(("nips", "nuswide")),
-    }
-
-
 def _caption(options: Options) -> str:
     return (
-        f"Held-out perplexity ({options['estimator']}, lower is better) over the seconds of a fit on "
+        f"Held-out perplexity ({options['estimators'][0]}, lower is better) over the seconds of a fit on "
         f"{say_names(options['corpora'])}, with one context (authors, tags): SVI as printed and without "
         "tables (ours), for two epochs (dots: their ends), against the collapsed, blocked and interleaved kernels of "
         "the Gibbs sampler. Lines are means over "
@@ -57,6 +43,6 @@ TARGET = Target(
     caption=_caption,
     inputs={"curves": "curves"},
     datasets=("nips", "nuswide"),
-    options=_options,
+    options=options_of("estimators", "n_seeds", "threads", "corpora"),
     has_claims=True,
 )

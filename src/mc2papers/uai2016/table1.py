@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,11 +11,8 @@ import pandas as pd
 from mc2papers.report.captions import counted, say_names, say_sources
 from mc2papers.report.claims import Claim, judge, not_run, of_order, ratio_of, unmet
 from mc2papers.report.tables import PAPER, mean_and_sd, number, spread
-from mc2papers.targets import Built, Files, Options, Target
+from mc2papers.targets import Built, Files, Options, Target, options_of
 from mc2papers.uai2016.methods import SVI, about_svi
-
-if TYPE_CHECKING:
-    from mc2papers.configuration import Configuration
 
 SPEED_NOTES = (
     "Ours: mean ± sd over seeds of the seconds of a fit, start included, without reading, compilation and scoring; "
@@ -124,10 +121,6 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, shown=format_speed_table(table), claims=claims)
 
 
-def _options(configuration: Configuration, name: str) -> dict[str, Any]:
-    return {"n_seeds": configuration.config["seeds"], "corpora": configuration.corpora_of(("nips", "nuswide"))}
-
-
 def _caption(options: Options) -> str:
     return (
         "Seconds of two epochs of SVI-MC2, as printed and without tables (ours), on one core and on several, on "
@@ -147,7 +140,7 @@ TARGET = Target(
     caption=_caption,
     inputs={"speed": "speed"},
     datasets=("nips", "nuswide"),
-    options=_options,
+    options=options_of("n_seeds", "corpora"),
     notes=SPEED_NOTES,
     has_paper=True,
     has_claims=True,

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import pandas as pd
 
 from mc2papers.datasets.origins import MC2
 from mc2papers.report.captions import counted, say_sources
 from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, unmet
 from mc2papers.report.tables import PAPER, mean_and_sd, mean_sd, number, spread
-from mc2papers.targets import Built, Files, Options, Target
+from mc2papers.targets import Built, Files, Options, Target, options_of
 from mc2papers.uai2016.methods import about_svi
-
-if TYPE_CHECKING:
-    from mc2papers.configuration import Configuration
 
 KEY = "context_available_percent"
 #: moments of an epoch that the shown table has columns for
@@ -111,10 +106,6 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, shown=format_table(table, paper), claims=judge_contexts(rows, paper, "PubMed"))
 
 
-def _options(configuration: Configuration, name: str) -> dict[str, Any]:
-    return {"n_seeds": configuration.config["seeds"], "corpora": configuration.corpora_of(("pubmed",))}
-
-
 def _caption(options: Options) -> str:
     return (
         "Extended NMI (1 is perfect) of the posteriors q(z) of each mini-batch, under the globals that it is visited "
@@ -132,7 +123,7 @@ TARGET = Target(
     caption=_caption,
     inputs={"batches": "batches"},
     datasets=("pubmed",),
-    options=_options,
+    options=options_of("n_seeds", "corpora"),
     notes=(
         "The mean of the mini-batches is over their documents: what is left of a corpus is the last mini-batch, whose "
         "few documents agree by chance. One in which no document has a heading has no eNMI and counts under neither "

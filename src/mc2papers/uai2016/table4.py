@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -15,11 +15,8 @@ from mc2papers.report.agreement import MEASURES
 from mc2papers.report.captions import counted, say_sources
 from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, unmet
 from mc2papers.report.tables import mean_sd
-from mc2papers.targets import Built, Files, Options, Target
+from mc2papers.targets import Built, Files, Options, Target, options_of
 from mc2papers.uai2016.methods import about_svi
-
-if TYPE_CHECKING:
-    from mc2papers.configuration import Configuration
 
 KEY = "context_available_percent"
 #: the printed purity is below the share of the larger of two classes; with the roles exchanged it can be
@@ -79,10 +76,6 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, shown=format_table(table, "contexts", KEY, _SHOWN), claims=judge_contexts(scores, paper))
 
 
-def _options(configuration: Configuration, name: str) -> dict[str, Any]:
-    return {"n_seeds": configuration.config["seeds"], "corpora": configuration.corpora_of(("aua",))}
-
-
 def _caption(options: Options) -> str:
     return (
         "Agreement of SVI-MC2's clusters with the classes of AUA's users (1 is perfect) when no, few or all users "
@@ -100,7 +93,7 @@ TARGET = Target(
     caption=_caption,
     inputs={"scores": "scores"},
     datasets=("aua",),
-    options=_options,
+    options=options_of("n_seeds", "corpora"),
     notes=(
         "Ours: mean ± sd over seeds; K is the number of clusters in use.",
         "purity, roles exchanged: share of the users that are in the commonest cluster of their class. The printed "
