@@ -23,9 +23,8 @@ from mc2core.base.checks import choice, did_you_mean, nearest, whole
 from mc2core.base.kinds import FAMILY_OF_KIND
 from mc2core.base.records import csv_rows, lines_of
 from mc2core.base.settings import parse_settings, split_settings
+from mc2papers.engines import ENGINES, engine_of
 
-#: engines of the library; all others are baselines. The registries say so too, but take a second to load.
-ENGINES = ("fastex", "gibbs", "svi")
 #: baselines that leave a model; the others leave assignments. Their classes say so too, but take a second to load.
 LEAVE_MODELS = ("lda", "mllib_lda")
 #: baselines that Spark runs; fitted once, since a fit takes as long as the others of a target together
@@ -401,7 +400,7 @@ def read_experiments(
         settings = dict(config["baselines" if is_baseline else "engines"].get(row["engine"], {}))
         settings |= config["models"].get(row["model"], {})
         length = {"of": None} if is_baseline else dict(config["fit"][row["dataset"]])
-        if row["engine"] in ("fastex", "svi"):  # they keep their last state alone
+        if row["engine"] in ("fastex", "svi", "uncollapsed"):  # they keep their last state alone
             length |= {"burn_in": None, "thin": 1}
         of_length = {*length, MISSING} if is_baseline else {*length, MISSING, CHAINS}
         for name, value in parse_settings(split_settings(row["settings"]), where).items():
@@ -475,7 +474,7 @@ def check_runs(
                 _check_baseline(run, runs)
             else:
                 choice("engine", fit["engine"], [*ENGINES, *BASELINES])
-                _, engine = specify(fit["model"], fit["engine"], fit["settings"], fit["contexts"])
+                _, engine = specify(fit["model"], engine_of(fit["engine"]), fit["settings"], fit["contexts"])
                 run_length(engine, fit["iterations"], fit["burn_in"], fit["thin"])
                 whole(CHAINS, fit.get(CHAINS, 1))
         except ValueError as error:

@@ -95,6 +95,7 @@ def _fit(
     from mc2core.inference.running.files import fit_corpus
     from mc2core.inference.running.loop import checkpoints_of
     from mc2core.inference.running.summary import sentence
+    from mc2papers.engines import engine_of
 
     fit, folder = run["fit"], results / "fits" / name / str(seed)
     checkpoint = results / "checkpoints" / f"{name}-{seed}.npz"
@@ -106,7 +107,7 @@ def _fit(
         looks["snapshot_times"] = snapshot_times(fit["iterations"], run["n_snapshots"])
     done = fit_corpus(
         corpus,
-        **fit,
+        **fit | {"engine": engine_of(fit["engine"])},
         seed=seed,
         posterior=folder / "posterior.npz",
         trace=folder / "trace.tsv",

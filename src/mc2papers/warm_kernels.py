@@ -16,6 +16,7 @@ from mc2core.inference.running.loop import fit
 from mc2core.models.base import context_families
 from mc2core.posterior.scores import evaluate
 from mc2papers.datasets.simulated import letters
+from mc2papers.engines import engine_of
 
 
 def warm_kernels(
@@ -47,6 +48,6 @@ def warm_kernels(
             used = families if takes_contexts(variant["model"]) else {}
             if variant["model"] == "nptot":  # takes only one number
                 used = dict([next(one for one in families.items() if one[1].name == "normal_gamma")])
-            model, way = specify(variant["model"], engine, settings, used)
+            model, way = specify(variant["model"], engine_of(engine), settings, used)
             posterior = fit(stored, model, way.in_this_process(), iterations=2).posterior
             evaluate(posterior, stored, stored, estimators)

@@ -59,6 +59,13 @@ def fastex(**settings):
     return pair_of("mixture", "fastex", settings)
 
 
+def uncollapsed(**settings):
+    """The baseline of NIPS12."""
+    from mc2papers.baselines.uncollapsed import Uncollapsed
+
+    return pair_of("mixture", Uncollapsed, settings)
+
+
 def at_strength(families, strength):
     """The same families by name, at another strength."""
     return {name: type(one)(**(one.settings() | {"strength": strength})) for name, one in families.items()}

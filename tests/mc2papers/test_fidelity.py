@@ -115,7 +115,7 @@ def test_rows_depart_from_printed_settings_only_where_an_entry_says_so():
         fit = run["fit"]
         if fit["engine"] not in configuration.ENGINES:
             continue
-        has = settings_of(fit["model"], fit["engine"]) | fit["settings"]
+        has = settings_of(fit["model"], configuration.engine_of(fit["engine"])) | fit["settings"]
         has |= {key: fit[key] for key in ("iterations", "burn_in")}
         for target in set(run["targets"]) - studies - {"labelled_table1", "fits", "icml2014_figure7"}:
             printed = printed_settings(run, target)

@@ -40,7 +40,6 @@ ENGINES = {
     "svi": svi(contexts=CONTEXTS, max_clusters=4, max_tables=3, max_topics=5, batch_size=5),
     "hash": fastex(n_clusters=4, proposal="hash", bits=8),
     "exact": fastex(n_clusters=4, proposal="exact"),
-    "baseline": fastex(n_clusters=4, proposal="baseline"),
 }
 
 

@@ -44,7 +44,7 @@ VARIANTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("mc2", "svi", _PRINTED | _SVI | {"batch_size": 7, "initialisation": "gibbs"}),
     *(
         ("mixture", "fastex", {"proposal": proposal, "component": component, "n_clusters": 20})
-        for proposal in ("hash", "exact", "baseline")
+        for proposal in ("hash", "exact")
         for component in ("multinomial", "poisson", "gaussian")
     ),
     ("mixture", "fastex", {"component": "gauss_wishart", "n_clusters": 20}),

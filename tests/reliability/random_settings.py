@@ -33,7 +33,6 @@ UNUSABLE = (float("nan"), float("inf"), -1.0, 0.0, "x", None, [], {}, True, 10**
 _COUNTED = ("multinomial", "poisson", "gaussian")
 COMPONENTS = {
     "hash": _COUNTED,
-    "baseline": _COUNTED,
     "neighbours": ("multinomial",),
     "exact": (*_COUNTED, "gauss_wishart"),
     "auto": (*_COUNTED, "gauss_wishart"),
@@ -88,7 +87,7 @@ def draw_case(seed: int, number: int) -> Case:
     if name == "fastex":
         settings |= {
             "n_clusters": int(rng.integers(1, 40)),
-            "proposal": (proposal := pick("hash", "exact", "neighbours", "auto", "baseline")),
+            "proposal": (proposal := pick("hash", "exact", "neighbours", "auto")),
             "component": pick(*COMPONENTS[proposal]),
             "n_neighbours": int(rng.integers(1, 12)),
             "list_budget": pick(1, 20, 1000),

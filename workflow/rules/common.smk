@@ -117,16 +117,14 @@ def fit_code(engine):
     return code_digest(
         "mc2core.inference.running.files",
         "mc2core.models",
-        f"mc2core.inference.{engine}.engine",
+        configuration.ENGINES[engine],
     )
 
 
 def group_code(group):
     """Digest of all that the fits and scores of a group are made of."""
     engines = {RUNS[run]["fit"]["engine"] for run in group}
-    modules = [
-        f"mc2core.inference.{one}.engine" for one in engines & {*configuration.ENGINES}
-    ]
+    modules = [configuration.ENGINES[one] for one in engines & {*configuration.ENGINES}]
     modules += ["mc2core.inference.running.files", "mc2core.models"] if modules else []
     modules += (
         ["mc2papers.baselines.files"] if engines - {*configuration.ENGINES} else []

@@ -15,29 +15,21 @@ sums are exact, adding and removing never drifts.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
-from mc2core.compute import simd
 from mc2core.compute.kernels import kernel
+from mc2core.compute.simd import WORD_BITS, above, add_where_set
 
 #: lengths of a signature that are supported
 BITS = (8, 16, 32, 64, 128, 256)
-#: signs in one machine word of a signature
-WORD_BITS = 64
 
 _C1 = np.uint64(0x87C37B91114253D5)
 _C2 = np.uint64(0x4CF5AD432745937F)
 _F1 = np.uint64(0xFF51AFD7ED558CCD)
 _F2 = np.uint64(0xC4CEB9FE1A85EC53)
-_A1, _A2 = np.uint64(0x52DCE729), np.uint64(0x38495AB5)
-_FIVE, _EIGHT = np.uint64(5), np.uint64(8)
-_27, _31, _33 = (np.uint64(shift) for shift in (27, 31, 33))
+_EIGHT = np.uint64(8)
+_33 = np.uint64(33)
 
 
 def n_signature_words(bits: int) -> int:
@@ -72,81 +64,14 @@ def _close(h1, h2, length):
     return h1, h2 + h1
 
 
-@kernel
-def murmur3(data, seed):
-    """The two uint64 halves of ``mmh3.mmh3_x64_128_digest(data, seed)``; ``data`` (n,) uint8."""
-    h1 = np.uint64(seed)
-    h2 = np.uint64(seed)
-    n_blocks = data.size // 16
-    for block in range(n_blocks):
-        k1 = np.uint64(0)
-        k2 = np.uint64(0)
-        for i in range(8):
-            k1 |= np.uint64(data[block * 16 + i]) << np.uint64(8 * i)
-            k2 |= np.uint64(data[block * 16 + 8 + i]) << np.uint64(8 * i)
-        h1 ^= _rotate(k1 * _C1, 31) * _C2
-        h1 = (_rotate(h1, 27) + h2) * _FIVE + _A1
-        h2 ^= _rotate(k2 * _C2, 33) * _C1
-        h2 = (_rotate(h2, 31) + h1) * _FIVE + _A2
-    k1 = np.uint64(0)
-    k2 = np.uint64(0)
-    for i in range(n_blocks * 16, data.size):
-        place = i - n_blocks * 16
-        if place < 8:
-            k1 |= np.uint64(data[i]) << np.uint64(8 * place)
-        else:
-            k2 |= np.uint64(data[i]) << np.uint64(8 * (place - 8))
-    h1 ^= _rotate(k1 * _C1, 31) * _C2
-    h2 ^= _rotate(k2 * _C2, 33) * _C1
-    return _close(h1, h2, np.uint64(data.size))
-
-
 @numba.njit(inline="always")
 def digest(word, seed):
-    """:func:`murmur3` of the eight little-endian bytes of the whole number ``word``."""
+    """The two uint64 halves of ``mmh3.mmh3_x64_128_digest`` of the whole number ``word``, eight little-endian bytes."""
     h1 = np.uint64(seed) ^ (_rotate(np.uint64(word) * _C1, 31) * _C2)
     return _close(h1, np.uint64(seed), _EIGHT)
 
 
-# -- operations on bits --------------------------------------------------------------------------------------------
-def _add_where_set(typingctx, sums, first, mask, value):
-    """sums[first + b] += value for every bit b set in ``mask``.
-
-    ``sums`` contiguous int32 with 64 entries from ``first`` on (not checked); ``mask`` uint64; ``value`` int32. One
-    masked vector addition where the processor has them: a loop over bits is several times slower.
-    """
-    signature = types.void(sums, types.intp, types.uint64, types.int32)
-
-    def generate(context, builder, signature, arguments):
-        vector = ir.VectorType(ir.IntType(32), WORD_BITS)
-        arrays = simd.Arrays(context, builder, signature, arguments)
-        chosen = builder.bitcast(arguments[2], ir.VectorType(ir.IntType(1), WORD_BITS))
-        increment = builder.select(chosen, simd.spread(builder, arguments[3], vector), ir.Constant(vector, None))
-        arrays.store(builder.add(arrays.load(0, arguments[1], vector), increment), 0, arguments[1])
-        return context.get_dummy_value()
-
-    return signature, generate
-
-
-add_where_set: Any = intrinsic(_add_where_set)
-
-
-def _above(typingctx, sums, first, threshold):
-    """uint64 whose bit b is set where sums[first + b] > ``threshold``, int32; ``sums`` as in :func:`_add_where_set`."""
-    signature = types.uint64(sums, types.intp, types.int32)
-
-    def generate(context, builder, signature, arguments):
-        vector = ir.VectorType(ir.IntType(32), WORD_BITS)
-        values = simd.Arrays(context, builder, signature, arguments).load(0, arguments[1], vector)
-        is_above = builder.icmp_signed(">", values, simd.spread(builder, arguments[2], vector))
-        return builder.bitcast(is_above, ir.IntType(64))
-
-    return signature, generate
-
-
-above: Any = intrinsic(_above)
-
-
+# -- signatures -------------------------------------------------------------------------------------------------------
 @kernel
 def add_signed(sums, word, value):
     """Add the int32 ``value`` of coordinate ``word`` to ``sums`` ((64 W,) int32) where the word's bit is set."""

@@ -19,8 +19,8 @@ ENGINES = {"fastex": "FastEx", "gibbs": "Gibbs", "svi": "SVI"}
 DEFAULT_MODEL, DEFAULT_ENGINE = "mc2", "gibbs"
 
 
-def default_names(model: str | None, engine: str | None) -> tuple[str, str]:
-    """The names of model and engine where one or both are None."""
+def default_names(model: str | None, engine: str | type[Engine] | None) -> tuple[str, str | type[Engine]]:
+    """The names of model and engine where one or both are None; the class of an engine stays as it is."""
     engine = engine or engine_for(model_class(model or DEFAULT_MODEL))
     return model or engine_class(engine).models[0].name, engine
 
@@ -35,7 +35,7 @@ def engine_for(model: type[Model]) -> str:
 
 def specify(
     model: str | None,
-    engine: str | None,
+    engine: str | type[Engine] | None,
     settings: Mapping[str, Any],
     contexts: Any = None,
     threads: int = 1,
@@ -44,7 +44,7 @@ def specify(
 
     Parameters
     ----------
-    model, engine : names, None for the default.
+    model, engine : names, None for the default. An engine that is not of this package is its class.
     settings : arguments of both constructors but for ``contexts`` and ``threads``; no name is one of both.
     contexts : of the model: names, or a mapping of names to families, ``{"family": ..., **hyper-parameters}`` or None.
 
@@ -59,7 +59,7 @@ def specify(
     known = settings_of(model, engine)
     for setting in settings:
         if setting not in known:
-            raise ValueError(f"{model} by {engine} has no setting {setting!r}{nearest(setting, known)}")
+            raise ValueError(f"{model} by {kinds[1].name} has no setting {setting!r}{nearest(setting, known)}")
     of_model, of_engine = ({name: settings[name] for name in kind.defaults() if name in settings} for kind in kinds)
     if takes_contexts(model):
         of_model["contexts"] = contexts
@@ -86,7 +86,7 @@ def takes_contexts(model: str) -> bool:
     return "contexts" in model_class(model).names()
 
 
-def settings_of(model: str, engine: str) -> dict[str, Any]:
+def settings_of(model: str, engine: str | type[Engine]) -> dict[str, Any]:
     """Settings of both with their defaults: arguments other than ``contexts`` and ``threads``."""
     both = model_class(model).defaults() | engine_class(engine).defaults()
     return {name: value for name, value in both.items() if name not in ("contexts", "threads")}
@@ -97,6 +97,6 @@ def model_class(name: str) -> Any:
     return getattr(models, MODELS[choice("model", name, MODELS)])
 
 
-def engine_class(name: str) -> Any:
-    """The class of an engine; ValueError names the nearest one."""
-    return getattr(inference, ENGINES[choice("engine", name, ENGINES)])
+def engine_class(name: str | type[Engine]) -> Any:
+    """The class of an engine, as it is where it is given; ValueError names the nearest name."""
+    return getattr(inference, ENGINES[choice("engine", name, ENGINES)]) if isinstance(name, str) else name

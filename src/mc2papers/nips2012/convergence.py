@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from mc2core.base import storage
+from mc2papers.engines import engine_of
 from mc2papers.report.claims import (
     OURS,
     PAPERS_OWN,
@@ -68,7 +69,8 @@ def read_curves(
 
     Returns
     -------
-    Columns dataset (its title), source, documents, words, method, clusters, bits, seed, iteration, seconds, vi_bits,
+    Columns dataset (its title), source, documents, words, method, clusters, bits (0 of a method without signatures'
+    lengths), seed, iteration, seconds, vi_bits,
     in_use (clusters with documents after the sweep), proposed and accepted (moves to another cluster, for each
     document).
     """
@@ -79,7 +81,7 @@ def read_curves(
     for path in map(Path, traces):
         run = runs[path.parts[-3]]
         about, fit = sources[run["dataset"]], run["fit"]
-        settings = settings_of(fit["model"], fit["engine"]) | fit["settings"]
+        settings = settings_of(fit["model"], engine_of(fit["engine"])) | fit["settings"]
         trace = pd.read_csv(path, sep="\t")
         named = pd.DataFrame(
             {
@@ -89,7 +91,7 @@ def read_curves(
                 "words": about["words"],
                 "method": run["method"],
                 "clusters": settings["n_clusters"],
-                "bits": settings["bits"],
+                "bits": settings.get("bits", 0),
                 "seed": int(path.parts[-2]),
             },
             index=trace.index,

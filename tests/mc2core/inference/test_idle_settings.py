@@ -82,7 +82,7 @@ MODES = {
     "svi tables": ("mc2", "svi", {"document_level": False, "max_tables": 3, "batch_size": 5}),
 }
 MORE_MODES = {
-    "fastex gaussian": ("mixture", "fastex", {"proposal": "baseline", "component": "gaussian"}),
+    "fastex gaussian": ("mixture", "fastex", {"proposal": "exact", "component": "gaussian"}),
     "fastex gauss_wishart": ("mixture", "fastex", {"component": "gauss_wishart"}),
     "gibbs parallel": ("mc2", "gibbs", {"kernel": "parallel"}),
     "gibbs blocked": ("mc2", "gibbs", {"document_level": False, "kernel": "blocked"}),

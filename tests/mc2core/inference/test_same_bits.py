@@ -15,7 +15,7 @@ import llvmlite.binding
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.fits import fastex, gibbs, svi
+from helpers.fits import fastex, gibbs, svi, uncollapsed
 
 import mc2core
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
@@ -60,7 +60,14 @@ FITS = {
             ),
             4,
         )
-        for proposal in ("hash", "exact", "baseline")
+        for proposal in ("hash", "exact")
+        for component in ("multinomial", "poisson", "gaussian")
+    },
+    **{
+        f"uncollapsed {component}": lambda component=component: (
+            uncollapsed(n_clusters=5, component=component, topic_word_prior=0.1),
+            4,
+        )
         for component in ("multinomial", "poisson", "gaussian")
     },
     "fastex exact gauss_wishart": lambda: (fastex(n_clusters=5, component="gauss_wishart", topic_word_prior=0.1), 4),
@@ -96,7 +103,7 @@ def results_of(name):
     last = dataclasses.replace(model, samples=model.samples[-1:])
     real = [last.cluster_weights, last.topic_given_cluster, last.word_given_topic, last.predict_proba(corpus)]
     real += [fit.trace[column].to_numpy() for column in ("log_joint", "elbo") if column in fit.trace]
-    if not name.startswith("fastex"):
+    if not name.startswith(("fastex", "uncollapsed")):
         estimators = ESTIMATORS[3:] if last.representative.has_document_level else ESTIMATORS
         real += [model.log_likelihood(corpus, estimator) for estimator in estimators]
     return [np.asarray(one, dtype=np.int64) for one in whole], [np.asarray(one, dtype=np.float64) for one in real]

@@ -9,7 +9,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.fits import fastex, gibbs, svi
+from helpers.fits import fastex, gibbs, svi, uncollapsed
 
 from mc2core import Corpus, fit
 from mc2core.families import DirichletCategorical, NormalGamma
@@ -21,9 +21,7 @@ ITERATIONS, BEFORE = 4, 2
 CONTEXTS = {"year": NormalGamma(), "tag": DirichletCategorical(0.3)}
 FASTEXES = [
     {"proposal": proposal, "component": component}
-    for proposal, component in itertools.product(
-        ("auto", "hash", "exact", "baseline"), ("multinomial", "poisson", "gaussian")
-    )
+    for proposal, component in itertools.product(("auto", "hash", "exact"), ("multinomial", "poisson", "gaussian"))
 ]
 FASTEXES += [{"proposal": "neighbours", "exact_sweeps": [2]}]
 FASTEXES += [{"proposal": "hash", "projection": "paper"}, {"proposal": "hash", "documents_per_round": 300}]
@@ -31,12 +29,14 @@ SIZES = {
     gibbs: {"contexts": CONTEXTS, "start_topics": 5, "start_clusters": 6},
     svi: {"contexts": CONTEXTS, "max_clusters": 6, "max_tables": 4, "max_topics": 8},
     fastex: {"n_clusters": 40},
+    uncollapsed: {"n_clusters": 40},
 }
 CASES = [
     *((gibbs, {"kernel": kernel}) for kernel in ("collapsed", "blocked", "interleaved")),
     *((gibbs, {"document_level": True, "kernel": kernel}) for kernel in ("interleaved", "parallel")),
     *((svi, {"batch_size": batch_size}) for batch_size in (None, 50)),
     *((fastex, settings) for settings in FASTEXES),
+    *((uncollapsed, {"component": component}) for component in ("multinomial", "poisson", "gaussian")),
 ]
 NAMES = ["-".join([kind.__name__, *map(str, settings.values())]) for kind, settings in CASES]
 

@@ -59,20 +59,20 @@ class Visits:
 
 @dataclass(frozen=True)
 class ChainSettings:
-    """What a chain depends on, of model and engine."""
+    """What a chain depends on, of model and engine; those with defaults are of the proposals of FastEx."""
 
     n_clusters: int
     topic_word_prior: float
     weight_prior: float
     rate_prior: float
     component: int
-    bits: int
-    is_balanced: bool
-    failure_probability: float | None
-    inverse_temperature: float
-    n_proposals: int
-    documents_per_round: int
-    visits: Visits
+    bits: int = 0
+    is_balanced: bool = False
+    failure_probability: float | None = None
+    inverse_temperature: float = 1.0
+    n_proposals: int = 1
+    documents_per_round: int = 1
+    visits: Visits = Visits(0, 0, 0, 1.0, ())
 
 
 class DocumentCells(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar
@@ -25,20 +26,18 @@ from mc2core.inference.fastex.hashed import HashedState
 from mc2core.inference.fastex.limits import refuse_prior_sum, refuse_scores, refuse_squares
 from mc2core.inference.fastex.neighbours import NeighbourState, has_rare_words
 from mc2core.inference.fastex.state import MixtureState
-from mc2core.inference.fastex.uncollapsed import UncollapsedState
 from mc2core.models import Mixture, Model
 from mc2core.posterior import Sample, SparseRows
 
-_COMPONENTS = {
+#: kinds of clusters by the model's setting ``component``
+COMPONENTS = {
     "multinomial": MULTINOMIAL,
     "poisson": POISSON,
     "gaussian": GAUSSIAN,
     "gauss_wishart": GAUSS_WISHART,
 }
 #: states by proposal; those of Gauss-Wishart components are others, of the one proposal that they have
-STATES: dict[str, type[MixtureState]] = {
-    one.proposal: one for one in (HashedState, ExactState, NeighbourState, UncollapsedState)
-}
+STATES: dict[str, type[MixtureState]] = {one.proposal: one for one in (HashedState, ExactState, NeighbourState)}
 #: settings of hashed and of neighbour proposals alone
 _OF_HASH = ("bits", "projection", "failure_probability", "inverse_temperature", "documents_per_round")
 _OF_NEIGHBOURS = ("n_neighbours", "list_budget", "n_proposals", "uniform_share", "exact_sweeps")
@@ -51,15 +50,105 @@ MAX_NEIGHBOUR_BYTES = 2**34
 TRIES_PER_VISIT = 2
 
 
-class FastEx(Engine):
+class MixtureEngine(Engine):
+    """Chains of the clusters of a finite mixture's documents: all that does not depend on how a sweep is done."""
+
+    models = (Mixture,)
+    keeps_samples: ClassVar[bool] = False
+    default_iterations: ClassVar[int] = 60
+
+    @abstractmethod
+    def _settings(self, model: Mixture) -> ChainSettings:
+        """Settings of a chain."""
+
+    @abstractmethod
+    def _states(self, model: Mixture, corpus: Corpus, stored: Collection[str]) -> type[MixtureState]:
+        """States of a chain; ``stored``: names of a checkpoint's arrays, () of a new chain."""
+
+    def _checked(self, model: Mixture, corpus: Corpus, stored: Collection[str] = ()) -> type[MixtureState]:
+        """:meth:`_states`; ValueError where the corpus does not fit, before anything is allocated for it."""
+        if corpus.n_tokens == 0:
+            raise ValueError(f"{type(self).__name__} clusters documents by their words, but the corpus has none")
+        settings, kind = self._settings(model), self._states(model, corpus, stored)
+        kind.refuse(corpus, settings)
+        refuse_prior_sum("topic_word_prior", model.topic_word_prior, corpus.n_words, "words")
+        refuse_prior_sum("weight_prior", model.weight_prior, model.n_clusters, "clusters")
+        refuse_squares(corpus, settings)
+        return kind
+
+    def init(self, model: Mixture, corpus: Corpus, seed: int) -> State:
+        """Every document in a cluster drawn uniformly; ValueError where the corpus does not fit the settings."""
+        kind = self._checked(model, corpus)
+        cluster = streams.generator(seed, "fastex init").integers(
+            0, model.n_clusters, corpus.n_documents, dtype=np.int32
+        )
+        with thread_budget(self.threads) as pool:
+            state = kind.start(corpus, self._settings(model), cluster, seed, pool)
+        state.model = model
+        return state
+
+    def restore(self, model: Mixture, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
+        kind, settings = self._checked(model, corpus, arrays), self._settings(model)
+        sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": model.n_clusters}
+        sizes["N"] = settings.visits.n_neighbours
+        check(arrays, {"cluster": Stored("i", "J", below="K"), **kind.described}, sizes)
+        with thread_budget(self.threads):
+            state = kind.restore(corpus, settings, arrays)
+        state.model = model
+        return state
+
+    def step(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float]:
+        """One sweep. The row has ``proposed`` and ``accepted``: moves to another cluster, for each document."""
+        assert isinstance(state, MixtureState)
+        moves, key = np.zeros(2, np.int64), streams.key(seed, "fastex sweep", iteration)
+        with thread_budget(self.threads) as pool:
+            state.iterate(corpus, iteration, key, moves, pool)
+        in_use, log_joint = int(np.count_nonzero(state.sizes)), state.log_joint
+        if not math.isfinite(log_joint):
+            refuse_scores(state.settings, "a cluster")
+        return {
+            "clusters": in_use,
+            "topics": in_use,
+            "proposed": moves[0] / corpus.n_documents,
+            "accepted": moves[1] / corpus.n_documents,
+            "log_joint": log_joint,
+        }
+
+    def sample(self, corpus: Corpus, state: State) -> Sample:
+        """The clusters in use, each with a topic of its own: its words, as shares of their counts."""
+        assert isinstance(state, MixtureState)
+        used = np.flatnonzero(state.sizes)
+        label = np.zeros(state.model.n_clusters, np.int64)
+        label[used] = np.arange(len(used))
+        rows = label[state.cluster]
+        members = sp.csr_matrix(
+            (np.ones(corpus.n_documents, np.int64), (rows, np.arange(corpus.n_documents))),
+            shape=(len(used), corpus.n_documents),
+        )
+        weights = state.sizes[used] + state.model.weight_prior
+        return Sample(
+            cluster_weights=weights / weights.sum(),
+            new_cluster_weight=0.0,
+            topic_given_cluster=sp.identity(len(used), format="csr"),
+            new_topic_weight=np.zeros(len(used)),
+            topic_words=sp.csr_matrix(members @ corpus.content),
+            topic_word_prior=state.model.topic_word_prior,
+            topic_weights=np.full(len(used), 1.0 / len(used)),
+            table_concentration=1.0,
+            contexts=SparseRows.of(np.zeros((len(used), 0))),
+            cluster=rows.astype(np.int32),
+            log_joint=state.log_joint,
+        )
+
+
+class FastEx(MixtureEngine):
     """Metropolis-Hastings and Gibbs sampling of a mixture, with hashed proposals or exactly (NIPS12, docs/model.md).
 
     Every sweep visits each document once, in order. With
     ``proposal="hash"`` a cluster is proposed from bit signatures and accepted by Metropolis-Hastings, at a cost that
     hardly grows with K; with ``"exact"`` all clusters are scored. With ``"neighbours"`` (ours, multinomial components
     only) proposals are the clusters of a document's nearest documents by shared rare words, which are found once; at
-    fixed sweeps all clusters are scored. These three are collapsed. ``"baseline"`` is what the paper compares with: it
-    alternates assignments, all clusters being scored, with Dirichlet draws of weights and word distributions.
+    fixed sweeps all clusters are scored.
 
     Unless rounds are asked for, the chain leaves the posterior invariant, to the rounding of float32 in hashed
     proposals' weights and exact scores' word terms: but for the balanced projection always; with it in every sweep but
@@ -73,15 +162,15 @@ class FastEx(Engine):
     projection : {"balanced", "paper"}, default "balanced"
         Hash documents and parameters centred and scaled, or as printed (:mod:`mc2core.inference.fastex.hashed`).
         The balanced one makes two moves of a document in each sweep from the same signatures, the paper's one.
-    proposal : {"hash", "exact", "neighbours", "auto", "baseline"}, default "auto"
-        Propose by hash signatures, score every cluster exactly, propose where a document's neighbours are, choose by
-        size, or the paper's baseline, which is not collapsed. "auto" is exact up to 2,000 clusters while the tables
-        this needs take at most 2 GiB. They take 8 bytes for each document of a word; for a word in more than K / 4
-        documents 4 K, and as many for each count it has in a document (at most its documents or its largest count).
-        Beyond, it reads neighbours, if components are multinomial, half of the documents have a word in 2 to
-        ``list_budget`` documents, and all that is kept takes at most 16 GiB; else it is exact up to 2 GiB, and hashes
-        beyond (``docs/notes/fastex_scale.md``). The rule reads the corpus and the settings alone: a run makes the same
-        choice on any machine. Settings of a proposal that cannot be chosen are refused.
+    proposal : {"hash", "exact", "neighbours", "auto"}, default "auto"
+        Propose by hash signatures, score every cluster exactly, propose where a document's neighbours are, or choose by
+        size. "auto" is exact up to 2,000 clusters while the tables this needs take at most 2 GiB. They take 8 bytes for
+        each document of a word; for a word in more than K / 4 documents 4 K, and as many for each count it has in a
+        document (at most its documents or its largest count). Beyond, it reads neighbours, if components are
+        multinomial, half of the documents have a word in 2 to ``list_budget`` documents, and all that is kept takes at
+        most 16 GiB; else it is exact up to 2 GiB, and hashes beyond (``docs/notes/fastex_scale.md``). The rule reads
+        the corpus and the settings alone: a run makes the same choice on any machine. Settings of a proposal that
+        cannot be chosen are refused.
     failure_probability : float in (0, 1) or None, default None
         Propose by the upper bound that holds but for this probability (NIPS12 eq. 15), as the paper does; None is the
         plain estimate.
@@ -106,9 +195,9 @@ class FastEx(Engine):
         Numbers of the sweeps that score every cluster in a chain of neighbour proposals. Their tables, those of exact
         proposals, take the place of the counts while they last.
     threads : int in [1, inf), default 1
-        Never changes a result. They share the baseline's sweeps, the search for neighbours and their proposals, hashed
-        proposals in rounds, and, two of them, exact sweeps of 100,000 clusters or more; exact sweeps of fewer, and
-        hashed ones of a document at a time, take one thread.
+        Never changes a result. They share the search for neighbours and their proposals, hashed proposals in rounds,
+        and, two of them, exact sweeps of 100,000 clusters or more; exact sweeps of fewer, and hashed ones of a document
+        at a time, take one thread.
 
     Raises
     ------
@@ -118,9 +207,6 @@ class FastEx(Engine):
     """
 
     name: ClassVar[str] = "fastex"
-    models = (Mixture,)
-    keeps_samples: ClassVar[bool] = False
-    default_iterations: ClassVar[int] = 60
 
     def __init__(
         self,
@@ -177,7 +263,7 @@ class FastEx(Engine):
         if model.component == "gauss_wishart" and self.proposal not in ("auto", "exact"):
             raise ValueError(
                 f"component='gauss_wishart' needs proposal='exact', not {self.proposal!r}, since a move changes all "
-                "parameters of two covariances, which would be hashed or drawn anew"
+                "parameters of two covariances, which would be hashed again"
             )
         if model.component == "gauss_wishart":
             self.refuse_idle(dict.fromkeys((*_OF_HASH, *_OF_NEIGHBOURS), "another component than 'gauss_wishart'"))
@@ -196,97 +282,21 @@ class FastEx(Engine):
 
     def _settings(self, model: Mixture) -> ChainSettings:
         return ChainSettings(
-            model.n_clusters, model.topic_word_prior, model.weight_prior, model.rate_prior,
-            _COMPONENTS[model.component],
+            model.n_clusters, model.topic_word_prior, model.weight_prior, model.rate_prior, COMPONENTS[model.component],
             self.bits, self.projection == "balanced", self.failure_probability, self.inverse_temperature,
             TRIES_PER_VISIT if self.projection == "balanced" else 1, self.documents_per_round,
             Visits(self.n_neighbours, self.list_budget, self.n_proposals, self.uniform_share, tuple(self.exact_sweeps)),
         )  # fmt: skip
 
-    def _states(self, model: Mixture, corpus: Corpus, stored: Collection[str] = ()) -> type[MixtureState]:
-        """States of this model; ValueError where the corpus does not fit, before anything is allocated for it.
-
-        ``stored``: names of a checkpoint's arrays. "auto" goes on as its chain began, whatever the rule was then.
-        """
-        if corpus.n_tokens == 0:
-            raise ValueError("FastEx clusters documents by their words, but the corpus has none")
-        settings = self._settings(model)
+    def _states(self, model: Mixture, corpus: Corpus, stored: Collection[str]) -> type[MixtureState]:
+        """As :meth:`MixtureEngine._states`: "auto" goes on as its chain began, whatever the rule was then."""
         if model.component == "gauss_wishart":
-            kind: type[MixtureState] = GaussWishartState
-        elif self.proposal == "auto" and stored:
-            kind = next((one for one in STATES.values() if one.described and {*one.described} <= {*stored}), ExactState)
-        else:
-            chosen = self.chosen_proposal(model, corpus)
-            self._refuse_idle(chosen, reads_budget=model.n_clusters > MAX_EXACT_CLUSTERS)
-            kind = STATES[chosen]
-        kind.refuse(corpus, settings)
-        refuse_prior_sum("topic_word_prior", model.topic_word_prior, corpus.n_words, "words")
-        refuse_prior_sum("weight_prior", model.weight_prior, model.n_clusters, "clusters")
-        refuse_squares(corpus, settings)
-        return kind
-
-    def init(self, model: Mixture, corpus: Corpus, seed: int) -> State:
-        """Every document in a cluster drawn uniformly; ValueError where the corpus does not fit the settings."""
-        kind = self._states(model, corpus)
-        cluster = streams.generator(seed, "fastex init").integers(
-            0, model.n_clusters, corpus.n_documents, dtype=np.int32
-        )
-        with thread_budget(self.threads) as pool:
-            state = kind.start(corpus, self._settings(model), cluster, seed, pool)
-        state.model = model
-        return state
-
-    def restore(self, model: Mixture, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
-        kind = self._states(model, corpus, arrays)
-        sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": model.n_clusters, "N": self.n_neighbours}
-        check(arrays, {"cluster": Stored("i", "J", below="K"), **kind.described}, sizes)
-        with thread_budget(self.threads):
-            state = kind.restore(corpus, self._settings(model), arrays)
-        state.model = model
-        return state
-
-    def step(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float]:
-        """One sweep. The row has ``proposed`` and ``accepted``: moves to another cluster, for each document."""
-        assert isinstance(state, MixtureState)
-        moves, key = np.zeros(2, np.int64), streams.key(seed, "fastex sweep", iteration)
-        with thread_budget(self.threads) as pool:
-            state.iterate(corpus, iteration, key, moves, pool)
-        in_use, log_joint = int(np.count_nonzero(state.sizes)), state.log_joint
-        if not math.isfinite(log_joint):
-            refuse_scores(state.settings, "a cluster")
-        return {
-            "clusters": in_use,
-            "topics": in_use,
-            "proposed": moves[0] / corpus.n_documents,
-            "accepted": moves[1] / corpus.n_documents,
-            "log_joint": log_joint,
-        }
-
-    def sample(self, corpus: Corpus, state: State) -> Sample:
-        """The clusters in use, each with a topic of its own: its words, as shares of their counts."""
-        assert isinstance(state, MixtureState)
-        used = np.flatnonzero(state.sizes)
-        label = np.zeros(state.model.n_clusters, np.int64)
-        label[used] = np.arange(len(used))
-        rows = label[state.cluster]
-        members = sp.csr_matrix(
-            (np.ones(corpus.n_documents, np.int64), (rows, np.arange(corpus.n_documents))),
-            shape=(len(used), corpus.n_documents),
-        )
-        weights = state.sizes[used] + state.model.weight_prior
-        return Sample(
-            cluster_weights=weights / weights.sum(),
-            new_cluster_weight=0.0,
-            topic_given_cluster=sp.identity(len(used), format="csr"),
-            new_topic_weight=np.zeros(len(used)),
-            topic_words=sp.csr_matrix(members @ corpus.content),
-            topic_word_prior=state.model.topic_word_prior,
-            topic_weights=np.full(len(used), 1.0 / len(used)),
-            table_concentration=1.0,
-            contexts=SparseRows.of(np.zeros((len(used), 0))),
-            cluster=rows.astype(np.int32),
-            log_joint=state.log_joint,
-        )
+            return GaussWishartState
+        if self.proposal == "auto" and stored:
+            return next((one for one in STATES.values() if one.described and {*one.described} <= {*stored}), ExactState)
+        chosen = self.chosen_proposal(model, corpus)
+        self._refuse_idle(chosen, reads_budget=model.n_clusters > MAX_EXACT_CLUSTERS)
+        return STATES[chosen]
 
 
 def choose_proposal(corpus: Corpus, settings: ChainSettings) -> str:

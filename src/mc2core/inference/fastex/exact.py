@@ -558,10 +558,6 @@ class ExactState(MixtureState):
             first = done
 
     @property
-    def sizes(self) -> np.ndarray:
-        return self.clusters.n_k
-
-    @property
     def log_joint(self) -> float:
         of_sizes = log_joint_of_sizes(self.settings, self.constants.n_words, len(self.cluster), *self.clusters)
         if self.settings.component == GAUSSIAN:

@@ -245,10 +245,6 @@ class GaussWishartState(MixtureState):
         self._refuse_unfinished(done)
 
     @property
-    def sizes(self) -> np.ndarray:
-        return self.clusters.n_k
-
-    @property
     def log_joint(self) -> float:
         n_words = self.clusters.sums.shape[1]
         log_det = 2.0 * np.log(np.diagonal(self.clusters.factor, axis1=1, axis2=2)).sum(axis=1)

@@ -24,20 +24,17 @@ import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numba
 import numpy as np
 import scipy.sparse as sp
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
 from mc2core.base.described import Stored
 from mc2core.compute import streams, variates
 from mc2core.compute.kernels import inner_kernel, kernel
-from mc2core.compute.signatures import WORD_BITS, add_signed, n_signature_words, signature_word
-from mc2core.compute.simd import Arrays, call, constant, spread
+from mc2core.compute.signatures import add_signed, n_signature_words, signature_word
+from mc2core.compute.simd import BLOCK, NO_CLUSTER, WORD_BITS, score_block, weigh_block
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
 from mc2core.inference.fastex.components import (
@@ -63,113 +60,6 @@ from mc2core.inference.fastex.sparse_counts import (
     log_evidence_in,
     words_in,
 )
-
-# -- a block of 64 clusters at a time, as vector instructions -------------------------------------------------------
-# LLVM does not turn loops with sums or maxima into vector code as good as this (it measured 4 times slower), so the
-# operations are spelled out as in mc2core.compute.simd. They are for use inside numba kernels only; indices are not
-# checked: BLOCK entries must follow ``first`` in every array. Multiplications and additions are fused explicitly and no
-# other liberties are taken, so a cluster has the same bits wherever it stands.
-
-#: clusters in one block; arrays over clusters are as long as whole blocks
-BLOCK = 64
-#: the constant of columns that hold no cluster: whatever the score is multiplied by, they get no weight
-NO_CLUSTER = -math.inf
-_FLOATS = ir.VectorType(ir.FloatType(), BLOCK)
-_INTS = ir.VectorType(ir.IntType(32), BLOCK)
-_WORDS = ir.VectorType(ir.IntType(64), BLOCK)
-# sin(pi u) = pi u - (pi u)**3 / 3! + ...: error below 4e-6 for |u| <= 1/2
-_SINE = [(-1) ** i * math.pi ** (2 * i + 1) / math.factorial(2 * i + 1) for i in range(5)]
-# exp(r), |r| <= ln(2) / 2: relative error below 1e-6
-_EXPONENTIAL = [1.0 / math.factorial(i) for i in range(7)]
-_ROUND = 12582912.0  # 1.5 * 2**23: adding it leaves a float32's nearest integer in its low bits
-
-
-def _floats(value):
-    # llvmlite prints the constant in double precision, and LLVM wants one that float32 holds exactly
-    return constant(_FLOATS, float(np.float32(value)))
-
-
-def _fma(builder, a, b, c):
-    return call(builder, f"llvm.fma.v{BLOCK}f32", _FLOATS, [a, b, c])
-
-
-def _polynomial(builder, coefficients, x):
-    value = _floats(coefficients[-1])
-    for coefficient in coefficients[-2::-1]:
-        value = _fma(builder, value, x, _floats(coefficient))
-    return value
-
-
-def _score_block(typingctx, signatures, query, norms, constants, slopes, first, factors, scores):
-    """Scores of columns first..first + 63 into ``scores``; returns the largest.
-
-    score = inverse_temperature * (constant + mass * slope) + inverse_temperature * norm * norms * cos(pi max(distance *
-    inverse_bits
-    - slack, 0)), distance being the bits in which the column of ``signatures`` (n_parts, columns) uint64 differs from
-    ``query`` (n_parts,) uint64. ``factors``: inverse_bits, slack, norm, mass, inverse_temperature. Arrays are
-    contiguous, floats float32.
-    """
-    five = types.UniTuple(types.float32, 5)
-    signature = types.float32(signatures, query, norms, constants, slopes, types.intp, five, scores)
-
-    def generate(context, builder, signature, arguments):
-        arrays = Arrays(context, builder, signature, arguments)
-        first, columns = arguments[5], builder.extract_value(arrays.struct(0).shape, 1)
-        values = cgutils.unpack_tuple(builder, arguments[6], 5)
-        inverse_bits, slack, norm, mass, inverse_temperature = (spread(builder, value, _FLOATS) for value in values)
-        apart = cgutils.alloca_once_value(builder, ir.Constant(_INTS, None))
-        with cgutils.for_range(builder, builder.extract_value(arrays.struct(1).shape, 0)) as loop:
-            place = builder.add(builder.mul(loop.index, columns), first)
-            wanted = builder.load(arrays.address(1, loop.index, ir.IntType(64)))
-            different = builder.xor(arrays.load(0, place, _WORDS), spread(builder, wanted, _WORDS))
-            count = builder.trunc(call(builder, f"llvm.ctpop.v{BLOCK}i64", _WORDS, [different]), _INTS)
-            builder.store(builder.add(builder.load(apart), count), apart)
-        distance = builder.sitofp(builder.load(apart), _FLOATS)
-        zeros = _floats(0.0)
-        t = _fma(builder, distance, inverse_bits, builder.fneg(slack))
-        t = builder.select(builder.fcmp_ordered(">", t, zeros), t, zeros)
-        u = builder.fsub(_floats(0.5), t)
-        cosine = builder.fmul(u, _polynomial(builder, _SINE, builder.fmul(u, u)))
-        linear = _fma(builder, mass, arrays.load(4, first, _FLOATS), arrays.load(3, first, _FLOATS))
-        inner = builder.fmul(builder.fmul(norm, arrays.load(2, first, _FLOATS)), cosine)
-        score = builder.fmul(inverse_temperature, builder.fadd(linear, inner))
-        arrays.store(score, 7, first)
-        return call(builder, f"llvm.vector.reduce.fmax.v{BLOCK}f32", ir.FloatType(), [score], ("nnan",))
-
-    return signature, generate
-
-
-def _weigh_block(typingctx, scores, first, top, floor):
-    """Turn scores[first:first + 64] into exp(max(score - top, floor)), and into 0 where there is no cluster.
-
-    Returns their sum; the tree of its additions has a fixed shape. float32, -80 < floor < 0.
-    """
-    signature = types.float32(scores, types.intp, types.float32, types.float32)
-
-    def generate(context, builder, signature, arguments):
-        arrays = Arrays(context, builder, signature, arguments)
-        score = arrays.load(0, arguments[1], _FLOATS)
-        floor = spread(builder, arguments[3], _FLOATS)
-        x = builder.fsub(score, spread(builder, arguments[2], _FLOATS))
-        x = builder.select(builder.fcmp_ordered(">", x, floor), x, floor)
-        shifted = _fma(builder, x, _floats(1.0 / math.log(2.0)), _floats(_ROUND))
-        n = builder.fsub(shifted, _floats(_ROUND))
-        p = _polynomial(builder, _EXPONENTIAL, _fma(builder, n, _floats(-math.log(2.0)), x))
-        power = builder.add(builder.fptosi(n, _INTS), constant(_INTS, 127))
-        power = builder.bitcast(builder.shl(power, constant(_INTS, 23)), _FLOATS)
-        is_cluster = builder.fcmp_ordered(">", score, _floats(NO_CLUSTER))
-        weight = builder.select(is_cluster, builder.fmul(p, power), _floats(0.0))
-        arrays.store(weight, 0, arguments[1])
-        start = ir.Constant(ir.FloatType(), -0.0)
-        return call(builder, f"llvm.vector.reduce.fadd.v{BLOCK}f32", ir.FloatType(), [start, weight], ("reassoc",))
-
-    return signature, generate
-
-
-# numba adds the first argument itself, which type checkers cannot know
-score_block: Any = intrinsic(_score_block)
-weigh_block: Any = intrinsic(_weigh_block)
-
 
 # -- scores of all clusters, weights, and a draw (NIPS12 eq. 14 and 15) ---------------------------------------------
 
@@ -325,6 +215,20 @@ def coordinate(theta, centre, grid):
     return np.int64((theta - centre) * grid)
 
 
+@numba.njit(inline="always")
+def recount(projection, constants, sums, word, before, after):
+    """Bring ``sums`` from a word's count ``before`` to ``after``; returns by how much total, square and overlap change.
+
+    The word is one that is hashed: its grid is not 0.
+    """
+    grid, centre, frequency = projection.grid[word], projection.centre[word], projection.frequency[word]
+    theta = theta_of(constants.component, constants.theta, constants.topic_word_prior, before)
+    theta_new = theta_of(constants.component, constants.theta, constants.topic_word_prior, after)
+    old, new = coordinate(theta, centre, grid), coordinate(theta_new, centre, grid)
+    add_signed(sums, word, np.int32(new - old))
+    return new - old, new * new - old * old, np.int64(frequency * theta_new) - np.int64(frequency * theta)
+
+
 @inner_kernel
 def fill_column(columns, k, constants, background, sums, total, square, sizes, overlap):
     """Column k from a cluster's sums and its ``sizes`` (documents, mass, squares); whether its numbers can be used."""
@@ -353,25 +257,17 @@ def add_or_remove(documents, clusters, projection, constants, slots, used, j, k,
 
     Returns what :func:`refresh_column` does.
     """
-    words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.topic_word_prior
-    centre, grid, frequency, component = projection.centre, projection.grid, projection.frequency, constants.component
+    words, counts, sums = documents.words, documents.counts, clusters.sums[k]
     shift, first_key = constants.shift, np.uint64(k) * np.uint64(constants.n_words)
-    sums = clusters.sums[k]
     total = square = overlap = squares = np.int64(0)
     for cell in range(documents.indptr[j], documents.indptr[j + 1]):
         word = np.int64(words[cell])
         change = sign * np.int64(counts[cell])
         n = add_to(slots, shift, first_key + np.uint64(word), change, used)
         squares += change * (2 * n + change)
-        if grid[word] > _ZERO:
-            theta = theta_of(component, table, prior, n)
-            theta_new = theta_of(component, table, prior, n + change)
-            before = coordinate(theta, centre[word], grid[word])
-            after = coordinate(theta_new, centre[word], grid[word])
-            total += after - before
-            square += after * after - before * before
-            overlap += np.int64(frequency[word] * theta_new) - np.int64(frequency[word] * theta)
-            add_signed(sums, word, np.int32(after - before))
+        if projection.grid[word] > _ZERO:
+            changes = recount(projection, constants, sums, word, n, n + change)
+            total, square, overlap = total + changes[0], square + changes[1], overlap + changes[2]
     clusters.total[k] += total
     clusters.square[k] += square
     clusters.overlap[k] += overlap
@@ -381,6 +277,16 @@ def add_or_remove(documents, clusters, projection, constants, slots, used, j, k,
     return refresh_column(clusters, projection, constants, k)
 
 
+@inner_kernel
+def move(documents, clusters, projection, constants, slots, used, cluster, j, new):
+    """Take document j out of its cluster and put it into ``new``; whether the columns of both can be used."""
+    is_usable = True
+    for k, sign in ((np.int64(cluster[j]), -1), (new, 1)):
+        is_usable &= add_or_remove(documents, clusters, projection, constants, slots, used, j, k, sign)
+    cluster[j] = new
+    return is_usable
+
+
 # -- a move ---------------------------------------------------------------------------------------------------------
 @inner_kernel
 def _score_without(documents, clusters, projection, constants, slots, j, k, squares, work):
@@ -388,25 +294,17 @@ def _score_without(documents, clusters, projection, constants, slots, j, k, squa
 
     NaN where the cluster's column cannot be used without the document.
     """
-    words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.topic_word_prior
-    centre, grid, frequency, component = projection.centre, projection.grid, projection.frequency, constants.component
+    words, counts, sums = documents.words, documents.counts, work.sums
     shift, first_key = constants.shift, np.uint64(k) * np.uint64(constants.n_words)
-    sums = work.sums
     for b in range(sums.size):
         sums[b] = clusters.sums[k, b]
     total, square, overlap = clusters.total[k], clusters.square[k], clusters.overlap[k]
     for cell in range(documents.indptr[j], documents.indptr[j + 1]):
         word = np.int64(words[cell])
-        if grid[word] > _ZERO:
+        if projection.grid[word] > _ZERO:
             n = count_at(slots, shift, first_key + np.uint64(word))
-            theta = theta_of(component, table, prior, n)
-            theta_new = theta_of(component, table, prior, n - counts[cell])
-            before = coordinate(theta, centre[word], grid[word])
-            after = coordinate(theta_new, centre[word], grid[word])
-            total += after - before
-            square += after * after - before * before
-            overlap += np.int64(frequency[word] * theta_new) - np.int64(frequency[word] * theta)
-            add_signed(sums, word, np.int32(after - before))
+            changes = recount(projection, constants, sums, word, n, n - np.int64(counts[cell]))
+            total, square, overlap = total + changes[0], square + changes[1], overlap + changes[2]
     mass = documents.mass[j]
     sizes = clusters.n_k[k] - 1, clusters.mass[k] - mass, clusters.squares[k] - squares
     if not fill_column(work.left, np.int64(0), constants, projection.background, sums, total, square, sizes, overlap):
@@ -581,20 +479,14 @@ def project_empty(projection, sums):
 @kernel
 def project_cells(slots, constants, projection, clusters):
     """Add every cell of the table to its cluster's sums, which start as those of an empty cluster."""
-    centre, grid, frequency = projection.centre, projection.grid, projection.frequency
-    component, table, prior = constants.component, constants.theta, constants.topic_word_prior
-    sums, total, square, overlap = clusters.sums, clusters.total, clusters.square, clusters.overlap
     for slot in slots:
         if slot:
             k, word, n = cell_of(slot, constants.shift, constants.n_words)
-            if grid[word] > 0.0:
-                theta = theta_of(component, table, prior, n)
-                before = coordinate(np.float32(0.0), centre[word], grid[word])
-                after = coordinate(theta, centre[word], grid[word])
-                total[k] += after - before
-                square[k] += after * after - before * before
-                overlap[k] += np.int64(frequency[word] * theta)
-                add_signed(sums[k], word, np.int32(after - before))
+            if projection.grid[word] > _ZERO:
+                changes = recount(projection, constants, clusters.sums[k], word, np.int64(0), n)
+                clusters.total[k] += changes[0]
+                clusters.square[k] += changes[1]
+                clusters.overlap[k] += changes[2]
     for k in range(clusters.n_k.size):
         refresh_column(clusters, projection, constants, k)
 
@@ -711,16 +603,12 @@ def apply_moves(first, last, chain, slots, used, cluster, chosen, moves):
     """Carry out the moves of documents first..last - 1: the updater; returns as :func:`sweep`."""
     documents, clusters, projection, constants = chain
     for j in range(first, last):
-        old, new = np.int64(cluster[j]), np.int64(chosen[j])
-        if new != old:
+        new = np.int64(chosen[j])
+        if new != cluster[j]:
             if used[0] + documents.indptr[j + 1] - documents.indptr[j] > MAX_LOAD * slots.size:
                 return j
             moves[1] += 1
-            is_usable = True
-            for k, sign in ((old, -1), (new, 1)):
-                is_usable &= add_or_remove(documents, clusters, projection, constants, slots, used, j, k, sign)
-            cluster[j] = new
-            if not is_usable:
+            if not move(documents, clusters, projection, constants, slots, used, cluster, j, new):
                 return -1 - j
     return last
 
@@ -749,11 +637,7 @@ def sweep(key, first, chain, slots, used, cluster, moves):
             return -1 - j
         if new != old:
             moves[1] += 1
-            is_usable = True
-            for k, sign in ((old, -1), (new, 1)):
-                is_usable &= add_or_remove(documents, clusters, projection, constants, slots, used, j, k, sign)
-            cluster[j] = new
-            if not is_usable:
+            if not move(documents, clusters, projection, constants, slots, used, cluster, j, new):
                 return -1 - j
     return cluster.size
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from mc2core.base import memory
 from mc2core.base.checks import MAX_LABELS
-from mc2core.compute.signatures import WORD_BITS, n_signature_words
+from mc2core.compute.signatures import n_signature_words
+from mc2core.compute.simd import WORD_BITS
 from mc2core.corpus import Corpus
 from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN, MULTINOMIAL, ChainSettings
 

@@ -267,7 +267,6 @@ class CountedState(MixtureState):
     """
 
     documents: Any
-    clusters: Any
     constants: Any
     slots: np.ndarray
     used: np.ndarray
@@ -299,10 +298,6 @@ class CountedState(MixtureState):
     def _shrink(self) -> None:
         """Give back the room that the table does not need."""
         self.slots = shrunk(self.slots, self.constants.shift, int(self.used[0]))
-
-    @property
-    def sizes(self) -> np.ndarray:
-        return self.clusters.n_k
 
     @property
     def log_joint(self) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -23,8 +23,10 @@ class MixtureState(State):
     ----------
     settings : ChainSettings
     cluster : (J,) int32
+    clusters : what is kept of them; ``n_k`` (K,) int64, the documents of each, among it
     """
 
+    clusters: Any
     #: value of the engine's setting ``proposal``
     proposal: ClassVar[str]
     #: what a checkpoint holds beside the assignments
@@ -69,9 +71,9 @@ class MixtureState(State):
         self.sweep(key, moves, pool)
 
     @property
-    @abstractmethod
     def sizes(self) -> np.ndarray:
         """(K,) int64: documents of each cluster."""
+        return self.clusters.n_k
 
     @property
     @abstractmethod

@@ -13,9 +13,9 @@ import numpy as np
 from mc2core.base import locks, stopping, storage
 from mc2core.base.progress import work
 from mc2core.compute import spark as cluster
-from mc2core.corpus import Corpus, reservoir, subsets
+from mc2core.corpus import Corpus, subsets
 from mc2core.corpus.fingerprints import fingerprints_of
-from mc2core.inference.base import State
+from mc2core.inference.base import Engine, State
 from mc2core.inference.registry import specify
 from mc2core.inference.running.loop import RunResult, checkpoints_of, fit, tell_unused
 from mc2core.posterior import clustering
@@ -27,7 +27,7 @@ def fit_corpus(
     corpus: Corpus,
     *,
     model: str | None,
-    engine: str | None,
+    engine: str | type[Engine] | None,
     contexts: Any,
     settings: Mapping[str, Any],
     seed: int,
@@ -50,8 +50,9 @@ def fit_corpus(
     keep_all: bool = False,
     keep_checkpoint: bool = False,
 ) -> dict[str, Any]:
-    """Fit a model by an engine (names, None for the default) and write posterior, trace and provenance, which it
-    returns.
+    """Fit a model by an engine and write posterior, trace and provenance; returns the provenance.
+
+    ``model`` and ``engine`` are names, None for the default; an engine of another package is its class.
 
     ``snapshots`` is written too, a posterior of the samples at ``snapshot_times`` (iterations), if there are any.
 
@@ -65,10 +66,10 @@ def fit_corpus(
     ``spark`` holds properties of Spark, for fits that use it (``n_shards``).
     With ``keep_all`` the checkpoint stays, so that the fit goes on when more iterations are asked for, a run that a
     signal stops leaves a posterior and provenance of what there is so far, and the posterior keeps its hierarchy
-    (:meth:`mc2core.Posterior.find_hierarchy`), where it has any, the fingerprints of itss documents
+    (:meth:`mc2core.Posterior.find_hierarchy`), where it has any, the fingerprints of its documents
     (:mod:`mc2core.corpus.fingerprints`), and by SVI some of these (:mod:`mc2core.corpus.reservoir`), which ``mc2
-    update`` goes over again. With ``follow_labels`` each row of the trace has ``vi_bits``, the distance of the clusters
-    from the corpus' labels.
+    update`` goes over again.
+    With ``follow_labels`` each row of the trace has ``vi_bits``, the distance of the clusters from the corpus' labels.
     """
     specified, way = specify(model, engine, settings, contexts, threads)
     specified = specified.for_corpus(corpus)
@@ -119,7 +120,9 @@ def _keep_for_later(done: RunResult, corpus: Corpus) -> None:
     if not corpus.is_of_observations:
         done.posterior.fingerprints = fingerprints_of(corpus)
     if done.provenance["engine"]["name"] == "svi":
-        done.posterior.kept = reservoir.begun(corpus)
+        from mc2core.corpus import reservoir
+
+        done.posterior.kept = reservoir.sample(corpus)
 
 
 def _distance_to(labels: Any) -> Callable[[int, State], dict[str, float]]:

@@ -289,7 +289,7 @@ class TestChain:
 
 
 class TestRefused:
-    @pytest.mark.parametrize("proposal", ["hash", "baseline", "neighbours"])
+    @pytest.mark.parametrize("proposal", ["hash", "neighbours"])
     def test_other_proposals(self, proposal):
         with pytest.raises(ValueError, match=f"not {proposal!r}|not 'gauss_wishart'"):
             fastex(component="gauss_wishart", proposal=proposal)

@@ -11,7 +11,6 @@ from mc2core import Corpus, fit
 from mc2core.base import memory
 from mc2core.compute import streams
 from mc2core.compute.variates import argmax, draw_from_logs, select_likely
-from mc2core.inference.fastex import uncollapsed
 from mc2core.inference.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
 from mc2core.inference.fastex.exact import ExactState
 from mc2core.inference.fastex.hashed import BLOCK, HashedState, choose, draw, workspace
@@ -25,11 +24,6 @@ class TestNumbers:
         ("settings", "message"),
         [
             (
-                {"proposal": "baseline", "component": "gaussian", "rate_prior": 1e300},
-                "document 0 has .* rate_prior = 1e+300",
-            ),
-            ({"proposal": "baseline", "topic_word_prior": 1e-90}, "document 0 has .* topic_word_prior = 1e-90"),
-            (
                 {"proposal": "hash", "component": "gaussian", "topic_word_prior": 1e-90},
                 "cluster [0-9]+ has .* topic_word_prior = 1e-90",
             ),
@@ -39,12 +33,6 @@ class TestNumbers:
     def test_scores_that_are_not_finite_name_the_document_and_the_prior(self, settings, message, threads):
         with pytest.raises(ValueError, match=message.replace("+", r"\+").replace(r"]\+", "]+")):
             fit(SMALL, *fastex(n_clusters=9, threads=threads, **settings), iterations=3, seed=0)
-
-    def test_the_document_is_one_of_the_corpus(self, monkeypatch):
-        """Not of those three on which a fit compiles its kernels before it begins."""
-        monkeypatch.setattr(uncollapsed, "assign", lambda key, first, last, *rest: -1 - (last - 1))
-        with pytest.raises(ValueError, match="document 7 has scores"):
-            fit(Corpus(np.ones((8, 3), int)), *fastex(n_clusters=3, proposal="baseline"), iterations=1, seed=0)
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
     @pytest.mark.parametrize("n", [1, 3, 8, 21])
@@ -91,7 +79,7 @@ class TestNumbers:
 
 
 class TestSizes:
-    @pytest.mark.parametrize("proposal", ["auto", "hash", "exact", "baseline"])
+    @pytest.mark.parametrize("proposal", ["auto", "hash", "exact"])
     def test_too_many_clusters_are_refused_with_what_they_would_need(self, proposal, monkeypatch):
         monkeypatch.setattr(memory, "available_bytes", lambda: 5 * 10**9)
         name = "exact" if proposal == "auto" else proposal
@@ -100,11 +88,6 @@ class TestSizes:
         )
         with pytest.raises(ValueError, match=message):
             fit(SMALL, *fastex(n_clusters=2**31 - 1, proposal=proposal), iterations=1, seed=0)
-
-    def test_hashed_proposals_are_advised_where_they_fit(self):
-        wide = Corpus(np.ones((1, 10**6), np.int8))
-        with pytest.raises(ValueError, match=r"would take 4,000\.0 GB .*; use proposal='hash'$"):
-            fastex(n_clusters=10**6, topic_word_prior=1e-3, proposal="baseline").init(wide, 0)
 
     def test_counts_out_of_range(self):
         large = Corpus(np.array([[2**31 - 1, 0], [0, 1], [2**31 - 1, 1]]))
@@ -117,7 +100,7 @@ class TestSizes:
             fastex(n_clusters=2, proposal="hash", component="gaussian").init(large, 0)
         assert np.isfinite(fit(large, *fastex(n_clusters=2, proposal="hash"), iterations=1, seed=0).state.log_joint)
 
-    @pytest.mark.parametrize("proposal", ["auto", "hash", "exact", "baseline"])
+    @pytest.mark.parametrize("proposal", ["auto", "hash", "exact"])
     def test_no_words(self, proposal):
         corpus = Corpus(np.zeros((3, 2), int), contexts={"year": np.arange(3.0)})
         with pytest.raises(ValueError, match="by their words, but the corpus has none"):
@@ -145,7 +128,7 @@ class TestPriors:
         with pytest.raises(ValueError, match=re.escape(message)):
             fastex(**settings).init(SMALL, 0)
 
-    @pytest.mark.parametrize("proposal", ["hash", "exact", "baseline"])
+    @pytest.mark.parametrize("proposal", ["hash", "exact"])
     @pytest.mark.parametrize("component", ["multinomial", "poisson", "gaussian"])
     def test_extremes_that_are_allowed_give_numbers(self, proposal, component):
         """More clusters than documents, empty documents, one word, large and small priors: a finite fit or a

@@ -32,7 +32,6 @@ ENGINES = {
     "svi": svi(contexts=CONTEXTS, max_clusters=3, max_tables=2, max_topics=4, batch_size=2),
     "hash": fastex(n_clusters=3, proposal="hash"),
     "exact": fastex(n_clusters=3, proposal="exact"),
-    "baseline": fastex(n_clusters=3, proposal="baseline"),
 }
 
 

@@ -1,4 +1,4 @@
-"""NIPS12's baseline inside FastEx: an uncollapsed mixture that alternates assignments and Dirichlet draws.
+"""The baseline of NIPS12: an uncollapsed mixture that alternates assignments and Dirichlet draws.
 
 Given the assignments, cluster weights and every cluster's word parameters are drawn from their conditionals, all V
 words of all K clusters; given those, documents are independent and every cluster is scored for each. The posterior of
@@ -9,12 +9,16 @@ share a sweep and its bits do not depend on their number.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from concurrent.futures import Executor
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
 
+from mc2core.base import memory
+from mc2core.base.checks import whole
 from mc2core.compute import special, streams, variates
 from mc2core.compute.kernels import inner_kernel
 from mc2core.compute.threads import in_blocks
@@ -31,7 +35,9 @@ from mc2core.inference.fastex.components import (
     precision_rate,
     precision_shape,
 )
+from mc2core.inference.fastex.engine import COMPONENTS, MixtureEngine
 from mc2core.inference.fastex.state import MixtureState
+from mc2core.models import Mixture, Model
 
 _WORD_BLOCK = 4096
 _DOCUMENT_BLOCK = 1000
@@ -162,8 +168,6 @@ class UncollapsedState(MixtureState):
     parameters : (V, K) float32 of the last sweep: ln of Gamma variates, or the means of Gaussian clusters
     """
 
-    proposal = "baseline"
-
     def __init__(self, corpus: Corpus, settings: ChainSettings, cluster: np.ndarray) -> None:
         super().__init__(corpus, settings, cluster)
         self.documents = DocumentCells(**document_columns(corpus, settings.component))
@@ -173,6 +177,11 @@ class UncollapsedState(MixtureState):
     @classmethod
     def least_bytes(cls, corpus: Corpus, settings: ChainSettings) -> int:
         return 4 * settings.n_clusters * corpus.n_words
+
+    @classmethod
+    def refuse(cls, corpus: Corpus, settings: ChainSettings) -> None:
+        what = f"{Uncollapsed.name} with {settings.n_clusters} clusters and {corpus.n_words} words"
+        memory.need(cls.least_bytes(corpus, settings), what, "use fewer clusters")
 
     def _cells(self) -> sp.csr_matrix:
         """(V, K) CSR of the counts n_kd."""
@@ -235,3 +244,37 @@ class UncollapsedState(MixtureState):
             return of_sizes
         prior = self.settings.topic_word_prior
         return of_sizes + float(np.sum(gammaln(cells.data + prior) - gammaln(prior)))
+
+
+class Uncollapsed(MixtureEngine):
+    """The baseline of NIPS12, which draws all parameters of a mixture and, given these, all assignments.
+
+    Parameters
+    ----------
+    threads : int in [1, inf), default 1
+        Share a sweep; never change a result.
+
+    Raises
+    ------
+    ValueError
+        A setting outside its range; from :meth:`init` and :meth:`step`, a need beyond this machine's memory, or scores
+        that are not finite.
+    """
+
+    name: ClassVar[str] = "uncollapsed"
+
+    def __init__(self, *, threads: int = 1) -> None:
+        self.threads = whole("threads", threads)
+
+    def supports(self, model: Model) -> None:
+        super().supports(model)
+        assert isinstance(model, Mixture)
+        if model.component == "gauss_wishart":
+            raise ValueError("component='gauss_wishart' needs engine='fastex', which draws no covariances")
+
+    def _settings(self, model: Mixture) -> ChainSettings:
+        priors = model.topic_word_prior, model.weight_prior, model.rate_prior
+        return ChainSettings(model.n_clusters, *priors, COMPONENTS[model.component])
+
+    def _states(self, model: Mixture, corpus: Corpus, stored: Collection[str]) -> type[MixtureState]:
+        return UncollapsedState

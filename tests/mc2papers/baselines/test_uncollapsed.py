@@ -6,13 +6,16 @@ import numba
 import numpy as np
 import pytest
 from helpers.fastex_twin import STATES, TINY, A, B, G, K, assert_stationary, posterior, settings_of, small_corpus
-from helpers.fits import fastex
+from helpers.fits import uncollapsed
 from scipy.special import gammaln
 
 from mc2core import Corpus
+from mc2core.base import memory
 from mc2core.compute import streams
 from mc2core.inference.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
-from mc2core.inference.fastex.uncollapsed import (
+from mc2core.inference.running.loop import fit
+from mc2papers.baselines import uncollapsed as of_baseline
+from mc2papers.baselines.uncollapsed import (
     UncollapsedState,
     assign,
     draw_means,
@@ -20,7 +23,6 @@ from mc2core.inference.fastex.uncollapsed import (
     draw_precisions,
     weigh_clusters,
 )
-from mc2core.inference.running.loop import fit
 
 
 @numba.njit
@@ -104,12 +106,46 @@ def test_empty_clusters_at_a_small_word_prior():
 
 def test_threads_and_resume_leave_the_bits_as_they_are(tmp_path):
     corpus, truth = small_corpus(2500, 20)
-    engine = fastex(n_clusters=4, proposal="baseline", topic_word_prior=0.5)
+    engine = uncollapsed(n_clusters=4, topic_word_prior=0.5)
     whole = fit(corpus, *engine, iterations=8, seed=1)
     path = tmp_path / "run.npz"
     fit(corpus, *engine, iterations=3, seed=1, checkpoint=path)
-    engine = fastex(n_clusters=4, proposal="baseline", topic_word_prior=0.5, threads=2)
+    engine = uncollapsed(n_clusters=4, topic_word_prior=0.5, threads=2)
     rest = fit(corpus, *engine, iterations=8, seed=1, checkpoint=path)
     assert np.array_equal(whole.state.cluster, rest.state.cluster)
     assert whole.trace["log_joint"].tolist() == rest.trace["log_joint"].tolist()
     assert len({(int(a), int(b)) for a, b in zip(whole.state.cluster, truth, strict=True)}) == 4
+
+
+class TestRefused:
+    """In a sentence, as FastEx does; never an index."""
+
+    small = Corpus(np.random.default_rng(0).poisson(1.0, (5, 4)))
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"component": "gaussian", "rate_prior": 1e300}, r"document 0 has .* rate_prior = 1e\+300"),
+            ({"topic_word_prior": 1e-90}, "document 0 has .* topic_word_prior = 1e-90"),
+        ],
+    )
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_scores_that_are_not_finite_name_the_document_and_the_prior(self, settings, message, threads):
+        with pytest.raises(ValueError, match=message):
+            fit(self.small, *uncollapsed(n_clusters=9, threads=threads, **settings), iterations=3, seed=0)
+
+    def test_the_document_is_one_of_the_corpus(self, monkeypatch):
+        """Not of those three on which a fit compiles its kernels before it begins."""
+        monkeypatch.setattr(of_baseline, "assign", lambda key, first, last, *rest: -1 - (last - 1))
+        with pytest.raises(ValueError, match="document 7 has scores"):
+            fit(Corpus(np.ones((8, 3), int)), *uncollapsed(n_clusters=3), iterations=1, seed=0)
+
+    def test_too_many_clusters_no_words_and_covariances(self, monkeypatch):
+        with pytest.raises(ValueError, match="component='gauss_wishart' needs engine='fastex'"):
+            uncollapsed(component="gauss_wishart")
+        with pytest.raises(ValueError, match="Uncollapsed clusters documents by their words, but the corpus has none"):
+            fit(Corpus(np.zeros((3, 2), int), contexts={"year": np.arange(3.0)}), *uncollapsed(), iterations=1, seed=0)
+        monkeypatch.setattr(memory, "available_bytes", lambda: 5 * 10**9)
+        message = r"^uncollapsed with 2147483647 clusters and 4 words would take 34\.4 GB .*; use fewer clusters$"
+        with pytest.raises(ValueError, match=message):
+            fit(self.small, *uncollapsed(n_clusters=2**31 - 1), iterations=1, seed=0)

@@ -1,0 +1,17 @@
+"""The engines that runs of the experiments table may name: those of the library and the baseline that is one."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+#: names, and the modules of their classes
+ENGINES = {name: f"mc2core.inference.{name}.engine" for name in ("fastex", "gibbs", "svi")} | {
+    "uncollapsed": "mc2papers.baselines.uncollapsed"
+}
+
+
+def engine_of(name: str) -> Any:
+    """An engine as the library's registry takes it: its name, or the class of one that the library does not have."""
+    # loaded by name: what only reads settings of runs need not run again when the engine changes
+    return importlib.import_module(ENGINES[name]).Uncollapsed if name == "uncollapsed" else name
