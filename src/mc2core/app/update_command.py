@@ -36,9 +36,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--new-columns",
         metavar="N",
         type=int,
-        default=2,
-        help="words and values of contexts that the fit has not get columns where N of the documents have them; others "
-        "are left out (default 2)",
+        default=1,
+        help="words and values of contexts that are new get columns if N of the new documents have them; others are "
+        "left out (default: 1, as in 'mc2 import --append', so that corpus and fit have the same words)",
     )
     parser.add_argument("--iterations", type=int, help="gibbs: sweeps over all documents (default: those of the fit)")
     parser.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
@@ -88,7 +88,7 @@ def _next(posterior: Path, new: Path, columns: Mapping[str, Any]) -> str:
 
 def _said(about: dict[str, Any]) -> str:
     """What was taken, in a few words."""
-    from mc2core.corpus.building.counts import counted
+    from mc2core.base.checks import counted
     from mc2core.inference.running.summary import sentence
 
     if "drift" not in about:

@@ -34,12 +34,12 @@ def places(n_before: int, n_new: int, most: int) -> np.ndarray:
     return kept
 
 
-def begun(corpus: Corpus) -> Corpus:
+def sample(corpus: Corpus) -> Corpus:
     """Those kept of the documents of a corpus, which came first."""
     return corpus.subset(places(0, corpus.n_documents, MOST)) if corpus.n_documents > MOST else corpus
 
 
-def gone_on(kept: Corpus, n_before: int, new: Corpus) -> Corpus:
+def update(kept: Corpus, n_before: int, new: Corpus) -> Corpus:
     """Those kept after ``new`` have come, in the same columns, ``n_before`` documents before them."""
     rows = places(n_before, new.n_documents, MOST)
     contexts = {name: _rows_of(one, new.contexts[name], rows) for name, one in kept.contexts.items()}

@@ -421,13 +421,16 @@ def test_what_cannot_go_on_is_refused_in_a_sentence(fits, capsys):
 def test_chains_go_on_over_all_documents(fits, capsys, caplog):
     caplog.set_level("INFO", "mc2core")
     some = rows(15, 10)
-    for row in some[:3]:
-        row["text"] += " snow"
+    some[0]["text"] += " snow"  # a word of one document has a column in the corpus, and so in the fit
     new = written(fits / "new.jsonl", some)
     assert main(["import", new, "--append", "--out", str(fits / "data")]) == 0
     command = ["update", str(fits / "gibbs"), str(fits / "data"), "--iterations", "6", "--out"]
     assert main([*command, str(fits / "undisturbed")]) == 0
-    assert "6 sweeps over all documents" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "6 sweeps over all documents" in said
+    advised = f"mc2 clusters {fits / 'undisturbed/posterior.npz'} {fits / 'data'}"
+    assert f"next: {advised}" in " ".join(said.split())
+    assert main(advised.split()[1:]) == 0
     assert "resuming" not in caplog.text  # nothing was done before
     wanted = (fits / "undisturbed/posterior.npz").read_bytes()
     found, before = Posterior.load(fits / "undisturbed/posterior.npz"), Posterior.load(fits / "gibbs/posterior.npz")

@@ -40,9 +40,9 @@ def test_documents_are_those_of_the_numbers_and_survive_a_file(monkeypatch):
     contexts = {"tag": tags, "year": np.where(np.arange(30) % 4, np.arange(30.0), np.nan), "at": rng.random((30, 2))}
     corpus = Corpus(content, ["a", "b"], contexts, context_names={"tag": list("xyz")})
     parts = [corpus.subset(np.arange(first, first + 10)) for first in (0, 10, 20)]
-    kept = reservoir.begun(parts[0])
+    kept = reservoir.sample(parts[0])
     for number in (1, 2):
-        kept = reservoir.gone_on(kept, 10 * number, parts[number])
+        kept = reservoir.update(kept, 10 * number, parts[number])
     numbers = kept_of([10, 10, 10], 8)
     arrays = reservoir.pack_kept(kept)
     read = reservoir.unpack_kept(arrays, 2, {"tag": 3, "year": None, "at": None})

@@ -111,7 +111,7 @@ def update_fit(
     out: str | os.PathLike[str] | None = None,
     total_samples: int | None = None,
     columns: Mapping[str, Any] | None = None,
-    new_columns: int = 2,
+    new_columns: int = 1,
     iterations: int | None = None,
     threads: int = 1,
     progress: bool | None = None,

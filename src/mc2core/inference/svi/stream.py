@@ -187,7 +187,7 @@ class Stream:
         # clusters of the latest documents, then those of the documents kept, where these are gone over again
         cluster, kept = self._state.cluster, reservoir.places(0, fitted, reservoir.MOST)
         self._state.follow(np.append(cluster[-total_samples:], cluster[kept if self.passes > 1 else []]))
-        self._kept = self._in_columns(reservoir.begun(fit.corpus))
+        self._kept = self._in_columns(reservoir.sample(fit.corpus))
         self._posterior: Posterior | None = None
 
     def _in_columns(self, corpus: Corpus) -> Corpus:
@@ -238,7 +238,7 @@ class Stream:
             self._posterior.fingerprints, self._posterior.kept = self.taken, self._kept
         return self._posterior
 
-    def grow(self, corpus: Corpus, new_columns: int = 2) -> Corpus:
+    def grow(self, corpus: Corpus, new_columns: int = 1) -> Corpus:
         """Give columns to names that are new, and put documents in the columns of the stream.
 
         A new column has met nothing: topics and clusters have its prior count, ``topic_word_prior`` or the family's
@@ -251,7 +251,7 @@ class Stream:
         corpus : Corpus
             Words and values are named; contexts that the stream has not are left out, those that it has and ``corpus``
             has not are missing in its documents.
-        new_columns : int in [1, inf), default 2
+        new_columns : int in [1, inf), default 1
             A word, or a value of a context, gets a column where so many documents of ``corpus`` have it; others are
             left out.
 
@@ -353,7 +353,7 @@ class Stream:
         if isinstance(state, DirectGlobals) and len(state.n_m) > n_topics:
             born = np.setdiff1d(topics_in_use(state), np.arange(n_topics))
             state.keep(np.arange(state.n_clusters), np.append(np.arange(n_topics), born))
-        self._kept = reservoir.gone_on(self._kept, n_before, self._in_columns(corpus.subset(rows)))
+        self._kept = reservoir.update(self._kept, n_before, self._in_columns(corpus.subset(rows)))
         in_small = int(np.append(is_small, np.ones(state.n_clusters - n_clusters, bool))[own].sum())
         changes = (*_changes(clusters, clusters_in_use(state)), *_changes(topics, topics_in_use(state)))
         if self.passes > 1:
