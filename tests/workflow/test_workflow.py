@@ -259,10 +259,10 @@ class TestCodeDigest:
         through_catalogue = {
             f"mc2papers.{name}" for name in ("icml2014.figure3", "icml2014.figure4", "icml2014.figure6")
         }
-        by_excel = changed_by_an_edit_of("mc2core/base/excel.py")
+        by_records = changed_by_an_edit_of("mc2core/base/records.py")
         through_tables = {"mc2core.explore.describe"}  # texts and names may be given as tables
         figures = {"mc2papers.nips2012.figure1"}
-        assert by_excel == through_catalogue | through_tables | figures
+        assert by_records == through_catalogue | through_tables | figures
         assert changed_by_an_edit_of("mc2core/explore/assets/html_report.css") == {"mc2core.explore.describe"}
         by_storage = changed_by_an_edit_of("mc2core/base/storage.py")
         assert by_storage >= {"mc2core.inference.running.files", "mc2core.inference.gibbs.engine"}

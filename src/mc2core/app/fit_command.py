@@ -144,7 +144,7 @@ def _left_by_a_stop(out: Path) -> str:
 def _length(provenance: Path) -> str:
     """ " of 60 iterations and 2 updates", as told beside a posterior; "" where that is not to be had."""
     from mc2core.base import storage
-    from mc2core.corpus.building.counts import counted
+    from mc2core.base.checks import counted
 
     try:
         about = storage.read_json(provenance)

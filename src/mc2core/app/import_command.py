@@ -225,7 +225,7 @@ def _appended(before: Corpus, new: Corpus, path: Path) -> tuple[Corpus, str]:
 
 def _size(folder: Path) -> str:
     """ " of 260 documents"; "" where the corpus is damaged."""
-    from mc2core.corpus.building.counts import counted
+    from mc2core.base.checks import counted
     from mc2core.corpus.corpus import read_meta
 
     try:

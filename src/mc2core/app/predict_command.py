@@ -36,9 +36,8 @@ def run(options: argparse.Namespace) -> int:
     """Answer until the input ends; the exit code is 2 where a line could not be read or answered."""
     from mc2core.app.answers import Answers
     from mc2core.base.checks import whole
-    from mc2core.base.pipes import batches_of_lines
     from mc2core.base.progress import showing, work
-    from mc2core.corpus.readers.lines import LineReader
+    from mc2core.corpus.readers.lines import LineReader, batches_of_lines
 
     if sys.stdin is None:
         raise ValueError("standard input is closed; mc2 predict reads documents from it")

@@ -106,3 +106,9 @@ def shown(value: Any) -> str:
     """A value as a message shows it, cut to a readable length."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def counted(number: int, what: str) -> str:
+    """ "1 document", "2 documents without a word"."""
+    first, *rest = what.split(" ", 1)
+    return f"{number:,} {' '.join([first.removesuffix('s') if number == 1 else first, *rest])}"

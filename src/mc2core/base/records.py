@@ -11,6 +11,7 @@ import gzip
 import json
 import os
 import re
+import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from itertools import compress
 from pathlib import Path
 from typing import IO, Any, cast
 
-from mc2core.base import excel, extras
+from mc2core.base import extras
 from mc2core.base.checks import did_you_mean, shown
 from mc2core.base.faults import BadRow, Fault
 
@@ -34,7 +35,18 @@ _TO_UTF8 = (
     "text in another encoding must be converted, from Windows-1252 or Latin-1 by iconv -f cp1252 -t utf-8 OLD > NEW"
 )
 _BATCH_ROWS = 8_192
-_START = 1000  # bytes that show UTF-16
+_START = 1000  # bytes that show UTF-16 and UTF-32
+# the mark of UTF-32 begins with that of UTF-16
+_MARKS = dict.fromkeys((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), "utf-32") | dict.fromkeys(
+    (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "utf-16"
+)
+
+#: Excel files that inflate beyond this, or so many times their size, are bombs
+MAX_EXCEL_BYTES, _EXCEL_RATIO = 2**31, 200
+# of a sheet, as the format has it
+_MAX_ROWS, _MAX_COLUMNS = 2**20, 2**14
+# what openpyxl and the parser of XML report damage by
+_DAMAGED_EXCEL = (OSError, LookupError, TypeError, AttributeError, ValueError, SyntaxError, zipfile.BadZipFile)
 
 Row = tuple[int, list[Any]]
 
@@ -90,7 +102,7 @@ def columns_of(path: str | os.PathLike[str]) -> list[str]:
 
             return list(pq.read_schema(path).names)
     if kind == ".xlsx":
-        return _header(excel.rows(path))
+        return _header(_excel_rows(path))
     if kind in _SEPARATORS:
         return _header(csv_rows(path, _delimiter(path)))
     records = (record for _, record in _json_lines(path) if not isinstance(record, Fault))
@@ -110,7 +122,7 @@ def _kind(path: Path) -> str:
 
 
 @contextmanager
-def _whole_gzip(path: Path) -> Iterator[None]:
+def whole_gzip(path: Path) -> Iterator[None]:
     """Say of what gzip cannot read that the file is damaged."""
     try:
         yield
@@ -118,8 +130,9 @@ def _whole_gzip(path: Path) -> Iterator[None]:
         raise ValueError(f"{path} is damaged or cut off: {error or type(error).__name__}") from None
 
 
-def _open(path: Path) -> IO[bytes]:
-    return cast(IO[bytes], gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
+def open_text(path: Path, is_packed: bool) -> IO[bytes]:
+    """The bytes of a file, unpacked if it is ``is_packed`` by gzip."""
+    return cast(IO[bytes], gzip.open(path)) if is_packed else path.open("rb")
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:
@@ -133,7 +146,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """:func:`lines_of` where bytes that are not UTF-8 stand as halves of surrogate pairs."""
     is_packed = path.suffix.lower() == ".gz"
-    with _whole_gzip(path), _open(path) as stream:
+    with whole_gzip(path), open_text(path, is_packed) as stream:
         number, size = 0, 0
         while line := stream.readline(MAX_LINE_BYTES + 1):
             number += 1
@@ -154,12 +167,15 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _fault_of_start(start: bytes) -> Fault | None:
-    """Whether a text begins as UTF-16 does: with its mark, or with many zeros, whose places say the order of bytes."""
-    is_marked = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    if not is_marked and 4 * start.count(0) < max(len(start), 4):
+    """Whether a text begins as UTF-16 or UTF-32 does: with its mark, or with many zeros, whose places tell which."""
+    name = next((name for mark, name in _MARKS.items() if start.startswith(mark)), "")
+    if not name and 4 * start.count(0) < max(len(start), 4):
         return None
-    name = "utf-16" if is_marked else "utf-16le" if start.find(0) % 2 else "utf-16be"
-    return Fault("is UTF-16 text; UTF-8 is needed", f"iconv -f {name} -t utf-8 OLD > NEW converts it")
+    if not name:
+        is_wide = [not any(start[first::4]) and not any(start[first + 1 :: 4]) for first in (2, 0)]
+        is_little = is_wide[0] if any(is_wide) else start.find(0) % 2
+        name = f"utf-{32 if any(is_wide) else 16}{'le' if is_little else 'be'}"
+    return Fault(f"is {name[:6].upper()} text; UTF-8 is needed", f"iconv -f {name} -t utf-8 OLD > NEW converts it")
 
 
 def _fault_of(text: str) -> Fault | None:
@@ -397,10 +413,41 @@ def _whole_parquet(path: Path) -> Iterator[None]:
 
 
 def _read_excel(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    rows = excel.rows(path)
+    rows = _excel_rows(path)
     places = find_columns(path, _header(rows), columns)
     for line, row in rows:
         yield line, [row[place] for place in places]
+
+
+def _excel_rows(path: Path) -> Iterator[Row]:
+    """(line, cells) of each row of the first visible sheet that is not blank, the header first.
+
+    The dimension that the sheet states is not used: it may be too small or too large. ValueError for what is no whole
+    Excel file.
+    """
+    extras.require("openpyxl", extra="excel", purpose=path)
+    import openpyxl
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(one.file_size for one in archive.infolist())
+        if size > min(MAX_EXCEL_BYTES, _EXCEL_RATIO * max(path.stat().st_size, 2**14)):
+            raise ValueError(f"it claims {size} bytes, too many for its {path.stat().st_size}")
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        try:
+            sheet = next((one for one in book.worksheets if one.sheet_state == "visible"), book.worksheets[0])
+            header = next(sheet.iter_rows(max_row=1, max_col=_MAX_COLUMNS, values_only=True), ())
+            names = ["" if cell is None else str(cell).strip() for cell in header]
+            while names and not names[-1]:
+                del names[-1]
+            yield 1, names
+            if names:
+                found = sheet.iter_rows(min_row=2, max_row=_MAX_ROWS, max_col=len(names), values_only=True)
+                yield from ((n, list(row)) for n, row in enumerate(found, 2) if any(cell is not None for cell in row))
+        finally:
+            book.close()
+    except _DAMAGED_EXCEL as error:
+        raise ValueError(f"{path} is not a whole Excel file: {' '.join(str(error).split())}") from None
 
 
 def find_columns(path: Path, header: Sequence[str], columns: Sequence[str]) -> list[int]:

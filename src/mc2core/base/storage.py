@@ -75,11 +75,13 @@ def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]
 
 
 def refuse_foreign(path: str | os.PathLike[str], known: str) -> None:
-    """ValueError where ``path`` is there and no folder, or holds an entry that is not ``known``.
+    """ValueError where ``path`` is there and no folder, holds an entry that is not ``known``, or is a current folder.
 
     ``known``: regular expression of the paths, relative to the folder, of all that is written to such a folder.
     """
     path = Path(path)
+    if Path.cwd().is_relative_to(path.resolve()):
+        raise ValueError(f"{path} is or contains the current folder, which cannot be replaced; name another folder")
     while True:
         # one look: between two, another process may put its folder in the place of this one
         try:

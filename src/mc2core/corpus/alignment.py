@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.base.checks import whole
+from mc2core.base.checks import counted, whole
 from mc2core.base.kinds import NUMBERS
 from mc2core.corpus.building.columns import CONTENT_KINDS, POOLED
-from mc2core.corpus.building.counts import Dropped, counted
+from mc2core.corpus.building.counts import Dropped
 from mc2core.corpus.building.settings import (
     ANNDATA,
     CHOSEN,

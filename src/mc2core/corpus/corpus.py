@@ -17,7 +17,6 @@ import scipy.sparse as sp
 
 from mc2core.base import storage
 from mc2core.base.checks import choice
-from mc2core.base.pages import facts
 from mc2core.corpus.checks import (
     CONTENT_KINDS,
     KINDS,
@@ -413,6 +412,8 @@ class Corpus:
 
     def _repr_html_(self) -> str:
         """In a notebook: its sizes, and the first documents."""
+        from mc2core.base.pages import facts
+
         columns, tokens = CONTENT_KINDS.get(self.content_kind, "words"), "tokens"
         if self.is_of_observations:
             tokens = "observations"

@@ -1,4 +1,4 @@
-"""Marks by which it is seen that a document came before: of its id. Documents without ids have none.
+"""Fingerprints by which it is seen that a document came before: of its id. Documents without ids have none.
 
 Two documents may have the same words: neither these nor contexts say that they are the same.
 """
@@ -18,7 +18,7 @@ def fingerprints_of(corpus: Corpus) -> np.ndarray | None:
     """(J,) int64, one number for each document, the same for the same id; None where the documents have no ids.
 
     The id is in the column of ``documents`` that the import called so, or else in the column ``id``. Two others have
-    the same mark with probability 2^-64.
+    the same fingerprint with probability 2^-64.
     """
     column = (corpus.imported or {}).get("settings", {}).get("id", "id")
     fingerprints = []

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.corpus.building.counts import counted
+from mc2core.base.checks import counted
 from mc2core.corpus.checks import Unit, placeholders
 
 if TYPE_CHECKING:

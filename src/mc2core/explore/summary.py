@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
+from mc2core.base.checks import counted
 from mc2core.base.pages import plain
-from mc2core.corpus.building.counts import counted
 from mc2core.explore.description import Description
 from mc2core.explore.tables import Tables
 from mc2core.explore.variables import LABEL, variables_of

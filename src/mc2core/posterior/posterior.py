@@ -9,27 +9,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import storage
 from mc2core.base.described import Stored, check
-from mc2core.base.pages import facts
 from mc2core.base.progress import showing, work
 from mc2core.corpus import Corpus, matching
 from mc2core.corpus.checks import CONTENT_KINDS, Unit, check_unit, placeholders
-from mc2core.corpus.reservoir import pack_kept, unpack_kept
 from mc2core.families import Family, VectorFamily, family_from_settings, family_settings
 from mc2core.families.base import ScalarFamily
 from mc2core.families.contents import Contents
 from mc2core.families.stacked import StackedContexts
-from mc2core.posterior import consensus, perplexity
-from mc2core.posterior.contexts import PredictedNames, PredictedNumbers, PredictedVectors, mixed
+from mc2core.posterior import consensus
 from mc2core.posterior.hierarchy import Hierarchy, find_hierarchy, pack_hierarchy, unpack_hierarchy
-from mc2core.posterior.predicting import Predictor
 from mc2core.posterior.sample import Sample, pack_sample, unpack_sample
+
+if TYPE_CHECKING:
+    from mc2core.posterior.contexts import PredictedNames, PredictedNumbers, PredictedVectors
+    from mc2core.posterior.predicting import Predictor
 
 FORMAT = "mc2core posterior 1"
 _COUNTS_OF_UPDATE = (
@@ -71,8 +71,8 @@ class Posterior:
     (``cluster_weights`` ...) are those of :attr:`representative`. ``provenance`` says how it came about (model, engine,
     seed, versions, digests, seconds), ``imported`` how the documents were read (:class:`mc2core.Corpus`).
     ``fingerprints`` (n,) int64 say which documents with ids ``mc2 fit`` and ``mc2 update`` have taken
-    (:mod:`mc2core.corpus.fingerprints`),
-    ``kept`` holds some documents, of fits by SVI (:mod:`mc2core.corpus.reservoir`).
+    (:mod:`mc2core.corpus.fingerprints`), ``kept`` holds some documents, of fits by SVI
+    (:mod:`mc2core.corpus.reservoir`).
     """
 
     samples: list[Sample]
@@ -101,6 +101,8 @@ class Posterior:
 
     def _repr_html_(self) -> str:
         """In a notebook."""
+        from mc2core.base.pages import facts
+
         several = len(self.samples) > 1
         counted = ["topics"] if self.samples[0].documents_are_clusters else ["clusters", "topics"]
         rows: dict[str, Any] = {
@@ -435,6 +437,8 @@ class Posterior:
         """What :meth:`predict_proba` prepares before it looks at documents: of the representative or another
         ``sample``, with all contexts or ``names`` of them.
         """
+        from mc2core.posterior.predicting import Predictor
+
         sample = sample or self.representative
         used = (self.families if names is None else names) if use_context else ()
         return Predictor(sample, {name: self._natural(sample, name) for name in used})
@@ -449,6 +453,8 @@ class Posterior:
         parameters of their clusters. ``use_context`` False looks at words alone; ``threads``, ``progress`` and the
         errors are those of :meth:`predict_proba`; ValueError also where the fit has no such context.
         """
+        from mc2core.posterior.contexts import PredictedNames, mixed
+
         others, found = self.families.keys() - {name}, self.predictive(name, self.samples)
         stacked = self._stacked_to_predict(corpus, use_context, others)
         shares = []
@@ -465,6 +471,8 @@ class Posterior:
 
         ValueError where the fit has no such context.
         """
+        from mc2core.posterior.contexts import PredictedNames, PredictedNumbers, PredictedVectors
+
         natural = np.concatenate([self._natural(sample, name) for sample in samples])
         family, nobody = self.families[name], sp.csr_matrix((0, len(natural)))
         if isinstance(family, ScalarFamily):
@@ -496,6 +504,8 @@ class Posterior:
         None is ``marginal``, exact where the documents of a cluster share its proportions, or ``left_to_right``. Of
         observations the logarithm of their density, in their own unit.
         """
+        from mc2core.posterior import perplexity
+
         return perplexity.log_likelihood(corpus, self, estimator, seed, threads)
 
     def perplexity(
@@ -510,6 +520,8 @@ class Posterior:
 
         ``estimator`` is that of :meth:`log_likelihood`.
         """
+        from mc2core.posterior import perplexity
+
         return perplexity.perplexity(corpus, self, estimator, seed, threads, progress)
 
     def log_density(
@@ -524,6 +536,8 @@ class Posterior:
 
         In place of :meth:`perplexity`, whose arguments these are. ValueError where the corpus is one of words.
         """
+        from mc2core.posterior import perplexity
+
         return perplexity.log_density(corpus, self, estimator, seed, threads, progress)
 
     # -- disk ----------------------------------------------------------------------------------------------
@@ -552,6 +566,8 @@ class Posterior:
         if self.fingerprints is not None:
             arrays["fingerprints"] = self.fingerprints
         if self.kept is not None:
+            from mc2core.corpus.reservoir import pack_kept
+
             arrays |= pack_kept(matching.in_units(self.kept, self.families, self.units))
         return arrays
 
@@ -566,6 +582,8 @@ class Posterior:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], path: str | os.PathLike[str]) -> Posterior:
         """The inverse of :meth:`arrays`; ``path`` is where they were read, for messages."""
+        from mc2core.corpus.reservoir import unpack_kept
+
         try:
             meta = storage.parse_json(str(arrays["meta"]))
             if meta["format"] != FORMAT:

@@ -16,8 +16,8 @@ import pytest
 
 from mc2core import Corpus, Posterior, fit
 from mc2core.app.cli import main
-from mc2core.base import pipes
 from mc2core.base.faults import Fault
+from mc2core.corpus.readers import lines as of_lines
 from mc2core.corpus.readers.lines import LineReader
 from mc2core.families import BetaBernoulli, GammaPoisson, GaussWishart, NormalGamma
 from mc2core.inference import Gibbs
@@ -290,7 +290,7 @@ class TestPipes:
         found, left = [], list(pieces)
         os.write(writing, left.pop(0))
         with open(reading, "rb", buffering=0) as stream:
-            for batch in pipes.batches_of_lines(stream, most):
+            for batch in of_lines.batches_of_lines(stream, most):
                 found.append(batch)
                 if left:
                     os.write(writing, left.pop(0))
@@ -304,8 +304,8 @@ class TestPipes:
         assert found == [[(1, b"a"), (2, b"b")], [(3, b"c"), (4, b"de")], [(5, b"")], [(6, b"f")]]
 
     def test_a_line_beyond_the_limit_is_a_fault_and_held_nowhere(self, monkeypatch):
-        monkeypatch.setattr(pipes, "MAX_LINE_BYTES", 10)
-        monkeypatch.setattr(pipes, "_CHUNK", 4)
+        monkeypatch.setattr(of_lines, "MAX_LINE_BYTES", 10)
+        monkeypatch.setattr(of_lines, "_CHUNK", 4)
         found = self.batches([b"0123456789\n0123456789a\nbcd\n0123456789ab"], 10)
         too_long = Fault("has more than 10 bytes, the most that is allowed")
         assert [line for batch in found for line in batch] == [

@@ -11,15 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from mc2core.base.checks import counted
 from mc2core.corpus.row_blocks import Growing, by_rows, count_columns, csr_of
 
 MAX_COUNT = 2**31 - 1
-
-
-def counted(number: int, what: str) -> str:
-    """ "1 document", "2 documents without a word"."""
-    first, *rest = what.split(" ", 1)
-    return f"{number:,} {' '.join([first.removesuffix('s') if number == 1 else first, *rest])}"
 
 
 @dataclass(frozen=True)

@@ -6,24 +6,14 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-# Function words of English of three letters or more. Words that can be the subject of a paper ("system",
-# "computer", "fire", which some lists carry) are not here.
+from mc2core.corpus.building.tokens import ENGLISH
+
+# as the lists of the papers' corpora were made: without contractions and most pronouns
+_NOT_THERE = """
+    anybody anyone anything everybody everyone everything myself nobody nothing somebody someone something yourselves
+"""
 STOP_WORDS = frozenset(
-    re.findall(
-        r"\w+",
-        """
-        about above across after again against all almost along already also although always among and
-        another any are around because been before behind being below beneath beside between beyond both
-        but can cannot could despite did does doing done down during each either else ever every few for
-        from further had has have having hence her here hers herself him himself his how however into its
-        itself just least less may might more most much must near neither never nor not now off often once
-        one only onto other others ought our ours ourselves out over own per perhaps quite rather same she
-        should since some still such than that the their theirs them themselves then thence there thereby
-        therefore these they this those though through throughout thus too toward towards two under until
-        upon using versus very via was were what when where whereas wherein whether which while who whom
-        whose why will with within without would yet you your yours yourself
-        """,
-    )
+    {"two", *(word for word in ENGLISH.split() if len(word) >= 3 and word.isalpha())} - {*_NOT_THERE.split()}
 )
 _WORD = re.compile(r"[a-z]+")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")

@@ -25,8 +25,8 @@ import stop_words
 from mc2core.base.checks import choice, whole
 
 # Function words and contractions; words that can be the subject of a text ("system", "fire", which some lists carry)
-# are not here. The papers' corpora have a list of their own (letters.py), of words of three letters or more.
-_ENGLISH = """
+# are not here. That of the papers' corpora (letters.py) follows from it.
+ENGLISH = """
     a about above across after again against ain't all almost along already also although always am among an and
     another any anybody anyone anything are aren't around as at be because been before behind being below beneath
     beside between beyond both but by can can't cannot could couldn't d despite did didn't do does doesn't doing
@@ -57,7 +57,7 @@ def stop_words_of(wanted: str | Collection[str] | None) -> frozenset[str]:
     given: Collection[str] = wanted
     if isinstance(wanted, str):
         language = choice("the language of stop words", wanted.lower(), languages())
-        given = _ENGLISH.split() if language == "english" else stop_words.get_stop_words(language)
+        given = ENGLISH.split() if language == "english" else stop_words.get_stop_words(language)
     for word in given:
         if not isinstance(word, str):
             raise ValueError(f"{word!r} is among the stop words; words are text")

@@ -1,24 +1,33 @@
-"""Documents from lines of JSON as they come, in the columns of a model: what ``mc2 import --like`` does with a file."""
+"""Documents from lines of JSON as they come, in the columns of a model: what ``mc2 import --like`` does with a file.
+
+Of the lines of a pipe many go together where many wait, and those there are where no more do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+import select
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base.checks import shown
 from mc2core.base.faults import BadRow, Fault
-from mc2core.base.pipes import Line
-from mc2core.base.records import record_of
+from mc2core.base.records import MAX_LINE_BYTES, record_of
 from mc2core.corpus import Corpus
 from mc2core.corpus.alignment import HasSchema, Schema, align, schema_of
 from mc2core.corpus.building.cells import parse_number
 from mc2core.corpus.building.columns import CONTENT_KINDS, POOLED, Layout, Names, Numbers
 from mc2core.corpus.building.counts import damped
 from mc2core.corpus.building.settings import TABLE, complete, layout_of, parse_contexts
+
+_CHUNK = 1 << 16
+
+Line = tuple[int, bytes | Fault]
+"""Number from 1, and the line without its end; a Fault for one that is too long."""
 
 _REMEMBERED = 1 << 14  # runs of letters whose words are kept: a stream may have no end
 
@@ -130,6 +139,43 @@ def _layout(schema: Schema, given: Mapping[str, Any]) -> Layout:
     told = parse_contexts(settings["contexts"])
     others = [f"{name}={name}:{schema.kind_of(name)}" for name in schema.columns if name not in told]
     return layout_of(complete(settings | {"contexts": [*settings["contexts"], *others]}))
+
+
+def batches_of_lines(stream: IO[bytes], most: int) -> Iterator[list[Line]]:
+    """Lines of ``stream``, which has a descriptor, at most ``most`` at a time; no batch waits for lines to come.
+
+    Memory holds a batch and a line of at most MAX_LINE_BYTES, whatever comes.
+    """
+    descriptor, batch = stream.fileno(), list[Line]()
+    for line in _lines(descriptor):
+        if line is not None:
+            batch.append(line)
+        if batch and (line is None or len(batch) == most):
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _lines(descriptor: int) -> Iterator[Line | None]:
+    """Lines, and None before a wait for more."""
+    number, begun, length = 0, list[bytes](), 0
+    too_long = Fault(f"has more than {MAX_LINE_BYTES} bytes, the most that is allowed")
+    while True:
+        if not select.select([descriptor], [], [], 0.0)[0]:
+            yield None
+        chunk = os.read(descriptor, _CHUNK)
+        if not chunk:
+            break
+        *ended, rest = chunk.split(b"\n")
+        for end in ended:
+            number += 1
+            yield number, b"".join([*begun, end]) if length + len(end) <= MAX_LINE_BYTES else too_long
+            begun, length = [], 0
+        length += len(rest)
+        begun = [*begun, rest] if length <= MAX_LINE_BYTES else []
+    if length:
+        yield number + 1, b"".join(begun) if length <= MAX_LINE_BYTES else too_long
 
 
 class _Vectors:

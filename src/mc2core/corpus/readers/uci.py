@@ -7,22 +7,19 @@ are many; those that are not in the order of documents, as they are in UCI's own
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import os
 import re
 import warnings
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO
 
 import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import memory
-from mc2core.base.records import GZIP_RATIO, refuse_bomb
+from mc2core.base.records import GZIP_RATIO, open_text, refuse_bomb, whole_gzip
 from mc2core.corpus import Corpus
 from mc2core.corpus.readers.table import read_vocabulary
 from mc2core.corpus.row_blocks import Growing, by_rows, csr_of
@@ -54,10 +51,8 @@ def read(path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None
     if not path.is_file():
         raise ValueError(f"{path} is missing")
     words = read_vocabulary(_vocabulary_beside(path) if vocabulary is None else vocabulary)
-    with _reading(path):
-        stream = _open(path)
-    with stream:
-        with _reading(path):
+    with open_text(path, _is_packed(path)) as stream:
+        with whole_gzip(path):
             n_documents, n_words, n_entries = (_size(path, stream, line) for line in (1, 2, 3))
         if n_words != len(words):
             raise ValueError(f"{path} announces {n_words} words, but the vocabulary has {len(words)}")
@@ -99,14 +94,6 @@ def read(path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None
     return Corpus(content, words)
 
 
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} is damaged or cut off: {error or type(error).__name__}") from error
-
-
 def _vocabulary_beside(path: Path) -> Path:
     match = re.fullmatch(r"docword(\..+\.txt)(\.gz)?", path.name, re.IGNORECASE)
     if match is None:
@@ -116,10 +103,9 @@ def _vocabulary_beside(path: Path) -> Path:
     return wanted if wanted.is_file() else next(beside, wanted)
 
 
-def _open(path: Path) -> IO[bytes]:
+def _is_packed(path: Path) -> bool:
     with path.open("rb") as stream:
-        is_gzip = stream.read(2) == b"\x1f\x8b"
-    return cast(IO[bytes], gzip.open(path)) if is_gzip else path.open("rb")
+        return stream.read(2) == b"\x1f\x8b"
 
 
 def _size(path: Path, stream: IO[bytes], line: int) -> int:
@@ -169,7 +155,7 @@ def _entries(path: Path, stream: IO[bytes]) -> Iterator[np.ndarray]:
 
     entries = lines()
     while True:
-        with _reading(path), warnings.catch_warnings():
+        with whole_gzip(path), warnings.catch_warnings():
             warnings.simplefilter("error", DeprecationWarning)  # NumPy 1 reads "0.5" as 0 and warns
             if (first := next(entries, None)) is None:
                 return

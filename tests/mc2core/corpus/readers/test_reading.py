@@ -125,6 +125,15 @@ def test_a_folder_of_something_else_is_never_replaced(tmp_path, table, capsys):
     assert (tmp_path / "home/letter.txt").read_text() == "dear"
 
 
+@pytest.mark.parametrize("out", [".", "..", "{folder}"])
+def test_the_current_folder_is_not_replaced(tmp_path, table, capsys, monkeypatch, out):
+    (tmp_path / "outer/here").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "outer/here")
+    out = out.format(folder=tmp_path / "outer/here")
+    assert main(["import", str(table), "--text", "text", "--out", out]) == 2
+    assert f"{out} is or contains the current folder, which cannot be replaced" in capsys.readouterr().err
+
+
 def test_notes_beside_a_corpus_are_kept(tmp_path, table, capsys):
     again = ["import", str(table), "--text", "text", "--overwrite", "--out", str(tmp_path / "own")]
     assert main(again) == main(again) == 0

@@ -106,6 +106,9 @@ class TestFiles:
             ("utf-16", "is UTF-16 text; UTF-8 is needed; iconv -f utf-16 -t utf-8 OLD > NEW converts it"),
             ("utf-16-le", "is UTF-16 text; UTF-8 is needed; iconv -f utf-16le -t utf-8 OLD > NEW converts it"),
             ("utf-16-be", "is UTF-16 text; UTF-8 is needed; iconv -f utf-16be -t utf-8 OLD > NEW converts it"),
+            ("utf-32", "is UTF-32 text; UTF-8 is needed; iconv -f utf-32 -t utf-8 OLD > NEW converts it"),
+            ("utf-32-le", "is UTF-32 text; UTF-8 is needed; iconv -f utf-32le -t utf-8 OLD > NEW converts it"),
+            ("utf-32-be", "is UTF-32 text; UTF-8 is needed; iconv -f utf-32be -t utf-8 OLD > NEW converts it"),
             ("cp1252", "from Windows-1252 or Latin-1 by iconv -f cp1252 -t utf-8 OLD > NEW"),
         ],
     )
@@ -218,10 +221,13 @@ class TestFiles:
         corpus, _ = read_own(path, {"text": "t", "contexts": ["n:number"]})
         assert (corpus.vocabulary, corpus.contexts["n"].tolist()) == (["lake", "sea"], [1.0, 2.0])
 
-    def test_the_first_sheet_of_an_excel_file(self, tmp_path):
+    def test_the_first_visible_sheet_of_an_excel_file(self, tmp_path):
         import datetime
 
         book = openpyxl.Workbook()
+        book.active.sheet_state = "hidden"
+        book.active.append(["text", "year"])
+        book.active = book.create_sheet()
         for row in (
             ["text", "year", "when"],
             ["lake sea", 1990, datetime.date(2019, 7, 2)],

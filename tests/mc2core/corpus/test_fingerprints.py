@@ -1,4 +1,4 @@
-"""Marks of documents: the same for the same id, and none where there are no ids."""
+"""Fingerprints of documents: the same for the same id, and none where there are no ids."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ WORDS = ["bread", "crust", "ferry", "oven", "sail", "tide"]
 
 
 def test_documents_without_ids_have_no_marks():
-    """Those with the same words had the same mark: of short texts many are the same and came from others."""
+    """Those with the same words had the same fingerprint: of short texts many are the same and came from others."""
     assert fingerprints_of(Corpus(np.ones((3, 6), int), WORDS)) is None
     assert (
         fingerprints_of(Corpus(np.ones((3, 6), int), WORDS, documents=pd.DataFrame({"title": ["a", "b", "c"]}))) is None
