@@ -65,7 +65,7 @@ def _measured(scores: Sequence[Mapping[str, Any]], measures: Iterable[str]) -> p
         (values,) = solutions_with_agreement(fit)
         share = fit.get("missing", 0.0) if fit["contexts"] else 1.0
         about = {"method": fit["method"], "dataset": fit["title"], "source": fit["source"], "seed": fit["seed"]}
-        measured = {"clusters": values["clusters"], **{name: values[name] for name in measures}}
+        measured = {"clusters": values["clusters"], **{name: values.get(name, float("nan")) for name in measures}}
         rows.append({KEY: round(100.0 * share, 6)} | about | measured)
     return pd.DataFrame(rows)
 
