@@ -156,7 +156,7 @@ def draw(points: pd.DataFrame) -> Figure:
         shape.set_color(palette.SOFT)
     figure.legend(handles=shapes, loc="outside upper center", ncols=len(shapes))
     sources = set(points["source"]) - {"real"}
-    style.mark_source(figure, f"{' and '.join(sorted(sources))} data" if sources else "")
+    style.mark_source(figure, " and ".join(sorted(sources)))
     return figure
 
 
