@@ -263,10 +263,16 @@ def leave_out(
 def leave_out_runs(runs: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The runs of :func:`read_experiments` whose contexts their corpora have, and why each of the others is left out.
 
-    A corpus read from files has the ``contexts`` that the configuration names for it.
+    A corpus read from files has the ``contexts`` that the configuration names for it. Runs of ``leave_out`` are not
+    among them, without a reason; ValueError for one that is not known.
     """
+    for name in config["leave_out"]:
+        if name not in runs:
+            raise ValueError(f"configuration: leave_out: {name!r} is not known{nearest(name, runs)}")
     kept, reasons = {}, []
     for name, run in runs.items():
+        if name in config["leave_out"]:
+            continue
         corpus = config["corpora"][run["dataset"]]
         is_real = corpus["source"] in ("real", "real excerpt") and "contexts" in corpus
         lacking = [one for one in run["fit"]["contexts"] if is_real and one not in corpus["contexts"]]

@@ -213,6 +213,9 @@ class TestSheet:
         kept, reasons = configuration.leave_out_runs(runs, changed)
         assert list(kept) == ["b"]
         assert reasons == ["a is left out: corpora.wikipedia has no context 'writer'; it has: category"]
+        assert configuration.leave_out_runs(runs, CONFIG | {"leave_out": ["b"]}) == ({"a": runs["a"]}, [])
+        with pytest.raises(ValueError, match="leave_out: 'c' is not known"):
+            configuration.leave_out_runs(runs, CONFIG | {"leave_out": ["c"]})
 
     def test_variants_of_an_engine_differ_in_choices_not_in_numbers(self, tmp_path):
         row = "{}\tt\tnips\tm\t{}\t{}\t\t{}\n"
