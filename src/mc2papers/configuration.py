@@ -29,6 +29,8 @@ from mc2papers.engines import ENGINES, engine_of
 LEAVE_MODELS = ("lda", "mllib_lda")
 #: baselines that Spark runs; fitted once, since a fit takes as long as the others of a target together
 ON_SPARK = ("mllib_lda",)
+#: real corpora whose fits take a few seconds each
+SMALL = ("uiucsports", "stateunion")
 #: setting of a row: share of the documents whose contexts its fits do without (mc2core.corpus.subsets.without_contexts)
 MISSING = "missing"
 #: setting of a row: independent runs of each of its fits (mc2core.fit)
@@ -594,9 +596,15 @@ class Configuration:
         return self.runs[run]["fit"]["engine"] in ON_SPARK
 
     def is_short(self, run: str) -> bool:
-        """Whether its fits are expected to be short: to a corpus drawn at less than half its size, and not on Spark."""
-        corpus = self.config["corpora"][self.runs[run]["dataset"]]
-        return corpus["source"] == "simulated" and corpus.get("scale", 0) < 0.5 and not self.is_on_spark(run)
+        """Whether its fits are expected to be short: to a small corpus, and not on Spark.
+
+        Small are corpora drawn at less than half their size, excerpts, and real ones of few tokens (SMALL).
+        """
+        dataset = self.runs[run]["dataset"]
+        corpus = self.config["corpora"][dataset]
+        is_drawn_small = corpus["source"] == "simulated" and corpus.get("scale", 0) < 0.5
+        is_small = is_drawn_small or corpus["source"] == "real excerpt" or dataset in SMALL
+        return is_small and not self.is_on_spark(run)
 
     def wants(self, run: str, kind: str) -> bool:
         """Whether a target of the run needs files of this kind."""

@@ -50,6 +50,17 @@ def test_short_fits_to_one_corpus_for_the_same_targets_are_one_job():
     assert not configuration.is_scored_at_once("large")
 
 
+@pytest.mark.parametrize(
+    ("dataset", "source", "is_short"),
+    [("wikipedia", "real excerpt", True), ("stateunion", "real", True), ("ohsumed", "real", False)],
+)
+def test_fits_to_small_real_corpora_are_short(dataset, source, is_short):
+    configuration = configuration_of()
+    configuration.runs["large"]["dataset"] = dataset
+    configuration.config["corpora"][dataset] = {"source": source}
+    assert configuration.is_short("large") == is_short
+
+
 def test_a_baseline_that_clusters_by_models_comes_after_them():
     configuration = configuration_of()
     configuration.runs["kmeans"]["fit"] = configuration.runs["kmeans"]["fit"] | {"of": "small"}
