@@ -1,10 +1,11 @@
 """Recorded results, and how fresh ones compare with them."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from mc2papers import cli
+from mc2papers import cli, configuration
 from mc2papers.report import recorded
 
 
@@ -43,3 +44,16 @@ class TestRecorded:
             ["a", 1.0, "01234567"],
             ["b", 3.0, "01234567"],
         ]
+
+
+def test_recorded_fits_are_runs_of_the_real_configuration():
+    root = Path(__file__).parents[2]
+    config = configuration.read_yaml(root / "config/config.yaml")
+    schema = configuration.read_yaml(root / "workflow/schemas/experiments.schema.yaml")
+    runs = configuration.read_experiments(root / "config/experiments.tsv", schema, config, config["corpora"])
+    real = configuration.read_yaml(root / "config/real.yaml")
+    table = recorded.read_record(root / "docs/papers/real.csv")
+    assert list(table) == list(recorded.COLUMNS)
+    assert {runs[run]["dataset"] for run in table["run"]} <= set(real["datasets"])
+    assert not table.duplicated(recorded.KEYS).any()
+    assert table[["date", "commit", "machine", "cpu_seconds"]].notna().all(axis=None)
