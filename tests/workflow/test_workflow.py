@@ -318,8 +318,8 @@ class TestDryRun:
         assert code == 0, output
         planned = jobs(output)
         assert grouped(planned)["fit_..."] == 2
-        assert (planned["corpus"], planned["nips2012_times"], planned["warm_kernels"]) == (1, 1, 1)
-        # ten seeds of each row, and three of all others
+        assert (planned["corpus"], planned["nips2012_times"], planned["warm_kernels"]) == (1, 1, 2)
+        # ten seeds of each row
         code, output = snakemake(
             checkout, "-n", "icml2014_figure2", "results/scores/letters/9.json", "nips2012_figure1"
         )
@@ -328,8 +328,8 @@ class TestDryRun:
         assert (planned["fit_letters"], planned["fit_letters_interleaved"], planned["score"]) == (1, 1, 1)
         assert grouped(planned)["fit_..."] == 5
         assert "results/fits/letters-lda/9/posterior.npz" in output
-        assert "results/fits/w100-balanced/2/trace.tsv" in output
-        assert "results/fits/w100-balanced/3/" not in output
+        assert "results/fits/w100-balanced/9/trace.tsv" in output
+        assert "results/fits/w100-balanced/10/" not in output
 
     @pytest.mark.workflow
     def test_a_target_needs_no_fits_of_other_targets(self, checkout):
