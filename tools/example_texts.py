@@ -152,7 +152,7 @@ CRAFTS = {
         (
             "The telescope is pointed at (Saturn|Jupiter) soon after dusk.",
             "Meteors fall in August, up to sixty of them an hour.",
-            "The local data folder of the telescope is ground and polished by hand.",
+            "The mirror of the telescope is ground and polished by hand.",
             "A comet shows a tail of gas and dust when it nears the sun.",
             "Light from the town hides faint stars and the Milky Way.",
             "The moon is drawn at the eyepiece, crater by crater.",
