@@ -179,6 +179,21 @@ class Description:
             several.append((met, counts / np.maximum(size, 1.0)))
         return several
 
+    @cached_property
+    def matched_samples(self) -> list[tuple[sp.csr_matrix, np.ndarray]]:
+        """As :attr:`of_samples`, but each cluster of a sample belongs at every size to one node: the one that has most
+        of its documents.
+        """
+        matched = []
+        for met, share in self.of_samples:
+            whole = np.zeros_like(share)
+            for size, first in self.first.items():
+                nodes = share[:, first : first + size]
+                rows = np.flatnonzero(nodes.any(axis=1))
+                whole[rows, first + nodes[rows].argmax(axis=1)] = 1.0
+            matched.append((met, whole))
+        return matched
+
     # -- words or observations, and topics -----------------------------------------------------------------
     @property
     def is_of_observations(self) -> bool:

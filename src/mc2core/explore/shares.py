@@ -47,12 +47,13 @@ def shares_by_value(description: Description, variable: Variable) -> pd.DataFram
     ``documents`` that have it; ``count``, those of them in the cluster, or the expected tokens of the topic in them;
     ``share``, of their number or their tokens; ``low``, ``high``, its interval.
 
-    The interval, of probability INTERVAL, is that of a Beta distribution (Jeffreys' prior) of so many documents as the
-    share rests on: their number where nothing else is uncertain, and fewer where samples of the posterior put them in
-    different clusters (the variance of the share over samples is added; there is none where there is one sample, or
-    where the documents are not those of the fit). Of topics the number follows from how far documents differ in the
-    topic (variance of a ratio, linearised; Korn and Graubard, 1998). It says how well the share is known of documents
-    like these, not whether a cluster or topic would be found again.
+    The interval of a cluster, of probability INTERVAL, is that of the Beta distribution that has the mean and the
+    variance of a mixture over the samples of the posterior, those of all chains. Each sample adds the Beta distribution
+    (Jeffreys' prior) of its own count: the documents of its clusters that have most of their documents in this cluster.
+    If there is one sample, or the documents are not those of the fit, it is the Beta distribution of ``count``. For
+    topics, the number of documents that the share rests on follows from how far documents differ in the topic (variance
+    of a ratio, linearised; Korn and Graubard, 1998). The interval says how well the share is known of documents like
+    these, not whether a cluster or topic would be found again.
     """
     has = sp.csr_matrix(variable.values > 0, dtype=np.float64).T.tocsr()
     documents = np.asarray(has.sum(axis=1)).ravel()
@@ -86,9 +87,9 @@ def effects(description: Description, variables: Sequence[Variable]) -> pd.DataF
 
     A linear regression over the documents: whether one is in the cluster, or the share of its tokens that is of the
     topic, weighted by its tokens. Intervals are Student's, with the variance that holds where documents vary unequally
-    (White, 1980; HC1) and, for clusters, the variance over samples of the posterior added, as in
-    :func:`shares_by_value`. ValueError for a variable of which documents have several values, of more than MAX_VALUES,
-    or that follows from the others.
+    (White, 1980; HC1). For clusters, effect and variance combine those of the samples of the posterior, whose clusters
+    are matched as in :func:`shares_by_value`, by the rule for multiple imputations (Rubin, 1987). ValueError for a
+    variable of which documents have several values, of more than MAX_VALUES, or that follows from the others.
     """
     chosen = np.ones(description.corpus.n_documents, bool)
     for one in variables:
@@ -123,9 +124,12 @@ def effects(description: Description, variables: Sequence[Variable]) -> pd.DataF
             continue
         pull = _regression(x, weight)
         effect, variance = _coefficients(x, y, pull)
-        if what == "cluster" and len(description.of_samples) > 1:
-            between = [pull @ (sample[seen] @ moves) for sample, moves in description.of_samples]
-            variance = variance + np.var(between, axis=0, ddof=1)
+        if what == "cluster" and len(samples := description.matched_samples) > 1:
+            of_each = [_coefficients(x, sample[seen] @ nodes, pull) for sample, nodes in samples]
+            effects_of, variances = (np.array(part) for part in zip(*of_each, strict=True))
+            effect = effects_of.mean(axis=0)
+            between = (1.0 + 1.0 / len(samples)) * np.var(effects_of, axis=0, ddof=1)
+            variance = variances.mean(axis=0) + between
         half = stats.t.ppf(0.5 + INTERVAL / 2.0, len(seen) - x.shape[1]) * np.sqrt(variance)
         m = y.shape[1]
         part = pd.DataFrame(rows * m, columns=["context", "value", "reference", "documents"])
@@ -170,11 +174,10 @@ def bounds_of(values: np.ndarray) -> np.ndarray:
 def _table(description: Description, variable: Variable, into: sp.csr_matrix, rows: dict[str, Any]) -> pd.DataFrame:
     """A row for each cluster or topic and each row of ``into``, (n, J) CSR of ones."""
     documents, parts = np.asarray(into.sum(axis=1)).ravel(), []
-    for what, (count, share, effective) in (
+    for what, (count, share, low, high) in (
         ("cluster", _of_clusters(description, into)),
         ("topic", _of_topics(description, into)),
     ):
-        low, high = interval_of(share, effective)
         n, m = share.shape
         columns = {"documents": np.tile(documents.astype(np.int64), m)}
         columns |= {"count": count.T.ravel(), "share": share.T.ravel(), "low": low.T.ravel(), "high": high.T.ravel()}
@@ -201,19 +204,24 @@ def _effective(share: np.ndarray, n: np.ndarray, variance: np.ndarray) -> np.nda
     return np.divide(smoothed * (1.0 - smoothed), variance, where=variance > 0, out=whole.astype(np.float64))
 
 
-def _of_clusters(description: Description, into: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(n, nodes) each: documents, their share, and on how many independent documents it rests."""
+def _of_clusters(description: Description, into: sp.csr_matrix) -> tuple[np.ndarray, ...]:
+    """(n, nodes) each: documents, their share and the bounds of its interval."""
     count = np.asarray((into @ description.documents_of.T).toarray())
     n = np.asarray(into.sum(axis=1))
     share = np.divide(count, n, where=n > 0, out=np.full_like(count, np.nan))
-    between = [(into @ sample).toarray() @ moves / np.maximum(n, 1.0) for sample, moves in description.of_samples]
-    variance = np.var(between, axis=0, ddof=1) if len(between) > 1 else np.zeros_like(count)
-    smoothed = (count + 0.5) / (n + 1.0)
-    return count, share, _effective(share, n, smoothed * (1.0 - smoothed) / np.maximum(n, 1.0) + variance)
+    counts = [(into @ sample).toarray() @ nodes for sample, nodes in description.matched_samples] or [count]
+    means = (np.array(counts) + 0.5) / (n + 1.0)
+    mean = means.mean(axis=0)
+    variance = (means * (1.0 - means)).mean(axis=0) / (n + 2.0) + means.var(axis=0)
+    total = mean * (1.0 - mean) / variance - 1.0
+    tail = (1.0 - INTERVAL) / 2.0
+    low, high = (special.betaincinv(mean * total, (1.0 - mean) * total, one) for one in (tail, 1.0 - tail))
+    is_known = np.where(n > 0, 1.0, np.nan)
+    return count, share, np.minimum(low, share) * is_known, np.maximum(high, share) * is_known
 
 
-def _of_topics(description: Description, into: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(n, M) each: expected tokens, their share, and on how many independent documents it rests."""
+def _of_topics(description: Description, into: sp.csr_matrix) -> tuple[np.ndarray, ...]:
+    """(n, M) each: expected tokens, their share and the bounds of its interval."""
     tokens = description.document_topics
     length = np.asarray(tokens.sum(axis=1)).ravel()
     count = np.asarray((into @ tokens).toarray())
@@ -223,4 +231,4 @@ def _of_topics(description: Description, into: sp.csr_matrix) -> tuple[np.ndarra
     squares += share**2 * (into @ length**2)[:, None]
     correction = np.divide(n, n - 1.0, where=n > 1, out=np.zeros_like(n, dtype=np.float64))
     variance = correction * np.maximum(squares, 0.0) / np.where(whole > 0, whole, 1.0) ** 2
-    return count, share, np.minimum(_effective(share, n, variance), np.maximum(whole, n))
+    return count, share, *interval_of(share, np.minimum(_effective(share, n, variance), np.maximum(whole, n)))

@@ -190,3 +190,22 @@ def test_a_label_column_of_its_own_name_does_not_hide_the_labels(description):
     made = corpus().with_contexts({"label": sp.csr_matrix(np.eye(2)[np.arange(60) % 2])})
     names = [one.name for one in variables.variables_of(dataclasses.replace(description, corpus=made))]
     assert {"label", "true label"} <= set(names)
+
+
+def test_intervals_are_those_of_the_mixture_over_the_samples_clusters(description):
+    posterior, sample = description.posterior, description.posterior.samples[0]
+    rng, clusters = np.random.default_rng(2), np.unique(description.cluster)
+    moved = []
+    for part in (0.0, 0.1, 0.3, 0.4):  # of each sample that many of the first cluster's documents are in the next one
+        goes = (description.cluster == clusters[0]) & (rng.random(60) < part)
+        moved.append(np.where(goes, clusters[1], description.cluster).astype(np.int32))
+    samples = [dataclasses.replace(sample, cluster=one) for one in moved]
+    several = dataclasses.replace(description, posterior=dataclasses.replace(posterior, samples=samples))
+    party = variable(description, "party")
+    has = party.values.toarray()[:, 1] > 0
+    got = shares.shares_by_value(several, party).query("of == 'cluster' and value == 'Green'").set_index("number")
+    for cluster in clusters[:2]:
+        hits = [np.sum(has & (one == cluster)) for one in moved]
+        drawn = np.concatenate([rng.beta(k + 0.5, has.sum() - k + 0.5, 100_000) for k in hits])
+        row = got.loc[cluster + 1]
+        assert [row["low"], row["high"]] == pytest.approx(np.quantile(drawn, [0.05, 0.95]), abs=0.01)
