@@ -19,6 +19,7 @@ from mc2core.explore.documents import document_tables, document_topics
 from mc2core.explore.shares import shares_tables
 from mc2core.explore.topics import topic_tables
 from mc2core.explore.words import names_table
+from mc2core.inference.running.summary import ONE_CHAIN
 from mc2core.inference.running.summary import agreement as agreement_of
 
 Tables = Mapping[str, pd.DataFrame]
@@ -78,8 +79,8 @@ def _summary(description: Description) -> pd.DataFrame:
         rows["contexts of vectors, which have no table"] = ", ".join(vectors)
     rows |= {part: provenance[part]["name"] for part in ("model", "engine") if part in provenance}
     rows |= {name: provenance[name] for name in ("seed", "iterations") if name in provenance}
-    if chains := posterior.between_chains():
-        rows["chains"] = agreement_of(chains)
+    chains = posterior.between_chains()
+    rows["chains"] = agreement_of(chains) if chains else ONE_CHAIN
     if posterior.hierarchy is not None:
         rows["recommended number of clusters"] = posterior.hierarchy.recommended
     rows |= {f"{name} of all clusters": value for name, value in agreement(description, description.n_clusters).items()}

@@ -31,6 +31,7 @@ from mc2core.app.commands import in_lines
 from mc2core.base import locks, stopping
 from mc2core.inference.registry import specify
 from mc2core.inference.running import checkpoint
+from mc2core.inference.running.summary import ONE_CHAIN
 from mc2core.posterior.perplexity import ESTIMATORS
 from mc2papers.cli import main as prepare
 
@@ -392,7 +393,7 @@ class TestFit:
             last = f"clusters {change}, topics were 7 at both ends"
             told = summary(specify("mc2", "gibbs", {}), clusters)
             assert told[1] == (
-                f"found {clusters[29]} clusters and 7 topics; over the last 10 iterations {last}; "
+                f"found {clusters[29]} clusters and 7 topics; {ONE_CHAIN}; over the last 10 iterations {last}; "
                 "other values of --seed or start_topics may end elsewhere"
             )
             assert told[3] == "for more iterations: the same command with --iterations 60 resumes from here"

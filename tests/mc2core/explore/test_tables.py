@@ -63,6 +63,7 @@ def test_clusters_and_those_of_levels_have_their_documents(description, made):
     assert made["hierarchy"]["clusters"].tolist() == list(range(1, kept.n_clusters + 1))
     assert made["hierarchy"]["loss"].iloc[:-1].tolist() == pytest.approx((np.diff(kept.scores) / 60).tolist())
     assert made["summary"].set_index("name").loc["recommended number of clusters", "value"] == str(kept.recommended)
+    assert made["summary"].set_index("name").loc["chains", "value"] == "one chain; another start may differ"
 
 
 def test_new_documents_have_levels_by_those_of_the_fit(description):

@@ -7,6 +7,11 @@ from typing import Any
 
 from mc2core.posterior import Posterior
 
+#: adjusted Rand index of the clusters of chains; below it they are said to differ
+MIN_AGREEMENT = 0.7
+#: times the fewest clusters that a chain has; a chain that has so many shows that one of them is stuck
+_APART = 3
+_MORE = "run more iterations or chains"
 #: names of the trace that are followed
 _NAMES = ("clusters", "topics")
 
@@ -63,6 +68,7 @@ def sentence(about: Mapping[str, Any]) -> str:
     if about["chains"]:
         first = f"{first}; {agreement(about['chains'])}"
         return _with_changes(first, about, _changes([about], names)) + _meaning([about])
+    first = f"{first}; {ONE_CHAIN}" if "clusters" in names else first
     return _with_changes(first, about, _ends(about, names)) + _meaning([about])
 
 
@@ -77,6 +83,7 @@ def sentence_of_all(about: Sequence[Mapping[str, Any]]) -> str:
     return _with_changes(first, known[0], _changes(known, names)) + _meaning(known)
 
 
+ONE_CHAIN = "one chain; another start may differ"
 #: what it means where all documents are in one cluster
 ONE_CLUSTER = (
     "one cluster: topics alone account for how documents differ, no grouping of documents does so better "
@@ -98,7 +105,15 @@ def agreement(chains: Mapping[str, Any]) -> str:
     name = next(name for name in _NAMES if name in chains)
     *numbers, last = map(str, chains[name])
     said = f"{len(chains[name])} chains of {', '.join(numbers)} and {last} {name}"
-    return said + (f" agree by ARI {chains['ari']:.2f}, VI {chains['vi_bits']:.2f} bits" if "ari" in chains else "")
+    if "ari" not in chains:
+        return said
+    said += f" agree by ARI {chains['ari']:.2f}, VI {chains['vi_bits']:.2f} bits"
+    least, most = min(chains["clusters"]), max(chains["clusters"])
+    if most >= _APART * least:
+        said += f": the chain of {least} may have stayed near its start, so do not trust the number; {_MORE}"
+    elif chains["ari"] < MIN_AGREEMENT:
+        said += f": they found different clusters; use the recommended ones, or {_MORE}"
+    return said
 
 
 def _interval(name: str, number: int, bounds: Sequence[int] | None) -> str:

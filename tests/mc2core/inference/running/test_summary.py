@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from helpers.made_up_runs import found_by, trace
 
 from mc2core import Corpus, fit
-from mc2core.inference.running.summary import sentence, sentence_of_all
+from mc2core.inference.running.summary import ONE_CHAIN, sentence, sentence_of_all
 
 
 def test_a_rise_is_told_with_its_numbers():
@@ -18,7 +18,7 @@ def test_a_rise_is_told_with_its_numbers():
     ends = {"before": {"clusters": [31], "topics": [653]}, "after": {"clusters": [33], "topics": [680]}}
     assert about == {"over": 20, "clusters": 33, "topics": 680, "intervals": {}, "chains": {}, **ends}
     last = "over the last 20 iterations clusters went from 31 to 33, topics went from 653 to 680"
-    assert sentence(about) == f"found 33 clusters and 680 topics; {last}"
+    assert sentence(about) == f"found 33 clusters and 680 topics; {ONE_CHAIN}; {last}"
 
 
 def test_a_stationary_chain_gets_no_verdict():
@@ -33,8 +33,8 @@ def test_a_stationary_chain_gets_no_verdict():
         before, last = int(topics[59]), int(topics[89])
         change = f"went from {before} to {last}" if before != last else f"were {last} at both ends"
         assert told == (
-            f"found 5 clusters and {last} topics; over the last 30 iterations clusters were 5 at both ends, "
-            f"topics {change}"
+            f"found 5 clusters and {last} topics; {ONE_CHAIN}; over the last 30 iterations "
+            f"clusters were 5 at both ends, topics {change}"
         )
 
 
@@ -44,13 +44,13 @@ def test_few_iterations(n, over):
     assert about["over"] == over
     last = "iteration" if over == 1 else f"{over} iterations"
     change = f"; over the last {last} clusters went from {n + 4 - over} to {n + 4}, topics were 6 at both ends"
-    assert sentence(about) == f"found {n + 4} clusters and 6 topics" + (change if over else "")
+    assert sentence(about) == f"found {n + 4} clusters and 6 topics; {ONE_CHAIN}" + (change if over else "")
 
 
 def test_what_an_engine_does_not_find_is_not_said():
     assert sentence(found_by([{"elbo": 1.0}] * 20)) == sentence(found_by([])) == ""
     assert sentence(found_by([{"clusters": 3.0}] * 20)) == (
-        "found 3 clusters; over the last 6 iterations clusters were 3 at both ends"
+        f"found 3 clusters; {ONE_CHAIN}; over the last 6 iterations clusters were 3 at both ends"
     )
     about = found_by(trace(range(100, 190), [20] * 90), names=["topics"])
     assert "clusters" not in about
@@ -60,7 +60,7 @@ def test_what_an_engine_does_not_find_is_not_said():
 def test_numbers_that_follow_a_truncation_are_said_with_it():
     """SVI fills its clusters: 320 of 320, and 321 topics of 640, say little of the documents."""
     about = found_by(trace([320] * 10, [321] * 10), truncations={"clusters": 320, "topics": 640})
-    told = "the truncation, which clusters and topics follow (docs/how_to/choosing_k.md); over the last 3 iterations "
+    told = "the truncation, which clusters and topics follow (docs/how_to/choosing_k.md); "
     assert sentence(about).startswith(
         f"found 320 clusters and 321 topics, of at most 320 clusters and 640 topics: {told}"
     )
@@ -94,7 +94,7 @@ def test_intervals_stand_beside_the_numbers():
     about = found_by(trace([12] * 30, [20] * 30), intervals={"clusters": (11, 14), "topics": (20, 20)})
     assert about["intervals"] == {"clusters": [11, 14], "topics": [20, 20]}
     assert sentence(about).startswith(
-        "found 12 clusters (11 to 14 in 90 % of samples) and 20 topics (20 to 20 in 90 % of samples); over the last "
+        "found 12 clusters (11 to 14 in 90 % of samples) and 20 topics (20 to 20 in 90 % of samples); one chain; "
     )
     # the sample shown is chosen by its clusters, and may have fewer topics than most
     about = found_by(trace([2] * 30, [20] * 30), intervals={"clusters": (2, 2), "topics": (23, 31)})
@@ -117,6 +117,10 @@ def test_chains_are_said_with_how_far_they_agree():
         "found 39 clusters and 20 topics in 2 fits; over the last 10 iterations clusters changed by 0 to +10, "
         "topics changed by -10 to 0"
     )
+    apart = sentence(found_by(*traces[:2], chains=between | {"ari": 0.4}))
+    assert "ARI 0.40, VI 0.90 bits: they found different clusters; use the recommended ones" in apart
+    stuck = sentence(found_by(*traces[:2], chains=between | {"clusters": [123, 6], "ari": 0.06}))
+    assert "the chain of 6 may have stayed near its start, so do not trust the number" in stuck
     two = trace([9] * 30, [20] * 30), trace([9] * 30, [25] * 30)
     hdp = found_by(*two, names=["topics"], chains={"topics": [20, 25]})
     assert sentence(hdp).startswith("found 20 topics; 2 chains of 20 and 25 topics; over the last")
