@@ -10,7 +10,8 @@ from scipy.special import betaln, digamma, gammaln, log_softmax, logsumexp, soft
 
 from mc2core import Corpus
 from mc2core.families import DiagonalNormalGamma, DirichletCategorical, GammaPoisson, NormalGamma
-from mc2core.inference.svi import local, tables
+from mc2core.inference.svi import tables
+from mc2core.inference.svi.globals import take_batch
 
 FAMILIES = {
     "tag": DirichletCategorical(0.4),
@@ -130,15 +131,11 @@ def log_evidence_given_weights(lengths, contexts, n_clusters, alpha, weights, is
 
 def local_and_statistics(corpus, state, rows=None):
     rows = np.arange(corpus.n_documents) if rows is None else rows
-    expected = state.expectations()
-    batch = local.take_batch(corpus, state.contexts, rows)
-    words = tables.word_tables(state, expected, batch.words, None)
-    shares, documents = local.assign_documents(batch, words.log_likelihood, expected, None)
-    mass = tables.table_mass(words, documents.word_mass, None)
-    n_kt, log_likelihood = tables.table_statistics(words, mass, None)
+    batch = take_batch(corpus, state.contexts, rows)
+    step = tables.visit(state, batch, None)
     topic_words = np.zeros((corpus.n_words, len(state.n_m)))
-    topic_words[batch.words] = tables.topic_statistics(words, mass, expected.table_topic, None)
-    return shares, documents, n_kt, log_likelihood, topic_words
+    topic_words[batch.words] = tables.topic_statistics(step.words, step.mass, step.words.table_topic, None)
+    return step.documents.shares, step.documents, step.n_kt, step.log_likelihood, topic_words
 
 
 # -- the per-token twin -------------------------------------------------------------------------------------------
@@ -155,10 +152,10 @@ def log_weights(one):
 
 def naive(corpus, state):
     """Local step token by token, in plain loops: (mu_jk, ln Z_j, n_kt, table log likelihood, topic words)."""
-    mu = softmax(state.table_topic, axis=-1)
+    mu = softmax(state.proportions.table_topic, axis=-1)
     dirichlet = state.topic_words.T + state.topic_word_prior
     log_psi = digamma(dirichlet) - digamma(dirichlet.sum(axis=1, keepdims=True))
-    log_tau = log_weights(state.table_sticks)
+    log_tau = log_weights(state.proportions.table_sticks)
     n_clusters, n_tables, n_topics = mu.shape
     score = log_weights(state.group_weights) + state.contexts.log_likelihood(
         state.contexts.expected_parameters(state.natural)
@@ -185,13 +182,17 @@ def naive(corpus, state):
 def naive_elbo(corpus, state, concentrations):
     """sum_j ln Z_j - KL, the divergences written out from their densities (concentrations are known numbers)."""
     total = naive(corpus, state)[1].sum()
-    for one, c in zip((state.group_weights, state.table_sticks, state.topic_sticks), concentrations, strict=True):
+    for one, c in zip(
+        (state.group_weights, state.proportions.table_sticks, state.proportions.topic_sticks),
+        concentrations,
+        strict=True,
+    ):
         a, b = one
         log_v, log_rest = digamma(a) - digamma(a + b), digamma(b) - digamma(a + b)
         log_q = (a - 1) * log_v + (b - 1) * log_rest - betaln(a, b)
         total -= np.sum(log_q - (c - 1) * log_rest + betaln(1, c))
-    log_mu = log_softmax(state.table_topic, axis=-1)
-    total -= np.sum(np.exp(log_mu) * (log_mu - log_weights(state.topic_sticks)))
+    log_mu = log_softmax(state.proportions.table_topic, axis=-1)
+    total -= np.sum(np.exp(log_mu) * (log_mu - log_weights(state.proportions.topic_sticks)))
     s, dirichlet = state.topic_word_prior, state.topic_words + state.topic_word_prior
     log_psi = digamma(dirichlet) - digamma(dirichlet.sum(axis=0))
     total -= np.sum((dirichlet - s) * log_psi - gammaln(dirichlet) + gammaln(s))
@@ -201,9 +202,12 @@ def naive_elbo(corpus, state, concentrations):
 
 # -- the same for direct assignment -------------------------------------------------------------------------------
 def dirichlet_logs(state):
-    """E ln tau (K, M + 1, the rest last), and E ln psi (M, V)."""
-    v, weights = state.table_concentration, np.append(state.topic_weights, state.rest)
-    tau = v * weights + np.append(state.n_km, np.zeros((len(state.n_km), 1)), axis=1)
+    """E ln tau (K, M + 1, what remains last), and E ln psi (M, V)."""
+    v, weights = (
+        state.over_topics.table_concentration,
+        np.append(state.over_topics.topic_weights, state.over_topics.remaining),
+    )
+    tau = v * weights + np.append(state.over_topics.n_km, np.zeros((len(state.over_topics.n_km), 1)), axis=1)
     psi = state.topic_words.T * state.shrink + state.topic_word_prior
     log_tau = digamma(tau) - digamma(tau.sum(axis=1, keepdims=True))
     return log_tau, digamma(psi) - digamma(psi.sum(axis=1, keepdims=True))
@@ -223,7 +227,7 @@ def naive_direct(corpus, state, word_mass=None):
             score[j] += lse[w]
     log_evidence = logsumexp(score, axis=1)
     shares = np.exp(score - log_evidence[:, None])
-    n_km, topic_words = np.zeros(state.n_km.shape), np.zeros(state.topic_words.shape)
+    n_km, topic_words = np.zeros(state.over_topics.n_km.shape), np.zeros(state.topic_words.shape)
     places = [(w, shares[j]) for j, words in enumerate(tokens) for w in words]
     if word_mass is not None:
         places = [(w, np.full(len(n_km), word_mass)) for w in range(corpus.n_words)]
@@ -236,14 +240,16 @@ def naive_direct(corpus, state, word_mass=None):
 
 def naive_direct_elbo(corpus, state, alpha):
     """sum_j ln Z_j - KL + eta ln eps_rest, the divergences written out from their densities (alpha, v are known)."""
-    total = naive_direct(corpus, state)[1].sum() + state.model.topic_concentration * np.log(state.rest)
+    total = naive_direct(corpus, state)[1].sum() + state.model.topic_concentration * np.log(state.over_topics.remaining)
     a, b = state.group_weights
     log_v, log_rest = digamma(a) - digamma(a + b), digamma(b) - digamma(a + b)
     total -= np.sum((a - 1) * log_v + (b - 1) * log_rest - betaln(a, b) - (alpha - 1) * log_rest + betaln(1, alpha))
     log_tau, log_psi = dirichlet_logs(state)
-    prior = state.table_concentration * np.append(state.topic_weights, state.rest)
+    prior = state.over_topics.table_concentration * np.append(
+        state.over_topics.topic_weights, state.over_topics.remaining
+    )
     s = np.full(len(state.topic_words), state.topic_word_prior)
-    for counts, p, logs in [(state.n_km, prior, log_tau), (state.topic_words.T, s, log_psi)]:
+    for counts, p, logs in [(state.over_topics.n_km, prior, log_tau), (state.topic_words.T, s, log_psi)]:
         for n, log_x in zip(counts, logs, strict=True):
             q = p.copy()
             q[: len(n)] += n

@@ -10,8 +10,8 @@ from helpers.fits import svi
 from helpers.paths import ROOT
 
 from mc2core import Corpus
-from mc2core.inference.svi import local
-from mc2core.inference.svi.direct import word_topics
+from mc2core.inference.svi.direct import visit
+from mc2core.inference.svi.globals import take_batch
 from mc2core.posterior import clustering
 from mc2papers import targets
 from mc2papers.datasets.simulated import shapes
@@ -250,10 +250,7 @@ class TestTable3:
         engine, words = svi(**settings), corpus.with_contexts({})
         state = engine.init(words, 1)
         first = next(corpus.batches(50, 1, 1))
-        batch = local.take_batch(words, state.contexts, first).narrowed()
-        expected = state.expectations(batch.columns)
-        likelihoods = word_topics(state, expected, batch.words, None)
-        shares, _ = local.assign_documents(batch, likelihoods.log_likelihood, expected, None)
+        shares = visit(state, take_batch(words, state.contexts, first).narrowed(), None).documents.shares
         known = first != 5
         assert rows.loc[3, "enmi"] == clustering.extended_nmi(corpus.contexts["mesh"][first[known]], shares[known])
         assert rows["enmi"].between(0.3, 1.0).all()  # clear clusters, and headings that say them

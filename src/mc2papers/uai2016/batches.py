@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from mc2core.corpus import Corpus, subsets
 from mc2core.inference import SVI
 from mc2core.inference.registry import specify
-from mc2core.inference.svi.state import BatchStep, Globals
+from mc2core.inference.svi.globals import Batch, Globals, LocalStep
 from mc2core.posterior import clustering
 
 
@@ -57,11 +57,12 @@ def _following(truth: sp.csr_matrix) -> Any:
     """The SVI engine that notes eNMI of each mini-batch."""
 
     class Following(SVI):
-        def batch_step(self, corpus: Corpus, state: Globals, rows: np.ndarray, *more: Any) -> BatchStep:
-            step = super().batch_step(corpus, state, rows, *more)
+        def batch_step(self, corpus: Corpus, state: Globals, rows: np.ndarray, *more: Any) -> tuple[Batch, LocalStep]:
+            batch, local = super().batch_step(corpus, state, rows, *more)
             known = np.diff(truth.indptr)[rows] > 0
-            value = clustering.extended_nmi(truth[rows[known]], step.shares[known]) if known.any() else np.nan
+            shares = np.asarray(local.documents.shares)[known]
+            value = clustering.extended_nmi(truth[rows[known]], shares) if known.any() else np.nan
             self.__dict__.setdefault("noted", []).append({"documents": len(rows), "enmi": value})
-            return step
+            return batch, local
 
     return Following

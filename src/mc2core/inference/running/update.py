@@ -32,7 +32,7 @@ from mc2core.posterior import Posterior
 from mc2core.posterior.posterior import POSTERIOR, posterior_file
 
 if TYPE_CHECKING:
-    from mc2core.inference.svi.state import Globals
+    from mc2core.inference.svi.globals import Globals
     from mc2core.inference.svi.stream import Stream
 
 logger = logging.getLogger(__name__)

@@ -1,20 +1,18 @@
-"""Births of clusters in a stream of documents, by SVI with a document level.
+"""Birth moves of topics and clusters in a stream of documents, by SVI (docs/notes/arrivals.md).
 
-Clusters of a fit hardly part, so that documents of a new subject would stay in an old one. After the last pass over a
-block of a stream (:mod:`mc2core.inference.svi.stream`) this pass is tried again with more clusters: each begins with
-the tables of documents of the block that are like each other in their topics, and documents choose among all. Then
-clusters that were born are joined with others where the bound of the block is not lower by it, the best unions first,
-and what is left is kept where the bound is higher than without births.
+**Topics** are suggested after the first pass over a block of a stream: topics without tokens are given, for one pass,
+words of documents of the block that are like each other, and keep what documents then put there.
 
-Where each of these would lose much as a cluster, before any document is looked at again, nothing is tried.
-The bound is that of the block's documents under globals whose statistics count each of them once at most: where a
-document stands for many of a population, what it says of a new cluster would count as often, and clusters would be born
-of a few that are alike by chance.
+**Clusters** of a fit hardly part, so that documents of a new subject would stay in an old one. The last pass over a
+block is tried again with more clusters: each begins with the tables of documents that are like each other in their
+topics, and documents choose among all. New clusters are then merged as :mod:`.merging` does, and what is left is kept
+where the bound of the block is higher than without. Nothing is tried where, by the score of the union, each would lose
+much as a cluster. In this bound a document counts once at most, not as often as it does in a population: a few that are
+alike by chance would else become clusters.
 """
 
 from __future__ import annotations
 
-import copy
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
@@ -23,17 +21,81 @@ import scipy.sparse as sp
 
 from mc2core.compute import streams
 from mc2core.inference.seeding import cluster_rows, members, unit_rows
-from mc2core.inference.svi.document_level import DocumentLevelGlobals, Local, Visit
-from mc2core.inference.svi.joining import Documents, apart, cluster_gains, log_seats, numbers, rising
-from mc2core.inference.svi.local import Batch
-from mc2core.inference.svi.state import GROUP, topic_divergence
+from mc2core.inference.svi.document_level import Candidates, DocumentPosteriors, visit
+from mc2core.inference.svi.globals import GROUP, Batch, Globals
+from mc2core.inference.svi.merging import (
+    SampledDocuments,
+    UnionScore,
+    apart,
+    best_unions,
+    cluster_gains,
+    merge,
+    numbers,
+)
 
+# share of their documents' tokens that topics are suggested with
+_SUGGESTED = 0.5
+# of Pearson's statistic above its mean, up to which words are taken for those of a topic
+_DEVIATIONS = 3.0
 # documents that a cluster can begin with, at least
 _MIN_DOCUMENTS = 2
 # nats that a group may lose for each of its tables as a cluster of its own, before it is tried
 _MAX_LOSS = 1.0
 
 
+# -- topics --------------------------------------------------------------------------------------------------------
+def suggest_topics(state: Globals, batch: Batch, since: dict[str, Any], n: int, weight: float) -> None:
+    """Add up to ``n`` topics of words of documents that are like each other and like no topic, in place.
+
+    ``weight`` is how often a document counts. Topics are added to the rows ``since`` (:meth:`.Globals.rows_of`), too.
+    """
+    counts = sp.csr_matrix((batch.counts, batch.indices, batch.indptr), (batch.n_documents, len(batch.words)))
+    group = cluster_rows(unit_rows(counts), n, streams.generator(0, "svi.births", state.n_updates))
+    alike = (members(group, n) @ counts).toarray().T
+    alike = alike[:, ~is_of_one_topic(state, batch.words, alike)]
+    if not alike.size:
+        return
+    add_topics(state, alike.shape[1], since)
+    own, n, words = state.over_topics, alike.shape[1], _SUGGESTED * weight * alike
+    state.topic_words[batch.words, -n:] = words / state.shrink
+    state.n_m[-n:] = words.sum(axis=0)
+    # each cluster has half as many of their tokens as of a topic in the mean
+    own.n_km[:, -n:] = 0.5 * own.n_km.sum(axis=1, keepdims=True) / len(state.n_m)
+
+
+def is_of_one_topic(state: Globals, words: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """(n,) bool: whether ``counts`` (U, n) of ``words`` (U,) are what one of the topics gives, but for chance.
+
+    By Pearson's statistic beside the topic that they are likeliest of, at most three standard deviations above its
+    mean (both exact for a multinomial distribution, however rare words are).
+    """
+    n_words, totals = len(state.topic_words), counts.sum(axis=0)
+    size = state.n_m + n_words * state.topic_word_prior
+    of_words = (state.shrink * state.topic_words[words] + state.topic_word_prior) / size
+    topic = (np.log(of_words).T @ counts).argmax(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = (counts**2 / of_words[:, topic]).sum(axis=0) / totals - totals
+        inverse = (size[topic] / (state.shrink * state.topic_words[:, topic] + state.topic_word_prior)).sum(axis=0)
+        variance = 2.0 * (n_words - 1) + (inverse - n_words**2 - 2.0 * n_words + 2.0) / totals
+        return np.asarray((totals == 0) | (found <= n_words - 1 + _DEVIATIONS * np.sqrt(variance)))
+
+
+def add_topics(state: Globals, n: int, rows: dict[str, Any]) -> None:
+    """Add ``n`` topics without tokens, each with a share of the weight that remains, in place, and to ``rows``."""
+    own = state.over_topics
+    holders = {"topic_words": state, "n_m": state, "n_km": own, "topic_weights": own, "remaining": own}
+    now = {name: getattr(part, name) for name, part in holders.items()}
+    for part in (now, rows):
+        for name in ("topic_words", "n_km", "n_m"):
+            part[name] = np.concatenate([part[name], np.zeros((*part[name].shape[:-1], n))], axis=-1)
+        part["remaining"] = part["remaining"] / (n + 1)
+        part["topic_weights"] = np.append(part["topic_weights"], np.full(n, part["remaining"]))
+    for name, value in now.items():
+        setattr(holders[name], name, value)
+    state.settings = state.settings._replace(n_topics=max(state.settings.n_topics, len(state.n_m)))
+
+
+# -- clusters ------------------------------------------------------------------------------------------------------
 class Alike(NamedTuple):
     """G groups of documents that are like each other: (G, B) the weight of each in a group, and the sums of these."""
 
@@ -45,29 +107,29 @@ class Alike(NamedTuple):
 class Trial(NamedTuple):
     """A state, (K,) the numbers that its clusters have of those before, and what the block's documents say of it.
 
-    ``bound``, of which ``of_topics`` is the divergence of topics, in nats, and ``visit`` are those of ``counted``, in
-    which each document of the block counts once at most.
+    ``bound``, of which ``of_topics`` is the divergence of topics, in nats, and ``candidates`` are those of ``counted``,
+    in which each document of the block counts once at most.
     """
 
-    state: DocumentLevelGlobals
+    state: Globals
     place: np.ndarray
-    counted: DocumentLevelGlobals
-    visit: Visit
+    counted: Globals
+    candidates: Candidates
     bound: float
     of_topics: float
 
     @property
-    def is_born(self) -> np.ndarray:
+    def is_new(self) -> np.ndarray:
         """(K',) bool: clusters that were not there before."""
-        is_born = np.ones(len(self.state.n_km), bool)
-        is_born[self.place] = False
-        return is_born
+        is_new = np.ones(self.state.n_clusters, bool)
+        is_new[self.place] = False
+        return is_new
 
 
-def bear_clusters(
-    state: DocumentLevelGlobals,
+def add_new_clusters(
+    state: Globals,
     batch: Batch,
-    local: Local,
+    local: DocumentPosteriors,
     before: dict[str, Any],
     since: dict[str, Any],
     n: int,
@@ -79,38 +141,39 @@ def bear_clusters(
 
     Parameters
     ----------
-    state : after the last pass over the block ``batch``, which it is left as where no cluster is born
+    state : after the last pass over the block ``batch``, which it is left as where no cluster is added
     local : of that pass
-    before, since : :meth:`.state.Globals.rows_of`, before that pass and before the first one
+    before, since : :meth:`.Globals.rows_of`, before that pass and before the first one
     scale, rate : of the pass
     """
     weight = scale * rate
     alike = _alike(state, local, n, weight)
     if not _may_part(state, batch, alike, weight):
         return
-    documents = Documents(batch, min(weight, 1.0), pool, columns=batch.columns)
-    plain, n_before = state.rows_of(batch), len(state.n_km)
+    documents = SampledDocuments(batch, min(weight, 1.0), pool, columns=batch.columns)
+    plain, n_before = state.rows_of(batch), state.n_clusters
     without = _tried(documents, state, np.arange(n_before), weight).bound
-    trial = copy.copy(state)
+    trial = state.copy()
     trial.cluster = state.cluster.copy()
     trial.cluster[batch.rows] = -1  # free, however few mini-batches there were
     trial.go_back(batch, before)
     rows = dict(since)
-    _suggest(trial, batch, alike, rows)
-    trial.step(batch, scale, rate, pool, since=rows)
-    taken = np.bincount(trial.cluster[batch.rows], minlength=len(trial.n_km)) > 0
+    contexts = (alike.documents @ sp.csr_matrix(batch.contexts.statistics)).toarray()
+    add_clusters(trial, alike.sizes, _tables(trial) * alike.topics, contexts, batch, rows)
+    trial.step(batch, visit(trial, batch, pool), scale, rate, pool, since=rows)
+    taken = np.bincount(trial.cluster[batch.rows], minlength=trial.n_clusters) > 0
     taken[:n_before] = True
-    trial.follow(trial.cluster)
-    _keep(trial, np.flatnonzero(taken))
-    found = _joined(documents, _tried(documents, trial, np.arange(n_before), weight), weight)
-    if found.bound > without and found.is_born.any():
-        _keep(found.state, np.append(found.place, np.flatnonzero(found.is_born)))
-        vars(state).update(vars(found.state))
+    trial.set_documents(trial.cluster)
+    trial.select(np.flatnonzero(taken))
+    found = _merged(documents, _tried(documents, trial, np.arange(n_before), weight), weight)
+    if found.bound > without and found.is_new.any():
+        found.state.select(np.append(found.place, np.flatnonzero(found.is_new)))
+        state.become(found.state)
         return
     state.go_back(batch, plain)
 
 
-def _alike(state: DocumentLevelGlobals, local: Local, n: int, weight: float) -> Alike:
+def _alike(state: Globals, local: DocumentPosteriors, n: int, weight: float) -> Alike:
     """Up to n groups of documents by their topics; none of fewer than two."""
     topics = np.einsum("bc,bcm->bm", local.share, local.counts)
     rng = streams.generator(0, "svi.births of clusters", state.n_updates)
@@ -121,80 +184,81 @@ def _alike(state: DocumentLevelGlobals, local: Local, n: int, weight: float) -> 
     return Alike(own, weight * sizes[chosen], own @ topics)
 
 
-def _may_part(state: DocumentLevelGlobals, batch: Batch, alike: Alike, weight: float) -> bool:
-    """Whether some group loses little as a cluster of its own, who sits at which table being as it is.
+def _may_part(state: Globals, batch: Batch, alike: Alike, weight: float) -> bool:
+    """Whether some group loses little as a cluster of its own, tables being as they are: by the score of the union of
+    both parts, without contexts.
 
-    What documents win when they change their tables is not known before the trial; where clusters were born, the best
+    What documents win when they change their tables is not known before the trial; where clusters were added, the best
     group lost .6 nats a table at most, or won.
     """
     factor = min(1.0 / weight, 1.0)
-    a, v, alpha = state.table_concentration * state.topic_weights, state.table_concentration, state.concentrations()
-    cluster, n_k, n_km = state.cluster[batch.rows], factor * state.n_k, factor * state.n_km
-    tables, sizes = factor * _tables(state) * alike.topics, factor * alike.sizes
-
-    def evidence(of: np.ndarray) -> np.ndarray:
-        return np.asarray(rising(a, of).sum(axis=-1) - rising(v, of.sum(axis=-1)))
-
-    def seats(of: np.ndarray) -> float:
-        return float(log_seats(-np.sort(-of), alpha.mean[GROUP]))
-
+    cluster, n_k, n_km = state.cluster[batch.rows], factor * state.n_k, factor * state.over_topics.n_km
+    tables, sizes, last = factor * _tables(state) * alike.topics, factor * alike.sizes, np.array([len(n_k)])
     for number, of in enumerate(tables):
         k = np.bincount(cluster[alike.documents[number].indices]).argmax()
-        left, sizes_left = np.maximum(n_km[k] - of, 0.0), np.append(n_k, sizes[number])
-        sizes_left[k] = max(n_k[k] - sizes[number], 0.0)
-        gain = evidence(of) + evidence(left) - evidence(n_km[k])
-        gain += seats(sizes_left) - seats(n_k) + alpha.mean_log[GROUP]
-        if gain > -_MAX_LOSS * of.sum():
+        parted, n_parted = np.vstack([n_km, of]), np.append(n_k, sizes[number])
+        parted[k], n_parted[k] = np.maximum(n_km[k] - of, 0.0), max(n_k[k] - sizes[number], 0.0)
+        if UnionScore(state, n_parted, parted).gains(int(k), last)[0] < _MAX_LOSS * of.sum():
             return True
     return False
 
 
-def _suggest(state: DocumentLevelGlobals, batch: Batch, alike: Alike, rows: dict[str, Any]) -> None:
-    """Add clusters of documents that are like each other, in place."""
-    contexts = (alike.documents @ sp.csr_matrix(batch.contexts.statistics)).toarray()
-    state.add_clusters(alike.sizes, _tables(state) * alike.topics, contexts, batch, rows)
-
-
-def _tables(state: DocumentLevelGlobals) -> float:
+def _tables(state: Globals) -> float:
     """Of a token."""
-    return float(state.n_km.sum() / max(state.n_m.sum(), 1e-300))
+    return float(state.over_topics.n_km.sum() / max(state.n_m.sum(), 1e-300))
 
 
-def _keep(state: DocumentLevelGlobals, clusters: np.ndarray) -> None:
-    """These clusters alone, in this order, with the weights of their documents, in place."""
-    n_k, alpha = state.n_k[clusters], state.concentrations().mean[GROUP]
-    state.keep(clusters, np.arange(len(state.n_m)))
-    state.group_weights = state.law.posterior(n_k, alpha)
+def add_clusters(
+    state: Globals, n_k: np.ndarray, n_km: np.ndarray, contexts: np.ndarray, batch: Batch, rows: dict[str, Any]
+) -> None:
+    """Add n clusters of a Dirichlet process behind those that there are, in place.
+
+    They begin with ``n_k`` (n,) documents, ``n_km`` (n, M) tables and ``contexts`` (n, columns of ``batch``)
+    statistics. To ``rows``, which :meth:`.Globals.rows_of` gave of ``batch`` before, they are added with nothing.
+    """
+    n, own, alpha = len(n_k), state.over_topics, state.concentrations().mean[GROUP]
+    counts = np.zeros((len(state.context_counts), n))
+    counts[batch.columns] = contexts.T / state.context_shrink
+    totals = state.contexts.sums_by_context(contexts.T, batch.columns)
+    none = {name: np.zeros((*rows[name].shape[:-1], n)) for name in ("context_counts", "context_totals")}
+    none |= {"group_weights": state.law.posterior(np.zeros(n), alpha)}
+    for name, more in none.items():
+        rows[name] = np.concatenate([rows[name], more], axis=1)
+    rows["n_km"] = np.concatenate([rows["n_km"], np.zeros_like(n_km)])
+    state.group_weights = state.law.posterior(np.append(state.n_k, n_k), alpha)
+    state.context_counts = np.concatenate([state.context_counts, counts], axis=1)
+    state.context_totals = np.concatenate([state.context_totals, totals], axis=1)
+    own.n_km = np.concatenate([own.n_km, n_km])
+    state.settings = state.settings._replace(n_clusters=max(state.settings.n_clusters, len(own.n_km)))
 
 
 def _tried(
-    documents: Documents, state: DocumentLevelGlobals, place: np.ndarray, weight: float, of_topics: float | None = None
+    documents: SampledDocuments, state: Globals, place: np.ndarray, weight: float, of_topics: float | None = None
 ) -> Trial:
     """What the documents, which count ``weight`` times in ``state``, say of it where each counts once at most."""
-    factor, counted = min(1.0 / weight, 1.0), copy.copy(state)
+    factor, counted = min(1.0 / weight, 1.0), state.copy()
     counted.shrink, counted.context_shrink = factor * state.shrink, factor * state.context_shrink
-    for name in ("n_m", "context_totals", "n_km"):
-        setattr(counted, name, factor * getattr(state, name))
+    counted.n_m, counted.context_totals = factor * state.n_m, factor * state.context_totals
+    counted.over_topics.n_km = factor * state.over_topics.n_km
     counted.group_weights = state.law.posterior(factor * state.n_k, state.concentrations().mean[GROUP])
-    of_topics = topic_divergence(counted, documents.pool) if of_topics is None else of_topics
-    _, visit, bound = documents.visit(counted, of_topics)
-    return Trial(state, place, counted, visit, bound, of_topics)
+    of_topics = counted.topic_divergence(documents.pool) if of_topics is None else of_topics
+    _, candidates, bound = documents.visit(counted, of_topics)
+    return Trial(state, place, counted, candidates, bound, of_topics)
 
 
-def _joined(documents: Documents, now: Trial, weight: float) -> Trial:
-    """With as many unions of clusters that were born, with each other or with others, as do not lower the bound."""
-    while now.is_born.any():
-        pairs, gains = cluster_gains(now.counted, now.visit, documents.scale)
-        is_new = now.is_born[pairs].any(axis=1)
-        pairs = apart(pairs[is_new], gains[is_new])
-        while len(pairs):
-            state = copy.copy(now.state)
-            number = state.join(numbers(pairs, len(state.n_km)), np.arange(len(state.n_m)))
-            trial = _tried(documents, state, number[now.place], weight, now.of_topics)
-            if trial.bound >= now.bound:
-                now = trial
-                break
-            pairs = pairs[: len(pairs) // 2]
-        else:
+def _merged(documents: SampledDocuments, now: Trial, weight: float) -> Trial:
+    """With as many unions of new clusters, with each other or with others, as do not lower the bound."""
+
+    def merged(pairs: np.ndarray) -> Trial:
+        state = now.state.copy()
+        number = merge(state, numbers(pairs, state.n_clusters), np.arange(len(state.n_m)))
+        return _tried(documents, state, number[now.place], weight, now.of_topics)
+
+    while now.is_new.any():
+        pairs, gains = cluster_gains(now.counted, now.candidates, documents.scale)
+        is_of_new = now.is_new[pairs].any(axis=1)
+        found = best_unions(now, apart(pairs[is_of_new], gains[is_of_new]), merged)
+        if found is now:
             break
+        now = found
     return now

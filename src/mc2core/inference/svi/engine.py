@@ -1,7 +1,7 @@
 """SVI-MC2: stochastic variational inference for MC2 (UAI16), with exact tree inference in the local step.
 
-One mini-batch is a local step, its statistics and a global step, which the state does
-(:meth:`mc2core.inference.svi.state.Globals.step`); the engine chooses the kind of state and runs the loop.
+One mini-batch is a local step (:func:`local_step`) and a global step, which the state does
+(:meth:`mc2core.inference.svi.globals.Globals.step`); the engine chooses the sizes and runs the loop.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,14 +23,20 @@ from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import Engine
 from mc2core.inference.shards import shards_of
-from mc2core.inference.svi import local, start
-from mc2core.inference.svi.direct import DirectGlobals
-from mc2core.inference.svi.document_level import DocumentLevelGlobals
-from mc2core.inference.svi.joining import join_alike
+from mc2core.inference.svi import direct, document_level, start, tables
+from mc2core.inference.svi.globals import (
+    Batch,
+    Globals,
+    LocalStep,
+    RunSettings,
+    TopicProportions,
+    clusters_in_use,
+    take_batch,
+    topics_in_use,
+)
+from mc2core.inference.svi.merging import merge_alike
 from mc2core.inference.svi.observed import ObservedTopics
 from mc2core.inference.svi.spark import assign_on_shards
-from mc2core.inference.svi.state import BatchStep, Globals, RunSettings, clusters_in_use, divergence, topics_in_use
-from mc2core.inference.svi.tables import TableGlobals
 from mc2core.models import MC2, Model
 from mc2core.models.base import WORDS
 from mc2core.posterior import Sample, SparseRows
@@ -46,20 +52,51 @@ GLOBAL_STEPS = ("sequential", "joint")
 _PARTS = 32
 # a batch of fewer numbers, distinct words by topics and clusters, is done before its blocks have gone to other threads
 _MIN_FOR_THREADS = 200_000
+# documents of a mini-batch by rule; with a document level at most a 32nd of the corpus and at least 20, since its rates
+# suit so many steps an epoch (docs/notes/svi_document_level.md)
+_BATCH, _MIN_BATCHES, _MIN_BATCH = 400, 32, 20
+# truncations with tables where none are set
+_CLUSTERS_OF_TABLES, _TOPICS_OF_TABLES = 40, 120
+#: most clusters by rule, without a document level and with one, and most topics
+MAX_CLUSTERS = {False: 320, True: 100}
+MAX_TOPICS = {False: 640, True: 800}
+
+
+def truncations_by_rule(model: MC2, corpus: Corpus, n_clusters: int | None, max_topics: int | None) -> tuple[int, int]:
+    """(K, M) without tables: those given, or by rule where they are None.
+
+    A cluster for every four documents and two topics for every cluster: more clusters have lower perplexity on
+    validation documents as far as was tried (docs/notes/svi.md), and the most is what time allows. With a document
+    level a cluster for every 25 documents, up to 20 for every four, and eight topics for every cluster, but of at least
+    a thousand tokens (docs/notes/svi_document_level.md): clusters merge as a run goes on and hardly part.
+    """
+    level, n = model.document_level, corpus.n_documents
+    by_rule = max(-(-n // 25), min(-(-n // 4), 20)) if level else -(-n // 4)
+    n_clusters = n_clusters or min(max(by_rule, 2), MAX_CLUSTERS[level])
+    most = max(n_clusters + 1, corpus.n_tokens // 1000) if level else 2 * n_clusters
+    return n_clusters, max_topics or min(8 * n_clusters, most)
+
+
+def local_step(state: Globals, batch: Batch, pool: Executor | None, assign: direct.Assign | None = None) -> LocalStep:
+    """That of the kind of ``state``; ``assign`` assigns documents that share proportions, elsewhere than here."""
+    if state.documents is not None:
+        return document_level.visit(state, batch, pool)
+    visit = direct.visit if isinstance(state.proportions, TopicProportions) else tables.visit
+    return visit(state, batch, pool, assign or direct.assign_documents)
 
 
 class SVI(Engine):
     """Stochastic variational inference of MC2 (UAI16); iterations are epochs.
 
     With a document level, documents stay in the clusters where they start until the first epoch is over, and at the end
-    of epochs topics, and clusters unless their number is told, are joined where the bound does not fall by it. Without
+    of epochs topics, and clusters unless their number is fixed, are merged where the bound does not fall. Without
     tables the group concentration has a Gamma posterior where it is learnt, the table concentration and topic_word_prior have
     point estimates and the topic concentration stays as set: a point estimate of epsilon bounds it by nothing.
 
     Parameters
     ----------
     max_clusters : int in [1, 2147483647] or None, default None
-        K, a truncation, which must be None where the model is told n_clusters. None is a quarter of the documents, 2 to
+        K, a truncation, which must be None where the model has n_clusters. None is a quarter of the documents, 2 to
         320, and 40 with tables. Trace and model report what is in use. With a document level None is a cluster for
         every 25 documents, but a quarter of the documents up to 20, 2 to 100.
     max_tables : int in [1, 2147483647] or None, default None
@@ -188,21 +225,24 @@ class SVI(Engine):
         )
 
     def init(self, model: MC2, corpus: Corpus, seed: int) -> Globals:
-        kind, settings = self.kind(model), self.resolved(model, corpus)
-        contexts, (n_clusters, max_tables, max_topics, *_) = StackedContexts(corpus, model.contexts), settings
+        settings, contexts = self.resolved(model, corpus), StackedContexts(corpus, model.contexts)
+        n_clusters, max_tables, max_topics, batch_size, *_ = settings
         n_rows = model.content.n_parameters(corpus.n_words) if model.content else corpus.n_words
+        n_proportions = n_clusters * (max_tables or 1)
+        if model.document_level:
+            n_documents = min(batch_size or corpus.n_documents, corpus.n_documents)
+            n_proportions += n_documents * min(document_level.CANDIDATES, n_clusters)
         # at least three copies of each: parameters, and what a step makes of them
-        n_numbers = kind.n_numbers(settings, corpus) + n_clusters * contexts.dimension + n_rows * max_topics
+        n_numbers = n_proportions * max_topics + n_clusters * contexts.dimension + n_rows * max_topics
         clusters = f"{n_clusters} clusters" if max_tables is None else f"{n_clusters} clusters of {max_tables} tables"
         what = f"an SVI run of {clusters}, {max_topics} topics and {corpus.n_words} words"
         memory.need(24 * n_numbers, what, "max_clusters, max_tables and max_topics may be lower")
         with thread_budget(self.threads):
-            begun = start.start(model, settings, self.initialisation, corpus, contexts, seed, self.threads)
-            return kind.begin(model, settings, begun, corpus, contexts)
+            return start.start(model, settings, self.initialisation, corpus, contexts, seed, self.threads)
 
     def truncations(self, model: MC2, corpus: Corpus) -> dict[str, int]:
         settings = self.resolved(model, corpus)
-        # with a document level clusters are joined as far as the bound lets them be
+        # with a document level clusters are merged as far as the bound lets them be
         follow = {} if model.document_level or model.n_clusters else {"clusters": settings.n_clusters}
         return follow | {"topics": settings.n_topics}
 
@@ -219,8 +259,8 @@ class SVI(Engine):
             batch_size = state.settings.batch_size
             if batch_size is None:
                 state.elbo = self.full_step(corpus, state, pool)
-                if isinstance(state, DocumentLevelGlobals):
-                    state.elbo = join_alike(corpus, state, pool)
+                if state.documents is not None:
+                    state.elbo = merge_alike(corpus, state, pool)
             else:
                 n_batches = -(-corpus.n_documents // (batch_size * _PARTS))
                 ahead = corpus.batches(batch_size, seed, iteration, first=state.n_visited // batch_size)
@@ -229,8 +269,8 @@ class SVI(Engine):
                 if state.n_visited < corpus.n_documents:
                     return None
                 self.end_epoch(state, pool)
-                if isinstance(state, DocumentLevelGlobals):
-                    join_alike(corpus, state, pool)
+                if state.documents is not None:
+                    merge_alike(corpus, state, pool)
         row = {"clusters": len(clusters_in_use(state)), "topics": len(topics_in_use(state)), "elbo": state.elbo}
         if state.document_concentration < math.inf:
             row["document_concentration"] = state.document_concentration
@@ -239,17 +279,22 @@ class SVI(Engine):
     def restore(self, model: MC2, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Globals:
         contexts, settings = StackedContexts(corpus, model.contexts), self.resolved(model, corpus)
         observed = None if model.content is None else ObservedTopics.of(corpus, model.content)
-        state = self.kind(model).restore(model, settings, corpus.content.shape, contexts, arrays, observed)
+        state = self.restored(model, settings, corpus.content.shape, contexts, arrays, observed)
         if state.n_visited % (settings.batch_size or corpus.n_documents):
             raise ValueError(f"'n_visited' is {state.n_visited}; mini-batches have {settings.batch_size} documents")
         return state
+
+    def restored(self, model: MC2, *given: Any) -> Globals:
+        """:meth:`.Globals.restore` with the parts that states of this engine have."""
+        of_clusters = TopicProportions if self.max_tables is None else tables.TableProportions
+        return Globals.restore(model, (of_clusters, document_level.DocumentLevel), *given)
 
     def sample(self, corpus: Corpus, state: Globals) -> Sample:  # type: ignore[override]
         """Posterior means of the clusters and topics in use; what the others weigh is left to new ones."""
         clusters, topics = clusters_in_use(state), topics_in_use(state)
         weights = state.expected_weights()
         has_new, weights = len(clusters) < len(weights), weights[clusters]
-        proportions, topic_weights, v = state.proportions(clusters, topics)
+        proportions, topic_weights, v = state.proportions.expected(clusters, topics, state.concentrations())
         in_use = proportions.sum(axis=1)
         counts, contents = np.ascontiguousarray(state.topic_words[:, topics].T) * state.shrink, None
         if state.observed is not None:
@@ -275,18 +320,16 @@ class SVI(Engine):
         )
 
     # -- the run -------------------------------------------------------------------------------------------
-    def kind(self, model: MC2) -> type[Globals]:
-        """The kind of state: tables, direct assignment, or a document level."""
-        if self.max_tables is not None:
-            return TableGlobals
-        return DocumentLevelGlobals if model.document_level else DirectGlobals
-
     def resolved(self, model: MC2, corpus: Corpus) -> RunSettings:
         """The settings that the state follows, those by rule being those of ``corpus``."""
-        kind = self.kind(model)
-        n_clusters = model.n_clusters or self.max_clusters
-        n_clusters, max_topics = kind.truncations(corpus, n_clusters, self.max_topics)
-        size = kind.usual_batch(corpus.n_documents) if isinstance(self.batch_size, str) else self.batch_size
+        n_clusters, max_topics, size = model.n_clusters or self.max_clusters, self.max_topics, self.batch_size
+        if self.max_tables is None:
+            n_clusters, max_topics = truncations_by_rule(model, corpus, n_clusters, max_topics)
+        if isinstance(size, str):
+            size = _BATCH
+            if model.document_level:
+                size = min(size, max(-(-corpus.n_documents // _MIN_BATCHES), _MIN_BATCH))
+        n_clusters, max_topics = n_clusters or _CLUSTERS_OF_TABLES, max_topics or _TOPICS_OF_TABLES
         return RunSettings(n_clusters, self.max_tables, max_topics, size, self.global_step == "joint")
 
     def visit(self, corpus: Corpus, state: Globals, rows: np.ndarray, pool: Executor | None) -> float:
@@ -295,33 +338,33 @@ class SVI(Engine):
         Returns the sum of their ln Z_j under the globals before it, nats.
         """
         rate = self.rate(state.model, state.n_updates)
-        evidence = self.batch_step(corpus, state, rows, rate, pool).documents.log_evidence
+        evidence = self.batch_step(corpus, state, rows, rate, pool)[1].documents.log_evidence
         state.evidence += evidence
         state.n_visited += len(rows)
         return evidence
 
     def end_epoch(self, state: Globals, pool: Executor | None) -> None:
         """All documents of an epoch were visited: put the state in order and take its ELBO, in place."""
-        state.fold()
-        state.tidy(pool, is_full=False)
-        state.elbo = state.evidence - divergence(state, state.concentrations(), pool)
+        state.rescale()
+        state.prune(pool, is_full=False)
+        state.elbo = state.evidence - state.divergence(pool)
         state.last_evidence, state.n_visited, state.evidence = state.evidence, 0, 0.0
 
     def batch_step(
         self, corpus: Corpus, state: Globals, rows: np.ndarray, rate: float, pool: Executor | None
-    ) -> BatchStep:
+    ) -> tuple[Batch, LocalStep]:
         """One natural-gradient step on the documents ``rows``, in place."""
-        batch = local.take_batch(corpus, state.contexts, rows).narrowed()
+        batch = take_batch(corpus, state.contexts, rows).narrowed()
         if len(batch.words) * (len(state.n_m) + state.n_clusters) < _MIN_FOR_THREADS:
             pool = None
-        assign: local.Assign = local.assign_documents
+        assign = None
         if self.n_shards is not None:
             assign = assign_on_shards(shards_of(corpus, self.n_shards), state.model.contexts, rows)
-        total_samples = state.settings.total_samples or corpus.n_documents
-        step = state.step(batch, total_samples / len(rows), rate, pool, assign)
+        local = local_step(state, batch, pool, assign)
+        state.step(batch, local, (state.settings.total_samples or corpus.n_documents) / len(rows), rate, pool)
         state.step_concentrations()
         state.n_updates += 1
-        return step
+        return batch, local
 
     def full_step(self, corpus: Corpus, state: Globals, pool: Executor | None) -> float:
         """Coordinate ascent on the whole corpus, in place; returns the ELBO in nats.
@@ -329,7 +372,7 @@ class SVI(Engine):
         The local posteriors stay those of the old globals, under which sum_j ln Z_j is their part of the ELBO; what the
         new globals change in it is linear in the statistics.
         """
-        step = self.batch_step(corpus, state, np.arange(corpus.n_documents), 1.0, pool)
-        elbo = step.documents.log_evidence + step.change() - divergence(state, state.concentrations(), pool)
-        state.tidy(pool, is_full=True)
+        batch, local = self.batch_step(corpus, state, np.arange(corpus.n_documents), 1.0, pool)
+        elbo = local.documents.log_evidence + state.change(batch, local, pool) - state.divergence(pool)
+        state.prune(pool, is_full=True)
         return elbo

@@ -23,7 +23,8 @@ from mc2core.corpus import Corpus
 from mc2core.families import VectorFamily
 from mc2core.families.contents import Contents, natural_of_topics
 from mc2core.inference.observed import ObservedValues
-from mc2core.inference.svi.local import WORD_BLOCK
+
+_BLOCK = 512
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class ObservedTopics:
         def work(first: int, last: int) -> np.ndarray:
             return self.scores(expected, np.arange(first, last)).argmax(axis=1)
 
-        return np.concatenate(in_blocks(None, work, n, WORD_BLOCK)).astype(np.int32)
+        return np.concatenate(in_blocks(None, work, n, _BLOCK)).astype(np.int32)
 
     def sums(self, numbers: np.ndarray, shares: np.ndarray, pool: Executor | None = None) -> np.ndarray:
         """(P, M): sums of the statistics of the observations ``numbers`` (n,), of which topics have (n, M) shares."""
@@ -91,7 +92,7 @@ class ObservedTopics:
         def work(first: int, last: int) -> np.ndarray:
             return self._statistics(numbers[first:last]).T @ shares[first:last]
 
-        total = sum(in_blocks(pool, work, len(numbers), WORD_BLOCK), start=np.zeros((len(self.prior), shares.shape[1])))
+        total = sum(in_blocks(pool, work, len(numbers), _BLOCK), start=np.zeros((len(self.prior), shares.shape[1])))
         # statistics that are the same number have the same sum, to the last bit
         return total[self.family.first_alike(self.observations.values.shape[1])]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,31 +19,29 @@ import numpy as np
 from mc2core.families import Family, family_from_settings, family_settings
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.shards import Shard, ShardedCorpus
-from mc2core.inference.svi import local
-from mc2core.inference.svi.local import Expectations
+from mc2core.inference.svi.direct import Assign, assign_documents
+from mc2core.inference.svi.globals import Batch, DocumentStatistics, Expectations, take_batch
 
 
-class Sums(NamedTuple):
+class ShardStatistics(NamedTuple):
     """What a task sends back of the documents of its shard, or nothing where it has none of the batch.
 
     place, columns : int64, its words and the columns of its contexts among the batch's
-    cluster : (B',) int32
-    documents : DocumentStatistics over these words and columns
+    documents : DocumentStatistics over these words and columns, without shares
     """
 
     place: np.ndarray
     columns: np.ndarray
-    cluster: np.ndarray
-    documents: local.DocumentStatistics
+    documents: DocumentStatistics
 
 
-def assign_on_shards(sharded: ShardedCorpus, families: Mapping[str, Family], rows: np.ndarray) -> local.Assign:
-    """:func:`.local.assign_documents` of the documents ``rows``, which gives their clusters in place of shares."""
+def assign_on_shards(sharded: ShardedCorpus, families: Mapping[str, Family], rows: np.ndarray) -> Assign:
+    """:func:`.direct.assign_documents` of the documents ``rows``, without their shares."""
     work = partial(_assign, {name: family_settings(family) for name, family in families.items()})
 
     def assign(
-        batch: local.Batch, log_likelihood: np.ndarray, expected: Expectations, pool: Executor | None
-    ) -> tuple[np.ndarray, local.DocumentStatistics]:
+        batch: Batch, log_likelihood: np.ndarray, expected: Expectations, pool: Executor | None
+    ) -> DocumentStatistics:
         arrays: dict[str, Any] = {
             "rows": rows,
             "words": batch.words,
@@ -57,27 +56,25 @@ def assign_on_shards(sharded: ShardedCorpus, families: Mapping[str, Family], row
 
 
 def _together(
-    shards: Iterable[Sums | None], log_likelihood: np.ndarray, contexts: np.ndarray
-) -> tuple[np.ndarray, local.DocumentStatistics]:
-    """Clusters and sums of all documents, shard after shard; over the (U, K) words and (K, D') columns of the batch."""
-    clusters, total = [], None
+    shards: Iterable[ShardStatistics | None], log_likelihood: np.ndarray, contexts: np.ndarray
+) -> DocumentStatistics:
+    """Sums of all documents, shard after shard; over the (U, K) words and (K, D') columns of the batch."""
+    total = None
     for one in shards:
         if one is None:
             continue
-        word_mass = np.zeros_like(log_likelihood)
-        word_mass[one.place] = one.documents.word_mass
-        one.documents.word_mass = word_mass
-        sums = np.zeros_like(contexts)
-        sums[:, one.columns] = one.documents.contexts
-        one.documents.contexts = sums
-        total = one.documents if total is None else total + one.documents
-        clusters.append(one.cluster)
+        word_mass, sums = np.zeros_like(log_likelihood), np.zeros_like(contexts)
+        word_mass[one.place], sums[:, one.columns] = one.documents.word_mass, one.documents.contexts
+        part = replace(one.documents, word_mass=word_mass, contexts=sums)
+        total = part if total is None else total + part
     if total is None:
         raise ValueError("a mini-batch has no documents")
-    return np.concatenate(clusters), total
+    return total
 
 
-def _assign(families: Mapping[str, Mapping[str, Any]], shard: Shard, step: Mapping[str, np.ndarray]) -> Sums | None:
+def _assign(
+    families: Mapping[str, Mapping[str, Any]], shard: Shard, step: Mapping[str, np.ndarray]
+) -> ShardStatistics | None:
     """Of a task: the documents of the step that are in its shard."""
     name = f"contexts as {json.dumps(families, sort_keys=True)}"
     if name not in shard.kept:
@@ -87,12 +84,9 @@ def _assign(families: Mapping[str, Mapping[str, Any]], shard: Shard, step: Mappi
     first, last = np.searchsorted(rows, (shard.first, shard.last))
     if first == last:
         return None
-    batch = local.take_batch(shard.corpus, shard.kept[name], rows[first:last] - shard.first).narrowed()
+    batch = take_batch(shard.corpus, shard.kept[name], rows[first:last] - shard.first).narrowed()
     place, columns = np.searchsorted(step["words"], batch.words), np.searchsorted(step["columns"], batch.columns)
-    expected = Expectations(
-        log_group=step["log_group"],
-        log_topic_total=np.zeros(0),
-        contexts=np.ascontiguousarray(step["contexts"][:, columns]),
-    )
-    shares, documents = local.assign_documents(batch, step["log_likelihood"][place], expected, None)
-    return Sums(place, columns, local.likeliest(shares), documents)
+    contexts = np.ascontiguousarray(step["contexts"][:, columns])
+    expected = Expectations(log_group=step["log_group"], log_topic_total=np.zeros(0), contexts=contexts)
+    documents = assign_documents(batch, step["log_likelihood"][place], expected, None)
+    return ShardStatistics(place, columns, replace(documents, shares=None))

@@ -2,12 +2,12 @@
 
 Every start is a soft assignment of tokens - tokens of each word in each topic, of each cluster at each table, documents
 of each cluster - turned into posteriors as if those were the statistics of the whole corpus. Direct assignment reads a
-table as the tokens of its topic.
+table as the tokens of its topic, a document level those as the tables expected of the documents.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,9 +18,20 @@ from mc2core.corpus import Corpus, take_rows
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.engine import Gibbs
 from mc2core.inference.observed import quantised
-from mc2core.inference.seeding import cluster_documents, cluster_rows, members, unit_rows
+from mc2core.inference.seeding import cluster_documents, cluster_rows, join_nearest, members, unit_rows
+from mc2core.inference.svi.document_level import DocumentLevel, tables_of_lengths
+from mc2core.inference.svi.globals import (
+    STEPS_AT_START,
+    ClusterWeights,
+    ConcentrationPriors,
+    Globals,
+    RunSettings,
+    TopicProportions,
+    expected_log_weights,
+    stick_posterior,
+)
 from mc2core.inference.svi.observed import ObservedTopics
-from mc2core.inference.svi.state import Assignments, RunSettings, Start
+from mc2core.inference.svi.tables import TableProportions
 from mc2core.models import MC2
 
 # documents that seeding looks at
@@ -30,6 +41,24 @@ _GIBBS_SWEEPS = 20
 _NEAREST_TOPICS = 20
 # tokens at a table that serves another cluster's topic, relative to one that serves a topic of the cluster itself
 _OTHER_SHARE = 0.05
+# nats between a table's topic and any other: a hard table, which costs least
+_TABLE_CONTRAST = 50.0
+
+
+@dataclass
+class StartAssignments:
+    """A guess at who is where in the documents that were looked at, as counts.
+
+    cluster : (n,) int, -1 where the document has none
+    topic_words : (V, M) float64, tokens of each word in each topic; of observations (P, M), see :class:`.Globals`
+    table_topic : (K, T) int, the topic that a table serves
+    n_kt : (K, T) float64, tokens at each table
+    """
+
+    cluster: np.ndarray
+    topic_words: np.ndarray
+    table_topic: np.ndarray
+    n_kt: np.ndarray
 
 
 def start(
@@ -40,8 +69,8 @@ def start(
     contexts: StackedContexts,
     seed: int,
     threads: int,
-) -> Start:
-    """Where a run on ``corpus`` starts.
+) -> Globals:
+    """The state that a run on ``corpus`` starts from.
 
     At most 10,000 documents, drawn at random, are looked at; their counts are scaled up to the corpus.
     """
@@ -64,21 +93,91 @@ def start(
     n_clusters = settings.n_clusters
     scale = corpus.n_documents / len(assignments.cluster)
     n_k = np.bincount(assignments.cluster[assignments.cluster >= 0], minlength=n_clusters).astype(np.float64)
-    clusters = np.argsort(-n_k, kind="stable")
+    order = np.argsort(-n_k, kind="stable")  # as sticks prefer clusters
     assigned = assignments.cluster >= 0
     has_cluster = np.flatnonzero(assigned)
-    sums = members(assignments.cluster[has_cluster], n_clusters)[clusters] @ some.take(has_cluster).statistics
+    sums = members(assignments.cluster[has_cluster], n_clusters)[order] @ some.take(has_cluster).statistics
+    context_counts = np.ascontiguousarray(scale * sums.toarray().T)
     cluster = np.full(corpus.n_documents, -1, np.int32)
-    cluster[chosen[assigned]] = np.argsort(clusters)[assignments.cluster[assigned]]
-    return Start(
-        scale=scale,
-        order=clusters,
-        n_k=scale * n_k[clusters],
-        contexts=np.ascontiguousarray(scale * sums.toarray().T),
+    cluster[chosen[assigned]] = np.argsort(order)[assignments.cluster[assigned]]
+    law = ClusterWeights(model.n_clusters, is_truncated=settings.n_tables is not None)
+    group_weights = law.posterior(scale * n_k[order], model.group_concentration)
+    proportions: TopicProportions | TableProportions
+    if settings.n_tables is None:
+        proportions, topic_words = _over_topics(assignments, order, scale, model), scale * assignments.topic_words
+    else:
+        proportions, topic_words = _over_tables(assignments, order, scale, model)
+    priors = ConcentrationPriors.of(model, proportions.n_concentrations)
+    state = Globals(
+        model=model,
+        settings=settings,
+        group_weights=group_weights,
+        topic_words=topic_words,
+        n_m=topic_words.sum(axis=0),
+        context_counts=context_counts,
+        context_totals=contexts.sums_by_context(context_counts),
+        concentration_rates=priors.starting_rates((law.sticks(group_weights), *proportions.stick_arrays())),
+        topic_word_prior=model.topic_word_prior,
         cluster=cluster,
-        assignments=assignments,
+        proportions=proportions,
+        documents=DocumentLevel.of(model, settings, corpus.n_documents) if model.document_level else None,
+        contexts=contexts,
         observed=observed,
     )
+    if settings.n_tables is None:
+        state.n_m = state.topic_sizes()
+        state.prune(None, is_full=True)
+        state.over_topics.step_weights(STEPS_AT_START)
+    if model.document_level:
+        _spread_documents(state, corpus)
+    return state
+
+
+def _over_topics(assignments: StartAssignments, order: np.ndarray, scale: float, model: MC2) -> TopicProportions:
+    """Those of clusters in this order."""
+    n_topics = assignments.topic_words.shape[1]
+    n_km = np.zeros((len(order), n_topics))
+    np.add.at(n_km, (np.arange(len(n_km))[:, None], assignments.table_topic), assignments.n_kt)
+    even = 1.0 / (n_topics + 1)
+    return TopicProportions(
+        n_km=scale * n_km[order],
+        topic_weights=np.full(n_topics, even),
+        remaining=even,
+        table_concentration=model.table_concentration,
+        **TopicProportions.fixed(model),
+    )
+
+
+def _over_tables(
+    assignments: StartAssignments, order: np.ndarray, scale: float, model: MC2
+) -> tuple[TableProportions, np.ndarray]:
+    """The same over tables, and the topics' words: tables and topics in order of size, as sticks prefer them."""
+    n_topics = assignments.topic_words.shape[1]
+    tables = np.argsort(-assignments.n_kt[order], axis=1, kind="stable")
+    n_kt = np.take_along_axis(assignments.n_kt[order], tables, axis=1)
+    topics = np.argsort(-assignments.topic_words.sum(axis=0), kind="stable")
+    table_topic = np.argsort(topics)[np.take_along_axis(assignments.table_topic[order], tables, axis=1)]
+    topic_sticks = stick_posterior(np.bincount(table_topic.ravel(), minlength=n_topics), model.topic_concentration)
+    scores = np.tile(expected_log_weights(topic_sticks), (*table_topic.shape, 1))
+    np.put_along_axis(scores, table_topic[:, :, None], _TABLE_CONTRAST, axis=2)
+    table_sticks = stick_posterior(scale * n_kt, model.table_concentration)
+    proportions = TableProportions(topic_sticks=topic_sticks, table_sticks=table_sticks, table_topic=scores)
+    return proportions, np.ascontiguousarray(scale * assignments.topic_words[:, topics])
+
+
+def _spread_documents(state: Globals, corpus: Corpus) -> None:
+    """Tokens become tables, and documents that the start did not look at join the nearest cluster, in place."""
+    own, n_k = state.over_topics, state.n_k
+    # each document has the tables expected of its length, at its cluster's topics
+    tables = tables_of_lengths(corpus.document_lengths, state.document_concentration).mean() * n_k
+    tokens = own.n_km.sum(axis=1)
+    own.n_km *= np.divide(tables, tokens, where=tokens > 0, out=np.zeros_like(tables))[:, None]
+    own.step_weights(STEPS_AT_START)
+    # those that the start did not look at would be free in the first epoch, and clusters would gather in a few
+    content = corpus.content
+    if state.observed is not None and (state.cluster < 0).any():
+        content = quantised(corpus, state.observed.likeliest(state.topic_sums)).content
+    state.cluster = join_nearest(content, state.cluster, state.n_clusters)
 
 
 def assign_observations(
@@ -142,7 +241,7 @@ def assignments_of(
     topic: np.ndarray,
     settings: RunSettings,
     observed: tuple[ObservedTopics, np.ndarray] | None = None,
-) -> Assignments:
+) -> StartAssignments:
     """Clusters z (n,) and topics l (n_tokens,), in CSR order, cut to the truncations of ``settings``.
 
     ``observed`` : all observations, and (n_tokens,) the numbers of these, where topics emit them.
@@ -177,7 +276,7 @@ def assignments_of(
     # a topic that several tables of a cluster serve has its tokens at the first of them
     for k in range(n_clusters):
         n_kt[k, np.setdiff1d(np.arange(n_tables), np.unique(table_topic[k], return_index=True)[1])] = 0.0
-    return Assignments(cluster, topic_words, table_topic, n_kt)
+    return StartAssignments(cluster, topic_words, table_topic, n_kt)
 
 
 def _largest_topics(
@@ -198,11 +297,11 @@ def _largest(labels: np.ndarray, n_labels: int) -> np.ndarray:
     return number[labels]
 
 
-def assign_at_random(seen: Corpus, settings: RunSettings, rng: np.random.Generator) -> Assignments:
+def assign_at_random(seen: Corpus, settings: RunSettings, rng: np.random.Generator) -> StartAssignments:
     """Clusters and table topics drawn evenly; topics are the word frequencies times Gamma(1, 1) noise."""
     n_topics, shape = settings.n_topics, (settings.n_clusters, tables_at_start(settings))
     words = np.asarray(seen.content.sum(axis=0), dtype=np.float64).ravel()
-    return Assignments(
+    return StartAssignments(
         cluster=rng.integers(settings.n_clusters, size=seen.n_documents),
         topic_words=words[:, None] * rng.standard_gamma(1.0, (seen.n_words, n_topics)) / n_topics,
         table_topic=rng.integers(n_topics, size=shape),
@@ -212,7 +311,7 @@ def assign_at_random(seen: Corpus, settings: RunSettings, rng: np.random.Generat
 
 def assign_by_seeds(
     seen: Corpus, some: StackedContexts, settings: RunSettings, rng: np.random.Generator
-) -> Assignments:
+) -> StartAssignments:
     """Documents by k-means; one topic of all words, the others of groups of a cluster's, half of each token for either.
 
     Every cluster sits on the topics that are its alone and the common one; its other tables serve the topics nearest to
@@ -250,7 +349,7 @@ def assign_by_seeds(
     table_topic = np.argsort(-(near + 2.0 * first), axis=1, kind="stable")[:, np.arange(n_tables) % n_topics]
     share = np.where(np.take_along_axis(first, table_topic, axis=1), 1.0, _OTHER_SHARE)
     n_kt = cluster_words.sum(axis=1, keepdims=True) * share / share.sum(axis=1, keepdims=True)
-    return Assignments(cluster, topic_words, table_topic, n_kt)
+    return StartAssignments(cluster, topic_words, table_topic, n_kt)
 
 
 def _root(counts: np.ndarray) -> np.ndarray:

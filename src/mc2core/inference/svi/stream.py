@@ -11,11 +11,9 @@ A fit sees a document in every epoch, a stream sees it once. So documents of a s
 and get several passes: a block's statistics under the globals that hold those of the pass before, which are replaced
 and not added (as batches of memoised variational inference are: Hughes and Sudderth, "Memoized online variational
 inference for Dirichlet process mixture models", NIPS 2013). A block moves the globals as far as its mini-batches would.
-Topics that the fit had no use for are born: after the first pass some topics without tokens are given, for one pass,
-words of documents of the block that are like each other, and keep what documents then put there. Clusters are born
-after the last pass (:mod:`mc2core.inference.svi.births`). So that old documents have new topics and clusters, too,
-mini-batches of documents that came before follow each block: some of those that the stream keeps, an even sample of all
-so far (docs/notes/arrivals.md).
+Topics are added after the first pass, clusters after the last (:mod:`mc2core.inference.svi.births`). So that old
+documents have new topics and clusters, too, mini-batches of documents that came before follow each block: some of those
+that the stream keeps, an even sample of all so far (docs/notes/arrivals.md).
 """
 
 from __future__ import annotations
@@ -42,13 +40,10 @@ from mc2core.families import DirichletCategorical
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
 from mc2core.inference.registry import specified_in
-from mc2core.inference.seeding import cluster_rows, members, unit_rows
-from mc2core.inference.svi.births import bear_clusters
-from mc2core.inference.svi.direct import DirectGlobals
-from mc2core.inference.svi.document_level import DocumentLevelGlobals, DocumentLevelStatistics
-from mc2core.inference.svi.engine import SVI
-from mc2core.inference.svi.local import take_batch
-from mc2core.inference.svi.state import Globals, RunSettings, clusters_in_use, topics_in_use
+from mc2core.inference.svi.births import add_new_clusters, suggest_topics
+from mc2core.inference.svi.document_level import DocumentLevelStep
+from mc2core.inference.svi.engine import MAX_CLUSTERS, MAX_TOPICS, SVI, local_step
+from mc2core.inference.svi.globals import Globals, RunSettings, clusters_in_use, take_batch, topics_in_use
 from mc2core.models import MC2
 from mc2core.posterior import Posterior
 from mc2core.posterior.posterior import posterior_file
@@ -66,8 +61,6 @@ _SMALL = 0.01
 _BLOCK = 400
 # documents gone over again after a block, for each of its own
 _AGAIN = 6
-# share of their documents' tokens that topics are suggested with
-_SUGGESTED = 0.5
 
 
 class Fitted(Protocol):
@@ -120,12 +113,12 @@ class Stream:
     Its posterior is the population posterior (McInerney, Ranganath and Blei 2015), that of as many documents as
     ``total_samples`` says. Documents are taken in the order in which they come, in blocks of 400 or the fit's
     mini-batch where that is larger, at the rates that follow those of the fit. Clusters and topics can fall out of use.
-    Topics are born, but for models with tables: as many for a document as the fit had as a truncation, up to what the
-    engine's rule, or its ``max_topics``, allows. With a document level clusters are born, unless their number is told,
-    where the bound of a block is higher with them; the engine's rule or ``max_clusters`` bounds them likewise. Of at
-    most 2,000 documents that it keeps, an even sample of all that came, those of the fit among them, six are gone over
-    again for each new one. Older clusters are not joined with each other, since that takes all documents at once. Words
-    and values of contexts that the fit has not get columns by :meth:`grow`. The fit itself is not changed.
+    Topics are added, except for models with tables: as many for a document as the fit had as a truncation, up to what
+    the engine's rule, or its ``max_topics``, allows. With a document level clusters are added, unless their number is
+    fixed, where the bound of a block is higher with them; the engine's rule or ``max_clusters`` bounds them likewise.
+    Of at most 2,000 documents that it keeps, an even sample of all that came, those of the fit among them, six are gone
+    over again for each new one. Older clusters are not merged with each other, since that takes all documents at once.
+    Words and values of contexts that the fit has not get columns by :meth:`grow`. The fit itself is not changed.
 
     Parameters
     ----------
@@ -137,7 +130,7 @@ class Stream:
         is scaled to it. It says how sure the posterior is; how fast it follows the stream is for the engine's
         ``learning_offset`` and ``learning_decay`` to say.
     passes : int in [1, inf), default 3
-        Over each block. With 1 documents are taken in mini-batches of the fit's size, no clusters or topics are born
+        Over each block. With 1 documents are taken in mini-batches of the fit's size, no clusters or topics are added
         and no documents are gone over again, as in an epoch of the fit.
     threads : int in [1, inf), default 1
         Never changes a bit of the result.
@@ -183,10 +176,10 @@ class Stream:
         self._state = self._restored(state.arrays(), settings)
         self._state.n_visited, self._state.evidence = 0, 0.0  # what a stop left of an epoch is over
         if total_samples != fitted:
-            self._state.weigh(total_samples / fitted)
+            self._state.scale_counts(total_samples / fitted)
         # clusters of the latest documents, then those of the documents kept, where these are gone over again
         cluster, kept = self._state.cluster, reservoir.places(0, fitted, reservoir.MOST)
-        self._state.follow(np.append(cluster[-total_samples:], cluster[kept if self.passes > 1 else []]))
+        self._state.set_documents(np.append(cluster[-total_samples:], cluster[kept if self.passes > 1 else []]))
         self._kept = self._in_columns(reservoir.sample(fit.corpus))
         self._posterior: Posterior | None = None
 
@@ -200,7 +193,7 @@ class Stream:
         """The state of a stream from its arrays, which are copied."""
         contexts = StackedContexts(self._columns, self.model.contexts)
         shape = np.size(arrays.get("cluster", ())), self._columns.n_words
-        return self.engine.kind(self.model).restore(self.model, settings, shape, contexts, arrays)
+        return self.engine.restored(self.model, settings, shape, contexts, arrays)
 
     def __repr__(self) -> str:
         return f"Stream({self.n_documents} documents, total_samples {self.total_samples}, {self.posterior!r})"
@@ -281,7 +274,7 @@ class Stream:
             names = {name: one for name, one in pattern.columns.items() if one is not None}
             self._kept, _ = alignment.conform(Corpus, self._kept, pattern)
             self._columns = _stand_in(pattern.words, self.posterior, names)
-            self._state.widen(StackedContexts(self._columns, self.model.contexts), len(pattern.words))
+            self._state.add_columns(StackedContexts(self._columns, self.model.contexts), len(pattern.words))
             self._posterior = None
         return placed, new, dropped
 
@@ -348,11 +341,11 @@ class Stream:
             if self.passes > 1:
                 kept = np.append(kept, own)[reservoir.places(n_before, len(rows), reservoir.MOST)]
         finally:
-            state.follow(np.append(latest, kept))
+            state.set_documents(np.append(latest, kept))
         self.n_documents += len(rows)
-        if isinstance(state, DirectGlobals) and len(state.n_m) > n_topics:
-            born = np.setdiff1d(topics_in_use(state), np.arange(n_topics))
-            state.keep(np.arange(state.n_clusters), np.append(np.arange(n_topics), born))
+        if len(state.n_m) > n_topics:
+            new = np.setdiff1d(topics_in_use(state), np.arange(n_topics))
+            state.select(topics=np.append(np.arange(n_topics), new))
         self._kept = reservoir.update(self._kept, n_before, self._in_columns(corpus.subset(rows)))
         in_small = int(np.append(is_small, np.ones(state.n_clusters - n_clusters, bool))[own].sum())
         changes = (*_changes(clusters, clusters_in_use(state)), *_changes(topics, topics_in_use(state)))
@@ -377,7 +370,7 @@ class Stream:
 
     def _learn(self, corpus: Corpus, state: Globals, rows: np.ndarray, pool: Executor | None) -> float:
         """The passes over a block, in place; the sum of its ln Z_j under the globals before, nats."""
-        state.fold()
+        state.rescale()
         n_steps = -(-len(rows) // cast(int, state.settings.batch_size))
         rates = [self.engine.rate(self.model, state.n_updates + step) for step in range(n_steps)]
         rate, scale = 1.0 - math.prod(1.0 - one for one in rates), self.total_samples / len(rows)
@@ -385,25 +378,19 @@ class Stream:
         n_clusters, n_topics = self._n_new(len(rows))
         since, evidence = state.rows_of(batch), 0.0
         for number in range(self.passes):
-            if isinstance(state, DirectGlobals) and number == 1 and n_topics:
+            if number == 1 and n_topics:
                 # not before: the first pass says how likely documents are, and a word that no topic has had yet is in
                 # one without tokens hundreds of nats less likely than the model's prior has it
-                counts = sp.csr_matrix((batch.counts, batch.indices, batch.indptr), (len(rows), len(batch.words)))
-                rng = streams.generator(0, "svi.births", state.n_updates)
-                group = cluster_rows(unit_rows(counts), n_topics, rng)
-                alike = (members(group, n_topics) @ counts).toarray().T
-                alike = alike[:, ~state.is_of_one_topic(batch.words, alike)]
-                if alike.size:
-                    state.add_topics(alike.shape[1], since)
-                    state.suggest(batch.words, _SUGGESTED * rate * scale * alike)
+                suggest_topics(state, batch, since, n_topics, rate * scale)
             before = state.rows_of(batch) if number == self.passes - 1 else {}
-            state.cluster[rows] = -1  # no pass holds documents where the one before seated them
-            documents = state.step(batch, scale, rate, pool, since=since).documents
+            state.cluster[rows] = -1  # no pass holds documents where the one before left them
+            local = local_step(state, batch, pool)
+            state.step(batch, local, scale, rate, pool, since=since)
             if number == 0:
-                evidence = documents.log_evidence
-        if isinstance(state, DocumentLevelGlobals) and n_clusters:
-            assert isinstance(documents, DocumentLevelStatistics)
-            bear_clusters(state, batch, documents.local, before, since, n_clusters, scale, rate, pool)
+                evidence = local.documents.log_evidence
+        if n_clusters:
+            assert isinstance(local, DocumentLevelStep)
+            add_new_clusters(state, batch, local.posteriors, before, since, n_clusters, scale, rate, pool)
         state.step_concentrations()
         state.n_updates += n_steps
         state.n_visited += len(rows)
@@ -426,13 +413,12 @@ class Stream:
 
     def _n_new(self, n_documents: int) -> tuple[int, int]:
         """Clusters and topics that a block of so many documents may add."""
-        state = self._state
-        if not isinstance(state, DirectGlobals):
+        state, level = self._state, self.model.document_level
+        if state.settings.n_tables is not None:
             return 0, 0
-        has_births = isinstance(state, DocumentLevelGlobals) and self.model.n_clusters is None
-        most = (self.engine.max_clusters or state.most_clusters) if has_births else 0
-        room = {"clusters": most - len(state.n_km)}
-        room["topics"] = (self.engine.max_topics or state.most_topics) - len(state.n_m)
+        most = (self.engine.max_clusters or MAX_CLUSTERS[level]) if level and self.model.n_clusters is None else 0
+        room = {"clusters": most - state.n_clusters}
+        room["topics"] = (self.engine.max_topics or MAX_TOPICS[level]) - len(state.n_m)
 
         def allowed(what: str) -> int:
             by_rule = math.ceil(self.fitted[what] / self.fitted["documents"] * n_documents)

@@ -1,4 +1,4 @@
-"""SVI-MC2 with tables, as UAI16 prints it.
+"""SVI-MC2 with tables, as UAI16 prints it: its proportions and its local step.
 
 q(epsilon) and q(tau_k) are truncated sticks, q(c_kt) categorical. K, T, M are truncations: clusters, tables in each,
 topics.
@@ -14,7 +14,9 @@ the tables' weights exp(E ln tau_kt) sums over tables. The result is the same ei
 with a mini-batch's word masses R_k(w). It is made from three small factors where it is summed (:class:`TableMass`).
 Sums over words are taken in fixed blocks, in their order: bits do not depend on threads.
 
-**Global step.** Natural-gradient updates of q(global variables) (UAI16, eq. 2-5, mended).
+**Global step** (UAI16, eq. 2-5, mended). It has two halves. Sticks and tables come first and then, given the tables'
+new topics, the topics. q(c_kt) and q(psi_m) enter each other's targets, so moving both at once, as a joint step does,
+could lower the ELBO even with the whole corpus and rate 1.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -30,44 +32,31 @@ from mc2core.base.described import Stored
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import exp, log
 from mc2core.compute.threads import in_blocks
-from mc2core.corpus import Corpus
-from mc2core.families.stacked import StackedContexts
-from mc2core.inference.svi import sticks
-from mc2core.inference.svi.local import (
-    MIN_SHARE,
-    MIN_SUM,
-    WORD_BLOCK,
-    Assign,
-    Batch,
-    DocumentStatistics,
-    Expectations,
-    assign_documents,
-    exponentiate,
-    fill_log_psi,
-    row_maxima,
-    take_logs,
-)
-from mc2core.inference.svi.state import (
-    GROUP,
+from mc2core.inference.svi.direct import MIN_SHARE, Assign, assign_documents
+from mc2core.inference.svi.globals import (
     TABLE,
     TOPIC,
-    BatchStep,
+    WORD_BLOCK,
+    Batch,
     Concentrations,
+    Expectations,
     Globals,
+    LocalStep,
     RunSettings,
-    Start,
     blend,
-    change,
-    starting_rates,
+    expected_log_weights,
+    expected_weights,
+    exponentiate,
+    row_maxima,
+    stick_counts,
+    stick_posterior,
 )
 from mc2core.models import MC2
 
-# nats between a table's topic and any other at the start: a hard table, which costs least
-_TABLE_CONTRAST = 50.0
-# truncations where none are set
-_CLUSTERS, _TOPICS = 40, 120
 # the sums over tables are done in this many shares: cluster k belongs to share k % _SHARES
 _SHARES = 8
+# sums over tables that are smaller are lost to rounding
+MIN_SUM = 1e-250
 
 
 # -- q(c_kt) ---------------------------------------------------------------------------------------------------------
@@ -98,17 +87,64 @@ def topic_shares(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(kw_only=True)
-class TableExpectations(Expectations):
-    """With those of tables.
+class TableProportions:
+    """q(tau_k) over tables, q(c_kt), q(epsilon) by sticks.
 
-    log_table (K, T), log_topic (M,) : E ln tau, E ln epsilon
-    log_table_topic, table_topic (K, T, M) : ln mu_ktm and mu_ktm
+    Attributes
+    ----------
+    topic_sticks (2, M - 1), table_sticks (2, K, T - 1) : float64
+        q(epsilon), q(tau_k).
+    table_topic : (K, T, M) float64
+        Natural parameters of q(c_kt), up to a constant in each row.
     """
 
-    log_table: np.ndarray
-    log_topic: np.ndarray
-    log_table_topic: np.ndarray
+    described: ClassVar[dict[str, Stored]] = {
+        "topic_sticks": Stored("f", "2 M-1"),
+        "table_sticks": Stored("f", "2 K T-1"),
+        "table_topic": Stored("f", "K T M"),
+    }
+    described_numbers: ClassVar[dict[str, Stored]] = {}
+    #: alpha, v and eta all have sticks behind them
+    n_concentrations: ClassVar[int] = 3
+
+    topic_sticks: np.ndarray
+    table_sticks: np.ndarray
     table_topic: np.ndarray
+
+    @classmethod
+    def fixed(cls, model: MC2) -> dict[str, Any]:
+        """Fields that no step changes: none."""
+        return {}
+
+    @classmethod
+    def sizes(cls, model: MC2, settings: RunSettings, arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
+        """K, T and M are the truncations."""
+        return {"K": settings.n_clusters, "T": settings.n_tables or 0, "M": settings.n_topics}
+
+    def stick_arrays(self) -> tuple[np.ndarray, ...]:
+        """Sticks behind v and eta."""
+        return self.table_sticks, self.topic_sticks
+
+    def divergence(self, penalty: float = 0.0) -> float:
+        """Nats that the ELBO pays for the tables' topics, sticks not counted."""
+        log_share, share = topic_shares(self.table_topic)
+        return float(np.sum(share * (log_share - expected_log_weights(self.topic_sticks)))) - penalty
+
+    def scale_counts(self, factor: float, concentrations: Concentrations) -> None:
+        """Tables are not documents: their topics' sticks stay, and E ln epsilon counts once in each q(c_kt)."""
+        v = concentrations.mean[TABLE]
+        self.table_sticks = stick_posterior(factor * stick_counts(self.table_sticks, v), v)
+        log_topic = expected_log_weights(self.topic_sticks)
+        self.table_topic = log_topic + factor * (self.table_topic - log_topic)
+
+    def expected(
+        self, clusters: np.ndarray, topics: np.ndarray, concentrations: Concentrations
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """(K', M') E[tau] of some clusters and topics, (M',) their E[epsilon], and v."""
+        tables = expected_weights(self.table_sticks)[clusters]
+        _, share = topic_shares(self.table_topic)
+        known = np.einsum("kt,ktm->km", tables, share[clusters][:, :, topics])
+        return known, expected_weights(self.topic_sticks)[topics], float(concentrations.mean[TABLE])
 
 
 # -- words under tables --------------------------------------------------------------------------------------------
@@ -148,6 +184,23 @@ class TableRows(NamedTuple):
         return cls(row.reshape(table_topic.shape[:-1]), np.where(soft > MIN_SHARE, soft, 0.0))
 
 
+@kernel(error_model="numpy")
+def take_logs(sums, top, scores, row, log_table, first, last, log_likelihood):
+    """log_likelihood[u, k] = top[u] + ln sums[u, k]; anew, less the largest of its terms, where it vanished."""
+    for u in range(first, last):
+        for k in range(sums.shape[1]):
+            log_likelihood[u, k] = top[u] + log(max(sums[u, k], MIN_SUM))
+        for k in range(sums.shape[1]):
+            if sums[u, k] < MIN_SUM:
+                highest = -np.inf
+                for t in range(row.shape[1]):
+                    highest = max(highest, scores[u, row[k, t]] + log_table[k, t])
+                total = 0.0
+                for t in range(row.shape[1]):
+                    total += exp(scores[u, row[k, t]] + log_table[k, t] - highest)
+                log_likelihood[u, k] = highest + log(total)
+
+
 class WordTables(NamedTuple):
     """What the documents of a batch share, over its U distinct words.
 
@@ -156,7 +209,8 @@ class WordTables(NamedTuple):
     sums : (U, K) float64, sum_t exp(E ln tau_kt) weights[row[k, t]]; may vanish
     log_likelihood : (U, K) float64, lse_k(w)
     rows : TableRows
-    log_table : (K, T) float64, E ln tau
+    log_table, log_topic : (K, T) and (M,) float64, E ln tau and E ln epsilon
+    table_topic : (K, T, M) float64, mu
     """
 
     scores: np.ndarray
@@ -165,33 +219,36 @@ class WordTables(NamedTuple):
     log_likelihood: np.ndarray
     rows: TableRows
     log_table: np.ndarray
+    log_topic: np.ndarray
+    table_topic: np.ndarray
 
 
-def word_tables(
-    state: TableGlobals, expected: TableExpectations, words: np.ndarray, pool: Executor | None
-) -> WordTables:
+def word_tables(state: Globals, expected: Expectations, words: np.ndarray, pool: Executor | None) -> WordTables:
     """E ln psi and lse of the given words under the current globals."""
-    rows = TableRows.of(expected.table_topic)
-    n_clusters, _, n_topics = expected.table_topic.shape
+    assert isinstance(state.proportions, TableProportions)
+    table_topic = topic_shares(state.proportions.table_topic)[1]
+    log_table = expected_log_weights(state.proportions.table_sticks)
+    log_topic = expected_log_weights(state.proportions.topic_sticks)
+    rows = TableRows.of(table_topic)
+    n_clusters, _, n_topics = table_topic.shape
     n_rows = n_topics + len(rows.soft)
     weight = np.zeros((n_rows, n_clusters))
-    np.add.at(weight, (rows.row, np.arange(n_clusters)[:, None]), np.exp(expected.log_table))
+    np.add.at(weight, (rows.row, np.arange(n_clusters)[:, None]), np.exp(log_table))
     soft = np.ascontiguousarray(rows.soft.T)  # the layout that BLAS is fastest with
     scores, weights = np.empty((2, len(words), n_rows))
     sums, log_likelihood = np.empty((2, len(words), n_clusters))
     top = np.empty(len(words))
 
     def work(first: int, last: int) -> None:
-        total = expected.log_topic_total
-        fill_log_psi(state.topic_words, state.shrink, words, state.topic_word_prior, total, first, last, scores)
+        state.fill_scores(expected, words, first, last, scores)
         np.matmul(scores[first:last, :n_topics], soft, out=scores[first:last, n_topics:])
         row_maxima(scores, first, last, top)
         exponentiate(scores, top, first, last, weights)
         np.matmul(weights[first:last], weight, out=sums[first:last])
-        take_logs(sums, top, scores, rows.row, expected.log_table, first, last, log_likelihood)
+        take_logs(sums, top, scores, rows.row, log_table, first, last, log_likelihood)
 
     in_blocks(pool, work, len(words), WORD_BLOCK)
-    return WordTables(scores, weights, sums, log_likelihood, rows, expected.log_table)
+    return WordTables(scores, weights, sums, log_likelihood, rows, log_table, log_topic, table_topic)
 
 
 # -- statistics of a mini-batch ------------------------------------------------------------------------------------
@@ -355,192 +412,44 @@ def topic_statistics(tables: WordTables, mass: TableMass, table_topic: np.ndarra
     return topic_words
 
 
-# -- global step ---------------------------------------------------------------------------------------------------
-def step_tables(
-    state: TableGlobals,
-    expected: TableExpectations,
-    concentrations: Concentrations,
-    statistics: DocumentStatistics,
-    columns: np.ndarray,
-    n_kt: np.ndarray,
-    table_log_likelihood: np.ndarray,
-    scale: float,
-    rate: float,
-) -> None:
-    """Natural-gradient step for q(beta), q(tau_k), q(c_kt), q(phi_k), in place (UAI16, eq. 2-5).
+# -- the step ------------------------------------------------------------------------------------------------------
+@dataclass
+class TableStep(LocalStep):
+    """With ``words``, (K, T) ``n_kt`` tokens at each table and (K, T, M) ``log_likelihood`` of their words by topic."""
 
-    ``columns`` are those of the statistics of contexts, ``n_kt`` (K, T) and ``table_log_likelihood`` (K, T, M) those
-    of :func:`table_statistics`; ``scale`` = J / B. The target of q(c_kt) is UAI16's a_ktm (eq. 5): E ln
-    eps_m + sum_w N_kt(w) E ln psi_mw.
-    """
-    blend(state.group_weights, sticks.stick_posterior(scale * statistics.n_k, concentrations.mean[GROUP]), rate)
-    blend(state.table_sticks, sticks.stick_posterior(scale * n_kt, concentrations.mean[TABLE]), rate)
-    blend(state.table_topic, expected.log_topic + scale * table_log_likelihood, rate)
-    state.blend_contexts(columns, statistics.contexts, scale, rate)
+    words: WordTables
+    mass: TableMass
+    n_kt: np.ndarray
+    log_likelihood: np.ndarray
 
+    def step(self, state: Globals, scale: float, rate: float, pool: Executor | None) -> None:
+        """The target of q(c_kt) is UAI16's a_ktm (eq. 5): E ln eps_m + sum_w N_kt(w) E ln psi_mw.
 
-def step_topics(
-    state: TableGlobals,
-    table_topic: np.ndarray,
-    concentrations: Concentrations,
-    words: np.ndarray,
-    counts: np.ndarray,
-    scale: float,
-    rate: float,
-    pool: Executor | None = None,
-) -> None:
-    """Natural-gradient step for q(psi_m) and q(epsilon), in place, given (K, T, M) mu.
+        The tables' topics are globals themselves, so q(epsilon) is not scaled by J / B: UAI16's eq. 4 prints the sum
+        without the 1/J that would undo the scale. Finite differences settle it
+        (tests/mc2core/inference/svi/test_engine.py).
+        """
+        assert isinstance(state.proportions, TableProportions)
+        own, concentrations = state.proportions, state.concentrations()
+        blend(own.table_sticks, stick_posterior(scale * self.n_kt, concentrations.mean[TABLE]), rate)
+        blend(own.table_topic, self.words.log_topic + scale * self.log_likelihood, rate)
+        shares = self.words.table_topic if state.settings.is_joint else topic_shares(own.table_topic)[1]
+        self.topic_words = topic_statistics(self.words, self.mass, shares, pool)
+        blend(own.topic_sticks, stick_posterior(shares.sum(axis=(0, 1)), concentrations.mean[TOPIC]), rate)
 
-    ``counts`` (U, M) are those of :func:`topic_statistics` at ``words`` (U,). The tables' topics are
-    globals themselves, so q(epsilon) is not scaled by J / B: UAI16's eq. 4 prints the sum without the 1/J that would
-    undo the scale. Finite differences settle it (tests/mc2core/inference/svi/test_engine.py).
-    """
-    state.blend_topic_words(words, counts, scale, rate, pool)
-    target = sticks.stick_posterior(table_topic.sum(axis=(0, 1)), concentrations.mean[TOPIC])
-    blend(state.topic_sticks, target, rate)
+    def log_words(self) -> float:
+        return float(np.sum(self.words.table_topic * self.log_likelihood))
+
+    def change_of_proportions(self, state: Globals, pool: Executor | None) -> float:
+        assert isinstance(state.proportions, TableProportions)
+        now = expected_log_weights(state.proportions.table_sticks)
+        return float(np.sum(self.n_kt * (now - self.words.log_table)))
 
 
-# -- the state -----------------------------------------------------------------------------------------------------
-@dataclass(kw_only=True)
-class TableGlobals(Globals):
-    """q(tau_k) over tables, q(c_kt), q(epsilon) by sticks.
-
-    The global step has two halves. Sticks, tables and contexts come first and then, given the tables' new topics, the
-    topics. q(c_kt) and q(psi_m) enter each other's targets, so moving both at once, as a joint step does, could lower
-    the ELBO even with the whole corpus and rate 1.
-
-    Attributes
-    ----------
-    group_weights (2, K - 1), topic_sticks (2, M - 1), table_sticks (2, K, T - 1) : float64
-        q(beta), q(epsilon), q(tau_k): see :mod:`mc2core.inference.svi.sticks`.
-    table_topic : (K, T, M) float64
-        Natural parameters of q(c_kt), up to a constant in each row.
-    """
-
-    described: ClassVar[dict[str, Stored]] = {
-        "group_weights": Stored("f", "2 K-1"),
-        "topic_sticks": Stored("f", "2 M-1"),
-        "table_sticks": Stored("f", "2 K T-1"),
-        "table_topic": Stored("f", "K T M"),
-        "concentration_rates": Stored("f", "3"),
-        **Globals.described,
-    }
-
-    topic_sticks: np.ndarray
-    table_sticks: np.ndarray
-    table_topic: np.ndarray
-
-    @classmethod
-    def truncations(cls, corpus: Corpus, n_clusters: int | None, n_topics: int | None) -> tuple[int, int]:
-        return n_clusters or _CLUSTERS, n_topics or _TOPICS
-
-    @classmethod
-    def n_numbers(cls, settings: RunSettings, corpus: Corpus) -> int:
-        return settings.n_clusters * (settings.n_tables or 0) * settings.n_topics
-
-    @classmethod
-    def begin(cls, model: MC2, settings: RunSettings, start: Start, corpus: Corpus, contexts: StackedContexts) -> Self:
-        """Tables and topics are put in order of size, as sticks prefer them."""
-        assignments = start.assignments
-        n_topics = assignments.topic_words.shape[1]
-        tables = np.argsort(-assignments.n_kt[start.order], axis=1, kind="stable")
-        n_kt = np.take_along_axis(assignments.n_kt[start.order], tables, axis=1)
-        topics = np.argsort(-assignments.topic_words.sum(axis=0), kind="stable")
-        table_topic = np.argsort(topics)[np.take_along_axis(assignments.table_topic[start.order], tables, axis=1)]
-        topic_sticks = sticks.stick_posterior(
-            np.bincount(table_topic.ravel(), minlength=n_topics), model.topic_concentration
-        )
-        scores = np.tile(sticks.expected_log_weights(topic_sticks), (*table_topic.shape, 1))
-        np.put_along_axis(scores, table_topic[:, :, None], _TABLE_CONTRAST, axis=2)
-        group_weights = sticks.stick_posterior(start.n_k, model.group_concentration)
-        table_sticks = sticks.stick_posterior(start.scale * n_kt, model.table_concentration)
-        topic_words = np.ascontiguousarray(start.scale * assignments.topic_words[:, topics])
-        return cls(
-            model=model,
-            settings=settings,
-            group_weights=group_weights,
-            topic_sticks=topic_sticks,
-            table_sticks=table_sticks,
-            table_topic=scores,
-            topic_words=topic_words,
-            context_counts=start.contexts,
-            context_totals=contexts.sums_by_context(start.contexts),
-            concentration_rates=starting_rates(model, (group_weights, table_sticks, topic_sticks)),
-            cluster=start.cluster,
-            topic_word_prior=model.topic_word_prior,
-            contexts=contexts,
-            n_m=topic_words.sum(axis=0),
-        )
-
-    @classmethod
-    def sizes(cls, model: MC2, settings: RunSettings, arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
-        return {"K": settings.n_clusters, "T": settings.n_tables or 0, "M": settings.n_topics}
-
-    def stick_arrays(self) -> tuple[np.ndarray, ...]:
-        return self.group_weights, self.table_sticks, self.topic_sticks
-
-    def weigh(self, factor: float) -> None:
-        """Tables are not documents: their topics' sticks stay, and E ln epsilon counts once in each q(c_kt)."""
-        super().weigh(factor)
-        alpha, v, _ = self.concentrations().mean
-        self.group_weights = sticks.weighed(self.group_weights, alpha, factor)
-        self.table_sticks = sticks.weighed(self.table_sticks, v, factor)
-        log_topic = sticks.expected_log_weights(self.topic_sticks)
-        self.table_topic = log_topic + factor * (self.table_topic - log_topic)
-
-    def expectations(self, columns: np.ndarray | None = None) -> TableExpectations:
-        log_table_topic, table_topic = topic_shares(self.table_topic)
-        return TableExpectations(
-            log_group=sticks.expected_log_weights(self.group_weights),
-            log_table=sticks.expected_log_weights(self.table_sticks),
-            log_topic=sticks.expected_log_weights(self.topic_sticks),
-            log_table_topic=log_table_topic,
-            table_topic=table_topic,
-            **self.shared_expectations(columns),
-        )
-
-    def step(
-        self,
-        batch: Batch,
-        scale: float,
-        rate: float,
-        pool: Executor | None,
-        assign: Assign = assign_documents,
-        since: Mapping[str, Any] | None = None,
-    ) -> BatchStep:
-        before, known = self.expectations(batch.columns), self.concentrations()
-        words = word_tables(self, before, batch.words, pool)
-        shares, documents = assign(batch, words.log_likelihood, before, pool)
-        if since is not None:
-            self.go_back(batch, since)
-        self.seat(batch, shares)
-        mass = table_mass(words, documents.word_mass, pool)
-        n_kt, log_likelihood = table_statistics(words, mass, pool)
-        step_tables(self, before, known, documents, batch.columns, n_kt, log_likelihood, scale, rate)
-        table_topic = before.table_topic if self.settings.is_joint else topic_shares(self.table_topic)[1]
-        topic_words = topic_statistics(words, mass, table_topic, pool)
-        step_topics(self, table_topic, known, batch.words, topic_words, scale, rate, pool)
-
-        def changed() -> float:
-            after = self.expectations(batch.columns)
-            of_words = self.expected_topic_words(after, batch.words, topic_words, pool)
-            of_words -= float(np.sum(before.table_topic * log_likelihood))
-            of_tables = float(np.sum(n_kt * (after.log_table - before.log_table)))
-            return change(documents, before, after, of_words, of_tables)
-
-        return BatchStep(shares, documents, changed)
-
-    def tidy(self, pool: Executor | None, is_full: bool) -> None:
-        """Sticks and tables keep their truncations and their order."""
-
-    def proportions(self, clusters: np.ndarray, topics: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        tables = sticks.expected_weights(self.table_sticks)[clusters]
-        _, share = topic_shares(self.table_topic)
-        known = np.einsum("kt,ktm->km", tables, share[clusters][:, :, topics])
-        v = float(self.concentrations().mean[TABLE])
-        return known, sticks.expected_weights(self.topic_sticks)[topics], v
-
-    def proportions_divergence(self) -> float:
-        log_share, share = topic_shares(self.table_topic)
-        log_topic = sticks.expected_log_weights(self.topic_sticks)
-        return float(np.sum(share * (log_share - log_topic)))
+def visit(state: Globals, batch: Batch, pool: Executor | None, assign: Assign = assign_documents) -> TableStep:
+    """The local step of a mini-batch."""
+    expected = state.expectations(batch.columns)
+    words = word_tables(state, expected, batch.words, pool)
+    documents = assign(batch, words.log_likelihood, expected, pool)
+    mass = table_mass(words, documents.word_mass, pool)
+    return TableStep(expected, documents, np.empty(0), words, mass, *table_statistics(words, mass, pool))

@@ -19,29 +19,20 @@ from helpers.svi_twin import (
 )
 
 from mc2core import Corpus
-from mc2core.base import storage
 from mc2core.compute.buffers import Buffers
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.running.loop import fit
 from mc2core.inference.svi import engine as svi_engine
-from mc2core.inference.svi import local
-from mc2core.inference.svi.direct import (
+from mc2core.inference.svi.direct import WordTopics, lost_pairs, make_exact, topic_statistics, visit, word_topics
+from mc2core.inference.svi.globals import (
+    WORD_BLOCK,
     Objective,
-    Weights,
-    WordTopics,
-    assign_documents,
+    TopicWeights,
+    WordScores,
     best_topic_prior,
-    expected_tables,
-    lost_pairs,
-    make_exact,
     prior_terms,
-    step_topics,
-    step_v,
-    step_weights,
-    topic_statistics,
-    word_topics,
+    take_batch,
 )
-from mc2core.inference.svi.state import divergence
 
 
 def direct(n_clusters=3, n_topics=4, **settings):
@@ -50,7 +41,25 @@ def direct(n_clusters=3, n_topics=4, **settings):
 
 def some_weights(rng, n_topics):
     drawn = rng.dirichlet(np.ones(n_topics + 1))
-    return Weights(drawn[:-1], drawn[-1], float(rng.gamma(2.0)))
+    return TopicWeights(drawn[:-1], drawn[-1], float(rng.gamma(2.0)))
+
+
+def words_of(state, n):
+    """Of the first n words."""
+    return word_topics(state, state.over_topics.expected_log_tau(), state.expectations(), np.arange(n), None)
+
+
+def gradient(objective, weights):
+    """Central differences with respect to (M,) eps, eps_rest (as if they were free) and ln v."""
+
+    def slope(h, **fields):
+        at = [objective.value(weights._replace(**{name: f(x) for name, f in fields.items()})) for x in (h, -h)]
+        return (at[0] - at[1]) / (2 * h)
+
+    topics, remaining, v = weights
+    one = np.eye(len(topics))
+    by_topics = [slope(1e-6 * topics[m], topics=lambda h, m=m: topics + h * one[m]) for m in range(len(topics))]
+    return np.array(by_topics), slope(1e-7, remaining=lambda h: remaining + h), slope(1e-5, v=lambda h: v * np.exp(h))
 
 
 TINY = {
@@ -69,27 +78,23 @@ class TestStep:
             corpus = small_corpus(seed)
             state = direct(topic_word_prior=topic_word_prior).init(corpus, seed)
             rng = np.random.default_rng(seed)
-            state.n_km *= rng.random(state.n_km.shape)
-            expected = state.expectations()
-            batch = local.take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
-            words = word_topics(state, expected, batch.words, None)
-            shares, documents = assign_documents(batch, words, expected, None)
-            n_km, topic_words = topic_statistics(words, documents.word_mass, None)
-            twin = naive_direct(corpus, state)
-            np.testing.assert_allclose(shares, twin[0], rtol=1e-10, atol=1e-12)
-            assert documents.log_evidence == pytest.approx(twin[1].sum(), rel=1e-12)
-            np.testing.assert_allclose(n_km, twin[2], rtol=1e-10, atol=1e-12)
-            np.testing.assert_allclose(topic_words, twin[3][batch.words], rtol=1e-10, atol=1e-12)
+            state.over_topics.n_km *= rng.random(state.over_topics.n_km.shape)
+            batch = take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
+            step, twin = visit(state, batch, None), naive_direct(corpus, state)
+            np.testing.assert_allclose(step.documents.shares, twin[0], rtol=1e-10, atol=1e-12)
+            assert step.documents.log_evidence == pytest.approx(twin[1].sum(), rel=1e-12)
+            np.testing.assert_allclose(step.n_km, twin[2], rtol=1e-10, atol=1e-12)
+            np.testing.assert_allclose(step.topic_words, twin[3][batch.words], rtol=1e-10, atol=1e-12)
 
     def test_words_that_no_topic_expects(self):
         """At s = .001 and a topic of weight 1e-4, exp(E ln psi) and exp(E ln tau) are both 0 in float64."""
         corpus = small_corpus(0)
         state = direct(3, 3, topic_word_prior=1e-3).init(corpus, 0)
         state.topic_words[:] = np.array([[40.0, 0, 0], [0, 40.0, 0], [0, 0, 40.0], [40.0, 0, 0], [0, 0, 0]])
-        state.fold()
-        state.n_km = np.diag([50.0, 60.0, 70.0])[: len(state.n_km)]
-        state.topic_weights, state.rest = np.full(3, 1e-4), 1 - 3e-4
-        words = word_topics(state, state.expectations(), np.arange(corpus.n_words), None)
+        state.rescale()
+        state.over_topics.n_km = np.diag([50.0, 60.0, 70.0])[: len(state.over_topics.n_km)]
+        state.over_topics.topic_weights, state.over_topics.remaining = np.full(3, 1e-4), 1 - 3e-4
+        words = words_of(state, corpus.n_words)
         assert (words.sums == 0).sum() == 5
         mass = np.full(words.sums.shape, 0.5)
         assert make_exact(words, lost_pairs(words, mass))
@@ -105,12 +110,13 @@ class TestStep:
     def test_statistics_of_many_blocks(self, density):
         """Masses that are few and many, over more blocks of words than shares."""
         rng = np.random.default_rng(3)
-        n_words, n_clusters, n_topics = 9 * local.WORD_BLOCK + 5, 6, 4
+        n_words, n_clusters, n_topics = 9 * WORD_BLOCK + 5, 6, 4
         weights, tau = rng.random((n_words, n_topics)), rng.random((n_clusters, n_topics))
         mass = np.where(rng.random((n_words, n_clusters)) < density, rng.random((n_words, n_clusters)), 0.0)
         mass[:, 2] = 0.0
         sums, nothing = weights @ tau.T, np.empty(0)
-        words = WordTopics(nothing, weights, sums, nothing, False, set(), nothing, tau, Buffers())
+        of_topics = WordScores(nothing, nothing, weights)
+        words = WordTopics(of_topics, sums, nothing, False, set(), nothing, tau, Buffers())
         words.buffers.empty("n_km", 8 * tau.size)[:] = np.nan
         n_km, topic_words = topic_statistics(words, mass, None)
         np.testing.assert_allclose(n_km, ((mass / sums).T @ weights) * tau, rtol=1e-10)
@@ -120,67 +126,58 @@ class TestStep:
         """The pages of new arrays took a sixth of an epoch of small batches."""
         corpus = small_corpus(0)
         state = direct().init(corpus, 0)
-        batches = [word_topics(state, state.expectations(), np.arange(n), None) for n in (corpus.n_words, 3)]
-        for name in ("scores", "weights", "sums", "log_likelihood"):
-            assert np.shares_memory(getattr(batches[0], name), getattr(batches[1], name))
+        one, other = (words_of(state, n) for n in (corpus.n_words, 3))
+        for name in ("sums", "log_likelihood"):
+            assert np.shares_memory(getattr(one, name), getattr(other, name))
+        assert np.shares_memory(one.of_topics.scores, other.of_topics.scores)
+        assert np.shares_memory(one.of_topics.weights, other.of_topics.weights)
 
     def test_shares_of_a_document_that_fits_nowhere(self):
         """Its words are lost in every cluster: bounds from above alone would give it any shares."""
         corpus = corpus_of([[0] * 3 + [1] * 2, [0] * 5, [1] * 5], 3)
         state = direct(2, 3, contexts={}, topic_word_prior=1e-3, initialisation="seeded").init(corpus, 0)
         state.topic_words = np.array([[40.0, 0, 0], [0, 40.0, 0], [0, 0, 40.0]])[:, : len(state.n_m)]
-        state.fold()
-        state.n_km = np.array([[0.0, 0, 50.0], [0, 0, 60.0]])[:, : len(state.n_m)]
-        state.topic_weights, state.rest = np.array([2e-4, 1e-4, 1e-4])[: len(state.n_m)], 1 - 4e-4
-        expected = state.expectations()
-        batch = local.take_batch(corpus, state.contexts, np.arange(3))
-        words = word_topics(state, expected, batch.words, None)
-        shares, _ = assign_documents(batch, words, expected, None)
-        assert words.exact
-        np.testing.assert_allclose(shares, naive_direct(corpus, state)[0], rtol=1e-9, atol=1e-18)
+        state.rescale()
+        state.over_topics.n_km = np.array([[0.0, 0, 50.0], [0, 0, 60.0]])[:, : len(state.n_m)]
+        state.over_topics.topic_weights, state.over_topics.remaining = (
+            np.array([2e-4, 1e-4, 1e-4])[: len(state.n_m)],
+            1 - 4e-4,
+        )
+        step = visit(state, take_batch(corpus, state.contexts, np.arange(3)), None)
+        assert step.words.exact
+        np.testing.assert_allclose(step.documents.shares, naive_direct(corpus, state)[0], rtol=1e-9, atol=1e-18)
 
 
 class TestWeights:
-    @pytest.mark.parametrize("prior", [None, (0.7, 1.3)])
-    def test_weight_gradients(self, prior):
+    def test_expected_tables_are_the_slope_of_the_bound(self):
         rng = np.random.default_rng(0)
         for _ in range(5):
             n_km = rng.gamma(0.3, 20.0, (4, 3)) * (rng.random((4, 3)) < 0.7)
-            objective, weights = Objective(n_km, 1.7, prior), some_weights(rng, 3)
-            by_topics, by_rest, by_log_v = objective.gradient(weights)
-
-            def slope(h, one=weights, value=objective.value, **fields):
-                at = [value(one._replace(**{name: f(x) for name, f in fields.items()})) for x in (h, -h)]
-                return (at[0] - at[1]) / (2 * h)
-
-            topics, rest, v = weights
-            for m in range(3):
-                numeric = slope(1e-6 * topics[m], topics=lambda h, m=m, topics=topics: topics + h * np.eye(3)[m])
-                assert by_topics[m] == pytest.approx(numeric, rel=1e-5, abs=1e-5)
-            assert by_rest == pytest.approx(slope(1e-7, rest=lambda h, rest=rest: rest + h), rel=1e-5)
-            assert by_log_v == pytest.approx(slope(1e-5, v=lambda h, v=v: v * np.exp(h)), rel=1e-5, abs=1e-6)
+            objective, weights = Objective(n_km, 1.7, (0.7, 1.3)), some_weights(rng, 3)
+            known = weights.topics * gradient(objective, weights)[0]
+            np.testing.assert_allclose(objective.expected_tables(weights), known, rtol=1e-5, atol=1e-5)
 
     def test_steps_end_at_zero_gradient(self):
         rng = np.random.default_rng(1)
         n_km = rng.gamma(0.5, 30.0, (6, 4))
         objective = Objective(n_km, 1.2, (2.0, 0.5))
-        weights = step_weights(objective, some_weights(rng, 4), 400)
-        by_topics, by_rest, by_log_v = objective.gradient(weights)
-        np.testing.assert_allclose(by_topics, by_rest, rtol=1e-5)
+        weights = objective.climbed(some_weights(rng, 4), 400)
+        by_topics, by_remaining, by_log_v = gradient(objective, weights)
+        np.testing.assert_allclose(by_topics, by_remaining, rtol=1e-4)
         assert abs(by_log_v) < 1e-4
-        assert weights.topics.sum() + weights.rest == pytest.approx(1.0, abs=1e-12)
+        assert weights.topics.sum() + weights.remaining == pytest.approx(1.0, abs=1e-12)
 
     def test_steps_below_one_token_lower_nothing(self):
         """With n = .001 expected tables exceed the tokens by far: the argument for them as an ascent needs n >= 1."""
         one = Objective(np.array([[0.001]]), 1.0, None)
-        assert expected_tables(one, Weights(np.array([0.001]), 0.999, 1.0))[0] == pytest.approx(0.5, abs=0.01)
+        assert one.expected_tables(TopicWeights(np.array([0.001]), 0.999, 1.0))[0] == pytest.approx(0.5, abs=0.01)
         rng = np.random.default_rng(2)
         for _ in range(300):
             objective = Objective(10 ** rng.uniform(-5, 0, (3, 2)), 10 ** rng.uniform(-3, 1), (1.0, 1.0))
             weights = some_weights(rng, 2)
-            once = step_topics(objective, weights)
+            once = objective.step_topics(weights)
             assert objective.value(once) >= objective.value(weights)
-            assert objective.value(step_v(objective, once)) >= objective.value(once)
+            assert objective.value(objective.step_v(once)) >= objective.value(once)
 
 
 class TestTopicPrior:
@@ -222,7 +219,7 @@ class TestBound:
         engine = direct(learn_concentrations=False, group_concentration=0.7, topic_concentration=2.0)
         state = engine.init(corpus, 1)
         known = state.concentrations()
-        elbo = naive_direct(corpus, state)[1].sum() - divergence(state, known)
+        elbo = naive_direct(corpus, state)[1].sum() - state.divergence()
         assert elbo == pytest.approx(naive_direct_elbo(corpus, state, known.mean[0]), abs=1e-9)
 
     @pytest.mark.parametrize(
@@ -264,9 +261,9 @@ class TestBound:
                 group_concentration=0.8, table_concentration=1.3, topic_concentration=0.6,
             )  # fmt: skip
             state = fit(corpus, *engine, iterations=25, seed=seed, progress=False).state
-            given = 2, 0.8, state.weights, is_fixed, log_words(corpus, topic_word_prior)
+            given = 2, 0.8, state.over_topics.weights, is_fixed, log_words(corpus, topic_word_prior)
             known = log_evidence_given_weights(corpus.document_lengths, contexts, *given)
-            penalty = state.objective.terms(state.weights)[1]
+            penalty = state.over_topics.objective.terms(state.over_topics.weights)[1]
             assert penalty <= 0
             gaps.append(known + penalty - state.elbo)
         assert min(gaps) > 0
@@ -296,19 +293,6 @@ class TestBound:
             best[truncations] = max(runs)
         assert best[8, 12] > best[2, 3] - 0.5
 
-    def test_without_content_it_is_a_mixture_over_contexts(self):
-        rng = np.random.default_rng(11)
-        truth = rng.integers(2, size=60)
-        time = np.where(truth == 1, 4.0, -4.0) + rng.normal(size=60)
-        corpus = Corpus(np.zeros((60, 4), int), contexts={"time": time})
-        result = fit(
-            corpus, *direct(5, 2, contexts={"time": FAMILIES["time"]}, initialisation="seeded"), iterations=40, seed=0,
-            progress=False,
-        )  # fmt: skip
-        assert np.diff(result.trace.elbo).min() > -1e-9
-        first, second = (set(result.state.cluster[truth == one]) for one in (0, 1))
-        assert not first & second
-
 
 class TestRun:
     def test_what_is_not_in_use_leaves_the_arrays(self):
@@ -316,10 +300,12 @@ class TestRun:
         for batch_size in (None, 2):
             engine = direct(5, 9, contexts={}, topic_word_prior=0.05, initialisation="seeded", batch_size=batch_size)
             result = fit(corpus, *engine, iterations=30, progress=False)
-            n_clusters, n_topics = result.state.n_km.shape
+            n_clusters, n_topics = result.state.over_topics.n_km.shape
             assert 2 <= n_clusters <= 4
             assert n_topics < 9
-            assert result.state.topic_weights.sum() + result.state.rest == pytest.approx(1.0, abs=1e-9)
+            assert result.state.over_topics.topic_weights.sum() + result.state.over_topics.remaining == pytest.approx(
+                1.0, abs=1e-9
+            )
             assert (np.diff(result.state.n_k) <= 0).all() or batch_size
             assert result.state.cluster.max() == n_clusters - 1
             sample = result.posterior.representative
@@ -337,22 +323,6 @@ class TestRun:
             states.append(fit(corpus, *engine, iterations=2, seed=1, progress=False).state)
         assert states_equal(states[0], states[1])
         assert states_equal(states[0], states[2])
-
-    def test_resumed_within_an_epoch(self, tmp_path):
-        """Every state between two parts, as a checkpoint holds it, leads to the end of the straight run."""
-        corpus = small_corpus(9, n_documents=30)
-        engine = direct(9, 11, batch_size=4, initialisation="seeded")
-        straight = fit(corpus, *engine, iterations=3, seed=2, progress=False)
-        state = engine.init(corpus, 2)
-        stops = 0
-        for iteration in (1, 2, 3):
-            while (row := engine.advance(corpus, state, 2, iteration)) is None:
-                stops += 1
-                storage.write_arrays(tmp_path / "state.npz", state.arrays())
-                state = engine.restore(corpus, storage.read_arrays(tmp_path / "state.npz"))
-            assert row["elbo"] == straight.trace.elbo[iteration - 1]
-        assert stops == 21
-        assert states_equal(straight.state, state)
 
     def test_a_state_beyond_the_truncations_is_refused(self):
         corpus = small_corpus(9, n_documents=30)
@@ -379,7 +349,7 @@ class TestRun:
         engine = direct(3, 4, initialisation="gibbs")
         state = engine.init(corpus, 3)
         np.testing.assert_allclose(state.topic_words.sum(axis=1), np.asarray(corpus.content.sum(axis=0)).ravel())
-        assert state.n_km.sum() == pytest.approx(corpus.n_tokens)
+        assert state.over_topics.n_km.sum() == pytest.approx(corpus.n_tokens)
 
     @pytest.mark.parametrize(("n_documents", "n_clusters"), [(1, 2), (41, 11), (1409, 320), (10**6, 320)])
     def test_truncations_by_rule(self, n_documents, n_clusters):

@@ -25,29 +25,27 @@ from mc2core import Corpus, clustering
 from mc2core.base import storage
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.running.loop import fit
-from mc2core.inference.svi import document_level, local, start
+from mc2core.inference.svi import document_level, start
 from mc2core.inference.svi.document_level import (
-    Local,
+    DocumentPosteriors,
     expected_tables,
     log_evidence,
     log_rising_factorial,
-    seated_tables,
     tables_of,
     tables_of_lengths,
-    topic_scores,
+    uncertain_tables,
 )
+from mc2core.inference.svi.globals import take_batch
 
 
 def engine(n_clusters=3, n_topics=4, document_concentration="learn", **settings):
     return engine_of(n_clusters, None, n_topics, document_concentration=document_concentration, **settings)
 
 
-def visit(state, corpus, held=None, pool=None):
-    expected = state.expectations()
-    batch = local.take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
-    words = topic_scores(state, expected, batch.words, None)
-    held = np.full(corpus.n_documents, -1) if held is None else held
-    return document_level.assign_documents(batch, words, expected, held, None, state.buffers, pool)
+def visit(state, corpus):
+    """The local step of all documents, free and without counts to start from, as in a mini-batch."""
+    state.n_updates, state.settings = 1, state.settings._replace(batch_size=corpus.n_documents)
+    return document_level.visit(state, take_batch(corpus, state.contexts, np.arange(corpus.n_documents)), None)
 
 
 def twin(corpus, state):
@@ -92,7 +90,7 @@ def some_local(rng, n_documents=5, n_clusters=3, n_topics=4):
     cluster = np.array([rng.permutation(n_clusters)[:2] for _ in range(n_documents)], np.int32)
     counts = rng.gamma(0.5, 8.0, (n_documents, 2, n_topics))
     lengths = rng.integers(1, 40, n_documents).astype(float)
-    return Local(cluster, rng.dirichlet([1, 1], n_documents), counts, 0.3 * counts, lengths)
+    return DocumentPosteriors(cluster, rng.dirichlet([1, 1], n_documents), counts, 0.3 * counts, lengths)
 
 
 def drawn_corpus(seed, n_clusters=4, n_documents=160, n_topics=8, n_words=80, length=60):
@@ -112,41 +110,46 @@ class TestLocalStep:
             corpus = small_corpus(seed, mean_count=2.0)
             state = engine(document_concentration=omega).init(corpus, seed)
             rng = np.random.default_rng(seed)
-            state.n_km *= rng.random(state.n_km.shape)
-            shares, documents = visit(state, corpus)
+            state.over_topics.n_km *= rng.random(state.over_topics.n_km.shape)
+            step = visit(state, corpus)
             score, counts, squares, topic_words = twin(corpus, state)
             evidence = logsumexp(score, axis=1)
             mu = np.exp(score - evidence[:, None])
-            np.testing.assert_allclose(shares, mu, rtol=1e-9, atol=1e-12)
-            assert documents.log_evidence == pytest.approx(evidence.sum(), rel=1e-11)
-            place = documents.local.cluster[:, :, None]
-            np.testing.assert_allclose(np.take_along_axis(counts, place, 1), documents.local.counts, atol=1e-10)
-            np.testing.assert_allclose(np.take_along_axis(squares, place, 1), documents.local.squares, atol=1e-10)
-            batch = local.take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
+            np.testing.assert_allclose(step.documents.shares, mu, rtol=1e-9, atol=1e-12)
+            assert step.documents.log_evidence == pytest.approx(evidence.sum(), rel=1e-11)
+            place = step.posteriors.cluster[:, :, None]
+            np.testing.assert_allclose(np.take_along_axis(counts, place, 1), step.posteriors.counts, atol=1e-10)
+            np.testing.assert_allclose(np.take_along_axis(squares, place, 1), step.posteriors.squares, atol=1e-10)
+            batch = take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
             known = np.einsum("jk,jkwm->wm", mu, topic_words)
-            np.testing.assert_allclose(documents.topic_words, known[batch.words], atol=1e-10)
+            np.testing.assert_allclose(step.topic_words, known[batch.words], atol=1e-10)
 
     def test_large_omega_is_shared_proportions(self):
         corpus = small_corpus(2, mean_count=2.0)
         state = engine(document_concentration=1e9).init(corpus, 0)
-        shares, documents = visit(state, corpus)
+        step = visit(state, corpus)
         known = naive_direct(corpus, state)
-        np.testing.assert_allclose(shares, known[0], rtol=1e-5, atol=1e-9)
-        assert documents.log_evidence == pytest.approx(known[1].sum(), abs=1e-5)
-        np.testing.assert_allclose(tables_of(documents.local, state.document_prior())[0], known[2], atol=1e-4)
-        assert documents.topic_words.sum() == pytest.approx(corpus.n_tokens)
+        np.testing.assert_allclose(step.documents.shares, known[0], rtol=1e-5, atol=1e-9)
+        assert step.documents.log_evidence == pytest.approx(known[1].sum(), abs=1e-5)
+        np.testing.assert_allclose(
+            tables_of(step.posteriors, state.level.prior(state.over_topics))[0], known[2], atol=1e-4
+        )
+        assert step.topic_words.sum() == pytest.approx(corpus.n_tokens)
 
     def test_words_whose_sums_vanish(self):
         corpus = corpus_of([[0] * 3 + [1] * 2, [0] * 5, [1] * 5], 3)
         state = engine(2, 3, 1e-3, contexts={}, topic_word_prior=1e-3).init(corpus, 0)
         state.topic_words = np.array([[40.0, 0, 0], [0, 40.0, 0], [0, 0, 40.0]])[:, : len(state.n_m)]
-        state.fold()
-        state.n_km = np.array([[0.0, 0, 50.0], [0, 0, 60.0]])[:, : len(state.n_m)]
-        state.topic_weights, state.rest = np.array([2e-4, 1e-4, 1e-4])[: len(state.n_m)], 1 - 4e-4
-        shares, documents = visit(state, corpus)
-        assert np.isfinite(documents.log_evidence)
-        np.testing.assert_allclose(shares.sum(axis=1), 1.0)
-        assert documents.topic_words.sum() == pytest.approx(corpus.n_tokens)
+        state.rescale()
+        state.over_topics.n_km = np.array([[0.0, 0, 50.0], [0, 0, 60.0]])[:, : len(state.n_m)]
+        state.over_topics.topic_weights, state.over_topics.remaining = (
+            np.array([2e-4, 1e-4, 1e-4])[: len(state.n_m)],
+            1 - 4e-4,
+        )
+        step = visit(state, corpus)
+        assert np.isfinite(step.documents.log_evidence)
+        np.testing.assert_allclose(step.documents.shares.sum(axis=1), 1.0)
+        assert step.topic_words.sum() == pytest.approx(corpus.n_tokens)
 
 
 class TestTables:
@@ -182,7 +185,7 @@ class TestTables:
         slopes = of_document - tables_of_lengths(documents.lengths, omega)
         assert slopes.sum() == pytest.approx(slope, rel=1e-6)
         for j in range(len(slopes)):
-            alone = Local(*(one[[j]] for one in documents))
+            alone = DocumentPosteriors(*(one[[j]] for one in documents))
             assert tables_of(alone, omega * np.exp(log_tau))[0].sum() == pytest.approx(of_document[j])
 
     @pytest.mark.parametrize("a", [0.02, 0.7, 5.0, 80.0])
@@ -194,9 +197,9 @@ class TestTables:
                 number = np.convolve(number, [1.0 - gamma, gamma])
             tables = [math.fsum(a / (a + i) for i in range(n)) for n in range(len(number))]
             known = float(number @ tables)
-            assert seated_tables(a, tokens.sum(), tokens @ tokens) == pytest.approx(known, rel=0.05)
+            assert uncertain_tables(a, tokens.sum(), tokens @ tokens) == pytest.approx(known, rel=0.05)
             fixed = math.fsum(a / (a + i) for i in range(len(tokens)))
-            assert seated_tables(a, len(tokens), len(tokens)) == pytest.approx(fixed, rel=1e-9)
+            assert uncertain_tables(a, len(tokens), len(tokens)) == pytest.approx(fixed, rel=1e-9)
 
 
 class TestBound:
@@ -232,9 +235,16 @@ class TestBound:
                 learn_concentrations=["table"], group_concentration=0.8, topic_concentration=0.6,
             )  # fmt: skip
             state = fit(corpus, *one, iterations=25, seed=seed, progress=False).state
-            given = 2, 0.8, state.weights, is_fixed, log_words(corpus, topic_word_prior), state.document_concentration
+            given = (
+                2,
+                0.8,
+                state.over_topics.weights,
+                is_fixed,
+                log_words(corpus, topic_word_prior),
+                state.document_concentration,
+            )
             known = log_evidence_given_weights(corpus.document_lengths, contexts, *given)
-            penalty = state.objective.terms(state.weights)[1] + state.omega_penalty()
+            penalty = state.over_topics.objective.terms(state.over_topics.weights)[1] + state.level.penalty()
             assert penalty <= 0
             gaps.append(known + penalty - state.elbo)
         assert min(gaps) > 0
@@ -302,18 +312,6 @@ class TestClusters:
 
 
 class TestRun:
-    @pytest.mark.parametrize("batch_size", [None, 37])
-    def test_threads_do_not_change_a_bit(self, batch_size):
-        corpus = small_corpus(8, n_documents=100, n_words=900, mean_count=0.1)
-        states = [
-            fit(
-                corpus, *engine(7, 9, batch_size=batch_size, threads=threads, initialisation="seeded"), iterations=2,
-                seed=1, progress=False,
-            ).state
-            for threads in (1, 2)
-        ]  # fmt: skip
-        assert states_equal(*states)
-
     @pytest.mark.parametrize("batch_size", [None, 4])
     def test_resumed_within_an_epoch(self, tmp_path, batch_size):
         corpus = small_corpus(9, n_documents=30)

@@ -18,9 +18,9 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
 from mc2core.inference.running.loop import fit
 from mc2core.inference.svi import engine as svi_engine
-from mc2core.inference.svi import local, sticks
 from mc2core.inference.svi import start as svi_init
-from mc2core.inference.svi.state import RunSettings
+from mc2core.inference.svi.direct import assign_documents
+from mc2core.inference.svi.globals import Batch, RunSettings, stick_posterior
 from mc2core.inference.svi.tables import word_tables
 
 TRUNCATIONS = [(1, 1, 1), (1, 3, 2), (3, 1, 2), (2, 2, 1), (4, 3, 5)]
@@ -33,7 +33,7 @@ def log_evidence(corpus, contexts, n_clusters, n_tables, n_topics, concentration
     words = np.concatenate(tokens)
 
     def log_sticks(counts, c):
-        posterior = sticks.stick_posterior(counts, c)
+        posterior = stick_posterior(counts, c)
         return float(np.sum(betaln(*posterior) - betaln(1.0, c)))
 
     alpha, v, eta = concentrations
@@ -188,7 +188,7 @@ class TestBits:
         engine.advance(corpus, state, 2, 1)
         assert state.shrink < 1
         known.append(engine.sample(corpus, state))
-        state.fold()
+        state.rescale()
         known.append(engine.sample(corpus, state))
         shown = run.snapshots.samples
         for one, other in ((shown[0], known[0]), (shown[1], known[1]), (shown[3], without.posterior.representative)):
@@ -209,7 +209,7 @@ class TestBits:
         state = engine_of().init(corpus, 0)
         expected = state.expectations()
         words = np.arange(corpus.n_words)
-        whole = local.Batch(
+        whole = Batch(
             words,
             corpus.content.indptr.astype(np.int64),
             corpus.content.indices,
@@ -219,16 +219,16 @@ class TestBits:
             np.arange(50),
         )
         tables = word_tables(state, expected, words, None)
-        _, once = local.assign_documents(whole, tables.log_likelihood, expected, None)
+        once = assign_documents(whole, tables.log_likelihood, expected, None)
         parts = None
         with thread_budget(3) as pool:
             for rows in np.array_split(np.arange(50), 3):
                 piece = corpus.subset(rows).content
                 counts = piece.indptr.astype(np.int64), piece.indices, piece.data
-                batch = local.Batch(words, *counts, state.contexts.take(rows), whole.columns, rows)
-                _, one = local.assign_documents(batch, tables.log_likelihood, expected, pool)
+                batch = Batch(words, *counts, state.contexts.take(rows), whole.columns, rows)
+                one = assign_documents(batch, tables.log_likelihood, expected, pool)
                 parts = one if parts is None else parts + one
-        assert parts.n_documents == 50
+        np.testing.assert_array_equal(parts.cluster, once.cluster)
         assert parts.log_evidence == pytest.approx(once.log_evidence, rel=1e-12)
         for name in ("n_k", "word_mass", "contexts"):
             np.testing.assert_allclose(getattr(parts, name), getattr(once, name), rtol=1e-10, atol=1e-12)

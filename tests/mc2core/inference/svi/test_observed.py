@@ -15,9 +15,9 @@ from mc2core.families import BetaBernoulliVector, DiagonalNormalGamma, GammaPois
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference import SVI, Stream
 from mc2core.inference.svi import engine as svi_engine
-from mc2core.inference.svi import joining, start
+from mc2core.inference.svi import merging, start
+from mc2core.inference.svi.globals import topics_in_use
 from mc2core.inference.svi.observed import ObservedTopics
-from mc2core.inference.svi.state import topics_in_use
 from mc2core.models import MC2
 from mc2core.posterior import Posterior
 from mc2core.posterior.clustering import adjusted_rand_index
@@ -168,11 +168,11 @@ def test_steps_blend_sums_and_sizes(family):
         np.testing.assert_allclose(state.n_m, state.observed.sizes(expected))
         natural = state.observed.natural(expected)[topics_in_use(state)]
         np.testing.assert_allclose(one.sample(corpus, state).contents.natural, natural)
-        state.fold()
+        state.rescale()
 
 
 def test_topics_are_near_by_what_an_observation_of_the_smaller_one_loses(monkeypatch):
-    monkeypatch.setattr(joining, "_NEAR", 1)
+    monkeypatch.setattr(merging, "_NEAR", 1)
     values = np.concatenate([np.tile([-0.5, 0.5], 20), np.tile([0.5, 1.5], 20), [4.0]])
     topic = np.repeat([0, 1, 2], [40, 40, 1])
     state = engine(None, 2, 3, document_concentration="learn").init(Corpus.from_observations(values, topic), 0)
@@ -180,7 +180,7 @@ def test_topics_are_near_by_what_an_observation_of_the_smaller_one_loses(monkeyp
     state.n_m = state.topic_sizes()
     gains = state.observed.gains(state.topic_words, np.array([[0, 1], [0, 2]]))
     assert gains[0] < gains[1]  # for all observations together the lonely one would be nearer
-    np.testing.assert_array_equal(joining.near_topics(state), [[0, 1], [1, 2]])
+    np.testing.assert_array_equal(merging.near_topics(state), [[0, 1], [1, 2]])
 
 
 def test_expected_densities_of_many_observations_are_each_its_own():
@@ -189,7 +189,7 @@ def test_expected_densities_of_many_observations_are_each_its_own():
     state, numbers = engine(None, 2, 2).init(corpus, 0), rng.permutation(1300)
     expected = state.expectations()
     known = shares * state.observed.scores(expected.observed, numbers)
-    assert state.expected_topic_words(expected, numbers, shares, None) == pytest.approx(known.sum())
+    assert state.expected_log_words(expected, numbers, shares, None) == pytest.approx(known.sum())
     sums = state.observed.sums(numbers, shares)
     rows = state.observed.family.rows(state.observed.observations.values[numbers], state.observed.observations.scale)
     np.testing.assert_allclose(sums, rows.T @ shares)
@@ -227,8 +227,10 @@ def test_elbo_stays_below_the_enumerated_evidence(family, omega):
         )  # fmt: skip
         state = fit(corpus, *one, iterations=25, seed=seed, progress=False).state
         stacked = StackedContexts(corpus, contexts)
-        known = log_evidence_given_weights(LENGTHS, stacked, 2, 0.8, state.weights, False, log_tokens, omega)
-        gaps.append(known + state.objective.terms(state.weights)[1] - state.elbo)
+        known = log_evidence_given_weights(
+            LENGTHS, stacked, 2, 0.8, state.over_topics.weights, False, log_tokens, omega
+        )
+        gaps.append(known + state.over_topics.objective.terms(state.over_topics.weights)[1] - state.elbo)
     assert min(gaps) > 0
     # q keeps to one of the 2 x 2 ways to name clusters and topics: at most their logarithm, and mean field's cost
     assert min(gaps) < np.log(4) + 2.0

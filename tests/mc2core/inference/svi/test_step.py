@@ -11,16 +11,14 @@ from scipy.special import digamma, log_softmax, logsumexp, polygamma, softmax
 
 from mc2core.families import DirichletCategorical
 from mc2core.inference.running.loop import fit
-from mc2core.inference.svi import local
-from mc2core.inference.svi.state import divergence
-from mc2core.inference.svi.sticks import stick_posterior
+from mc2core.inference.svi.engine import local_step
+from mc2core.inference.svi.globals import stick_posterior, take_batch
 from mc2core.inference.svi.tables import (
-    step_tables,
-    step_topics,
     table_mass,
     table_statistics,
     topic_shares,
     topic_statistics,
+    visit,
     word_tables,
 )
 
@@ -48,17 +46,14 @@ def gradient(function, array):
 def at_a_point():
     """A state off any optimum, the ELBO as a function of it, and the targets of a step at rate 1."""
     corpus = small_corpus(2)
-    engine = engine_of(learn_concentrations=False, table_concentration=1.7)
+    given = {"batch_size": corpus.n_documents, "global_step": "joint"}  # all targets are those at the point
+    engine = engine_of(learn_concentrations=False, table_concentration=1.7, **given)
     state = engine.init(corpus, 2)
     # soft tables: the gradient of a hard one is zero whatever its target
-    state.table_topic[:] = np.random.default_rng(2).normal(size=state.table_topic.shape)
+    state.proportions.table_topic[:] = np.random.default_rng(2).normal(size=state.proportions.table_topic.shape)
     known = state.concentrations()
-    _, documents, n_kt, log_likelihood, topic_words = local_and_statistics(corpus, state)
-    target, expected = copy.deepcopy(state), state.expectations()
-    columns = np.arange(state.contexts.dimension)
-    step_tables(target, expected, known, documents, columns, n_kt, log_likelihood, 1.0, 1.0)
-    words = np.arange(corpus.n_words)
-    step_topics(target, expected.table_topic, known, words, topic_words, 1.0, 1.0)
+    target, batch = copy.deepcopy(state), take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
+    target.step(batch, visit(target, batch, None), 1.0, 1.0, None)
     return state, target, lambda: naive_elbo(corpus, state, known.mean)
 
 
@@ -75,15 +70,15 @@ class TestLocalStep:
         corpus = small_corpus(0)
         state = engine_of(topic_word_prior=1e-3).init(corpus, 0)
         state.topic_words[1] = [0.0, 0.0, 5.0]
-        state.fold()
-        state.table_topic[:] = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]])[:, None] * 50.0
+        state.rescale()
+        state.proportions.table_topic[:] = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]])[:, None] * 50.0
         expected = state.expectations()
         tables = word_tables(state, expected, np.arange(corpus.n_words), None)
         dirichlet = state.topic_words + 1e-3
         log_psi = digamma(dirichlet) - digamma(dirichlet.sum(axis=0))
         assert log_psi[1, 0] < log_psi[1, 2] - 900
         # three clusters of hard tables, each on a topic of its own; exp(E ln tau) sums to less than 1
-        known = log_psi + logsumexp(log_weights(state.table_sticks), axis=1)
+        known = log_psi + logsumexp(log_weights(state.proportions.table_sticks), axis=1)
         np.testing.assert_allclose(tables.log_likelihood, known, rtol=1e-10)
 
     def test_tokens_of_such_a_word(self):
@@ -91,9 +86,9 @@ class TestLocalStep:
         corpus = small_corpus(0)
         state = engine_of(topic_word_prior=1e-3).init(corpus, 0)
         state.topic_words[1] = [0.0, 0.0, 5.0]
-        state.fold()
-        state.table_topic[:] = np.array([[0, 1.0, 0], [1.0, 0, 0], [0, 0, 1.0]])[:, None] * 50.0
-        state.table_topic[1, 0] = [0.5, 0.2, -60.0]
+        state.rescale()
+        state.proportions.table_topic[:] = np.array([[0, 1.0, 0], [1.0, 0, 0], [0, 0, 1.0]])[:, None] * 50.0
+        state.proportions.table_topic[1, 0] = [0.5, 0.2, -60.0]
         state.context_counts[:] = np.eye(*state.context_counts.shape) * 300.0
         expected = state.expectations()
         tables = word_tables(state, expected, np.arange(corpus.n_words), None)
@@ -104,7 +99,7 @@ class TestLocalStep:
         topic_words = topic_statistics(tables, mass, moved, None)
         dirichlet = state.topic_words + 1e-3
         log_psi = digamma(dirichlet) - digamma(dirichlet.sum(axis=0))
-        score = np.einsum("ktm,wm->wkt", expected.table_topic, log_psi) + log_weights(state.table_sticks)
+        score = np.einsum("ktm,wm->wkt", tables.table_topic, log_psi) + log_weights(state.proportions.table_sticks)
         n = 0.5 * softmax(score, axis=-1)
         np.testing.assert_allclose(n_kt, n.sum(axis=0), rtol=1e-9)
         np.testing.assert_allclose(log_likelihood, np.einsum("wkt,wm->ktm", n, log_psi), rtol=1e-9, atol=1e-12)
@@ -124,7 +119,9 @@ class TestLocalStep:
             corpus = small_corpus(seed)
             state = engine_of(max_tables=4, topic_word_prior=topic_word_prior).init(corpus, seed)
             soft = {"hard": 0.0, "soft": 1.0, "mixed": np.random.default_rng(seed).integers(2, size=(3, 4, 1))}[tables]
-            state.table_topic[:] = np.where(soft, np.random.default_rng(seed).normal(size=(3, 4, 3)), state.table_topic)
+            state.proportions.table_topic[:] = np.where(
+                soft, np.random.default_rng(seed).normal(size=(3, 4, 3)), state.proportions.table_topic
+            )
             shares, documents, n_kt, log_likelihood, topic_words = local_and_statistics(corpus, state)
             twin = naive(corpus, state)
             np.testing.assert_allclose(shares, twin[0], rtol=tolerance, atol=tolerance)
@@ -144,13 +141,14 @@ class TestGlobalStep:
         engine = engine_of(learn_concentrations=False, group_concentration=0.7, topic_concentration=2.0)
         state = engine.init(corpus, 1)
         known = state.concentrations()
-        elbo = naive(corpus, state)[1].sum() - divergence(state, known)
+        elbo = naive(corpus, state)[1].sum() - state.divergence()
         assert elbo == pytest.approx(naive_elbo(corpus, state, known.mean), abs=1e-9)
 
     @pytest.mark.parametrize("name", ["group_weights", "table_sticks", "topic_sticks"])
     def test_stick_gradients(self, at_a_point, name):
         state, target, elbo = at_a_point
-        one, change = getattr(state, name), getattr(target, name) - getattr(state, name)
+        one, then = (getattr(part if hasattr(part, name) else part.proportions, name) for part in (state, target))
+        change = then - one
         numeric = gradient(elbo, one)
         for index in np.ndindex(one.shape[1:]):
             np.testing.assert_allclose(
@@ -161,11 +159,11 @@ class TestGlobalStep:
 
     def test_table_topic_gradient(self, at_a_point):
         state, target, elbo = at_a_point
-        numeric = gradient(elbo, state.table_topic)
+        numeric = gradient(elbo, state.proportions.table_topic)
         assert np.abs(numeric).max() > 0.01
-        change = target.table_topic - state.table_topic
+        change = target.proportions.table_topic - state.proportions.table_topic
         for k, t in np.ndindex(change.shape[:2]):
-            mu = softmax(state.table_topic[k, t])
+            mu = softmax(state.proportions.table_topic[k, t])
             np.testing.assert_allclose(
                 numeric[k, t], (np.diag(mu) - np.outer(mu, mu)) @ change[k, t], rtol=1e-5, atol=1e-7
             )
@@ -205,31 +203,20 @@ class TestGlobalStep:
                 learn_concentrations=False, batch_size=corpus.n_documents, learning_offset=0.0, global_step=global_step
             )
             state = engine.init(corpus, 2)
-            state.table_topic[:] = np.random.default_rng(2).normal(size=state.table_topic.shape)
+            state.proportions.table_topic[:] = np.random.default_rng(2).normal(size=state.proportions.table_topic.shape)
             n_kt, log_likelihood, topic_words = local_and_statistics(corpus, state)[2:]
-            expected, known = state.expectations(), state.concentrations()
-            at_start = expected.table_topic.sum(axis=(0, 1))
+            known, log_topic = state.concentrations(), log_weights(state.proportions.topic_sticks)
+            at_start = topic_shares(state.proportions.table_topic)[1].sum(axis=(0, 1))
             engine.step(corpus, state, 2, 1)
             ends[global_step] = state, topic_words, stick_posterior(at_start, known.mean[2])
-            np.testing.assert_allclose(state.table_topic, expected.log_topic + log_likelihood, rtol=1e-10)
-            np.testing.assert_allclose(state.table_sticks, stick_posterior(n_kt, known.mean[1]), rtol=1e-10)
+            np.testing.assert_allclose(state.proportions.table_topic, log_topic + log_likelihood, rtol=1e-10)
+            np.testing.assert_allclose(state.proportions.table_sticks, stick_posterior(n_kt, known.mean[1]), rtol=1e-10)
         state, topic_words, topic_sticks = ends["joint"]
         np.testing.assert_allclose(state.topic_words, topic_words, rtol=1e-10, atol=1e-12)
-        np.testing.assert_allclose(state.topic_sticks, topic_sticks, rtol=1e-10)
+        np.testing.assert_allclose(state.proportions.topic_sticks, topic_sticks, rtol=1e-10)
         state, topic_words, topic_sticks = ends["sequential"]
         assert np.abs(state.topic_words - topic_words).max() > 0.1
-        assert np.abs(state.topic_sticks - topic_sticks).max() > 0.01
-
-    def test_single_document_steps_average_to_the_full_one(self):
-        corpus = small_corpus(3)
-        state = engine_of().init(corpus, 3)
-        whole = local_and_statistics(corpus, state)
-        single = [local_and_statistics(corpus, state, rows=np.array([j])) for j in range(corpus.n_documents)]
-        for i in (2, 3, 4):
-            np.testing.assert_allclose(whole[i], sum(one[i] for one in single), rtol=1e-10, atol=1e-12)
-        np.testing.assert_allclose(whole[1].n_k, sum(one[1].n_k for one in single), rtol=1e-10)
-        np.testing.assert_allclose(whole[1].contexts, sum(one[1].contexts for one in single), rtol=1e-10, atol=1e-12)
-        assert whole[1].log_evidence == pytest.approx(sum(one[1].log_evidence for one in single), rel=1e-12)
+        assert np.abs(state.proportions.topic_sticks - topic_sticks).max() > 0.01
 
     def test_rate_one_with_the_whole_corpus_is_the_batch_update(self):
         corpus = small_corpus(4, n_documents=20)
@@ -240,7 +227,11 @@ class TestGlobalStep:
         # every token has a topic and nothing of the start is left
         assert states[0].topic_words.sum() == pytest.approx(corpus.n_tokens)
         for name in ("group_weights", "table_sticks", "topic_sticks", "table_topic", "topic_words", "natural"):
-            np.testing.assert_allclose(getattr(states[1], name), getattr(states[0], name), rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(
+                *(getattr(one if hasattr(one, name) else one.proportions, name) for one in reversed(states)),
+                rtol=1e-12,
+                atol=1e-12,
+            )
 
     def test_shrunken_counts_are_the_blended_ones(self):
         corpus = small_corpus(5)
@@ -256,7 +247,7 @@ class TestGlobalStep:
             np.testing.assert_allclose(state.n_m, twin.sum(axis=0), rtol=1e-9)
         assert state.shrink != 1.0  # folded on the way, when it got too small, and in use again
         np.testing.assert_allclose(state.shrink * state.topic_words, twin, rtol=1e-9)
-        state.fold()
+        state.rescale()
         np.testing.assert_allclose(state.topic_words, twin, rtol=1e-9)
         assert state.shrink == 1.0
 
@@ -268,7 +259,7 @@ class TestConcentrations:
         state = engine.init(corpus, 2)
 
         def slope():
-            return gradient(lambda: divergence(state, state.concentrations()), state.concentration_rates)
+            return gradient(lambda: state.divergence(), state.concentration_rates)
 
         assert (np.abs(slope()) > 1e-2).all()
         state.step_concentrations()
@@ -326,9 +317,9 @@ class TestContextsOfManyColumns:
         for step in range(40):
             rows, rate = rng.permutation(20)[:5], 0.99 if step < 35 else 0.3
             before, natural = copy.deepcopy(state), state.natural
-            documents = engine.batch_step(corpus, state, rows, rate, None).documents
-            batch = local.take_batch(corpus, before.contexts, rows)
-            whole = before.step(batch, 4.0, rate, None).documents
+            documents = engine.batch_step(corpus, state, rows, rate, None)[1].documents
+            batch = take_batch(corpus, before.contexts, rows)
+            whole = local_step(before, batch, None).documents
             assert documents.log_evidence == pytest.approx(whole.log_evidence, rel=1e-12)
             twin = (1 - rate) * natural + rate * (state.contexts.prior + 4.0 * whole.contexts)
             np.testing.assert_allclose(state.natural, twin, rtol=1e-9)
@@ -339,5 +330,5 @@ class TestContextsOfManyColumns:
                 atol=1e-9,
             )
         assert state.context_shrink != 1.0  # folded on the way, when it got too small, and in use again
-        state.fold()
+        state.rescale()
         np.testing.assert_allclose(state.natural, twin, rtol=1e-9)

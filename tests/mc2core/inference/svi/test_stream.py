@@ -17,10 +17,12 @@ from mc2core.app.cli import main
 from mc2core.base import storage
 from mc2core.inference import Stream
 from mc2core.inference.running.loop import standardise
-from mc2core.inference.svi import births, direct, joining, sticks
+from mc2core.inference.svi import births, document_level
 from mc2core.inference.svi import engine as svi_engine
 from mc2core.inference.svi import stream as svi_stream
-from mc2core.inference.svi.document_level import DocumentLevelGlobals
+from mc2core.inference.svi.engine import local_step
+from mc2core.inference.svi.globals import stick_counts, stick_posterior, take_batch
+from mc2core.inference.svi.merging import UnionScore
 
 SIZE = 7
 FORMS = {
@@ -62,7 +64,7 @@ def test_one_pass_over_a_corpus_is_an_epoch_of_its_fit(form, iteration, monkeypa
     """Documents in the order of the epoch, from the state before it; joining takes all documents and is left out."""
     if form == "document level" and iteration == 1:
         iteration = 3  # documents of the first epoch are held where they start
-    monkeypatch.setattr(svi_engine, "join_alike", lambda *_: None)
+    monkeypatch.setattr(svi_engine, "merge_alike", lambda *_: None)
     corpus = documents()
     before = fitted(form, corpus, max(iteration - 1, 1))
     if iteration == 1:
@@ -146,10 +148,10 @@ def test_clusters_weigh_as_documents_of_the_population(is_fixed):
 
 def test_sticks_of_more_counts():
     counts = np.array([[3.0, 0.0, 2.5], [0.0, 0.0, 0.0]])
-    one, other = (sticks.stick_posterior(factor * counts, 0.7) for factor in (1, 50))
-    np.testing.assert_allclose(sticks.weighed(one, 0.7, 50), other, rtol=1e-12, atol=1e-12)
-    assert (sticks.weighed(one, 0.9, 1e6) > 0).all()
-    assert sticks.weighed(np.empty((2, 0)), 0.7, 3).shape == (2, 0)
+    one, other = (stick_posterior(factor * counts, 0.7) for factor in (1, 50))
+    np.testing.assert_allclose(stick_posterior(50 * stick_counts(one, 0.7), 0.7), other, rtol=1e-12, atol=1e-12)
+    assert (stick_counts(one, 0.9) >= 0).all()
+    assert stick_posterior(stick_counts(np.empty((2, 0)), 0.7), 0.7).shape == (2, 0)
 
 
 def test_it_follows_what_comes():
@@ -177,19 +179,13 @@ def test_a_pass_replaces_the_statistics_of_the_one_before(form, monkeypatch):
     before, contexts = stream._state, stream.posterior.stacked(new)
     before.cluster = np.full(SIZE, -1, np.int32)
     before.contexts = contexts
-    batch = svi_stream.take_batch(new, contexts, np.arange(SIZE))
+    batch = take_batch(new, contexts, np.arange(SIZE))
     rate = stream.engine.rate(stream.model, done.state.n_updates)
     ahead = copy.deepcopy(before)
     for _ in range(3):
-        expected = ahead.expectations
-        theirs = copy.deepcopy(before)
         # the local step asks the globals, which are those ahead; what it then moves are those before
-        for name in ("topic_words", "n_m", "context_counts", "context_totals", "shrink", "context_shrink"):
-            setattr(theirs, name, copy.deepcopy(getattr(ahead, name)))
-        theirs.expectations = expected
-        theirs.go_back = lambda *_, at=theirs: vars(at).update(copy.deepcopy(vars(before)))
-        theirs.step(batch, 50 / SIZE, rate, None, since={})
-        vars(theirs).pop("expectations", None)
+        theirs = copy.deepcopy(before)
+        theirs.step(batch, local_step(ahead, batch, None), 50 / SIZE, rate, None)
         ahead = theirs
     for name in ("topic_words", "n_m", "group_weights", "context_counts"):
         np.testing.assert_allclose(getattr(ours, name), getattr(ahead, name), rtol=1e-9, atol=1e-9, err_msg=name)
@@ -210,7 +206,7 @@ def test_topics_are_born_of_documents_unlike_those_before(form):
     assert (born > 0) == (form != "tables")
     assert several.posterior.perplexity(new[1]) < plain * (0.8 if form != "tables" else 1.0)
     assert several._state.n_m.size == len(several._state.arrays()["n_m"])
-    told = Stream(fit(old, *pair(form, **(more | {"n_topics": 2})), iterations=5, seed=0, progress=False))
+    told = Stream(fit(old, *pair(form, **(more | {"max_topics": 2})), iterations=5, seed=0, progress=False))
     assert told.partial_fit(new[0])._state.n_m.size <= 2
 
 
@@ -367,15 +363,15 @@ def test_corpora_and_streams_on_disk_are_taken_as_they_are(tmp_path, capsys):
 def test_no_pass_holds_documents_where_the_one_before_seated_them(monkeypatch):
     """A block of more mini-batches than the fit had steps: it is in what would be the first epoch of its documents."""
     done, new, held = fitted("document level"), documents(8, n=100), []
-    of_class = DocumentLevelGlobals.held
+    of_module = document_level.held_clusters
 
     def noted(state, batch):
         if batch.n_documents == 100:
-            assert state.n_epochs == 0
-            held.append(of_class(state, batch).copy())
-        return of_class(state, batch)
+            assert document_level.n_epochs(state) == 0
+            held.append(of_module(state, batch).copy())
+        return of_module(state, batch)
 
-    monkeypatch.setattr(DocumentLevelGlobals, "held", noted)
+    monkeypatch.setattr(document_level, "held_clusters", noted)
     Stream(done).partial_fit(new)
     assert len(held) >= 3
     assert (np.array(held) == -1).all()
@@ -423,23 +419,25 @@ class TestBirthsOfTopics:
         state.topic_words = 2.0 * state.topic_words
         own = (5e3 * psi + 0.01) / (5e3 + 3.0)
         words, same = np.arange(300), np.array([rng.multinomial(60, own[n % 4]) for n in range(800)]).T
-        assert state.is_of_one_topic(words, same).mean() > 0.98
+        assert births.is_of_one_topic(state, words, same).mean() > 0.98
         some = np.flatnonzero(same.any(axis=1))[::-1]  # in another order, without words that none has
-        assert np.array_equal(state.is_of_one_topic(some, same[some]), state.is_of_one_topic(words, same))
+        assert np.array_equal(
+            births.is_of_one_topic(state, some, same[some]), births.is_of_one_topic(state, words, same)
+        )
         mixed = np.array(
             [rng.multinomial(60, 0.5 * own[n % 4] + 0.5 * rng.dirichlet(np.full(300, 0.1))) for n in range(200)]
         )
-        assert state.is_of_one_topic(words, mixed.T).mean() < 0.02
-        assert state.is_of_one_topic(words, np.zeros((300, 1))).all()
+        assert births.is_of_one_topic(state, words, mixed.T).mean() < 0.02
+        assert births.is_of_one_topic(state, words, np.zeros((300, 1))).all()
         # the mean and deviation of Pearson's statistic, by draws, of less rare words
-        monkeypatch.setattr(direct, "_DEVIATIONS", 0.5)
+        monkeypatch.setattr(births, "_DEVIATIONS", 0.5)
         state.topic_words = 2.0 * 5e3 * rng.dirichlet(np.full(12, 2.0), 4).T
         own = (0.5 * state.topic_words[:, 0] + 0.01) / (5e3 + 0.12)
         drawn = rng.multinomial(10, own, 20_000)
         statistic = ((drawn - 10 * own) ** 2 / (10 * own)).sum(axis=1)
         within = statistic <= statistic.mean() + 0.5 * statistic.std()
         state.n_m, state.topic_words = state.n_m[:1], state.topic_words[:, :1]
-        assert (state.is_of_one_topic(np.arange(12), drawn.T) == within).mean() > 0.99
+        assert (births.is_of_one_topic(state, np.arange(12), drawn.T) == within).mean() > 0.99
 
 
 class TestBirthsOfClusters:
@@ -460,7 +458,7 @@ class TestBirthsOfClusters:
     @staticmethod
     def clusters(stream, drawn):
         """The cluster of most of 25 documents of each subject, and how many of them are in it."""
-        cluster = stream.posterior.predict(drawn(np.repeat(np.arange(4), 25))).argmax(axis=1).reshape(4, 25)
+        cluster = stream.posterior.predict(drawn(np.repeat(np.arange(4), 25))).reshape(4, 25)
         sizes = np.array([np.bincount(one, minlength=cluster.max() + 1) for one in cluster])
         return sizes.argmax(axis=1).tolist(), sizes.max(axis=1)
 
@@ -476,7 +474,7 @@ class TestBirthsOfClusters:
         stream.save(tmp_path / "stream.npz")
         again, new = Stream.load(tmp_path / "stream.npz"), drawn(rng.integers(0, 4, 100))
         assert states_equal(again.partial_fit(new)._state, stream.partial_fit(new)._state)
-        assert len(stream._state.n_km) == 4
+        assert len(stream._state.over_topics.n_km) == 4
 
     def test_older_ones_stay_where_only_the_new_subject_comes(self):
         """For three days, until the latest documents, as many as the population, are all of it."""
@@ -495,12 +493,12 @@ class TestBirthsOfClusters:
         stream, plain = (Stream(done, total_samples=total_samples) for _ in range(2))
         tried = []
         monkeypatch.setattr(
-            svi_stream, "bear_clusters", lambda *given: tried.append(given[5]) or births.bear_clusters(*given)
+            svi_stream, "add_new_clusters", lambda *given: tried.append(given[5]) or births.add_new_clusters(*given)
         )
         for new in (drawn(rng.integers(0, 3, 100)) for _ in range(2)):
             stream.partial_fit(new)
             with monkeypatch.context() as without:
-                without.setattr(svi_stream, "bear_clusters", lambda *_: None)
+                without.setattr(svi_stream, "add_new_clusters", lambda *_: None)
                 plain.partial_fit(new)
         assert len(tried) == 2
         assert min(tried) > 1
@@ -511,29 +509,19 @@ class TestBirthsOfClusters:
         stream = Stream(fitted("document level", contexts={}))
         state, new = stream._state, documents(8, n=SIZE)
         state.contexts = stream.posterior.stacked(new.with_contexts({}))
-        batch = svi_stream.take_batch(new, state.contexts, np.arange(SIZE)).narrowed()
+        batch = take_batch(new, state.contexts, np.arange(SIZE)).narrowed()
         state.cluster = np.zeros(SIZE, np.int32)
         size = 0.5 * state.n_k.min()  # clusters are in order of size
         members = sp.csr_matrix(np.eye(SIZE)[[1, 4]].sum(axis=0))
         alike = births.Alike(members, np.array([size]), 0.1 * state.n_m[None, :])
-        parted, tables = copy.copy(state), births._tables(state) * alike.topics
-        left = np.maximum(state.n_km[:1] - tables, 0.0)
-        parted.n_km = np.concatenate([left, state.n_km[1:], tables])
-        n_k = np.append(state.n_k, size)
+        tables, n_k = births._tables(state) * alike.topics, np.append(state.n_k, size)
+        left = np.maximum(state.over_topics.n_km[:1] - tables, 0.0)
         n_k[0] -= size
-        parted.group_weights = state.law.posterior(n_k, state.concentrations().mean[births.GROUP])
-        parted.concentrations = state.concentrations  # which more clusters would change
-        monkeypatch.setattr(joining, "shares_of", lambda _: np.zeros((SIZE, len(n_k))))
-        pairs, gains = joining.cluster_gains(parted, None, 1.0)
-        (gain,) = gains[(pairs == [0, len(n_k) - 1]).all(axis=1)]
-        # what the tables lost where the cluster had fewer of a topic than the group
-        whole, now = joining.rising, state.table_concentration * state.topic_weights
-        lost = whole(now, left + tables).sum() - whole(now, state.n_km[:1]).sum()
-        lost -= whole(state.table_concentration, (left + tables).sum())
-        lost += whole(state.table_concentration, state.n_km[0].sum())
-        assert gain > lost
+        parted = np.concatenate([left, state.over_topics.n_km[1:], tables])
+        gain = UnionScore(state, n_k, parted).gains(0, np.array([len(n_k) - 1]))[0]
+        assert gain > 0
         for loss, may in ((1.001, True), (0.999, False)):
-            monkeypatch.setattr(births, "_MAX_LOSS", loss * (gain - lost) / tables.sum())
+            monkeypatch.setattr(births, "_MAX_LOSS", loss * gain / tables.sum())
             assert births._may_part(state, batch, alike, 1.0) == may
 
     def test_nothing_is_tried_where_no_group_may_part(self, monkeypatch):
@@ -544,7 +532,7 @@ class TestBirthsOfClusters:
         new = drawn(np.full(100, 3))
         stream = Stream(done).partial_fit(new)
         assert not tried
-        monkeypatch.setattr(svi_stream, "bear_clusters", lambda *_: None)
+        monkeypatch.setattr(svi_stream, "add_new_clusters", lambda *_: None)
         assert states_equal(stream._state, Stream(done).partial_fit(new)._state)
 
     def test_the_number_told_and_the_most_clusters_are_kept(self):
@@ -553,23 +541,23 @@ class TestBirthsOfClusters:
         for name in ("n_clusters", "max_clusters"):
             old = drawn(np.arange(60) % 3)
             few = fit(old, *svi(document_level=True, **{name: 3}), iterations=3, seed=0, progress=False)
-            assert len(Stream(few).partial_fit(new)._state.n_km) <= 3
-        assert len(Stream(done).partial_fit(new)._state.n_km) > 3
+            assert len(Stream(few).partial_fit(new)._state.over_topics.n_km) <= 3
+        assert len(Stream(done).partial_fit(new)._state.over_topics.n_km) > 3
 
     def test_clusters_that_are_added_hold_what_they_begin_with(self):
         stream = Stream(fitted("document level"))
         state, new = stream._state, documents(8, n=SIZE)
         state.contexts = stream.posterior.stacked(new)
-        batch = svi_stream.take_batch(new, state.contexts, np.arange(SIZE)).narrowed()
-        state.fold()
+        batch = take_batch(new, state.contexts, np.arange(SIZE)).narrowed()
+        state.rescale()
         state.context_shrink, state.context_counts = 0.5, 2.0 * state.context_counts  # as after a step
-        before, rows = copy.copy(state), state.rows_of(batch)
+        before, rows = state.copy(), state.rows_of(batch)
         since = {name: one.copy() for name, one in rows.items()}
         n_km = np.arange(2.0 * len(state.n_m)).reshape(2, -1)
         contexts = np.ones((2, len(batch.columns)))
-        state.add_clusters(np.array([3.0, 5.0]), n_km, contexts, batch, rows)
+        births.add_clusters(state, np.array([3.0, 5.0]), n_km, contexts, batch, rows)
         np.testing.assert_allclose(state.n_k, [*before.n_k, 3.0, 5.0])
-        np.testing.assert_array_equal(state.n_km, [*before.n_km, *n_km])
+        np.testing.assert_array_equal(state.over_topics.n_km, [*before.over_topics.n_km, *n_km])
         natural = state.natural - state.contexts.prior
         np.testing.assert_allclose(natural[:-2], before.natural - state.contexts.prior)
         np.testing.assert_allclose(natural[-2:, batch.columns], 1.0)
@@ -578,6 +566,6 @@ class TestBirthsOfClusters:
         np.testing.assert_allclose(state.context_totals, totals, atol=1e-9)
         state.go_back(batch, rows)  # as before the block, with clusters of nothing
         np.testing.assert_allclose(state.n_k, [*before.n_k, 0.0, 0.0], atol=1e-12)
-        np.testing.assert_array_equal(state.n_km[:-2], since["n_km"])
-        assert not state.n_km[-2:].any()
+        np.testing.assert_array_equal(state.over_topics.n_km[:-2], since["n_km"])
+        assert not state.over_topics.n_km[-2:].any()
         assert not state.context_counts[batch.columns, -2:].any()

@@ -9,7 +9,7 @@ from scipy import stats
 from mc2core import Corpus, clustering
 from mc2core.base import storage
 from mc2core.inference.running.loop import fit
-from mc2core.inference.svi.group_weights import GroupWeights
+from mc2core.inference.svi.globals import ClusterWeights
 
 BOTH_LEVELS = pytest.mark.parametrize("document_level", [False, True])
 
@@ -21,7 +21,7 @@ def told(n_clusters, document_level, **settings):
 class TestWeights:
     def test_expectations_are_those_of_a_dirichlet(self):
         n_k, alpha = np.array([7.5, 0.0, 2.25]), 4.0
-        law = GroupWeights(3)
+        law = ClusterWeights(3)
         q = law.posterior(n_k, alpha)
         known = stats.dirichlet(n_k + alpha / 3)
         np.testing.assert_allclose(law.expected(q), known.mean(), rtol=1e-12)
@@ -34,7 +34,7 @@ class TestWeights:
         assert law.divergence(q, alpha) == pytest.approx(terms.mean(), abs=5 * terms.std() / len(terms) ** 0.5)
 
     def test_nothing_seen_costs_nothing(self):
-        law = GroupWeights(4)
+        law = ClusterWeights(4)
         assert law.divergence(law.posterior(np.zeros(4), 40.0), 40.0) == pytest.approx(0.0, abs=1e-9)
 
 
@@ -48,7 +48,7 @@ class TestRun:
         one = told(n_clusters, document_level, batch_size=batch_size)
         result = fit(corpus, *one, iterations=5, progress=False)
         state, sample = result.state, result.posterior.representative
-        assert state.n_km.shape[0] == state.context_counts.shape[1] == n_clusters
+        assert state.over_topics.n_km.shape[0] == state.context_counts.shape[1] == n_clusters
         assert state.n_k.min() > -1e-9
         assert state.n_k.sum() == pytest.approx(20)
         in_use = np.unique(state.cluster)

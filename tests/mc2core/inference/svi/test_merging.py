@@ -1,7 +1,5 @@
 """Unions of topics and clusters in SVI with a document level: what they change, what is refused, what is recovered."""
 
-import copy
-
 import numpy as np
 import pytest
 from helpers.fits import svi
@@ -10,14 +8,17 @@ from scipy.special import gammaln
 
 from mc2core import Corpus, clustering
 from mc2core.inference.running.loop import fit
-from mc2core.inference.svi import document_level, joining, sticks
-from mc2core.inference.svi.joining import (
-    Documents,
+from mc2core.inference.svi import document_level
+from mc2core.inference.svi.globals import expected_log_weights, stick_divergence, stick_posterior, sum_by
+from mc2core.inference.svi.merging import (
     Proposal,
+    SampledDocuments,
     apart,
-    best_unions,
     cluster_gains,
+    merge,
+    merge_pairs,
     near_topics,
+    numbers,
     topic_gains,
 )
 
@@ -45,7 +46,7 @@ def small_state(seed, batch_size=None, **settings):
     one = engine_of(4, None, 6, document_concentration=2.0, batch_size=batch_size, **settings)
     state = one.init(corpus, seed)
     rng = np.random.default_rng(seed)
-    state.n_km *= rng.random(state.n_km.shape)
+    state.over_topics.n_km *= rng.random(state.over_topics.n_km.shape)
     return corpus, one, state
 
 
@@ -57,19 +58,21 @@ class TestStates:
     def test_unions_add_what_states_hold(self):
         _, _, state = small_state(0)
         rng = np.random.default_rng(1)
-        n_clusters, n_topics = state.n_km.shape
-        state.local_cluster = rng.integers(-1, n_clusters, state.local_cluster.shape).astype(np.int32)
-        state.local_counts = rng.random(state.local_counts.shape)
+        n_clusters, n_topics = state.over_topics.n_km.shape
+        state.level.local_cluster = rng.integers(-1, n_clusters, state.level.local_cluster.shape).astype(np.int32)
+        state.level.local_counts = rng.random(state.level.local_counts.shape)
         cluster_of, topic_of = np.arange(n_clusters) // 2, np.arange(n_topics) % 3
-        joined = copy.copy(state)
-        joined.join(cluster_of, topic_of)
+        joined = state.copy()
+        merge(joined, cluster_of, topic_of)
         n_k = np.bincount(cluster_of, state.n_k)
         order = np.argsort(-n_k, kind="stable")  # clusters stay in order of size
         np.testing.assert_allclose(joined.n_k, n_k[order])
         for k, old in enumerate(order):
             rows = np.flatnonzero(cluster_of == old)
             for m in range(3):
-                assert joined.n_km[k, m] == pytest.approx(state.n_km[np.ix_(rows, topic_of == m)].sum())
+                assert joined.over_topics.n_km[k, m] == pytest.approx(
+                    state.over_topics.n_km[np.ix_(rows, topic_of == m)].sum()
+                )
             np.testing.assert_allclose(
                 joined.natural[k], (state.natural - state.contexts.prior)[rows].sum(axis=0) + state.contexts.prior
             )
@@ -77,11 +80,11 @@ class TestStates:
         for m in range(3):
             np.testing.assert_allclose(joined.topic_words[:, m], state.topic_words[:, topic_of == m].sum(axis=1))
             np.testing.assert_allclose(
-                joined.local_counts[:, :, m], state.local_counts[:, :, topic_of == m].sum(axis=2)
+                joined.level.local_counts[:, :, m], state.level.local_counts[:, :, topic_of == m].sum(axis=2)
             )
         np.testing.assert_allclose(joined.n_m, joined.topic_words.sum(axis=0))
-        assert joined.topic_weights.sum() + joined.rest == pytest.approx(1.0)
-        for before, after in zip(state.local_cluster, joined.local_cluster, strict=True):
+        assert joined.over_topics.topic_weights.sum() + joined.over_topics.remaining == pytest.approx(1.0)
+        for before, after in zip(state.level.local_cluster, joined.level.local_cluster, strict=True):
             left = after[after >= 0]
             assert len(set(left)) == len(left)
             assert set(order[left]) == set(cluster_of[before[before >= 0]])
@@ -97,7 +100,7 @@ class TestGains:
         """Token by token: words, tables, proportions and entropies before and after, shares of tokens being added."""
         for seed in range(3):
             corpus, _, state = small_state(seed, batch_size)
-            documents = Documents.of(corpus, state, None)
+            documents = SampledDocuments.of(corpus, state, None)
             words, visit, _ = documents.visit(state)
             log_psi = dirichlet_logs(state)[1]
             n_topics = len(state.n_m)
@@ -113,12 +116,14 @@ class TestGains:
                     gammas.append((share, k, gamma))
                     np.add.at(topic_words, tokens, share * gamma)
             state.topic_words, state.n_m = topic_words, topic_words.sum(axis=0)
-            s, v, omega = state.topic_word_prior, state.table_concentration, state.document_concentration
+            s, v, omega = state.topic_word_prior, state.over_topics.table_concentration, state.document_concentration
 
             def bound(one, topic_of, s=s, v=v, omega=omega, gammas=gammas, n_words=corpus.n_words):
                 value = sum(log_ratio(s, n) - log_ratio(s * n_words, n.sum()) for n in one.topic_words.T)
                 log_tau = dirichlet_logs(one)[0][:, :-1]
-                value += log_ratio(v * one.topic_weights, one.n_km) - np.sum(one.n_km * log_tau)
+                value += log_ratio(v * one.over_topics.topic_weights, one.over_topics.n_km) - np.sum(
+                    one.over_topics.n_km * log_tau
+                )
                 for share, k, gamma in gammas:
                     gamma = np.stack([gamma[:, topic_of == m].sum(axis=1) for m in range(len(one.n_m))], axis=1)
                     value -= share * np.sum(gamma[gamma > 0] * np.log(gamma[gamma > 0]))
@@ -129,39 +134,35 @@ class TestGains:
             gains = topic_gains(state, documents, words, visit, pairs)
             now = bound(state, np.arange(n_topics))
             for pair, gain in zip(pairs, gains, strict=True):
-                topic_of = joining.numbers(pair[None], n_topics)
-                joined = copy.copy(state)
-                joined.join(np.arange(len(state.n_km)), topic_of)
+                topic_of = numbers(pair[None], n_topics)
+                joined = state.copy()
+                merge(joined, np.arange(state.n_clusters), topic_of)
                 assert bound(joined, topic_of) - now == pytest.approx(gain, abs=1e-7)
 
     def test_gains_of_clusters_are_log_marginals(self):
-        corpus, _, state = small_state(3)
-        state.model.learn_concentrations = []
-        documents = Documents.of(corpus, state, None)
-        visit = documents.visit(state).visit
+        corpus, _, state = small_state(3, learn_concentrations=False)
+        documents = SampledDocuments.of(corpus, state, None)
+        visit = documents.visit(state).candidates
         pairs, gains = cluster_gains(state, visit, 1.0)
-        assert len(pairs) == len(state.n_km) * (len(state.n_km) - 1) // 2
-        shares = document_level.shares_of(visit)
-        v, alpha = state.table_concentration, state.model.group_concentration
+        assert len(pairs) == len(state.over_topics.n_km) * (len(state.over_topics.n_km) - 1) // 2
+        shares = visit.shares
+        v, alpha = state.over_topics.table_concentration, state.model.group_concentration
 
         def evidence(n_km, natural, n_k, shares):
-            value = log_ratio(v * state.topic_weights, n_km) - log_ratio(v, n_km.sum(axis=1))
+            value = log_ratio(v * state.over_topics.topic_weights, n_km) - log_ratio(v, n_km.sum(axis=1))
             value += state.contexts.log_marginal(natural).sum()
             n_k = -np.sort(-n_k)
-            posterior = sticks.stick_posterior(np.append(n_k, 0.0), alpha)
-            value += n_k @ sticks.expected_log_weights(posterior)[:-1] - sticks.divergence(
-                posterior, alpha, np.log(alpha)
-            )
+            posterior = stick_posterior(np.append(n_k, 0.0), alpha)
+            value += n_k @ expected_log_weights(posterior)[:-1] - stick_divergence(posterior, alpha, np.log(alpha))
             return value - np.sum(shares[shares > 0] * np.log(shares[shares > 0]))
 
-        now = evidence(state.n_km, state.natural, state.n_k, shares)
+        now = evidence(state.over_topics.n_km, state.natural, state.n_k, shares)
         for (k, o), gain in zip(pairs, gains, strict=True):
-            number = joining.numbers(np.array([[k, o]]), len(state.n_km))
+            number = numbers(np.array([[k, o]]), len(state.over_topics.n_km))
             parts = [
-                document_level.sum_by(number, one)
-                for one in (state.n_km, state.natural - state.contexts.prior, state.n_k)
+                sum_by(number, one) for one in (state.over_topics.n_km, state.natural - state.contexts.prior, state.n_k)
             ]
-            joined = document_level.sum_by(number, shares.T).T
+            joined = sum_by(number, shares.T).T
             assert evidence(parts[0], parts[1] + state.contexts.prior, parts[2], joined) - now == pytest.approx(gain)
 
 
@@ -170,14 +171,14 @@ class TestUnions:
         corpus, truth, words, topics = simulated(20.0)
         one = svi(document_level=True, max_clusters=3, max_topics=6, document_concentration=20.0)
         state = at_truth(one, corpus, truth, words, topics)
-        documents = Documents.of(corpus, state, None)
+        documents = SampledDocuments.of(corpus, state, None)
         now = Proposal(state, documents.visit(state).bound)
         for of_topics, size in ((True, 6), (False, 3)):
             for pair in np.argwhere(np.triu(np.ones((size, size)), 1)):
-                assert best_unions(documents, now, pair[None], of_topics) is now
+                assert merge_pairs(documents, now, pair[None], of_topics) is now
         for _ in range(2):
             one.step(corpus, state, 0, 1)
-        assert state.n_km.shape == (3, 6)
+        assert state.over_topics.n_km.shape == (3, 6)
 
     @pytest.mark.parametrize("of_topics", [True, False])
     def test_halves_are_joined_again(self, of_topics):
@@ -193,7 +194,7 @@ class TestUnions:
         state = at_truth(one, corpus, truth, words, topics)
         for epoch in range(1, 7):
             one.step(corpus, state, 0, epoch)
-        assert state.n_km.shape == (3, 6)
+        assert state.over_topics.n_km.shape == (3, 6)
 
 
 def at_truth(one, corpus, truth, words, topics):
@@ -201,13 +202,16 @@ def at_truth(one, corpus, truth, words, topics):
     state = one.init(corpus, 0)
     n_clusters, n_topics = topics.shape
     state.topic_words, state.n_m, state.cluster = words.copy(), words.sum(axis=0), truth.astype(np.int32)
-    state.n_km = topics / 2.5  # 20 tables for 50 tokens at omega 20, roughly
-    state.local_counts = np.zeros((*state.local_counts.shape[:2], n_topics))
+    state.over_topics.n_km = topics / 2.5  # 20 tables for 50 tokens at omega 20, roughly
+    state.level.local_counts = np.zeros((*state.level.local_counts.shape[:2], n_topics))
     state.context_counts, state.context_totals = np.zeros((0, n_clusters)), np.zeros((0, n_clusters))
     n_k = np.bincount(truth, minlength=n_clusters).astype(float)
-    state.group_weights = sticks.stick_posterior(np.append(n_k, 0.0), 1.0)
-    state.topic_weights, state.rest = np.full(n_topics, 1 / (n_topics + 1)), 1 / (n_topics + 1)
-    state.weights = document_level.step_weights(state.objective, state.weights, 30)
+    state.group_weights = stick_posterior(np.append(n_k, 0.0), 1.0)
+    state.over_topics.topic_weights, state.over_topics.remaining = (
+        np.full(n_topics, 1 / (n_topics + 1)),
+        1 / (n_topics + 1),
+    )
+    state.over_topics.step_weights(30)
     return state
 
 

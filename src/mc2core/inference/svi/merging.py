@@ -1,0 +1,358 @@
+"""Merge moves of SVI with a document level (docs/model.md, Unions): the score of a union, and which unions are made.
+
+Mean field never leaves a split: two topics or clusters that are one stay two. At the end of an epoch pairs are merged
+whose union does not lower the bound. What a union changes is known given the local posteriors of some documents, whose
+shares gamma of the two topics, or mu of the two clusters, are added. Of topics that is exact. The score of a union of
+clusters (:class:`UnionScore`, birth moves ask it, too) is far below what the bound gains, since this is convex in
+E ln tau and documents change their topics with their cluster; it says which pairs to propose, in which order.
+
+Pairs without a part in common are taken, the best first, and merged together where the bound is not lower when these
+documents are visited again and omega has made some steps, with and without the unions: fewer clusters need a smaller
+omega. Else the better half of the pairs is tried, and so on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+from scipy.special import betaln, gammaln
+from scipy.special import digamma as array_digamma
+
+from mc2core.compute.kernels import kernel
+from mc2core.compute.threads import in_blocks
+from mc2core.corpus import Corpus
+from mc2core.inference.svi.document_level import (
+    MIN_PRIOR,
+    MIN_SHARE,
+    BatchCells,
+    Candidates,
+    log_rising_factorial,
+    n_epochs,
+    step_of_omega,
+    tables_of,
+    visit_batch,
+)
+from mc2core.inference.svi.globals import GROUP, Batch, Globals, WordScores, renumbered, sum_by, take_batch
+
+# documents that say what a union changes where mini-batches are used: at most, and at most so many tokens unless few
+_MAX_SAMPLE, _MAX_TOKENS, _MIN_SAMPLE = 1000, 100_000, 100
+# epochs after which topics are merged: at the start they are mixtures, those of one cluster all alike
+_EPOCHS_BEFORE_TOPICS = 3
+# nats that a token of the smaller topic may lose by a union; two topics of one size that share no word lose twice as
+# many. The bound alone would leave one topic for each cluster
+_MAX_LOSS = math.log(2.0)
+# steps of omega before the bounds with and without a union are compared
+_STEPS_OF_OMEGA = 2
+# pairs of topics that are looked at: each with so many of the likest
+_NEAR = 4
+_DOCUMENT_BLOCK = 16
+
+
+def log_rising(prior: np.ndarray | float, n: np.ndarray) -> np.ndarray:
+    """ln G(prior + n) - ln G(prior)."""
+    return np.asarray(gammaln(prior + n) - gammaln(prior))
+
+
+# -- topics --------------------------------------------------------------------------------------------------------
+def near_topics(state: Globals) -> np.ndarray:
+    """(P, 2) pairs of topics, the first the smaller number: each with those whose words are likest (Hellinger), or with
+    which its observations, or theirs, lose least.
+    """
+    if state.observed is None:
+        roots = np.sqrt(state.topic_words / np.maximum(state.n_m, 1e-300))
+        likeness = roots.T @ roots
+    else:
+        n_topics = len(state.n_m)
+        every = np.indices((n_topics, n_topics)).reshape(2, -1).T
+        gains = state.observed.gains(state.topic_words, every).reshape(n_topics, n_topics)
+        likeness = gains / np.maximum(np.minimum(state.n_m, state.n_m[:, None]), 1e-300)
+    np.fill_diagonal(likeness, -np.inf)
+    near = np.argsort(-likeness, axis=1, kind="stable")[:, : min(_NEAR, len(likeness) - 1)]
+    pairs = np.sort(np.stack([np.repeat(np.arange(len(near)), near.shape[1]), near.ravel()], axis=1), axis=1)
+    return np.unique(pairs, axis=0)
+
+
+@kernel(error_model="numpy")
+def add_local_gains(cells, words, visit, pairs, prior_of_pair, first, last):
+    """(P,) change of the bound of documents first..last-1 by each union of topics, their words aside."""
+    gains = np.zeros(len(pairs))
+    for j in range(first, last):
+        for i in range(visit.cluster.shape[1]):
+            share = visit.share[j, i]
+            if share < MIN_SHARE:
+                continue
+            k, n = visit.cluster[j, i], visit.counts[j, i]
+            for p in range(len(pairs)):
+                one, other = pairs[p]
+                if n[one] == 0.0 and n[other] == 0.0:
+                    continue
+                change = log_rising_factorial(prior_of_pair[k, p], n[one] + n[other])
+                change -= log_rising_factorial(visit.prior[k, one], n[one])
+                change -= log_rising_factorial(visit.prior[k, other], n[other])
+                gains[p] += share * change
+                if visit.theta[j, i, one] == 0.0 or visit.theta[j, i, other] == 0.0:
+                    continue
+                for c in range(cells.indptr[j], cells.indptr[j + 1]):
+                    if visit.best[c, i] < 0:
+                        u, factor = cells.indices[c], visit.ratio[c, i]
+                        g = factor * words.weights[u, one] * visit.theta[j, i, one]
+                        h = factor * words.weights[u, other] * visit.theta[j, i, other]
+                        if g > 0.0 and h > 0.0:
+                            gains[p] -= g * np.log1p(h / g) + h * np.log1p(g / h)
+    return gains
+
+
+def topic_gains(
+    state: Globals, documents: SampledDocuments, words: WordScores, visit: Candidates, pairs: np.ndarray
+) -> np.ndarray:
+    """(P,) nats by which each union changes the bound, local posteriors being fixed but for their sums."""
+    own, level = state.over_topics, state.level
+    s, v, omega, tables = state.topic_word_prior, own.table_concentration, level.document_concentration, own.n_km
+    n_words, (one, other) = len(state.topic_words), pairs.T
+    gains = np.empty(len(pairs)) if state.observed is None else state.observed.gains(state.topic_words, pairs)
+    for p, (m, o) in enumerate(pairs if state.observed is None else ()):
+        n, more = state.topic_words[:, m], state.topic_words[:, o]
+        both = np.flatnonzero((n > 0) & (more > 0))
+        gains[p] = np.sum(log_rising(s + n[both], more[both]) - log_rising(s, more[both]))
+        gains[p] -= log_rising(n_words * s + state.n_m[m], state.n_m[o]) - log_rising(n_words * s, state.n_m[o])
+    gains[gains < -_MAX_LOSS * np.minimum(state.n_m[one], state.n_m[other])] = -np.inf
+    a, log_tau = v * own.topic_weights, own.expected_log_tau()
+    a_pair, t_pair = a[one] + a[other], tables[:, one] + tables[:, other]
+    log_pair = array_digamma(a_pair + t_pair) - array_digamma(v + tables.sum(axis=1, keepdims=True))
+    held, held_pair = log_rising(a, tables) - tables * log_tau, log_rising(a_pair, t_pair) - t_pair * log_pair
+    gains += (held_pair - held[:, one] - held[:, other]).sum(axis=0)
+    prior = np.maximum(omega * np.exp(log_pair), MIN_PRIOR)
+    batch = documents.batch
+    cells = BatchCells(batch.indptr, batch.indices, batch.counts)
+    local = in_blocks(
+        documents.pool,
+        lambda first, last: add_local_gains(cells, words, visit, pairs, prior, first, last),
+        batch.n_documents,
+        _DOCUMENT_BLOCK,
+    )
+    return gains + documents.scale * sum(local)
+
+
+# -- clusters ------------------------------------------------------------------------------------------------------
+def log_partition(n_k: np.ndarray, alpha: float) -> np.ndarray:
+    """(...,) the evidence of documents (..., K) in clusters in order of size, by their sticks, up to a constant."""
+    n_k = -np.sort(-n_k, axis=-1)
+    later = np.flip(np.cumsum(np.flip(n_k, -1), -1), -1) - n_k
+    return np.asarray(betaln(1.0 + n_k, alpha + later).sum(axis=-1))
+
+
+class UnionScore:
+    """The score of a union of two clusters: nats by which it changes the marginal likelihoods of documents, tables and
+    contexts, given (K,) documents, (K, M) tables and (K, D) natural parameters of all clusters.
+
+    Contexts are left out where ``natural`` is None.
+    """
+
+    def __init__(self, state: Globals, n_k: np.ndarray, n_km: np.ndarray, natural: np.ndarray | None = None) -> None:
+        own, concentrations = state.over_topics, state.concentrations()
+        self.v, self.a = own.table_concentration, own.table_concentration * own.topic_weights
+        self.alpha, self.log_alpha = concentrations.mean[GROUP], concentrations.mean_log[GROUP]
+        self.contexts, self.natural = state.contexts, natural if state.contexts.dimension else None
+        self.n_k, self.n_km = n_k, n_km
+        self._alone, self._partition = self._of(n_km, natural), log_partition(n_k, self.alpha)
+
+    def _of(self, n_km: np.ndarray, natural: np.ndarray | None) -> np.ndarray:
+        """(n,) of some clusters' tables and contexts."""
+        score = log_rising(self.a, n_km).sum(axis=1) - log_rising(self.v, n_km.sum(axis=1))
+        return score if natural is None else score + self.contexts.log_marginal(natural)
+
+    def gains(self, one: int, others: np.ndarray) -> np.ndarray:
+        """(n,) of the unions of cluster ``one`` with each of ``others``."""
+        natural = self.natural
+        natural = None if natural is None else natural[others] + natural[one] - self.contexts.prior
+        sizes = np.tile(self.n_k, (len(others), 1))
+        sizes[:, one] += self.n_k[others]
+        sizes[np.arange(len(others)), others] = 0.0
+        sizes = -np.sort(-sizes, axis=1)[:, :-1]
+        of_documents = log_partition(sizes, self.alpha) - self._partition - self.log_alpha
+        return (
+            self._of(self.n_km[others] + self.n_km[one], natural)
+            - self._alone[others]
+            - self._alone[one]
+            + of_documents
+        )
+
+
+def cluster_gains(state: Globals, visit: Candidates, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """(P, 2) all pairs of clusters, the first the smaller number, and (P,) nats at least gained by each union."""
+    shares, score = visit.shares, UnionScore(state, state.n_k, state.over_topics.n_km, state.natural)
+    pairs, gains = [], []
+    for k in range(state.n_clusters - 1):
+        others = np.arange(k + 1, state.n_clusters)
+        mine, theirs = shares[:, [k]], shares[:, others]
+        both = np.where((mine > 0) & (theirs > 0), mine + theirs, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            lost = np.where(both > 0, both * np.log(both) - mine * np.log(mine) - theirs * np.log(theirs), 0.0)
+        gains.append(score.gains(k, others) - scale * lost.sum(axis=0))
+        pairs.append(np.stack([np.full(len(others), k), others], axis=1))
+    return np.concatenate(pairs), np.concatenate(gains)
+
+
+# -- unions --------------------------------------------------------------------------------------------------------
+def apart(pairs: np.ndarray, gains: np.ndarray) -> np.ndarray:
+    """Pairs that have no part in common: the best, the best of those left, and so on."""
+    taken: set[int] = set()
+    chosen = []
+    for p in np.argsort(-gains, kind="stable"):
+        one, other = pairs[p].tolist()
+        if one not in taken and other not in taken:
+            taken.update((one, other))
+            chosen.append(p)
+    return pairs[np.array(chosen, np.int64)]
+
+
+def numbers(pairs: np.ndarray, size: int) -> np.ndarray:
+    """(size,) the number of each part after these unions, in the order of their first parts."""
+    first = np.arange(size)
+    first[pairs[:, 1]] = pairs[:, 0]
+    return np.unique(first, return_inverse=True)[1]
+
+
+def merge(state: Globals, cluster_of: np.ndarray, topic_of: np.ndarray) -> np.ndarray:
+    """Unions in place, given the (K,) and (M,) new numbers of clusters and topics, from 0 on; clusters by size again.
+
+    Returns (K,) int32, the numbers that clusters then have.
+    """
+    own, level = state.over_topics, state.level
+    n_k = sum_by(cluster_of, state.n_k)
+    order = np.argsort(-n_k, kind="stable")
+    cluster_of = np.argsort(order, kind="stable")[cluster_of].astype(np.int32)
+    own.n_km = sum_by(topic_of, sum_by(cluster_of, own.n_km).T).T.copy()
+    state.context_counts = sum_by(cluster_of, state.context_counts.T).T.copy()
+    state.context_totals = sum_by(cluster_of, state.context_totals.T).T.copy()
+    if not np.array_equal(topic_of, np.arange(len(state.n_m))):  # the largest table stays where no topics are merged
+        state.topic_words = sum_by(topic_of, state.topic_words.T).T.copy()
+    own.topic_weights, state.n_m = sum_by(topic_of, own.topic_weights), sum_by(topic_of, state.n_m)
+    state.group_weights = state.law.posterior(n_k[order], state.concentrations().mean[GROUP])
+    state.cluster = renumbered(state.cluster, cluster_of)
+    number = renumbered(level.local_cluster, cluster_of)
+    for i in range(1, number.shape[1]):
+        number[(number[:, :i] == number[:, [i]]).any(axis=1), i] = -1
+    level.local_cluster = number
+    shape = (*level.local_counts.shape[:2], len(state.n_m))
+    level.local_counts = sum_by(topic_of, level.local_counts.reshape(-1, len(topic_of)).T).T.reshape(shape).copy()
+    return cluster_of
+
+
+@dataclass
+class SampledDocuments:
+    """The documents that say what unions change.
+
+    Attributes
+    ----------
+    batch : Batch
+    scale : float, documents of the corpus for each of them
+    pool : Executor or None
+    is_full : whether they are all of a full batch, which continue from the local posteriors that they have
+    columns : (columns,) int64, those of ``batch``, where it is narrowed; else None
+    """
+
+    batch: Batch
+    scale: float
+    pool: Executor | None
+    is_full: bool = False
+    columns: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, corpus: Corpus, state: Globals, pool: Executor | None) -> Self:
+        """All of a full batch, else some that are spread evenly."""
+        n, is_full = corpus.n_documents, state.settings.batch_size is None
+        by_tokens = int(max(_MIN_SAMPLE, _MAX_TOKENS * n / max(corpus.n_tokens, 1)))
+        size = n if is_full else min(n, _MAX_SAMPLE, by_tokens)
+        return cls(take_batch(corpus, state.contexts, np.arange(size) * n // size), n / size, pool, is_full)
+
+    def visit(self, state: Globals, of_topics: float | None = None) -> Visited:
+        """Their local posteriors, under the globals as they are; ``of_topics`` as of :meth:`.Globals.divergence`."""
+        level, expected = state.level, state.expectations(self.columns)
+        words = state.word_scores(expected, self.batch.words, self.pool)
+        kept = (level.local_cluster, level.local_counts) if self.is_full else None
+        held = np.full(self.batch.n_documents, -1)
+        omega = level.document_concentration
+        candidates = visit_batch(
+            self.batch, words, expected, level.prior(state.over_topics), omega, held, kept, self.pool
+        )
+        evidence = self.scale * float(candidates.log_evidence.sum())
+        return Visited(words, candidates, evidence - state.divergence(self.pool, of_topics))
+
+    def with_omega(self, state: Globals) -> Proposal:
+        """A copy, and its bound; in mini-batches omega, where it is learnt, makes some steps, with new visits each."""
+        trial = state.copy()
+        level, visited = trial.level, self.visit(trial)
+        for _ in range(0 if self.is_full or level.omega_prior is None else _STEPS_OF_OMEGA):
+            local = visited.candidates.local(self.batch.lengths)
+            of_document = tables_of(local, visited.candidates.prior, is_uncertain=True)[1]
+            step = step_of_omega(level, level.document_concentration, local, of_document, self.scale, 1.0)
+            level.document_concentration *= math.exp(step)
+            visited = self.visit(trial)
+        return Proposal(trial, visited.bound)
+
+
+class Visited(NamedTuple):
+    """Local posteriors under some globals, with the scores they were computed from, and the bound in nats."""
+
+    words: WordScores
+    candidates: Candidates
+    bound: float
+
+
+class Proposal(NamedTuple):
+    """A state, and its bound in nats."""
+
+    state: Globals
+    bound: float
+
+
+_Bounded = TypeVar("_Bounded", bound=Any)
+
+
+def best_unions(now: _Bounded, pairs: np.ndarray, merged: Callable[[np.ndarray], _Bounded]) -> _Bounded:
+    """What ``merged`` makes of as many pairs, best first, as do not lower the ``bound``; ``now`` where none is."""
+    while len(pairs):
+        proposal = merged(pairs)
+        if proposal.bound >= now.bound:
+            return proposal
+        pairs = pairs[: len(pairs) // 2]
+    return now
+
+
+def merge_pairs(documents: SampledDocuments, now: Proposal, pairs: np.ndarray, of_topics: bool) -> Proposal:
+    """With as many of these unions of topics, or else of clusters, as do not lower the bound."""
+
+    def merged(pairs: np.ndarray) -> Proposal:
+        trial = now.state.copy()
+        parts = [np.arange(trial.n_clusters), np.arange(len(trial.n_m))]
+        parts[of_topics] = numbers(pairs, len(parts[of_topics]))
+        merge(trial, *parts)
+        return documents.with_omega(trial)
+
+    return best_unions(now, pairs, merged)
+
+
+def merge_alike(corpus: Corpus, state: Globals, pool: Executor | None) -> float:
+    """Steps of omega, unions of topics, then of clusters unless their number is fixed, in place.
+
+    Returns the bound in nats: of a full batch as it is, else as the documents that are looked at say.
+    """
+    documents = SampledDocuments.of(corpus, state, pool)
+    now = documents.with_omega(state)
+    if len(state.n_m) > 1 and n_epochs(state) >= _EPOCHS_BEFORE_TOPICS:
+        pairs = near_topics(state)
+        words, candidates, _ = documents.visit(now.state)
+        gains = topic_gains(now.state, documents, words, candidates, pairs)
+        now = merge_pairs(documents, now, apart(pairs[gains > 0], gains[gains > 0]), of_topics=True)
+    if state.n_clusters > 1 and state.model.n_clusters is None:
+        candidates = documents.visit(now.state).candidates
+        pairs = apart(*cluster_gains(now.state, candidates, documents.scale))
+        now = merge_pairs(documents, now, pairs, of_topics=False)
+    state.become(now.state)
+    return now.bound
