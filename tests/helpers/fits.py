@@ -74,5 +74,5 @@ def at_strength(families, strength):
 def without_log_joint(state):
     """A Gibbs state whose steps leave the log joint out, up to a third of a step on six tokens: for chains of which
     only the states are read."""
-    state.compute_log_joint = lambda pool=None: 0.0
+    state.compute_log_joint = lambda *_: 0.0
     return state

@@ -146,7 +146,7 @@ def test_both_colourings_are_drawn(groups):
     assert drawn == [0, 10, 20, 30]
     looks = [{to_hex(points.get_facecolor()[0]) for points in ax.collections} for ax in (left, right)]
     assert not looks[0] & looks[1]  # no colour has two meanings
-    assert "simulated data" in {text.get_text() for text in figure.findobj(match=plt.Text)}
+    assert "Data: simulated data" in {text.get_text() for text in figure.findobj(match=plt.Text)}
     plt.close(figure)
     many = table.assign(**{"class": [f"class {number % 13 + 1}" for number in range(len(table))]})
     figure = cluster_map.draw(many, "")

@@ -59,7 +59,7 @@ def test_topic_over_time_is_asked_for_by_word_and_counts_documents(dated):
     years = np.rint(corpus.contexts["year"] * sd + mean)
     assert dict(zip(documents["year"], documents["value"], strict=True)) == Counter(years[column])
     figure = topic_time.draw(table, "simulated data, PNAS-shaped")
-    assert {"simulated data, PNAS-shaped", "year"} <= {text.get_text() for text in figure.findobj(match=plt.Text)}
+    assert {"Data: simulated data, PNAS-shaped", "year"} <= {text.get_text() for text in figure.findobj(match=plt.Text)}
     plt.close(figure)
 
 

@@ -193,7 +193,7 @@ def test_without_ids_documents_are_the_same_in_the_same_file_alone(tmp_path, cap
         assert main(["update", fitted, same]) == 2
         assert "were taken before: each is taken once" in capsys.readouterr().err
     assert main(["update", fitted, one]) == 0
-    assert "20 documents taken\n" in capsys.readouterr().out
+    assert "20 documents taken; new columns: " in capsys.readouterr().out
     assert main(["update", fitted, two]) == 0
     for same in (old, data, one):
         capsys.readouterr()

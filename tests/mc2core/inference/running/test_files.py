@@ -44,7 +44,7 @@ def corpus(tmp_path_factory):
 def files_of(folder):
     trace = pd.read_csv(folder / "trace.tsv", sep="\t").drop(columns="seconds")
     provenance = storage.read_json(folder / "provenance.json")
-    return (folder / "posterior.npz").read_bytes(), trace, [provenance[name] for name in ("iterations", "found")]
+    return (folder / "posterior.npz").read_bytes(), trace, [provenance[name] for name in ("iterations", "inferred")]
 
 
 @pytest.mark.parametrize(
