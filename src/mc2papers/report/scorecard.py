@@ -50,6 +50,7 @@ COLUMNS = ("paper", "target", "dataset", "headline", "printed", "ours", "verdict
 #: how each document begins and ends the part that is made
 MARKS = "<!-- scorecard: made by mc2papers.report.scorecard -->\n", "<!-- end of the scorecard -->\n"
 _ASSETS = Path(__file__).parent / "assets"
+_MAX_NUMBERS = 60  # characters of ours
 #: of data, the most telling first
 _KINDS = ("real", "drawn as in the paper", "real, of no paper", "own", "simulated")
 _SAID = {
@@ -123,9 +124,14 @@ def _rank(row: Any) -> tuple[int, bool, bool]:
 
 
 def _short(row: Any) -> str:
-    """Our numbers, without what follows a semicolon; else the deciding number without its interval."""
+    """Our numbers, without what follows a semicolon; else the deciding number without its interval. As many as fit."""
     numbers = str(row["numbers"]).rpartition(": ")[2].partition(";")[0]
-    return numbers or re.sub(r" \(.*\)$", "", str(row["reason"]))
+    first, *others = (numbers or re.sub(r" \(.*\)$", "", str(row["reason"])).partition(": ")[0]).split(", ")
+    for other in others:
+        if len(first) + len(other) > _MAX_NUMBERS:
+            return f"{first}, …"
+        first += f", {other}"
+    return first
 
 
 def sentences(table: pd.DataFrame, paper: str) -> list[str]:
