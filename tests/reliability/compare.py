@@ -52,7 +52,8 @@ def _table(path: Path) -> dict:
     rows = pd.read_csv(path, sep="\t" if path.suffix == ".tsv" else ",", dtype=str, keep_default_na=False)
     rows = rows.drop(columns=[name for name in rows if TIMED.search(name)])
     if {"claim", "verdict", "numbers"} <= set(rows):
-        rows.loc[rows["claim"].str.contains(TIMED_CLAIM), ["verdict", "numbers"]] = ""
+        judged = rows.columns.intersection(["verdict", "numbers", "reason"])
+        rows.loc[rows["claim"].str.contains(TIMED_CLAIM), judged] = ""
     return {f"line {line}": tuple(row) for line, row in enumerate([rows.columns, *rows.to_numpy()], 1)}
 
 
