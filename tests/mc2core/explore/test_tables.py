@@ -137,6 +137,12 @@ def test_typical_documents_overlap_most_with_their_cluster(description, made):
     assert part["overlap"].to_numpy() == pytest.approx(np.sort(overlap)[::-1][:10])
 
 
+def test_typical_documents_of_topics_come_by_their_share(made):
+    for _, of_topic in made["topic_documents"].groupby("topic"):
+        assert of_topic["rank"].tolist() == list(range(1, len(of_topic) + 1))
+        assert of_topic["share"].is_monotonic_decreasing
+
+
 def test_labels_are_counted_and_scored_at_every_cut(description, made):
     from sklearn import metrics
 
