@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from mc2core.explore import describe, documents, html_report, shares, tables
 from mc2core.explore.clusters import cluster_tables
 from mc2core.explore.description import Description, _sizes
 from mc2core.explore.summary import summary
+from mc2core.explore.topics import _typical
 from mc2core.posterior.hierarchy import Hierarchy
 
 
@@ -137,10 +139,11 @@ def test_typical_documents_overlap_most_with_their_cluster(description, made):
     assert part["overlap"].to_numpy() == pytest.approx(np.sort(overlap)[::-1][:10])
 
 
-def test_typical_documents_of_topics_come_by_their_share(made):
-    for _, of_topic in made["topic_documents"].groupby("topic"):
-        assert of_topic["rank"].tolist() == list(range(1, len(of_topic) + 1))
-        assert of_topic["share"].is_monotonic_decreasing
+def test_typical_documents_of_topics_come_by_their_share():
+    """A short document whose words are all of the topic comes before a long one with more words of it."""
+    tokens = sp.csr_matrix(np.array([[3.0, 0.0], [10.0, 6.0]]))
+    table = _typical(SimpleNamespace(clusters_are_topics=False, document_topics=tokens)).query("topic == 1")
+    assert table[["rank", "document", "share"]].to_numpy().tolist() == [[1, 1, 1.0], [2, 2, 0.625]]
 
 
 def test_labels_are_counted_and_scored_at_every_cut(description, made):
