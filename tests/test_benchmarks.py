@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from benchmarks import __main__ as command
-from benchmarks import cases, contexts, gibbs, observations, proposals, recovery, starts, suite, waits
+from benchmarks import cases, contexts, development, gibbs, observations, proposals, recovery, starts, suite, waits
 from helpers.paths import DATA_FOLDER
 
 from mc2core import Corpus, fit
@@ -153,6 +153,35 @@ def test_a_chain_from_the_truth_is_held_against_the_default(tmp_path, monkeypatc
     assert (tmp_path / "table.md").read_text() == printed
     assert len(recovery.ROUTINE) == 9
     assert len(recovery.GRID) == 54
+
+
+class TestDevelopment:
+    def test_a_missing_source_is_left_out_and_finished_fits_are_read_again(self, tmp_path, monkeypatch, capsys):
+        def missing():
+            raise FileNotFoundError("the Debian package nothing")
+
+        texts = [("red apples pears", "fruit"), ("steel screws nails", "tools")] * 6 + [("", "tools")]
+        known = {"small": lambda: development.from_texts(lambda: texts), "gone": missing}
+        monkeypatch.setattr(development, "corpora", lambda folder: known)
+        monkeypatch.setattr(sys, "argv", ["development", "--cache", str(tmp_path), "--methods", "K-means (K given)"])
+        development.main()
+        first = capsys.readouterr()
+        assert "small: 12 documents of 3.0 words, 2 classes" in first.err
+        assert "gone: left out; this machine lacks the Debian package nothing" in first.err
+        assert "| small | K-means (K given) | 1.000, 1.000, 1.000 | 1.000 | 2, 2, 2 |" in first.out
+        monkeypatch.setitem(development.METHODS, "K-means (K given)", None)  # not called again
+        development.main()
+        assert capsys.readouterr().out == first.out
+
+    def test_manual_pages_lose_their_markup_and_classes_are_those_of_packages(self):
+        page = '.TH LS "1"\n.SH NAME\nls \\- list \\fBfiles\\fR of\n.\\" a comment\n\\fIfolders\\fP'
+        assert development.plain(page).split() == ["ls", "list", "files", "of", "folders"]
+
+    def test_drawn_classes_are_many_and_unequal(self):
+        corpus = development.drawn(30, 300, 8, 10)
+        sizes = np.bincount(corpus.labels)
+        assert (corpus.document_lengths == 8).all()
+        assert sizes.max() > 5 * np.median(sizes)
 
 
 class TestStarts:

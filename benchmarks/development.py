@@ -1,0 +1,310 @@
+"""Labelled corpora to choose defaults on, and what methods find in them: ``python -m benchmarks.development``.
+
+No reported figure comes from these corpora: they are texts that a Debian machine with this package has, development
+halves of the labelled corpora, and corpora drawn from the model. The texts themselves depend on the versions that are
+installed; a corpus whose source is missing is skipped, and the reason is printed. Fits are kept in ``--cache``, by
+corpus, method and seed, and are repeated when the corpus or the code of the library has changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import gzip
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from benchmarks import recovery, starts
+from benchmarks.suite import DATA_FOLDER
+from mc2core import Corpus, fit
+from mc2core.base import storage
+from mc2core.inference import FastEx
+from mc2core.models import MC2, Mixture
+from mc2core.posterior.clustering import adjusted_rand_index, nmi
+from mc2core.posterior.hierarchy import find_hierarchy
+from mc2papers.baselines.assignments import Assignments
+from mc2papers.baselines.registry import make_baseline
+from mc2papers.code_digest import code_digest
+
+Labelled = Iterable[tuple[str, str]]  # text and class
+_SEED = 0
+_MIN_DF = 2
+_TOPICAL = (
+    "science", "games", "graphics", "sound", "math", "mail", "electronics", "hamradio", "database", "fonts", "editors",
+    "video", "httpd", "vcs",
+)  # fmt: skip
+_MANUALS = ("openssl", "git-man", "systemd", "iproute2", "libxt-dev", "coreutils", "util-linux", "manpages-dev")
+_MODULES = (
+    "numpy", "scipy", "pandas", "sklearn", "matplotlib", "docutils", "sphinx", "numba", "sqlalchemy", "snakemake",
+    "PIL",
+)  # fmt: skip
+_WORDS_OF_LONG = 150
+
+
+# -- sources: each raises FileNotFoundError where it is missing ----------------------------------------------------
+@cache
+def packages() -> pd.DataFrame:
+    """Debian packages: one-line descriptions with package, source, section and tags."""
+    try:
+        told = subprocess.run(["apt-cache", "dumpavail"], capture_output=True, check=True).stdout
+    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+        raise FileNotFoundError("apt-cache, with its lists of packages") from error
+    rows = []
+    for paragraph in told.decode(errors="replace").replace("\n ", " ").split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in paragraph.splitlines() if ": " in line)
+        if "Description" in fields:
+            source = fields.get("Source", fields["Package"]).split()[0]
+            section = fields.get("Section", "").rpartition("/")[2]
+            rows.append((fields["Package"], source, section, fields.get("Tag", ""), fields["Description"]))
+    if not rows:
+        raise FileNotFoundError("lists of packages of apt (apt-get update)")
+    return pd.DataFrame(rows, columns=["package", "source", "section", "tags", "text"]).drop_duplicates("text")
+
+
+def of_sources() -> Labelled:
+    """Descriptions by source package: 120 of those with 8 packages or more, at most 80 packages of each."""
+    groups = {str(name): rows for name, rows in packages().groupby("source") if len(rows) >= 8}
+    for name in np.random.default_rng(_SEED).permutation(sorted(groups))[:120]:
+        for text in groups[name]["text"].iloc[:80]:
+            yield text, name
+
+
+def of_sections() -> Labelled:
+    """Descriptions by section, of sections with a subject, at most 200 of each."""
+    for name in _TOPICAL:
+        rows = packages()[packages()["section"] == name]
+        for text in rows["text"].sample(min(len(rows), 200), random_state=_SEED):
+            yield text, name
+
+
+def of_fields() -> Labelled:
+    """Descriptions by field of science or arts, where a package has one: a dozen unequal classes."""
+    for text, tags in packages()[["text", "tags"]].to_numpy().tolist():
+        fields = set(re.findall(r"field::(\w+)", tags)) - {"TODO"}
+        if len(fields) == 1:
+            yield text, fields.pop()
+
+
+def of_manuals() -> Labelled:
+    """The first words of manual pages by package, at most 150 pages of each."""
+    for name in _MANUALS:
+        lists = [*Path("/var/lib/dpkg/info").glob(f"{name}.list"), *Path("/var/lib/dpkg/info").glob(f"{name}:*.list")]
+        if not lists:
+            raise FileNotFoundError(f"the Debian package {name}")
+        pages = [Path(line) for line in re.findall(r"(?m)^/usr/share/man/man\d/.*\.gz$", lists[0].read_text())]
+        pages = sorted(one for one in pages if one.is_file() and not one.is_symlink())
+        for page in pages[:: max(1, len(pages) // 150)][:150]:
+            yield _first(plain(gzip.decompress(page.read_bytes()).decode(errors="replace")), _WORDS_OF_LONG), name
+
+
+def plain(page: str) -> str:
+    """The text of a manual page without requests and escapes of roff."""
+    return re.sub(r"(?m)^[.'](\\\"|[a-zA-Z]+).*$|\\[fF]\S|\\\S", " ", page)
+
+
+@cache
+def of_docstrings() -> list[tuple[str, str]]:
+    """Docstrings of public functions and classes by Python package, those of 30 words or more, at most 150 of each."""
+    found = []
+    for name in _MODULES:
+        spec = importlib.util.find_spec(name)
+        if spec is None or not spec.submodule_search_locations:
+            continue
+        texts = sorted(set(_docstrings(Path(spec.submodule_search_locations[0]))))
+        found += [(_first(text, _WORDS_OF_LONG), name) for text in texts[:: max(1, len(texts) // 150)][:150]]
+    return found
+
+
+def _docstrings(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.rglob("*.py")):
+        if "tests" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8", errors="replace"))):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+                text = ast.get_docstring(node)
+                if text and len(text.split()) >= 30:
+                    yield text
+
+
+def _first(text: str, n_words: int) -> str:
+    return " ".join(text.split()[:n_words])
+
+
+# -- corpora -------------------------------------------------------------------------------------------------------
+def from_texts(source: Callable[[], Labelled], most: int = 2000, beginning: int | None = None) -> Corpus:
+    """A corpus of ``most`` documents at most, drawn at random, all or the ``beginning`` of each; without empty ones."""
+    rows = list(source())
+    chosen = np.sort(np.random.default_rng(_SEED).permutation(len(rows))[:most])
+    texts, labels = zip(*(rows[i] for i in chosen), strict=True)
+    if beginning:
+        texts = tuple(_first(text, beginning) for text in texts)
+    corpus = Corpus.from_texts(texts, labels=labels, min_df=_MIN_DF)
+    return corpus.subset(np.flatnonzero(corpus.document_lengths))
+
+
+def drawn(n_classes: int, n_documents: int, length: int, n_topics: int) -> Corpus:
+    """Documents of classes whose sizes fall like 1 / rank, drawn from MC2 with a document level."""
+    rng = np.random.default_rng([_SEED, n_classes, n_documents, length])
+    words = rng.dirichlet(np.full(3000, 0.01), n_topics)
+    tau = np.maximum(rng.dirichlet(2.0 * rng.dirichlet(np.full(n_topics, 5.0)), n_classes), 1e-9)
+    shares = 1.0 / np.arange(3, n_classes + 3)
+    label = rng.choice(n_classes, n_documents, p=shares / shares.sum())
+    counts = [rng.multinomial(length, rng.dirichlet(20.0 * tau[k]) @ words) for k in label]
+    return Corpus(sp.csr_matrix(np.array(counts)), [f"word {w}" for w in range(3000)], labels=label)
+
+
+def recovered() -> Corpus:
+    """One corpus of :mod:`benchmarks.recovery`, 8 clusters of 1,000 documents of 100 words."""
+    one = recovery.draw(recovery.Cell(8, 1000, 100, 20.0), _SEED)
+    return Corpus(one.corpus.content, one.corpus.vocabulary, labels=one.cluster)
+
+
+def half_of(corpus: Callable[[Path], Corpus], data_folder: Path) -> Corpus:
+    if not data_folder.is_dir():
+        raise FileNotFoundError(f"the local data folder {data_folder} (--data-folder, MC2_DATA_FOLDER)")
+    return corpus(data_folder).with_contexts({})
+
+
+def corpora(data_folder: Path) -> dict[str, Callable[[], Corpus]]:
+    """By name: short texts with many classes, short ones with few, long ones with few."""
+    return {
+        "sources": partial(from_texts, of_sources),
+        "drawn-short": partial(drawn, 100, 2000, 8, 80),
+        "sections": partial(from_texts, of_sections),
+        "fields": partial(from_texts, of_fields),
+        "docstrings-short": partial(from_texts, of_docstrings, 2000, 15),
+        "manuals": partial(from_texts, of_manuals, 1000),
+        "docstrings": partial(from_texts, of_docstrings, 1200),
+        "drawn-long": recovered,
+        "sports": partial(half_of, starts.sports, data_folder),
+        "abstracts": partial(half_of, starts.abstracts, data_folder),
+    }
+
+
+# -- methods -------------------------------------------------------------------------------------------------------
+def mixture(corpus: Corpus, seed: int, n_clusters: int | None = None, sweeps: int = 60, **priors: Any) -> np.ndarray:
+    """Clusters of FastEx's last state, all clusters scored; ``n_clusters`` None: the number of classes."""
+    model = Mixture(n_clusters=n_clusters or _n_classes(corpus), **priors)
+    return fit(corpus, model, FastEx(proposal="exact"), iterations=sweeps, seed=seed, progress=False).posterior.cluster
+
+
+def topics(corpus: Corpus, seed: int, is_told: bool = False) -> dict[str, np.ndarray]:
+    """Clusters of one default chain and, with K inferred, its recommended cut."""
+    model = MC2(n_clusters=_n_classes(corpus) if is_told else None)
+    posterior = fit(corpus, model, seed=seed, chains=1, progress=False).posterior
+    if is_told:
+        return {"": posterior.cluster}
+    hierarchy = find_hierarchy(posterior, corpus)
+    return {"": posterior.cluster, ", recommended": hierarchy.cut(hierarchy.recommended)}
+
+
+def rival(name: str, corpus: Corpus, seed: int, **settings: Any) -> np.ndarray:
+    """Clusters of a baseline with K fixed."""
+    result = make_baseline(name, {"n_clusters": _n_classes(corpus), **settings}).fit(corpus, seed).result
+    assert isinstance(result, Assignments)
+    return next(iter(result.solutions.values()))
+
+
+def _n_classes(corpus: Corpus) -> int:
+    return len(np.unique(np.asarray(corpus.labels)))
+
+
+_GSDMM: dict[str, Any] = {"topic_word_prior": 0.1, "weight_prior": 0.1}
+METHODS: dict[str, Callable[[Corpus, int], Any]] = {
+    "MC2": topics,
+    "GSDMM, K at most 300": partial(mixture, n_clusters=300, sweeps=30, **_GSDMM),
+    "Mixture, K at most 300": partial(mixture, n_clusters=300),
+    "MC2, K given": partial(topics, is_told=True),
+    "GSDMM, K given": partial(mixture, sweeps=30, **_GSDMM),
+    "Mixture, K given": mixture,
+    "K-means (K given)": partial(rival, "kmeans"),
+    "LSA + K-means (K given)": partial(rival, "kmeans", dimension=100),
+    "NMF (K given)": partial(rival, "nmf"),
+}
+
+
+def rows_of(name: str, corpus: Corpus, method: str, seed: int, folder: Path) -> list[dict[str, Any]]:
+    """ARI, NMI and number of clusters of what a method finds, from ``folder`` if they are there."""
+    digest = corpus.digest[:12]
+    path = folder / f"{name}-{digest}-{re.sub(r'[^a-z0-9]+', '-', method.lower())}-{seed}-{_code()}.json"
+    if path.is_file():
+        return list(json.loads(path.read_text()))
+    started = time.process_time()
+    found = METHODS[method](corpus, seed)
+    seconds = time.process_time() - started
+    labels = np.asarray(corpus.labels)
+    rows = [
+        {
+            "corpus": name, "method": method + suffix, "seed": seed, "K": len(np.unique(cluster)),
+            "ARI": adjusted_rand_index(labels, cluster), "NMI": nmi(labels, cluster),
+            "CPU_s": seconds,
+        }
+        for suffix, cluster in (found if isinstance(found, dict) else {"": found}).items()
+    ]  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    storage.write_json(path, rows)
+    return rows
+
+
+@cache
+def _code() -> str:
+    return code_digest(
+        "mc2core.inference.gibbs.engine", "mc2core.inference.fastex.engine", "mc2papers.baselines.registry"
+    )[:12]
+
+
+def as_markdown(table: Sequence[dict[str, Any]]) -> str:
+    """A line for each corpus and method: ARI of each seed, mean NMI, numbers of clusters, CPU seconds of a fit."""
+    lines = ["| corpus | method | ARI, by seed | NMI | K | CPU s |", "|---" * 6 + "|"]
+    for (name, method), rows in pd.DataFrame(table).groupby(["corpus", "method"], sort=False):
+        scores, numbers = (", ".join(format(one, kind) for one in rows[c]) for c, kind in (("ARI", ".3f"), ("K", "d")))
+        lines.append(
+            f"| {name} | {method} | {scores} | {rows['NMI'].mean():.3f} | {numbers} | {rows['CPU_s'].mean():.1f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.development", description=(__doc__ or "").split(":")[0])
+    known = corpora(DATA_FOLDER)
+    parser.add_argument(
+        "--only", nargs="+", choices=known, default=list(known), metavar="CORPUS", help=", ".join(known)
+    )
+    parser.add_argument(
+        "--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="METHOD", help="; ".join(METHODS)
+    )
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the fits")
+    parser.add_argument("--cache", type=Path, default=Path("results/development"), help="folder of fits that are done")
+    parser.add_argument(
+        "--data-folder", type=Path, default=DATA_FOLDER, help="folder of the real data (MC2_DATA_FOLDER)"
+    )
+    given = parser.parse_args()
+    table: list[dict[str, Any]] = []
+    for name in given.only:
+        try:
+            corpus = corpora(given.data_folder)[name]()
+        except FileNotFoundError as error:
+            print(f"{name}: left out; this machine lacks {error}", file=sys.stderr)
+            continue
+        print(f"{name}: {corpus.n_documents} documents of {corpus.n_tokens / corpus.n_documents:.1f} words, "
+              f"{_n_classes(corpus)} classes", file=sys.stderr, flush=True)  # fmt: skip
+        for method in given.methods:
+            for seed in given.seeds:
+                table += rows_of(name, corpus, method, seed, given.cache)
+    print(as_markdown(table), end="")
+
+
+if __name__ == "__main__":
+    main()
