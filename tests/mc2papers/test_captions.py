@@ -11,7 +11,7 @@ from mc2papers import configuration, targets
 #: all that is written in capitals; the datasets of these are called so
 CAPITALS = {
     *("NIPS", "PNAS", "NUS", "WIDE", "AUA", "W100", "W1000", "UIUC"),
-    *("MC2", "SVI", "HDP", "LDA", "LSA", "NMF", "AP", "SIFT", "VI", "EM", "NMI", "ARI", "KL"),
+    *("MC2", "SVI", "HDP", "LDA", "LSA", "NMF", "GSDMM", "AP", "SIFT", "VI", "EM", "NMI", "ARI", "KL"),
     *("ICML", "UAI", "UAI16", "CSV", "CPU", "L1", "PATH", "SNE"),
 }
 #: with these a sentence begins, or a name that follows a comma or a bracket

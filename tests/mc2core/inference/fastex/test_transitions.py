@@ -4,6 +4,8 @@ No sampling error hides a bug here. Of 3 clusters and 4 documents there are 81 s
 81 x 81 matrix P for which pi P = pi must hold, and so pi (P_0 P_1 P_2 P_3) = pi for a sweep.
 """
 
+from dataclasses import replace
+
 import numba
 import numpy as np
 import pytest
@@ -83,6 +85,26 @@ def test_exact_draws_leave_the_posterior_as_it_is(component, clusters_per_docume
 def test_exact_draws_with_rounded_terms(component):
     """As users have it: what float32 leaves of frequent words' terms is worth less than 1e-6."""
     assert_invariant(posterior(component), exact_kernels(component), 1e-6)
+
+
+def test_exact_draws_with_gsdmms_priors_are_those_of_its_paper():
+    """Yin and Wang (KDD 2014), eq. 4, word by word: GSDMM of the tables is this engine with these priors."""
+    alpha = beta = 0.1
+    x, (n_documents, n_words) = TINY.content.toarray(), TINY.content.shape
+    settings = replace(settings_of(), topic_word_prior=beta, weight_prior=alpha)
+    for cluster in STATES:
+        state = ExactState(TINY, settings, cluster)
+        data = state.constants, state.log_gamma, state.cells, state.tables, state.clusters
+        for d in range(n_documents):
+            printed = np.empty(K)
+            for z in range(K):
+                others = (cluster == z) & (np.arange(n_documents) != d)
+                words = x[others].sum(axis=0)
+                printed[z] = (others.sum() + alpha) / (n_documents - 1 + K * alpha)
+                printed[z] *= np.prod([words[w] + beta + j for w in range(n_words) for j in range(x[d, w])])
+                printed[z] /= np.prod([words.sum() + n_words * beta + i for i in range(x[d].sum())])
+            row = exact_row(*data, d, cluster[d])
+            np.testing.assert_allclose(row, printed / printed.sum(), rtol=1e-5)
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
