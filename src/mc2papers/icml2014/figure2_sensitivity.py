@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -117,9 +118,8 @@ def _build(files: Files, options: Options) -> Built:
     from mc2papers.datasets.simulated.truth import Truth
 
     (folder,) = files["corpora"]
-    truth, n_seeds = Truth.load(Path(folder) / "truth.npz"), options["n_seeds"]
-    loaded = [Posterior.load(path) for path in files["models"]]
-    models = {choice: loaded[i * n_seeds : (i + 1) * n_seeds] for i, choice in enumerate(options["choices"])}
+    truth, loaded = Truth.load(Path(folder) / "truth.npz"), (Posterior.load(path) for path in files["models"])
+    models = {choice: list(islice(loaded, n)) for choice, n in options["fits"].items()}
     table = sensitivity_table(truth, {FIRST: models.pop(FIRST)} | models)
     sizes = len(truth.cluster_weights), len(truth.word_given_topic)
     return Built(table, shown=shown(table), figure=draw(table, *sizes), conclusion=conclude(table, *sizes))
@@ -128,11 +128,11 @@ def _build(files: Files, options: Options) -> Built:
 def _options(configuration: Configuration, name: str) -> dict[str, Any]:
     return {
         "sweeps": configuration.config["fit"]["letters"]["iterations"],
-        "n_seeds": configuration.config["figure2"]["seeds"],
-        "choices": [
-            _CALLED.get(method, method)
-            for method in (configuration.runs[run]["method"] for run in configuration.runs_of(name))
-        ],
+        "n_seeds": configuration.config["figure2_sensitivity"]["seeds"],
+        "fits": {
+            _CALLED.get(method, method): len(configuration.seeds_of(run))
+            for run, method in ((run, configuration.runs[run]["method"]) for run in configuration.runs_of(name))
+        },
         "corpus": configuration.config["corpora"]["letters"],
     }
 
@@ -141,9 +141,9 @@ def _caption(options: Options) -> str:
     corpus = options["corpus"]
     return (
         f"Letters data ({corpus['n_documents']} documents of {corpus['n_tokens']} pixels) fitted by MC2 under choices "
-        f"that the paper does not print, {options['sweeps']} sweeps unless a row says otherwise. Means over "
-        f"{counted(options['n_seeds'], 'fit')} per choice; bars are one sd. Each row differs from the first in what it "
-        "names. Dashed: what ICML 2014 prints in section 4.1; dotted: the first row."
+        f"that the paper does not print, {options['sweeps']} sweeps or as a row says. Means over "
+        f"{counted(options['n_seeds'], 'fit')} per choice (rows of figure 2: its fits); bars are one sd. Rows "
+        "differ from the first in what they name. Dashed: printed (section 4.1); dotted: the first row."
     )
 
 

@@ -13,7 +13,7 @@ from mc2papers.nips2012.convergence import (
     moving,
     read_curves,
 )
-from mc2papers.report.captions import counted, say_source
+from mc2papers.report.captions import counted, say_data, say_source
 from mc2papers.report.claims import Claim
 from mc2papers.targets import Built, Files, Options, Target
 
@@ -51,11 +51,13 @@ def _options(configuration: Configuration, name: str) -> dict[str, Any]:
 
 def _caption(options: Options) -> str:
     return (
-        "Variation of information (bits; 0 is perfect) between the categories of the articles and the clusters, over "
-        "seconds of the engine on one core (start included, compilation and scoring excluded), after each sweep: mean "
-        f"and range over {counted(options['n_seeds'], 'seed')}. Data: {say_source('w100', options['corpus'])}. "
-        "Left: the methods. Right: FastEx by length of signature, by plain estimates where FastEx as printed ends with "
-        "all articles in one cluster. The baseline and FastEx as printed have word prior 1, since with the 0.01 of all "
+        "Variation of information (bits; 0 is perfect) between categories of articles and clusters, over seconds of "
+        f"the engine on one core, {say_data({'w100': options['corpus']})}: mean and range over "
+        f"{counted(options['n_seeds'], 'seed')}. Left: the methods. Right: FastEx by length of signature, by plain "
+        "estimates where FastEx as printed ends with all articles in one cluster.\n\n"
+        "Seconds hold the start, not compilation and scoring; there is a point after each sweep. "
+        f"Data: {say_source('w100', options['corpus'])}. "
+        "The baseline and FastEx as printed have word prior 1, since with the 0.01 of all "
         "others the baseline does not leave its start. Paper: NIPS 2012, figure 1."
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from mc2papers.nips2012.convergence import BASELINE, FASTEX, HASHED, JUDGED, compare, judge_method, read_curves
-from mc2papers.report.captions import counted, say_sources
+from mc2papers.report.captions import counted, say_data, say_sources
 from mc2papers.report.claims import Claim
 from mc2papers.report.tables import PAPER, mean_and_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
@@ -104,6 +104,7 @@ def _options(configuration: Configuration, name: str) -> dict[str, Any]:
         "runs": {run: configuration.runs[run] for run in configuration.runs_of(name)},
         "corpora": {dataset: configuration.config["corpora"][dataset] for dataset in ("w100", "w1000", "nips")},
         "n_seeds": configuration.config["nips2012"]["seeds"],
+        "w1000_seeds": configuration.config["seeds"],
     }
 
 
@@ -112,9 +113,10 @@ def _caption(options: Options) -> str:
     truth = "section of the proceedings" if corpora["nips"]["source"] == "real" else "cluster a paper was drawn from"
     return (
         "Variation of information (bits; 0 is perfect) of each method after its last sweep, and how much sooner than "
-        "the baseline it reaches the baseline's last VI; mean and sd over "
-        f"{counted(options['n_seeds'], 'seed')}. Articles: "
-        f"{say_sources({name: corpora[name] for name in ('w100', 'w1000')})} NIPS ({corpora['nips']['source']}): the "
+        "the baseline it reaches the baseline's last VI, on "
+        f"{say_data({name: corpora[name] for name in ('w100', 'w1000', 'nips')})}; mean and sd over "
+        f"{counted(options['n_seeds'], 'seed')} ({options['w1000_seeds']} of W1000).\n\n"
+        f"Articles: {say_sources({name: corpora[name] for name in ('w100', 'w1000')})} NIPS: the "
         f"truth is the {truth}. Notes below the table say what counts as reached. Paper: NIPS 2012, table 2: 9.25 and "
         "37.37 times sooner on W100 and W1000."
     )
