@@ -18,6 +18,7 @@ from mc2core.inference.registry import specify
 from mc2core.inference.running.loop import fit
 from mc2core.posterior.scores import evaluate
 from mc2papers.datasets.simulated import shapes
+from mc2papers.report.agreement import MEASURES
 
 logger = logging.getLogger(__name__)
 #: the context of the shape that stands for contexts of any strength
@@ -41,7 +42,7 @@ def gains_of_contexts(
     Returns
     -------
     A row per repeat, run and share (NaN: without the context): method, repeat, share, bits (mutual information of
-    context and class), class_bits (entropy of the class), perplexity (of a tenth held out), nmi, purity, clusters.
+    context and class), class_bits (entropy of the class), perplexity (of a tenth held out), MEASURES, clusters.
     """
     rows = []
     for repeat in range(repeats):
@@ -71,7 +72,7 @@ def gains_of_contexts(
                         "bits": bits,
                         "class_bits": float(entropy(class_shares, base=2)),
                         "perplexity": scores["perplexity"][scores["estimator"]],
-                        **{name: scores[name] for name in ("nmi", "purity")},
+                        **{name: scores[name] for name in MEASURES},
                         "clusters": scores["scored_clusters"],
                     }
                 )

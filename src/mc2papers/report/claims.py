@@ -215,6 +215,7 @@ class Claim:
         simulated data can if it is ANY_SIMULATOR
     data : what the dataset is; filled in by :func:`on_data`
     whose : PAPERS_OWN or OURS
+    of : the target whose claim it is; "" for that which judges it
     """
 
     dataset: str
@@ -225,6 +226,7 @@ class Claim:
     favours: str = ""
     data: str = ""
     whose: str = PAPERS_OWN
+    of: str = ""
 
     @property
     def said(self) -> str:
@@ -296,8 +298,8 @@ def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
 
 
 def write_claims(path: str | os.PathLike[str], target: str, claims: Sequence[Claim]) -> None:
-    """Write the claims of a target as CSV; its name comes first."""
+    """Write the claims of a target as CSV; first comes its name, or that of the target whose claim it judges."""
     table = claims_table(claims)
-    table.insert(0, "target", target)
+    table.insert(0, "target", [one.of or target for one in claims])
     with storage.replacing(path) as stream:
         table.to_csv(stream, index=False)
