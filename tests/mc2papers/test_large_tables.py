@@ -69,7 +69,7 @@ class TestTable2:
     def test_both_steps_of_the_papers_order_are_judged(self, scores, verdicts):
         _, claims = table2.perplexity_table(scores, PAPER2, ["marginal"])
         assert [one.text for one in claims] == [
-            "SVI-MC2 with MeSH is below SVI-MC2 without", "SVI-MC2 without contexts is below LDA",
+            "SVI-MC2 with contexts is below SVI-MC2 without", "SVI-MC2 without contexts is below LDA",
         ]  # fmt: skip
         assert [one.verdict for one in claims] == verdicts
         favoured = zip(claims, ("any simulator", "MC2"), strict=True)
@@ -99,6 +99,10 @@ class TestTable2:
     def test_what_spark_lacks_is_said_where_lda_is_judged(self):
         _, claims = table2.perplexity_table([score([], 2200.0)], PAPER2, ["marginal"], "Spark needs Java 17, which")
         assert (claims[-1].verdict, claims[-1].said) == ("not run", "Spark needs Java 17, which")
+        scores = [*WITHOUT, *seeds([], [2000.0, 2001.0], "LDA, scikit-learn")]
+        _, claims = table2.perplexity_table(scores, PAPER2, ["marginal"], "Spark needs Java 17, which")
+        assert claims[-1].verdict == "not reproduced"
+        assert claims[-1].numbers == "SVI-MC2 2,200.0, LDA, scikit-learn 2,000.5"
 
 
 def timed(*rows):
