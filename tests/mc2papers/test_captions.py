@@ -95,3 +95,12 @@ def test_captions_say_for_what_the_paper_prints_rate_and_mini_batches(said):
         about = " ".join(text for one, text in said if one == f"uai2016_{name}")
         rate = "and the rate (t + 1)^-0.8, printed for perplexity."
         assert f"mini-batches of {batches}, {rate}" in about, name
+
+
+def test_what_is_seen_of_a_caption_has_at_most_60_words_on_any_data():
+    """Its first paragraph; the report folds the others."""
+    real = {name: corpus | {"source": "real excerpt"} for name, corpus in the_configuration().config["corpora"].items()}
+    for whole in (the_configuration(), the_configuration(corpora=real)):
+        for name, target in targets.registry().items():
+            seen = target.caption(target.options(whole, name)).partition("\n\n")[0]
+            assert len(seen.split()) <= 60, (name, seen)

@@ -202,6 +202,11 @@ class TestTable3:
                 "ahead of 100% -0.100",
             ),
             (decay(0.9, 0.8, 0.7), "precondition not met", "no fits at 0%, 50% and 100%"),
+            (
+                falls((0.4, 0.4), (0.4, 0.4), (0.4, 0.4), (0.4, 0.4), (0.5, 0.5)),
+                "precondition not met",
+                "contexts gain nothing that could be lost",
+            ),
         ],
     )
     def test_decay_is_graceful_by_its_plain_definition(self, scores, verdict, numbers):

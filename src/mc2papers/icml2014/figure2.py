@@ -48,12 +48,13 @@ def _options(configuration: Configuration, name: str) -> dict[str, Any]:
 def _caption(options: Options) -> str:
     corpus = options["corpus"]
     return (
-        f"Letters data ({corpus['n_documents']} documents of {corpus['n_tokens']} pixels, noise {corpus['noise']}): "
-        f"topics as 7 x 5 images, the truth above MC2 after {options['sweeps']} Gibbs sweeps, LDA with 13 topics and "
-        "the HDP; darker is likelier. Below: share of each topic in each cluster of MC2, and the density of the "
-        "number in each cluster over its histogram, as printed (collapsed Gibbs) and by our interleaved kernel. The "
-        f"first of {counted(options['n_seeds'], 'fit')} is drawn; claims are judged over all. Paper: ICML 2014, "
-        "figure 2.\n\nMC2 and HDP start from 20 topics at random, MC2 from 20 clusters by k-means of the words; the "
+        f"Letters data ({corpus['n_documents']} documents, drawn as in the paper): topics as images, the truth above "
+        f"MC2 after {options['sweeps']} Gibbs sweeps, LDA with 13 topics and the HDP. Below: share of each topic in "
+        "each cluster of MC2, and the density of the number in each cluster, as printed and by our interleaved kernel. "
+        f"The first of {counted(options['n_seeds'], 'fit')} is drawn.\n\n"
+        f"Documents have {corpus['n_tokens']} pixels, noise is {corpus['noise']}, and darker is likelier. Claims are "
+        "judged over all fits. Paper: ICML 2014, figure 2. "
+        "MC2 and HDP start from 20 topics at random, MC2 from 20 clusters by k-means of the words; the "
         "paper does not say where it starts. Found topics are matched one to one with the letters, and clusters "
         "with the words. A letter counts as found within 0.25 of L1 distance; sampling noise alone is near 0.1. Two "
         "letters are told apart if each has such a topic, nearer to it than to the average of the two, and mixed up "

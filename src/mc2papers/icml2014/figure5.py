@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mc2papers.datasets.origins import MC2
-from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_chains, say_sources
+from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_chains, say_data, say_sources
 from mc2papers.targets import Built, Files, Options, Target, options_of
 
 
@@ -18,14 +18,16 @@ def _build(files: Files, options: Options) -> Built:
 
 def _caption(options: Options) -> str:
     return (
-        "Agreement of clusters with the classes of NUS-WIDE's images (1 is perfect): purity, NMI, Rand index and "
-        f"F-score of pairs. Points are means over {counted(options['n_seeds'], 'seed')} and, for K-means and "
-        "NMF, over their numbers of clusters, hollow ones without tags; thick bars are one sd, thin ones go from the "
-        "smallest to the largest. K is their mean number. MC2: the consensus of the samples. HDP + AP: affinity "
-        "propagation on the symmetric KL divergence between images' topic proportions. With tags: they stand beside "
-        "the visual words as further columns; K-means, NMF and affinity propagation (AP) see tf-idf of them, which "
-        "suits them better than counts. Purity rises with the number of clusters, whatever they are, and the Rand "
-        "index mostly counts pairs that are apart in both. "
+        "Agreement of clusters with the classes of images (1 is perfect), "
+        f"{say_data(options['corpora'])}: purity, NMI, "
+        f"Rand index and F-score. Points are means over {counted(options['n_seeds'], 'seed')} and, "
+        "for K-means and NMF, "
+        "over their numbers of clusters; hollow ones saw no tags. Thick bars are one sd, thin ones the range.\n\n"
+        "K is the mean number of clusters. MC2: the consensus of the samples. HDP + AP: affinity propagation on the "
+        "symmetric KL divergence between images' topic proportions. With tags: they stand beside the visual words as "
+        "further columns; K-means, NMF and affinity propagation (AP) see tf-idf of them, which suits them better than "
+        "counts. Purity rises with the number of clusters, whatever they are, and the Rand index mostly counts pairs "
+        "that are apart in both. "
         f"{say_chains(options['lengths'])} {ABOUT_DOCUMENT_LEVEL} "
         f"{say_sources(options['corpora'], MC2)} Paper: ICML 2014, figure 5, where MC2 with tags "
         "is best in all four."

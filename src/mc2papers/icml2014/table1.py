@@ -20,7 +20,13 @@ from mc2papers.icml2014.perplexity_rows import (
     perplexity_rows,
     unigram_score,
 )
-from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_chains, say_names, say_sources
+from mc2papers.report.captions import (
+    ABOUT_DOCUMENT_LEVEL,
+    counted,
+    say_chains,
+    say_data,
+    say_sources,
+)
 from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, mean_of, unmet
 from mc2papers.targets import Built, Files, Options, Target, options_of
 
@@ -97,9 +103,9 @@ def _build(files: Files, options: Options) -> Built:
 
 def _caption(options: Options) -> str:
     return (
-        f"Held-out perplexity on {say_names(options['corpora'])} (lower is better): ours as mean and sd "
-        f"over {counted(options['n_seeds'], 'seed')} beside the paper's figure, with clusters K and topics M in "
-        "use. Estimators: "
+        f"Held-out perplexity (lower is better) on {say_data(options['corpora'])}: ours as mean and sd over "
+        f"{counted(options['n_seeds'], 'seed')} beside the paper's figure, with clusters K and topics M in use.\n\n"
+        "Estimators: "
         f"{', '.join(options['estimators'])}; the first one decides the claims, or left_to_right in its place where "
         "documents have topic proportions of their own (HDP). "
         f"{say_chains(options['lengths'])} {ABOUT_DOCUMENT_LEVEL} "

@@ -223,10 +223,10 @@ def _options(configuration: Configuration, name: str) -> dict[str, Any]:
 
 def _caption(options: Options) -> str:
     return (
-        "Perplexity of MC2 and the HDP under choices that ICML 2014 does not print, "
-        f"{counted(options['n_seeds'], 'fit')} of 40 sweeps per choice unless a row says otherwise. Line: the least "
+        "Perplexity of MC2 and the HDP by unprinted choices, "
+        f"{counted(options['n_seeds'], 'fit')} of 40 sweeps per choice or as a row says. Line: the least "
         "perplexity of the training documents under K word distributions, the best of "
-        f"{counted(options['n_starts'], 'start')}. Stars: the printed pairs, on real data only. "
+        f"{counted(options['n_starts'], 'start')}. Stars: printed pairs, on real data only. "
         f"{say_source('nips', options['corpus'])}."
     )
 

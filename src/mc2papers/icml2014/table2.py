@@ -20,7 +20,7 @@ from mc2papers.icml2014.perplexity_rows import (
     perplexity_rows,
     unigram_score,
 )
-from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_chains, say_sources
+from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_chains, say_data, say_sources
 from mc2papers.report.claims import ANY_SIMULATOR, Claim
 from mc2papers.targets import Built, Files, Options, Target, options_of
 
@@ -57,9 +57,9 @@ def _build(files: Files, options: Options) -> Built:
 
 def _caption(options: Options) -> str:
     return (
-        "Held-out perplexity of the visual words of NUS-WIDE's images (lower is better): ours as mean and sd over "
-        f"{counted(options['n_seeds'], 'seed')} beside the paper's figure. SIFT: visual words alone; tags+SIFT: "
-        "the tags of the training images are the context of their clusters. Tags of held-out images are not read. "
+        f"Held-out perplexity of visual words (lower is better), {say_data(options['corpora'])}: ours as mean and sd "
+        f"over {counted(options['n_seeds'], 'seed')} beside the paper's figure. tags+SIFT: the tags of the training "
+        "images are the context of their clusters. Tags of held-out images are not read.\n\n"
         "Estimators: "
         f"{', '.join(options['estimators'])}; the first one decides the claim, or left_to_right in its place where "
         "images have topic proportions of their own (HDP). "

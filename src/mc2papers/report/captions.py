@@ -25,6 +25,14 @@ def say_names(names: Iterable[str]) -> str:
     return " and ".join(ORIGINS[name].title for name in names)
 
 
+def say_data(corpora: Mapping[str, Mapping[str, Any]]) -> str:
+    """ "NIPS and PNAS (simulated)": corpora by what their data are."""
+    names: dict[str, list[str]] = {}
+    for name, corpus in corpora.items():
+        names.setdefault(data_of(name, corpus).label.partition(" (")[0], []).append(name)
+    return ", ".join(f"{say_names(those)} ({kind})" for kind, those in names.items())
+
+
 def say_source(name: str, corpus: Mapping[str, Any]) -> str:
     """ "W100: simulated (mixture of multinomials), 0.01 of the paper's size"; ``corpus`` is its entry in the
     configuration."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mc2papers.report.captions import counted, say_names, say_sources
+from mc2papers.report.captions import counted, say_data, say_sources
 from mc2papers.targets import Built, Files, Options, Target, options_of
 from mc2papers.uai2016.methods import about_svi
 
@@ -20,12 +20,11 @@ def _build(files: Files, options: Options) -> Built:
 
 def _caption(options: Options) -> str:
     return (
-        f"Held-out perplexity ({options['estimators'][0]}, lower is better) over the seconds of a fit on "
-        f"{say_names(options['corpora'])}, with one context (authors, tags): SVI as printed and without "
-        "tables (ours), for two epochs (dots: their ends), against the collapsed, blocked and interleaved kernels of "
-        "the Gibbs sampler. Lines are means over "
-        f"{counted(options['n_seeds'], 'seed')} and bands their range, at "
-        f"{counted(options['threads'], 'thread')} a fit. A point is the "
+        f"Held-out perplexity (lower is better) over the seconds of a fit on {say_data(options['corpora'])}, with one "
+        "context (authors, tags): SVI as printed and without tables (ours) for two epochs (dots: their ends), against "
+        f"three kernels of Gibbs. Lines are means over {counted(options['n_seeds'], 'seed')} and bands their range.\n\n"
+        f"The estimator is {options['estimators'][0]}, at {counted(options['threads'], 'thread')} a "
+        "fit. A point is the "
         "posterior mean (SVI) or one sample (Gibbs) at that time; claims compare with the average over Gibbs' samples, "
         "which is lower. SVI starts at clusters of documents, Gibbs at random topics: whether SVI reaches Gibbs is not "
         "judged where SVI starts at that level, or where Gibbs hardly leaves its start. A state early on may lie above "

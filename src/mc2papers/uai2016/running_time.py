@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from mc2core.compute.spark import missing
-from mc2papers.report.captions import counted, say_sources
+from mc2papers.report.captions import counted, say_data, say_sources
 from mc2papers.report.claims import Claim, judge, not_run, of_order, ratio_of, unmet
 from mc2papers.report.tables import number, spread
 from mc2papers.targets import Built, Files, Options, Target
@@ -139,11 +139,11 @@ def _caption(options: Options) -> str:
     if options["lack"]:
         spark = f"but not on Spark: {options['lack']}."
     return (
-        "Seconds of an epoch of SVI-MC2, with tables as printed, by the size of its mini-batches, and of a sweep of "
-        "Gibbs with a document level where Spark is at hand, in one process on one thread and on several, "
-        f"{spark} Epochs 2 to 4 of a fit are timed, of Gibbs sweep 2. {say_sources(options['corpora'])} Beside it the "
-        "paper's hours on 8 nodes, for corpora of a million documents; it does not say of how many epochs (UAI 2016, "
-        "section 5.4)."
+        "Seconds of an epoch of SVI-MC2, with tables as printed, by the size of its mini-batches, on "
+        f"{say_data(options['corpora'])}, beside the paper's hours on 8 nodes for corpora of a million documents.\n\n"
+        "Timed is one process on one thread and on several, with a sweep of Gibbs with a document level where Spark is "
+        f"at hand, {spark} Epochs 2 to 4 of a fit are timed, of Gibbs sweep 2. {say_sources(options['corpora'])} The "
+        "paper does not say of how many epochs its hours are (UAI 2016, section 5.4)."
     )
 
 

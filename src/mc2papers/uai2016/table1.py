@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mc2papers.report.captions import counted, say_names, say_sources
+from mc2papers.report.captions import counted, say_data, say_sources
 from mc2papers.report.claims import Claim, judge, not_run, of_order, ratio_of, unmet
 from mc2papers.report.tables import PAPER, mean_and_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target, options_of
@@ -124,8 +124,9 @@ def _build(files: Files, options: Options) -> Built:
 def _caption(options: Options) -> str:
     return (
         "Seconds of two epochs of SVI-MC2, as printed and without tables (ours), on one core and on several, on "
-        f"{say_names(options['corpora'])} with one context (authors, tags): mean and sd over "
-        f"{counted(options['n_seeds'], 'seed')} beside the paper's figures. The table says how many cores "
+        f"{say_data(options['corpora'])} with one context (authors, tags): mean and sd over "
+        f"{counted(options['n_seeds'], 'seed')} beside the paper's figures.\n\n"
+        "The table says how many cores "
         "ran. Both numbers of a row are timed in one job that has these cores to itself. "
         f"{about_svi(50)} "
         f"{say_sources(options['corpora'])} Paper: UAI 2016, table 1: 7.8 times (NIPS) and 12.3 times (NUS-WIDE) as "

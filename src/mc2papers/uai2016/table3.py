@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from mc2papers.datasets.origins import MC2
-from mc2papers.report.captions import counted, say_sources
+from mc2papers.report.captions import counted, say_data, say_sources
 from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, unmet
 from mc2papers.report.tables import PAPER, mean_and_sd, mean_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target, options_of
@@ -108,11 +108,12 @@ def _build(files: Files, options: Options) -> Built:
 
 def _caption(options: Options) -> str:
     return (
-        "Extended NMI (1 is perfect) of the posteriors q(z) of each mini-batch, under the globals that it is visited "
-        "with, and the MeSH headings of its documents, as SVI-MC2 passes once over PubMed: with the headings of 1% of "
-        f"the documents as their context, and without any. Mean and sd over "
-        f"{counted(options['n_seeds'], 'seed')}; the CSV has "
-        f"every mini-batch. {say_sources(options['corpora'], MC2)} Paper: UAI 2016, table 3."
+        "Extended NMI (1 is perfect) of each mini-batch's clusters and the MeSH headings of its documents, on "
+        f"{say_data(options['corpora'])}, with the headings of 1% of the documents as context and without any. Mean "
+        f"and sd over {counted(options['n_seeds'], 'seed')}.\n\n"
+        "The clusters are the posteriors q(z) under the globals that a mini-batch is visited with, as SVI-MC2 passes "
+        "once over the corpus; the CSV has every mini-batch. "
+        f"{say_sources(options['corpora'], MC2)} Paper: UAI 2016, table 3."
     )
 
 

@@ -12,7 +12,7 @@ from mc2papers.datasets.origins import MC2
 from mc2papers.icml2014.table3 import KEY as MISSING_PERCENT
 from mc2papers.icml2014.table3 import agreement_table, by_share, format_table
 from mc2papers.report.agreement import MEASURES
-from mc2papers.report.captions import counted, say_sources
+from mc2papers.report.captions import counted, say_data, say_sources
 from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, unmet
 from mc2papers.report.tables import mean_sd
 from mc2papers.targets import Built, Files, Options, Target, options_of
@@ -78,9 +78,10 @@ def _build(files: Files, options: Options) -> Built:
 
 def _caption(options: Options) -> str:
     return (
-        "Agreement of SVI-MC2's clusters with the classes of AUA's users (1 is perfect) when no, few or all users "
+        "Agreement of SVI-MC2's clusters with the classes of users (1 is perfect), "
+        f"{say_data(options['corpora'])}, when no, few or all "
         "have their context, the other products they use: mean and sd over "
-        f"{counted(options['n_seeds'], 'seed')} beside the paper's figures. Which users keep it is drawn with "
+        f"{counted(options['n_seeds'], 'seed')} beside the paper's figures.\n\nWhich users keep it is drawn with "
         "the seed of the fit. "
         f"{say_sources(options['corpora'], MC2)} Paper: UAI 2016, table 4."
     )
