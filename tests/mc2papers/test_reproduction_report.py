@@ -58,7 +58,7 @@ def written(tmp_path):
             "name": "uai2016_figure3",
             "paper": "uai2016",
             "title": "Figure three",
-            "caption": "Seconds.",
+            "caption": "Seconds.\n\nOn *one* core.",
             "files": {kind: f"{tmp_path}/uai2016/uai2016_figure3.{kind}" for kind in ("png", "pdf", "csv")},
             "runs": [],
         },
@@ -85,7 +85,9 @@ def test_the_answer_comes_first_then_the_scorecard_and_pictures_and_all_else_is_
     assert title.startswith("Reproduction of ")
     assert f"<h1>{title}</h1>" in text
     answers = text[places[0] : places[1]]
-    assert re.findall("<p>(.*?)</p>", answers) == [
+    assert 'data-verdict="not reproduced">Not reproduced</span>: MC2 without' in answers
+    assert [re.sub("<[^>]*>", "", one) for one in re.findall("<p>(.*?)</p>", answers)] == [
+        "Of 1 main claim of the three papers: 1 not reproduced.",
         "Reproduced: none of the main claims.",
         "Not reproduced: MC2 without contexts predicts held-out papers better than the HDP.",
         "Data: NIPS (real).",
@@ -148,6 +150,8 @@ def test_tables_and_figures_come_with_caption_runs_and_links_to_their_data(writt
     for shown in ("&lt;i&gt;MC2&lt;/i&gt;", "1.5", "A note.", "<strong>Held-out</strong> perplexity &lt;script&gt;."):
         assert shown in table
     assert "nips-words: MC2 on nips" in table
+    assert "<summary>Notes</summary>" not in table
+    assert "<p>Seconds.</p>\n<details><summary>Notes</summary><p>On <em>one</em> core.</p>" in text
     links = [link for link in re.findall(r'href="([^"#]+)"', text) if "explore" not in link and link != "report.html"]
     assert len(links) == 1 + 4 + 3
     assert all((folder / link).is_file() for link in links)

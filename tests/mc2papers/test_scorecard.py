@@ -91,6 +91,24 @@ def test_a_run_is_recorded_in_place_of_an_older_one_on_the_same_data(monkeypatch
     ]  # fmt: skip
 
 
+def test_a_claim_on_several_datasets_counts_once_by_its_verdict_on_the_best_data():
+    rows = [
+        claim(HDP, "contradicted", "simulated (MC2)"),
+        claim(HDP, "not reproduced"),
+        claim(HDP, "not run", "drawn as in the paper (MC2)", "PNAS"),
+        claim(NPTOT, "precondition not met"),
+        claim(NPTOT, "supported", "simulated (MC2)", "PNAS"),
+        claim(NPTOT, "inconclusive") | {"whose": "our variant"},
+        claim(HDP, "not run", target="icml2014_table2"),
+    ]
+    found = scorecard.once(pd.DataFrame(rows))
+    assert found[["target", "claim", "verdict"]].to_numpy().tolist() == [
+        ["icml2014_table1", HDP, "not reproduced"],
+        ["icml2014_table1", NPTOT, "supported"],
+        ["icml2014_table2", HDP, "not run"],
+    ]
+
+
 def test_documents_have_the_scorecard_of_the_recorded_runs():
     """Made again by python -m mc2papers.report.scorecard docs README.md."""
     assert set(scorecard.recorded()["verdict"]) <= set(VERDICTS)

@@ -16,6 +16,7 @@ import pandas as pd
 from mc2core.base import pages, storage
 from mc2core.base.provenance import environment
 from mc2papers.report import jobs, scorecard
+from mc2papers.report.captions import counted
 from mc2papers.report.claims import PAPERS_OWN, RULE, VERDICTS
 from mc2papers.report.tables import by_whose
 from mc2papers.targets import PAPERS
@@ -42,7 +43,7 @@ def write_reproduction_report(
         ``files`` (paths by suffix, the shown one first), ``runs`` (sentences on the fits behind it, what each found
         among them)
     claims : columns target and those of :data:`mc2papers.report.claims.COLUMNS`
-    about : sentences on the run, below the heading
+    about : sentences on the run, at the end
     own : title of each HTML report of an own corpus: its path, and a sentence on what the fit found
     ran : jobs of :func:`mc2papers.report.jobs.read_jobs`, whose times are shown
 
@@ -61,12 +62,12 @@ def write_reproduction_report(
         *((paper, title, title, _gallery(paper, entries, claims, path.parent)) for paper, title in PAPERS.items()),
         ("claims-of-the-papers", "All claims", "All claims", _claims(claims, entries)),
         ("times", "Times", "Where the time went", jobs.chart(ran)),
-        ("made", "How it was made", "How it was made", _made()),
+        ("made", "How it was made", "How it was made", _made(about)),
     ]
     shown = [one for one in sections if one[3]]
     contents = "".join(f'<li><a href="#{name}">{html.escape(title)}</a></li>' for name, title, _, _ in shown)
     parts = [
-        f"<header><h1>{_TITLE}</h1>{''.join(f'<p>{html.escape(one)}</p>' for one in about)}",
+        f"<header><h1>{_TITLE}</h1>",
         f'<nav aria-label="Contents"><ul>{contents}</ul></nav></header>',
         "<main>",
         *(f'<section id="{name}"><h2>{html.escape(title)}</h2>{body}</section>' for name, _, title, body in shown),
@@ -79,15 +80,23 @@ def write_reproduction_report(
 
 
 def _answers(card: pd.DataFrame) -> str:
-    """Three sentences on each paper."""
+    """How many main claims have each verdict, then three sentences on each paper."""
     parts = []
     for paper, title in scorecard.TITLES.items():
-        said = "".join(f"<p>{html.escape(one)}</p>" for one in scorecard.sentences(card, paper))
+        said = "".join(f"<p>{_toned(html.escape(one))}</p>" for one in scorecard.sentences(card, paper))
         if said:
             counts = card.loc[card["paper"] == paper, "verdict"].value_counts()
             badges = "".join(_badge(one, _counted(one, counts[one])) for one in VERDICTS if one in counts)
             parts.append(f'<div><h3>{html.escape(title)}</h3><span class="verdicts">{badges}</span>{said}</div>')
-    return f'<div class="answers">{"".join(parts)}</div>' if parts else ""
+    total = f"<p>Of {counted(len(card), 'main claim')} of the three papers: {scorecard.said_counts(card)}.</p>"
+    return f'{total}<div class="answers">{"".join(parts)}</div>' if parts else ""
+
+
+def _toned(sentence: str) -> str:
+    """A sentence with the names of its verdicts in their colours."""
+    for verdict, said in scorecard.SAID.items():
+        sentence = sentence.replace(f"{said}: ", f"{_badge(verdict, said)}: ")
+    return sentence
 
 
 def _scorecard(card: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
@@ -218,11 +227,13 @@ def _card(entry: Mapping[str, Any], claims: pd.DataFrame, folder: Path) -> str:
     behind = (
         f"<details><summary>Fits behind it ({len(entry['runs'])})</summary><ul>{runs}</ul></details>" if runs else ""
     )
+    caption, _, more = entry["caption"].partition("\n\n")
+    notes = f"<details><summary>Notes</summary>{_rst(more)}</details>" if more else ""
     name = html.escape(entry["title"].removeprefix(f"{PAPERS[entry['paper']]}, "))
     return (
         f'<details class="card" id="{html.escape(entry["name"])}"><summary><span class="thumbnail">{thumbnail}</span>'
         f'<span class="name">{name}</span><span class="verdicts">{verdicts}</span></summary>'
-        f'<div class="caption">{_rst(entry["caption"])}</div>{shown}{behind}<p class="soft">As data: {links}</p>'
+        f'<div class="caption">{_rst(caption)}{notes}</div>{shown}{behind}<p class="soft">As data: {links}</p>'
         "</details>"
     )
 
@@ -253,12 +264,13 @@ def _rst(text: str) -> str:
     return publish_parts(text, writer="html5", settings_overrides=settings)["body"]
 
 
-def _made() -> str:
-    """Versions and commit of what wrote the report, and where each file comes from."""
+def _made(about: Sequence[str]) -> str:
+    """What was run, versions and commit of what wrote the report, and where each file comes from."""
     known = environment()
     versions = ", ".join(f"{name} {version}" for name, version in known["versions"].items())
     commit = known["git_commit"] or "not known"
     return (
+        f"{''.join(f'<p>{html.escape(one)}</p>' for one in about)}"
         f'<p class="soft">Made by {html.escape(versions)}; commit {html.escape(commit)}.</p>'
         '<p class="soft">Which rule made each file, when, and by which code: <a href="report.html">its provenance</a> '
         "as Snakemake tells it.</p>"

@@ -46,14 +46,15 @@ TITLES = {
     "uai2016": "UAI 2016: SVI-MC2",
     "nips2012": "NIPS 2012: FastEx",
 }
+#: no verdict
+_NONE = (NOT_TESTABLE, UNMET, NOT_RUN)
 COLUMNS = ("paper", "target", "dataset", "headline", "printed", "ours", "verdict", "data", "recorded")
-#: how each document begins and ends the part that is made
-MARKS = "<!-- scorecard: made by mc2papers.report.scorecard -->\n", "<!-- end of the scorecard -->\n"
 _ASSETS = Path(__file__).parent / "assets"
 _MAX_NUMBERS = 60  # characters of ours
 #: of data, the most telling first
 _KINDS = ("real", "drawn as in the paper", "real, of no paper", "own", "simulated")
-_SAID = {
+#: verdicts as sentences begin with them
+SAID = {
     REPRODUCED: "Reproduced",
     SUPPORTED: "Supported on other data",
     NOT_REPRODUCED: "Not reproduced",
@@ -64,7 +65,7 @@ _SAID = {
 
 @functools.cache
 def headlines() -> pd.DataFrame:
-    """The main claims: paper, target, dataset, claim (a pattern with ``*``), headline, printed."""
+    """The main claims: paper, target, dataset and claim (patterns with ``*``), headline, printed."""
     return pd.read_csv(_ASSETS / "scorecard.csv")
 
 
@@ -85,7 +86,7 @@ def scorecard(claims: pd.DataFrame) -> pd.DataFrame:
     for _, one in headlines().iterrows():
         found = known[
             (known["target"] == one["target"])
-            & (known["dataset"] == one["dataset"])
+            & np.array([fnmatchcase(dataset, one["dataset"]) for dataset in known["dataset"]], bool)
             & np.array([fnmatchcase(claim, one["claim"]) for claim in known["claim"]], bool)
         ]
         if found.empty:
@@ -94,7 +95,8 @@ def scorecard(claims: pd.DataFrame) -> pd.DataFrame:
         best = found.iloc[rank.index(min(rank))]
         rows.append(
             {
-                **one[["paper", "target", "dataset", "headline", "printed"]],
+                **one[["paper", "target", "headline", "printed"]],
+                "dataset": best["dataset"],
                 "ours": _short(best),
                 "verdict": best["verdict"],
                 "data": best["data"],
@@ -120,7 +122,18 @@ def _in_short(data: str) -> str:
 
 def _rank(row: Any) -> tuple[int, bool, bool]:
     """Real data first, then what has a verdict, then this run."""
-    return _kind(row["data"]), row["verdict"] in (NOT_TESTABLE, UNMET, NOT_RUN), row["date"] != ""
+    return _kind(row["data"]), row["verdict"] in _NONE, row["date"] != ""
+
+
+def once(claims: pd.DataFrame) -> pd.DataFrame:
+    """Count each claim of a paper once: of its rows on several datasets, one with a verdict, on the best data.
+
+    claims : with the columns of claims.csv; rows with the same target and claim are one claim
+    """
+    own = claims[claims["whose"] == PAPERS_OWN]
+    order = [(row["verdict"] in _NONE, _kind(row["data"])) for _, row in own.iterrows()]
+    best = own.iloc[sorted(range(len(own)), key=lambda place: order[place])]
+    return own.loc[best.drop_duplicates(["target", "claim"]).index.sort_values()]
 
 
 def _short(row: Any) -> str:
@@ -139,7 +152,7 @@ def sentences(table: pd.DataFrame, paper: str) -> list[str]:
     here = table[table["paper"] == paper]
     if here.empty:
         return []
-    without = here["verdict"].isin((NOT_TESTABLE, UNMET, NOT_RUN))
+    without = here["verdict"].isin(_NONE)
     positive = _listed(here, (REPRODUCED, SUPPORTED)) or "Reproduced: none of the main claims"
     negative = _listed(here, (NOT_REPRODUCED, CONTRADICTED, INCONCLUSIVE)) or "Not reproduced: none that has a verdict"
     kinds: dict[str, list[str]] = {}
@@ -159,7 +172,7 @@ def _listed(here: pd.DataFrame, verdicts: tuple[str, ...]) -> str:
     parts = []
     for verdict in verdicts:
         if names := [str(one) for one in here.loc[here["verdict"] == verdict, "headline"]]:
-            parts.append(f"{_SAID[verdict]}: {'; '.join(names)}")
+            parts.append(f"{SAID[verdict]}: {'; '.join(names)}")
     return ". ".join(parts)
 
 
@@ -181,12 +194,10 @@ def in_short(table: pd.DataFrame) -> Iterator[str]:
     """Lines of the scorecard for the README: how many main claims have each verdict, and the sentences."""
     if table.empty:
         return
-    counts = table["verdict"].value_counts()
-    said = ", ".join(f"{counts[one]} {one}" for one in VERDICTS if one in counts)
-    yield from (f"Of {len(table)} main claims: {said}.", "")
+    yield from (f"Of {len(table)} main claims: {said_counts(table)}.", "")
     for paper, title in TITLES.items():
         if said := " ".join(sentences(table, paper)):
-            yield textwrap.fill(f"- **{title}.** {said}", 160, subsequent_indent="  ", break_on_hyphens=False)
+            yield _line(f"- **{title}.** {said}")
     yield ""
 
 
@@ -202,19 +213,38 @@ def every_claim() -> str:
     ]
     for (run, date, commit), _ in known.groupby(["run", "date", "commit"], sort=False):
         lines.append(f"- {run}: {date}, commit {commit}")
-    for title, part in by_whose(known).items():
-        counts = part["verdict"].value_counts()
-        said = ", ".join(f"{counts[one]} {one}" for one in VERDICTS if one in counts)
-        lines += ["", f"Of {len(part)} {title}: {said}."]
+    counted = once(known)
+    lines += ["", f"The papers make {len(counted)} claims: {said_counts(counted)}."]
+    lines += ["A claim on several datasets counts once here, with its verdict on the best data: real before simulated."]
+    lines += ["By dataset:"]
+    lines += ["", *(f"- {len(part)} {title}: {said_counts(part)}" for title, part in by_whose(known).items())]
+    missing = counted[counted["verdict"].isin(_NONE)]
+    lines += ["", f"## Claims without a verdict ({len(missing)})", ""]
+    lines += [
+        _line(f"- {row['target']}, {row['claim']}: {row['verdict']}, {row['reason']}") for _, row in missing.iterrows()
+    ]
     for target in sorted(known["target"].unique(), key=_place):
         here = known[known["target"] == target]
         lines += ["", f"## {target}", ""]
         for _, row in here.iterrows():
             name = row["claim"] if row["whose"] == PAPERS_OWN else f"{row['claim']} (our variant)"
             ours = "; ".join(filter(None, (row["numbers"], row["reason"])))
-            said = f"- {name} ({row['dataset']}, {_in_short(row['data'])}): **{row['verdict']}**. {pages.plain(ours)}"
-            lines.append(textwrap.fill(said.strip(), 160, subsequent_indent="  ", break_on_hyphens=False))
+            lines.append(
+                _line(
+                    f"- {name} ({row['dataset']}, {_in_short(row['data'])}): **{row['verdict']}**. {pages.plain(ours)}"
+                )
+            )
     return "\n".join(lines) + "\n"
+
+
+def said_counts(claims: pd.DataFrame) -> str:
+    """ "2 reproduced, 3 supported"."""
+    counts = claims["verdict"].value_counts()
+    return ", ".join(f"{counts[one]} {one}" for one in VERDICTS if one in counts)
+
+
+def _line(text: str) -> str:
+    return textwrap.fill(text.strip(), 160, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _place(target: str) -> tuple[int, str]:
@@ -223,9 +253,18 @@ def _place(target: str) -> tuple[int, str]:
     return [*TITLES, paper].index(paper), target
 
 
-def with_part(text: str, lines: Iterator[str]) -> str:
-    """A document with the part between MARKS made again; ValueError if it lacks them."""
-    first, last = MARKS
+def times() -> Iterator[str]:
+    """Lines of the README's table of times: commands, their jobs, time and memory."""
+    yield from ("| what | time | memory |", "|---|---|---|")
+    for _, row in pd.read_csv(_ASSETS / "recorded_times.csv").iterrows():
+        jobs = f"{row['jobs']:.0f} jobs; " if pd.notna(row["jobs"]) else ""
+        yield f"| {row['command']} | {jobs}{row['time']} | {row['memory']} |"
+    yield ""
+
+
+def with_part(text: str, lines: Iterator[str], name: str = "scorecard") -> str:
+    """A document with the part of this name made again; ValueError if it lacks the marks of its beginning and end."""
+    first, last = f"<!-- {name}: made by mc2papers.report.scorecard -->\n", f"<!-- end of the {name} -->\n"
     found = re.search(f"{re.escape(first)}.*?{re.escape(last)}", text, re.S)
     if found is None:
         raise ValueError(f"the document lacks the lines {first.strip()!r} and {last.strip()!r}")
@@ -237,6 +276,7 @@ def documents(docs: Path, readme: Path) -> dict[Path, str]:
     table = scorecard(recorded().iloc[:0].drop(columns="date"))
     parts = {docs / "papers" / "results.md": markdown(table), readme: in_short(table)}
     made = {path: with_part(path.read_text(encoding="utf-8"), lines) for path, lines in parts.items()}
+    made[readme] = with_part(made[readme], times(), "times")
     return made | {docs / "papers" / "claims.md": every_claim()}
 
 
