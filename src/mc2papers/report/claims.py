@@ -30,7 +30,7 @@ VERDICTS = {
     NOT_REPRODUCED: "the interval lies against the claim, on the paper's data or on data drawn as the paper draws them",
     CONTRADICTED: "the interval lies against the claim, on data of another kind",
     INCONCLUSIVE: "the interval includes the bound",
-    NOT_TESTABLE: "the simulator builds in the answer, MC2 fails as its rivals do, or a rival learns nothing",
+    NOT_TESTABLE: "the simulator builds in the answer, or a rival learns nothing",
     UNMET: "what the claim assumes does not hold in this run",
     NOT_RUN: "needs Spark, 8 nodes, 16 cores or figures that are not printed",
 }
