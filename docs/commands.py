@@ -11,7 +11,10 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from mc2core.app.cli import main
+import mc2core.app.cli
+import mc2papers.cli
+
+MAINS = {"mc2": mc2core.app.cli.main, "mc2papers": mc2papers.cli.main}
 
 
 class Command(SphinxDirective):
@@ -24,7 +27,8 @@ class Command(SphinxDirective):
         name = self.arguments[0]
         os.environ["COLUMNS"] = "86"  # of the terminal, for argparse: as wide as the site shows without a scroll bar
         with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.suppress(SystemExit):
-            main([*name.split()[1:], "--help"])
+            program, *command = name.split()
+            MAINS[program]([*command, "--help"])
         section = nodes.section(ids=[name.replace(" ", "-")])
         section += [nodes.title(text=name), nodes.literal_block(text=said.getvalue().rstrip(), language="none")]
         return [section]

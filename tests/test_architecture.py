@@ -159,6 +159,9 @@ def test_what_takes_long_to_load_is_loaded_where_it_is_needed(code, needed):
 
 def test_the_version_is_that_of_the_distribution():
     assert mc2core.__version__ == metadata.version("mc2core")
+    said = re.findall(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.M)
+    said += re.findall(r"^## ([\d.]+)", (ROOT / "CHANGELOG.md").read_text(), re.M)[:1]
+    assert said == [mc2core.__version__] * 2
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
-"""The command line of the reproduction: one dataset of the papers without the workflow, and recorded results.
+"""The command line of the reproduction: the workflow, one dataset of the papers without it, and recorded results.
 
+mc2papers run uai2016_figure1
+mc2papers run icml2014 --cores 4 -- --dry-run
+mc2papers folder
 mc2papers corpus nips --real nips-corpus-20111211.zip --out data/nips
 mc2papers corpus letters --out data/letters
 mc2papers compare results docs/papers/real.csv
@@ -8,13 +11,14 @@ mc2papers compare results docs/papers/real.csv
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from mc2core.app.commands import add_command, run
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+    from pathlib import Path
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,6 +29,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _add_commands(commands: Any) -> None:
     from pathlib import Path
 
+    run = add_command(commands, "run", _run, "make tables and figures of the papers in results/ of this folder")
+    targets = "tables, figures or papers (default: all); then -- and options of Snakemake"
+    run.add_argument("targets", nargs="*", metavar="TARGET", help=targets)
+    run.add_argument("--cores", default="all", help="cores to use at most (default all)")
+    add_command(commands, "folder", _folder, "print the folder of the Snakefile and of its configurations")
     corpus = add_command(
         commands, "corpus", _corpus, "read or draw a dataset of the papers, split it, write its folder"
     )
@@ -40,6 +49,31 @@ def _add_commands(commands: Any) -> None:
     compare.add_argument("results", type=Path, help="folder of results of the workflow")
     compare.add_argument("recorded", type=Path, help="CSV file of recorded results")
     compare.add_argument("--record", action="store_true", help="write the results of the run to the file first")
+
+
+def _checkout() -> Path:
+    """Folder of the workflow: the checkout, or the copy in an installed package (setup.py)."""
+    from pathlib import Path
+
+    package = Path(__file__).resolve().parent
+    for folder in (package / "checkout", package.parents[1]):
+        if (folder / "workflow" / "Snakefile").is_file():
+            return folder
+    raise ValueError(f"the workflow is not beside {package}; install mc2core from a wheel, or with -e from a checkout")
+
+
+def _folder(options: argparse.Namespace) -> None:
+    print(_checkout())
+
+
+def _run(options: argparse.Namespace) -> NoReturn:
+    import os
+
+    from mc2core.base.extras import require
+
+    require("snakemake", "workflow", "mc2papers run")
+    command = ["--snakefile", str(_checkout() / "Snakefile"), "--cores", options.cores, *options.targets]
+    os.execv(sys.executable, [sys.executable, "-m", "snakemake", *command])
 
 
 def _compare(options: argparse.Namespace) -> None:

@@ -1,6 +1,10 @@
 """The command line of the reproduction."""
 
+import subprocess
+import sys
+
 import pytest
+from helpers.paths import ROOT
 
 from mc2core import Corpus
 from mc2papers.cli import main
@@ -31,3 +35,24 @@ def test_bad_input_ends_with_2_and_one_sentence(tmp_path, monkeypatch, capsys, c
     assert error.startswith("mc2papers: error: ")
     assert message in error
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.workflow
+def test_run_makes_a_figure_where_it_is_called_and_passes_options_on(tmp_path):
+    def run(*arguments):
+        command = [sys.executable, "-m", "mc2papers", "run", "uai2016_figure1", "--cores", "1", *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    planned = run("--", "--dry-run")
+    assert planned.returncode == 0, planned.stderr
+    assert "This was a dry-run" in planned.stderr + planned.stdout
+    assert not (tmp_path / "results").exists()
+    made = run()
+    assert made.returncode == 0, made.stderr
+    assert (tmp_path / "results/uai2016/uai2016_figure1.png").stat().st_size > 1000
+    assert run("--", "--no-such-option").returncode != 0
+
+
+def test_the_folder_of_the_workflow_is_the_checkout(capsys):
+    assert main(["folder"]) == 0
+    assert capsys.readouterr().out == f"{ROOT}\n"

@@ -165,10 +165,18 @@ def _parsed(program: str, about: str, add: Callable[[Any], None], arguments: Seq
     """The options. A command parses its own: then they may stand between its arguments, and errors show its usage."""
     import argparse
 
+    class Version(argparse.Action):
+        def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+            from mc2core.base.provenance import commit
+
+            known = commit()
+            print(f"{program} {__version__}" + (f" (commit {known})" if known else ""))
+            parser.exit()
+
     parser = argparse.ArgumentParser(
         prog=program, description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--version", action="version", version=f"{program} {__version__}")
+    parser.add_argument("--version", action=Version, nargs=0, help="print the version, with the commit if it is known")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     add(commands)
     command = commands.choices.get(arguments[0]) if arguments else None

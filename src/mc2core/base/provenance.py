@@ -17,14 +17,24 @@ def environment() -> dict[str, Any]:
     packages = ("mc2core", "numpy", "scipy", "numba", "pandas")
     return {
         "versions": {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}},
-        "git_commit": _git_commit(),
+        "git_commit": commit(),
         "machine": f"{platform.system()} {platform.machine()}",
         "cores": os.cpu_count(),
     }
 
 
-def _git_commit() -> str | None:
-    """Commit of the checkout the package runs from, with "+changes" where files differ; None outside a checkout."""
+def commit() -> str | None:
+    """Commit that the package runs from or was built from, with "+changes" if files differ; None if it is unknown."""
+    return _commit_of_checkout() or _commit_of_build()
+
+
+def _commit_of_build() -> str | None:
+    """What setup.py wrote into the package."""
+    file = Path(__file__).resolve().parents[1] / "commit.txt"
+    return file.read_text(encoding="ascii").strip() if file.is_file() else None
+
+
+def _commit_of_checkout() -> str | None:
     folder = Path(__file__).resolve().parent
     try:
         known = subprocess.run(
