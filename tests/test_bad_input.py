@@ -175,7 +175,10 @@ CASES = {
     # saved corpora
     "no corpus": (lambda d: Corpus.load(d), "holds no corpus: corpus.json is missing"),
     "broken meta": (lambda d: damaged_folder(d, cut("corpus.json", 20)), "corpus.json is not readable JSON"),
-    "other format": (lambda d: damaged_folder(d, edit(format="x")), "corpus.json is not of the format 'mc2core corp"),
+    "other format": (lambda d: damaged_folder(d, edit(format="x")), "corpus.json cannot be read: its format is 'x'"),
+    "newer format": (
+        lambda d: damaged_folder(d, edit(format="mc2core corpus 10")), "of a newer mc2core than .*: update mc2core"
+    ),
     "missing field": (lambda d: damaged_folder(d, drop("digest")), "corpus.json lacks a field .*'digest'"),
     "wrong field": (lambda d: damaged_folder(d, edit(units=[1])), "corpus.json lacks a field or holds a wrong one"),
     "other shape": (lambda d: damaged_folder(d, edit(shape=[5, 3])), "content.indptr.npy holds .* 6 values of int64"),
@@ -207,6 +210,9 @@ CASES = {
         lambda d: damaged_model(d, lambda path: path.write_bytes(path.read_bytes()[:200])), "not a whole array file"
     ),
     "model of other format": (lambda d: damaged_model(d, changed_meta(format="x")), "saved posterior: its format is"),
+    "model of newer format": (
+        lambda d: damaged_model(d, changed_meta(format="mc2core posterior 99")), "of a newer mc2core than"
+    ),
     "model without an array": (lambda d: damaged_model(d, without("0.natural.least")), "is not a saved posterior"),
     "model of no samples": (lambda d: damaged_model(d, changed_meta(n_samples=0)), "needs at least one sample"),
     "model of unknown family": (

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mc2core import __version__
+
 _KINDS = {
     "f": (np.float64, np.float32),
     "i": (np.int64, np.int32),
@@ -34,6 +36,19 @@ class Stored:
     kind: str
     shape: str
     below: str = ""
+
+
+def check_format(found: object, known: str) -> None:
+    """ValueError unless a file's format, "mc2core KIND VERSION", is the one that this version reads and writes."""
+    if found == known:
+        return
+    kind, version = known.rsplit(" ", 1)
+    its_kind, _, its_version = str(found).rpartition(" ")
+    if its_kind == kind and its_version.isdecimal() and int(its_version) > int(version):
+        raise ValueError(
+            f"its format is {found!r}, of a newer mc2core than {__version__}, which reads {known!r}: update mc2core"
+        )
+    raise ValueError(f"its format is {found!r}, not {known!r}")
 
 
 def check(

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from mc2core.base import storage
 from mc2core.base.checks import choice
+from mc2core.base.described import check_format
 from mc2core.corpus.checks import (
     CONTENT_KINDS,
     KINDS,
@@ -938,8 +939,10 @@ def read_meta(folder: Path) -> dict[str, Any]:
     if not (folder / _META).is_file():
         raise ValueError(f"{folder} holds no corpus: {_no_corpus(folder)}")
     meta = storage.read_json(folder / _META)
-    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
-        raise ValueError(f"{folder}/{_META} is not of the format {FORMAT!r}")
+    try:
+        check_format(meta.get("format") if isinstance(meta, dict) else None, FORMAT)
+    except ValueError as error:
+        raise ValueError(f"{folder}/{_META} cannot be read: {error}") from None
     try:
         rows, columns = meta["shape"]
         if not all(isinstance(size, int) and 0 <= size <= _LARGEST for size in (rows, columns)):

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import storage
-from mc2core.base.described import Stored, check
+from mc2core.base.described import Stored, check, check_format
 from mc2core.base.progress import showing, work
 from mc2core.corpus import Corpus, matching
 from mc2core.corpus.checks import CONTENT_KINDS, Unit, check_unit, placeholders
@@ -586,8 +586,7 @@ class Posterior:
 
         try:
             meta = storage.parse_json(str(arrays["meta"]))
-            if meta["format"] != FORMAT:
-                raise ValueError(f"its format is {meta['format']!r}, not {FORMAT!r}")
+            check_format(meta["format"], FORMAT)
             _check_provenance(meta["provenance"], meta["n_samples"])
             dimensions = meta["dimensions"]
             sizes = {"V": len(meta["vocabulary"]), "D": sum(meta["dimensions"].values())}

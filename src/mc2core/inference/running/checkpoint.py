@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mc2core.base import storage
+from mc2core.base.described import check_format
 from mc2core.inference.base import n_samples
 from mc2core.posterior import Sample
 from mc2core.posterior.sample import pack_sample, unpack_sample
@@ -153,8 +154,7 @@ def _open(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str
     arrays = storage.read_arrays(path)
     with _reading(path):
         meta = storage.parse_json(str(arrays["meta"]))
-        if meta["format"] != FORMAT:
-            raise ValueError(f"its format is {meta['format']!r}, not {FORMAT!r}")
+        check_format(meta["format"], FORMAT)
     return arrays, meta
 
 

@@ -24,6 +24,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.base import storage
+from mc2core.base.described import check_format
 from mc2core.corpus import Corpus, take_rows
 from mc2core.corpus.building.letters import words_of
 from mc2papers.datasets.words import count_words
@@ -142,8 +143,10 @@ def read_about(shard: str | os.PathLike[str]) -> dict[str, Any]:
     if not (shard / "shard.json").is_file():
         raise ValueError(f"{shard} is no shard: shard.json is missing")
     about = storage.read_json(shard / "shard.json")
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
-        raise ValueError(f"{shard}/shard.json is not of the format {FORMAT!r}")
+    try:
+        check_format(about.get("format") if isinstance(about, dict) else None, FORMAT)
+    except ValueError as error:
+        raise ValueError(f"{shard}/shard.json cannot be read: {error}") from None
     return about
 
 
