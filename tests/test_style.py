@@ -11,9 +11,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+
+import mc2core
 
 ROOT = Path(__file__).resolve().parents[1]
 RULE_FILES = [
@@ -82,6 +85,25 @@ def test_constraints_pin_every_dependency():
     pinned = pins("constraints.txt")
     for extra, one in requirements():
         assert one.specifier.contains(pinned[canonicalize_name(one.name)]), (extra, one)
+
+
+def test_constraints_with_hashes_are_the_same_versions():
+    lines = (ROOT / "constraints-hashes.txt").read_text().splitlines()[1:]
+    found = [re.fullmatch(r"(\S+==\S+) --hash=sha256:[0-9a-f]{64}", line) for line in lines]
+    assert [one[1] for one in found] == (ROOT / "constraints.txt").read_text().splitlines()[1:]
+
+
+@pytest.mark.parametrize("kind", ["data", "fits", "report"])
+def test_conda_environments_have_the_pins_of_constraints(kind):
+    packages = yaml.safe_load((ROOT / f"workflow/envs/{kind}.yaml").read_text())["dependencies"][-1]["pip"]
+    own, *others = map(Requirement, packages)
+    assert str(own.specifier) == f"=={mc2core.__version__}"
+    pinned = pins("constraints.txt")
+    assert {one.name: str(one.specifier) for one in others} == {
+        canonicalize_name(one.name): f"=={pinned[canonicalize_name(one.name)]}"
+        for extra, one in requirements()
+        if extra in (None, "workflow", "explore", "parquet", "plots", "sklearn", *own.extras)
+    }
 
 
 def test_oldest_constraints_are_the_lower_bounds():

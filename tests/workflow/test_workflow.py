@@ -384,12 +384,9 @@ class TestDryRun:
         assert "Traceback" not in output
 
     @pytest.mark.workflow
-    def test_lint_leaves_only_what_is_explained(self, checkout):
-        # software is one virtual environment for all jobs, pinned by constraints.txt, not a conda file for each rule
+    def test_lint_finds_nothing(self, checkout):
         code, output = snakemake(checkout, "--lint")
-        assert code == 1
-        lints = re.findall(r"^    \* (.*?):?$", output, re.M)
-        assert set(lints) == {"Specify a conda environment or container for each rule."}
+        assert code == 0, output
 
 
 @pytest.fixture

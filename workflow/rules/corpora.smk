@@ -11,6 +11,8 @@ rule fetch:
         "results/logs/fetch/{dataset}/{file}.log",
     wildcard_constraints:
         file="|".join(re.escape(row["file"]) for row in CONFIGURATION.sources),
+    conda:
+        "../envs/data.yaml"
     resources:
         **takes(500),
     params:
@@ -27,6 +29,8 @@ checkpoint list_baseline:
         "results/sources/pubmed/baseline.tsv",
     log:
         "results/logs/fetch/pubmed/baseline.log",
+    conda:
+        "../envs/data.yaml"
     resources:
         **takes(500),
     message:
@@ -59,6 +63,8 @@ rule fetch_year:
         "results/logs/fetch/pubmed/pnas-{year}.log",
     wildcard_constraints:
         year=r"\d{4}",
+    conda:
+        "../envs/data.yaml"
     resources:
         **takes(500),
     message:
@@ -75,6 +81,8 @@ rule unpack_features:
         "results/sources/nuswide/BoW_Test_int.dat",
     log:
         "results/logs/fetch/nuswide/unpack.log",
+    conda:
+        "../envs/data.yaml"
     resources:
         **takes(500),
     message:
@@ -94,6 +102,8 @@ rule dump_ranges:
     wildcard_constraints:
         stem="[^/]+",
         parts=r"\d+",
+    conda:
+        "../envs/data.yaml"
     resources:
         **takes(1000),
     message:
@@ -115,6 +125,8 @@ rule parse_dump:
         file="[^/]+",
         part=r"\d+",
         parts=r"\d+",
+    conda:
+        "../envs/data.yaml"
     resources:
         **takes(1000),
     params:
@@ -135,6 +147,8 @@ rule first_writers:
         "results/logs/shards/wikipedia/{file}.log",
     wildcard_constraints:
         file="[^/]+",
+    conda:
+        "../envs/data.yaml"
     resources:
         **takes(2000),
     params:
@@ -156,6 +170,8 @@ rule parse_citations:
     wildcard_constraints:
         citations="pubmed|pnas",
         file="[^/]+",
+    conda:
+        "../envs/data.yaml"
     resources:
         **takes(1000),
     params:
@@ -177,6 +193,8 @@ rule corpus:
         directory("results/corpora/{dataset}"),
     log:
         "results/logs/corpora/{dataset}.log",
+    conda:
+        "../envs/data.yaml"
     resources:
         **takes(corpus_memory),
     params:

@@ -11,6 +11,8 @@ rule warm_kernels:
     log:
         "results/logs/warm_kernels/{engine}.log",
     priority: 1
+    conda:
+        "../envs/fits.yaml"
     resources:
         **takes(2000),
     params:
@@ -35,6 +37,8 @@ rule fit:
         "results/logs/fits/{run}/{seed}.log",
     wildcard_constraints:
         run=one_of(run for run in ALONE if not CONFIGURATION.wants(run, "curves")),
+    conda:
+        "../envs/fits.yaml"
     threads: config["threads"]
     resources:
         **takes(2000),
@@ -76,6 +80,8 @@ for group in GROUPS:
             ],
         log:
             f"results/logs/fits/{group[0]}.log",
+        conda:
+            "../envs/fits.yaml"
         threads: 2 if CONFIGURATION.is_on_spark(group[0]) else config["threads"]
         resources:
             **takes(4000),
@@ -96,6 +102,8 @@ rule speed:
         expand("results/speed/{run}.csv", run=TIMED),
     log:
         "results/logs/speed.log",
+    conda:
+        "../envs/fits.yaml"
     # for the fits on one core as well: the cores are free of other jobs while they are timed
     threads: config["curves"]["parallel_threads"]
     resources:
@@ -118,6 +126,8 @@ rule batches:
         "results/batches/{run}.csv",
     log:
         "results/logs/batches/{run}.log",
+    conda:
+        "../envs/fits.yaml"
     threads: config["threads"]
     resources:
         **takes(2000),
@@ -141,6 +151,8 @@ rule epochs:
         "results/epochs/{run}.csv",
     log:
         "results/logs/epochs/{run}.log",
+    conda:
+        "../envs/fits.yaml"
     threads: config["curves"]["parallel_threads"]
     resources:
         **takes(3000),

@@ -5,10 +5,16 @@ import shlex
 import sys
 from pathlib import Path
 
+from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import min_version
 
 min_version("9.0")
-# Rules name no conda file or container: all jobs share the one virtual environment that constraints.txt pins.
+
+
+# only then, since reports would else name an image that no job ran in
+if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
+
+    container: "mc2core.sif"
 
 
 # Snakemake 9.27 writes the path of Python into commands as it is, and a shell would split it at a blank.

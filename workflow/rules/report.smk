@@ -27,6 +27,8 @@ rule claims:
         ),
     log:
         "results/logs/claims.log",
+    conda:
+        "../envs/report.yaml"
     resources:
         **takes(500),
     params:
@@ -50,6 +52,8 @@ rule explore:
         run=one_of(
             run for run in RUNS if CONFIGURATION.result_of(run) == "posterior.npz"
         ),
+    conda:
+        "../envs/report.yaml"
     resources:
         **takes(3000),
     params:
@@ -77,6 +81,8 @@ rule reproduction_report:
         "results/index.html",
     log:
         "results/logs/reproduction_report.log",
+    conda:
+        "../envs/report.yaml"
     resources:
         **takes(500),
     params:
@@ -100,6 +106,8 @@ rule report_html:
         "results/report.html",
     log:
         "results/logs/report.log",
+    conda:
+        "../envs/report.yaml"
     resources:
         **takes(1000),
     params:

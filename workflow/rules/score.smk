@@ -13,6 +13,8 @@ rule score:
         "results/logs/scores/{run}/{seed}.log",
     wildcard_constraints:
         run=one_of(run for run in RUNS if not CONFIGURATION.is_scored_at_once(run)),
+    conda:
+        "../envs/fits.yaml"
     threads: config["threads"]
     resources:
         **takes(4000),
@@ -35,6 +37,8 @@ rule curves:
         "results/curves/{dataset}.csv",
     log:
         "results/logs/curves/{dataset}.log",
+    conda:
+        "../envs/fits.yaml"
     threads: config["threads"]
     resources:
         **takes(4000),
@@ -54,6 +58,8 @@ rule letters_sizes:
         "results/sizes/icml2014.csv",
     log:
         "results/logs/sizes/icml2014.log",
+    conda:
+        "../envs/fits.yaml"
     threads: config["threads"]
     resources:
         **takes(1000),
@@ -77,6 +83,8 @@ rule context_strength:
         "results/sizes/context_strength.csv",
     log:
         "results/logs/sizes/context_strength.log",
+    conda:
+        "../envs/fits.yaml"
     threads: config["threads"]
     resources:
         **takes(2000),
@@ -112,6 +120,8 @@ rule nips2012_times:
         "results/times/nips2012.csv",
     log:
         "results/logs/times/nips2012.log",
+    conda:
+        "../envs/fits.yaml"
     resources:
         **takes(2000, alone=True),
     params:

@@ -67,6 +67,8 @@ for target in targets.registry().values():
             **outputs_of(target),
         log:
             f"results/logs/{target.paper}/{target.name}.log",
+        conda:
+            "../envs/report.yaml"
         resources:
             **takes(target.memory_mb),
         params:
