@@ -8,7 +8,8 @@ import pytest
 from helpers.paths import ROOT
 
 import mc2core
-from mc2core.app.cli import main
+from mc2core.app.cli import main as mc2
+from mc2papers.cli import main as mc2papers
 
 
 def named():
@@ -49,13 +50,27 @@ def test_docstrings_say_parameters_that_are_there(name):
         assert names <= set(has), (one, names - set(has))
 
 
-def test_the_reference_has_all_commands(capsys):
+@pytest.mark.parametrize(("main", "program", "least"), [(mc2, "mc2", 6), (mc2papers, "mc2papers", 3)])
+def test_the_reference_has_all_commands(capsys, main, program, least):
     with pytest.raises(SystemExit):
         main(["--help"])
     commands = re.findall(r"^    (\w+) ", capsys.readouterr().out.partition("commands:")[2], re.M)
-    told = re.findall(r"^\.\. command:: mc2 (\w+)$", (ROOT / "docs/api/commands.rst").read_text(), re.M)
-    assert len(commands) > 5
+    told = re.findall(rf"^\.\. command:: {program} (\w+)$", (ROOT / "docs/api/commands.rst").read_text(), re.M)
+    assert len(commands) >= least
     assert set(commands) == set(told)
+
+
+def test_what_documents_import_is_public_by_the_page_on_compatibility():
+    page = (ROOT / "docs/api/compatibility.md").read_text(encoding="utf-8")
+    public = re.findall(r"`(mc2core[\w.]*)`", re.search(r"^\| Python \| the names .*$", page, re.M)[0])
+    documents = [ROOT / "README.md", *(path for kind in ("md", "py") for path in (ROOT / "docs").rglob(f"*.{kind}"))]
+    for path in documents:
+        if {"notes", "gallery"} & {*path.parts}:
+            continue
+        for module, names in re.findall(r"^from (mc2core[\w.]*) import (.+)$", path.read_text(encoding="utf-8"), re.M):
+            assert module in public, (path, module)
+            assert {*names.split(", ")} <= {*importlib.import_module(module).__all__}, (path, names)
+    assert all(importlib.import_module(name).__all__ for name in public)
 
 
 def test_the_reference_has_all_public_names():

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from mc2core.inference import Stream
 
 
+__all__ = ["MC2Clusterer"]
+
+
 def _goes_on(estimator: MC2Clusterer) -> bool:
     """Whether what it fits can go on with new documents (:class:`mc2core.inference.Stream`)."""
     engine: Any = estimator.engine
