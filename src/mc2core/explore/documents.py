@@ -17,6 +17,7 @@ from mc2core.explore.variables import context_names, label_names, own_unit
 MAX_POINTS = 8000
 """Documents on the map; of larger corpora a sample."""
 MIN_PROBABILITY = 0.01
+_BLOCK = 64
 _DIMENSIONS = 50
 _NEIGHBOURS = 30  # perplexity of t-SNE
 _TITLES = ("title", "name", "headline", "subject")
@@ -38,6 +39,7 @@ def document_tables(description: Description, seed: int = 0, with_map: bool = Tr
     table["tokens"] = corpus.document_lengths
     table["cluster"] = description.cluster + 1
     table["probability"] = probability[np.arange(n), description.cluster]
+    table["misfit"] = misfit(description)
     if with_map:
         table[["x", "y"]] = layout(description, seed)
     for name in sorted(name for name, kind in corpus.context_kinds.items() if kind != "vector"):
@@ -78,6 +80,35 @@ def _context(description: Description, name: str) -> Any:
     said = names[table.indices]
     said[table.data > 1] += np.array([f":{count}" for count in table.data[table.data > 1]], dtype=object)
     return ["; ".join(said[a:b]) for a, b in itertools.pairwise(table.indptr)]
+
+
+def misfit(description: Description) -> np.ndarray:
+    """(J,) float64: how much less the words of each document overlap with those of its cluster than the words of
+    documents of its length do, in standard deviations; NaN of documents without a word.
+
+    The overlap, from 0 to 1, is that of typical documents (``cluster_documents``), of observations over their topics.
+    What is usual for a length is a quadratic function of its logarithm, and the standard deviation is estimated from
+    the median of the absolute differences from it.
+    """
+    corpus, cluster = description.corpus, description.cluster
+    overlap, features = np.full(corpus.n_documents, np.nan), description.document_features
+    for start in range(0, description.n_clusters, _BLOCK):
+        block = np.arange(start, min(start + _BLOCK, description.n_clusters))
+        met = np.flatnonzero((cluster >= start) & (cluster <= block[-1]) & (corpus.document_lengths > 0))
+        if len(met):
+            expected = description.node_features(block)
+            for one in np.unique(cluster[met]):
+                own = met[cluster[met] == one]
+                overlap[own] = features[own] @ expected[one - start]
+    seen = np.flatnonzero(~np.isnan(overlap))
+    if not len(seen):
+        return overlap
+    length = np.log(corpus.document_lengths[seen])
+    base = np.vander((length - length.mean()) / max(length.std(), 1e-12), 3)
+    less = base @ np.linalg.lstsq(base, overlap[seen], rcond=None)[0] - overlap[seen]
+    less -= np.median(less)
+    overlap[seen] = less / max(1.4826 * np.median(np.abs(less)), 1e-6)
+    return overlap
 
 
 def titles_of(description: Description) -> list[str]:

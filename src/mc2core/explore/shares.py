@@ -4,6 +4,8 @@ what several variables together change in them.
 
 from __future__ import annotations
 
+import calendar
+import datetime
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,17 +14,21 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy import special, stats
 
+from mc2core.corpus.building.cells import parse_date
 from mc2core.explore.description import Description
 from mc2core.explore.variables import Variable, variables_of
 
 N_BINS = 20
 """Steps of a trend, of equal width; whole numbers over a range of less than twice as many have a step each."""
+MAX_PERIODS = 40
+"""Steps of a trend over dates."""
+_MOMENT = 1e-8  # of a year: what dates lose when they are standardised
 MAX_VALUES = 50
 """Values of a variable, the commonest, that have shares."""
 INTERVAL = 0.9
 """Probability of the intervals ``low`` to ``high``."""
 _BY_VALUE = ["of", "number", "context", "value", "documents", "count", "share", "low", "high"]
-_BY_STEP = ["of", "number", "context", "start", "end", "documents", "count", "share", "low", "high"]
+_BY_STEP = ["of", "number", "context", "start", "end", "period", "documents", "count", "share", "low", "high"]
 
 
 def shares_tables(description: Description) -> dict[str, pd.DataFrame]:
@@ -34,10 +40,13 @@ def shares_tables(description: Description) -> dict[str, pd.DataFrame]:
         else:
             parts["shares"].append(shares_by_value(description, variable))
     columns = {"shares": _BY_VALUE, "trends": _BY_STEP}
-    return {
+    tables = {
         name: pd.concat(several, ignore_index=True) if several else pd.DataFrame(columns=columns[name])
         for name, several in parts.items()
     }
+    if tables["trends"]["period"].isna().all():  # there are no dates
+        tables["trends"] = tables["trends"].drop(columns="period")
+    return tables
 
 
 def shares_by_value(description: Description, variable: Variable) -> pd.DataFrame:
@@ -64,17 +73,20 @@ def shares_by_value(description: Description, variable: Variable) -> pd.DataFram
 
 def shares_over(description: Description, variable: Variable) -> pd.DataFrame:
     """The same as :func:`shares_by_value` over a number or a date: ``start`` and ``end`` of a step in place of
-    ``value``. No rows where all its values are equal.
+    ``value``, and of dates the ``period`` (:func:`periods_of`), else None. No rows where all its values are equal.
     """
     seen = np.flatnonzero(~np.isnan(variable.values))
     values = variable.values[seen]
     if len(np.unique(values)) < 2:
         return pd.DataFrame(columns=_BY_STEP)
-    bounds = bounds_of(values)
-    steps = np.searchsorted(bounds, values, side="right") - 1
+    periods = periods_of(values) if variable.is_date else []
+    bounds = np.array([_start(one) for one in [*periods, periods[-1] + 1]]) if periods else bounds_of(values)
+    steps = np.searchsorted(bounds - _MOMENT * bool(periods), values, side="right") - 1
     shape = (len(bounds) - 1, description.corpus.n_documents)
     into = sp.csr_matrix((np.ones(len(seen)), (steps, seen)), shape=shape)
-    return _table(description, variable, into, {"start": bounds[:-1], "end": bounds[1:]})
+    shown: list[Any] = [*periods] or [None] * (len(bounds) - 1)
+    rows = {"start": bounds[:-1], "end": bounds[1:], "period": np.array(shown, dtype=object)}
+    return _table(description, variable, into, rows)
 
 
 def effects(description: Description, variables: Sequence[Variable]) -> pd.DataFrame:
@@ -169,6 +181,38 @@ def bounds_of(values: np.ndarray) -> np.ndarray:
         width = -(-(distinct[-1] - distinct[0] + 1) // N_BINS) if distinct[-1] - distinct[0] >= 2 * N_BINS else 1
         return np.arange(distinct[0], distinct[-1] + 1 + width, width)[: int((distinct[-1] - distinct[0]) // width) + 2]
     return np.linspace(distinct[0], np.nextafter(distinct[-1], np.inf), N_BINS + 1)
+
+
+def periods_of(dates: np.ndarray) -> list[pd.Period]:
+    """The days, months, quarters or years that (n,) dates, years with their fraction, lie in, and those between: the
+    shortest of these of which there are at most MAX_PERIODS; else several years each. None outside the years 1 to 9998.
+    """
+    first, last = float(dates.min()) + _MOMENT, float(dates.max()) + _MOMENT
+    if not 1 <= first <= last < 9999:
+        return []
+    years = [f"{n}Y" for n in (1, 2, 5, 10, 20, 50, 100, 200, 500)]
+    for unit in ("D", "M", "Q", *years) if (dates % 1).any() else years:
+        begin, end = pd.Period(_day_of(first), freq=unit), pd.Period(_day_of(last), freq=unit)
+        if unit in years:  # decades begin with a round year
+            begin = pd.Period(year=max(begin.year // (n := int(unit[:-1])) * n, 1), freq=unit)
+        several = [begin]
+        while several[-1] + 1 <= end and len(several) <= MAX_PERIODS:
+            several.append(several[-1] + 1)
+        if len(several) <= MAX_PERIODS:
+            return several
+    return []
+
+
+def _day_of(date: float) -> datetime.date:
+    year = int(date)
+    days = (date - year) * (366 if calendar.isleap(year) else 365)
+    return datetime.date(year, 1, 1) + datetime.timedelta(days=int(days))
+
+
+def _start(period: pd.Period) -> float:
+    """The start of a period as a year and its fraction."""
+    day = period.asfreq("D", how="start")
+    return parse_date(datetime.date(day.year, day.month, day.day))
 
 
 def _table(description: Description, variable: Variable, into: sp.csr_matrix, rows: dict[str, Any]) -> pd.DataFrame:

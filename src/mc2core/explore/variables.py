@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +11,14 @@ import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.corpus import Corpus
+from mc2core.corpus.building.cells import parse_date
 from mc2core.explore.description import Description
 
 MAX_KINDS = 200
 """Different texts of a kept column that is taken as groups."""
 LONGEST = 80
 """Characters of the name of a group."""
+_DATE = r"\d{4}-\d{2}(-\d{2}([ T].*)?)?"
 MODELLED, CONTEXT, KEPT, LABEL = "context of the model", "context that the model did not see", "kept column", "label"
 
 
@@ -32,12 +35,15 @@ class Variable:
     values : (J,) float64 in their own unit, NaN where missing; or (J, V) CSR counts
     names : list of str
         Of the V columns; empty for numbers.
+    is_date : bool
+        Whether numbers are dates: years with their fraction.
     """
 
     name: str
     role: str
     values: Any
     names: list[str]
+    is_date: bool = False
 
     @property
     def is_number(self) -> bool:
@@ -53,10 +59,12 @@ class Variable:
 def variables_of(description: Description) -> list[Variable]:
     """Contexts by name, then kept columns that are groups or numbers, then labels; vectors are left out.
 
-    Of kept columns, groups are texts of at most ``LONGEST`` characters of which there are at most ``MAX_KINDS``, and
-    half as many as documents; numbers have more than one value, and not one of its own for each document, as an id has.
+    Of kept columns, dates have a month at least; groups are texts of at most ``LONGEST`` characters of which there are
+    at most ``MAX_KINDS``, and half as many as documents; numbers have more than one value, and not one of its own for
+    each document, as an id has.
     """
     corpus, found = description.corpus, []
+    imported = (corpus.imported or {}).get("settings", {}).get("contexts", ())
     for name, context in sorted(corpus.contexts.items()):
         role = MODELLED if name in description.posterior.families else CONTEXT
         if corpus.context_kinds[name] == "vector":
@@ -64,7 +72,8 @@ def variables_of(description: Description) -> list[Variable]:
         if sp.issparse(context):
             found.append(Variable(name, role, sp.csr_matrix(context), context_names(corpus, name)))
         else:
-            found.append(Variable(name, role, own_unit(corpus, name), []))
+            is_date = any(re.fullmatch(rf"{re.escape(name)}(=.*)?:date", one) for one in imported)
+            found.append(Variable(name, role, own_unit(corpus, name), [], is_date))
     taken = {one.name for one in found}
     for name in map(str, corpus.documents.columns):
         kept = None if name in taken else _of_column(name, corpus.documents[name])
@@ -84,6 +93,13 @@ def _of_column(name: str, column: pd.Series) -> Variable | None:
         whole = np.full(len(column), np.nan)
         whole[np.flatnonzero(text != "")] = numbers
         return Variable(name, KEPT, whole, []) if is_measured else None
+    if len(given) and given.str.fullmatch(_DATE).all():
+        dates = np.full(len(column), np.nan)
+        try:
+            dates[np.flatnonzero(text != "")] = [parse_date(one) for one in given]
+            return Variable(name, KEPT, dates, [], is_date=True)
+        except ValueError:  # looks like dates
+            pass
     kinds = np.unique(given)
     if not 1 < len(kinds) <= min(MAX_KINDS, len(column) / 2) or given.str.len().max() > LONGEST:
         return None

@@ -15,11 +15,13 @@ from helpers.small_posteriors import word_given_cluster
 from mc2core import Corpus
 from mc2core.app.cli import main
 from mc2core.base.extras import MissingPackage
+from mc2core.corpus.building.cells import parse_date
 from mc2core.explore import describe, documents, html_report, shares, tables
 from mc2core.explore.clusters import cluster_tables
 from mc2core.explore.description import Description, _sizes
 from mc2core.explore.summary import summary
 from mc2core.explore.topics import _typical
+from mc2core.explore.variables import CONTEXT, Variable
 from mc2core.posterior.hierarchy import Hierarchy
 
 
@@ -271,6 +273,42 @@ def test_trends_share_out_every_year(description, made):
         assert part["count"].tolist() == expected.tolist()
         assert part["share"].sum() == pytest.approx(1.0 if expected.any() else 0.0)
     assert shares.bounds_of(np.array([0.5, 2.0])).tolist() == pytest.approx(np.linspace(0.5, 2.0, 21).tolist())
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "names"),
+    [
+        ("2019-03-01", "2019-03-03", ["2019-03-01", "2019-03-02", "2019-03-03"]),
+        ("2018-12-31", "2020-03-01", [str(pd.Period("2018-12", "M") + i) for i in range(16)]),
+        ("2019-12-31", "2024-01-01", [str(pd.Period("2019Q4", "Q") + i) for i in range(18)]),
+        ("1999-02-03", "2021-06-30", [str(year) for year in range(1999, 2022)]),
+        ("1787", "1821", [str(year) for year in range(1787, 1822)]),
+        ("1787", "1999", [str(year) for year in range(1780, 2000, 10)]),
+    ],
+)
+def test_trends_over_dates_have_days_months_quarters_or_years(description, first, last, names):
+    """A document at the first moment of each period, and one at its last date, are in it."""
+    dates = np.array([parse_date(first), parse_date(last)])
+    periods = shares.periods_of(dates)
+    assert [str(one) for one in periods] == names
+    starts = [max(parse_date(first), shares._start(one)) for one in periods]
+    values = np.full(60, np.nan)
+    values[: len(starts) + 1] = [*np.round(starts, 9), dates[1]]  # as they are after they were standardised
+    found = shares.shares_over(description, Variable("when", CONTEXT, values, [], is_date=True))
+    found = found.query("of == 'cluster' and number == 1")
+    assert found["period"].astype(str).tolist() == names
+    assert found["documents"].tolist() == [*np.ones(len(names) - 1, int), 2]
+    assert found["start"].tolist() == found["end"].shift(fill_value=found["start"].iloc[0]).tolist()
+
+
+def test_a_document_of_another_clusters_words_is_a_misfit(description):
+    content = description.corpus.content.toarray()
+    content[0] = content[1]  # of another group
+    moved = dataclasses.replace(description, corpus=Corpus(content, description.corpus.vocabulary))
+    found = documents.misfit(moved)
+    assert found.argmax() == 0
+    assert found[0] > 3
+    assert abs(np.median(found)) < 0.5
 
 
 def test_documents_have_titles_probabilities_and_a_place(description, made):
