@@ -92,7 +92,8 @@ def names_of(posterior: Posterior, corpus: Corpus, cluster: np.ndarray, cut: int
 def _emitted(description: Description) -> Emitted:
     if description.is_of_observations:
         return of_numbers.clusters(description)
-    return of_words("cluster", _tops(description), description.corpus.vocabulary)
+    cuts = [range(first, first + size) for size, first in description.first.items()]
+    return of_words("cluster", _tops(description), description.corpus.vocabulary, cuts, description.phrases)
 
 
 def _how_sure(description: Description) -> dict[str, np.ndarray]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +17,7 @@ from mc2core.explore.words import Names, check_names
 from mc2core.posterior import Posterior
 from mc2core.posterior.hierarchy import Hierarchy
 from mc2core.posterior.proportions import DocumentTopics
+from mc2core.posterior.sample import SparseRows
 
 MAX_GROUPS = 200
 """Cuts are described where they have at most so many clusters."""
@@ -45,6 +47,10 @@ class Description:
     names : dict of dict of str
         Names that someone gave, {"cluster": {node: name}, "topic": {topic: name}}, all counted from 1; the others are
         named by their words (:func:`mc2core.explore.words.name_of`).
+    phrases : dict of str
+        Two words that stand in names in place of one of them (:func:`mc2core.explore.texts.phrases_of`).
+    without_clusters : bool
+        Whether the model has no clusters of documents (HDP); all documents are one then (:func:`as_one_cluster`).
     threads : int
         That work on it; they change nothing.
     drawn : (J,) int64 or None
@@ -62,6 +68,8 @@ class Description:
     threads: int = 1
     drawn: np.ndarray | None = None
     n_documents: int = 0
+    phrases: Mapping[str, str] = field(default_factory=dict)
+    without_clusters: bool = False
 
     @classmethod
     def of(
@@ -75,19 +83,18 @@ class Description:
     ) -> Description:
         """Of a posterior and documents; of more than ``most`` so many, drawn evenly by ``seed``.
 
-        ValueError where the posterior has no clusters of documents, the corpus does not fit it, or a name is given to
-        something that is not there.
+        ValueError where the corpus does not fit the posterior, or a name is given to something that is not there.
         """
+        without_clusters = posterior.representative.documents_are_clusters
+        posterior = as_one_cluster(posterior) if without_clusters else posterior
         sample, n_documents, drawn = posterior.representative, corpus.n_documents, None
-        if sample.documents_are_clusters:
-            raise ValueError("each document is a cluster of its own in this posterior; there is nothing to describe")
         if most is not None and n_documents > most:
             rng = streams.generator(seed, "explore.documents")
             drawn = np.sort(rng.choice(n_documents, most, replace=False))
             posterior, corpus = posterior.of_documents(corpus, drawn)
             sample = posterior.representative
         cluster, probability = posterior.assign(corpus, threads=threads)
-        is_of_fit = posterior.was_fitted_on(corpus)
+        is_of_fit = posterior.was_fitted_on(corpus) and not without_clusters
         kept = posterior.hierarchy or (posterior.find_hierarchy(corpus) if is_of_fit else None)
         cuts: dict[int, np.ndarray] = {}
         if kept is not None:
@@ -98,7 +105,8 @@ class Description:
                 cuts[size] = found.astype(np.int64)
         names = names or {}
         check_names(names, {"cluster": sample.n_clusters + sum(cuts), "topic": sample.n_topics})
-        return cls(posterior, corpus, cluster, probability, cuts, names, threads, drawn, n_documents)
+        about = threads, drawn, n_documents
+        return cls(posterior, corpus, cluster, probability, cuts, names, *about, without_clusters=without_clusters)
 
     @property
     def n_clusters(self) -> int:
@@ -277,6 +285,28 @@ class Description:
         (:class:`mc2core.posterior.proportions.DocumentTopics`).
         """
         return DocumentTopics(self.posterior.representative).tokens(self.corpus, self.cluster, self.threads)
+
+
+def as_one_cluster(posterior: Posterior) -> Posterior:
+    """The posterior of a model without clusters (HDP) with all documents in one: each document draws its proportions
+    from DP(v, epsilon), so from those of a cluster with the proportions epsilon at a document level of concentration v.
+    """
+    samples = []
+    for one in posterior.samples:
+        total = one.topic_weights.sum()
+        samples.append(
+            replace(
+                one,
+                cluster_weights=np.ones(1),
+                new_cluster_weight=0.0,
+                topic_given_cluster=(one.topic_weights / total)[None],
+                new_topic_weight=np.array([1.0 - total]),
+                contexts=SparseRows.of(np.zeros((1, one.contexts.shape[1]))),
+                cluster=np.zeros_like(one.cluster),
+                document_concentration=one.table_concentration,
+            )
+        )
+    return replace(posterior, samples=samples, hierarchy=None)
 
 
 def chosen_samples(posterior: Posterior) -> list[int]:

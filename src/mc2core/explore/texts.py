@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,10 +19,13 @@ from mc2core.corpus.alignment import files_of
 
 LONGEST = 20_000
 """Characters of a text on an HTML report; of longer ones the rest is left out."""
-MAX_INSIDE = 1_000_000
+MAX_INSIDE = 5_000_000
 """Characters of all texts up to which they stand in the HTML report itself, and not in scripts beside it."""
 PER_SCRIPT = 500_000
 """Characters of the texts of a script, about."""
+
+MIN_SHARE, MIN_TIMES = 1 / 3, 5
+"""Of the occurrences of a word, and times, that it stands in a phrase that takes its place in names."""
 
 
 def texts_of(corpus: Corpus, texts: str | os.PathLike[str] | Sequence[str]) -> list[str]:
@@ -69,13 +75,35 @@ def _of_file(corpus: Corpus, path: Path) -> list[str]:
     return [str(row[0] or "") for row in rows]
 
 
-def in_scripts(texts: Sequence[str], documents: np.ndarray, cluster: np.ndarray) -> list[np.ndarray]:
+def phrases_of(texts: Sequence[str], vocabulary: Sequence[str]) -> dict[str, str]:
+    """Two words of the vocabulary that often follow each other, by either word: "climate change" for "climate".
+
+    A word has a phrase if its commonest neighbour, before or after it, stands there MIN_TIMES at least, and MIN_SHARE
+    of the times that the word occurs.
+    """
+    known, counts, pairs = frozenset(vocabulary), Counter[str](), Counter[tuple[str, str]]()
+    for text in texts:
+        words = re.findall(r"\w+", text.lower())
+        counts.update(words)
+        pairs.update(pair for pair in itertools.pairwise(words) if pair[0] in known and pair[1] in known)
+    phrases: dict[str, str] = {}
+    for pair, n in sorted(pairs.items(), key=lambda one: (-one[1], one[0])):
+        if n >= MIN_TIMES and pair[0] != pair[1]:
+            for word in pair:
+                if n >= MIN_SHARE * counts[word]:
+                    phrases.setdefault(word, " ".join(pair))
+    return phrases
+
+
+def in_scripts(
+    texts: Sequence[str], documents: np.ndarray, cluster: np.ndarray, in_one: bool = False
+) -> list[np.ndarray]:
     """Which of some documents, (n,) from 0, stand together: those of a cluster follow each other, PER_SCRIPT characters
-    to a script; all in one where they have MAX_INSIDE or fewer.
+    to a script; all ``in_one``, or where they have MAX_INSIDE or fewer.
     """
     order = documents[np.argsort(cluster[documents], kind="stable")]
     ends = np.cumsum([min(len(texts[one]), LONGEST) for one in order])
-    if len(order) == 0 or ends[-1] <= MAX_INSIDE:
+    if len(order) == 0 or in_one or ends[-1] <= MAX_INSIDE:
         return [order]
     script = (ends - 1) // PER_SCRIPT
     return np.split(order, np.flatnonzero(np.diff(script)) + 1)

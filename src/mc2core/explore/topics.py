@@ -102,7 +102,7 @@ def _of_words(description: Description, tokens: np.ndarray, seed: int) -> Emitte
     """The words of each topic, and how coherent they are."""
     tops, corpus = _tops(description, tokens), description.corpus
     shown = [top.column[np.argsort(top.by_probability)[:N_SHOWN]] for top in tops]
-    emitted = of_words("topic", tops, corpus.vocabulary)
+    emitted = of_words("topic", tops, corpus.vocabulary, phrases=description.phrases)
     return emitted._replace(columns={**coherence(corpus.content, shown, seed), **emitted.columns})
 
 

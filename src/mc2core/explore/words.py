@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,14 +54,26 @@ class Emitted(NamedTuple):
     tables: dict[str, pd.DataFrame]
 
 
-def of_words(what: str, tops: Sequence[Top], vocabulary: Sequence[str]) -> Emitted:
-    """The words of each cluster or topic (``what``), in their order."""
+def of_words(
+    what: str,
+    tops: Sequence[Top],
+    vocabulary: Sequence[str],
+    siblings: Sequence[Sequence[int]] = (),
+    phrases: Mapping[str, str] = MappingProxyType({}),
+) -> Emitted:
+    """The words of each cluster or topic (``what``), in their order; ``siblings`` are groups of them, by place, whose
+    names share words only where nothing else tells more, such as the clusters of a cut.
+    """
     columns = {
         "words": [said(vocabulary, top, top.by_probability) for top in tops],
         "distinctive_words": [said(vocabulary, top, top.by_relevance) for top in tops],
     }
     table = words_table(what, list(enumerate(tops, start=1)), vocabulary)
-    return Emitted([name_of(vocabulary, top) for top in tops], columns, {f"{what}_words": table})
+    taken: dict[int, set[int]] = {}
+    for group in siblings:
+        taken |= _of_others(dict(zip(group, (tops[one] for one in group), strict=True)))
+    names = [name_of(vocabulary, top, taken.get(place, set()), phrases) for place, top in enumerate(tops)]
+    return Emitted(names, columns, {f"{what}_words": table})
 
 
 def often_enough(expected: np.ndarray) -> np.ndarray:
@@ -91,18 +104,47 @@ def said(names: Sequence[str], top: Top, places: np.ndarray, n: int = N_SHOWN) -
     return " ".join(names[top.column[one]] for one in order)
 
 
-def name_of(vocabulary: Sequence[str], top: Top) -> str:
+def name_of(
+    vocabulary: Sequence[str],
+    top: Top,
+    taken: Set[int] = frozenset(),
+    phrases: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """The N_NAME most relevant words, a comma between; of words that differ by an ending of one or two letters, such as
-    singular and plural, the first alone.
+    singular and plural, the first alone. Those of the first N_SHOWN that are commoner here than elsewhere and not
+    ``taken`` by others come first; of a word with one of the ``phrases``, the phrase is the name.
     """
     chosen: list[str] = []
-    for one in np.argsort(top.by_relevance):
+    order = np.argsort(top.by_relevance)
+    if taken:
+        tells = (top.by_relevance < N_SHOWN) & (top.lift > 1.0) & ~np.isin(top.column, list(taken))
+        order = order[np.argsort(~tells[order], kind="stable")]
+    for one in order:
         word = vocabulary[top.column[one]]
-        if not any(_is_form_of(word, other) for other in chosen):
-            chosen.append(word)
+        if not any(_is_form_of(word, other) for said in chosen for other in said.split()):
+            chosen.append(phrases.get(word, word))
         if len(chosen) == N_NAME:
             break
     return ", ".join(chosen)
+
+
+def _of_others(tops: Mapping[int, Top]) -> dict[int, set[int]]:
+    """By key: the columns that name another of ``tops``. Each of the N_SHOWN most relevant words that are commoner
+    there than elsewhere goes to the one for which it is most relevant, as long as that one has fewer than N_NAME.
+    """
+    relevance = {key: WEIGHT * np.log(top.probability) + (1.0 - WEIGHT) * np.log(top.lift) for key, top in tops.items()}
+    pairs = [
+        (-relevance[key][one], key, int(top.column[one]))
+        for key, top in tops.items()
+        for one in np.argsort(top.by_relevance)[:N_SHOWN]
+        if top.lift[one] > 1.0
+    ]
+    owner: dict[int, int] = {}
+    n_owned = dict.fromkeys(tops, 0)
+    for _, key, column in sorted(pairs):
+        if column not in owner and n_owned[key] < N_NAME:
+            owner[column], n_owned[key] = key, n_owned[key] + 1
+    return {key: {column for column, other in owner.items() if other != key} for key in tops}
 
 
 def _is_form_of(one: str, other: str) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from helpers.explored_fits import HOSTILE, corpus, data_of, gibbs
 from helpers.small_posteriors import word_given_cluster
 
-from mc2core.explore import words
+from mc2core.explore import texts, words
 from mc2core.explore.description import Description
 from mc2core.explore.tables import tables_of
 
@@ -33,6 +33,8 @@ def test_a_name_is_of_the_most_relevant_words_and_not_of_the_commonest(posterior
             assert 1 <= len(set(chosen)) == len(chosen) <= 3
             place = [made.vocabulary.index(word) for word in chosen]
             value = relevance[number - 1, place]
+            if probability is tau[0]:  # clusters side by side share no words
+                continue
             assert (np.diff(value) <= 0).all()
             often = probability[number - 1] >= 0.5 * probability[number - 1].max()  # none of these is too rare
             assert (relevance[number - 1, often] <= value[0] + 1e-12).all()
@@ -42,6 +44,33 @@ def test_of_forms_of_a_word_a_name_has_one():
     vocabulary = ["infection", "infections", "art", "arts", "gram", "program", "sepsis"]
     top = words.Top(*np.array([np.arange(7)] * 5))
     assert words.name_of(vocabulary, top) == "infection, art, gram"
+
+
+def test_clusters_side_by_side_share_a_word_only_where_nothing_else_tells_more():
+    vocabulary = ["new", "energy", "child", "tax", "war", "peace"]
+    base = np.full(6, 1 / 6)
+    tops = [
+        words.top_of(np.array(p), base, np.ones(6, bool))
+        for p in (
+            [0.4, 0.3, 0.1, 0.18, 0.01, 0.01],
+            [0.5, 0.01, 0.2, 0.03, 0.17, 0.09],
+            [0.4, 0.2, 0.2, 0.1, 0.08, 0.02],
+        )
+    ]
+    alone = words.of_words("cluster", tops, vocabulary).names
+    assert sum("new" in name for name in alone) == 3
+    names = words.of_words("cluster", tops, vocabulary, [range(3)]).names
+    # new goes to the second, where it is most relevant, and energy to the first; the third has nothing of its own
+    assert names == ["energy, tax, new", "new, child, war", "new, energy, child"]
+    assert words.of_words("cluster", tops, vocabulary, [range(2), [2]]).names[:2] == names[:2]
+
+
+def test_two_words_that_follow_each_other_stand_in_a_name_where_they_do_so_often():
+    said = ["The solar Panel works.", "a solar panel", "solar panels", "Solar panel; a panel"] + ["solar panel"] * 3
+    assert texts.phrases_of(said, ["solar", "panel", "works"]) == {"solar": "solar panel", "panel": "solar panel"}
+    assert texts.phrases_of(said[:4], ["solar", "panel"]) == {}  # five times at least
+    top = words.Top(*np.array([np.arange(3)] * 5))
+    assert words.name_of(["solar", "panel", "works"], top, phrases={"solar": "solar panel"}) == "solar panel, works"
 
 
 def test_what_is_rare_in_all_documents_but_common_here_is_named():
