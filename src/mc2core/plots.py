@@ -3,6 +3,7 @@
 from mc2core.explore.plots import (
     agreement,
     clusters_by_context,
+    clusters_over_time,
     hierarchy,
     map_of_documents,
     topics_over_time,
@@ -13,6 +14,7 @@ from mc2core.explore.plots import (
 __all__ = [
     "agreement",
     "clusters_by_context",
+    "clusters_over_time",
     "hierarchy",
     "map_of_documents",
     "topics_over_time",

@@ -98,7 +98,7 @@ def _add_readers(commands: Any) -> None:
     )
     add_fit(describe, "posterior")
     describe.add_argument("corpus", type=Path, help="folder of documents, those of the fit or new ones")
-    describe.add_argument("--title", default="What the fit found", help="heading of the HTML report")
+    describe.add_argument("--title", help="heading of the HTML report (default: clusters and topics of the corpus)")
     describe.add_argument(
         "--seed", type=int, default=0, help="of the map and of what it shows of a large corpus (default 0)"
     )
@@ -119,6 +119,11 @@ def _add_readers(commands: Any) -> None:
             "put the texts in the HTML report: a column that the import kept, or the file that was imported "
             "(default: none)"
         ),
+    )
+    describe.add_argument(
+        "--phrases",
+        action="store_true",
+        help="put two-word phrases that are frequent in the texts (--texts) into names",
     )
     describe.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for index.html and csv tables")
 
@@ -238,7 +243,11 @@ def _describe(options: argparse.Namespace) -> None:
     names = None if options.names is None else read_names(options.names)
     posterior, corpus = _read(options)
     _tell_new(posterior, corpus, options.corpus)
-    describe(posterior, corpus, options.out, options.title, options.seed, options.threads, names, options.texts)
+    folder = options.corpus.resolve()
+    name = folder.parent.name if folder.name in ("train", "test") else folder.name
+    title = options.title or f"Clusters and topics of {name}"
+    settings = (title, options.seed, options.threads, names, options.texts)
+    describe(posterior, corpus, options.out, *settings, phrases=options.phrases)
     print(in_lines(f"{options.out / 'index.html'}: open it in a browser; the csv tables are beside it", sys.stdout))
 
 

@@ -58,6 +58,7 @@ _OF_WHOLE = "digest", "appended"  # of ``imported``: what says which files all d
 _LOADS = 3  # attempts to load a folder that another process replaces meanwhile
 _CHUNK = 1 << 18  # entries that stay in the processor's cache while several things are looked at
 _LARGEST = 2**31 - 1
+_SHOWN_VALUES = 3  # of a context in a notebook
 _SHOWN_DOCUMENTS = 5  # in a notebook
 
 
@@ -412,7 +413,7 @@ class Corpus:
         return ", ".join(f"{name} ({KINDS[kind]})" for name, kind in self.context_kinds.items()) or "none"
 
     def _repr_html_(self) -> str:
-        """In a notebook: its sizes, and the first documents."""
+        """In a notebook: its sizes, its contexts, and the first documents."""
         from mc2core.base.pages import facts
 
         columns, tokens = CONTENT_KINDS.get(self.content_kind, "words"), "tokens"
@@ -421,8 +422,31 @@ class Corpus:
         rows = {"documents": f"{self.n_documents:,}", columns: f"{self.n_words:,}", tokens: f"{self.n_tokens:,}"}
         rows["contexts"] = self._contexts_in_words()
         rows["labels"] = "none" if self.labels is None else "one or more of each document"
-        known = self.documents.head(_SHOWN_DOCUMENTS)
-        return facts("Corpus", rows, known.to_html(max_cols=8, border=0) if known.shape[1] else "")
+        known, contexts = self.documents.head(_SHOWN_DOCUMENTS), self._contexts_shown()
+        tables = [contexts.to_html(border=0, index=False)] if len(contexts) else []
+        tables += [known.to_html(max_cols=8, border=0)] if known.shape[1] else []
+        return facts("Corpus", rows, "".join(tables))
+
+    def _contexts_shown(self) -> pd.DataFrame:
+        """A row for each context: its kind, how many documents have it, and its values: a range, or the commonest."""
+        import pandas as pd
+
+        rows = []
+        for name, kind in self.context_kinds.items():
+            table = self.contexts[name]
+            if sp.issparse(table):
+                counts = np.asarray(table.sum(axis=0)).ravel()
+                names = self.context_names.get(name) or [f"{name} {i + 1}" for i in range(len(counts))]
+                common = [names[one] for one in np.argsort(-counts, kind="stable")[:_SHOWN_VALUES]]
+                n, values = int((np.diff(table.indptr) > 0).sum()), f"{len(names):,}: {', '.join(common)}, ..."
+            elif kind == "vector":
+                n, values = int((~np.isnan(table).any(axis=1)).sum()), f"{table.shape[1]:,} dimensions"
+            else:
+                offset, scale = self.units.get(name, (0.0, 1.0))
+                seen = np.asarray(table)[~np.isnan(table)] * scale + offset
+                n, values = len(seen), f"{seen.min():.6g} to {seen.max():.6g}" if len(seen) else ""
+            rows.append((name, KINDS[kind], n, values))
+        return pd.DataFrame(rows, columns=["context", "kind", "documents", "values"])
 
     # -- parts of it ---------------------------------------------------------------------------------------
     def subset(self, rows: Any) -> Corpus:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from mc2core.base import extras, storage
 from mc2core.base.progress import showing, work
@@ -12,8 +15,8 @@ from mc2core.corpus import Corpus
 from mc2core.explore import html_report
 from mc2core.explore.description import Description
 from mc2core.explore.summary import summary
-from mc2core.explore.tables import tables_of, write_tables
-from mc2core.explore.texts import texts_of
+from mc2core.explore.tables import Tables, tables_of, write_tables
+from mc2core.explore.texts import phrases_of, texts_of
 from mc2core.explore.words import Names
 from mc2core.posterior import Posterior
 
@@ -27,44 +30,99 @@ DESCRIBED_FILES = (
 """Names of what is written, here and by Snakemake, as a regular expression; a folder with others is not replaced."""
 
 
-def describe(
+DEFAULT_TITLE = "Clusters and topics"
+
+
+@dataclass(repr=False)
+class Report:
+    """An HTML report and its tables. A notebook shows it in its cell; :meth:`save` writes it.
+
+    Attributes
+    ----------
+    files : dict of str
+        Texts of ``index.html``, ``summary.md`` and scripts of texts, by name.
+    tables : dict of DataFrame
+        Those of :func:`mc2core.explore.tables.tables_of`.
+    """
+
+    files: dict[str, str]
+    tables: Tables
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the tables as CSV and the files into a folder, which is replaced as a whole.
+
+        ValueError: the folder holds something else.
+        """
+        with work("writing tables and HTML report"), storage.replacing_folder(Path(folder), DESCRIBED_FILES) as new:
+            write_tables(new, self.tables)
+            for name, text in self.files.items():
+                with storage.replacing(new / name) as stream:
+                    stream.write(text)
+
+    def __repr__(self) -> str:
+        return f"Report({', '.join(self.files)}, {len(self.tables)} tables)"
+
+    def _repr_html_(self) -> str:
+        """The report in a frame of its own, whose styles and names do not meet those of a notebook."""
+        page = html.escape(self.files["index.html"], quote=True)
+        return f'<iframe title="HTML report" srcdoc="{page}" style="width:100%;height:900px;border:0"></iframe>'
+
+
+def report(
     posterior: Posterior,
     corpus: Corpus,
-    folder: str | os.PathLike[str],
-    title: str = "What the fit found",
+    title: str = DEFAULT_TITLE,
     seed: int = 0,
     threads: int = 1,
     names: Names | None = None,
     texts: str | os.PathLike[str] | Sequence[str] | None = None,
+    phrases: bool = False,
+    in_one_file: bool = False,
+) -> Report:
+    """Make the HTML report of a fit, and its tables.
+
+    ``corpus`` may be the one that was fitted or other documents in its words; of more than ``MAX_DOCUMENTS`` so many
+    are described, drawn evenly. ``seed`` is that of the draw and of the map, ``threads`` those of
+    :meth:`mc2core.Posterior.predict_proba`. ``names`` take the place of the words by which clusters and topics are
+    named: {"cluster": {1: "Trade"}, "topic": {3: "Oil"}}, numbers as in the tables. ``texts``, J of them, the name of a
+    kept column or the file that was imported (:func:`mc2core.explore.texts.texts_of`), are put in the HTML report, much
+    text in scripts beside it unless ``in_one_file``. With ``phrases``, names have phrases of two words that are
+    frequent in the texts (:func:`mc2core.explore.texts.phrases_of`).
+
+    Of a model without clusters of documents (HDP), all documents stand in one. ValueError: the corpus does not fit the
+    posterior, a name is given to what is not there, there are no such texts, or phrases are wanted without texts.
+    MissingPackage: scikit-learn, which lays out the map, is not installed.
+    """
+    extras.require("sklearn", extra="explore", purpose="the HTML report")
+    if phrases and texts is None:
+        raise ValueError("phrases are found in the texts, which are not given: give texts, too (--texts)")
+    known_texts = None if texts is None else texts_of(corpus, texts)
+    description = Description.of(posterior, corpus, threads, names, MAX_DOCUMENTS, seed)
+    if known_texts is not None and description.drawn is not None:
+        known_texts = [known_texts[number] for number in description.drawn]
+    if phrases and known_texts is not None:
+        description = replace(description, phrases=phrases_of(known_texts, corpus.vocabulary))
+    tables = tables_of(description, seed)
+    with work("HTML report"):
+        said = summary(description, tables, title)
+        files = html_report.build(description, tables, title, said, known_texts, in_one_file)
+    return Report({**files, "summary.md": said}, tables)
+
+
+def describe(
+    posterior: Posterior,
+    corpus: Corpus,
+    folder: str | os.PathLike[str],
+    *settings: Any,
     progress: bool | None = None,
+    **more: Any,
 ) -> None:
     """Write the tables of :func:`mc2core.explore.tables.tables_of` as CSV, ``index.html``, which shows them, and
     ``summary.md``, which tells the most of it in short.
 
-    ``corpus`` may be the one that was fitted or other documents in its words; of more than ``MAX_DOCUMENTS`` so many
-    are described, drawn evenly. ``seed`` is that of the draw and of the map, ``threads``
-    and ``progress`` those of :meth:`mc2core.Posterior.predict_proba`. ``names`` take the place of the words by which
-    clusters and topics are named: {"cluster": {1: "Trade"}, "topic": {3: "Oil"}}, numbers as in the tables. ``texts``,
-    J of them, the name of a kept column or the file that was imported (:func:`mc2core.explore.texts.texts_of`), are put
-    in the HTML report, much text in scripts beside it. The folder is replaced as a whole.
-
-    ValueError: the posterior has no clusters of documents, the corpus does not fit it, a name is given to what is not
-    there, there are no such texts, or the folder holds something else. MissingPackage: scikit-learn, which lays out the
-    map, is not installed.
+    All others are the arguments and errors of :func:`report`; ``progress`` is that of
+    :meth:`mc2core.Posterior.predict_proba`. The folder is replaced as a whole; ValueError if it holds something else.
     """
     storage.refuse_foreign(folder, DESCRIBED_FILES)
-    extras.require("sklearn", extra="explore", purpose="the HTML report")
     with showing(progress):
-        known_texts = None if texts is None else texts_of(corpus, texts)
-        description = Description.of(posterior, corpus, threads, names, MAX_DOCUMENTS, seed)
-        if known_texts is not None and description.drawn is not None:
-            known_texts = [known_texts[number] for number in description.drawn]
-        tables = tables_of(description, seed)
-        with work("HTML report"):
-            said = summary(description, tables, title)
-            files = html_report.build(description, tables, title, said, known_texts)
-        with work("writing tables and HTML report"), storage.replacing_folder(Path(folder), DESCRIBED_FILES) as new:
-            write_tables(new, tables)
-            for name, text in {**files, "summary.md": said}.items():
-                with storage.replacing(new / name) as stream:
-                    stream.write(text)
+        report(posterior, corpus, *settings, **more).save(folder)

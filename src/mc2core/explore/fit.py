@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -17,6 +18,7 @@ from mc2core.posterior import Posterior
 if TYPE_CHECKING:
     import pandas as pd
 
+    from mc2core.explore.describe import Report
     from mc2core.explore.description import Description
     from mc2core.explore.words import Names
     from mc2core.inference.base import State
@@ -56,7 +58,7 @@ class Fit:
 
     @cached_property
     def description(self) -> Description:
-        """What all frames and pictures are made of. ValueError: the posterior has no clusters of documents (HDP)."""
+        """What all frames and pictures are made of."""
         from mc2core.explore.description import Description
 
         return Description.of(self.posterior, self.corpus, self.threads, self.names)
@@ -84,13 +86,8 @@ class Fit:
         how many use it; npmi, its coherence, and that of chance; words, the likeliest; distinctive_words, the most
         relevant; found, the share of samples that have it, too; and for each number or date its trend, Spearman's rank
         correlation of share and time. Of topics that emit observations NAME_mean and NAME_sd of each number in place of
-        words and npmi, and names of the means that tell them most. Of a model whose documents are clusters of their
-        own (HDP): topic, share, and words or means.
+        words and npmi, and names of the means that tell them most.
         """
-        if self.posterior.representative.documents_are_clusters:
-            from mc2core.explore.topics import describe_topics
-
-            return describe_topics(self.posterior)
         return self._of_topics["topics"].copy()
 
     def clusters(self, cut: int | None = None) -> pd.DataFrame:
@@ -100,8 +97,11 @@ class Fit:
         them; weight; words; distinctive_words (of observations topics, those that tell it most); of several samples
         certainty, found and chains, how sure it is (:mod:`mc2core.explore.agreement`); and what the documents have in
         contexts (``context_NAME``), kept columns (``document_NAME``) and labels: the commonest values, or
-        ``context_NAME_mean`` and ``context_NAME_sd``. ValueError where there is no such cut.
+        ``context_NAME_mean`` and ``context_NAME_sd``. ValueError where there is no such cut, or the model has no
+        clusters (HDP).
         """
+        if self.description.without_clusters:
+            raise ValueError("the model has no clusters of documents: each has topics of its own")
         if cut is None or cut == self.description.n_clusters:
             return self._of_clusters["clusters"].copy()
         self._check(cut)
@@ -137,10 +137,11 @@ class Fit:
         """Who and when: the share of each cluster (of the fit or of a ``cut``) and topic, by values of each context,
         kept column and label, and over the steps of numbers and dates; of one of them where ``name`` is given.
 
-        Columns of, "cluster" or "topic"; number; name; context; value, or start and end of a step; documents that have
-        it; count, those of them in the cluster, or expected tokens of the topic; share, of their number or their
-        tokens, NaN where there are none; low and high, its 90 % interval
-        (:func:`mc2core.explore.shares.shares_by_value`). ValueError where there is no such context.
+        Columns of, "cluster" or "topic"; number; name; context; value, or start and end of a step, and of dates its
+        period (:class:`pandas.Period`: a day, a month, a quarter, a year or several); documents that have it; count,
+        those of them in the cluster, or expected tokens of the topic; share, of their number or their tokens, NaN where
+        there are none; low and high, its 90 % interval (:func:`mc2core.explore.shares.shares_by_value`). ValueError
+        where there is no such context.
         """
         import pandas as pd
 
@@ -155,7 +156,9 @@ class Fit:
         if not kinds:
             return pd.DataFrame(columns=["of", "number", "name", "context", *_SHARES])
         table = self._named(pd.concat(kinds, ignore_index=True), cut)
-        order = ["of", "number", "name", "context", "value", "start", "end"]
+        order = ["of", "number", "name", "context", "value", "start", "end", "period"]
+        if "period" in table and table["period"].isna().all():  # of another context
+            order.remove("period")
         return table[[*(one for one in order if one in table), *_SHARES]]
 
     def effects(self, contexts: str | Sequence[str], cut: int | None = None) -> pd.DataFrame:
@@ -177,6 +180,31 @@ class Fit:
                 f"there is no context {missing[0]!r} of numbers, dates or names; known: {', '.join(known) or 'none'}"
             )
         return self._named(effects(self.description, [known[name] for name in contexts]), cut)
+
+    def report(
+        self,
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        title: str | None = None,
+        texts: str | os.PathLike[str] | Sequence[str] | None = None,
+        phrases: bool = False,
+        seed: int = 0,
+    ) -> Report:
+        """The HTML report, which a notebook shows in its cell; with ``folder``, it is written there, too, with its
+        tables.
+
+        ``title`` is its heading, ``texts`` (those of the documents, the name of a kept column, or the file that was
+        imported) are shown in it, ``phrases`` puts phrases of two words that are frequent in the texts into names, and
+        ``seed`` is that of the map. Names given by :meth:`rename` are used. ValueError: as of
+        :func:`mc2core.explore.describe.report`. MissingPackage: scikit-learn, which lays out the map, is not installed.
+        """
+        from mc2core.explore.describe import DEFAULT_TITLE, report
+
+        settings = (title or DEFAULT_TITLE, seed, self.threads, self.names, texts, phrases)
+        made = report(self.posterior, self.corpus, *settings, in_one_file=folder is None)
+        if folder is not None:
+            made.save(folder)
+        return made
 
     def _named(self, table: pd.DataFrame, cut: int | None) -> pd.DataFrame:
         """The rows of topics and of clusters of the fit or of a cut, with their names."""
@@ -223,7 +251,7 @@ class Fit:
         return {"cluster": of_clusters, "topic": dict(zip(topics["topic"], topics["name"], strict=True))}
 
     def _repr_html_(self) -> str:
-        """In a notebook: what was found, how, and the commonest topics."""
+        """In a notebook: what was found, how, and the largest clusters and commonest topics."""
         from mc2core.explore.topics import describe_topics
 
         about = self.provenance
@@ -233,9 +261,29 @@ class Fit:
         rows |= {part: about[part]["name"] for part in ("model", "engine") if part in about}
         rows |= {name: about[name] for name in ("iterations", "seed") if name in about}
         rows["seconds"] = f"{about['seconds']:.3g}"
-        topics = describe_topics(self.posterior).head(_SHOWN)
-        shown = topics.to_html(index=False, border=0, formatters={"share": "{:.1%}".format})
-        return facts("Fit", rows, shown)
+        shown = [describe_topics(self.posterior)]
+        if not self.posterior.representative.documents_are_clusters:
+            shown.insert(0, self._largest())
+        tables = [
+            one.head(_SHOWN).to_html(index=False, border=0, formatters={"share": "{:.1%}".format}) for one in shown
+        ]
+        return facts("Fit", rows, "".join(tables))
+
+    def _largest(self) -> pd.DataFrame:
+        """Clusters with their names, the largest first."""
+        import numpy as np
+        import pandas as pd
+
+        from mc2core.explore.clusters import names_of
+
+        found = self.description
+        size = np.bincount(found.cluster, minlength=found.n_clusters)
+        names = names_of(self.posterior, self.corpus, found.cluster)
+        table = pd.DataFrame({"cluster": np.arange(len(size)) + 1, "name": names, "documents": size})
+        given = self.names.get("cluster", {})
+        table["name"] = [given.get(number, name) for number, name in zip(table["cluster"], names, strict=True)]
+        table["share"] = size / max(size.sum(), 1)
+        return table[size > 0].sort_values("documents", ascending=False, kind="stable")
 
 
 def _with_tables(run: Callable[_Parameters, loop.RunResult]) -> Callable[_Parameters, Fit]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import re
 from collections.abc import Sequence
 from importlib import resources
 from typing import Any
@@ -17,7 +16,7 @@ from mc2core.explore import texts as of_texts
 from mc2core.explore.description import Description
 from mc2core.explore.predicted import predictions
 from mc2core.explore.tables import Tables
-from mc2core.explore.variables import KEPT, LABEL, Variable, variables_of
+from mc2core.explore.variables import KEPT, LABEL, variables_of
 
 MAX_NAMES = 20
 """Names, such as authors, of one document on the HTML report."""
@@ -31,7 +30,7 @@ MAX_TOPICS = 200
 MAX_NODES = 2000
 """Clusters of all cuts, the largest, whose shares the HTML report shows."""
 _COLUMNS = {
-    "documents": ("document", "title", "label", "tokens", "cluster", "probability", "x", "y"),
+    "documents": ("document", "title", "label", "tokens", "cluster", "probability", "misfit", "x", "y"),
     "hierarchy": ("clusters", "loss", "moved", "agreement", "recommended", "nmi", "ari", "purity"),
     "cluster_words": ("cluster", "word", "probability", "lift"),
     "cluster_means": None,
@@ -46,10 +45,10 @@ _COLUMNS = {
     "topic_documents": None,
     "document_topics": ("document", "topic", "share"),
     "shares": ("of", "number", "context", "value", "documents", "share", "low", "high"),
-    "trends": ("of", "number", "context", "start", "end", "documents", "share", "low", "high"),
+    "trends": ("of", "number", "context", "start", "end", "period", "documents", "share", "low", "high"),
     "arrivals": None,
 }
-_SCRIPTS = ("data.js", "charts.js", "map.js", "texts.js", "relations.js", "arrivals.js", "panels.js")
+_SCRIPTS = ("data.js", "charts.js", "map.js", "texts.js", "relations.js", "arrivals.js", "odd.js", "panels.js")
 MAX_MEANS = 12
 """Numbers of an observation, those by which a topic or cluster is told, whose means the HTML report shows."""
 _OF_NODES = ("cluster", "name", "cut", "number", "documents", "share", "joins")
@@ -57,15 +56,20 @@ _MAYBE = ("words", "distinctive_words", "certainty", "found", "chains", "label",
 
 
 def build(
-    description: Description, tables: Tables, title: str, summary: str, texts: Sequence[str] | None = None
+    description: Description,
+    tables: Tables,
+    title: str,
+    summary: str,
+    texts: Sequence[str] | None = None,
+    in_one_file: bool = False,
 ) -> dict[str, str]:
-    """Files by name: ``index.html``, and where there is much text ``texts_1.js``, ...
+    """Files by name: ``index.html``, and where there is much text, but ``in_one_file``, ``texts_1.js``, ...
 
     ``tables`` are those of :func:`mc2core.explore.tables.tables_of`, of which the HTML report shows a part; ``summary``
     is offered to paste; ``texts`` (J) are those of the documents.
     """
     rows = _shown_documents(description, tables)["document"].to_numpy() - 1
-    parts = [] if texts is None else of_texts.in_scripts(texts, rows, description.cluster)
+    parts = [] if texts is None else of_texts.in_scripts(texts, rows, description.cluster, in_one_file)
     said = [[of_texts.shortened(texts[one]) for one in part] for part in parts] if texts is not None else []
     data = {
         "title": title,
@@ -73,10 +77,14 @@ def build(
         "markdown": summary,
         "clusters": description.n_clusters,
         "of_observations": description.is_of_observations,
+        "without_clusters": description.without_clusters,
         "sizes": description.sizes,
         "cuts": _cuts(description, rows),
         "nodes": _packed(_nodes(description, tables)),
-        "variables": [_about(description, one) for one in variables_of(description)],
+        "variables": [
+            {"name": one.name, "role": one.role, "number": one.is_number, "date": one.is_date}
+            for one in variables_of(description)
+        ],
         "contexts": _of_documents(description, tables["documents"]),
         "predicted": _predicted(description, rows),
         "tables": {name: _packed(part) for name, part in _parts(description, tables)},
@@ -153,13 +161,6 @@ def _parts(description: Description, tables: Tables) -> list[tuple[str, pd.DataF
             table = table.loc[place < MAX_VALUES]
         parts.append((name, table.loc[:, [one for one in columns or table.columns if one in table]]))
     return parts
-
-
-def _about(description: Description, variable: Variable) -> dict[str, Any]:
-    """What the HTML report says of a variable."""
-    columns = (description.corpus.imported or {}).get("settings", {}).get("contexts", ())
-    is_date = any(re.fullmatch(rf"{re.escape(variable.name)}(=.*)?:date", one) for one in columns)
-    return {"name": variable.name, "role": variable.role, "number": variable.is_number, "date": is_date}
 
 
 def _of_documents(description: Description, documents: pd.DataFrame) -> dict[str, Any]:

@@ -52,20 +52,51 @@ def topics_over_time(
     topics : numbers, optional
         The commonest six if not given.
     """
-    name = _context(found, context, is_number=True)
-    table = found.contexts(name)
-    table = table[table["of"] == "topic"]
     chosen = list(found.topics()["topic"].head(_MAX_LINES)) if topics is None else list(topics)
+    emitted = "observations" if found.posterior.is_of_observations else "words"
+    return _over_time(found, "topic", context, chosen, None, emitted, ax)
+
+
+def clusters_over_time(
+    found: Fit,
+    context: str | None = None,
+    clusters: Sequence[int] | None = None,
+    cut: int | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """The share of clusters among the documents over a number or a date, a line each, with 90 % intervals.
+
+    ValueError where there is no such context, cluster or cut, or it has groups and not numbers.
+
+    Parameters
+    ----------
+    context : str, optional
+        The number or date; not needed where there is one.
+    clusters : numbers, optional
+        The largest six if not given.
+    cut : int, optional
+        Clusters of a cut of so many; of the fit if not given.
+    """
+    largest = found.clusters(cut).sort_values("documents", ascending=False, kind="stable")
+    chosen = list(largest["cluster"].head(_MAX_LINES)) if clusters is None else list(clusters)
+    return _over_time(found, "cluster", context, chosen, cut, "documents", ax)
+
+
+def _over_time(
+    found: Fit, what: str, context: str | None, chosen: list[int], cut: int | None, parts: str, ax: Axes | None
+) -> Axes:
+    name = _context(found, context, is_number=True)
+    table = found.contexts(name, cut)
+    table = table[table["of"] == what]
     ax = _axes(ax, (8.6, 4.0))
-    for place, topic in enumerate(chosen):
-        line = table[table["number"] == topic]
+    for place, number in enumerate(chosen):
+        line = table[table["number"] == number]
         if line.empty:
-            raise ValueError(f"there is no topic {topic}; they are numbered from 1 to {len(found.topics())}")
+            raise ValueError(f"there is no {what} {number}; known: {', '.join(map(str, table['number'].unique()))}")
         middle, colour = _middle(line), _colour(place)
         ax.plot(middle, line["share"], color=colour, marker="o", markersize=3, label=_label(line["name"].iloc[0]))
         ax.fill_between(middle, line["low"], line["high"], color=colour, alpha=0.15, linewidth=0)
-    emitted = "observations" if found.posterior.is_of_observations else "words"
-    ax.set(xlabel=name, ylabel=f"share of the {emitted}", title=f"topics over {name}, 90 % intervals")
+    ax.set(xlabel=name, ylabel=f"share of the {parts}", title=f"{what}s over {name}, 90 % intervals")
     ax.set_ylim(bottom=0)
     _per_cent(ax.yaxis)
     _legend_beside(ax)
@@ -97,7 +128,8 @@ def clusters_by_context(found: Fit, context: str | None = None, cut: int | None 
         shares = table.pivot(index="number", columns="start", values="share")
     drawn = shares.reindex(index=rows["cluster"], columns=columns).to_numpy(float)
     names = [_short(one) for one in rows["name"]]
-    said = [_short(one, 20) if isinstance(one, str) else f"{one:g}" for one in columns]
+    periods = dict(zip(table["start"], table["period"], strict=True)) if "period" in table else {}
+    said = [_short(one, 20) if isinstance(one, str) else str(periods.get(one, f"{one:g}")) for one in columns]
     width = 1.5 + 0.08 * max(map(len, names)) + 0.32 * max(len(columns), 6)
     ax = _axes(ax, (width, 0.9 + 0.06 * max(map(len, said)) + 0.3 * max(len(rows), 6)))
     image = ax.imshow(drawn, cmap="Blues", vmin=0.0, aspect="auto", interpolation="nearest")
@@ -183,7 +215,7 @@ def map_of_documents(
     ----------
     colour : str, optional
         What they are coloured by: a context, kept column or label; their cluster if not given, with the names of the
-        largest.
+        largest on the map and, where there is no room, in the legend; beyond 20, clusters are grey.
     cut : int, optional
         Clusters of a cut of so many.
     seed : int
@@ -371,23 +403,28 @@ def _draw_clusters(ax: Axes, found: Fit, place: np.ndarray, cut: int | None) -> 
     sizes = documents["cluster"].value_counts()
     for rank, (cluster, _) in enumerate(sizes.items()):
         here = place[(documents["cluster"] == cluster).to_numpy()]
-        ax.scatter(here[:, 0], here[:, 1], s=8, color=_colour(rank), linewidths=0)
+        name = _short(documents["cluster_name"][documents["cluster"] == cluster].iloc[0])
+        points = ax.scatter(here[:, 0], here[:, 1], s=8, color=_colour(rank), linewidths=0)
         here = here[~np.isnan(here[:, 0])]
+        if rank < len(COLOURS):
+            points.set_label(_label(name))
         if rank >= _MAX_NAMES or not len(here):
             continue
         # where most of its documents are: the mean of a cluster in two parts lies in neither
         tree = cKDTree(here)
         centre = here[np.argmax(tree.query_ball_point(here, _NEAR, return_length=True))]
-        name = _short(documents["cluster_name"][documents["cluster"] == cluster].iloc[0])
         width = _LETTER * len(name)
         centre = np.clip(centre, [width / 2, _LINE / 2], [1 - width / 2, 1 - _LINE / 2])
         is_free = all(abs(centre[0] - x) > (width + other) / 2 or abs(centre[1] - y) > _LINE for x, y, other in taken)
         if is_free:  # names of larger clusters come first, and none lies on another
             taken.append((centre[0], centre[1], width))
+            points.set_label(None)
             ax.text(
                 centre[0], centre[1], name, ha="center", va="center", fontsize="small",
                 path_effects=[withStroke(linewidth=2.5, foreground="white")],
             )  # fmt: skip
+    if ax.get_legend_handles_labels()[0]:  # those whose name found no place
+        _legend_beside(ax)
 
 
 def _draw_groups(ax: Axes, place: np.ndarray, table: Any, names: Sequence[str]) -> None:

@@ -1,9 +1,13 @@
 """Tables of a fit against the posterior's arrays and the documents; what notebooks show."""
 
+import html
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 from helpers import explored_fits, fits
+from helpers.explored_fits import HOSTILE
 
 import mc2core
 from mc2core import Fit, Posterior
@@ -147,9 +151,15 @@ def test_a_posterior_that_was_loaded_tells_the_same(done, tmp_path):
 def test_documents_that_are_clusters_of_their_own_have_topics_alone(corpus):
     hdp = mc2core.fit(corpus.with_contexts({}), *fits.gibbs(model="hdp"), iterations=2, seed=0, progress=False)
     assert hdp.topics()["share"].sum() == pytest.approx(1.0)
-    with pytest.raises(ValueError, match="each document is a cluster of its own"):
+    with pytest.raises(ValueError, match="the model has no clusters of documents"):
         hdp.clusters()
     assert "topics" in hdp._repr_html_()
+    assert len(hdp.documents()) == corpus.n_documents
+    # as one cluster of a model with a document level, it expects the same tokens of each topic
+    own = hdp.posterior.representative
+    counts = np.bincount(hdp.document_topics()["topic"] - 1, hdp.document_topics()["tokens"], own.n_topics)
+    expected = np.asarray(own.topic_words.sum(axis=1)).ravel()
+    assert counts / counts.sum() == pytest.approx(expected / expected.sum(), abs=0.1)
 
 
 def test_a_stopped_run_is_given_as_a_fit_with_frames(corpus):
@@ -166,6 +176,19 @@ def test_a_stopped_run_is_given_as_a_fit_with_frames(corpus):
     assert isinstance(stopped[0], Fit)
 
 
+def test_a_report_is_shown_in_a_notebook_and_written(done, tmp_path):
+    texts = [f"text {HOSTILE} {j}" for j in range(done.corpus.n_documents)]
+    report = done.report(tmp_path / "out", title="Lakes & woods", texts=texts)
+    cell = report._repr_html_()
+    inside = html.unescape(re.fullmatch(r'<iframe [^>]*srcdoc="([^"]*)"[^>]*></iframe>', cell)[1])
+    assert inside == (tmp_path / "out/index.html").read_text(encoding="utf-8")
+    assert "<title>Lakes &amp; woods</title>" in inside
+    names = pd.read_csv(tmp_path / "out/names.csv").query("of == 'topic'").set_index("number")["name"]
+    assert done.topics().set_index("topic")["name"].to_dict() == names.to_dict()
+    with pytest.raises(ValueError, match="phrases are found in the texts"):
+        done.report(phrases=True)
+
+
 def test_notebooks_show_what_there_is_and_text_stays_text(done):
     fit, posterior, documents = done._repr_html_(), done.posterior._repr_html_(), done.corpus._repr_html_()
     k, m = done.posterior.representative.n_clusters, done.posterior.representative.n_topics
@@ -175,5 +198,10 @@ def test_notebooks_show_what_there_is_and_text_stays_text(done):
     assert '<th style="text-align:left">samples</th><td style="text-align:left">8</td>' in posterior
     assert ">60<" in documents
     assert "year (numbers)" in documents
+    years = done.corpus.contexts["year"] * done.corpus.units["year"][1] + done.corpus.units["year"][0]
+    assert f"<td>{np.nanmin(years):.6g} to {np.nanmax(years):.6g}</td>" in documents
+    assert f"<td>{(~np.isnan(years)).sum()}</td>" in documents
+    largest = done.clusters().sort_values("documents", ascending=False, kind="stable").iloc[0]
+    assert fit.index(html.escape(largest["name"])) < fit.index("words</th>")  # clusters stand before topics
     assert "&lt;script&gt;" in documents
     assert "<script>" not in documents

@@ -42,6 +42,12 @@ def test_topics_over_time_draws_shares_and_intervals_in_the_years(done):
         assert corners.max() <= rows["high"].max() + 1e-12
     ax.figure.canvas.draw()
     assert ax.get_yticklabels()[-1].get_text().endswith(" %")
+    of_cut = plots.clusters_over_time(done, cut=(cut := sorted(done.description.first)[1]))
+    table = done.contexts("year", cut).query("of == 'cluster'")
+    assert sorted(line.get_label() for line in of_cut.lines) == sorted(done.clusters(cut)["name"])
+    for line in of_cut.lines:
+        drawn = table.loc[table["name"] == line.get_label(), "share"]
+        np.testing.assert_allclose(line.get_ydata(), drawn)
     two = plots.topics_over_time(done, "year", topics=[2, 1])
     assert [line.get_label() for line in two.lines] == list(done.topics().set_index("topic")["name"].loc[[2, 1]])
     with pytest.raises(ValueError, match="there is no topic 77"):
@@ -119,12 +125,14 @@ def test_the_map_has_the_documents_at_the_places_of_the_page(done):
 
 def test_a_name_stands_at_the_larger_part_of_its_cluster_and_none_on_another():
     place = np.array([[0.1, 0.1]] * 5 + [[0.9, 0.9]] * 3 + [[0.12, 0.1]] * 4 + [[0.5, 0.5]] * 2)
-    table = pd.DataFrame({"cluster": [1] * 8 + [2] * 4 + [3] * 2}).assign(cluster_name="a name")
+    table = pd.DataFrame({"cluster": [1] * 8 + [2] * 4 + [3] * 2})
+    table["cluster_name"] = table["cluster"].map("name {}".format)
     found = SimpleNamespace(documents=lambda cut: table)
     ax = Figure().subplots()
     code._draw_clusters(ax, found, place, None)
     assert [text.get_position() for text in ax.texts] == [(0.1, 0.1), (0.5, 0.5)]  # the second one's place is taken
     assert len(ax.collections) == 3
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["name 2"]  # each with a colour has its name
 
 
 def test_words_stand_with_their_probability_in_the_topic_and_in_all(done):
