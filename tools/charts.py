@@ -78,10 +78,11 @@ MAP = {
         {
             "data": {"name": "points"},
             "params": [{"name": "zoom", "select": "interval", "bind": "scales"}],
-            "mark": {"type": "point", "filled": True, "shape": "circle", "clip": True, "strokeWidth": 1.3},
+            "mark": {"type": "point", "filled": True, "clip": True, "strokeWidth": 1.3},
             "encoding": {
                 "x": place("x"),
                 "y": place("y"),
+                "shape": given("shape", "nominal"),
                 "color": given("colour", "nominal"),
                 "stroke": given("colour", "nominal"),
                 "fillOpacity": given("inside", "quantitative"),
@@ -157,8 +158,12 @@ TREND = {
         },
         {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {"y": number("share")}},
         {
-            "mark": {"type": "circle", "size": 34, "opacity": 1},
-            "encoding": {"y": number("share"), "tooltip": {"field": "start", "type": "quantitative"}},
+            "mark": {"type": "point", "filled": True, "size": 34, "opacity": 1},
+            "encoding": {
+                "y": number("share"),
+                "shape": given("shape", "nominal"),
+                "tooltip": {"field": "start", "type": "quantitative"},
+            },
         },
     ],
 }
@@ -179,8 +184,12 @@ GROUPS = {
             "encoding": {"x": number("low", {"format": "~%", "tickCount": 4}), "x2": {"field": "high"}},
         },
         {
-            "mark": {"type": "circle", "size": 50, "opacity": 1},
-            "encoding": {"x": number("share"), "tooltip": {"field": "value", "type": "nominal"}},
+            "mark": {"type": "point", "filled": True, "size": 50, "opacity": 1},
+            "encoding": {
+                "x": number("share"),
+                "shape": given("shape", "nominal"),
+                "tooltip": {"field": "value", "type": "nominal"},
+            },
         },
     ],
 }

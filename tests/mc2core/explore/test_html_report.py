@@ -5,6 +5,7 @@ import dataclasses
 import html
 import itertools
 import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from mc2core import Corpus, fit
 from mc2core.explore.describe import describe
 from mc2core.explore.description import Description
 from mc2core.explore.predicted import predictions
+from mc2core.explore.words import read_names
 from mc2core.families import DirichletCategorical, NormalGamma
 
 #: what stands where nothing is given, an en dash
@@ -133,6 +135,21 @@ def test_of_contexts_alone_nothing_of_topics_is_shown(opened, tmp_path):
         assert not any(page.is_visible(f"#{part}") for part in ("topics-part", "heat-part", "compare-part"))
 
 
+def test_of_a_model_without_clusters_topics_are_shown_and_what_is_left_out_is_said(opened, tmp_path):
+    made = corpus().with_contexts({})
+    hdp = fit(made, *fits.gibbs(model="hdp", start_topics=4), iterations=3, seed=0, progress=False)
+    describe(hdp.posterior, made, tmp_path / "out")
+    with opened(tmp_path / "out/index.html") as page:
+        assert "clusters" not in page.inner_text("#summary")
+        assert "clusters: the model (hdp) gives each document topics of its own" in page.inner_text("#missing")
+        hidden = ("#clusters-part", "#groups", "#heat-part", "#rename-cluster")
+        assert not any(page.is_visible(part) for part in hidden)
+        assert page.inner_text("#panel-title") == "All documents"
+        assert re.match(r"● ?Topic \d+: |Topic \d+: ", page.inner_text("#legend button >> nth=0"))
+        assert colours(page, "map") > 5
+        assert "Cluster" not in page.inner_text("main")
+
+
 def test_it_says_how_sure_the_numbers_are_and_how_far_chains_agree(opened, description, tmp_path):
     sample = description.posterior.samples[0]
     fewer = dataclasses.replace(sample, topic_weights=sample.topic_weights[:2])
@@ -193,7 +210,7 @@ def test_a_document_has_what_is_given_beside_what_its_clusters_predict(opened, f
             names = description.corpus.context_names["author"]
             assert author[1] == ("; ".join(names[one] for one in given) or NOTHING)
             first = told["author"]["columns"][which, 0]
-            assert author[2].startswith(f"{names[first]} {100 * told['author']['probability'][which, 0]:.3g}"[:-1])
+            assert author[2].startswith(f"{names[first]} {100 * told['author']['probability'][which, 0]:.2g}")
             mean, low, high = (round(told["year"][part][which]) for part in ("mean", "low", "high"))
             assert year[2] == f"{mean} (90 %: {low} to {high})"
             assert (year[1] == NOTHING) == (document == 5)
@@ -295,8 +312,11 @@ def test_search_finds_words_titles_and_names(opened, folder):
         assert page.locator("#results button").all_inner_texts() == ["On stars, part 41"]
         page.fill("#search", "okafor")
         assert page.inner_text("#results button").startswith("Okafor: On lakes")
+        n_found = page.locator("#results button").count()
+        assert page.inner_text("#hits").startswith(f"{n_found} documents found by the search are lit.")
         page.locator("#results button").first.click()
-        assert page.evaluate("document.activeElement.id") == "panel-title"
+        assert page.evaluate("document.activeElement.id") == "reader-title"
+        assert page.inner_text("#hits").startswith(f"{n_found} documents")
         page.fill("#search", "nothing like it")
         assert page.inner_text("#results") == "nothing found"
 
@@ -315,7 +335,7 @@ def test_of_a_large_corpus_search_says_of_how_many_documents(opened, description
 def test_the_slider_goes_through_the_levels_and_says_how_well_they_agree(opened, folder, description):
     kept = description.posterior.hierarchy
     with opened(folder / "index.html") as page:
-        assert page.locator("#clusters button").count() == description.n_clusters
+        assert page.locator("#clusters [data-cluster]").count() == description.n_clusters
         page.focus("#groups")
         for _ in range(description.n_clusters - 3):
             page.keyboard.press("ArrowLeft")
@@ -324,13 +344,13 @@ def test_the_slider_goes_through_the_levels_and_says_how_well_they_agree(opened,
         assert re.match(r"Cluster \d of 3: ", page.inner_text("#panel-title"))
         sizes = [
             int(re.search(r"(\d+) document", one.get_attribute("aria-label"))[1])
-            for one in page.locator("#clusters button").all()
+            for one in page.locator("#clusters [data-cluster]").all()
         ]
         assert sizes == sorted(np.bincount(kept.cut(3)).tolist(), reverse=True)
         said = page.inner_text("#merged")
         row = pd.read_csv(folder / "hierarchy.csv").iloc[2]
         assert f"ARI {float(f'{row.ari:.4g}'):g}" in said
-        assert f"loses {float(f'{row.loss:.2g}'):g} nats a document" in said
+        assert f"less likely, by {float(f'{row.loss:.2g}'):g} nats per document" in said
         assert ("the recommended number of clusters" in said) == (kept.recommended == 3)
         x, y = place_on_map(page, folder, 1)
         page.hover("#map canvas", position={"x": x, "y": y})
@@ -343,13 +363,13 @@ def test_clusters_without_documents_are_not_listed(opened, description, tmp_path
     describe(description.posterior, few, tmp_path / "out")
     used = np.unique(description.cluster[description.corpus.labels == 0]) + 1
     with opened(tmp_path / "out/index.html") as page:
-        listed = page.locator("#clusters button").all()
+        listed = page.locator("#clusters [data-cluster]").all()
         assert sorted(int(one.get_attribute("data-cluster")) for one in listed) == used.tolist()
         page.focus("#groups")
         for key in ("Home", "End"):  # all joined, and apart again
             page.keyboard.press(key)
             assert re.match(r"Cluster \d+( of \d+)?: ", page.inner_text("#panel-title"))
-        assert page.locator("#clusters button").count() == len(used)
+        assert page.locator("#clusters [data-cluster]").count() == len(used)
 
 
 def test_documents_that_came_later_are_told_with_a_warning(opened, folder, description, tmp_path):
@@ -404,7 +424,7 @@ def test_it_can_be_used_by_keyboard(opened, folder):
     with opened(folder / "index.html") as page:
         page.keyboard.press("Tab")
         assert page.inner_text(":focus") == "Skip to the clusters"
-        page.focus("#clusters button >> nth=1")
+        page.focus("#clusters [data-cluster] >> nth=1")
         cluster = page.get_attribute(":focus", "data-cluster")
         page.keyboard.press("Enter")
         assert page.inner_text("#panel-title").startswith(f"Cluster {cluster}: ")
@@ -431,6 +451,88 @@ def test_it_can_be_coloured_by_label_and_by_every_context(opened, folder):
         assert sorted(legends[1]) == ["land", "sky", "water"]
         assert "<i>Chen</i>" in legends[2]
         assert legends[3][0] == "1990"
+
+
+def lit_on_map(page):
+    """Numbers of the documents whose dots are not grey, by colour."""
+    page.wait_for_timeout(SAVING_PAUSE)
+    with page.expect_download() as caught:
+        page.click("#map-part .saves button >> nth=1")
+    dots = re.findall(r'<path [^>]*fill="(#[0-9a-f]{6})"', Path(caught.value.path()).read_text(encoding="utf-8"))
+    return Counter(one for one in dots if one not in ("#9aa0a8", "#ffffff"))
+
+
+def test_the_legend_isolates_and_hides_and_one_value_is_coloured_against_the_rest(opened, folder, description):
+    sizes = sorted(np.bincount(description.cluster), reverse=True)
+    authors = description.corpus.contexts["author"].toarray() > 0
+    with opened(folder / "index.html") as page:
+        first = page.locator("#legend button").first
+        first.click()
+        assert sum(lit_on_map(page).values()) == sizes[0]
+        first.click()
+        assert sum(lit_on_map(page).values()) == sum(sizes)
+        first.click(modifiers=["Shift"])
+        assert sum(lit_on_map(page).values()) == sum(sizes) - sizes[0]
+        assert page.get_attribute("#legend button >> nth=0", "aria-pressed") == "false"
+        page.select_option("#colour", "in author")
+        page.fill("#value", "<i>Chen</i>")  # of documents that have another author before it
+        n = authors[:, description.corpus.context_names["author"].index("<i>Chen</i>")].sum()
+        assert list(lit_on_map(page).values()) == [n]
+        assert page.inner_text("#legend").split("\n") == [f"<i>Chen</i> ({n} documents)", f"all others ({60 - n})"]
+
+
+def test_the_wheel_scrolls_until_the_map_was_clicked(opened, folder):
+    with opened(folder / "index.html") as page:
+        page.hover("#map canvas", position={"x": 30, "y": 30})
+        before = page.locator("#map canvas").screenshot()
+        page.mouse.wheel(0, 40)
+        page.wait_for_timeout(200)
+        assert page.evaluate("scrollY") > 0
+        page.evaluate("scrollTo(0, 0)")
+        assert page.locator("#map canvas").screenshot() == before
+        page.click("#map canvas", position={"x": 30, "y": 30})
+        page.mouse.wheel(0, 40)
+        page.wait_for_timeout(200)
+        assert page.evaluate("scrollY") == 0
+        assert page.locator("#map canvas").screenshot() != before
+
+
+def test_names_are_edited_in_the_report_and_read_back(opened, folder, description, tmp_path):
+    with opened(folder / "index.html") as page:
+        numbers = {}
+        for what, title in (("cluster", "#panel-title"), ("topic", "#topic-title")):
+            numbers[what] = int(re.search(r"\d+", page.inner_text(title))[0])
+            page.click(f"#rename-{what}")
+            page.keyboard.type(f'My "{what}", <b>renamed</b>')
+            page.keyboard.press("Enter")
+            assert page.inner_text(title).endswith(f': My "{what}", <b>renamed</b>')
+        assert 'My "cluster", <b>renamed</b>' in page.inner_text("#clusters [aria-current]")
+        with page.expect_download() as caught:
+            page.click(".save-names >> nth=0")
+        caught.value.save_as(tmp_path / "names.csv")
+    describe(description.posterior, description.corpus, tmp_path / "out", names=read_names(tmp_path / "names.csv"))
+    for what, number in numbers.items():
+        table = pd.read_csv(tmp_path / "out" / f"{what}s.csv").set_index(what)
+        assert table["name"][number] == f'My "{what}", <b>renamed</b>'
+
+
+def test_printed_no_list_is_cut_and_a_dark_choice_is_kept(opened, folder):
+    odd = (pd.read_csv(folder / "documents.csv")["misfit"] > 3).sum()
+    with opened(folder / "index.html") as page:
+        page.click("#theme")
+        page.reload()
+        page.wait_for_selector("body[data-ready]")
+        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+        page.emulate_media(media="print")
+        page.set_viewport_size({"width": 720, "height": 1000})
+        page.wait_for_timeout(300)
+        cut = """[...document.querySelectorAll("main *")].filter((one) => one.checkVisibility() && one.scrollHeight >
+            one.clientHeight + 1 && getComputedStyle(one).overflowY !== "visible").map((one) => one.id)"""
+        assert page.evaluate(cut) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= 720
+        assert page.is_hidden("#search")
+        assert page.locator("#map canvas").bounding_box()["height"] > 200
+        assert odd <= page.locator("#odd tbody button:visible").count()
 
 
 def test_trends_are_drawn_for_contexts_of_numbers(opened, folder):
@@ -491,7 +593,7 @@ def test_a_point_and_a_typical_document_open_their_text_with_the_words_marked(op
         page.wait_for_selector("#reader-text mark")
         assert page.inner_text("#reader-marks").endswith(f"words of {page.inner_text('#topic-title')}")
         assert page.locator("#reader img, #reader script, #typical img").count() == 0
-        assert page.title() == "What the fit found"
+        assert page.title() == "Clusters and topics"
 
 
 def test_search_finds_texts_and_reads_them_when_asked(opened, with_texts):
@@ -531,7 +633,7 @@ def test_without_being_asked_for_no_text_is_in_the_page(opened, folder):
         shares = table[(table["document"] == number) & (table["share"] >= 0.05)].head(3)
         said = re.findall(r"^([\d.]+) % Topic (\d+): ", page.inner_text("#reader-facts"), re.MULTILINE)
         assert [int(topic) for _, topic in said] == shares["topic"].tolist()
-        assert [float(share) for share, _ in said] == pytest.approx((100 * shares["share"]).tolist(), rel=0.01)
+        assert [float(share) for share, _ in said] == pytest.approx((100 * shares["share"]).tolist(), rel=0.05)
 
 
 # -- names, relations, export --------------------------------------------------------------------------------------
@@ -550,8 +652,8 @@ def test_names_that_are_given_are_shown_everywhere(opened, description, tmp_path
     }
     describe(posterior, description.corpus, tmp_path / "out", names=names)
     with opened(tmp_path / "out/index.html") as page:
-        for place in ("#panel-title", "#legend span >> nth=0", "#clusters button >> nth=0", "#picks span >> nth=0"):
-            assert "My <script>" in page.inner_text(place)
+        for place in ("#panel-title", "#legend button", "#clusters [data-cluster]", "#picks span"):
+            assert "My <script>" in page.locator(place).first.inner_text()
         assert re.match(r"Topic \d+: Theme \d+", page.inner_text("#topic-title"))
         assert "Theme" in page.inner_text("#topics button >> nth=0")
         assert "My <script>" in page.inner_text("#topic-about")
@@ -653,9 +755,12 @@ def test_what_is_unsure_is_marked(opened, description, tmp_path):
         doubtful = (pd.read_csv(tmp_path / "out/documents.csv")["probability"] < 0.5).sum()
         assert f"Hollow dots: {doubtful} document" in page.inner_text("#unsure")
         page.click("#unsure button")
-        listed = [float(one) for one in re.findall(r"([\d.]+) %", page.inner_text("#results"))]
-        assert len(listed) == doubtful
+        rows = page.locator("#odd tbody tr").all_inner_texts()
+        listed = [float(re.search(r"([\d.]+) %", one)[1]) for one in rows]
+        assert sum(one < 50 for one in listed) == doubtful
         assert listed == sorted(listed)
+        page.click("#odd tbody button >> nth=0")
+        assert page.inner_text("#reader-title") == rows[0].split("\t")[0]
         page.select_option("#colour", "sure")
         assert page.inner_text("#legend").split("\n")[-1] == "100 %"
 

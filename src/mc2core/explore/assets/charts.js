@@ -80,7 +80,7 @@ const draw = (id, kind, data, say, label, more = {}) => {
   }
   entry?.view?.finalize();
   entry = { box, kind, view: null, ...now };
-  const tooltip = (_, event, item) => showTip(item && item.datum ? entry.say(item.datum) : "", event);
+  const tooltip = (_, event, item) => { showTip(item && item.datum ? entry.say(item.datum) : "", event); entry.hover?.(item?.datum); };
   entry.ready = vegaEmbed(box, filled(kind, data), { mode: "vega", renderer: "canvas", actions: false, defaultStyle: false, config: config(), tooltip }).then(({ view }) => {
     if (views.get(id) !== entry) return view.finalize();
     entry.view = view;
@@ -108,9 +108,17 @@ const relevant = (rows, weight, n = 12) => rows
   .map((row) => ({ ...row, relevance: weight * Math.log(row.probability) + (1 - weight) * Math.log(row.lift) }))
   .sort((a, b) => b.relevance - a.relevance).slice(0, n);
 const times = (ratio) => (ratio >= 10 ? `${Math.round(ratio)} times` : `${short(ratio)} times`);
+// of a word, the topics that most of its tokens are of, as far as the tables have them: they stand out on the map of topics
+let topicsOfWord = null;
+const withWord = (word) => {
+  topicsOfWord ??= grouped(topics.flatMap((row) => (topicWords.get(row.topic) || []).map((one) => ({ word: one.word, topic: row.topic, share: Math.min(1, row.share * one.lift) }))), "word");
+  return (topicsOfWord.get(word) || []).filter((one) => one.share >= 0.01).sort((a, b) => b.share - a.share);
+};
+let litWord = null;
+const lightWord = (word) => { if (word !== litWord) { litWord = word; drawTopicMap(); } };
 const bars = (id, rows, weight, label) => {
   const data = relevant(rows, weight).map((row, place) => ({ word: row.word, probability: row.probability, lift: row.lift, everywhere: row.probability / row.lift, place }));
-  draw(id, "bars", { bars: data }, (d) => `${d.word}\nprobability ${digits(d.probability)}, ${times(d.lift)} that in the whole corpus`, `${label}: ${data.map((row) => row.word).join(", ")}`);
+  draw(id, "bars", { bars: data }, (d) => `${d.word}\nprobability ${digits(d.probability)}, ${times(d.lift)} that in the whole corpus${withWord(d.word).slice(0, 4).map((one) => `\n${percent(one.share)} of it in ${topicName(one.topic)}`).join("")}`, `${label}: ${data.map((row) => row.word).join(", ")}`, { hover: (d) => lightWord(d?.word ?? null) });
 };
 // of each number its mean, and one standard deviation to each side, in those of all observations from their mean
 const means = (id, rows, label) => {
@@ -121,13 +129,13 @@ const means = (id, rows, label) => {
   const say = (d) => `${d.value}\nmean ${digits(d.mean)}, standard deviation ${digits(d.sd)}\nof all observations ${digits(d.mean_of_all)}, ${digits(d.sd_of_all)}`;
   draw(id, "means", { means: data }, say, `${label}: ${rows.map((row) => `${row.name} ${digits(row.mean)}`).join(", ")}`, { rows });
 };
-const step = (context, d) => sayStep(context, { start: d.start, end: d.end });
+const step = (context, d) => sayStep(context, { start: d.start, end: d.end, period: d.period });
 const trendCharts = (parent, what, number, whose) => {
   for (const [i, { name }] of variables.filter((one) => trends.has(`${what} ${number} ${one.name}`)).entries()) {
     const id = `${parent.id}-${i}`, block = element("div", null, { className: "block" });
     block.append(element("h3", `${whose} over ${name}`), element("div", null, { id, className: "chart" }));
     parent.append(block);
-    const data = trends.get(`${what} ${number} ${name}`).map((row) => ({ ...row, name: "", colour: css("--accent") }));
+    const data = trends.get(`${what} ${number} ${name}`).map((row) => ({ ...row, name: "", colour: css("--accent"), shape: "circle" }));
     draw(id, "trend", { trend: data }, (d) => `${step(name, d)}: ${sayShare(d)}\n${many(d.documents, "document")}`, `${whose} over ${name}, ${what} ${number}`);
   }
 };

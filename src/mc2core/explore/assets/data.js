@@ -31,6 +31,10 @@ const usedBy = grouped(rowsOf(T.topic_clusters), "cluster");
 const keyed = (rows) => grouped(rows.map((row) => ({ ...row, key: `${row.of} ${row.number} ${row.context}` })), "key");
 const trends = keyed(rowsOf(T.trends).filter((row) => row.share !== null)), shares = keyed(rowsOf(T.shares));
 const sharesOf = (what, number, context) => (trends.get(`${what} ${number} ${context}`) || shares.get(`${what} ${number} ${context}`) || []);
+// values that begin with a number, months and days of the week in their order, others by how common they are
+const CALENDAR = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec", "mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+const rankOf = (name) => (/^[-+]?\d/.test(name ?? "") ? parseFloat(name) : (CALENDAR.indexOf(name?.slice(0, 3).toLowerCase()) + 1) || NaN);
+const inOrder = (rows) => (rows.every((row) => rankOf(row.value) === rankOf(row.value)) ? rows.slice().sort((a, b) => rankOf(a.value) - rankOf(b.value)) : rows);
 const variables = DESCRIPTION.variables.filter((one) => sharesOf("topic", topics[0]?.topic, one.name).length);
 const aboutVariable = new Map(DESCRIPTION.variables.map((one) => [one.name, one]));
 for (const [name, context] of Object.entries(DESCRIPTION.contexts))
@@ -49,7 +53,7 @@ const element = (tag, text, properties = {}) => {
 };
 const fill = (parent, children) => parent.replaceChildren(...children);
 const known = (x) => x !== null && x !== undefined && x !== "";
-const percent = (x) => (known(x) ? `${+(100 * x).toPrecision(3)} %` : "–");
+const percent = (x) => (known(x) ? `${+(100 * x).toPrecision(100 * x < 99.5 ? 2 : 3)} %` : "–");
 const digits = (x) => (known(x) ? `${+x.toPrecision(4)}` : "–");
 const short = (x) => (known(x) ? `${+x.toPrecision(2)}` : "–");
 const whole = (x) => Number(x).toLocaleString("en");
@@ -64,8 +68,10 @@ const sayNumber = (name, x) => {
 };
 // of whole numbers, years among them, the nearest one
 const sayEstimate = (name, x) => sayNumber(name, DESCRIPTION.contexts[name]?.number?.every((one) => !known(one) || Number.isInteger(one)) ? Math.round(x) : x);
+const sayPeriod = (text) => text.replace(/^(\d+)-(\d+)$/, (_, year, month) => `${MONTHS[month - 1]} ${year}`).replace(/^(\d+)Q(\d)$/, "quarter $2 of $1");
 const sayStep = (name, row) => {
-  const isWhole = Number.isInteger(row.start) && Number.isInteger(row.end) && !aboutVariable.get(name)?.date;
+  const isWhole = Number.isInteger(row.start) && Number.isInteger(row.end);
+  if (row.period && row.end - row.start < 1.01) return sayPeriod(row.period);
   if (isWhole) return row.end - row.start > 1 ? `${row.start} to ${row.end - 1}` : String(row.start);
   return `${sayNumber(name, row.start)} to ${sayNumber(name, row.end)}`;
 };
@@ -76,6 +82,9 @@ const css = (name) => getComputedStyle(document.documentElement).getPropertyValu
 const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#901010", "#1050d0", "#105050", "#10d070",
   "#70d0f0", "#b0d0b0", "#1090f0", "#105070", "#107030", "#d05050", "#3050b0", "#90d0d0", "#9090d0", "#d09050", "#d0d050"];
 const REST = "#9aa0a8";
+// beyond the colours, and beside them where points are equal otherwise
+const SHAPES = ["circle", "square", "triangle-up", "diamond", "cross"], SIGNS = { circle: "●", square: "■", "triangle-up": "▲", diamond: "◆", cross: "✚" };
+const signed = (made, colour, shape = "circle") => { made.style.setProperty("--dot", colour); made.dataset.sign = SIGNS[shape]; return made; };
 const between = (stops, t) => {
   const at = Math.min(Math.max(t, 0), 1) * (stops.length - 1), low = Math.min(Math.floor(at), stops.length - 2);
   return `rgb(${stops[low].map((c, i) => Math.round(c + (at - low) * (stops[low + 1][i] - c))).join(",")})`;
@@ -83,12 +92,14 @@ const between = (stops, t) => {
 const ramp = (t) => between([[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [240, 216, 50]], t);
 
 // -- the clusters of one cut ---------------------------------------------------------------------------------
-let left = sizes.at(-1), groupOf = new Map(), groups = [], colours = new Map(), chosen = null, lit = false, topic = null, colourBy = "cluster";
+let left = sizes.at(-1), groupOf = new Map(), groups = [], colours = new Map(), shapes = new Map(), chosen = null, lit = false, topic = null, colourBy = DESCRIPTION.without_clusters ? "topic" : "cluster";
 const byCut = grouped([...nodes.values()], "cut");
 const cut = (n) => {
   groupOf = new Map(documents.map((row, i) => [row, DESCRIPTION.cuts[n][i]]));
   groups = (byCut.get(n) || []).slice().sort((a, b) => b.documents - a.documents || a.cluster - b.cluster);
-  colours = new Map(groups.map((row, i) => [row.cluster, i < PALETTE.length ? PALETTE[i] : groups.length <= 60 ? PALETTE[i % PALETTE.length] : REST]));
+  const most = PALETTE.length * SHAPES.length; // smaller ones look alike
+  colours = new Map(groups.map((row, i) => [row.cluster, i < most ? PALETTE[i % PALETTE.length] : REST]));
+  shapes = new Map(groups.map((row, i) => [row.cluster, SHAPES[i < most ? Math.floor(i / PALETTE.length) : 0]]));
   // what was chosen is now where most of its documents are
   if (chosen !== null && !colours.has(chosen)) {
     const before = DESCRIPTION.cuts[left], counts = new Map();
@@ -97,11 +108,12 @@ const cut = (n) => {
   }
   left = n;
 };
+const noClusters = DESCRIPTION.without_clusters; // of a model that has none, such as the HDP, all documents are one
 const numberOf = (node) => {
   const row = nodes.get(node);
   return !row || row.cut === K ? `Cluster ${node}` : `Cluster ${row.number} of ${row.cut}`;
 };
-const nameOf = (node) => (nodes.has(node) ? `${numberOf(node)}: ${nodes.get(node).name}` : numberOf(node));
+const nameOf = (node) => (noClusters ? "All documents" : nodes.has(node) ? `${numberOf(node)}: ${nodes.get(node).name}` : numberOf(node));
 const topicName = (number) => `Topic ${number}: ${byTopic.get(number).name}`;
 const isUnsure = (row) => known(row.found) && row.found < 0.5;
 // a topic whose likeliest words meet in documents hardly more often than by chance may be noise; without NPMI nobody knows

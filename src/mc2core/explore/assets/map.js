@@ -1,32 +1,64 @@
 // -- the map ---------------------------------------------------------------------------------------------------
 const MIN_SURE = 0.5;
-let wholeLegend = false;
+// each way to colour: a colour and a shape for a document, the entry of the legend that it belongs to, and the legend
+let wholeLegend = false, onlyValue = "", hiddenKeys = new Set(), hits = null;
 const colouring = () => {
-  if (colourBy === "cluster") return { of: (row) => colours.get(groupOf.get(row)), legend: groups.map((row) => [nodes.get(row.cluster).name, colours.get(row.cluster)]) };
-  if (colourBy === "label") return categories((row) => row.label);
+  if (colourBy === "cluster") {
+    const legend = groups.map(({ cluster }) => ({ key: cluster, name: nodes.get(cluster).name, colour: colours.get(cluster), shape: shapes.get(cluster) }));
+    return { of: (row) => colours.get(groupOf.get(row)), shape: (row) => shapes.get(groupOf.get(row)), key: (row) => groupOf.get(row), legend };
+  }
+  if (colourBy === "topic") return categories(mainTopic);
+  if (colourBy === "label") return categories((row) => (row.label ? [row.label] : []));
   const isSure = colourBy === "sure", context = isSure ? { number: points.map((row) => row.probability) } : DESCRIPTION.contexts[colourBy.slice(3)];
-  if (!context.number) return categories((row) => (row[colourBy] || [])[0]);
+  if (!context.number) return categories((row) => row[colourBy] || []);
   const name = colourBy.slice(3), seen = context.number.filter(known), low = isSure ? 0 : Math.min(...seen), high = isSure ? 1 : Math.max(...seen);
   const colour = (x) => (known(x) ? ramp(high > low ? (x - low) / (high - low) : 0.5) : REST);
   const isWhole = seen.every(Number.isInteger);
-  const legend = [0, 0.25, 0.5, 0.75, 1].map((t) => { const x = low + t * (high - low); return [isSure ? percent(x) : sayNumber(name, isWhole ? Math.round(x) : x), ramp(t)]; });
-  return { of: (row) => colour(isSure ? row.probability : row[colourBy]), legend };
+  const legend = [0, 0.25, 0.5, 0.75, 1].map((t) => { const x = low + t * (high - low); return { name: isSure ? percent(x) : sayNumber(name, isWhole ? Math.round(x) : x), colour: ramp(t) }; });
+  return { of: (row) => colour(isSure ? row.probability : row[colourBy]), shape: () => "circle", key: () => null, legend };
 };
-const categories = (get) => {
+const mainTopic = (row) => { const [first] = topicsOf.get(row.document) || []; return first ? [topicName(first.topic)] : []; };
+const byCount = (get) => {
   const counts = new Map();
-  for (const row of points) if (get(row)) counts.set(get(row), (counts.get(get(row)) || 0) + 1);
-  const sorted = [...counts.entries()].sort((a, b) => b[1] - a[1]).map(([name]) => name), common = sorted.slice(0, PALETTE.length);
-  const colour = new Map(common.map((name, i) => [name, PALETTE[i]]));
-  const legend = common.map((name) => [name, colour.get(name)]);
-  return { of: (row) => colour.get(get(row)) || REST, legend: sorted.length > common.length ? [...legend, [`${many(sorted.length - common.length, "other")}`, REST]] : legend };
+  for (const row of points) for (const name of get(row)) counts.set(name, (counts.get(name) || 0) + 1);
+  return [...counts.entries()].sort((a, b) => b[1] - a[1]);
+};
+// of a document with several values the commonest counts, or the one that was asked for
+const categories = (get) => {
+  const sorted = byCount(get), common = onlyValue ? sorted.filter(([name]) => name === onlyValue) : sorted.slice(0, PALETTE.length);
+  const colour = new Map(common.map(([name], i) => [name, onlyValue ? PALETTE[3] : PALETTE[i]])), names = [...colour.keys()];
+  const key = (row) => { const own = get(row); return names.find((name) => own.includes(name)) ?? ""; };
+  const legend = common.map(([name, n]) => ({ key: name, name: onlyValue ? `${name} (${many(n, "document")})` : name, colour: colour.get(name) }));
+  const others = points.filter((row) => key(row) === "").length, rest = onlyValue ? `all others (${whole(others)})` : `${whole(sorted.length - common.length)} others`;
+  return { of: (row) => colour.get(key(row)) || REST, shape: () => "circle", key, legend: sorted.length > common.length ? [...legend, { key: "", name: rest, colour: REST }] : legend };
 };
 const MAX_LEGEND = 12;
 const drawLegend = (legend) => {
   const shown = wholeLegend || legend.length <= MAX_LEGEND + 1 ? legend : legend.slice(0, MAX_LEGEND);
-  const made = shown.map(([name, dot]) => { const one = element("span", name); one.style.setProperty("--dot", dot); return one; });
+  const made = shown.map((one) => {
+    if (one.key === undefined) return signed(element("span", one.name), one.colour);
+    const button = signed(element("button", one.name, { type: "button", title: "Click: only this one, and back. Shift and click: hide it." }), one.colour, one.shape);
+    button.setAttribute("aria-pressed", String(!hiddenKeys.has(one.key)));
+    button.onclick = (event) => {
+      const others = legend.map(({ key }) => key).filter((key) => key !== one.key), isAlone = hiddenKeys.size === others.length && !hiddenKeys.has(one.key);
+      if (!event.shiftKey) hiddenKeys = new Set(isAlone ? [] : others);
+      else if (!hiddenKeys.delete(one.key)) hiddenKeys.add(one.key);
+      lit = false;
+      drawMap();
+    };
+    return button;
+  });
   if (legend.length > MAX_LEGEND + 1)
     made.push(element("button", wholeLegend ? "fewer" : `and ${whole(legend.length - shown.length)} more`, { type: "button", className: "link", onclick: () => { wholeLegend = !wholeLegend; drawLegend(legend); } }));
   fill($("legend"), made);
+};
+const showAll = () => { lit = false; hits = null; hiddenKeys = new Set(); };
+const startColours = (by) => {
+  [colourBy, onlyValue, hiddenKeys] = [by, "", new Set()];
+  const names = by === "topic" ? byCount(mainTopic) : by === "label" ? byCount((row) => (row.label ? [row.label] : [])) : DESCRIPTION.contexts[by.slice(3)]?.names ? byCount((row) => row[by] || []) : [];
+  $("value").value = "";
+  $("value").parentElement.hidden = names.length < 2;
+  fill($("values"), names.slice(0, 2000).map(([name, n]) => element("option", many(n, "document"), { value: name })));
 };
 // where most of a cluster's points lie together: the middle of the fullest nine of 40 x 40 cells
 const CELLS = 40;
@@ -62,14 +94,17 @@ const mapPoints = () => {
   const colour = colouring(), size = points.length > 3000 ? 16 : points.length > 400 ? 30 : 70;
   drawLegend(colour.legend);
   const doubtful = left < K ? 0 : points.filter((row) => row.probability < MIN_SURE).length;
-  fill($("unsure"), doubtful ? [` Hollow dots: ${many(doubtful, "document")} whose cluster is less than half sure. `, element("button", "List them", { type: "button", className: "link", onclick: listUnsure })] : []);
-  return points.map((row) => {
-    const inside = !lit || groupOf.get(row) === chosen, sure = row.probability >= MIN_SURE || left < K;
-    return { x: row.x, y: row.y, document: row.document, colour: inside ? colour.of(row) : REST, inside: !sure ? 0 : inside ? 0.85 : 0.35, opacity: inside ? 0.9 : 0.35, size: inside && lit ? size * 1.5 : size };
+  fill($("unsure"), doubtful ? [` Hollow dots: ${many(doubtful, "document")} whose cluster is less than half sure. `, element("button", "List them", { type: "button", className: "link", onclick: () => listOdd("probability") })] : []);
+  const lights = hits || lit || hiddenKeys.size, isLit = (row) => (hits ? hits.has(row.document) : lit ? groupOf.get(row) === chosen : !hiddenKeys.has(colour.key(row)));
+  $("hits").textContent = hits ? `${many(points.filter(isLit).length, "document")} found by the search ${points.filter(isLit).length === 1 ? "is" : "are"} lit. A click beside the dots shows all.` : "";
+  const drawn = points.map((row) => {
+    const inside = isLit(row), sure = row.probability >= MIN_SURE || left < K;
+    return { x: row.x, y: row.y, document: row.document, colour: inside ? colour.of(row) : REST, shape: colour.shape(row), inside: !sure ? 0 : inside ? 0.85 : 0.35, opacity: inside ? 0.9 : 0.35, size: inside && lights ? size * 1.5 : size, lit: inside };
   });
+  return lights ? drawn.sort((a, b) => a.lit - b.lit) : drawn; // what is lit lies on top
 };
 const factsOf = (row) => {
-  const facts = [`${nameOf(groupOf.get(row))}${left < K ? ` (${nameOf(row.cluster)} of the fit)` : ""}`, `probability of cluster ${row.cluster}: ${percent(row.probability)}`];
+  const facts = noClusters ? [] : [`${nameOf(groupOf.get(row))}${left < K ? ` (${nameOf(row.cluster)} of the fit)` : ""}`, `probability of cluster ${row.cluster}: ${percent(row.probability)}`];
   if (row.label) facts.push(`label: ${row.label}`);
   for (const name of Object.keys(DESCRIPTION.contexts)) {
     const value = row[`in ${name}`];
@@ -90,7 +125,7 @@ const drawMap = () => {
       const row = datum && byDocument.get(datum.document);
       if (datum?.cluster) return show(datum.cluster);
       if (row) { show(groupOf.get(row)); return openDocument(row.document, markedOfCluster(groupOf.get(row)), false); }
-      lit = false;
+      showAll();
       drawMap();
     },
   });
@@ -119,6 +154,9 @@ $("map").addEventListener("keydown", (event) => {
   else return;
   event.preventDefault();
 });
+// the wheel scrolls the page, but with a modifier, or once the map was clicked
+$("map").addEventListener("pointerdown", () => $("map").focus({ preventScroll: true }));
+$("map").addEventListener("wheel", (event) => { if (!event.ctrlKey && !event.metaKey && !event.shiftKey && document.activeElement !== $("map")) event.stopPropagation(); }, { capture: true, passive: true });
 $("zoom-in").onclick = () => zoom(0.8);
 $("zoom-out").onclick = () => zoom(1.25);
 $("zoom-reset").onclick = wholeMap;

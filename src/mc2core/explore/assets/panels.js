@@ -3,9 +3,9 @@ const drawEmitted = (id, weight, wordRows, meanRows, of) =>
   (ofObservations ? means(id, meanRows || [], `Means of ${of}`) : bars(id, wordRows || [], weight, `Words of ${of}`));
 const drawCluster = () => drawEmitted("cluster-bars", +$("relevance").value, words.get(chosen), clusterMeans.get(chosen), nameOf(chosen));
 const drawTopic = () => drawEmitted("topic-bars", +$("topic-relevance").value, topicWords.get(topic), topicMeans.get(topic), topicName(topic));
-const item = (number, text, action, dot, current) => {
+const item = (number, text, action, node, current) => {
   const button = element("button", undefined, { type: "button", onclick: action });
-  if (dot) { const mark = element("span", undefined, { className: "dot" }); mark.style.setProperty("--dot", dot); button.append(mark); }
+  if (colours.has(node)) button.append(signed(element("span"), colours.get(node), shapes.get(node)));
   if (number !== null) button.append(element("span", number, { className: "number" }));
   button.append(element("span", text));
   if (current) button.setAttribute("aria-current", "true");
@@ -19,15 +19,22 @@ const keepInSight = (list) => {
   const one = list.querySelector("[aria-current]")?.getBoundingClientRect(), box = list.getBoundingClientRect();
   if (one) list.scrollTop += Math.min(one.top - box.top, 0) + Math.max(one.bottom - box.bottom, 0);
 };
-const listClusters = () => fill($("clusters"), groups.map((row) => {
-  const line = item(String(row.number), row.name, () => show(row.cluster), colours.get(row.cluster), row.cluster === chosen);
+// beside its entry, since the panel may be far below
+const wordsOf = (row) => [row.distinctive_words ? row.distinctive_words.split(" ").slice(3).join(", ") : "", ...(numbers.get(row.cluster) || []).slice(0, 1).map((one) => `${one.context} ${sayNumber(one.context, one.median)} (median)`)].filter(Boolean).join(" · ");
+const listClusters = () => { $("list-count").textContent = `(${whole(groups.length)})`; fill($("clusters"), groups.map((row) => {
+  const line = item(String(row.number), row.name, () => show(row.cluster), row.cluster, row.cluster === chosen);
   const text = line.firstChild.lastChild, under = element("span", `${many(row.documents, "document")} `, { className: "under" });
   if (isUnsure(row)) under.append(unsure(row));
   text.append(under);
+  if (row.cluster === chosen) {
+    const more = element("span", wordsOf(row), { className: "excerpt" });
+    more.append(" ", element("button", "Details", { type: "button", className: "link", onclick: () => show(row.cluster, true) }));
+    line.append(more);
+  }
   line.firstChild.dataset.cluster = row.cluster;
   line.firstChild.setAttribute("aria-label", `${nameOf(row.cluster)}, ${many(row.documents, "document")}${isUnsure(row) ? ", unsure" : ""}`);
   return line;
-}));
+})); };
 const tableOf = (head, rows) => {
   const table = element("table", undefined, { className: "bars" }), top = element("thead"), body = element("tbody");
   top.append(line(head, "th"));
@@ -63,12 +70,13 @@ const choose = (node, focus = false) => {
 };
 // what a person chose stands out on the map, until its empty part is clicked
 const show = (node, focus = false) => {
+  showAll();
   lit = true;
   choose(node, focus);
 };
 const sayNumbers = (row) => {
   const say = (x) => sayNumber(row.context, x), half = row.lower_quarter === row.upper_quarter ? `half of them at ${say(row.median)}` : `half of them from ${say(row.lower_quarter)} to ${say(row.upper_quarter)}`;
-  return row.least === row.most ? `${say(row.least)} (${many(row.documents, "document")})` : `in the middle ${say(row.median)}; ${half}; all from ${say(row.least)} to ${say(row.most)} (${many(row.documents, "document")})`;
+  return row.least === row.most ? `${say(row.least)} (${many(row.documents, "document")})` : `median ${say(row.median)}; ${half}; all from ${say(row.least)} to ${say(row.most)} (${many(row.documents, "document")})`;
 };
 const aboutCluster = (node) => {
   const about = $("about");
@@ -93,7 +101,7 @@ const coherenceOf = (row) => row.npmi === undefined ? [] : row.npmi === null ? [
   : [`coherence (NPMI) ${short(row.npmi)}, by chance ${short(row.npmi_by_chance)} ± ${short(row.npmi_by_chance_sd)}`];
 const incoherent = () => element("span", "not coherent", { className: "unsure", title: "its likeliest words meet in documents hardly more often than by chance: it may be noise" });
 const listTopics = () => fill($("topics"), listedTopics.map((row) => {
-  const line = item(percent(row.share), `${row.topic}: ${row.name} `, () => chooseTopic(row.topic), null, row.topic === topic);
+  const line = item(percent(row.share), `${row.topic}: ${row.name} `, () => nearTopic(row.topic), null, row.topic === topic);
   if (!isCoherent(row)) { line.classList.add("doubtful"); line.firstChild.lastChild.append(incoherent()); }
   if (isUnsure(row)) line.firstChild.lastChild.append(unsure(row));
   return line;
@@ -105,7 +113,7 @@ const chooseTopic = (number, focus = false) => {
   const row = byTopic.get(number);
   $("topic-title").textContent = topicName(number);
   const trendsOf = Object.keys(row).filter((name) => name.endsWith("_trend") && row[name] !== null);
-  $("topic-facts").textContent = [`${percent(row.share)} of the ${TOKENS} that were fitted`, `used by ${many(row.clusters, "cluster")}`, ...howSure(row, "topic"), ...coherenceOf(row),
+  $("topic-facts").textContent = [`${percent(row.share)} of the ${TOKENS} that were fitted`, ...(noClusters ? [] : [`used by ${many(row.clusters, "cluster")}`]), ...howSure(row, "topic"), ...coherenceOf(row),
     ...trendsOf.map((name) => rises(name.slice(0, -6), row[name]))].join(" · ");
   drawTopic();
   const near = topicTypical.get(number) || [];
@@ -116,28 +124,30 @@ const chooseTopic = (number, focus = false) => {
   trendCharts(about, "topic", number, `Share of ${TOKENS}`);
   const list = element("ul", undefined, { className: "list" });
   const shown = (uses.get(number) || []).filter((one) => colours.has(one.cluster)).sort((a, b) => b.share_of_cluster - a.share_of_cluster).slice(0, 10);
-  list.append(...shown.map((one) => item(percent(one.share_of_cluster), nameOf(one.cluster), () => show(one.cluster, true), colours.get(one.cluster))));
-  about.append(block(element("h3", `Clusters, by its share of their ${TOKENS}`), list));
+  list.append(...shown.map((one) => item(percent(one.share_of_cluster), nameOf(one.cluster), () => show(one.cluster, true), one.cluster)));
+  if (!noClusters) about.append(block(element("h3", `Clusters, by its share of their ${TOKENS}`), list));
   keepInSight($("topics"));
   drawTopicMap();
   if (compareWhat === "topic") drawCompare();
   if (focus) $("topic-title").focus();
 };
+// a topic that is chosen far from its words brings them into sight
+const nearTopic = (number) => { chooseTopic(number); $("topic-bars").scrollIntoView({ block: "nearest", behavior: "smooth" }); };
 
 // -- search ----------------------------------------------------------------------------------------------------
 const MAX_FOUND = 30;
-const opens = (row, marks) => () => { show(groupOf.get(row), true); openDocument(row.document, marks, false); };
-// the documents that no cluster fits well, the least sure first
-const listUnsure = () => {
-  const rows = documents.filter((row) => row.probability < MIN_SURE).sort((a, b) => a.probability - b.probability), results = $("results");
-  fill(results, [element("li", `Documents whose cluster is less than half sure, the least sure first${ofMap}`, { className: "kind" }),
-    ...rows.map((row) => item(percent(row.probability), row.title, opens(row, markedOfCluster(groupOf.get(row))), colours.get(groupOf.get(row))))]);
-  results.querySelector("button")?.focus();
+// the text comes beside what is seen, and what was found stays lit
+const opens = (row, marks) => () => { choose(groupOf.get(row)); openDocument(row.document, marks); };
+// documents that were found stand out on the map
+const light = (found) => {
+  const before = hits;
+  hits = found?.length ? new Set(found.map(([row]) => row.document)) : null;
+  if (hits || before) drawMap();
 };
 const search = () => {
   const asked = $("search").value.trim().toLowerCase(), results = $("results"), parts = asked.split(/\s+/);
   results.replaceChildren();
-  if (asked.length < 2) return;
+  if (asked.length < 2) return light(null);
   const kind = (name, rows) => { if (rows.length) results.append(element("li", name, { className: "kind" }), ...rows); };
   // all parts, in any order
   const has = (text) => { const lower = text.toLowerCase(); return parts.every((part) => lower.includes(part)); };
@@ -145,7 +155,7 @@ const search = () => {
   kind(`Topics with the ${ofObservations ? "name" : "word"}`, topics.filter((row) => has(row.name) || begins(topicWords.get(row.topic))).slice(0, 6)
     .map((row) => item(String(row.topic), row.name, () => chooseTopic(row.topic, true))));
   kind(`Clusters with the ${ofObservations ? "name" : "word"}`, groups.filter((row) => has(row.name) || begins(words.get(row.cluster))).slice(0, 6)
-    .map((row) => item(String(row.number), row.name, () => show(row.cluster, true), colours.get(row.cluster))));
+    .map((row) => item(String(row.number), row.name, () => show(row.cluster, true), row.cluster)));
   const matches = [];
   for (const row of documents) {
     if (has(row.title)) matches.push([row, row.title]);
@@ -158,20 +168,22 @@ const search = () => {
   }
   const first = (found) => (found.length > MAX_FOUND ? `, the first ${MAX_FOUND} of ${whole(found.length)}` : "");
   const searched = { of: `what was searched: ${asked}`, words: parts };
-  kind(`Documents${ofMap}${first(matches)}`, matches.slice(0, MAX_FOUND).map(([row, text]) => item(null, text, opens(row, searched), colours.get(groupOf.get(row)))));
+  kind(`Documents${ofMap}${first(matches)}`, matches.slice(0, MAX_FOUND).map(([row, text]) => item(null, text, opens(row, searched), groupOf.get(row))));
   if (hasTexts && allTexts()) {
     const inText = [], safe = new RegExp(parts.map((part) => part.replaceAll(/[.*+?^${}()|[\]\\/]/g, "\\$&")).join("|"), "giu");
     for (const row of documents) {
       const text = knownText(row.document);
       if (text && has(text)) inText.push([row, text]);
     }
+    light([...matches, ...inText]);
     kind(`Texts${ofMap}${first(inText)}`, inText.slice(0, MAX_FOUND).map(([row, text]) => {
-      const line = item(null, row.title, opens(row, searched), colours.get(groupOf.get(row))), part = element("span", null, { className: "excerpt" });
+      const line = item(null, row.title, opens(row, searched), groupOf.get(row)), part = element("span", null, { className: "excerpt" });
       part.append(...excerpt(text, safe));
       line.append(part);
       return line;
     }));
-  } else if (hasTexts) {
+  } else light(matches);
+  if (hasTexts && !allTexts()) {
     const ask = item(null, "Search the texts, too", async () => {
       ask.firstChild.disabled = true;
       try {
@@ -191,7 +203,7 @@ const sayMerged = () => {
   const scores = left < K && cut ? cut : Object.fromEntries(DESCRIPTION.summary.filter(([name]) => name.endsWith(" of all clusters")).map(([name, value]) => [name.split(" ")[0], +value]));
   if (cut?.recommended) parts.push("the recommended number of clusters");
   if (left === K) parts.push("the clusters of the fit");
-  else if (cut) parts.push(`the step to this cut loses ${short(cut.loss)} nats a document of the log likelihood`);
+  else if (cut) parts.push(cut.loss > 0 ? `merging to so few makes the documents less likely, by ${short(cut.loss)} nats per document` : "merging to so few loses nothing: the documents become no less likely");
   if (cut && cut.agreement !== null) parts.push(`agreement between samples (ARI) ${short(cut.agreement)}`);
   if (known(scores.nmi)) parts.push(`against the labels: NMI ${digits(scores.nmi)}, ARI ${digits(scores.ari)}, purity ${digits(scores.purity)}`);
   $("merged").textContent = parts.join(" · ");
@@ -213,12 +225,14 @@ slider.oninput = () => setLeft(sizes[+slider.value]);
 $("relevance").oninput = drawCluster;
 $("topic-relevance").oninput = drawTopic;
 $("search").oninput = search;
-const options = [["cluster", "cluster"]];
+const options = noClusters ? [] : [["cluster", "cluster"]];
+if (topicsOf.size) options.push(["topic", "main topic"]);
 if (points.some((row) => row.label)) options.push(["label", "label"]);
 for (const name of Object.keys(DESCRIPTION.contexts)) options.push([`in ${name}`, name]);
-options.push(["sure", "how sure the cluster is"]);
+if (!noClusters) options.push(["sure", "how sure the cluster is"]);
 fill($("colour"), options.map(([value, text]) => element("option", text, { value })));
-$("colour").onchange = (event) => { colourBy = event.target.value; drawMap(); };
+$("colour").onchange = (event) => { startColours(event.target.value); drawMap(); };
+$("value").oninput = (event) => { if (event.target.value === "" || [...$("values").options].some((one) => one.value === event.target.value)) { onlyValue = event.target.value; hiddenKeys = new Set(); drawMap(); } };
 fill($("heat-by"), [...(topics.length ? [element("option", "topics", { value: "" })] : []), ...variables.map((one) => element("option", one.name, { value: one.name }))]);
 $("compare-what").onchange = (event) => { compareWhat = event.target.value; startPicks(); drawCompare(); };
 $("compare-add").onchange = (event) => {
@@ -229,7 +243,9 @@ $("heat-by").onchange = drawHeat;
 $("heat-as").onchange = drawHeat;
 // of contexts alone there are no topics
 $("topics-part").hidden = !topics.length;
-$("heat-part").hidden = !$("heat-by").options.length;
+$("heat-part").hidden = noClusters || !$("heat-by").options.length;
+for (const one of [$("clusters-part"), slider.parentElement, $("merged"), $("rename-cluster"), $("compare-what").options[0]]) one.hidden = noClusters;
+$("compare-what").value = compareWhat;
 fill($("save-clusters"), [saver("CSV", "clusters", () => saveText("clusters.csv", toCsv(groups), "text/csv"))]);
 fill($("save-topics"), [saver("CSV", "topics", () => saveText("topics.csv", toCsv(topics), "text/csv"))]);
 $("report-text").value = DESCRIPTION.markdown;
@@ -268,10 +284,34 @@ const redraw = () => {
   drawArrivals();
   if (topics.length) chooseTopic(topic ?? listedTopics[0].topic);
 };
-$("theme").onclick = () => { document.documentElement.dataset.theme = dark() ? "light" : "dark"; redraw(); };
+// the browser may keep nothing for files
+const THEME = "mc2-report-theme", kept = () => { try { return localStorage.getItem(THEME); } catch { return null; } };
+const setTheme = (name) => { document.documentElement.dataset.theme = name; redraw(); };
+$("theme").onclick = () => {
+  setTheme(dark() ? "light" : "dark");
+  try { localStorage.setItem(THEME, document.documentElement.dataset.theme); } catch { /* until the page is left */ }
+};
+$("print").onclick = async () => {
+  const before = document.documentElement.dataset.theme;
+  setTheme("light");
+  await Promise.all([...views.values()].map((entry) => entry.ready));
+  print();
+  if (before) setTheme(before);
+  else { delete document.documentElement.dataset.theme; redraw(); }
+};
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 // of clusters those that the HTML report shows
-const counted = { ...told, clusters: told["clusters with a document"] };
+const counted = { ...told, clusters: noClusters ? null : told["clusters with a document"] };
+// parts that other reports have
+const missing = [
+  ...(noClusters ? [`clusters: the model${told.model ? ` (${told.model})` : ""} gives each document topics of its own, and all documents are shown as one`] : []),
+  ...(topics.length ? topicsOf.size || noClusters ? [] : ["topics of each document: every cluster is a topic of its own"] : ["topics: the documents have no words"]),
+  ...(sizes.length > 1 || noClusters || K < 2 ? [] : ["other numbers of clusters: the posterior keeps no hierarchy for these documents"]),
+  ...(ofObservations ? ["words and coherence: topics emit observations"] : hasTexts ? [] : ["texts: mc2 describe --texts puts them into the report"]),
+  ...(known(told["contexts of vectors, which have no table"]) ? [`contexts of vectors: ${told["contexts of vectors, which have no table"]}`] : []),
+  ...(known(told["drawn evenly from documents"]) ? [`documents: ${whole(nDocuments)} were drawn from ${whole(+told["drawn evenly from documents"])}`] : []),
+];
+$("missing").textContent = missing.length ? `Not in this report: ${missing.join("; ")}.` : "";
 $("summary").textContent = ["documents", "words", "tokens", "observations", "numbers", "counts", "zeros or ones", "clusters", "topics"].filter((name) => known(counted[name])).map((name) => {
   const range = told[`${name} in 90 % of the samples`];
   return `${whole(counted[name])} ${name}${range ? ` (${range} in 90 % of the samples)` : ""}`;
@@ -286,5 +326,8 @@ if (ofObservations) {
 cut(left);
 sayMerged();
 startPicks();
+startColours(colourBy);
+drawOdd();
+if (kept()) document.documentElement.dataset.theme = kept();
 redraw();
 Promise.all([...views.values()].map((entry) => entry.ready)).then(() => { document.body.dataset.ready = "true"; });

@@ -1,5 +1,5 @@
 // -- shares side by side ---------------------------------------------------------------------------------------
-let compareWhat = "cluster", picks = [];
+let compareWhat = noClusters ? "topic" : "cluster", picks = [];
 const MAX_PICKS = 8, MAX_VARIABLES = 4;
 let allVariables = false;
 const nameOfPick = (number) => (compareWhat === "cluster" ? nameOf(number) : topicName(number));
@@ -15,9 +15,9 @@ const drawCompare = () => {
   const shown = [...(first !== null && possible.includes(first) && !picks.includes(first) ? [first] : []), ...picks];
   fill($("compare-add"), [element("option", "…", { value: "" }), ...possible.filter((one) => !shown.includes(one)).map((one) => element("option", cutTo(nameOfPick(one), 60), { value: one }))]);
   const colour = new Map(shown.map((one, i) => [one, PALETTE[i % PALETTE.length]]));
+  const shapeOf = (i) => SHAPES[i % SHAPES.length];
   fill($("picks"), shown.map((one) => {
-    const pick = element("span", shortOf(one), { className: "pick", title: nameOfPick(one) });
-    pick.style.setProperty("--dot", colour.get(one));
+    const pick = signed(element("span", shortOf(one), { className: "pick", title: nameOfPick(one) }), colour.get(one), shapeOf(shown.indexOf(one)));
     if (picks.includes(one) && shown.length > 1) {
       const button = element("button", "×", { type: "button", onclick: () => { picks = picks.filter((other) => other !== one); drawCompare(); } });
       button.setAttribute("aria-label", `Remove ${nameOfPick(one)}`);
@@ -29,12 +29,12 @@ const drawCompare = () => {
   if ($("compare").children.length !== asked.length)
     fill($("compare"), asked.map(({ name, role }, i) => {
       const one = element("div", null, { className: "block" }), chart = element("div", null, { id: `compare-${i}`, className: "chart" });
-      one.append(element("h3", `${name} (${role})`), chart);
+      one.append(element("h3", name === role ? name : `${name} (${role})`), chart);
       return one;
     }));
   asked.forEach((variable, i) => {
     const { name } = variable, title = `Share of ${compareWhat}s among the ${what} by ${name}`;
-    const rows = shown.flatMap((one, series) => sharesOf(compareWhat, one, name).map((row, place) => ({ ...row, place, series, name: nameOfPick(one), colour: colour.get(one) })));
+    const rows = shown.flatMap((one, series) => inOrder(sharesOf(compareWhat, one, name)).map((row, place) => ({ ...row, place, series, name: nameOfPick(one), colour: colour.get(one), shape: shapeOf(series) })));
     const say = (d) => `${variable.number ? step(name, d) : d.value}\n${d.name}\n${sayShare(d)}\n${many(d.documents, "document")}`;
     const columns = ({ name: of, documents: n, share, low, high, ...row }) => ({ ...(variable.number ? { start: row.start, end: row.end } : { value: row.value }), of, documents: n, share, low, high });
     draw(`compare-${i}`, variable.number ? "trend" : "groups", variable.number ? { trend: rows } : { groups: rows }, say, title, { rows: rows.map(columns) });
@@ -65,7 +65,7 @@ const heatCells = () => {
   }
   const variable = aboutVariable.get(by), known = groups.length ? sharesOf("cluster", rows[0].cluster, by).length : 0, shown = variable.number ? known : Math.min(known, most);
   for (const [down, row] of rows.entries())
-    for (const [across, one] of sharesOf("cluster", row.cluster, by).slice(0, shown).entries())
+    for (const [across, one] of inOrder(sharesOf("cluster", row.cluster, by).slice(0, shown)).entries())
       cells.push({ down, across, row: line(row), column: variable.number ? step(by, one) : cutTo(one.value, 30), share: one.share, low: one.low, high: one.high, documents: one.documents, average: row.share, cluster: row.cluster });
   return { cells, more: known - shown, what: by };
 };
@@ -73,17 +73,18 @@ const drawHeat = () => {
   const { cells, more, what } = heatCells(), isRatio = $("heat-as").value === "ratio", most = Math.max(...cells.map((one) => one.share), 1e-9);
   for (const cell of cells) {
     cell.ratio = cell.average > 0 ? cell.share / cell.average : null;
-    cell.colour = isRatio ? ratioColour(cell.ratio ?? 1) : heatColour(Math.sqrt(cell.share / most));
+    // nothing there is quiet in both, and not the far end of a scale of ratios
+    cell.colour = cell.share === 0 ? heatColour(0) : isRatio ? ratioColour(cell.ratio ?? 1) : heatColour(Math.sqrt(cell.share / most));
     cell.text = `${cell.row}\n${cell.column}\n${sayShare(cell)}${cell.documents ? ` of ${many(cell.documents, "document")}` : ` of its ${TOKENS}`}\n${known(cell.ratio) ? `${times(cell.ratio)} the average` : ""}`;
   }
-  const marks = isRatio ? [0.125, 0.5, 1, 2, 8].map((one) => [`${one}×`, ratioColour(one)]) : [0, 0.25, 0.5, 1].map((t) => [percent(t * t * most), heatColour(t)]);
+  const marks = isRatio ? [["none", heatColour(0)], ...[0.125, 0.5, 1, 2, 8].map((one) => [`${one}×`, ratioColour(one)])] : [0, 0.25, 0.5, 1].map((t) => [percent(t * t * most), heatColour(t)]);
   fill($("heat-legend"), marks.map(([text, dot]) => { const one = element("span", text); one.style.setProperty("--dot", dot); return one; }));
   const left_out = [groups.length > MAX_ROWS ? `${whole(groups.length - MAX_ROWS)} smaller clusters` : "", more > 0 ? `${whole(more)} less common ${what === "topics" ? "topics" : "values"}` : ""].filter(Boolean);
   $("heat-about").textContent = (what === "topics" ? `The share of each topic in the ${TOKENS} of a cluster.` : `Of the documents of each ${what}, the share in a cluster.`)
     + " The average is that over all documents." + (left_out.length ? ` Not shown: ${left_out.join(" and ")}.` : "");
   draw("heat", "heat", { cells }, (d) => d.text, `Heat map of clusters by ${what}`, {
     rows: cells.map(({ colour, text, down, across, ...rest }) => rest),
-    click: (d) => { if (d?.cluster) show(d.cluster); if (d?.topic) chooseTopic(d.topic); },
+    click: (d) => { if (d?.cluster) show(d.cluster, !d.topic); if (d?.topic) chooseTopic(d.topic, true); },
   });
 };
 
@@ -132,7 +133,7 @@ const drawTree = () => {
   draw("tree", "tree", { stems, joints, labels }, (d) => (d.cluster ? `${nameOf(d.cluster)}\n${many(nodes.get(d.cluster).documents, "document")}` : ""), `Levels, from ${used[0]} to ${last} clusters`, {
     height,
     rows: [...at.values()].map(({ row }) => ({ cut: row.cut, cluster: row.cluster, name: row.name, documents: row.documents, joins: row.joins })),
-    click: (d) => { if (d?.cluster) { lit = true; chosen = d.cluster; slider.value = sizes.indexOf(nodes.get(d.cluster).cut); setLeft(nodes.get(d.cluster).cut); } },
+    click: (d) => { if (d?.cluster) { lit = true; chosen = d.cluster; slider.value = sizes.indexOf(nodes.get(d.cluster).cut); setLeft(nodes.get(d.cluster).cut); $("panel-title").focus(); } },
   });
 };
 
@@ -141,7 +142,7 @@ const drawTopicMap = () => {
   const shown = topics.filter((row) => known(row.x));
   if (!shown.length) return;
   const most = Math.max(...shown.map((row) => row.share)), x = (row) => 0.08 + row.x * 0.84, y = (row) => 0.08 + row.y * 0.84;
-  const colour = (row) => (row.topic === topic ? "#f28e2b" : css("--accent")), size = (row) => 30 + (row.share / most) * 1600;
+  const colour = (row) => (litWord ? (withWord(litWord).some((one) => one.topic === row.topic) ? PALETTE[3] : REST) : row.topic === topic ? PALETTE[1] : css("--accent")), size = (row) => 30 + (row.share / most) * 1600;
   // a name would hide a small disc
   const above = (row) => { const radius = Math.sqrt(size(row) / Math.PI); return radius < 9 ? radius + 8 : 0; };
   const discs = shown.map((row) => ({ topic: row.topic, name: row.name, share: row.share, x: x(row), y: y(row), size: size(row), colour: colour(row) }));
@@ -153,6 +154,6 @@ const drawTopicMap = () => {
   };
   draw("topic-map", "topics", { topics: discs, labels }, (d) => (d.topic ? `${topicName(d.topic)}\n${percent(byTopic.get(d.topic).share)} of the ${TOKENS}` : ""), `Map of ${many(shown.length, "topic")}`, {
     rows: discs.map(({ colour: _, size, ...rest }) => rest),
-    click: (d) => { if (d?.topic) chooseTopic(d.topic); },
+    click: (d) => { if (d?.topic) nearTopic(d.topic); },
   });
 };

@@ -10,7 +10,7 @@ const load = (script) => {
     loading.set(script, new Promise((resolve, reject) => {
       const asked = element("script", null, { src: `texts_${script + 1}.js` });
       asked.onload = resolve;
-      asked.onerror = () => { loading.delete(script); reject(new Error(`texts_${script + 1}.js is not beside this report`)); };
+      asked.onerror = () => { loading.delete(script); reject(new Error(`This text is in the file texts_${script + 1}.js, which is not beside this report. The report needs all files of its folder that are called texts; ask for them where you have it from.`)); };
       document.head.append(asked);
     }));
   return loading.get(script);
