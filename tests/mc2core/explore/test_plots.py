@@ -262,7 +262,7 @@ def test_names_on_the_map_stay_within_it():
 
 def test_colours_are_those_of_the_page():
     source = (Path(code.__file__).parent / "assets/data.js").read_text(encoding="utf-8")
-    listed = re.search(r"const PALETTE = \[(.*?)\];", source, re.S)[1]
+    listed = re.search(r"const LIGHT = \[(.*?)\];", source, re.S)[1]
     assert tuple(re.findall(r'"(#\w+)"', listed)) == code.COLOURS
     assert f'const REST = "{code.REST}"' in source
 

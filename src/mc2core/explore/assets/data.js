@@ -78,9 +78,12 @@ const sayStep = (name, row) => {
 const sayShare = (row) => `${percent(row.share)}${known(row.low) ? `, 90 % interval ${percent(row.low)} to ${percent(row.high)}` : ""}`;
 const dark = () => getComputedStyle(document.documentElement).colorScheme === "dark";
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-// 20 colours that people with any common colour blindness tell apart
-const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#901010", "#1050d0", "#105050", "#10d070",
+// 20 colours that people with any common colour blindness tell apart, on light and on dark paper
+const LIGHT = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#901010", "#1050d0", "#105050", "#10d070",
   "#70d0f0", "#b0d0b0", "#1090f0", "#105070", "#107030", "#d05050", "#3050b0", "#90d0d0", "#9090d0", "#d09050", "#d0d050"];
+const DARK = ["#3b9ee0", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#7050f0", "#50f090", "#90f0d0", "#70d0f0",
+  "#f01050", "#d0f070", "#d030b0", "#d0f010", "#f09050", "#10d090", "#9070f0", "#70f0f0", "#309050", "#b05090", "#f090b0"];
+let PALETTE = LIGHT;
 const REST = "#9aa0a8";
 // beyond the colours, and beside them where points are equal otherwise
 const SHAPES = ["circle", "square", "triangle-up", "diamond", "cross"], SIGNS = { circle: "●", square: "■", "triangle-up": "▲", diamond: "◆", cross: "✚" };

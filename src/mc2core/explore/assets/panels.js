@@ -278,6 +278,8 @@ fill($("terms"), TERMS.map(([term, text]) => { const one = element("div"); one.a
 
 const redraw = () => {
   $("theme").textContent = dark() ? "Light" : "Dark";
+  PALETTE = dark() ? DARK : LIGHT;
+  cut(left);
   forget();
   choose(chosen ?? groups[0].cluster);
   drawHeat();
