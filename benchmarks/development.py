@@ -143,13 +143,19 @@ def _first(text: str, n_words: int) -> str:
 
 
 # -- corpora -------------------------------------------------------------------------------------------------------
-def from_texts(source: Callable[[], Labelled], most: int = 2000, beginning: int | None = None) -> Corpus:
-    """A corpus of ``most`` documents at most, drawn at random, all or the ``beginning`` of each; without empty ones."""
+def drawn_texts(
+    source: Callable[[], Labelled], most: int = 2000, beginning: int | None = None
+) -> tuple[list[str], list[str]]:
+    """Texts and classes, ``most`` of them at most, drawn at random, all or the ``beginning`` of each."""
     rows = list(source())
     chosen = np.sort(np.random.default_rng(_SEED).permutation(len(rows))[:most])
     texts, labels = zip(*(rows[i] for i in chosen), strict=True)
-    if beginning:
-        texts = tuple(_first(text, beginning) for text in texts)
+    return [_first(text, beginning) if beginning else text for text in texts], list(labels)
+
+
+def from_texts(source: Callable[[], Labelled], most: int = 2000, beginning: int | None = None) -> Corpus:
+    """A corpus of :func:`drawn_texts`, without empty documents."""
+    texts, labels = drawn_texts(source, most, beginning)
     corpus = Corpus.from_texts(texts, labels=labels, min_df=_MIN_DF)
     return corpus.subset(np.flatnonzero(corpus.document_lengths))
 

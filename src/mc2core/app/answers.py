@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.corpus import Corpus
+from mc2core.corpus.embeddings import projection_of
 from mc2core.corpus.matching import in_units
 from mc2core.families.base import OutsideDomain
 from mc2core.posterior import Posterior
@@ -36,6 +37,8 @@ class Answers:
         self._posterior, self._top, self._threads = posterior, top, threads
         self._clusters, self._topics = posterior.predictor(), DocumentTopics(sample)
         self._contexts = {name: posterior.predictive(name, [sample]) for name in posterior.families}
+        projection = projection_of(posterior.imported)
+        self._unsaid = None if projection is None else projection.name
 
     def outside(self, corpus: Corpus) -> dict[int, tuple[str, str]]:
         """Documents that hold what the family of a context does not take: the context and why, by their number."""
@@ -73,7 +76,7 @@ class Answers:
         said: list[dict[str, Any]] = [{} for _ in range(corpus.n_documents)]
         for name, predictive in self._contexts.items():
             documents = np.flatnonzero(corpus.missing(name))
-            if not len(documents):
+            if not len(documents) or name == self._unsaid:
                 continue
             likely = np.where(probability[documents] < _MIN, 0.0, probability[documents])
             found = replace(predictive, shares=sp.csr_matrix(likely / likely.sum(axis=1, keepdims=True)))

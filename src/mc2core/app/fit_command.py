@@ -112,7 +112,7 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
         corpus,
         model=options.model,
         engine=options.engine,
-        contexts=contexts,
+        contexts=contexts or None,
         settings={name: value for name, value in given.items() if not name.startswith("spark.")},
         spark={name: value for name, value in given.items() if name.startswith("spark.")},
         iterations=options.iterations,

@@ -72,6 +72,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="a column that is a context, of kind number, date, bag, counts or text, or NAME=FILE.npy:vector, a matrix "
         "with a row for each document; may be given again",
     )
+    parser.add_argument(
+        "--embeddings",
+        metavar="FILE.npy",
+        type=Path,
+        help="sentence embeddings, a matrix with one row per document, which mc2 fit uses as the context 'embedding'",
+    )
     parser.add_argument("--labels", metavar="COLUMN", help="true group of each document, for scores only")
     parser.add_argument("--id", metavar="COLUMN", help="a name that no two documents share")
     parser.add_argument(

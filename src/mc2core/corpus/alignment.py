@@ -30,6 +30,7 @@ from mc2core.corpus.building.settings import (
     parse_separator,
 )
 from mc2core.corpus.checks import KINDS, Unit, all_missing, kind_of
+from mc2core.corpus.embeddings import KEY
 from mc2core.corpus.matching import check_length, in_units, named
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Schema:
     form, settings : of the import that it came from (:mod:`mc2core.corpus.building.settings`); None and {} without one
     unused : kinds of the contexts that the import of a model's documents had and that the model does not use: they are
         read as the import read them, and keep their own columns and units
+    embeddings : how they were reduced, as ``imported`` holds it; None where there were none
     """
 
     what: str
@@ -71,6 +73,7 @@ class Schema:
     form: str | None
     settings: dict[str, Any]
     unused: Mapping[str, str] = field(default_factory=dict)
+    embeddings: Mapping[str, Any] | None = None
 
     def columns_of(self, name: str) -> list[str] | None:
         """Names of the columns of a context, None for a number; ValueError where there is none, or it is vectors."""
@@ -155,9 +158,8 @@ def schema_of(like: HasSchema) -> Schema:
     form, settings = _stored(what, like.imported)
     earlier = parse_contexts(settings.get("contexts", ())) if what == "the model" else {}
     unused = {name: one.kind for name, one in earlier.items() if name not in like.context_kinds}
-    return Schema(
-        what, _distinct(what, "words", words), columns, like.vector_lengths, like.units, form, settings, unused
-    )
+    words, embeddings = _distinct(what, "words", words), (like.imported or {}).get(KEY)
+    return Schema(what, words, columns, like.vector_lengths, like.units, form, settings, unused, embeddings)
 
 
 def _distinct(what: str, columns: str, names: Sequence[str] | None) -> list[str]:
@@ -374,6 +376,8 @@ def conform(make: Make, corpus: Corpus, schema: Schema) -> tuple[Corpus, list[Dr
         units=corpus.units,
     )
     followed.imported = corpus.imported
+    if schema.embeddings is not None:
+        followed.imported = (corpus.imported or {"form": "", "settings": {}}) | {KEY: schema.embeddings}
     followed.set_index(corpus.index)
     return in_units(followed, contexts, schema.units), [one for one in dropped if one.number]
 

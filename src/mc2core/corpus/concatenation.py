@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from mc2core.corpus import alignment
 from mc2core.corpus.checks import Context
+from mc2core.corpus.embeddings import KEY
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +26,9 @@ def concatenate(make: Make, corpora: Sequence[Corpus]) -> Corpus:
         raise ValueError("there are no corpora to concatenate")
     if any(corpus.observations is not None for corpus in corpora):
         raise ValueError("corpora of observations are not concatenated: give all rows to Corpus.from_observations")
+    embeddings = [one for corpus in corpora if (one := (corpus.imported or {}).get(KEY)) is not None]
+    if any(one != embeddings[0] for one in embeddings):
+        raise ValueError("embeddings of the corpora were reduced differently: give those of the first as like=")
     schema, units = alignment.schema_of(corpora[0]), dict(corpora[0].units)
     for corpus in corpora[1:]:
         other = alignment.schema_of(corpus)
@@ -49,6 +53,8 @@ def concatenate(make: Make, corpora: Sequence[Corpus]) -> Corpus:
         units=units,
     )
     united.imported = corpora[0].imported
+    if embeddings:
+        united.imported = (united.imported or {"form": "", "settings": {}}) | {KEY: embeddings[0]}
     if any(corpus.index is not None for corpus in corpora):
         first, *others = [corpus.documents.index for corpus in corpora]
         united.set_index(first.append(others))

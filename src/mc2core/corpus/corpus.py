@@ -255,6 +255,7 @@ class Corpus:
             ``labels``, ``id``: columns; ``keep``: columns beside the documents; ``separator``: sign between the names
             of a text, which is one name otherwise; and those of :meth:`from_texts` on words. ``like``: as there; the
             columns are those that it was read from (:meth:`from_dataframe`, ``mc2 import``), where no others are given.
+            ``embeddings``: as of :meth:`with_embeddings`.
 
         Raises
         ------
@@ -504,6 +505,41 @@ class Corpus:
         }
         changed.units = {name: unit for name, unit in self.units.items() if name in contexts}
         changed._digest = None
+        return changed
+
+    def with_embeddings(self, vectors: Any, like: Any = None) -> Corpus:
+        """The same documents with a context ``embedding``: sentence embeddings, a vector for each document.
+
+        The directions of the vectors are reduced to their first principal components, 20 at most, each of variance 1.
+        The corpus and its fits keep the reduction, in ``imported``. ``MC2()`` uses the context unless other contexts
+        are named, with a strength that follows from the lengths of the documents.
+
+        Parameters
+        ----------
+        vectors : (J, D) matrix of numbers
+            A row of NaN, and one of zeros, is a missing vector. Blocks of rows are converted, so that a matrix of
+            float32, or a memory-mapped one, is never copied whole.
+        like : Corpus or Posterior, optional
+            Reduce the vectors as its own were.
+
+        Raises
+        ------
+        ValueError
+            Another number of rows or columns, a vector that is infinite or has a gap, or vectors of one direction; the
+            document is named. Or ``like`` has no embeddings.
+        """
+        from mc2core.corpus import embeddings
+
+        array = embeddings.check_vectors(vectors, self.n_documents)
+        if like is None:
+            projection = embeddings.Projection.of(array)
+        elif (known := embeddings.projection_of(like.imported)) is None:
+            raise ValueError("embeddings are given, but the documents that are followed had none")
+        else:
+            projection = known
+        changed = self.with_contexts(self.contexts | {projection.name: projection.apply(array)})
+        imported = self.imported or {"form": "", "settings": {}}
+        changed.imported = imported | {embeddings.KEY: projection.stored()}
         return changed
 
     def standardised(self, name: str, like: Corpus | None = None) -> Corpus:

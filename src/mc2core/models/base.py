@@ -13,8 +13,10 @@ import numpy as np
 from mc2core.base.checks import choice, prior_count, truth_value
 from mc2core.base.settings import Settings, option
 from mc2core.corpus import Corpus
+from mc2core.corpus.embeddings import projection_of
 from mc2core.families import (
     FAMILIES,
+    DiagonalNormalGamma,
     Family,
     VectorFamily,
     family_for,
@@ -33,6 +35,8 @@ DOCUMENT = "document"
 _PRIOR = (1.0, 1.0)
 #: of omega, which may be in the hundreds: at a rate of 1, an omega of 100 costs 100 nats
 _DOCUMENT_PRIOR = (1.0, 0.01)
+# components of an embedding that count for each token of a document
+_COMPONENTS_PER_TOKEN = 1.5
 
 
 class Model(Settings, ABC):
@@ -52,8 +56,10 @@ class Model(Settings, ABC):
     #: whether topics may emit observations in place of words
     has_content: ClassVar[bool] = False
 
-    contexts: dict[str, Family]
+    contexts: dict[str, Any]
     content: VectorFamily | None = None
+    #: whether the embeddings of a corpus are used where no contexts were named
+    uses_embeddings: bool = False
 
     def settings(self) -> dict[str, Any]:
         """Constructor's arguments as JSON-able values."""
@@ -84,9 +90,13 @@ class Model(Settings, ABC):
                 has = ", ".join(corpus.contexts) or "none"
                 raise ValueError(f"the corpus has no context {name!r}; it has: {has}")
         known = copy.copy(self)
+        projection = projection_of(corpus.imported)
+        embedded = None if projection is None or projection.name not in corpus.contexts else projection.name
+        if self.uses_embeddings and embedded and not self.contexts:
+            known.contexts = {embedded: None}
         known.contexts = {
-            name: family_for(corpus.contexts[name]) if family is None else family
-            for name, family in self.contexts.items()
+            name: family or (embedding_family(corpus, name) if name == embedded else family_for(corpus.contexts[name]))
+            for name, family in known.contexts.items()
         }
         if corpus.observations is None and self.content is not None:
             raise ValueError("content is a family of observations, but the corpus has words")
@@ -102,6 +112,18 @@ class Model(Settings, ABC):
             assert isinstance(known, TopicModel)
             known.refuse_words()
         return known
+
+
+def embedding_family(corpus: Corpus, name: str) -> DiagonalNormalGamma:
+    """The family of the embeddings ``name`` of a corpus, with a strength by rule.
+
+    The components of a vector, times the strength, count as many as ``_COMPONENTS_PER_TOKEN`` times the tokens of the
+    mean document that has any (docs/notes/embeddings.md).
+    """
+    lengths = corpus.document_lengths
+    tokens = float(lengths[lengths > 0].mean()) if lengths.any() else np.inf
+    strength = min(1.0, _COMPONENTS_PER_TOKEN * tokens / corpus.contexts[name].shape[1])
+    return DiagonalNormalGamma(strength=float(f"{strength:.3g}"))
 
 
 class TopicModel(Model):

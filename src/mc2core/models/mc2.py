@@ -28,7 +28,8 @@ class MC2(TopicModel):
         alpha / N). Documents may leave some of the N empty. None is a Dirichlet process: the number is found.
     contexts : list of names, or mapping of names to families or None, default None
         Contexts of the corpus that clusters emit. Families, their settings as a configuration holds them, or None: that of the
-        context's kind, NormalGamma of numbers and DirichletCategorical of counts.
+        context's kind, NormalGamma of numbers and DirichletCategorical of counts. No contexts at all: the embeddings of the
+        corpus (:meth:`mc2core.Corpus.with_embeddings`), if it has any; an empty list leaves them out.
     content : VectorFamily or mapping of its settings or None, default None
         What topics emit in a corpus of observations: None is the family of their kind, DiagonalNormalGamma of numbers,
         GammaPoissonVector of counts, BetaBernoulliVector of zeros and ones; GaussWishart is another one of numbers.
@@ -73,7 +74,7 @@ class MC2(TopicModel):
     ) -> None:
         self._set_document_level(document_level, document_concentration)
         self.content = content_family(content)
-        self.contexts = context_families(contexts)
+        self.contexts, self.uses_embeddings = context_families(contexts), contexts is None
         if n_clusters is not None:
             self.n_clusters = whole("n_clusters", n_clusters, most=MAX_LABELS)
             self.roles = tuple(role for role in ROLES if role != "group")

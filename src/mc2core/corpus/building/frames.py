@@ -40,8 +40,8 @@ from mc2core.corpus.checks import kind_of
 logger = logging.getLogger(__name__)
 
 _TEXT, _LABELS = "texts", "labels"
-_OF_TEXTS = "contexts", "labels", "documents"
-_OF_FRAMES = "text", "bag", "contexts", "labels", "id", "keep", "separator"
+_OF_TEXTS = "contexts", "labels", "documents", "embeddings"
+_OF_FRAMES = "text", "bag", "contexts", "labels", "id", "keep", "separator", "embeddings"
 _OF_WORDS = (
     "vocabulary",
     "stop_words",
@@ -61,6 +61,7 @@ def from_texts(
     labels: Sequence[Any] | None = None,
     *,
     documents: pd.DataFrame | None = None,
+    embeddings: Any = None,
     like: Any = None,
     tokenise: Tokenise | None = None,
     **words: Any,
@@ -103,6 +104,7 @@ def from_texts(
     if isinstance(texts, pd.Series):
         corpus.set_index(texts.index)
     corpus.imported = stored(TEXTS, {name: settings[name] for name in WORDS})
+    corpus = corpus if embeddings is None else corpus.with_embeddings(embeddings, like)
     return corpus if schema is None else _like(make, corpus, schema, dropped)
 
 
@@ -117,6 +119,7 @@ def from_dataframe(
     id: str | None = None,
     keep: Sequence[str] = (),
     separator: str | None = None,
+    embeddings: Any = None,
     like: Any = None,
     tokenise: Tokenise | None = None,
     **words: Any,
@@ -146,6 +149,7 @@ def from_dataframe(
     corpus, dropped = corpus_of_rows(make, "frame", placed, layout, *of_words, followed=followed)
     corpus.imported = stored(TABLE, settings)
     corpus.set_index(frame.index)
+    corpus = corpus if embeddings is None else corpus.with_embeddings(embeddings, like)
     if schema is None:
         return corpus
     return _like(make, corpus, schema, [*dropped, *alignment.lacking(corpus, settings, optional)])

@@ -23,6 +23,7 @@ from mc2core.corpus.building.cells import parse_number
 from mc2core.corpus.building.columns import CONTENT_KINDS, POOLED, Layout, Names, Numbers
 from mc2core.corpus.building.counts import damped
 from mc2core.corpus.building.settings import TABLE, complete, layout_of, parse_contexts
+from mc2core.corpus.embeddings import Projection, projection_of
 
 _CHUNK = 1 << 16
 
@@ -54,7 +55,7 @@ class LineReader:
     given : settings "text", "bag", "counts", "contexts" and "id", as there. Where neither they nor the import that the
         model comes from say it, running text stands under "text", if the model's words were made of it, or a bag of
         words under "words", a context under its name, and an id under "id". A vector is a list of numbers
-        under its name.
+        under its name, an embedding as long as those of the fit before they were reduced.
 
     ValueError: a setting that the model has decided, or words that were made by a function of the user's.
     """
@@ -76,7 +77,11 @@ class LineReader:
                 if known is None
                 else Names(one.column, layout.reader(one.column, one.kind, plain), known, POOLED)
             )
-        self._columns += [_Vectors(name, length) for name, length in schema.vectors.items()]
+        projection = projection_of(like.imported)
+        self._columns += [
+            _Vectors(name, length, projection if projection and projection.name == name else None)
+            for name, length in schema.vectors.items()
+        ]
         self._columns[0].append({schema.words[0]: 1})
         for column in self._columns[1:]:
             column.append(column.parse(None, None))
@@ -179,19 +184,26 @@ def _lines(descriptor: int) -> Iterator[Line | None]:
 
 
 class _Vectors:
-    """A list of numbers in each line."""
+    """A list of numbers in each line, of embeddings (``projection``) as they are before they are reduced."""
 
-    def __init__(self, column: str, length: int) -> None:
+    def __init__(self, column: str, length: int, projection: Projection | None) -> None:
         self.column, self._length, self._values = column, length, list[list[float]]()
+        self._projection, self._given = projection, length if projection is None else projection.length
         self.append = self._values.append
 
     def parse(self, value: Any, place: Any) -> list[float]:
         """The numbers of a cell, NaN for null; ValueError where it is no list of so many."""
         if value is None:
             return [np.nan] * self._length
-        if not isinstance(value, list) or len(value) != self._length:
-            raise ValueError(f"found {shown(value)}; a list of {self._length} numbers, or null, is needed")
-        return [parse_number(one) for one in value]
+        if not isinstance(value, list) or len(value) != self._given:
+            raise ValueError(f"found {shown(value)}; a list of {self._given} numbers, or null, is needed")
+        numbers = [parse_number(one) for one in value]
+        if self._projection is None:
+            return numbers
+        if not np.isfinite(numbers).all():
+            raise ValueError(f"found {shown(value)}; a vector has no gaps, and its numbers are finite")
+        reduced: list[float] = self._projection.apply([numbers])[0].tolist()
+        return reduced
 
     def take(self) -> np.ndarray:
         """(J, D) float64, NaN where a coordinate is missing, of the cells so far; those added later begin anew."""

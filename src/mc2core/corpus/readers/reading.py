@@ -33,7 +33,7 @@ _SETTINGS = {
     "AnnData": ("contexts", "labels", "layer", "date_format"),
 }
 #: all of them
-LAYOUT = tuple(dict.fromkeys(setting for settings in _SETTINGS.values() for setting in settings))
+LAYOUT = tuple(dict.fromkeys([*(setting for settings in _SETTINGS.values() for setting in settings), "embeddings"]))
 
 
 def read_own(
@@ -55,7 +55,8 @@ def read_own(
         "[COLUMN=]SIGN" each; ``rare``: "NAME=N" or "NAME=N:pool" each; ``word_counts``: "raw", "presence" or "log";
         ``skip_bad``: so many bad rows of a table are left out. ``document`` and ``observations``, a column and a list
         of them: the table has an observation to a row (:mod:`mc2core.corpus.readers.observations`), of the ``kind``
-        "numbers" (default), "counts" or "binary".
+        "numbers" (default), "counts" or "binary". ``embeddings``: the .npy file of
+        :meth:`mc2core.Corpus.with_embeddings`, with every form.
     like : read the documents as those of this corpus, or those this model was fitted on, were: in its words and the
         columns, kinds and units of its contexts (a model's: those it was fitted with). Where it comes from a file of
         the same form, the file's columns are known too; those that are given stand in their place, a context's under
@@ -79,6 +80,7 @@ def read_own(
         A setting that the form has no use for or that ``like`` has decided, what the reader finds wrong, or documents
         without any word of ``like``.
     """
+    from mc2core.base import storage
     from mc2core.corpus import Corpus, alignment
     from mc2core.corpus.building.columns import CONTENT_KINDS
     from mc2core.corpus.building.rows import BadRows
@@ -89,6 +91,7 @@ def read_own(
     contexts, files = _files_apart(settings.get("contexts") or (), form == ANNDATA)
     given = dict(settings) | {"contexts": contexts}
     given = {setting: value for setting, value in given.items() if value not in (None, "", [])}
+    embedded = given.pop("embeddings", None)
     if form == TABLE and ("observations" in given or "document" in given):
         form = OBSERVATIONS
     for setting in given:
@@ -113,6 +116,8 @@ def read_own(
         raise ValueError(f"{path}: no document has a word, and there is no context")
     corpus = _with_vectors(corpus, files)
     corpus.imported = stored(form, used)
+    if embedded is not None:
+        corpus = corpus.with_embeddings(storage.map_array(Path(embedded)), like)
     if schema is None:
         return corpus, dropped
     gone = alignment.lacking(corpus, used, optional)
@@ -198,6 +203,7 @@ def _stop_words(wanted: str) -> str | list[str]:
 def notes_of(corpus: Corpus) -> list[str]:
     """How words were made of the documents, for a datasheet."""
     from mc2core.corpus.building.tokens import has_pairs
+    from mc2core.corpus.embeddings import projection_of
 
     settings = (corpus.imported or {}).get("settings", {})
     notes = []
@@ -217,4 +223,10 @@ def notes_of(corpus: Corpus) -> list[str]:
     if settings.get("word_counts", "raw") != "raw":
         times = {"presence": "once", "log": "1 + floor(log2 n) times, n being how often it is there"}
         notes.append(f"each word of a document is counted {times[settings['word_counts']]}")
+    if (projection := projection_of(corpus.imported)) is not None:
+        notes.append(
+            f"embeddings of {projection.length} numbers were reduced to {projection.basis.shape[1]} principal "
+            f"components, which have {projection.explained:.0%} of the variance of their directions: context "
+            f"{projection.name}"
+        )
     return notes

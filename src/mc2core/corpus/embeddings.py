@@ -1,0 +1,153 @@
+"""Sentence embeddings as a context: their directions, reduced to principal components of unit variance.
+
+The transformation stays with the corpus and with what is fitted on it, in ``imported``, so that vectors of new
+documents are reduced as those of the fit were.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mc2core.compute.threads import thread_budget
+from mc2core.corpus.checks import check_context_name
+
+#: key of ``Corpus.imported``, and the name of the context
+KEY, NAME = "embeddings", "embedding"
+#: components that are kept at most (docs/notes/embeddings.md)
+MAX_COMPONENTS = 20
+#: length of a vector at most: principal components of longer ones take gigabytes
+MAX_LENGTH = 16_384
+_BLOCK = 4096  # vectors of which there is a float64 copy at a time
+_NEGLIGIBLE = 1e-9  # of the largest variance: less is rounding
+
+
+class Projection(NamedTuple):
+    """How embeddings become the numbers of a context: ``(x / |x| - centre) @ basis``.
+
+    ``name`` is that of the context; ``centre`` (D,) and ``basis`` (D, d) are float32; ``explained`` is the share of
+    the variance that the d components have.
+    """
+
+    name: str
+    centre: np.ndarray
+    basis: np.ndarray
+    explained: float
+
+    @classmethod
+    def of(cls, vectors: np.ndarray, name: str = NAME) -> Projection:
+        """Principal components of (n, D) ``vectors``, as checked by :func:`check_vectors`.
+
+        ValueError where no two of them differ in direction.
+        """
+        length = vectors.shape[1]
+        total, products, n = np.zeros(length), np.zeros((length, length)), 0
+        with thread_budget(1):  # sums in one order
+            for _, rows in _directions(vectors):
+                total += rows.sum(axis=0)
+                products += rows.T @ rows
+                n += len(rows)
+            if not n:
+                raise ValueError("embeddings: no document has a vector other than zeros")
+            centre = total / n
+            variance, components = np.linalg.eigh(products / n - np.outer(centre, centre))
+        variance, components = variance[::-1], components[:, ::-1]
+        sum_of_all = float(np.maximum(variance, 0.0).sum())
+        kept = np.flatnonzero(variance > max(_NEGLIGIBLE * variance[0], np.finfo(np.float32).eps ** 2))
+        kept = kept[: min(MAX_COMPONENTS, n - 1)]
+        if not len(kept):
+            raise ValueError(f"embeddings: the vectors of all {n:,} documents have one direction")
+        components = components[:, kept]
+        largest = np.abs(components).argmax(axis=0)
+        components *= np.sign(components[largest, np.arange(len(kept))])  # which of two signs is no matter of libraries
+        basis = components / np.sqrt(variance[kept])
+        explained = float(variance[kept].sum()) / sum_of_all
+        return cls(name, centre.astype(np.float32), basis.astype(np.float32), round(explained, 6))
+
+    @property
+    def length(self) -> int:
+        """D."""
+        return len(self.centre)
+
+    def apply(self, vectors: Any) -> np.ndarray:
+        """(n, d) float64 of (n, D) vectors; NaN for a missing one. ValueError as of :func:`check_vectors`."""
+        checked = check_vectors(vectors)
+        if checked.shape[1] != self.length:
+            raise ValueError(f"embeddings have {checked.shape[1]:,} numbers, but those before had {self.length:,}")
+        reduced = np.full((len(checked), self.basis.shape[1]), np.nan)
+        centre, basis = self.centre.astype(np.float64), np.ascontiguousarray(self.basis, dtype=np.float64)
+        with thread_budget(1):
+            for documents, rows in _directions(checked):
+                # einsum: a document's numbers do not depend on how many others there are
+                reduced[documents] = np.einsum("nd,dk->nk", rows - centre, basis)
+        return reduced
+
+    def stored(self) -> dict[str, Any]:
+        """As ``imported`` holds it."""
+        arrays = {
+            part: base64.b64encode(getattr(self, part).astype("<f4").tobytes()).decode() for part in ("centre", "basis")
+        }
+        return {"name": self.name, "length": self.length, "explained": self.explained, **arrays}
+
+
+def projection_of(imported: Mapping[str, Any] | None) -> Projection | None:
+    """What :meth:`Projection.stored` left in ``imported``; None without embeddings. ValueError for damage."""
+    stored = (imported or {}).get(KEY)
+    if stored is None:
+        return None
+    try:
+        name, explained = check_context_name(stored["name"]), float(stored["explained"])
+        centre, basis = (
+            np.frombuffer(base64.b64decode(stored[part], validate=True), "<f4") for part in ("centre", "basis")
+        )
+        if not len(centre) == stored["length"] > 0 or not len(basis):
+            raise ValueError("its arrays are of another length")
+        basis = basis.reshape(len(centre), -1)
+        if not (np.isfinite(centre).all() and np.isfinite(basis).all()):
+            raise ValueError("it holds numbers that are not finite")
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"the stored reduction of embeddings is damaged: {error}") from error
+    return Projection(name, centre, basis, explained)
+
+
+def check_vectors(vectors: Any, rows: int | None = None) -> np.ndarray:
+    """``vectors`` as an (n, D) array, not copied; ValueError for anything but a matrix of numbers with a row for each
+    of ``rows`` documents. What rows hold is checked as they are read.
+    """
+    try:
+        array = np.asarray(vectors)
+    except ValueError as error:
+        raise ValueError(f"embeddings must be a matrix of numbers: {error}") from error
+    if array.ndim != 2 or array.dtype.kind not in "iuf":
+        raise ValueError(
+            f"embeddings hold {array.ndim}-dimensional {array.dtype}; a dense matrix of numbers with a row for each "
+            "document is needed"
+        )
+    if rows is not None and len(array) != rows:
+        raise ValueError(f"embeddings have {len(array):,} rows, but there are {rows:,} documents")
+    if not 0 < array.shape[1] <= MAX_LENGTH:
+        raise ValueError(f"embeddings have {array.shape[1]:,} columns; 1 to {MAX_LENGTH:,} are allowed")
+    return array
+
+
+def _directions(vectors: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Numbers of documents, and (n, D) float64 vectors of length 1, some after others; missing ones and zeros, which
+    have no direction, are left out. ValueError names the document whose vector is infinite or has a gap.
+    """
+    for first in range(0, len(vectors), _BLOCK):
+        rows = np.asarray(vectors[first : first + _BLOCK], dtype=np.float64)
+        missing = np.isnan(rows)
+        is_missing = missing.all(axis=1)
+        wrong = np.flatnonzero(np.isinf(rows).any(axis=1) | (missing.any(axis=1) & ~is_missing))
+        if len(wrong):
+            what = "infinite" if np.isinf(rows[wrong[0]]).any() else "NaN"
+            raise ValueError(
+                f"embeddings: document {first + wrong[0]} has a number that is {what}; a row of NaN is a missing vector"
+            )
+        largest = np.where(is_missing, 0.0, np.abs(rows).max(axis=1, initial=0.0))
+        known = np.flatnonzero(largest > 0.0)
+        rows = rows[known] / largest[known, None]
+        yield first + known, rows / np.sqrt(np.einsum("nd,nd->n", rows, rows))[:, None]

@@ -1,0 +1,152 @@
+"""Embeddings as a context: the reduction, what is refused, and fits and predictions that follow it."""
+
+import json
+import re
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.decomposition import PCA
+
+from mc2core import Corpus, Posterior, fit
+from mc2core.app.cli import main
+from mc2core.corpus.embeddings import KEY, MAX_COMPONENTS, Projection, projection_of
+from mc2core.inference import SVI
+from mc2core.models import MC2
+
+STRENGTH = 0.225
+GROUPS = np.arange(60) % 3
+TEXTS = [
+    f"{('boat', 'oven', 'bird')[group]} {('sail', 'bread', 'wing')[group]} day{j % 4}" for j, group in enumerate(GROUPS)
+]
+
+
+def vectors(length=80, seed=0, dtype=np.float32):
+    """Three directions with noise, of lengths from 1 to 9."""
+    rng = np.random.default_rng(seed)
+    made = 3.0 * rng.normal(size=(3, length))[GROUPS] + rng.normal(size=(60, length))
+    return (made * rng.uniform(1, 9, (60, 1)) / np.linalg.norm(made, axis=1, keepdims=True)).astype(dtype)
+
+
+def test_the_reduction_is_that_of_whitened_principal_components_of_directions():
+    given = vectors()
+    directions = given.astype(float) / np.linalg.norm(given.astype(float), axis=1, keepdims=True)
+    pca = PCA(MAX_COMPONENTS, whiten=True, svd_solver="full").fit(directions)
+    projection = Projection.of(given)
+    found = projection.apply(given)
+    assert found.shape == (60, MAX_COMPONENTS)
+    # scikit-learn's variances have n - 1 below; which sign a component has is open
+    np.testing.assert_allclose(
+        np.abs(found), np.abs(pca.transform(directions)) * np.sqrt(60 / 59), rtol=1e-3, atol=1e-4
+    )
+    assert projection.explained == pytest.approx(pca.explained_variance_ratio_.sum(), abs=1e-5)
+    np.testing.assert_array_equal(projection.apply(given[7:8])[0], found[7])
+    stored = projection_of({KEY: json.loads(json.dumps(projection.stored()))})
+    np.testing.assert_array_equal(stored.apply(given), found)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x: x[:-1], "embeddings have 59 rows, but there are 60 documents"),
+        (lambda x: x[:, 0], "embeddings hold 1-dimensional float64; a dense matrix of numbers with a row for each"),
+        (lambda x: x.astype(str), "embeddings hold 2-dimensional <U"),
+        (lambda x: sp.csr_matrix(x), "embeddings hold 0-dimensional object"),
+        (lambda x: x[:, :0], "embeddings have 0 columns; 1 to 16,384 are allowed"),
+        (lambda x: np.where(np.arange(60)[:, None] == 5, np.inf, x), "document 5 has a number that is infinite"),
+        (lambda x: np.where(x == x[5, 2], np.nan, x), "document 5 has a number that is NaN"),
+        (lambda x: 0 * x, "no document has a vector other than zeros"),
+        (lambda x: np.outer(np.arange(1.0, 61.0), x[0]), "the vectors of all 60 documents have one direction"),
+    ],
+)  # fmt: skip
+def test_what_is_no_matrix_of_directions_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        Corpus.from_texts(TEXTS, embeddings=change(vectors(dtype=float)))
+
+
+def test_zeros_are_missing_and_few_documents_or_constant_columns_leave_few_components():
+    given = vectors()
+    given[:, 10:] = 2.5
+    given[3], given[4] = 0.0, np.nan
+    corpus = Corpus.from_dataframe(pd.DataFrame({"text": TEXTS}), "text", embeddings=given)
+    assert np.flatnonzero(corpus.missing("embedding")).tolist() == [3, 4]
+    assert corpus.vector_lengths == {"embedding": 11}  # ten columns that vary, and the constant ones by the length
+    few = Corpus.from_texts(TEXTS[:5], embeddings=vectors()[:5])
+    assert few.vector_lengths == {"embedding": 4}
+    known = few.contexts["embedding"]
+    np.testing.assert_allclose(known.T @ known / 5, np.eye(4), atol=1e-5)
+    huge = Corpus.from_texts(TEXTS, embeddings=1e300 * vectors(dtype=float)).contexts["embedding"]
+    np.testing.assert_allclose(
+        huge, Corpus.from_texts(TEXTS, embeddings=vectors(dtype=float)).contexts["embedding"], atol=1e-6
+    )
+
+
+def test_new_documents_are_reduced_as_those_of_the_fit_from_every_entry(tmp_path, monkeypatch, capfd):
+    """And what ``mc2 predict`` says of the documents of the fit is what the posterior says of them."""
+    given = vectors()
+    np.save(tmp_path / "all.npy", given)
+    (tmp_path / "own.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    source = [str(tmp_path / "own.jsonl"), "--embeddings", str(tmp_path / "all.npy")]
+    assert main(["import", *source, "--text", "text", "--out", str(tmp_path / "data")]) == 0
+    assert "embeddings of 80 numbers were reduced to 20 principal components" in capfd.readouterr().out
+    command = ["fit", str(tmp_path / "data"), "--engine", "svi", "--set", "max_clusters=6", "--set", "max_topics=6"]
+    assert main([*command, "--iterations", "3", "--out", str(tmp_path / "fit")]) == 0
+    posterior, corpus = Posterior.load(tmp_path / "fit"), Corpus.load(tmp_path / "data")
+    # 1.5 components for each of three tokens, of 20
+    assert posterior.families["embedding"].strength == pytest.approx(STRENGTH)
+    other = Corpus.from_texts(TEXTS[:9], embeddings=given[:9], like=posterior)
+    expected = posterior.predict_proba(corpus)
+    np.testing.assert_allclose(posterior.predict_proba(other), expected[:9], rtol=1e-9, atol=1e-12)
+    assert main(["import", *source, "--like", str(tmp_path / "fit"), "--out", str(tmp_path / "again")]) == 0
+    np.testing.assert_allclose(
+        posterior.predict_proba(Corpus.load(tmp_path / "again")), expected, rtol=1e-9, atol=1e-12
+    )
+
+    records = [{"text": text, "embedding": row} for text, row in zip(TEXTS, given.tolist(), strict=True)]
+    records += [{"text": TEXTS[0]}, {"text": "", "embedding": given[1].tolist()}]
+    records += [{"text": TEXTS[0], "embedding": [1.0] * 79}, {"text": TEXTS[0], "embedding": [None, *[1.0] * 79]}]
+    (tmp_path / "lines").write_text("".join(json.dumps(record) + "\n" for record in records))
+    with open(tmp_path / "lines", "rb") as stream:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream))
+        capfd.readouterr()
+        assert main(["predict", str(tmp_path / "fit")]) == 2
+    out, err = capfd.readouterr()
+    said = [json.loads(line) for line in out.splitlines()]
+    assert [one["cluster"] - 1 for one in said[:60]] == expected.argmax(axis=1).tolist()
+    np.testing.assert_allclose([one["probability"] for one in said[:60]], expected.max(axis=1), atol=1e-6)
+    assert (said[61]["cluster"], said[60]["contexts"]) == (said[1]["cluster"], {})
+    assert re.search("line 63.* a list of 80 numbers.*line 64.* no gaps", err, re.DOTALL)
+
+
+def test_a_corpus_keeps_its_reduction_in_parts_files_and_unions(tmp_path):
+    given = vectors()
+    whole = Corpus.from_texts(TEXTS, embeddings=given)
+    whole.save(tmp_path / "corpus")
+    first, last = whole.subset(np.arange(40)), Corpus.load(tmp_path / "corpus").subset(np.arange(40, 60))
+    united = Corpus.concatenate([first, last])
+    np.testing.assert_array_equal(united.contexts["embedding"], whole.contexts["embedding"])
+    assert united.imported[KEY] == whole.imported[KEY]
+    with pytest.raises(ValueError, match="reduced differently"):
+        Corpus.concatenate([first, Corpus.from_texts(TEXTS[40:], embeddings=given[40:])])
+    with pytest.raises(ValueError, match="embeddings have 79 numbers, but those before had 80"):
+        Corpus.from_texts(TEXTS, embeddings=given[:, :79], like=whole)
+    without = Corpus.from_texts(TEXTS, like=whole)
+    assert without.missing("embedding").all()
+    assert without.imported[KEY] == whole.imported[KEY]
+    damaged = whole.imported[KEY] | {"basis": whole.imported[KEY]["basis"][:-8]}
+    with pytest.raises(ValueError, match="the stored reduction of embeddings is damaged"):
+        projection_of({KEY: damaged})
+
+
+def test_a_model_without_named_contexts_uses_them_and_an_empty_list_does_not():
+    corpus = Corpus.from_texts(TEXTS, embeddings=vectors())
+    engine = SVI(max_clusters=4, max_topics=4)
+    assert fit(corpus, MC2(), engine, iterations=1).posterior.context_kinds == {"embedding": "vector"}
+    assert fit(corpus, None, engine, iterations=1).posterior.context_kinds == {"embedding": "vector"}
+    assert fit(corpus, MC2(contexts=[]), engine, iterations=1).posterior.context_kinds == {}
+    assert fit(corpus.with_contexts({}), MC2(), engine, iterations=1).posterior.context_kinds == {}
+    long = Corpus(100 * corpus.content, corpus.vocabulary).with_embeddings(vectors())
+    assert MC2().for_corpus(long).contexts["embedding"].strength == 1.0
