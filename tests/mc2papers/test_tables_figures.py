@@ -515,6 +515,13 @@ class TestDiagrams:
         assert labels.count("(θj, Qj)") == labels.count("φji") == 1
         assert not [one for one in labels if one.startswith(("θ", "(ϕ"))]
 
+    def test_uai2016_has_both_views_and_the_marks_of_global_and_local_variables(self):
+        views, family = (diagrams.read(f"uai2016_figure{number}") for number in (1, 2))
+        assert list(dict.fromkeys(views[1]["diagram"])) == ["generative view", "stick-breaking view with tables"]
+        labels = ["".join(one.itertext()) for one in ElementTree.fromstring(family[0]).findall(".//{*}text")]
+        marks = {one.partition(": ")[0]: set(one.partition(": ")[2].split(", ")) for one in labels if ": " in one}
+        assert marks == {"global": set("βετcϕψ"), "local": {"z", "t"}}
+
     @pytest.mark.parametrize("name", DIAGRAMS)
     def test_a_title_stands_in_the_middle_of_its_diagram(self, name):
         root = ElementTree.fromstring(diagrams.read(name)[0])
