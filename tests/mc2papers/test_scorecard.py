@@ -109,6 +109,13 @@ def test_a_claim_on_several_datasets_counts_once_by_its_verdict_on_the_best_data
     ]
 
 
+def test_at_most_twelve_claims_of_the_papers_have_no_verdict():
+    found = scorecard.once(scorecard.recorded())
+    without = found[found["verdict"].isin(["not testable on these data", "precondition not met", "not run"])]
+    assert len(without) <= 12
+    assert (without["reason"] != "").all()
+
+
 def test_documents_have_the_scorecard_of_the_recorded_runs():
     """Made again by python -m mc2papers.report.scorecard docs README.md."""
     assert set(scorecard.recorded()["verdict"]) <= set(VERDICTS)

@@ -193,7 +193,7 @@ class TestPerplexities:
         ] + seeds(["year"], [2100.0, 2102.0])
         scores = [one | {"clusters": 17.0} if one["contexts"] else one for one in scores]
         _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
-        assert verdicts(claims)["NIPS", "MC2 finds 15 to 19 clusters"] == verdict
+        assert verdicts(claims)["NIPS", "MC2 finds tens of clusters, as printed"] == verdict
         # a simulator is told how many there are, whatever it draws from
         for drawn_from, expected in (
             ("correlated", "not testable on these data"),
@@ -202,7 +202,7 @@ class TestPerplexities:
         ):
             corpus = {"source": "simulated" if drawn_from else "real", "drawn_from": drawn_from}
             known = on_data(claims, {"NIPS": data_of("nips", corpus)})
-            assert verdicts(known)["NIPS", "MC2 finds 15 to 19 clusters"] == expected
+            assert verdicts(known)["NIPS", "MC2 finds tens of clusters, as printed"] == expected
 
     def test_unigrams_are_the_words_shares_of_the_training_part(self, tmp_path):
         corpora = {"train": [[6, 2, 0], [1, 1, 0]], "test": [[1, 0, 1], [2, 0, 0]]}
