@@ -244,7 +244,7 @@ def _describe(options: argparse.Namespace) -> None:
     posterior, corpus = _read(options)
     _tell_new(posterior, corpus, options.corpus)
     folder = options.corpus.resolve()
-    name = folder.parent.name if folder.name in ("train", "test") else folder.name
+    name = folder.parent.name if folder.name in ("train", "test", "corpus") else folder.name
     title = options.title or f"Clusters and topics of {name}"
     settings = (title, options.seed, options.threads, names, options.texts)
     describe(posterior, corpus, options.out, *settings, phrases=options.phrases)

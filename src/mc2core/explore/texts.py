@@ -24,7 +24,7 @@ MAX_INSIDE = 5_000_000
 PER_SCRIPT = 500_000
 """Characters of the texts of a script, about."""
 
-MIN_SHARE, MIN_TIMES = 1 / 3, 5
+MIN_SHARE, MIN_TIMES = 1 / 2, 5
 """Of the occurrences of a word, and times, that it stands in a phrase that takes its place in names."""
 
 

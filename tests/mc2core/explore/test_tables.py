@@ -484,6 +484,8 @@ def test_the_command_writes_a_folder_and_replaces_no_other(description, tmp_path
     for _ in range(2):
         assert main(command) == 0
     assert "index.html" in capsys.readouterr().out
+    title = f"<title>Clusters and topics of {tmp_path.name}</title>"  # of the folder that holds the corpus
+    assert title in (tmp_path / "out/index.html").read_text(encoding="utf-8")
     (tmp_path / "out/notes.txt").write_text("mine")
     assert main(command) == 2
     assert "out holds notes.txt, which is not of what is written there" in capsys.readouterr().err
