@@ -74,9 +74,7 @@ def parsers(data_folder: Path | None) -> dict[str, Parser]:
     configurations = [
         {"configuration.yaml": (config / name).read_bytes(), **tables} for name in ("test.yaml", "config.yaml")
     ]
-    settings = [
-        {"settings": b"kernel=collapsed iterations=10 topic_word_prior=1e-2 learn_concentrations=[group,table]"}
-    ]
+    settings = [{"settings": b"kernel=collapsed iterations=10 topic_word_prior=1e-2 exact_sweeps=[1,20] bits=[group]"}]
     return {
         "configuration": Parser(read_configuration, configurations, TOKENS),
         "settings": Parser(read_settings, settings, TOKENS),

@@ -5,6 +5,9 @@ from typing import Any
 
 from mc2core.inference.registry import specify
 
+#: concentrations that would be learnt, kept at 1
+FIXED = {"group_concentration": 1.0, "table_concentration": 1.0, "topic_concentration": 1.0}
+
 
 @dataclass
 class Pair:

@@ -124,7 +124,6 @@ def fixed(model="mc2", **settings):
         "table_concentration": 1.5,
         "topic_concentration": 0.9,
         **({} if "content" in settings else {"topic_word_prior": 0.4}),
-        "learn_concentrations": False,
         "start_topics": 2,
         **({"start_clusters": 2} if model == "mc2" and "n_clusters" not in settings else {}),
     }

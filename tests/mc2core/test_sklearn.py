@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from helpers.fits import FIXED
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
@@ -242,7 +243,7 @@ def test_the_score_is_the_held_out_log_likelihood_of_a_word(model):
 
 def test_settings_are_chosen_by_their_held_out_score():
     """One sweep from one topic cannot tell the two groups apart; thirty from several can."""
-    steps = make_pipeline(CountVectorizer(), MC2Clusterer(model=MC2(document_level=False, learn_concentrations=False)))
+    steps = make_pipeline(CountVectorizer(), MC2Clusterer(model=MC2(document_level=False, **FIXED)))
     grid = {
         "mc2clusterer__iterations": [1, 30],
         "mc2clusterer__engine": [Gibbs(start_topics=n) for n in (1, 5)],

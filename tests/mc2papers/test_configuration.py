@@ -7,6 +7,7 @@ import sys
 
 import pytest
 import yaml
+from helpers.fits import FIXED
 from helpers.workflow_calls import ROOT, snakemake
 
 from mc2core.app.cli import main
@@ -51,7 +52,7 @@ def whole_settings(run):
 UAI16 = {
     "max_clusters": None, "max_tables": 20, "max_topics": None,  # 40 and 120 with tables
     "schedule": "paper", "learning_offset": None, "learning_decay": None, "global_step": "joint",
-    "learn_concentrations": False, "document_level": False, "topic_word_prior": 0.01,
+    **FIXED, "document_level": False, "topic_word_prior": 0.01,
 }  # fmt: skip
 
 
@@ -333,7 +334,7 @@ class TestRuns:
             ),
             ({"settings": "burn_in=60"}, "run 'a': burn_in 60 and thin 3 leave no sample in 60 iterations"),
             ({"settings": "topic_word_prior=NaN"}, "run 'a': topic_word_prior is 'NaN'; it must be a number"),
-            ({"settings": "learn_concentrations=3"}, "learn_concentrations is 3; it must be true, false or a list"),
+            ({"settings": "table_concentration=lern"}, "table_concentration is 'lern'; it must be a number or 'learn'"),
             (
                 {"settings": 'concentration_priors={"grup":[1,1]}'},
                 "concentration_priors is 'grup'; allowed: group, table, topic, words, document; did you mean 'group'?",

@@ -130,7 +130,7 @@ def candidates(schema):
 BESIDE = {
     "global_step": {"max_tables": 2},
     "rate_prior": {"component": "poisson"},
-    "concentration_priors": {"learn_concentrations": ["table", "topic", "words"]},
+    "concentration_priors": {"topic_word_prior": "learn"},
 }
 OF_CLASS = {"nptot": {"contexts": {"year": {"family": "normal_gamma"}}}}
 
@@ -142,8 +142,7 @@ def test_a_constructor_refuses_what_its_docstring_does(name, setting):
     if (name, setting) == ("hdp", "document_concentration"):
         beside = {"document_level": True}
     if setting == "concentration_priors" and name != "nptot":
-        roles = ["group"] if name == "mc2" else []
-        beside = {"document_level": True, "learn_concentrations": [*roles, "table", "topic", "words"]}
+        beside = beside | {"document_level": True}
     for value in candidates(schema):
         refused = refusal(CLASSES[name], **beside | {setting: value})
         by_schema = refusal(configuration.check, value=[value], schema={"items": schema}, where="configuration")

@@ -4,6 +4,7 @@ import importlib.util
 import re
 
 import pytest
+from helpers.fits import FIXED
 from helpers.paths import ROOT
 
 from mc2core.inference.registry import settings_of
@@ -82,7 +83,7 @@ def test_docs_are_those_made_from_the_manifest():
 UAI16 = {
     "document_level": False, "max_clusters": None, "max_tables": 20, "max_topics": None,  # 40 and 120 with tables
     "schedule": "paper", "learning_offset": None, "learning_decay": None, "global_step": "joint",
-    "learn_concentrations": False,
+    **FIXED,
     "topic_word_prior": 0.01,
 }  # fmt: skip
 

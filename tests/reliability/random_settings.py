@@ -106,10 +106,9 @@ def draw_case(seed: int, number: int) -> Case:
         if proposal == "auto":  # it refuses settings of what it does not choose
             settings = {name: one for name, one in settings.items() if name not in OF_PROPOSALS}
     else:
-        settings |= {f"{role}_concentration": positive() for role in ROLES}
+        settings |= {f"{role}_concentration": pick("learn", positive()) for role in ROLES}
         settings |= {
             "topic_word_prior": positive(),
-            "learn_concentrations": pick(True, False, ["table"]),
             "concentration_priors": {role: [positive(), positive()] for role in ROLES if rng.random() < 0.3},
             "contexts": {context: _family(context, positive, rng) for context in corpus.contexts if rng.random() < 0.8},
         }
@@ -134,6 +133,7 @@ def draw_case(seed: int, number: int) -> Case:
             settings["concentration_priors"].pop("group", None)
         elif rng.random() < 0.3:  # a number of clusters that is told
             settings["n_clusters"] = pick(int(rng.integers(1, 12)), 2**31 - 1)
+            settings["group_concentration"] = positive()
             settings["concentration_priors"].pop("group", None)
         if model == "hdp":
             del settings["contexts"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,10 +27,20 @@ from mc2core.families import (
 
 #: names of the concentrations alpha, v, eta (ICML14), in this order
 ROLES = ("group", "table", "topic")
-#: name of s, of the topics' words, beside them; learnt only where it is named
+#: names of s, of the topics' words, and of omega, of the document level
 WORDS = "words"
-#: name of omega, of the document level, beside them in priors
 DOCUMENT = "document"
+#: the setting of each: a number, which is kept, or LEARN
+CONCENTRATIONS = {
+    "group": "group_concentration",
+    "table": "table_concentration",
+    "topic": "topic_concentration",
+    WORDS: "topic_word_prior",
+    DOCUMENT: "document_concentration",
+}
+LEARN = "learn"
+#: where those that are learnt start
+_START = {"group": 1.0, "table": 1.0, "topic": 1.0, WORDS: 0.01, DOCUMENT: 10.0}
 #: of a concentration that is learnt, where no prior is given: Gamma(shape, rate)
 _PRIOR = (1.0, 1.0)
 #: of omega, which may be in the hundreds: at a rate of 1, an omega of 100 costs 100 nats
@@ -133,16 +143,15 @@ class TopicModel(Model):
     ----------
     n_clusters : int or None
         N, of a finite mixture; None: a Dirichlet process, whose clusters have no bound.
-    group_concentration, table_concentration, topic_concentration : float
+    group_concentration, table_concentration, topic_concentration : float or "learn"
         alpha, v, eta of ICML14.
     document_level : bool
         Whether a document's topic proportions are drawn around those of its cluster, from DP(omega, .).
     document_concentration : float or "learn"
         omega.
-    learn_concentrations : list of str
-    concentration_priors : dict of str to [shape, rate]
-    topic_word_prior : float
+    topic_word_prior : float or "learn"
         s.
+    concentration_priors : dict of str to [shape, rate]
     """
 
     #: whether documents are clustered; else each is a cluster of its own
@@ -156,30 +165,27 @@ class TopicModel(Model):
     roles: tuple[str, ...] = ROLES
 
     n_clusters: int | None = None
-    group_concentration: float = 1.0
-    table_concentration: float
-    topic_concentration: float
+    group_concentration: float | str = 1.0
+    table_concentration: float | str
+    topic_concentration: float | str
     document_level: bool = False
-    document_concentration: float | str = "learn"
-    learn_concentrations: list[str]
+    document_concentration: float | str = LEARN
+    topic_word_prior: float | str
     concentration_priors: dict[str, list[float]]
-    topic_word_prior: float
 
     def _set_hierarchy(
         self,
-        table_concentration: float,
-        topic_concentration: float,
-        learn_concentrations: Any,
+        table_concentration: float | str,
+        topic_concentration: float | str,
+        topic_word_prior: float | str,
         concentration_priors: Mapping[str, Any] | None,
-        topic_word_prior: float,
     ) -> None:
         """Check and keep what all of these models have."""
-        self.table_concentration = prior_count("table_concentration", table_concentration)
-        self.topic_concentration = prior_count("topic_concentration", topic_concentration)
-        self.learn_concentrations = _learnt_roles(learn_concentrations, self.roles)
+        self.table_concentration = concentration("table_concentration", table_concentration)
+        self.topic_concentration = concentration("topic_concentration", topic_concentration)
+        self.topic_word_prior = concentration("topic_word_prior", topic_word_prior)
         further = (WORDS, DOCUMENT) if self.has_document_level else (WORDS,)
         self.concentration_priors = _priors(concentration_priors, self.roles, further)
-        self.topic_word_prior = prior_count("topic_word_prior", topic_word_prior)
         self.refuse_idle_priors()
         if self.content is not None:
             self.refuse_words()
@@ -190,29 +196,22 @@ class TopicModel(Model):
         ``fixed`` maps concentrations that an engine does not learn to what it would need.
         """
         for role, prior in self.concentration_priors.items():
-            if role == DOCUMENT and self.document_level:
-                needs = "" if self.document_concentration == "learn" else option("document_concentration", "learn")
-            elif role == DOCUMENT:
+            if role == DOCUMENT and not self.document_level:
                 needs = option("document_level", True)
             else:
-                needs = "" if role in self.learn_concentrations else f"{role!r} in learn_concentrations"
+                needs = "" if self.is_learnt(role) else option(CONCENTRATIONS[role], LEARN)
             needs = needs or (fixed or {}).get(role, "")
             if needs and prior != list(_DOCUMENT_PRIOR if role == DOCUMENT else _PRIOR):
                 raise ValueError(f"concentration_priors[{role!r}] needs {needs}")
 
     def refuse_words(self) -> None:
         """ValueError for settings of topics' words, where topics emit observations."""
-        needs = "a corpus of words, and this one holds observations"
-        self.refuse_idle({"topic_word_prior": needs})
-        if WORDS in self.learn_concentrations:
-            raise ValueError(f"{WORDS!r} in learn_concentrations needs {needs}")
+        self.refuse_idle({"topic_word_prior": "a corpus of words, and this one holds observations"})
 
     def _set_document_level(self, document_level: bool, document_concentration: float | str) -> None:
         """Check and keep whether there is a document level, and omega."""
         self.document_level = truth_value("document_level", document_level)
-        self.document_concentration = document_concentration
-        if document_concentration != "learn":
-            self.document_concentration = prior_count("document_concentration", document_concentration)
+        self.document_concentration = concentration("document_concentration", document_concentration)
         if self.has_document_level and not self.document_level:
             self.refuse_idle({"document_concentration": option("document_level", True)})
 
@@ -221,19 +220,25 @@ class TopicModel(Model):
         """N; infinite where there is no bound."""
         return self.n_clusters or math.inf
 
+    def is_learnt(self, role: str) -> bool:
+        """Whether the concentration of this name is learnt; else it is kept as it is set."""
+        return getattr(self, CONCENTRATIONS[role]) == LEARN
+
+    def start_of(self, role: str) -> float:
+        """The concentration of this name as it is set; where it is learnt, its start."""
+        return _START[role] if self.is_learnt(role) else float(getattr(self, CONCENTRATIONS[role]))
+
     def prior_of(self, role: str) -> tuple[float, float]:
         """(shape, rate) of the Gamma prior of a concentration."""
         shape, rate = self.concentration_priors.get(role, _DOCUMENT_PRIOR if role == DOCUMENT else _PRIOR)
         return shape, rate
 
 
-def _learnt_roles(learn: Any, roles: tuple[str, ...]) -> list[str]:
-    """Checked copy of a ``learn_concentrations`` argument: true (``roles``), false, or a list of them and WORDS."""
-    if isinstance(learn, bool | np.bool_):
-        return list(roles) if learn else []
-    if isinstance(learn, str | Mapping) or not isinstance(learn, Iterable):
-        raise ValueError(f"learn_concentrations is {learn!r}; it must be true, false or a list")
-    return [choice("learn_concentrations", role, (*roles, WORDS)) for role in learn]
+def concentration(name: str, value: float | str) -> float | str:
+    """Checked number or LEARN."""
+    if isinstance(value, str) and value != LEARN:
+        raise ValueError(f"{name} is {value!r}; it must be a number or {LEARN!r}")
+    return LEARN if isinstance(value, str) else prior_count(name, value)
 
 
 def _priors(priors: Any, roles: tuple[str, ...], further: tuple[str, ...]) -> dict[str, list[float]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mc2core.models.base import TopicModel, content_family
+from mc2core.models.base import LEARN, TopicModel, content_family
 
 
 class HDP(TopicModel):
@@ -22,16 +22,14 @@ class HDP(TopicModel):
         What topics emit in a corpus of observations: None is the family of their kind, DiagonalNormalGamma of numbers,
         GammaPoissonVector of counts, BetaBernoulliVector of zeros and ones; GaussWishart is another one of numbers.
         Where it is of words: None.
-    table_concentration : float in [1e-10, 1e10], default 1.0
-        v, within a document; the start where it is learnt.
-    topic_concentration : float in [1e-10, 1e10], default 1.0
-        eta, of topics; the start where it is learnt.
-    learn_concentrations : bool or list of {"table", "topic", "words"}, default True
-        Which concentrations are learnt; True is the first two. Words is topic_word_prior.
+    table_concentration : float in [1e-10, 1e10] or "learn", default "learn"
+        v, within a document; "learn" starts at 1.
+    topic_concentration : float in [1e-10, 1e10] or "learn", default "learn"
+        eta, of topics; "learn" starts at 1.
+    topic_word_prior : float in [1e-10, 1e10] or "learn", default 0.01
+        s, of the symmetric Dirichlet prior of a topic's words; "learn" starts at 0.01.
     concentration_priors : dict of {"table", "topic", "words", "document"} to pair of float in [1e-10, 1e10] or None, default None
         Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given, of document (1, 0.01).
-    topic_word_prior : float in [1e-10, 1e10], default 0.01
-        s, of the symmetric Dirichlet prior of a topic's words; the start where it is learnt.
 
     Raises
     ------
@@ -48,20 +46,17 @@ class HDP(TopicModel):
         self,
         *,
         document_level: bool = False,
-        document_concentration: float | str = "learn",
+        document_concentration: float | str = LEARN,
         content: Any = None,
-        table_concentration: float = 1.0,
-        topic_concentration: float = 1.0,
-        learn_concentrations: Any = True,
+        table_concentration: float | str = LEARN,
+        topic_concentration: float | str = LEARN,
+        topic_word_prior: float | str = 0.01,
         concentration_priors: Mapping[str, Any] | None = None,
-        topic_word_prior: float = 0.01,
     ) -> None:
         self._set_document_level(document_level, document_concentration)
         self.content = content_family(content)
         self.contexts = {}
-        self._set_hierarchy(
-            table_concentration, topic_concentration, learn_concentrations, concentration_priors, topic_word_prior
-        )
+        self._set_hierarchy(table_concentration, topic_concentration, topic_word_prior, concentration_priors)
 
     def describe(self) -> str:
         return f"the HDP{' of three levels' if self.document_level else ''}; no clusters"

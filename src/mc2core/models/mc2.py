@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mc2core.base.checks import MAX_LABELS, MAX_PRIOR, prior_count, whole
-from mc2core.models.base import ROLES, TopicModel, content_family, context_families
+from mc2core.base.checks import MAX_LABELS, MAX_PRIOR, whole
+from mc2core.models.base import LEARN, ROLES, TopicModel, concentration, content_family, context_families
 
 #: alpha / N where neither is said: with 1, clusters of short documents empty (docs/notes/gibbs_document_level.md)
 _EACH = 10.0
@@ -34,20 +34,17 @@ class MC2(TopicModel):
         What topics emit in a corpus of observations: None is the family of their kind, DiagonalNormalGamma of numbers,
         GammaPoissonVector of counts, BetaBernoulliVector of zeros and ones; GaussWishart is another one of numbers.
         Where it is of words: None.
-    group_concentration : float in [1e-10, 1e10] or None, default None
-        alpha of ICML14, of document clusters; the start where it is learnt. None is 1, and 10 N with n_clusters: with N
-        or less, clusters of short documents empty.
-    table_concentration : float in [1e-10, 1e10], default 1.0
-        v, within a cluster; the start where it is learnt.
-    topic_concentration : float in [1e-10, 1e10], default 1.0
-        eta, of topics; the start where it is learnt.
-    learn_concentrations : bool or list of {"group", "table", "topic", "words"}, default True
-        Which concentrations are learnt; True is the first three. Words is topic_word_prior. With n_clusters group is not
-        among them.
+    group_concentration : float in [1e-10, 1e10] or "learn" or None, default None
+        alpha of ICML14, of document clusters; "learn" starts at 1. None is "learn", and 10 N with n_clusters, where it
+        is not learnt: with N or less, clusters of short documents empty.
+    table_concentration : float in [1e-10, 1e10] or "learn", default "learn"
+        v, within a cluster; "learn" starts at 1.
+    topic_concentration : float in [1e-10, 1e10] or "learn", default "learn"
+        eta, of topics; "learn" starts at 1.
+    topic_word_prior : float in [1e-10, 1e10] or "learn", default 0.01
+        s, of the symmetric Dirichlet prior of a topic's words; "learn" starts at 0.01.
     concentration_priors : dict of {"group", "table", "topic", "words", "document"} to pair of float in [1e-10, 1e10] or None, default None
         Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given, of document (1, 0.01).
-    topic_word_prior : float in [1e-10, 1e10], default 0.01
-        s, of the symmetric Dirichlet prior of a topic's words; the start where it is learnt.
 
     Raises
     ------
@@ -61,16 +58,15 @@ class MC2(TopicModel):
         self,
         *,
         document_level: bool = True,
-        document_concentration: float | str = "learn",
+        document_concentration: float | str = LEARN,
         n_clusters: int | None = None,
         contexts: Any = None,
         content: Any = None,
-        group_concentration: float | None = None,
-        table_concentration: float = 1.0,
-        topic_concentration: float = 1.0,
-        learn_concentrations: Any = True,
+        group_concentration: float | str | None = None,
+        table_concentration: float | str = LEARN,
+        topic_concentration: float | str = LEARN,
+        topic_word_prior: float | str = 0.01,
         concentration_priors: Mapping[str, Any] | None = None,
-        topic_word_prior: float = 0.01,
     ) -> None:
         self._set_document_level(document_level, document_concentration)
         self.content = content_family(content)
@@ -79,11 +75,11 @@ class MC2(TopicModel):
             self.n_clusters = whole("n_clusters", n_clusters, most=MAX_LABELS)
             self.roles = tuple(role for role in ROLES if role != "group")
         if group_concentration is None:
-            group_concentration = 1.0 if self.n_clusters is None else min(_EACH * self.n_clusters, MAX_PRIOR)
-        self.group_concentration = prior_count("group_concentration", group_concentration)
-        self._set_hierarchy(
-            table_concentration, topic_concentration, learn_concentrations, concentration_priors, topic_word_prior
-        )
+            group_concentration = LEARN if self.n_clusters is None else min(_EACH * self.n_clusters, MAX_PRIOR)
+        self.group_concentration = concentration("group_concentration", group_concentration)
+        if self.n_clusters is not None and self.is_learnt("group"):
+            raise ValueError(f"group_concentration is {LEARN!r}; with n_clusters it must be a number or None")
+        self._set_hierarchy(table_concentration, topic_concentration, topic_word_prior, concentration_priors)
 
     def describe(self) -> str:
         told = f" of at most {self.n_clusters} clusters" if self.n_clusters else ""

@@ -7,7 +7,7 @@ from typing import Any
 
 from mc2core.corpus import Corpus
 from mc2core.families import Family, NormalGamma
-from mc2core.models.base import Model, TopicModel, context_families
+from mc2core.models.base import LEARN, Model, TopicModel, context_families
 
 
 class NPTOT(TopicModel):
@@ -17,16 +17,14 @@ class NPTOT(TopicModel):
     ----------
     contexts : list of names, or mapping of names to families or None
         Exactly one context of numbers, of the family NormalGamma and of strength 1. A missing time says nothing.
-    table_concentration : float in [1e-10, 1e10], default 1.0
-        v, within a document; the start where it is learnt.
-    topic_concentration : float in [1e-10, 1e10], default 1.0
-        eta, of topics; the start where it is learnt.
-    learn_concentrations : bool or list of {"table", "topic", "words"}, default True
-        Which concentrations are learnt; True is the first two. Words is topic_word_prior.
+    table_concentration : float in [1e-10, 1e10] or "learn", default "learn"
+        v, within a document; "learn" starts at 1.
+    topic_concentration : float in [1e-10, 1e10] or "learn", default "learn"
+        eta, of topics; "learn" starts at 1.
+    topic_word_prior : float in [1e-10, 1e10] or "learn", default 0.01
+        s, of the symmetric Dirichlet prior of a topic's words; "learn" starts at 0.01.
     concentration_priors : dict of {"table", "topic", "words"} to pair of float in [1e-10, 1e10] or None, default None
         Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given.
-    topic_word_prior : float in [1e-10, 1e10], default 0.01
-        s, of the symmetric Dirichlet prior of a topic's words; the start where it is learnt.
 
     Raises
     ------
@@ -46,17 +44,14 @@ class NPTOT(TopicModel):
         self,
         *,
         contexts: Any,
-        table_concentration: float = 1.0,
-        topic_concentration: float = 1.0,
-        learn_concentrations: Any = True,
+        table_concentration: float | str = LEARN,
+        topic_concentration: float | str = LEARN,
+        topic_word_prior: float | str = 0.01,
         concentration_priors: Mapping[str, Any] | None = None,
-        topic_word_prior: float = 0.01,
     ) -> None:
         self.contexts = context_families(contexts)
         _check_one_number(self.contexts)
-        self._set_hierarchy(
-            table_concentration, topic_concentration, learn_concentrations, concentration_priors, topic_word_prior
-        )
+        self._set_hierarchy(table_concentration, topic_concentration, topic_word_prior, concentration_priors)
 
     def describe(self) -> str:
         return "npTOT, an HDP whose topics emit times; no clusters"

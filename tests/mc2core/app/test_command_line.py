@@ -58,7 +58,7 @@ def no_lines_of_progress(monkeypatch):
 def default_fit(fitted, tmp_path_factory):
     """A fit that names no model; its concentration keeps several clusters."""
     folder = tmp_path_factory.mktemp("default")
-    chosen = "start_topics=4", "group_concentration=200", "learn_concentrations=false"
+    chosen = "start_topics=4", "group_concentration=200", "table_concentration=1", "topic_concentration=1"
     command = ["fit", str(fitted / "data/train"), "--context", "year"]
     command += [part for setting in chosen for part in ("--set", setting)]
     assert main([*command, "--iterations", "2", "--out", str(folder)]) == 0

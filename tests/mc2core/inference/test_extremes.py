@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.engines import ENGINES
-from helpers.fits import gibbs, svi
+from helpers.fits import FIXED, gibbs, svi
 from helpers.gibbs_twin import small_corpus
 
 from mc2core import Corpus, fit
@@ -44,7 +44,8 @@ class TestDocumentConcentration:
         [
             *((value, "a finite number above 0") for value in (-1, 0, 0.0, np.nan, -np.inf, np.inf)),
             *((value, "between 1e-10 and 1e+10") for value in (1e-11, 1e11)),
-            *((value, "a number") for value in (True, None, [1.0], "learnt", "1.0", "inf")),
+            *((value, "a number") for value in (True, None, [1.0])),
+            *((value, "a number or 'learn'") for value in ("learnt", "1.0", "inf")),
         ],
     )
     @pytest.mark.parametrize("model", [MC2, HDP])
@@ -85,7 +86,7 @@ class TestEndsOfRanges:
     @pytest.mark.parametrize("engine", ENGINES)
     def test_concentrations(self, engine, setting, value):
         corpus = small_corpus(1)
-        engine = ENGINES[engine](contexts=FAMILIES, learn_concentrations=False, **{setting: value})
+        engine = ENGINES[engine](contexts=FAMILIES, **(FIXED | {setting: value}))
         assert_usable(fit(corpus, *engine, iterations=6, progress=False), corpus)
 
     @pytest.mark.parametrize("family", PRIORS, ids=repr)
@@ -165,7 +166,6 @@ class TestRefused:
             (lambda: gibbs(contexts="year"), "contexts is 'year'; it must be a list of names, or map them to families"),
             (lambda: gibbs(contexts={"year": 3}), "contexts['year'] is 3; a family such as NormalGamma() is needed"),
             (lambda: gibbs(contexts={3: NormalGamma()}), "contexts has the name 3; a context's name is a string"),
-            (lambda: svi(learn_concentrations=3), "learn_concentrations is 3; it must be true, false or a list"),
             (
                 lambda: gibbs(concentration_priors=3),
                 "concentration_priors is 3; it must map some of group, table, topic",

@@ -15,7 +15,7 @@ import llvmlite.binding
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.fits import fastex, gibbs, svi, uncollapsed
+from helpers.fits import FIXED, fastex, gibbs, svi, uncollapsed
 
 import mc2core
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
@@ -28,7 +28,7 @@ FITS = {
     "gibbs collapsed": lambda: (gibbs(kernel="collapsed", contexts=FAMILIES), 6),
     "gibbs blocked": lambda: (gibbs(kernel="blocked", contexts=FAMILIES, start_topics=8), 6),
     "gibbs interleaved": lambda: (gibbs(contexts=FAMILIES, start_topics=12, start_clusters=5), 6),
-    "gibbs without contexts, fixed": lambda: (gibbs(learn_concentrations=False, table_concentration=3.0), 6),
+    "gibbs without contexts, fixed": lambda: (gibbs(**(FIXED | {"table_concentration": 3.0})), 6),
     "gibbs hdp": lambda: (gibbs(kernel="collapsed", model="hdp", start_topics=10), 6),
     "gibbs document level": lambda: (gibbs(document_level=True, contexts=FAMILIES, start_topics=12), 6),
     "gibbs document level, parallel": lambda: (
@@ -45,7 +45,7 @@ FITS = {
     "svi from noise": lambda: (svi(**SIZES, max_tables=3, batch_size=10, initialisation="random", schedule="paper"), 2),
     "svi direct mini-batches": lambda: (svi(**SIZES, batch_size=7, contexts=FAMILIES), 2),
     "svi direct full batch": lambda: (
-        svi(batch_size=None, contexts=FAMILIES, learn_concentrations=["table", "words"]),
+        svi(batch_size=None, contexts=FAMILIES, group_concentration=1, topic_concentration=1, topic_word_prior="learn"),
         3,
     ),
     "svi document level": lambda: (svi(document_level=True, batch_size=7, contexts=FAMILIES), 3),

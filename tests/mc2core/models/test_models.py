@@ -19,14 +19,14 @@ YEAR = {"year": NormalGamma()}
 #: each with arguments other than its defaults
 MODELS_MADE = [
     MC2(),
-    MC2(document_level=False, contexts={"year": NormalGamma(b0=2.0), "tag": None}, learn_concentrations=["table"]),
+    MC2(document_level=False, contexts={"year": NormalGamma(b0=2.0), "tag": None}, topic_concentration=1),
     MC2(document_concentration=3, concentration_priors={"group": (2, 3)}, topic_word_prior=0.5),
     MC2(n_clusters=8, concentration_priors={"document": (4.0, 5.0)}),
-    MC2(n_clusters=3, group_concentration=0.5, learn_concentrations=False, document_level=False),
+    MC2(n_clusters=3, group_concentration=0.5, table_concentration=2, document_level=False),
     HDP(),
-    HDP(document_level=True, document_concentration=0.5, learn_concentrations=["topic", "words"]),
+    HDP(document_level=True, document_concentration=0.5, topic_word_prior="learn"),
     NPTOT(contexts=["year"]),
-    NPTOT(contexts={"year": NormalGamma(mu0=1.0)}, learn_concentrations=False),
+    NPTOT(contexts={"year": NormalGamma(mu0=1.0)}, table_concentration=3),
     Mixture(),
     Mixture(n_clusters=7, component="poisson", topic_word_prior=0.1, weight_prior=2.0, rate_prior=3.0),
 ]
@@ -84,15 +84,14 @@ def test_an_engine_is_made_again_from_what_it_was_told(engine):
 def test_settings_hold_what_was_told():
     contexts = {"year": NormalGamma(b0=2.0, strength=0.5), "tag": None}
     priors = {"table": (2, 3)}
-    told = MC2(document_level=False, contexts=contexts, learn_concentrations=["table"], concentration_priors=priors)
+    told = MC2(document_level=False, contexts=contexts, topic_concentration=2, concentration_priors=priors)
     year = {"family": "normal_gamma", "mu0": 0.0, "kappa0": 1.0, "a0": 1.0, "b0": 2.0, "strength": 0.5}
     assert told.settings() == MC2().settings() | {
         "document_level": False,
         "contexts": {"year": year, "tag": None},
-        "learn_concentrations": ["table"],
+        "topic_concentration": 2.0,
         "concentration_priors": {"group": [1.0, 1.0], "table": [2.0, 3.0], "topic": [1.0, 1.0]},
     }
-    assert HDP(learn_concentrations=False).settings()["learn_concentrations"] == []
     assert Mixture(component="poisson", rate_prior=3).settings() == Mixture().settings() | {
         "component": "poisson",
         "rate_prior": 3.0,
@@ -164,17 +163,17 @@ def test_what_names_and_settings_cannot_make_is_refused(model, engine, settings,
 
 def test_where_the_number_of_clusters_is_told_their_concentration_follows_and_is_held():
     told = MC2(n_clusters=8)
-    assert (MC2().n_clusters, MC2().group_concentration, MC2().most_clusters) == (None, 1.0, np.inf)
+    assert (MC2().n_clusters, MC2().group_concentration, MC2().most_clusters) == (None, "learn", np.inf)
     assert (told.n_clusters, told.group_concentration, told.most_clusters) == (8, 80.0, 8)
     assert MC2(n_clusters=2**31 - 1).group_concentration == 1e10
     assert MC2(n_clusters=8, group_concentration=2).group_concentration == 2.0
-    assert (told.learn_concentrations, list(told.concentration_priors)) == (["table", "topic"], ["table", "topic"])
+    assert list(told.concentration_priors) == ["table", "topic"]
     assert told.describe().startswith("MC2 of at most 8 clusters with a document level")
     assert MC2(n_clusters=8, document_level=False).describe().startswith("MC2 of at most 8 clusters, the documents of")
     for given, message in (
         ({"n_clusters": 0}, "n_clusters is 0; it must be a whole number of at least 1 and at most 2147483647"),
         ({"n_clusters": 2.5}, "n_clusters is 2.5; it must be a whole number"),
-        ({"n_clusters": 3, "learn_concentrations": ["group"]}, "learn_concentrations is 'group'; allowed: table, "),
+        ({"n_clusters": 3, "group_concentration": "learn"}, "group_concentration is 'learn'; with n_clusters it must"),
         ({"n_clusters": 3, "concentration_priors": {"group": (1, 1)}}, "concentration_priors is 'group'; allowed: "),
     ):
         with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
@@ -229,9 +228,9 @@ def test_an_engine_fits_its_models_and_refuses_all_others_in_one_sentence(model,
         (MC2(), SVI(max_tables=3), "max_tables needs document_level=False (--set document_level=false)"),
         (MC2(), SVI(n_shards=2), "n_shards needs document_level=False (--set document_level=false)"),
         (
-            MC2(document_level=False, learn_concentrations=["words"]),
+            MC2(document_level=False, topic_word_prior="learn"),
             SVI(max_tables=3),
-            "learn_concentrations names 'words', which needs max_tables None; max_tables is 3",
+            "topic_word_prior='learn' needs max_tables None; max_tables is 3",
         ),
         (
             Mixture(component="poisson"),

@@ -143,7 +143,7 @@ def start_chain(
         assignments = start_assignments(seen, contexts, numbers[number], n_topics, rng, topic)
         state = DocumentLevelState.of(model, known, contexts, assignments)
         if (told := model.n_clusters) and assignments.n_clusters > told:
-            group = model.group_concentration / told * assignments.n_clusters  # alpha / N as it is told
+            group = model.start_of("group") / told * assignments.n_clusters  # alpha / N as it is told
             state.concentrations = replace(state.concentrations, group=group, most_clusters=assignments.n_clusters)
         # iterations before the first of the chain, of each attempt its own, and before that of documents kept back
         last = (number + 1 - len(numbers)) * (BURN_IN + trying + 1) - (len(kept) > 0)
@@ -211,7 +211,7 @@ def _merge_clusters(state: DocumentLevelState, corpus: Corpus) -> None:
     state.assignments.cluster[:] = merge_clusters(posterior, corpus, int(model.most_clusters))
     state.assignments.count()
     state.start_proportions()
-    group, most = model.group_concentration, model.most_clusters
+    group, most = model.start_of("group"), model.most_clusters
     state.concentrations = replace(state.concentrations, group=group, most_clusters=most)
 
 

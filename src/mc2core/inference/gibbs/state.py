@@ -62,8 +62,6 @@ from mc2core.inference.shards import ShardedCorpus
 from mc2core.models.base import DOCUMENT, ROLES, WORDS, TopicModel
 from mc2core.posterior import Sample, SparseRows
 
-#: omega of the starting state where it is learnt
-START_OMEGA = 10.0
 _DESCRIBED = {
     "topic_weights": Stored("f", "M"),
     "topic": Stored("i", "N", below="M"),
@@ -135,15 +133,12 @@ class GibbsState(State):
         cls, model: TopicModel, corpus: Corpus, contexts: StackedContexts, assignments: Assignments, **more: Any
     ) -> Self:
         """The state with these assignments and the concentrations that the model starts from."""
-        concentrations = Concentrations(
-            model.group_concentration, model.table_concentration, model.topic_concentration, model.most_clusters
-        )
+        alpha, v, eta = map(model.start_of, ROLES)
+        concentrations = Concentrations(alpha, v, eta, model.most_clusters)
         observations = None if model.content is None else Observations.of(corpus, model.content)
-        learnt = [*model.learn_concentrations]
-        if model.document_level and model.document_concentration == "learn":
-            learnt.append(DOCUMENT)
-        priors = {role: GammaPrior(*model.prior_of(role)) for role in learnt}
-        given = model, assignments, concentrations, model.topic_word_prior, corpus.content, contexts, observations
+        roles = [*model.roles, WORDS, *([DOCUMENT] if model.document_level else [])]
+        priors = {role: GammaPrior(*model.prior_of(role)) for role in roles if model.is_learnt(role)}
+        given = model, assignments, concentrations, model.start_of(WORDS), corpus.content, contexts, observations
         return cls(*given, priors, **more)
 
     # -- what depends on whether there is a document level ------------------------------------------------------
@@ -381,9 +376,8 @@ class DocumentLevelState(GibbsState):
     def of(
         cls, model: TopicModel, corpus: Corpus, contexts: StackedContexts, assignments: Assignments, **more: Any
     ) -> Self:
-        omega = START_OMEGA if model.document_concentration == "learn" else float(model.document_concentration)
         nothing = {"proportions": np.zeros((0, 0)), "tables": np.zeros((0, 0), np.int32)}
-        state = super().of(model, corpus, contexts, assignments, omega=omega, **nothing, **more)
+        state = super().of(model, corpus, contexts, assignments, omega=model.start_of(DOCUMENT), **nothing, **more)
         state.start_proportions()
         return state
 

@@ -72,8 +72,6 @@ _MIN_COUNT = 2e-4  # a topic is used by a document from this on, relative to its
 _DOCUMENT_BLOCK = 4
 # sums of products may be taken in any order: vector code
 SUMS = {"contract", "reassoc", "nsz"}
-#: omega of the starting state where it is learnt
-START = 10.0
 #: longest step of ln omega, before its rate
 LONGEST_STEP = 2.0
 
@@ -549,9 +547,8 @@ class DocumentLevel:
     def of(cls, model: MC2, settings: RunSettings, n_documents: int) -> DocumentLevel:
         """That of a start."""
         n_candidates = min(CANDIDATES, settings.n_clusters) if settings.batch_size is None else 0
-        omega = model.document_concentration
         return cls(
-            document_concentration=START if omega == "learn" else float(omega),
+            document_concentration=model.start_of(DOCUMENT),
             local_cluster=np.full((n_documents, n_candidates), -1, np.int32),
             local_counts=np.zeros((n_documents, n_candidates, settings.n_topics)),
             **cls.fixed(model),
@@ -560,7 +557,7 @@ class DocumentLevel:
     @classmethod
     def fixed(cls, model: MC2) -> dict[str, Any]:
         """Fields that no step changes."""
-        return {"omega_prior": gamma_prior(model, DOCUMENT, model.document_concentration == "learn")}
+        return {"omega_prior": gamma_prior(model, DOCUMENT)}
 
     def prior(self, proportions: TopicProportions) -> np.ndarray:
         """(K, M) a: omega exp(E ln tau)."""

@@ -91,7 +91,7 @@ class SVI(Engine):
     With a document level, documents stay in the clusters where they start until the first epoch is over, and at the end
     of epochs topics, and clusters unless their number is fixed, are merged where the bound does not fall. Without
     tables the group concentration has a Gamma posterior where it is learnt, the table concentration and topic_word_prior have
-    point estimates and the topic concentration stays as set: a point estimate of epsilon bounds it by nothing.
+    point estimates and the topic concentration is not learnt, and is 1 unless it is set: a point estimate of epsilon bounds it by nothing.
 
     Parameters
     ----------
@@ -204,15 +204,10 @@ class SVI(Engine):
             )
         if model.document_level:
             self.refuse_idle(dict.fromkeys(("max_tables", "n_shards"), option("document_level", False)))
-        if self.max_tables is not None and WORDS in model.learn_concentrations:
-            raise ValueError(
-                f"learn_concentrations names {WORDS!r}, which needs max_tables None; max_tables is {self.max_tables}"
-            )
+        if self.max_tables is not None and model.is_learnt(WORDS):
+            raise ValueError(f"topic_word_prior='learn' needs max_tables None; max_tables is {self.max_tables}")
         if self.max_tables is None and self.initialisation != "gibbs":
-            needs = "max_tables: without tables SVI keeps topic_concentration as it is set"
-            model.refuse_idle_priors({"topic": needs})
-            if "topic" in model.learn_concentrations and not {*model.roles} <= {*model.learn_concentrations}:
-                raise ValueError(f"'topic' in learn_concentrations needs {needs}")
+            model.refuse_idle_priors({"topic": "max_tables: without tables SVI does not learn topic_concentration"})
 
     def rate(self, model: MC2, n_updates: int) -> float:
         """Of the mini-batch after so many: (t + learning_offset)**-learning_decay at t = 1, 2, ..."""

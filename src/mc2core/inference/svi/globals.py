@@ -180,10 +180,10 @@ class ConcentrationPriors:
     @classmethod
     def of(cls, model: MC2, n: int) -> ConcentrationPriors:
         """The first ``n`` of them: all with tables, else alpha alone."""
-        start = model.group_concentration, model.table_concentration, model.topic_concentration
-        priors = np.array([model.prior_of(role) for role in ROLES[:n]])
-        is_learnt = np.array([role in model.learn_concentrations for role in ROLES[:n]])
-        return cls(np.array(start[:n]), is_learnt, priors[:, 0], priors[:, 1])
+        roles = ROLES[:n]
+        priors = np.array([model.prior_of(role) for role in roles])
+        start, is_learnt = (np.array([of(role) for role in roles]) for of in (model.start_of, model.is_learnt))
+        return cls(start, is_learnt, priors[:, 0], priors[:, 1])
 
     def starting_rates(self, stick_arrays: tuple[np.ndarray, ...]) -> np.ndarray:
         """Rates of posteriors whose means are the starting values."""
@@ -209,9 +209,9 @@ class Concentrations(NamedTuple):
     divergence: float
 
 
-def gamma_prior(model: MC2, role: str, is_learnt: bool) -> tuple[float, float] | None:
+def gamma_prior(model: MC2, role: str) -> tuple[float, float] | None:
     """(shape, rate) of a concentration with a point estimate; None where it is fixed."""
-    return model.prior_of(role) if is_learnt else None
+    return model.prior_of(role) if model.is_learnt(role) else None
 
 
 def log_density_of_log(s: float, prior: tuple[float, float] | None) -> float:
@@ -447,8 +447,7 @@ class TopicProportions:
     @classmethod
     def fixed(cls, model: MC2) -> dict[str, Any]:
         """Fields that no step changes."""
-        is_learnt = "table" in model.learn_concentrations
-        return {"eta": model.topic_concentration, "v_prior": gamma_prior(model, "table", is_learnt)}
+        return {"eta": model.start_of("topic"), "v_prior": gamma_prior(model, "table")}
 
     @classmethod
     def sizes(cls, model: MC2, settings: RunSettings, arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
@@ -831,8 +830,7 @@ class Globals(State):
         model = self.model
         self.law = ClusterWeights(model.n_clusters, is_truncated=self.settings.n_tables is not None)
         self.priors = ConcentrationPriors.of(model, self.proportions.n_concentrations)
-        is_learnt = WORDS in model.learn_concentrations and self.observed is None
-        self.s_prior = gamma_prior(model, WORDS, is_learnt)
+        self.s_prior = gamma_prior(model, WORDS)
 
     # -- checkpoints and copies ------------------------------------------------------------------------------------
     @property
@@ -1095,7 +1093,7 @@ class Globals(State):
             raise ValueError(
                 f"document {batch.rows[without][0]}: the weights of its clusters have no finite sum above 0; look at "
                 f"its contexts, their priors ({self.model.contexts}), topic_word_prior "
-                f"({self.model.topic_word_prior:g}) and the "
+                f"({self.topic_word_prior:g}) and the "
                 "concentrations"
             )
         self.cluster[batch.rows] = cluster

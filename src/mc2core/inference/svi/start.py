@@ -33,6 +33,7 @@ from mc2core.inference.svi.globals import (
 from mc2core.inference.svi.observed import ObservedTopics
 from mc2core.inference.svi.tables import TableProportions
 from mc2core.models import MC2
+from mc2core.models.base import WORDS
 
 # documents that seeding looks at
 _SAMPLE = 10_000
@@ -101,7 +102,7 @@ def start(
     cluster = np.full(corpus.n_documents, -1, np.int32)
     cluster[chosen[assigned]] = np.argsort(order)[assignments.cluster[assigned]]
     law = ClusterWeights(model.n_clusters, is_truncated=settings.n_tables is not None)
-    group_weights = law.posterior(scale * n_k[order], model.group_concentration)
+    group_weights = law.posterior(scale * n_k[order], model.start_of("group"))
     proportions: TopicProportions | TableProportions
     if settings.n_tables is None:
         proportions, topic_words = _over_topics(assignments, order, scale, model), scale * assignments.topic_words
@@ -117,7 +118,7 @@ def start(
         context_counts=context_counts,
         context_totals=contexts.sums_by_context(context_counts),
         concentration_rates=priors.starting_rates((law.sticks(group_weights), *proportions.stick_arrays())),
-        topic_word_prior=model.topic_word_prior,
+        topic_word_prior=model.start_of(WORDS),
         cluster=cluster,
         proportions=proportions,
         documents=DocumentLevel.of(model, settings, corpus.n_documents) if model.document_level else None,
@@ -143,7 +144,7 @@ def _over_topics(assignments: StartAssignments, order: np.ndarray, scale: float,
         n_km=scale * n_km[order],
         topic_weights=np.full(n_topics, even),
         remaining=even,
-        table_concentration=model.table_concentration,
+        table_concentration=model.start_of("table"),
         **TopicProportions.fixed(model),
     )
 
@@ -157,10 +158,10 @@ def _over_tables(
     n_kt = np.take_along_axis(assignments.n_kt[order], tables, axis=1)
     topics = np.argsort(-assignments.topic_words.sum(axis=0), kind="stable")
     table_topic = np.argsort(topics)[np.take_along_axis(assignments.table_topic[order], tables, axis=1)]
-    topic_sticks = stick_posterior(np.bincount(table_topic.ravel(), minlength=n_topics), model.topic_concentration)
+    topic_sticks = stick_posterior(np.bincount(table_topic.ravel(), minlength=n_topics), model.start_of("topic"))
     scores = np.tile(expected_log_weights(topic_sticks), (*table_topic.shape, 1))
     np.put_along_axis(scores, table_topic[:, :, None], _TABLE_CONTRAST, axis=2)
-    table_sticks = stick_posterior(scale * n_kt, model.table_concentration)
+    table_sticks = stick_posterior(scale * n_kt, model.start_of("table"))
     proportions = TableProportions(topic_sticks=topic_sticks, table_sticks=table_sticks, table_topic=scores)
     return proportions, np.ascontiguousarray(scale * assignments.topic_words[:, topics])
 
@@ -219,11 +220,10 @@ def assign_by_gibbs(
         n_clusters=model.n_clusters,
         contexts=model.contexts,
         content=model.content,
-        topic_word_prior=model.topic_word_prior,
+        topic_word_prior=model.start_of(WORDS),
         group_concentration=model.group_concentration,
         table_concentration=model.table_concentration,
         topic_concentration=model.topic_concentration,
-        learn_concentrations=[role for role in model.learn_concentrations if role in model.roles],
         concentration_priors={role: model.prior_of(role) for role in model.roles},
     )
     sampler = Gibbs(start_clusters=settings.n_clusters, start_topics=settings.n_topics, threads=threads)

@@ -210,7 +210,7 @@ def test_a_state_that_does_not_fit_is_refused():
 def test_extremes_of_the_settings_leave_a_chain_and_its_scores_finite(omega, v, eta, kernel):
     corpus = small_corpus(1, n_documents=7)
     engine = gibbs(
-        document_concentration=omega, table_concentration=v, topic_concentration=eta, learn_concentrations=False,
+        document_concentration=omega, table_concentration=v, topic_concentration=eta, group_concentration=1,
         start_topics=3, start_clusters=2, kernel=kernel,
     )  # fmt: skip
     done = fit(corpus, *engine, iterations=6, progress=False)

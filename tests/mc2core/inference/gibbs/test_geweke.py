@@ -97,7 +97,7 @@ def test_forward_draws_and_the_chain_agree_where_s_is_learnt():
 
     engine = gibbs(
         contexts=FAMILIES, concentration_priors={**PRIORS, "words": (2.0, 3.0)}, start_topics=2, start_clusters=2,
-        learn_concentrations=["group", "table", "topic", "words"],
+        topic_word_prior="learn",
     )  # fmt: skip
     corpus = corpus_of(content, contexts)
     state = engine.init(corpus, 0)

@@ -56,10 +56,7 @@ def test_many_clusters_are_a_dirichlet_process():
     """2**31 - 1 clusters at the same alpha: the draws of a Dirichlet process from as many clusters at the start."""
     corpus, chains = small_corpus(2), []
     for told in ({"n_clusters": 2**31 - 1}, {"start_clusters": corpus.n_documents}):
-        pair = gibbs(
-            kernel="collapsed", group_concentration=1.7, learn_concentrations=["table", "topic"],
-            start_topics=5, **told,
-        )  # fmt: skip
+        pair = gibbs(kernel="collapsed", group_concentration=1.7, start_topics=5, **told)
         chains.append(fit(corpus, *pair, iterations=6, seed=1, progress=False))
     assert chains[0].trace.clusters.nunique() > 1
     np.testing.assert_array_equal(chains[0].trace.clusters, chains[1].trace.clusters)

@@ -23,7 +23,6 @@ def test_probability_of_one_cluster_and_of_one_topic(kernel):
         group_concentration=ALPHA,
         table_concentration=V,
         topic_concentration=ETA,
-        learn_concentrations=False,
         kernel=kernel,
     )
     state = without_log_joint(engine.init(corpus, 0))

@@ -16,7 +16,7 @@ import itertools
 import numpy as np
 import pytest
 from helpers.crossed import crossed
-from helpers.fits import gibbs, without_log_joint
+from helpers.fits import FIXED, gibbs, without_log_joint
 from helpers.gibbs_chains import corpus_of, events
 from helpers.gibbs_enumeration import canonical, log_tables, posterior
 
@@ -33,9 +33,7 @@ SETTINGS = {
 
 
 def engine_of(**changed):
-    return gibbs(
-        **({"topic_word_prior": 0.5, "learn_concentrations": False, "start_topics": 2, "start_clusters": 2} | changed)
-    )
+    return gibbs(**(FIXED | {"topic_word_prior": 0.5, "start_topics": 2, "start_clusters": 2} | changed))
 
 
 def draw_from(weights, rng):

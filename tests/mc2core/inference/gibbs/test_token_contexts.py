@@ -272,7 +272,8 @@ def test_times_tell_topics_apart_and_a_model_does_not_read_them():
 @pytest.mark.parametrize("more", [{}, {"table_concentration": 1e-10}, {"topic_word_prior": 1e-10}], ids=repr)
 def test_priors_at_the_ends_of_their_range(family, more):
     corpus = small_corpus(1)
-    engine = gibbs(contexts={"year": family}, learn_concentrations=False, start_topics=4, **NPTOT, **more)
+    known = {"table_concentration": 1, "topic_concentration": 1} | more
+    engine = gibbs(contexts={"year": family}, start_topics=4, **NPTOT, **known)
     done = fit(corpus, *engine, iterations=6, progress=False)
     assert np.isfinite(done.trace.to_numpy(float)).all()
     assert np.isfinite(done.posterior.perplexity(corpus, "left_to_right"))

@@ -24,10 +24,9 @@ MODEL = {
     "n_clusters": None,
     "contexts": {},
     "content": None,
-    "group_concentration": 1.0,
-    "table_concentration": 1.0,
-    "topic_concentration": 1.0,
-    "learn_concentrations": ["group", "table", "topic"],
+    "group_concentration": "learn",
+    "table_concentration": "learn",
+    "topic_concentration": "learn",
     "concentration_priors": {"group": [1.0, 1.0], "table": [1.0, 1.0], "topic": [1.0, 1.0]},
     "topic_word_prior": 0.01,
 }

@@ -24,7 +24,9 @@ ENGINES = {
     "gibbs": gibbs(contexts=CONTEXTS, kernel="collapsed", start_topics=3, start_clusters=2),
     "gibbs own": gibbs(
         document_level=True,
-        learn_concentrations=["group", "words"],
+        table_concentration=1,
+        topic_concentration=1,
+        topic_word_prior="learn",
         contexts=CONTEXTS,
         start_topics=3,
         start_clusters=2,

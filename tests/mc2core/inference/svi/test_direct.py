@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from helpers.crossed import crossed
-from helpers.fits import at_strength, svi
+from helpers.fits import FIXED, at_strength, svi
 from helpers.svi_twin import (
     FAMILIES,
     corpus_of,
@@ -194,7 +194,7 @@ class TestTopicPrior:
     def test_recovered_from_drawn_topics(self):
         rng = np.random.default_rng(4)
         topic_words = np.stack([rng.multinomial(3000, rng.dirichlet(np.full(300, 0.2))) for _ in range(20)], axis=1)
-        state = direct(1, 1, contexts={}, learn_concentrations=["words"]).init(small_corpus(0), 0)
+        state = direct(1, 1, contexts={}, topic_word_prior="learn").init(small_corpus(0), 0)
         for start in (1e-3, 0.2, 30.0):
             state.topic_words, state.topic_word_prior = topic_words.astype(float), start
             state.topic_word_prior = best_topic_prior(state.topic_words, state.topic_word_prior, state.s_prior, None)
@@ -202,52 +202,49 @@ class TestTopicPrior:
             assert state.topic_word_prior == pytest.approx(0.2, rel=0.08)
             assert abs(prior_terms(state.topic_words, state.topic_word_prior, (1.0, 1.0), None)[1]) < 1.0
 
-    def test_learnt_only_where_named(self):
+    def test_learnt_only_if_asked_for(self):
         corpus = small_corpus(1, n_documents=12, n_words=8, mean_count=1.5)
-        for learn, is_learnt in ((True, False), (["table"], False), (["words"], True)):
-            model = fit(
-                corpus, *direct(learn_concentrations=learn, batch_size=5), iterations=2, progress=False
-            ).posterior
-            assert (model.representative.topic_word_prior != 0.3) == is_learnt
-        with pytest.raises(ValueError, match="learn_concentrations names 'words', which needs max_tables None"):
-            svi(max_tables=3, learn_concentrations=["words"])
+        for prior, is_learnt in ((0.01, False), ("learn", True)):
+            model = fit(corpus, *direct(topic_word_prior=prior, batch_size=5), iterations=2, progress=False).posterior
+            assert (model.representative.topic_word_prior != 0.01) == is_learnt
+        with pytest.raises(ValueError, match="topic_word_prior='learn' needs max_tables None; max_tables is 3"):
+            svi(max_tables=3, topic_word_prior="learn")
 
 
 class TestBound:
     def test_divergence_equals_the_written_out_one(self):
         corpus = small_corpus(1)
-        engine = direct(learn_concentrations=False, group_concentration=0.7, topic_concentration=2.0)
+        engine = direct(group_concentration=0.7, table_concentration=1, topic_concentration=2.0)
         state = engine.init(corpus, 1)
         known = state.concentrations()
         elbo = naive_direct(corpus, state)[1].sum() - state.divergence()
         assert elbo == pytest.approx(naive_direct_elbo(corpus, state, known.mean[0]), abs=1e-9)
 
     @pytest.mark.parametrize(
-        ("strength", "is_fixed", "learn", "initialisation"),
+        ("strength", "is_fixed", "concentrations", "initialisation"),
         crossed(
             [(0.25, False), (1.0, False), (1.0, True)],
-            [False, True, ["table"], ["group", "words"]],
+            [FIXED, {}, {"group_concentration": 1}, {"table_concentration": 1, "topic_word_prior": "learn"}],
             ["random", "seeded"],
         ),
     )
-    def test_full_batch_never_lowers_the_elbo(self, strength, is_fixed, learn, initialisation):
+    def test_full_batch_never_lowers_the_elbo(self, strength, is_fixed, concentrations, initialisation):
         for seed, (n_clusters, n_topics) in enumerate([(1, 1), (3, 2), (2, 5), (6, 6)]):
             corpus = small_corpus(seed, n_documents=12, n_words=8, mean_count=1.5)
             contexts = at_strength(dict(itertools.islice(FAMILIES.items(), seed)), strength)
             engine = direct(
                 n_clusters, n_topics, is_fixed=is_fixed, contexts=contexts, initialisation=initialisation,
-                learn_concentrations=["table", "words"] if is_fixed and learn == ["group", "words"] else learn,
-                topic_word_prior=0.05,
+                **({"topic_word_prior": 0.05} | concentrations),
             )  # fmt: skip
             trace = fit(corpus, *engine, iterations=15, seed=seed, progress=False).trace
             assert np.diff(trace.elbo).min() > -1e-9
             assert trace.elbo.iloc[-1] > trace.elbo.iloc[0] or n_clusters == 1
 
     @pytest.mark.parametrize(
-        ("strength", "is_fixed", "learn", "topic_word_prior"),
-        crossed([(0.0, False), (0.25, False), (1.0, False), (1.0, True)], [[], ["table"]], [0.4, 0.05]),
+        ("strength", "is_fixed", "v", "topic_word_prior"),
+        crossed([(0.0, False), (0.25, False), (1.0, False), (1.0, True)], [1.3, "learn"], [0.4, 0.05]),
     )
-    def test_elbo_stays_below_the_enumerated_evidence(self, strength, is_fixed, learn, topic_word_prior):
+    def test_elbo_stays_below_the_enumerated_evidence(self, strength, is_fixed, v, topic_word_prior):
         """Below ln p(w, x | eps, v) at the fit's own eps and v, so below its largest value over eps and v."""
         content = np.array([[2, 1, 0], [0, 0, 2], [0, 1, 1]])
         corpus = Corpus(content, contexts={"time": np.array([0.5, np.nan, -1.0])})
@@ -257,8 +254,7 @@ class TestBound:
         for seed in range(4):
             engine = direct(
                 2, 2, is_fixed=is_fixed, contexts=families, topic_word_prior=topic_word_prior,
-                learn_concentrations=learn,
-                group_concentration=0.8, table_concentration=1.3, topic_concentration=0.6,
+                group_concentration=0.8, table_concentration=v, topic_concentration=0.6,
             )  # fmt: skip
             state = fit(corpus, *engine, iterations=25, seed=seed, progress=False).state
             given = 2, 0.8, state.over_topics.weights, is_fixed, log_words(corpus, topic_word_prior)
@@ -285,7 +281,7 @@ class TestBound:
             runs = [
                 fit(
                     corpus,
-                    *direct(*truncations, contexts=contexts, learn_concentrations=False, initialisation=start, **known),
+                    *direct(*truncations, contexts=contexts, initialisation=start, **known),
                     iterations=30, seed=seed, progress=False,
                 ).state.elbo
                 for start, seed in [("seeded", 0), ("gibbs", 0), ("gibbs", 1), *(("random", seed) for seed in range(4))]

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 from helpers.crossed import crossed
-from helpers.fits import at_strength, svi
+from helpers.fits import FIXED, at_strength, svi
 from helpers.svi_twin import (
     FAMILIES,
     corpus_of,
@@ -232,7 +232,7 @@ class TestBound:
         for seed in range(3):
             one = engine(
                 2, 2, omega, is_fixed=is_fixed, contexts=families, topic_word_prior=topic_word_prior,
-                learn_concentrations=["table"], group_concentration=0.8, topic_concentration=0.6,
+                group_concentration=0.8, topic_concentration=0.6,
             )  # fmt: skip
             state = fit(corpus, *one, iterations=25, seed=seed, progress=False).state
             given = (
@@ -347,7 +347,7 @@ class TestRun:
     def test_concentrations_at_the_ends_of_their_range(self, name, value):
         corpus = small_corpus(1, n_documents=8, mean_count=1.5)
         for batch_size in (None, 3):
-            one = engine(3, 4, batch_size=batch_size, learn_concentrations=False, **{name: value})
+            one = engine(3, 4, batch_size=batch_size, **(FIXED | {name: value}))
             assert np.isfinite(fit(corpus, *one, iterations=4, progress=False).trace.elbo).all()
 
 

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.fits import at_strength, svi
+from helpers.fits import FIXED, at_strength, svi
 from helpers.svi_twin import FAMILIES, engine_of, small_corpus, states_equal
 from scipy.special import betaln, gammaln, logsumexp
 
@@ -57,10 +57,10 @@ def log_evidence(corpus, contexts, n_clusters, n_tables, n_topics, concentration
 
 
 class TestBound:
-    @pytest.mark.parametrize("learn", [False, True])
+    @pytest.mark.parametrize("concentrations", [FIXED, {}])
     @pytest.mark.parametrize("initialisation", ["random", "seeded"])
     @pytest.mark.parametrize("strength", [0.25, 1.0])
-    def test_full_batch_never_lowers_the_elbo(self, strength, learn, initialisation):
+    def test_full_batch_never_lowers_the_elbo(self, strength, concentrations, initialisation):
         smallest = np.inf
         for seed, truncations in enumerate([*TRUNCATIONS, *TRUNCATIONS]):
             corpus = small_corpus(seed, n_documents=12, n_words=8, mean_count=1.5)
@@ -68,9 +68,9 @@ class TestBound:
             engine = engine_of(
                 *truncations,
                 contexts=contexts,
-                learn_concentrations=learn,
                 initialisation=initialisation,
                 topic_word_prior=0.05,
+                **concentrations,
             )
             trace = fit(corpus, *engine, iterations=15, seed=seed, progress=False).trace
             smallest = min(smallest, np.diff(trace.elbo).min())
@@ -95,9 +95,7 @@ class TestBound:
         )
         best = -np.inf
         for seed in range(4):
-            engine = engine_of(
-                *truncations, contexts=families, topic_word_prior=topic_word_prior, learn_concentrations=False, **known
-            )
+            engine = engine_of(*truncations, contexts=families, topic_word_prior=topic_word_prior, **known)
             elbo = fit(corpus, *engine, iterations=40, seed=seed, progress=False).state.elbo
             assert elbo < evidence
             best = max(best, elbo)
@@ -105,7 +103,7 @@ class TestBound:
 
     def test_elbo_of_one_cluster_is_the_evidence(self):
         corpus = small_corpus(16)
-        engine = engine_of(1, 1, 1, learn_concentrations=False)
+        engine = engine_of(1, 1, 1, **FIXED)
         state = fit(corpus, *engine, iterations=1, seed=0, progress=False).state
         n_w = np.asarray(corpus.content.sum(axis=0)).ravel() + 0.3
         words = gammaln(n_w).sum() - gammaln(n_w.sum()) - len(n_w) * gammaln(0.3) + gammaln(0.3 * len(n_w))
@@ -351,8 +349,7 @@ class TestSettings:
             ({"initialisation": "seed"}, "did you mean 'seeded'"),
             ({"topic_word_prior": 0}, "topic_word_prior is 0"),
             ({"contexts": {"x": 3}}, "a family such as NormalGamma"),
-            ({"learn_concentrations": ["tabel"]}, "did you mean 'table'"),
-            ({"learn_concentrations": "table"}, "it must be true, false or a list"),
+            ({"table_concentration": "lern"}, "table_concentration is 'lern'; it must be a number or 'learn'"),
             ({"concentration_priors": {"group": (1, 0)}}, "rate is 0; it must be"),
             ({"concentration_priors": {"group": 3}}, "3; it must be (shape, rate)"),
         ],

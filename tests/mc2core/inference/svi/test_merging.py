@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from helpers.fits import svi
+from helpers.fits import FIXED, svi
 from helpers.svi_twin import dirichlet_logs, engine_of, small_corpus
 from scipy.special import gammaln
 
 from mc2core import Corpus, clustering
 from mc2core.inference.running.loop import fit
-from mc2core.inference.svi import document_level
 from mc2core.inference.svi.globals import expected_log_weights, stick_divergence, stick_posterior, sum_by
 from mc2core.inference.svi.merging import (
     Proposal,
@@ -21,6 +20,7 @@ from mc2core.inference.svi.merging import (
     numbers,
     topic_gains,
 )
+from mc2core.models import base
 
 
 def simulated(omega, seed=1, n_clusters=3, n_documents=300, n_topics=6, n_words=300, length=50):
@@ -140,7 +140,7 @@ class TestGains:
                 assert bound(joined, topic_of) - now == pytest.approx(gain, abs=1e-7)
 
     def test_gains_of_clusters_are_log_marginals(self):
-        corpus, _, state = small_state(3, learn_concentrations=False)
+        corpus, _, state = small_state(3, **FIXED)
         documents = SampledDocuments.of(corpus, state, None)
         visit = documents.visit(state).candidates
         pairs, gains = cluster_gains(state, visit, 1.0)
@@ -219,7 +219,7 @@ class TestRecovery:
     """Three clusters, six topics, 50 words a document; ten epochs."""
 
     def fitted(self, monkeypatch, omega, begin, n_clusters, n_documents=600):
-        monkeypatch.setattr(document_level, "START", begin)
+        monkeypatch.setitem(base._START, base.DOCUMENT, begin)
         corpus, truth, *_ = simulated(omega, n_documents=n_documents)
         one = svi(document_level=True, max_clusters=n_clusters)
         state = fit(corpus, *one, iterations=10, seed=0, progress=False).state

@@ -222,7 +222,7 @@ def test_elbo_stays_below_the_enumerated_evidence(family, omega):
 
     for seed in range(4):
         one = engine(
-            family, 2, 2, contexts=contexts, learn_concentrations=["table"], group_concentration=0.8,
+            family, 2, 2, contexts=contexts, group_concentration=0.8,
             topic_concentration=0.6, **level,
         )  # fmt: skip
         state = fit(corpus, *one, iterations=25, seed=seed, progress=False).state

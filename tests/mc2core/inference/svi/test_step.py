@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.fits import FIXED
 from helpers.svi_twin import engine_of, local_and_statistics, log_weights, naive, naive_elbo, small_corpus
 from scipy import integrate, stats
 from scipy.special import digamma, log_softmax, logsumexp, polygamma, softmax
@@ -47,7 +48,7 @@ def at_a_point():
     """A state off any optimum, the ELBO as a function of it, and the targets of a step at rate 1."""
     corpus = small_corpus(2)
     given = {"batch_size": corpus.n_documents, "global_step": "joint"}  # all targets are those at the point
-    engine = engine_of(learn_concentrations=False, table_concentration=1.7, **given)
+    engine = engine_of(**(FIXED | {"table_concentration": 1.7} | given))
     state = engine.init(corpus, 2)
     # soft tables: the gradient of a hard one is zero whatever its target
     state.proportions.table_topic[:] = np.random.default_rng(2).normal(size=state.proportions.table_topic.shape)
@@ -138,7 +139,7 @@ class TestLocalStep:
 class TestGlobalStep:
     def test_divergence_equals_the_written_out_one(self):
         corpus = small_corpus(1)
-        engine = engine_of(learn_concentrations=False, group_concentration=0.7, topic_concentration=2.0)
+        engine = engine_of(group_concentration=0.7, table_concentration=1, topic_concentration=2.0)
         state = engine.init(corpus, 1)
         known = state.concentrations()
         elbo = naive(corpus, state)[1].sum() - state.divergence()
@@ -199,9 +200,7 @@ class TestGlobalStep:
         corpus = small_corpus(2)
         ends = {}
         for global_step in ("joint", "sequential"):
-            engine = engine_of(
-                learn_concentrations=False, batch_size=corpus.n_documents, learning_offset=0.0, global_step=global_step
-            )
+            engine = engine_of(batch_size=corpus.n_documents, learning_offset=0.0, global_step=global_step, **FIXED)
             state = engine.init(corpus, 2)
             state.proportions.table_topic[:] = np.random.default_rng(2).normal(size=state.proportions.table_topic.shape)
             n_kt, log_likelihood, topic_words = local_and_statistics(corpus, state)[2:]
@@ -280,9 +279,9 @@ class TestConcentrations:
             )
         assert learnt.divergence == pytest.approx(total, rel=1e-6)
 
-    def test_only_the_named_are_learnt(self):
+    def test_numbers_are_kept(self):
         corpus = small_corpus(2)
-        engine = engine_of(learn_concentrations=["table"], group_concentration=0.3, topic_concentration=4.0)
+        engine = engine_of(group_concentration=0.3, topic_concentration=4.0)
         state = fit(corpus, *engine, iterations=3, seed=0, progress=False).state
         mean = state.concentrations().mean
         assert (mean[0], mean[2]) == (0.3, 4.0)

@@ -27,7 +27,7 @@ from mc2core.inference.svi.merging import UnionScore
 SIZE = 7
 FORMS = {
     "direct": {},
-    "words": {"learn_concentrations": ["table", "words"]},
+    "words": {"group_concentration": 1, "topic_concentration": 1, "topic_word_prior": "learn"},
     "told": {"n_clusters": 4, "max_clusters": None},
     "tables": {"max_tables": 3},
     "joint": {"max_tables": 3, "global_step": "joint"},
