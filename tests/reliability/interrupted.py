@@ -28,7 +28,7 @@ from .children import Outcome, outcomes
 from .report import Report
 
 SILENCE_SECONDS = 900.0
-_FIT = ["fit", "data/train", "--context", "year=normal_gamma", "--context", "author=dirichlet", "--iterations", "20"]
+_FIT = ["fit", "data/train", "--context", "year:normal_gamma", "--context", "author:dirichlet", "--iterations", "20"]
 _LIMITS = (1, 2, 5, 30)
 #: what ``fit`` is called where no kernel is compiled yet
 _COMPILES = "fit that compiles"

@@ -44,15 +44,24 @@ class Answers:
         """Documents that hold what the family of a context does not take: the context and why, by their number."""
         found: dict[int, tuple[str, str]] = {}
         for name, family in self._posterior.families.items():
-            context = in_units(corpus, [name], self._posterior.units).contexts[name]
-            rows = np.arange(corpus.n_documents)
+            rows, values = np.arange(corpus.n_documents), corpus.contexts[name]
+            mean, sd = self._posterior.units.get(name, (0.0, 1.0))
+            if not sp.issparse(values):  # what overflows in the units of the fit
+                with np.errstate(over="ignore"):
+                    far = np.isinf((np.asarray(values) - mean) / sd).reshape(len(rows), -1).any(axis=1)
+                found |= {j: (name, _too_far(values[j], mean, sd)) for j in rows[far].tolist() if j not in found}
+                rows = rows[~far]
+            context = in_units(corpus.subset(rows), [name], self._posterior.units).contexts[name]
             while len(rows):
                 try:
-                    family.statistics(context[rows])
+                    family.statistics(context)
                     break
                 except OutsideDomain as error:
-                    found.setdefault(int(rows[error.document]), (name, error.why))
-                    rows = np.delete(rows, error.document)
+                    j = int(rows[error.document])
+                    is_far = np.ndim(values) == 1 and name in self._posterior.units
+                    found.setdefault(j, (name, _too_far(values[j], mean, sd) if is_far else error.why))
+                    kept = np.delete(np.arange(len(rows)), error.document)
+                    rows, context = rows[kept], context[kept]
         return found
 
     def of(self, corpus: Corpus) -> Iterator[dict[str, Any]]:
@@ -95,3 +104,10 @@ class Answers:
                 for j, row in zip(documents, numbers.tolist(), strict=True):
                     said[j][name] = {what: float(f"{one:.6g}") for what, one in zip(_OF_NUMBER, row, strict=True)}
         return said
+
+
+def _too_far(value: Any, mean: Any, sd: Any) -> str:
+    """Why a number of a document cannot be scored."""
+    if np.ndim(value):
+        return "holds a number that is too large"
+    return f"holds {value:g}, which is too far from the numbers of the fit (mean {mean:g}, standard deviation {sd:g})"

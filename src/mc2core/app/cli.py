@@ -2,7 +2,7 @@
 
 mc2 import papers.jsonl --text abstract --context year:number --out data/own
 mc2 import new.jsonl --like fits/own --out data/new
-mc2 fit data/own --context year=normal_gamma --iterations 100 --out fits/own
+mc2 fit data/own --context year:normal_gamma --iterations 100 --out fits/own
 mc2 update fits/own today.jsonl
 mc2 evaluate fits/own data/new
 mc2 topics fits/own
@@ -195,7 +195,15 @@ def _read(options: argparse.Namespace) -> tuple[Any, Any]:
         from mc2core.corpus import Corpus
         from mc2core.posterior import Posterior
 
+        if _is_corpus(options.posterior) and not _is_corpus(options.corpus):
+            raise ValueError(
+                f"{options.posterior} is a corpus and {options.corpus} is none: the fit comes first, then the corpus"
+            )
         return Posterior.load(options.posterior), Corpus.load(options.corpus)
+
+
+def _is_corpus(path: Path) -> bool:
+    return (path / "corpus.json").is_file()
 
 
 def _tell_new(posterior: Any, corpus: Any, path: Path) -> None:
@@ -339,8 +347,15 @@ def _kept(corpus: Corpus) -> pd.DataFrame:
 
 
 def _contexts(options: argparse.Namespace) -> None:
+    from pathlib import Path
+
     from mc2core.posterior.contexts import PredictedNames
 
+    if _is_corpus(Path(options.name)) and not _is_corpus(options.corpus):
+        raise ValueError(
+            f"{options.name} is a corpus and {options.corpus} is none: the corpus comes first, then the name of the "
+            "context"
+        )
     posterior, corpus = _read(options)
     found = posterior.predict_context(corpus, options.name, not options.no_context, options.threads)
     table = found.table(options.top) if isinstance(found, PredictedNames) else found.table()

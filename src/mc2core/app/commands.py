@@ -60,6 +60,10 @@ def add_columns(parser: argparse.ArgumentParser, what: str) -> None:
 COLUMNS = "text", "bag", "counts", "contexts", "id"
 
 
+#: parameters that messages name after others, with their values
+_NUMBERS = "burn_in", "thin", "iterations", "n_clusters", "checkpoint_every"
+
+
 class _OutputError(OSError):
     """Standard output takes no more."""
 
@@ -109,7 +113,7 @@ def run(program: str, about: str, add: Callable[[Any], None], arguments: Sequenc
         print(f"{program}: error: {error}", file=sys.stderr)
         return 2
     except (ValueError, OSError, MissingPackage) as error:
-        print(in_lines(f"{program}: error: {error}", sys.stderr), file=sys.stderr)
+        print(in_lines(f"{program}: error: {in_shell(str(error), arguments or ())}", sys.stderr), file=sys.stderr)
         return 2
     except MemoryError as error:
         print(f"{program}: error: there is not enough memory{f': {error}' if str(error) else ''}", file=sys.stderr)
@@ -118,6 +122,21 @@ def run(program: str, about: str, add: Callable[[Any], None], arguments: Sequenc
         print(f"{program}: stopped", file=sys.stderr)
         return 130
     return code
+
+
+def in_shell(message: str, arguments: Sequence[str]) -> str:
+    """A message on parameters of Python, with the names of the options by which they were given."""
+    import re
+
+    given = [one.partition("=")[0] for one in arguments if one.startswith("--")]
+    names = {one[2:].replace("-", "_"): one for one in given}
+    if "clusters" in names:
+        names["n_clusters"] = names.pop("clusters")
+    first, later = (
+        "|".join(one for one in names if is_there(one)) or "-" for is_there in (bool, {*_NUMBERS}.__contains__)
+    )
+    pattern = rf"^(?:{first})(?= is | needs )|\b(?:{later})(?=,? (?:is |here )?-?[0-9])"
+    return re.sub(pattern, lambda found: names[found[0]], message)
 
 
 def in_lines(text: str, stream: TextIO) -> str:

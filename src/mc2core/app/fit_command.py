@@ -32,12 +32,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--context",
         action="append",
         default=[],
-        metavar="NAME[=FAMILY[:SETTING=VALUE,...]]",
+        metavar="NAME[:FAMILY[,SETTING=VALUE...]]",
         help="use a context, with the family of its kind or another: normal_gamma (numbers, dates), dirichlet (names; "
-        "dirichlet:concentration=0.1 has a prior count of 0.1 of each in place of 1), gamma_poisson (counts), "
+        "dirichlet,concentration=0.1 has a prior count of 0.1 of each in place of 1), gamma_poisson (counts), "
         "beta_bernoulli (zeros and ones), diagonal_normal_gamma, gauss_wishart, gamma_poisson_vector, "
         "beta_bernoulli_vector (vectors); "
-        "normal_gamma:strength=0.1 lets the context count a tenth beside the words; may be given again",
+        "normal_gamma,strength=0.1 lets the context count a tenth beside the words; may be given again",
     )
     parser.add_argument(
         "--set",
@@ -183,13 +183,13 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
 
 
 def _family(text: str) -> tuple[str, dict[str, Any] | None]:
-    """``"author=dirichlet:concentration=0.1,strength=0.5"`` as (name, family settings), ``"year"`` with None."""
+    """``"author:dirichlet,concentration=0.1,strength=0.5"`` as (name, family settings), ``"year"`` with None."""
     from mc2core.base.settings import parse_settings, split_settings
 
-    name, sign, family = text.partition("=")
-    if name and not sign:
+    name, colon, family = text.partition(":")
+    family, comma, settings = family.partition(",")
+    if not name or "=" in name or bool(colon) != bool(family) or bool(comma) != bool(settings):
+        raise ValueError(f"--context {text!r} must have the form NAME, NAME:FAMILY or NAME:FAMILY,SETTING=VALUE,...")
+    if not family:
         return name, None
-    family, colon, settings = family.partition(":")
-    if not (name and family) or bool(colon) != bool(settings):
-        raise ValueError(f"--context {text!r} must have the form NAME, NAME=FAMILY or NAME=FAMILY:SETTING=VALUE,...")
     return name, {"family": family, **parse_settings(split_settings(settings, ","), f"--context {text!r}")}

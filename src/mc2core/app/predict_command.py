@@ -61,4 +61,6 @@ def run(options: argparse.Namespace) -> int:
                     about = {"line": line} if name is None else {"line": line, "id": name}
                     print(json.dumps(about | said))
                 sys.stdout.flush()
+    for what, key in reader.unseen.items():
+        print(f"mc2: no line has the key {key!r}, which was given for {what}", file=sys.stderr)
     return code

@@ -40,8 +40,8 @@ from mc2papers.cli import main as prepare
 def fitted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli")
     assert prepare(["corpus", "nips", "--scale", "0.02", "--seed", "1", "--out", str(folder / "data")]) == 0
-    command = ["fit", str(folder / "data/train"), "--context", "year=normal_gamma"]
-    command += ["--context", "author=dirichlet:concentration=0.2,strength=0.5"]
+    command = ["fit", str(folder / "data/train"), "--context", "year:normal_gamma"]
+    command += ["--context", "author:dirichlet,concentration=0.2,strength=0.5"]
     command += ["--set", "document_level=false", "--set", "kernel=collapsed", "--iterations", "3", "--burn-in", "1"]
     command += ["--out", str(folder / "fit")]
     assert main(command) == 0
@@ -89,7 +89,7 @@ class TestModel:
     def test_contexts_without_a_family_take_that_of_their_kind(self, fitted, tmp_path):
         """Numbers a normal distribution, names one of names; as if the families had been named."""
         command = ["fit", str(fitted / "data/train"), "--set", "kernel=collapsed", "--iterations", "2"]
-        for out, contexts in (("kinds", ("year", "author")), ("named", ("year=normal_gamma", "author=dirichlet"))):
+        for out, contexts in (("kinds", ("year", "author")), ("named", ("year:normal_gamma", "author:dirichlet"))):
             given = [part for context in contexts for part in ("--context", context)]
             assert main([*command, *given, "--out", str(tmp_path / out)]) == 0
         kinds, named = (json.loads((tmp_path / out / "provenance.json").read_text()) for out in ("kinds", "named"))
@@ -446,7 +446,7 @@ class TestFit:
     def test_contexts_left_out_are_named_at_its_start(self, fitted, tmp_path, caplog):
         caplog.set_level(logging.INFO, "mc2core")
         command = ["fit", str(fitted / "data/train"), "--set", "kernel=collapsed", "--iterations", "2"]
-        year = ["--context", "year=normal_gamma"]
+        year = ["--context", "year:normal_gamma"]
         for context, ignored in ((year, ["author", "title"]), ([], ["author", "title", "year"])):
             caplog.clear()
             assert main([*command, *context, "--out", str(tmp_path / str(len(ignored)))]) == 0
@@ -565,24 +565,24 @@ class TestCommands:
             ([*FIT, "--set", "kernle=blocked"], "did you mean 'kernel'?"),
             ([*FIT, "--set", "kernel"], "must have the form name=value"),
             ([*FIT, "--model", "mixture", "--set", "exact_sweeps=[1, 0]"], "an entry of exact_sweeps is 0; "),
-            ([*FIT, "--context", "yaer=normal_gamma"], "has no context 'yaer'"),
+            ([*FIT, "--context", "yaer:normal_gamma"], "has no context 'yaer'"),
             (
-                [*FIT, "--context", "year=normal"],
+                [*FIT, "--context", "year:normal"],
                 "use 'normal_gamma' for a number or a date",
             ),
             (
-                [*FIT, "--context", "year=dirichlet"],
+                [*FIT, "--context", "year:dirichlet"],
                 "context 'year': DirichletCategorical needs a matrix of counts, sparse or of integers, not "
                 "one number for each document: numbers take NormalGamma (normal_gamma)",
             ),
             (
                 [*FIT, "--context", "=normal_gamma"],
-                "must have the form NAME, NAME=FAMILY or NAME=FAMILY:SETTING=VALUE,...",
+                "must have the form NAME, NAME:FAMILY or NAME:FAMILY,SETTING=VALUE,...",
             ),
-            ([*FIT, "--context", "year=normal_gamma:"], "have the form NAME, NAME=FAMILY or NAME=FAMILY:SETTING=VALUE"),
-            ([*FIT, "--context", "year=normal_gamma:2"], "'year=normal_gamma:2': '2' must have the form name=value"),
-            ([*FIT, "--context", "year=normal_gamma:strenght=1"], "no setting 'strenght'; did you mean 'strength'?"),
-            ([*FIT, "--context", "year=normal_gamma:strength=2"], "NormalGamma strength is 2; it must lie between 0"),
+            ([*FIT, "--context", "year:normal_gamma,"], "have the form NAME, NAME:FAMILY or NAME:FAMILY,SETTING=VALUE"),
+            ([*FIT, "--context", "year:normal_gamma,2"], "'year:normal_gamma,2': '2' must have the form name=value"),
+            ([*FIT, "--context", "year:normal_gamma,strenght=1"], "no setting 'strenght'; did you mean 'strength'?"),
+            ([*FIT, "--context", "year:normal_gamma,strength=2"], "NormalGamma strength is 2; it must lie between 0"),
             ([*FIT, "--context", "yaer"], "the corpus has no context 'yaer'; it has: author, title, year"),
             ([*FIT, "--model", "mc3"], "model is 'mc3'; allowed: hdp, mc2, mixture, nptot; did you mean 'mc2'?"),
             ([*FIT, "--model", "hdp", "--engine", "svi"], "SVI cannot fit hdp; it fits mc2"),
@@ -602,20 +602,23 @@ class TestCommands:
                 [*FIT, "--set", "document_level=false", "--set", "document_concentration=3"],
                 "document_concentration needs document_level=True (--set document_level=true)",
             ),
-            ([*FIT, "--clusters", "0"], "n_clusters is 0; it must be a whole number of at least 1"),
+            ([*FIT, "--clusters", "0"], "error: --clusters is 0; it must be a whole number of at least 1"),
+            ([*FIT, "--burn-in", "3", "--thin=4"], "--burn-in 3 and --thin 4 leave no sample in "),
+            (["contexts", "DATA", "fit", "year"], "data/train is a corpus and fit is none: the fit comes first"),
+            (["contexts", "fit", "year", "DATA"], "data/train is a corpus and year is none: the corpus comes first"),
             ([*FIT, "--clusters", "3", "--set", "n_clusters=4"], "'n_clusters' is set twice"),
             (
                 [*FIT, "--clusters", "3", "--engine", "svi", "--set", "max_clusters=4"],
-                "max_clusters is 4; with n_clusters, here 3, it must be None",
+                "max_clusters is 4; with --clusters, here 3, it must be None",
             ),
             ([*FIT, "--clusters", "3", "--model", "hdp"], "hdp by gibbs has no setting 'n_clusters'"),
             (
-                [*FIT, "--context", "author=dirichlet:concentration=a"],
+                [*FIT, "--context", "author:dirichlet,concentration=a"],
                 "DirichletCategorical concentration is 'a'; it must be a number",
             ),
             (
                 [*FIT, "--iterations", "0"],
-                "iterations is 0; it must be a whole number of at least 1",
+                "error: --iterations is 0; it must be a whole number of at least 1",
             ),
         ],
     )

@@ -145,14 +145,14 @@ def test_a_value_that_its_family_does_not_take_is_told_and_the_rest_goes_on(tmp_
     contexts = {
         "visits": random.poisson(3.0, 30).astype(float),
         "on": random.integers(0, 2, 30).astype(float),
-        "year": random.normal(0.0, 1.0, 30),
+        "year": random.normal(0.0, 0.1, 30),
         "place": random.normal(0.0, 1.0, (30, 2)),
     }
     families = {"visits": GammaPoisson(), "on": BetaBernoulli(), "year": NormalGamma(), "place": GaussWishart()}
     corpus = Corpus(random.integers(0, 5, (30, 2)), ["boat", "oven"], contexts)
     fit(corpus, MC2(document_level=False, contexts=families), Gibbs(), iterations=2).posterior.save(tmp_path / "p.npz")
-    good = {"words": {"boat": 2}, "visits": 3, "on": 1, "year": 0.5, "place": [0.0, 1.0]}
-    bad = [{"visits": -1}, {"visits": 1.5}, {"on": 2}, {"year": 1e30}, {"place": [0.5, None]}, {"visits": -2, "on": 3}]
+    good = {"words": {"boat": 2}, "visits": 3, "on": 1, "year": 0.05, "place": [0.0, 1.0]}
+    bad = [{"visits": -1}, {"visits": 1.5}, {"on": 2}, {"year": 1e308}, {"place": [0.5, None]}, {"visits": -2, "on": 3}]
     given = lines([good, *(good | one for one in bad), {"words": [{}]}, good, {"words": ["oven"]}])
     code, found, errors = predict(monkeypatch, capfd, tmp_path / "p.npz", given)
     assert (code, [one["line"] for one in found]) == (2, [1, 9, 10])
@@ -162,7 +162,7 @@ def test_a_value_that_its_family_does_not_take_is_told_and_the_rest_goes_on(tmp_
         r"line 2, column 'visits': holds -1\.0; counts are whole numbers .*",
         r"line 3, column 'visits': holds 1\.5; counts are whole numbers .*",
         r"line 4, column 'on': holds 2\.0; values are 0 or 1 .*",
-        r"line 5, column 'year': holds 1\.03594e\+30; with b0 1 values must lie within .*",
+        r"line 5, column 'year': holds 1e\+308, which is too far from the numbers of the fit \(mean .*, standard .*\)",
         r"line 6, column 'place': lacks a part of its vector; .*",
         r"line 7, column 'visits': holds -2\.0; counts are whole numbers .*",
         r"line 8, column 'words': .*",
@@ -181,6 +181,9 @@ def test_keys_may_have_other_names(fitted, monkeypatch, capfd):
     code, found, errors = predict(monkeypatch, capfd, file, given, *options)
     assert (code, errors) == (0, [])
     assert found == predict(monkeypatch, capfd, fitted / "fit", lines(RECORDS))[1]  # the folder of the fit
+    options[3] = "year=Year"
+    code, _, errors = predict(monkeypatch, capfd, file, given, *options)
+    assert (code, errors) == (0, ["mc2: no line has the key 'Year', which was given for context 'year'"])
     assert main(["predict", str(file), "--context", "place=town"]) == 2
     assert "context 'place' is none of those of the model: author, year" in capfd.readouterr().err
 

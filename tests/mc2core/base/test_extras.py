@@ -105,7 +105,7 @@ def test_the_base_installation_imports_fits_and_reads(tmp_path):
 
     assert run("-c", ALL_MODULES) == (0, "", "")
     columns = ["--text", "text", "--context", "year:number", "--context", "author=authors:bag", "--min-df", "2"]
-    contexts = ["--context", "year=normal_gamma", "--context", "author=dirichlet"]
+    contexts = ["--context", "year:normal_gamma", "--context", "author:dirichlet"]
     for command in (
         ["import", str(ROOT / "config/example.csv"), *columns, "--out", "corpus"],
         ["fit", "corpus", *contexts, "--set", "start_topics=5", "--iterations", "4", "--out", "fit"],

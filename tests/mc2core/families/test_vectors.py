@@ -267,7 +267,7 @@ def test_commands_import_fit_describe_and_predict(tmp_path, capsys):
     pd.DataFrame({"text": texts}).to_csv(tmp_path / "docs.csv", index=False)
     vectors = f"place={tmp_path}/place.npy:vector"
     main(["import", str(tmp_path / "docs.csv"), "--text", "text", "--context", vectors, "--out", f"{tmp_path}/corpus"])
-    command = ["fit", str(tmp_path / "corpus"), "--context", "place=diagonal_normal_gamma:strength=0.5"]
+    command = ["fit", str(tmp_path / "corpus"), "--context", "place:diagonal_normal_gamma,strength=0.5"]
     main([*command, "--iterations", "4", "--out", str(tmp_path / "fit")])
     posterior = Posterior.load(tmp_path / "fit" / "posterior.npz")
     assert posterior.families == {"place": DiagonalNormalGamma(strength=0.5)}

@@ -439,7 +439,7 @@ class TestCommand:
         new.save(folder / "new")
         fitted = ["fit", str(folder / "corpus"), "--out", str(folder / "fit"), "--iterations", "6", "--seed", "3"]
         start = ["--set", "start_topics=3", "--set", "start_clusters=5", "--set", "document_level=false"]
-        assert main([*fitted, *start, "--context", "pages=gamma_poisson"]) == 0
+        assert main([*fitted, *start, "--context", "pages:gamma_poisson"]) == 0
         return str(folder / "fit" / "posterior.npz"), new
 
     def rows(self, capsys):

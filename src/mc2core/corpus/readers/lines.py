@@ -88,6 +88,11 @@ class LineReader:
         content, contexts = self._take()
         names = {name: known for name, known in schema.columns.items() if known is not None}
         self._like = Corpus(content, schema.words, contexts, context_names=names)
+        named = [one.partition(":")[0].partition("=")[0] for one in given.get("contexts") or ()]
+        #: keys named by ``given`` that no line has had so far, by what they are of
+        self.unseen = {f"context {name!r}": layout.contexts[name].column for name in named if name in layout.contexts}
+        if given.get("id"):
+            self.unseen["the id"] = self._id
 
     def read(self, lines: Iterable[Line]) -> Documents:
         """Documents of some lines, in their order; blank lines are skipped."""
@@ -102,6 +107,8 @@ class LineReader:
             if isinstance(record, Fault):
                 found.bad.append(BadRow(number, None, *record))
                 continue
+            if self.unseen:
+                self.unseen = {what: key for what, key in self.unseen.items() if key not in record}
             row = list[Any]()
             try:
                 for one in self._columns:

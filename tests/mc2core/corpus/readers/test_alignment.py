@@ -270,7 +270,7 @@ class TestRead:
         train, new = write(tmp_path / "train.csv", ROWS), write(tmp_path / "new.csv", NEW)
         model = str(tmp_path / "fit/posterior.npz")
         assert main(["import", str(train), *options, "--out", str(tmp_path / "own")]) == 0
-        families = ["--context", "year=normal_gamma", "--context", "who=dirichlet:concentration=0.1"]
+        families = ["--context", "year:normal_gamma", "--context", "who:dirichlet,concentration=0.1"]
         of_mc2 = [*families, "--set", "document_level=false", "--iterations", "4"]
         assert main(["fit", str(tmp_path / "own"), *of_mc2, "--out", str(tmp_path / "fit")]) == 0
         assert main(["import", str(new), "--out", str(tmp_path / "free"), *options]) == 0

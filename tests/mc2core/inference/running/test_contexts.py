@@ -118,7 +118,7 @@ def test_every_entry_point_fits_one_model_in_any_unit(tmp_path):
     by_function = fit(corpus, MC2(contexts=contexts), Gibbs(start_topics=4), iterations=6, seed=3, progress=False)
     assert by_function.posterior.units == standard.units
     assert by_function.corpus is corpus
-    given = [part for name, one in OWN_UNITS.items() for part in ("--context", f"{name}={one}")]
+    given = [part for name, one in OWN_UNITS.items() for part in ("--context", f"{name}:{one}")]
     given += ["--context", "author", "--set", "start_topics=4", "--iterations", "6", "--seed", "3"]
     asked = {"contexts": contexts, "settings": {"start_topics": 4}, "iterations": 6, "model": "mc2", "engine": "gibbs"}
     for number, one in enumerate((corpus, standard)):

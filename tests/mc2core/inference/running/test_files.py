@@ -52,7 +52,7 @@ def files_of(folder):
     [
         [],
         ["--burn-in", "2", "--thin", "2"],
-        ["--set", "kernel=collapsed", "--context", "number=normal_gamma"],
+        ["--set", "kernel=collapsed", "--context", "number:normal_gamma"],
         ["--engine", "svi", "--set", "batch_size=7"],
         ["--engine", "svi", "--set", "document_level=false", "--set", "max_tables=3"],
         ["--model", "hdp"],
@@ -106,7 +106,7 @@ def test_a_finished_fit_is_not_lost_to_another(corpus, tmp_path, capsys, caplog)
 
 
 @pytest.mark.parametrize(
-    "settings", [["--context", "number=normal_gamma"], ["--engine", "svi"], ["--engine", "fastex"]]
+    "settings", [["--context", "number:normal_gamma"], ["--engine", "svi"], ["--engine", "fastex"]]
 )
 def test_a_fit_of_another_corpus_is_told_by_the_corpus(corpus, tmp_path, capsys, settings):
     """It was called no checkpoint, with the advice to remove a good run."""
