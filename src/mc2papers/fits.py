@@ -97,21 +97,18 @@ def _fit(
     from mc2core.inference.running.summary import sentence
     from mc2papers.engines import engine_of
 
-    fit, folder = run["fit"], results / "fits" / name / str(seed)
-    checkpoint = results / "checkpoints" / f"{name}-{seed}.npz"
+    fit, checkpoint = run["fit"], results / "checkpoints" / f"{name}-{seed}.npz"
     looks: dict[str, Any] = {}
     if run["n_snapshots"]:
         from mc2papers.uai2016.curves import snapshot_times
 
-        looks["snapshots"] = results / "snapshots" / name / str(seed) / "snapshots.npz"
-        looks["snapshot_times"] = snapshot_times(fit["iterations"], run["n_snapshots"])
+        looks["snapshots_file"] = results / "snapshots" / name / str(seed) / "snapshots.npz"
+        looks["snapshots"] = snapshot_times(fit["iterations"], run["n_snapshots"])
     done = fit_corpus(
         corpus,
+        results / "fits" / name / str(seed),
         **fit | {"engine": engine_of(fit["engine"])},
         seed=seed,
-        posterior=folder / "posterior.npz",
-        trace=folder / "trace.tsv",
-        provenance=folder / "provenance.json",
         **looks,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,

@@ -50,11 +50,10 @@ def engine(request):
 def undisturbed(engine, corpus, tmp_path_factory):
     """Arrays of the posterior of an undisturbed run: of SVI on two threads of Spark, of Gibbs in this process."""
     out = tmp_path_factory.mktemp("undisturbed")
-    files = {"posterior": out / "posterior.npz", "trace": out / "trace.tsv", "provenance": out / "p.json"}
     settings = SETTINGS[engine] | ({"n_shards": None} if engine == "gibbs" else {})
     fit_corpus(
-        corpus, model="mc2", engine=engine, contexts={}, settings=settings, iterations=LENGTH[engine], seed=0,
-        checkpoint=out / "c.npz", spark={"spark.master": "local[2]"}, keep_all=True, progress=False, **files,
+        corpus, out, model="mc2", engine=engine, contexts={}, settings=settings, iterations=LENGTH[engine], seed=0,
+        spark={"spark.master": "local[2]"}, keep_all=True, progress=False,
     )  # fmt: skip
     return results(out)
 

@@ -290,16 +290,15 @@ class TestCurves:
 
     def test_the_trace_follows_the_labels_where_there_are_any(self, tmp_path):
         counts = np.array([[5, 0, 0], [4, 1, 0], [0, 0, 6], [0, 1, 5]])
-        files = {name: tmp_path / name for name in ("posterior", "trace", "provenance", "checkpoint")}
         settings = {"model": "mixture", "engine": "fastex", "contexts": {}}
         settings["settings"] = {"n_clusters": 2, "proposal": "exact"}
         done = {"iterations": 30, "seed": 0, "follow_labels": True}
-        fit_corpus(Corpus(counts, labels=[0, 0, 1, 1]), **settings, **done, **files)
-        trace = pd.read_csv(files["trace"], sep="\t")
+        fit_corpus(Corpus(counts, labels=[0, 0, 1, 1]), tmp_path, **settings, **done)
+        trace = pd.read_csv(tmp_path / "trace.tsv", sep="\t")
         assert trace["vi_bits"].iloc[-1] == 0.0
         assert trace["vi_bits"].between(0.0, 2.0).all()
         with pytest.raises(ValueError, match="the corpus has no label for each document"):
-            fit_corpus(Corpus(counts), **settings, **done, **files)
+            fit_corpus(Corpus(counts), tmp_path, **settings, **done)
 
 
 class TestPrinted:

@@ -236,18 +236,12 @@ class TestTable3:
         whole, _ = shapes.simulate(shapes.NUSWIDE, seed=1, scale=0.03)
         models = []
         for contexts, missing in (({"tag": {"family": "dirichlet"}}, 1.0), ({}, 0.0)):
-            files = {name: tmp_path / name for name in ("posterior", "trace", "provenance", "checkpoint")}
             length = {"iterations": 6, "burn_in": 5, "seed": 2, "missing": missing}
             fit_corpus(
-                whole,
-                model="mc2",
-                engine="gibbs",
-                settings={"document_level": False},
-                contexts=contexts,
+                whole, tmp_path, model="mc2", engine="gibbs", settings={"document_level": False}, contexts=contexts,
                 **length,
-                **files,
-            )
-            models.append(Posterior.load(files["posterior"]).representative)
+            )  # fmt: skip
+            models.append(Posterior.load(tmp_path).representative)
         assert (models[0].cluster == models[1].cluster).all()
         assert models[0].n_clusters > 1
         assert (models[0].topic_words != models[1].topic_words).nnz == 0

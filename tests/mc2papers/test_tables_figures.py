@@ -291,7 +291,6 @@ def fitted(tmp_path_factory):
 
     def fit(corpus, contexts):
         folder = tmp_path_factory.mktemp("fit")
-        files = {name: folder / name for name in ("posterior", "trace", "provenance", "checkpoint")}
         settings = {
             "model": "mc2",
             "engine": "gibbs",
@@ -300,8 +299,8 @@ def fitted(tmp_path_factory):
             "seed": 0,
             "burn_in": 3,
         }
-        fit_corpus(corpus, contexts=contexts, **settings, **files)
-        return Posterior.load(folder / "posterior")
+        fit_corpus(corpus, folder, contexts=contexts, **settings)
+        return Posterior.load(folder)
 
     return fit
 

@@ -74,7 +74,7 @@ def draw_case(seed: int, number: int) -> tuple[np.random.Generator, dict[str, An
         "seed": int(rng.integers(2**31)),
         "threads": int(rng.integers(1, 3)),
         "checkpoint_every": int(rng.integers(1, 6)),
-        "snapshot_times": sorted(rng.uniform(0, iterations, int(rng.integers(0, 3))).tolist()),
+        "snapshots": sorted(rng.uniform(0, iterations, int(rng.integers(0, 3))).tolist()),
         "progress": False,
     }
 
@@ -139,17 +139,8 @@ _NAMES = ("posterior.npz", "snapshots.npz", "trace.tsv", "provenance.json")
 
 def _fit(folder: Path, arguments: dict[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    names = {
-        "posterior": "posterior.npz",
-        "trace": "trace.tsv",
-        "provenance": "provenance.json",
-        "checkpoint": "checkpoint.npz",
-    }
-    files.fit_corpus(
-        **arguments,
-        **{role: folder / name for role, name in names.items()},
-        snapshots=folder / "snapshots.npz" if arguments["snapshot_times"] else None,
-    )
+    of_snapshots = folder / "snapshots.npz" if arguments["snapshots"] else None
+    files.fit_corpus(folder=folder, **arguments, snapshots_file=of_snapshots)
 
 
 def _run_child(folder: Path, arguments: dict[str, Any], number: signal.Signals | None, delay: float) -> int:

@@ -132,10 +132,10 @@ def in_shell(message: str, arguments: Sequence[str]) -> str:
     names = {one[2:].replace("-", "_"): one for one in given}
     if "clusters" in names:
         names["n_clusters"] = names.pop("clusters")
-    first, later = (
-        "|".join(one for one in names if is_there(one)) or "-" for is_there in (bool, {*_NUMBERS}.__contains__)
-    )
-    pattern = rf"^(?:{first})(?= is | needs )|\b(?:{later})(?=,? (?:is |here )?-?[0-9])"
+    if not names:
+        return message
+    numbers = "|".join(one for one in names if one in _NUMBERS) or "-"
+    pattern = rf"^(?:{'|'.join(names)})(?= is | needs )|\b(?:{numbers})(?=,? (?:is |here )?-?[0-9])"
     return re.sub(pattern, lambda found: names[found[0]], message)
 
 

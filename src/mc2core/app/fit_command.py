@@ -100,16 +100,15 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
         corpus, contexts = Corpus.load(options.corpus), dict(_family(text) for text in options.context)
     told = [] if options.clusters is None else [f"n_clusters={options.clusters}"]
     given = parse_settings([*told, *options.set], "--set")
-    posterior, written, checkpoint = (
-        options.out / name for name in ("posterior.npz", "provenance.json", "checkpoint.npz")
-    )
-    if posterior.is_file() and not checkpoint.is_file() and not options.overwrite:
+    is_there, may_resume = ((options.out / name).is_file() for name in ("posterior.npz", "checkpoint.npz"))
+    if is_there and not may_resume and not options.overwrite:
+        length = _length(options.out / "provenance.json")
         raise ValueError(
-            f"--out {options.out} holds a fit{_length(written)} without a checkpoint to resume from; --overwrite "
-            "replaces it"
+            f"--out {options.out} holds a fit{length} without a checkpoint to resume from; --overwrite replaces it"
         )
     return fit_corpus(
         corpus,
+        options.out,
         model=options.model,
         engine=options.engine,
         contexts=contexts or None,
@@ -121,10 +120,6 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
         thin=options.thin,
         seed=options.seed,
         threads=options.threads,
-        posterior=posterior,
-        trace=options.out / "trace.tsv",
-        provenance=written,
-        checkpoint=checkpoint,
         checkpoint_every=options.checkpoint_every,
         keep_all=True,
     )

@@ -15,10 +15,14 @@ from mc2core.app.cli import main
 from mc2core.base import storage
 from mc2core.inference import Stream
 from mc2core.inference.running import update
-from mc2core.inference.running.update import open_stream, update_fit
+from mc2core.inference.running.update import _FitFile, update_fit
 from mc2core.inference.svi import stream as stream_of_svi
 
 SEA, BREAD = ["ferry", "harbour", "sail", "tide", "wave"], ["bread", "crust", "flour", "oven", "yeast"]
+
+
+def stream_of(fits, total_samples=None):
+    return _FitFile.read(fits / "svi/posterior.npz").stream(total_samples)
 
 
 def rows(n, seed, subjects=(SEA, BREAD), authors=("ann", "bob"), words=8):
@@ -83,7 +87,7 @@ def test_it_is_the_stream_of_python_and_a_file_or_a_corpus_will_do(fits, capsys)
         main(["update", str(fits / "svi"), new, "--total-samples", "500", "--threads", "2", "--out", str(fits / "two")])
         == 0
     )
-    stream = open_stream(fits / "svi", total_samples=500).partial_fit(Corpus.load(fits / "new"))
+    stream = stream_of(fits, 500).partial_fit(Corpus.load(fits / "new"))
     for name in ("one", "two"):
         found = Stream.load(fits / name / "posterior.npz")
         assert (found.total_samples, found.n_documents) == (500, 35)
@@ -249,7 +253,7 @@ def test_names_decide_and_new_ones_get_columns(fits, capsys):
 
 
 def test_a_new_column_has_the_mass_of_the_prior_and_no_more(fits):
-    stream, before = open_stream(fits / "svi"), open_stream(fits / "svi").posterior
+    stream, before = stream_of(fits), stream_of(fits).posterior
     some = rows(5, 4)
     for row in some:
         row["text"] += " snow hail"
@@ -283,8 +287,8 @@ def test_documents_without_new_names_are_learnt_from_as_ever(fits):
     new = written(fits / "new.jsonl", rows(30, 5))
     assert main(["import", new, "--like", str(fits / "data"), "--out", str(fits / "new")]) == 0
     corpus = Corpus.load(fits / "new")
-    plain = open_stream(fits / "svi").partial_fit(corpus).posterior
-    stream = open_stream(fits / "svi")
+    plain = stream_of(fits).partial_fit(corpus).posterior
+    stream = stream_of(fits)
     assert stream.grow(corpus, 1).vocabulary == corpus.vocabulary
     np.testing.assert_array_equal(stream.partial_fit(corpus).posterior.word_given_topic, plain.word_given_topic)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,40 +25,33 @@ logger = logging.getLogger(__name__)
 
 def fit_corpus(
     corpus: Corpus,
+    folder: str | os.PathLike[str],
     *,
-    model: str | None,
-    engine: str | type[Engine] | None,
-    contexts: Any,
-    settings: Mapping[str, Any],
-    seed: int,
-    posterior: str | os.PathLike[str],
-    trace: str | os.PathLike[str],
-    provenance: str | os.PathLike[str],
-    checkpoint: str | os.PathLike[str],
-    iterations: int | None = None,
-    chains: int = 1,
-    burn_in: int | None = None,
-    thin: int = 1,
-    checkpoint_every: int = 50,
+    model: str | None = None,
+    engine: str | type[Engine] | None = None,
+    contexts: Any = None,
+    settings: Mapping[str, Any] | None = None,
     threads: int = 1,
-    snapshots: str | os.PathLike[str] | None = None,
-    snapshot_times: Sequence[float] = (),
-    progress: bool | None = None,
+    seed: int = 0,
+    checkpoint: str | os.PathLike[str] | None = None,
+    snapshots_file: str | os.PathLike[str] | None = None,
     follow_labels: bool = False,
     missing: float = 0.0,
     spark: Mapping[str, Any] | None = None,
     keep_all: bool = False,
     keep_checkpoint: bool = False,
+    **length: Any,
 ) -> dict[str, Any]:
-    """Fit a model by an engine and write posterior, trace and provenance; returns the provenance.
+    """Fit a model by an engine and write posterior, trace and provenance into ``folder``; returns the provenance.
 
-    ``model`` and ``engine`` are names, None for the default; an engine of another package is its class.
+    ``model`` and ``engine`` are names, None for the default; an engine of another package is its class. ``length`` has
+    further arguments of :func:`mc2core.inference.running.loop.fit`: ``iterations``, ``chains``, ``burn_in`` and so on.
 
-    ``snapshots`` is written too, a posterior of the samples at ``snapshot_times`` (iterations), if there are any.
+    ``snapshots_file`` is written too, a posterior of the samples at ``snapshots`` (iterations), if there are any.
 
-    A run that was killed resumes from ``checkpoint`` (and those of further chains beside it), which is removed once the
-    outputs are there: the workflow runs a finished fit again where its code has changed, and must then not resume from
-    what older code made. With ``keep_checkpoint`` the caller removes it.
+    A run that was killed resumes from ``checkpoint`` (and those of further chains beside it; in ``folder`` if not
+    given), which is removed once the outputs are there: the workflow runs a finished fit again where its code has
+    changed, and must then not resume from what older code made. With ``keep_checkpoint`` the caller removes it.
     While it runs, a second fit that writes the same posterior is refused (ValueError).
     Other contexts of the corpus than those in ``contexts`` are named in the log and not looked at, so they do not tie a
     checkpoint.
@@ -71,7 +64,9 @@ def fit_corpus(
     update`` goes over again.
     With ``follow_labels`` each row of the trace has ``vi_bits``, the distance of the clusters from the corpus' labels.
     """
-    specified, way = specify(model, engine, settings, contexts, threads)
+    folder = Path(folder)
+    posterior, checkpoint = folder / "posterior.npz", checkpoint or folder / "checkpoint.npz"
+    specified, way = specify(model, engine, settings or {}, contexts, threads)
     specified = specified.for_corpus(corpus)
     tell_unused(corpus, specified.contexts)
     part = corpus.with_contexts({name: corpus.contexts[name] for name in specified.contexts})
@@ -82,31 +77,25 @@ def fit_corpus(
             _keep_for_later(done, part)
         with work("writing the posterior"):
             done.posterior.save(posterior)
-        storage.write_json(provenance, done.provenance | ({"missing": missing} if missing else {}))
+        storage.write_json(folder / "provenance.json", done.provenance | ({"missing": missing} if missing else {}))
 
     with stopping.install(), locks.only_one(posterior, "another fit"), cluster.session(spark):
         done = fit(
             part,
             specified,
             way,
-            iterations=iterations,
             seed=seed,
-            chains=chains,
-            burn_in=burn_in,
-            thin=thin,
             checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
-            trace=trace,
-            snapshots=snapshot_times,
-            progress=progress,
+            trace=folder / "trace.tsv",
             callback=_distance_to(corpus.labels) if follow_labels else None,
             on_stop=leave if keep_all else None,
+            **length,
         )
         leave(done)
-        if snapshots is not None and done.snapshots is not None:
-            done.snapshots.save(snapshots)
+        if snapshots_file is not None and done.snapshots is not None:
+            done.snapshots.save(snapshots_file)
         if not (keep_all or keep_checkpoint):
-            for path in checkpoints_of(checkpoint, chains):
+            for path in checkpoints_of(checkpoint, length.get("chains", 1)):
                 Path(path).unlink(missing_ok=True)
     return done.provenance | ({"missing": missing} if missing else {})
 

@@ -260,11 +260,6 @@ def _leave(out: Path, stream: Stream) -> dict[str, Any]:
     return about
 
 
-def open_stream(folder: Path, total_samples: int | None = None, threads: int = 1) -> Stream:
-    """The stream in a folder of a fit or an update; ValueError where it cannot go on."""
-    return _FitFile.read(folder / POSTERIOR).stream(total_samples, threads)
-
-
 def _checkpoint(path: Path, about: Mapping[str, Any], seed: int | None = None) -> checkpoints.Checkpoint:
     """The checkpoint of the fit that ``about`` is the provenance of."""
     names = ("model", "engine", "seed", "corpus", "names", "burn_in", "thin", "snapshots")
@@ -369,9 +364,8 @@ def _continue_chains(
             run = asked_for(model, engine, corpus, own, iterations // 2, thin, [])
             checkpoints.write(path, checkpoints.Checkpoint(run, 0, 0.0, state.arrays()))
     written = fit_corpus(
-        corpus, model=names[0], engine=names[1], contexts=contexts, settings=of_model | of_engine, seed=seed,
-        posterior=out / POSTERIOR, trace=out / "trace.tsv", provenance=out / "provenance.json",
-        checkpoint=checkpoint, iterations=iterations, chains=chains, thin=thin, threads=threads, progress=progress,
+        corpus, out, model=names[0], engine=names[1], contexts=contexts, settings=of_model | of_engine, seed=seed,
+        iterations=iterations, chains=chains, thin=thin, threads=threads, progress=progress,
         keep_all=True,
     )  # fmt: skip
     written |= {"from": {"posterior": file.digest, "documents": len(posterior.cluster)}}

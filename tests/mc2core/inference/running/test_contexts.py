@@ -32,10 +32,7 @@ def test_contexts_that_are_not_used_are_said_once(caplog, tmp_path):
     fit(CORPUS, *fastex(n_clusters=2), iterations=1)
     assert said(caplog) == ["contexts of the corpus that this fit does not use: tag, year"]
     caplog.clear()
-    names = ("posterior", "trace", "provenance", "checkpoint")
-    files = {name: tmp_path / name for name in names} | {"posterior": tmp_path / "posterior.npz"}
-    settings = {"n_clusters": 2}
-    fit_corpus(CORPUS, model=None, engine="fastex", contexts={}, settings=settings, seed=0, iterations=1, **files)
+    fit_corpus(CORPUS, tmp_path, engine="fastex", settings={"n_clusters": 2}, iterations=1)
     assert said(caplog) == ["contexts of the corpus that this fit does not use: tag, year"]
 
 

@@ -13,12 +13,10 @@ from mc2papers.datasets.simulated import letters
 
 def clusters(folder, contexts, **settings):
     corpus = letters.simulate(0, n_documents=40, n_tokens=10)[0].standardised("number")
-    folder.mkdir()
-    files = {name: folder / name for name in ("trace", "provenance", "checkpoint")}
-    files["posterior"] = folder / "posterior.npz"
     of_mc2 = {"model": "mc2", "engine": "gibbs", "settings": {"document_level": False}}
-    fit_corpus(corpus, **of_mc2, contexts=contexts, iterations=15, seed=1, **files, **settings)
-    return Posterior.load(files["posterior"]).representative.cluster, storage.read_json(files["provenance"])
+    about = fit_corpus(corpus, folder, **of_mc2, contexts=contexts, iterations=15, seed=1, **settings)
+    assert storage.read_json(folder / "provenance.json") == about
+    return Posterior.load(folder).representative.cluster, about
 
 
 def test_contexts_that_are_missing_everywhere_tell_nothing(tmp_path):
@@ -128,4 +126,4 @@ def test_a_fit_of_the_workflow_leaves_no_checkpoint(tmp_path):
         folder = tmp_path / f"fit{chains}"
         _, about = clusters(folder, {}, chains=chains)
         assert about.get("chains") == {1: None, 2: [8, 8]}[chains]
-        assert sorted(path.name for path in folder.iterdir()) == ["posterior.npz", "provenance", "trace"]
+        assert sorted(path.name for path in folder.iterdir()) == ["posterior.npz", "provenance.json", "trace.tsv"]
