@@ -59,7 +59,7 @@ def plain_topic_sweep(assignments, corpus, key):
     """Tokens by word, then cluster, then document; float64; weights from scratch for every token."""
     document, word = tokens_of(corpus)
     topic, cluster = assignments.topic.astype(int), assignments.cluster
-    eps, rest = list(assignments.topic_weights), assignments.rest
+    eps, remaining = list(assignments.topic_weights), assignments.remaining
     v, s, n_words = CONCENTRATIONS.table, PRIOR, corpus.n_words
     state = np.zeros(2, np.uint64)
     for w in range(n_words):
@@ -75,7 +75,7 @@ def plain_topic_sweep(assignments, corpus, key):
                     (np.sum(here & same_cluster) + v * eps[m]) * (np.sum(here & (word == w)) + s)
                     / (np.sum(here) + n_words * s)
                 )  # fmt: skip
-            weights.append(v * rest / n_words)
+            weights.append(v * remaining / n_words)
             weights = np.array(weights)
             u = streams.uniform(state) * weights.sum() - weights[topic[i]]
             if u < 0:
@@ -84,17 +84,17 @@ def plain_topic_sweep(assignments, corpus, key):
             chosen = pick(weights, u)
             if chosen == len(eps):
                 share = 1 - (1 - streams.uniform(state)) ** (1 / CONCENTRATIONS.topic)
-                eps.append(share * rest)
-                rest *= 1 - share
+                eps.append(share * remaining)
+                remaining *= 1 - share
             topic[i] = chosen
-    return topic, np.array(eps), rest
+    return topic, np.array(eps), remaining
 
 
 def plain_timed_sweep(assignments, corpus, values, family, key):
     """Tokens by document; each has the document's value, NaN where missing; float64; weights from scratch."""
     document, word = tokens_of(corpus)
     topic = assignments.topic.astype(int)
-    eps, rest = list(assignments.topic_weights), assignments.rest
+    eps, remaining = list(assignments.topic_weights), assignments.remaining
     v, s, n_words = CONCENTRATIONS.table, PRIOR, corpus.n_words
     statistics = family.statistics(values).toarray()[document]
     state = np.zeros(2, np.uint64)
@@ -105,7 +105,7 @@ def plain_timed_sweep(assignments, corpus, values, family, key):
         weights = []
         for m in range(len(eps) + 1):
             here = others & (topic == m)
-            prior = v * eps[m] if m < len(eps) else v * rest
+            prior = v * eps[m] if m < len(eps) else v * remaining
             natural = family.prior(4) + statistics[here].sum(axis=0)
             log_time = family.log_normaliser(natural + statistics[i]) - family.log_normaliser(natural)
             weights.append(
@@ -119,10 +119,10 @@ def plain_timed_sweep(assignments, corpus, values, family, key):
         chosen = pick(weights, u)
         if chosen == len(eps):
             share = 1 - (1 - streams.uniform(state)) ** (1 / CONCENTRATIONS.topic)
-            eps.append(share * rest)
-            rest *= 1 - share
+            eps.append(share * remaining)
+            remaining *= 1 - share
         topic[i] = chosen
-    return topic, np.array(eps), rest
+    return topic, np.array(eps), remaining
 
 
 def plain_weigh_counts(counts, row, prior, scale, weights, first):
@@ -159,19 +159,19 @@ def plain_cluster_sweep(assignments, corpus, contexts, key, alpha, v, prior):
 
 
 # -- sweeps of the document level ----------------------------------------------------------------------------------
-def open_topic(state, k, eps, rest, columns, tau_rest, v, eta):
+def open_topic(state, k, eps, remaining, columns, tau_remaining, v, eta):
     """A topic broken off the rests of epsilon, whose new rest is returned, and of every tau, picked in cluster k."""
     left = (1 - streams.uniform(state)) ** (1 / eta)
-    eps.append((1 - left) * rest)
-    rest *= left
-    column = np.zeros(len(tau_rest))
-    for other in range(len(tau_rest)):
+    eps.append((1 - left) * remaining)
+    remaining *= left
+    column = np.zeros(len(tau_remaining))
+    for other in range(len(tau_remaining)):
         x = np.exp(log_gamma_variate(state, v * eps[-1] + (other == k)))
-        y = np.exp(log_gamma_variate(state, v * rest))
-        column[other] = tau_rest[other] * x / (x + y)
-        tau_rest[other] *= y / (x + y)
+        y = np.exp(log_gamma_variate(state, v * remaining))
+        column[other] = tau_remaining[other] * x / (x + y)
+        tau_remaining[other] *= y / (x + y)
     columns.append(column)
-    return rest
+    return remaining
 
 
 # -- the blocked move ----------------------------------------------------------------------------------------------

@@ -268,8 +268,11 @@ def _faults_of_gibbs(case: Case, fit: Any) -> list[str]:
     assignments.count()
     if not (np.array_equal(n_km, assignments.n_km) and np.array_equal(n_k, assignments.n_k)):
         found.append("counts are not those of the assignments")
-    if abs(assignments.topic_weights.sum() + assignments.rest - 1.0) > 1e-9 or (assignments.topic_weights <= 0).any():
-        found.append(f"topic weights sum to {assignments.topic_weights.sum() + assignments.rest}, of {m}")
+    if (
+        abs(assignments.topic_weights.sum() + assignments.remaining - 1.0) > 1e-9
+        or (assignments.topic_weights <= 0).any()
+    ):
+        found.append(f"topic weights sum to {assignments.topic_weights.sum() + assignments.remaining}, of {m}")
     if case.kind == "plain":
         model = state.model
         value, size = log_joint_of_mc2(

@@ -60,8 +60,8 @@ class Assignments:
     document_start : (J + 1,) int64
         First token of each document.
     topic_weights : (M,) float64, > 0
-        epsilon_1..M; they and ``rest`` sum to 1.
-    rest : float
+        epsilon_1..M; they and ``remaining`` sum to 1.
+    remaining : float
         epsilon_new, the weight of all topics not in use.
     n_km : (K, M) int32
         Tokens of topic m in cluster k.
@@ -73,7 +73,7 @@ class Assignments:
     topic: np.ndarray
     document_start: np.ndarray
     topic_weights: np.ndarray
-    rest: float
+    remaining: float
     n_km: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.int32))
     n_k: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
@@ -106,7 +106,7 @@ class Assignments:
             _count_rows(self.cluster, *counts, self.n_km)
 
     def compact(self) -> np.ndarray:
-        """Drop empty clusters and topics, keeping the order of the others; weights of dropped topics go to ``rest``.
+        """Drop empty clusters and topics, in their order; weights of dropped topics go to ``remaining``.
 
         Returns the old numbers of the clusters that stay.
         """
@@ -123,7 +123,7 @@ class Assignments:
             new_label = np.zeros(self.n_topics, np.int32)
             new_label[topics] = np.arange(len(topics), dtype=np.int32)
             _relabel(self.topic, new_label)
-            self.rest += float(self.topic_weights[~used].sum())
+            self.remaining += float(self.topic_weights[~used].sum())
             self.topic_weights = self.topic_weights[topics]
             self.n_km = np.ascontiguousarray(self.n_km[:, topics])
         return clusters

@@ -7,7 +7,7 @@ summed out:
     P(z_j = k | measures) prop. to pi_k f(x_j | phi_k) prod_i sum_m tau_km psi_m,w_ji,      l_ji ~ tau_{z_j} psi_.,w_ji.
 
 **New atoms, exactly and without slice variables.** G_0 has infinitely many atoms. Its atoms not in use are split off
-``rest`` by GEM(eta) until less than ``SMALLEST_TOPIC`` remains, so every atom above that weight (an *active* one) is
+``remaining`` by GEM(eta) until less than ``SMALLEST_TOPIC`` is left, so every atom above that weight (*active*) is
 known; likewise every cluster with pi_k above that of ``SMALLEST_CLUSTER`` documents. A token in a small topic stays
 there (it enters its document's weight as a factor tau_k,l), a document in a small cluster stays as it is, and
 everything else moves among the active atoms. Active and small are properties of the measures, not of z and l, and what
@@ -58,7 +58,7 @@ class CutTopics(NamedTuple):
     """G_0's atoms above a weight (*active* topics, a column each), and the small ones that are in use."""
 
     weights: np.ndarray  # (M',) float64: of the M topics in use, then of new ones
-    rest: float  # the weight of all others
+    remaining: float  # the weight of all others
     label: np.ndarray  # (columns,) int32: topic of each column; those in use come first
     column: np.ndarray  # (M,) int32: column of each topic in use, -1 for a small one
     small: np.ndarray  # (small topics,) int64: those in use
@@ -103,20 +103,20 @@ def smallest_atom(usual: float, concentration: float) -> float:
     return max(usual, math.exp(-_MEAN_ATOMS / concentration))
 
 
-def split_rest(
-    rest: float, law: PartitionLaw, n_known: int, smallest: float, rng: np.random.Generator
+def split_remaining(
+    remaining: float, law: PartitionLaw, n_known: int, smallest: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, float]:
-    """Split the mass ``rest`` until less than ``smallest`` remains, as draws would meet its atoms: by GEM(alpha), or
-    where there are N atoms, of which ``n_known`` are known, by shares of Beta(1 + b, b for each of the others).
+    """Split the mass ``remaining`` until less than ``smallest`` is left, as draws would meet its atoms: by GEM(alpha),
+    or where there are N atoms, of which ``n_known`` are known, by shares of Beta(1 + b, b for each of the others).
 
     Returns the weights of the new atoms and the remaining mass.
     """
     weights: list[float] = []
-    while rest > smallest:
+    while remaining > smallest:
         others = weight_of_new(law, n_known + len(weights) + 1)
-        weights.append(rest * rng.beta(1.0 + law.each, others) if others > 0.0 else rest)
-        rest -= weights[-1]
-    return np.array(weights), rest
+        weights.append(remaining * rng.beta(1.0 + law.each, others) if others > 0.0 else remaining)
+        remaining -= weights[-1]
+    return np.array(weights), remaining
 
 
 def draw_sparse_dirichlet(n_words: int, n_columns: int, s: float, rng: np.random.Generator) -> np.ndarray:
@@ -158,7 +158,7 @@ def draw_psi(key, first, last, cells, topics, topic, topic_word_prior, psi, sums
 def cut_topics(assignments: Assignments, eta: float, rng: np.random.Generator) -> CutTopics:
     """Split new topics off the rest until less than ``SMALLEST_TOPIC`` remains."""
     smallest = smallest_atom(SMALLEST_TOPIC, eta)
-    new, rest = split_rest(assignments.rest, PartitionLaw.of(eta), assignments.n_topics, smallest, rng)
+    new, remaining = split_remaining(assignments.remaining, PartitionLaw.of(eta), assignments.n_topics, smallest, rng)
     weights = np.concatenate([assignments.topic_weights, new])
     label = np.flatnonzero(weights > smallest).astype(np.int32)
     n_used = assignments.n_topics
@@ -167,14 +167,14 @@ def cut_topics(assignments: Assignments, eta: float, rng: np.random.Generator) -
     column[used] = np.arange(len(used), dtype=np.int32)
     small = np.flatnonzero(column < 0)
     place[small] = np.arange(len(small), dtype=np.int32)
-    return CutTopics(weights, rest, label, column, small, place)
+    return CutTopics(weights, remaining, label, column, small, place)
 
 
 def cut_clusters(n_k: np.ndarray, law: PartitionLaw, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Draw pi, new clusters among it until less than ``SMALLEST_CLUSTER`` remains; and which are active."""
     pi = variates.dirichlet(np.append(n_k + law.each, weight_of_new(law, len(n_k))), rng)
     smallest = smallest_atom(min(SMALLEST_CLUSTER / n_k.sum(), 0.05), law.alpha)
-    new, _ = split_rest(pi[-1] if len(n_k) < law.most else 0.0, law, len(n_k), smallest, rng)
+    new, _ = split_remaining(pi[-1] if len(n_k) < law.most else 0.0, law, len(n_k), smallest, rng)
     pi = np.concatenate([pi[:-1], new])
     return pi, np.flatnonzero(pi > smallest)
 
@@ -219,7 +219,7 @@ def draw_tau(
     shapes[:, : len(used)] += n_km[:, used]
     shapes[:, n_columns:-1] = prior[small] + n_km[:, small]
     left = np.setdiff1d(np.arange(len(topics.column), len(topics.weights)), label)
-    shapes[:, -1] = v * (topics.rest + topics.weights[left].sum())
+    shapes[:, -1] = v * (topics.remaining + topics.weights[left].sum())
     drawn = variates.dirichlet(shapes, rng)
     tau = np.zeros((len(n_km), len(sums)), np.float32)
     # the sum of a topic's Gammas goes here instead of into every entry of psi
@@ -583,6 +583,6 @@ def move_blocked(
     failed = max(in_blocks(pool, move_tokens, len(psi), WORD_BLOCK))
     if failed >= 0:
         raise no_topic(assignments.document_of(failed), concentrations, topic_word_prior)
-    assignments.topic_weights, assignments.rest = topics.weights, topics.rest
+    assignments.topic_weights, assignments.remaining = topics.weights, topics.remaining
     assignments.count(measures.n_clusters)
     assignments.compact()

@@ -647,7 +647,7 @@ def split_and_merge_clusters(
     """
     n_clusters, columns = tau.shape
     slots, cluster = n_clusters + n_proposals, assignments.cluster
-    v, topics = float(concentrations.table), np.append(assignments.topic_weights, assignments.rest)
+    v, topics = float(concentrations.table), np.append(assignments.topic_weights, assignments.remaining)
     constants = ClusterConstants(
         concentrations.partition, v, float(omega), np.maximum(v * topics, MIN_POSITIVE), slack, min_log_ratio
     )

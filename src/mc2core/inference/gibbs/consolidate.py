@@ -239,7 +239,7 @@ def remove_topics(
     used = n_m > 0
     lost = float(assignments.topic_weights[~used].sum())
     assignments.topic_weights = np.where(used, assignments.topic_weights / (1.0 - lost), 0.0)
-    assignments.rest /= 1.0 - lost
+    assignments.remaining /= 1.0 - lost
     assignments.count(assignments.n_clusters)
     assignments.compact()
     return np.ascontiguousarray(tau[:, np.append(used, True)])

@@ -74,8 +74,8 @@ def with_documents(
     topic = np.empty(corpus.n_tokens, np.int32)
     topic[~is_new] = old.assignments.topic
     topic[is_new] = _topics(new, proportions[cluster[added]], sample, rng)
-    weights, rest = old.assignments.topic_weights, old.assignments.rest
-    assignments = Assignments(cluster, topic, document_start(corpus), weights, rest)
+    weights, remaining = old.assignments.topic_weights, old.assignments.remaining
+    assignments = Assignments(cluster, topic, document_start(corpus), weights, remaining)
     assignments.count()
     state = type(old).of(model, corpus, StackedContexts(corpus, model.cluster_contexts), assignments)
     state.concentrations, state.topic_word_prior = old.concentrations, old.topic_word_prior

@@ -84,7 +84,7 @@ def _weigh(n_columns, n, prior, log_p, weight):
 @inner_kernel(error_model="numpy")
 def _sweep_document(k, first, end, stream, position, topic, values, tables, topics, constants, work):
     """Sweep observations ``first`` to ``end`` - 1 of a document of cluster k; as :func:`_sweep_observations`."""
-    n_topics, tau, tau_rest = position[TOPICS], topics.tau, topics.tau_rest
+    n_topics, tau, tau_remaining = position[TOPICS], topics.tau, topics.tau_remaining
     prior, n, log_p, weight, product = work
     code, count, sums, others, mean, slope, power = (
         tables.code, tables.n, tables.first, tables.second, tables.mean, tables.slope, tables.power
@@ -92,7 +92,7 @@ def _sweep_document(k, first, end, stream, position, topic, values, tables, topi
     constant, own_constant, own_ratio, inverse, together = (
         tables.constant, tables.own_constant, tables.own_ratio, tables.inverse, tables.together
     )  # fmt: skip
-    has_level = tau_rest.size > 0
+    has_level = tau_remaining.size > 0
     for i in range(first, end):
         m, columns = topic[i], n_topics + 1
         is_alone = count[m] == 1.0
@@ -118,7 +118,7 @@ def _sweep_document(k, first, end, stream, position, topic, values, tables, topi
             log_p[m] = log_p[n_topics]
         n[m] -= 1.0
         n[n_topics] = 0.0
-        prior[n_topics] = constants.omega * tau_rest[k] if has_level else constants.v * topics.rest[0]
+        prior[n_topics] = constants.omega * tau_remaining[k] if has_level else constants.v * topics.remaining[0]
         total = _weigh(columns, n, prior, log_p, weight)
         n[m] += 1.0
         if not 0.0 < total < np.inf:
@@ -151,7 +151,7 @@ def _sweep_observations(key, stream, position, start, cluster, topic, n_km, valu
 
     Without a document level ``topics.tau`` has no rows.
     """
-    eps, tau, has_level, prior, n = topics.eps, topics.tau, topics.tau_rest.size > 0, work.prior, work.n
+    eps, tau, has_level, prior, n = topics.eps, topics.tau, topics.tau_remaining.size > 0, work.prior, work.n
     for j in range(position[VISIT], cluster.size):
         first, k, begin, end = position[TOKEN], cluster[j], start[j], start[j + 1]
         if first <= begin:

@@ -45,7 +45,7 @@ from mc2core.compute.special import MIN_POSITIVE
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
 from mc2core.inference.gibbs.assignments import Assignments, document_start, topics_by_word
-from mc2core.inference.gibbs.blocked import WORD_BLOCK, smallest_atom, split_rest
+from mc2core.inference.gibbs.blocked import WORD_BLOCK, smallest_atom, split_remaining
 from mc2core.inference.gibbs.tokens import DocumentRows, draw_other
 from mc2core.inference.gibbs.weights import Concentrations, PartitionLaw, no_topic
 from mc2core.inference.shards import Shard, ShardedCorpus, name_of
@@ -480,19 +480,19 @@ def instantiate(
     -------
     epsilon : (M',) float64
         Weights of the topics in use and of the new ones.
-    rest : float
+    remaining : float
     tau : (K, M' + 1) float64
         Proportions over both, and the rest.
     """
     law = PartitionLaw.of(concentrations.topic)
-    new, rest = split_rest(assignments.rest, law, assignments.n_topics, smallest, rng)
-    rest += float(new[new <= smallest].sum())
+    new, remaining = split_remaining(assignments.remaining, law, assignments.n_topics, smallest, rng)
+    remaining += float(new[new <= smallest].sum())
     new = new[new > smallest]
     if len(new) == 0:
-        return assignments.topic_weights, rest, tau
-    shapes = np.tile(concentrations.table * np.append(new, rest), (len(tau), 1))
+        return assignments.topic_weights, remaining, tau
+    shapes = np.tile(concentrations.table * np.append(new, remaining), (len(tau), 1))
     broken = variates.dirichlet(shapes, rng) * tau[:, -1:]
-    return np.append(assignments.topic_weights, new), rest, np.hstack([tau[:, :-1], broken])
+    return np.append(assignments.topic_weights, new), remaining, np.hstack([tau[:, :-1], broken])
 
 
 def sweep_documents_apart(
@@ -515,7 +515,7 @@ def sweep_documents_apart(
         return tau
     smallest = smallest_topic(corpus.n_tokens, concentrations.topic)
     rng = streams.generator(seed, "new topics", iteration)
-    epsilon, rest, tau = instantiate(assignments, tau, concentrations, smallest, rng)
+    epsilon, remaining, tau = instantiate(assignments, tau, concentrations, smallest, rng)
     lengths = np.diff(assignments.document_start)
     in_cluster = np.bincount(assignments.cluster, weights=lengths, minlength=len(tau))
     expected = in_cluster @ tau[:, :-1]
@@ -532,7 +532,7 @@ def sweep_documents_apart(
         raise no_topic(assignments.document_of(failed), concentrations, topic_word_prior)
     used = np.zeros(len(epsilon), bool)
     used[topic] = True
-    assignments.topic_weights, assignments.rest = epsilon, rest
+    assignments.topic_weights, assignments.remaining = epsilon, remaining
     assignments.count()
     assignments.compact()
     left = tau[:, -1] + tau[:, :-1][:, ~used].sum(axis=1)

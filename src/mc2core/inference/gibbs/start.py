@@ -233,7 +233,7 @@ def log_clustering(state: DocumentLevelState) -> float:
     counts = count_topics(assignments)
     n_documents, lengths = len(assignments.cluster), np.diff(assignments.document_start)
     alpha, v, eta, law = concentrations.group, concentrations.table, concentrations.topic, concentrations.partition
-    topics = v * np.append(assignments.topic_weights, assignments.rest)
+    topics = v * np.append(assignments.topic_weights, assignments.remaining)
     constants = ClusterConstants(law, v, omega, np.maximum(topics, MIN_POSITIVE), 0.0, 0.0)
     tau = np.maximum(state.proportions, MIN_POSITIVE)
     _, at_estimate = weigh_clusters(assignments.cluster, tau, counts, constants, contexts_of(state.contexts), None)
@@ -241,7 +241,7 @@ def log_clustering(state: DocumentLevelState) -> float:
     result += log_openings(law, assignments.n_clusters)
     result += gammaln(alpha) - gammaln(alpha + n_documents) + (gammaln(omega) - gammaln(omega + lengths)).sum()
     result += len(assignments.topic_weights) * math.log(eta) - np.log(assignments.topic_weights).sum()
-    result += (eta - 1.0) * math.log(max(assignments.rest, MIN_POSITIVE))
+    result += (eta - 1.0) * math.log(max(assignments.remaining, MIN_POSITIVE))
     for role, value in {"group": alpha, "table": v, "topic": eta, "document": omega}.items():
         if (prior := state.priors.get(role)) is not None:
             result += (prior.shape - 1.0) * math.log(value) - prior.rate * value

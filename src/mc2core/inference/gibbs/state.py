@@ -229,7 +229,7 @@ class GibbsState(State):
         n_k, n_documents = assignments.n_k, len(assignments.cluster)
         # E[tau_k | tables, epsilon]: the topics in use, renormalised, and the mass of all others
         mass = self.table_counts + v * assignments.topic_weights
-        new = v * assignments.rest
+        new = v * assignments.remaining
         total = mass.sum(axis=1, keepdims=True)
         contents = None if self.observations is None else self.observations.contents(assignments)
         if contents is None:
@@ -260,7 +260,7 @@ class GibbsState(State):
             "cluster": self.assignments.cluster,
             "topic": self.assignments.topic,
             "topic_weights": self.assignments.topic_weights,
-            "scalars": np.array([self.assignments.rest, *concentrations, self.log_joint]),
+            "scalars": np.array([self.assignments.remaining, *concentrations, self.log_joint]),
             **({"topic_word_prior": np.array(self.topic_word_prior)} if WORDS in self.priors else {}),
         }
 
@@ -268,10 +268,10 @@ class GibbsState(State):
     def restore(cls, model: TopicModel, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Self:
         """The inverse of :meth:`arrays`; ValueError if they do not fit model and corpus."""
         check(arrays, _DESCRIBED, {"J": corpus.n_documents, "N": corpus.n_tokens})
-        rest, group, table, topic_concentration, log_joint = map(float, arrays["scalars"])
+        remaining, group, table, topic_concentration, log_joint = map(float, arrays["scalars"])
         cluster, topic = arrays["cluster"].astype(np.int32), arrays["topic"].astype(np.int32)
         weights = arrays["topic_weights"].astype(np.float64)
-        assignments = Assignments(cluster, topic, document_start(corpus), weights, rest)
+        assignments = Assignments(cluster, topic, document_start(corpus), weights, remaining)
         assignments.count()
         state = cls.of(model, corpus, StackedContexts(corpus, model.cluster_contexts), assignments)
         state.concentrations = Concentrations(group, table, topic_concentration, model.most_clusters)
@@ -383,7 +383,7 @@ class DocumentLevelState(GibbsState):
 
     def start_proportions(self) -> None:
         """Every cluster at epsilon: the next call of :meth:`move_all_but_tokens` draws from it."""
-        epsilon = np.append(self.assignments.topic_weights, self.assignments.rest)
+        epsilon = np.append(self.assignments.topic_weights, self.assignments.remaining)
         self.proportions = np.tile(epsilon, (self.assignments.n_clusters, 1))
         self.tables = np.zeros_like(self.assignments.n_km)
 
@@ -477,5 +477,5 @@ class DocumentLevelState(GibbsState):
         self.tables = of_tables.n_km
         self.proportions = draw_proportions(of_tables.n_km, of_tables, concentrations, rng)
         assignments.cluster[:] = of_tables.cluster
-        assignments.topic_weights, assignments.rest = of_tables.topic_weights, of_tables.rest
+        assignments.topic_weights, assignments.remaining = of_tables.topic_weights, of_tables.remaining
         assignments.count(counts=counts)

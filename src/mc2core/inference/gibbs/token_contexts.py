@@ -63,7 +63,7 @@ class TimedTopics(NamedTuple):
     n_wm: np.ndarray  # (V, columns) int32
     n_m: np.ndarray  # (columns,) int64
     eps: np.ndarray  # (columns,) float64
-    rest: np.ndarray  # (1,) float64: eps_new
+    remaining: np.ndarray  # (1,) float64: eps_new
     sums: np.ndarray  # (4, columns) float64: T(x), summed over the topic's tokens, not those of the document at hand
 
 
@@ -120,8 +120,8 @@ def _log_student(x, sum_x, count, half_count, half_square, prior):
     """ln of the predictive of x after observations of these sums T(x), less its constant -ln(pi) / 2."""
     kappa, a = prior[1] + count, prior[2] + half_count
     mu = (prior[0] + sum_x) / kappa
-    rest = prior[3] + half_square
-    b = max(rest - 0.5 * kappa * mu * mu, LAST_DIGIT * rest)
+    square = prior[3] + half_square
+    b = max(square - 0.5 * kappa * mu * mu, LAST_DIGIT * square)
     spread = 2.0 * b * (kappa + 1.0) / kappa
     distance = x - mu
     # G(a + 1/2) / G(a) by its asymptotic series from 8 on; below, the argument is shifted by 8
@@ -177,7 +177,7 @@ def _scale_all(x, j, n_topics, topics, weights, constants, time_prior):
             largest = max(largest, log_factor[m])
     new = exp(new - largest)
     # a topic weighs at least what it does without tokens of the document and the word, at most what it does with all
-    most, least = constants.v, constants.v * topics.rest[0] / topics.n_wm.shape[0] * new
+    most, least = constants.v, constants.v * topics.remaining[0] / topics.n_wm.shape[0] * new
     for m in range(n_topics):
         factor = exp(log_factor[m] - largest)
         scale[m] = np.float32(factor / (n_m[m] + constants.vs))
@@ -248,7 +248,7 @@ def _sweep_timed(key, stream, position, documents, time, topic, topics, constant
     """
     n_topics = position[TOPICS]
     indptr, word, counts, start, _ = documents
-    n_km, n_wm, n_m, _, rest, sums = topics
+    n_km, n_wm, n_m, _, remaining, sums = topics
     s, prior, scale, steps, first, _, p, block, _, _ = weights
     v, n_words = constants.v, n_wm.shape[0]
     for j in range(position[VISIT], time.size):
@@ -262,7 +262,7 @@ def _sweep_timed(key, stream, position, documents, time, topic, topics, constant
             if end <= begin:
                 continue
             w, n_blocks = word[cell], (n_topics + LANES - 1) // LANES
-            new = v * rest[0] / n_words * new_factor
+            new = v * remaining[0] / n_words * new_factor
             total = _weigh_word(n_wm, w, n_km, j, n_blocks, weights, new)
             for i in range(begin, end):
                 # leave
@@ -274,7 +274,7 @@ def _sweep_timed(key, stream, position, documents, time, topic, topics, constant
                 total += _weigh_topic(m, j, w, n_km, n_wm, s, prior, scale, p, block)
                 if not 0.1 * least < total < _MAX_SUM:
                     new_factor, least = _scale_all(x, j, n_topics, topics, weights, constants, time_prior)
-                    new = v * rest[0] / n_words * new_factor
+                    new = v * remaining[0] / n_words * new_factor
                     total = _weigh_word(n_wm, w, n_km, j, n_blocks, weights, new)
                 if not 0.0 < total < np.inf:
                     position[TOKEN] = i
@@ -288,14 +288,14 @@ def _sweep_timed(key, stream, position, documents, time, topic, topics, constant
                     block[m // LANES] += less
                     if chosen < 0 and n_topics < n_m.size:
                         chosen = n_topics
-                        break_off(chosen, stream, topics.eps, rest, constants.eta)
+                        break_off(chosen, stream, topics.eps, remaining, constants.eta)
                         prior[chosen] = v * topics.eps[chosen]
                         n_topics += 1
                         if n_topics > n_blocks * LANES:  # the first topic of a block
                             block[n_blocks] = 0.0
                             n_blocks += 1
                         total -= new
-                        new = v * rest[0] / n_words * new_factor
+                        new = v * remaining[0] / n_words * new_factor
                         total += new
                     elif chosen < 0:
                         chosen, is_full = m, True
@@ -328,7 +328,9 @@ def _new_weights(topics: TimedTopics, s: float, v: float) -> TimedWeights:
 
 def _add_columns(topics: TimedTopics) -> TimedTopics:
     longer = {
-        name: extended(array, array.shape[-1] + LANES) for name, array in topics._asdict().items() if name != "rest"
+        name: extended(array, array.shape[-1] + LANES)
+        for name, array in topics._asdict().items()
+        if name != "remaining"
     }
     return topics._replace(**longer)
 
@@ -350,9 +352,9 @@ def sweep_timed_topics(
     documents = DocumentRows.of(content, assignments.document_start, assignments.cluster)
     n_km = extended(assignments.n_km, columns)
     n_wm = topics_of_words(content, assignments.topic, columns)
-    eps, rest = extended(assignments.topic_weights, columns), np.array([assignments.rest])
+    eps, remaining = extended(assignments.topic_weights, columns), np.array([assignments.remaining])
     sums, v = extended(times.sums(assignments), columns), float(concentrations.table)
-    topics = TimedTopics(n_km, n_wm, n_km.sum(axis=0, dtype=np.int64), eps, rest, sums)
+    topics = TimedTopics(n_km, n_wm, n_km.sum(axis=0, dtype=np.int64), eps, remaining, sums)
     constants = TopicConstants(
         math.inf, v, float(concentrations.topic), float(topic_word_prior), topic_word_prior * corpus.n_words
     )
@@ -365,6 +367,6 @@ def sweep_timed_topics(
         )
 
     topics, n_topics = run_sweep(sweep, topics, _add_columns, assignments, concentrations, topic_word_prior)
-    assignments.topic_weights, assignments.rest = topics.eps[:n_topics].copy(), float(topics.rest[0])
+    assignments.topic_weights, assignments.remaining = topics.eps[:n_topics].copy(), float(topics.remaining[0])
     assignments.n_km = np.ascontiguousarray(topics.n_km[:, :n_topics])
     assignments.compact()

@@ -72,9 +72,9 @@ class SweptTopics(NamedTuple):
     counts: np.ndarray  # (rows, columns) int32: tokens of each cluster, or word, in each topic
     n_m: np.ndarray  # (columns,) int64
     eps: np.ndarray  # (columns,) float64
-    rest: np.ndarray  # (1,) float64: eps_new
+    remaining: np.ndarray  # (1,) float64: eps_new
     tau: np.ndarray  # (K, columns) float64; no rows without a document level
-    tau_rest: np.ndarray  # (K,) float64
+    tau_remaining: np.ndarray  # (K,) float64
 
 
 class TopicConstants(NamedTuple):
@@ -110,14 +110,14 @@ def topics_before(assignments: Assignments, tau: np.ndarray, counts: np.ndarray,
     """Topics of a sweep, as many columns as ``counts`` has; ``tau`` (K, M + 1), the rest in the last column."""
     columns = counts.shape[1]
     eps, by_topic = extended(assignments.topic_weights, columns), extended(np.ascontiguousarray(tau[:, :-1]), columns)
-    return SweptTopics(counts, n_m, eps, np.array([assignments.rest]), by_topic, tau[:, -1].copy())
+    return SweptTopics(counts, n_m, eps, np.array([assignments.remaining]), by_topic, tau[:, -1].copy())
 
 
 def add_columns(topics: SweptTopics, n: int) -> SweptTopics:
     """The same topics, with n more columns."""
-    counts, n_m, eps, rest, tau, tau_rest = topics
+    counts, n_m, eps, remaining, tau, tau_remaining = topics
     counts, n_m, eps, tau = (extended(array, array.shape[-1] + n) for array in (counts, n_m, eps, tau))
-    return SweptTopics(counts, n_m, eps, rest, tau, tau_rest)
+    return SweptTopics(counts, n_m, eps, remaining, tau, tau_remaining)
 
 
 def keep_used(
@@ -129,8 +129,8 @@ def keep_used(
     rest.
     """
     n_topics, used = len(n_m), n_m > 0
-    assignments.topic_weights, assignments.rest = topics.eps[:n_topics].copy(), float(topics.rest[0])
-    left = topics.tau_rest + topics.tau[:, :n_topics][:, ~used].sum(axis=1)
+    assignments.topic_weights, assignments.remaining = topics.eps[:n_topics].copy(), float(topics.remaining[0])
+    left = topics.tau_remaining + topics.tau[:, :n_topics][:, ~used].sum(axis=1)
     if n_km is None:
         assignments.count()
     else:
@@ -219,27 +219,27 @@ def draw_other(p, block, n_blocks, m, old, u):
 
 
 @numba.njit(inline="always")
-def break_off(m, stream, eps, rest, eta):
+def break_off(m, stream, eps, remaining, eta):
     """Break topic m's weight off the rest, as a stick of GEM(eta)."""
     left = (1.0 - streams.uniform(stream)) ** (1.0 / eta)
-    eps[m] = (1.0 - left) * rest[0]
-    rest[0] *= left
+    eps[m] = (1.0 - left) * remaining[0]
+    remaining[0] *= left
 
 
 @inner_kernel(error_model="numpy")
 def open_topic(m, k, stream, topics, constants):
     """Break topic m, picked by a token of cluster k, off the rests of epsilon and of every tau."""
-    eps, rest, tau, tau_rest = topics.eps, topics.rest, topics.tau, topics.tau_rest
-    break_off(m, stream, eps, rest, constants.eta)
-    for other in range(tau_rest.size):
+    eps, remaining, tau, tau_remaining = topics.eps, topics.remaining, topics.tau, topics.tau_remaining
+    break_off(m, stream, eps, remaining, constants.eta)
+    for other in range(tau_remaining.size):
         picked = 1.0 if other == k else 0.0
         # a Beta variate and 1 less it, in logarithms
         log_x = log_gamma_variate(stream, max(constants.v * eps[m] + picked, MIN_POSITIVE))
-        log_y = log_gamma_variate(stream, max(constants.v * rest[0], MIN_POSITIVE))
+        log_y = log_gamma_variate(stream, max(constants.v * remaining[0], MIN_POSITIVE))
         larger = max(log_x, log_y)
         log_sum = larger + math.log(math.exp(log_x - larger) + math.exp(log_y - larger))
-        tau[other, m] = tau_rest[other] * math.exp(log_x - log_sum)
-        tau_rest[other] *= math.exp(log_y - log_sum)
+        tau[other, m] = tau_remaining[other] * math.exp(log_x - log_sum)
+        tau_remaining[other] *= math.exp(log_y - log_sum)
 
 
 @numba.njit(inline="always")
@@ -381,7 +381,7 @@ def collect_word(w, cells, cluster, topic, word_tokens):
 def _sweep_words(key, stream, position, cells, cluster, topic, topics, constants, weights, word_tokens):
     """Sweep word by word from ``position`` on; says why it stopped, as :func:`run_sweep` has it."""
     token_of, topic_of, run_cluster, run_end, _, _ = word_tokens
-    n_km, n_m, _, rest, _, _ = topics
+    n_km, n_m, _, remaining, _, _ = topics
     row_prior, prior, n, inverse, scale, p, block = weights
     n_words, n_topics, columns, vs = cells.start.size - 1, position[TOPICS], n_m.size, constants.vs
     for w in range(position[VISIT], n_words):
@@ -396,7 +396,7 @@ def _sweep_words(key, stream, position, cells, cluster, topic, topics, constants
             begin = last
             if last <= first:
                 continue
-            n_blocks, new = (n_topics + LANES - 1) // LANES, constants.v * rest[0] / n_words
+            n_blocks, new = (n_topics + LANES - 1) // LANES, constants.v * remaining[0] / n_words
             total = weigh(n_km, k * columns, row_prior, scale, p, block, n_blocks, new)
             for t in range(first, last):
                 # stay or move?
@@ -428,7 +428,7 @@ def _sweep_words(key, stream, position, cells, cluster, topic, topics, constants
                         block[n_blocks] = 0.0
                         n_blocks += 1
                     others -= new
-                    new = constants.v * rest[0] / n_words
+                    new = constants.v * remaining[0] / n_words
                     others += new
                 # leave and join
                 n_km[k, m] -= 1
@@ -503,7 +503,7 @@ def _fetch_row(n_wm, w, n_columns):
 def _sweep_documents(key, stream, position, documents, topic, topics, constants, weights):
     """Sweep document by document from ``position`` on; says why it stopped, as :func:`run_sweep` has it."""
     indptr, word, counts, start, cluster = documents
-    n_wm, n_m, _, _, tau, tau_rest = topics
+    n_wm, n_m, _, _, tau, tau_remaining = topics
     row_prior, prior, n, inverse, scale, p, block = weights
     n_words, n_topics, columns, vs = n_wm.shape[0], position[TOPICS], n_m.size, constants.vs
     for j in range(position[VISIT], cluster.size):
@@ -513,7 +513,7 @@ def _sweep_documents(key, stream, position, documents, topic, topics, constants,
         for m in range(n_topics):
             prior[m] = constants.omega * tau[k, m]
         _count_visit(start[j], start[j + 1], topic, n_topics, n, prior, inverse, scale)
-        n_blocks, new = (n_topics + LANES - 1) // LANES, constants.omega * tau_rest[k] / n_words
+        n_blocks, new = (n_topics + LANES - 1) // LANES, constants.omega * tau_remaining[k] / n_words
         for cell in range(indptr[j], indptr[j + 1]):
             first, last, w = max(last, resume), last + counts[cell], word[cell]
             if last <= first:
@@ -551,7 +551,7 @@ def _sweep_documents(key, stream, position, documents, topic, topics, constants,
                         block[n_blocks] = 0.0
                         n_blocks += 1
                     others -= new
-                    new = constants.omega * tau_rest[k] / n_words
+                    new = constants.omega * tau_remaining[k] / n_words
                     others += new
                 # leave and join
                 n_wm[w, m] -= 1

@@ -371,8 +371,8 @@ def sample_document_tables(
     table_start = np.concatenate([[0], np.cumsum(n_tables)])
     closed = np.empty(table_start[-1], np.int32)
     close_up(start, n_tables, tables, closed)
-    weights, rest = assignments.topic_weights, assignments.rest
-    of_tables = Assignments(cluster.copy(), closed, table_start, weights, rest)
+    weights, remaining = assignments.topic_weights, assignments.remaining
+    of_tables = Assignments(cluster.copy(), closed, table_start, weights, remaining)
     of_tables.count(assignments.n_clusters)
     return of_tables
 
@@ -380,7 +380,7 @@ def sample_document_tables(
 def draw_topic_weights(assignments: Assignments, tables: np.ndarray, eta: float, rng: np.random.Generator) -> None:
     """epsilon ~ Dir(o_.1, ..., o_.M, eta), in place."""
     weights = variates.dirichlet(np.append(tables, eta), rng)
-    assignments.topic_weights, assignments.rest = weights[:-1], float(weights[-1])
+    assignments.topic_weights, assignments.remaining = weights[:-1], float(weights[-1])
 
 
 def update_weights(
@@ -418,7 +418,7 @@ def draw_proportions(
     tables: np.ndarray, assignments: Assignments, concentrations: Concentrations, rng: np.random.Generator
 ) -> np.ndarray:
     """(K, M + 1) float64: tau_k ~ Dir(v epsilon + t_k), the rest in the last column, given (K, M) ``tables``."""
-    prior = concentrations.table * np.append(assignments.topic_weights, assignments.rest)
+    prior = concentrations.table * np.append(assignments.topic_weights, assignments.remaining)
     shape = np.tile(prior, (len(tables), 1))
     shape[:, :-1] += tables
     return variates.dirichlet(shape, rng)

@@ -125,7 +125,7 @@ def consolidated(corpus, cluster, topic, tau):
     found = consolidate_topics(assignments, corpus, level, 5.0, Concentrations(1.0, 2.0, 2.0), 0.05, 0, 1)
     assert found.shape == (2, assignments.n_topics + 1)
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
-    assert assignments.topic_weights.sum() + assignments.rest == pytest.approx(1.0)
+    assert assignments.topic_weights.sum() + assignments.remaining == pytest.approx(1.0)
     assert (assignments.topic_weights > 0).all()
     assert (np.bincount(assignments.topic) > 0).all()
     n_km = np.zeros((2, assignments.n_topics), int)

@@ -28,8 +28,8 @@ def plain_document_level_sweep(assignments, corpus, tau, omega, concentrations, 
     """Tokens in order of documents; float64; weights from scratch for every token."""
     document, word = tokens_of(corpus)
     topic, cluster = assignments.topic.astype(int), assignments.cluster
-    eps, rest = list(assignments.topic_weights), assignments.rest
-    columns, tau_rest = [column.copy() for column in tau[:, :-1].T], tau[:, -1].copy()
+    eps, remaining = list(assignments.topic_weights), assignments.remaining
+    columns, tau_remaining = [column.copy() for column in tau[:, :-1].T], tau[:, -1].copy()
     v, eta, n_words = concentrations.table, concentrations.topic, corpus.n_words
     state = np.zeros(2, np.uint64)
     for j in range(corpus.n_documents):
@@ -44,19 +44,19 @@ def plain_document_level_sweep(assignments, corpus, tau, omega, concentrations, 
                     (np.sum(here & (document == j)) + omega * columns[m][k])
                     * (np.sum(here & (word == word[i])) + PRIOR) / (np.sum(here) + n_words * PRIOR)
                 )  # fmt: skip
-            weights = np.array([*weights, omega * tau_rest[k] / n_words])
+            weights = np.array([*weights, omega * tau_remaining[k] / n_words])
             u = streams.uniform(state) * weights.sum() - weights[topic[i]]
             if u < 0:
                 continue
             weights[topic[i]] = 0
             chosen = pick(weights, u)
             if chosen == len(eps):
-                rest = open_topic(state, k, eps, rest, columns, tau_rest, v, eta)
+                remaining = open_topic(state, k, eps, remaining, columns, tau_remaining, v, eta)
             topic[i] = chosen
     used = np.unique(topic)
     unused = np.setdiff1d(np.arange(len(eps)), used)
-    left = tau_rest + sum((columns[m] for m in unused), np.zeros(len(tau_rest)))
-    return topic, used, np.array(eps), rest, np.column_stack([*(columns[m] for m in used), left])
+    left = tau_remaining + sum((columns[m] for m in unused), np.zeros(len(tau_remaining)))
+    return topic, used, np.array(eps), remaining, np.column_stack([*(columns[m] for m in used), left])
 
 
 @pytest.mark.parametrize("omega", [0.6, 25.0])
@@ -65,17 +65,23 @@ def test_token_sweep_equals_its_plain_twin(seed, omega):
     corpus = small_corpus(seed)
     assignments = assignments_of(corpus, seed=seed)
     tau, key = proportions_of(assignments, seed), streams.key(seed, "test")
-    topic, used, eps, rest, expected = plain_document_level_sweep(assignments, corpus, tau, omega, CONCENTRATIONS, key)
+    topic, used, eps, remaining, expected = plain_document_level_sweep(
+        assignments, corpus, tau, omega, CONCENTRATIONS, key
+    )
     assert omega < 1 or len(eps) > 5  # topics are born
     found, n_wm = sweep_document_topics(assignments, corpus, tau, omega, CONCENTRATIONS, PRIOR, key)
     np.testing.assert_array_equal(assignments.topic, np.searchsorted(used, topic))
     np.testing.assert_allclose(assignments.topic_weights, eps[used], rtol=1e-12)
-    assert assignments.rest == pytest.approx(rest + eps.sum() - eps[used].sum(), rel=1e-9)
+    assert assignments.remaining == pytest.approx(remaining + eps.sum() - eps[used].sum(), rel=1e-9)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
     np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
     np.testing.assert_array_equal(n_wm, topics_of_words(corpus.content, assignments.topic, assignments.n_topics))
     counted = Assignments(
-        assignments.cluster, assignments.topic, assignments.document_start, assignments.topic_weights, assignments.rest
+        assignments.cluster,
+        assignments.topic,
+        assignments.document_start,
+        assignments.topic_weights,
+        assignments.remaining,
     )
     counted.count()
     np.testing.assert_array_equal(assignments.n_km, counted.n_km)
@@ -130,7 +136,7 @@ def test_proportions_have_the_mean_of_their_dirichlet():
     assignments = assignments_of(small_corpus(2))
     rng, tables = np.random.default_rng(0), np.array([[0, 1, 4, 2, 0], [3, 0, 0, 0, 1], [0, 0, 0, 0, 0]])
     drawn = np.array([draw_proportions(tables, assignments, CONCENTRATIONS, rng) for _ in range(2000)])
-    prior = CONCENTRATIONS.table * np.append(assignments.topic_weights, assignments.rest)
+    prior = CONCENTRATIONS.table * np.append(assignments.topic_weights, assignments.remaining)
     mean = (prior + np.column_stack([tables, np.zeros(3)])) / (prior.sum() + tables.sum(axis=1, keepdims=True))
     assert (abs(drawn.mean(axis=0) - mean) < 5 * drawn.std(axis=0) / math.sqrt(2000)).all()
 
@@ -235,4 +241,4 @@ def test_topics_that_end_a_sweep_empty_leave_their_shares_to_the_rest():
     found = keep_used(assignments, topics, np.array([1, 0, 2]))
     np.testing.assert_allclose(found, [[0.5, 0.2, 0.3], [0.1, 0.4, 0.5]])
     np.testing.assert_array_equal(assignments.topic, [0, 1, 1])
-    np.testing.assert_allclose([*assignments.topic_weights, assignments.rest], [0.5, 0.2, 0.3])
+    np.testing.assert_allclose([*assignments.topic_weights, assignments.remaining], [0.5, 0.2, 0.3])

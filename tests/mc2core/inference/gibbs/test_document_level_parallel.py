@@ -82,20 +82,20 @@ def test_new_topics_have_the_prior_of_the_rest():
     rng, tau = np.random.default_rng(0), np.array([[0.2, 0.1, 0.1, 0.1, 0.1, 0.4], [0.1, 0.1, 0.1, 0.1, 0.0, 0.6]])
     law, smallest, rows = Concentrations(1.0, 4.0, 2.5), 0.01, []
     for _ in range(4000):
-        epsilon, rest, wider = parallel.instantiate(assignments, tau, law, smallest, rng)
+        epsilon, remaining, wider = parallel.instantiate(assignments, tau, law, smallest, rng)
         new = epsilon[5:]
         assert (new > smallest).all()
-        assert epsilon.sum() + rest == pytest.approx(1.0)
+        assert epsilon.sum() + remaining == pytest.approx(1.0)
         np.testing.assert_allclose(wider.sum(axis=1), 1.0)
         np.testing.assert_array_equal(wider[:, :5], tau[:, :-1])
         # GEM(eta) has eta x**-1 (1 - x)**(eta - 1) dx atoms of relative weight x
-        shares = wider[:, 5:-1].sum(axis=1) / tau[:, -1] - new.sum() / assignments.rest
+        shares = wider[:, 5:-1].sum(axis=1) / tau[:, -1] - new.sum() / assignments.remaining
         rows.append([len(new), new.sum(), *shares])
     rows = np.array(rows)
-    x = np.linspace(smallest / assignments.rest, 1, 200_001)
+    x = np.linspace(smallest / assignments.remaining, 1, 200_001)
     x = (x[1:] + x[:-1]) / 2
     density = 2.5 * (1 - x) ** 1.5 * (x[1] - x[0])
-    exact = [(density / x).sum(), density.sum() * assignments.rest, 0.0, 0.0]
+    exact = [(density / x).sum(), density.sum() * assignments.remaining, 0.0, 0.0]
     assert (abs(rows.mean(axis=0) - exact) < 5 * rows.std(axis=0) / np.sqrt(4000)).all()
 
 
@@ -211,10 +211,14 @@ def test_sweep_equals_its_plain_twin(seed, omega, s):
     assert omega < 1 or used[-1] >= 5  # topics are born
     np.testing.assert_array_equal(assignments.topic, topic)
     np.testing.assert_allclose(assignments.topic_weights, epsilon, rtol=1e-12)
-    assert assignments.topic_weights.sum() + assignments.rest == pytest.approx(1.0, rel=1e-9)
+    assert assignments.topic_weights.sum() + assignments.remaining == pytest.approx(1.0, rel=1e-9)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
     counted = Assignments(
-        assignments.cluster, assignments.topic, assignments.document_start, assignments.topic_weights, assignments.rest
+        assignments.cluster,
+        assignments.topic,
+        assignments.document_start,
+        assignments.topic_weights,
+        assignments.remaining,
     )
     counted.count()
     np.testing.assert_array_equal(assignments.n_km, counted.n_km)

@@ -60,15 +60,15 @@ def test_of_several_starts_the_one_that_predicts_best_goes_on(monkeypatch, sign)
     corpus, _ = simulated()
     weigh, join, tried, chosen = starting.log_weights, starting.with_documents, [], []
 
-    def weighed(sample, new, *rest):
-        weights = weigh(sample, new, *rest)
+    def weighed(sample, new, *more):
+        weights = weigh(sample, new, *more)
         score = logsumexp(weights, axis=1, keepdims=True)
         tried.append((score.sum(), sample.cluster, new.n_documents))
         return weights + (sign - 1) * score
 
-    def joined(old, *rest):
+    def joined(old, *more):
         chosen.append(old.cluster.copy())
-        return join(old, *rest)
+        return join(old, *more)
 
     monkeypatch.setattr(starting, "log_weights", weighed)
     monkeypatch.setattr(starting, "with_documents", joined)
@@ -86,7 +86,9 @@ def test_documents_of_a_start_have_the_types_that_kernels_are_compiled_for(tmp_p
     simulated()[0].save(tmp_path / "corpus")
     corpus, begin, seen = Corpus.load(tmp_path / "corpus"), starting.start_topics, []
     monkeypatch.setattr(
-        starting, "start_topics", lambda model, known, *rest: (seen.append(known), begin(model, known, *rest))[1]
+        starting,
+        "start_topics",
+        lambda model, known, *more: (seen.append(known), begin(model, known, *more))[1],
     )
     gibbs(document_level=True).init(corpus, 0)
     (known,) = seen

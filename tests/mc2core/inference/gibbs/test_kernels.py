@@ -38,14 +38,18 @@ def test_topic_sweep_equals_its_plain_twin(seed):
     corpus = small_corpus(seed)
     assignments = assignments_of(corpus, seed=seed)
     key = streams.key(seed, "test")
-    topic, eps, rest = plain_topic_sweep(assignments, corpus, key)
+    topic, eps, remaining = plain_topic_sweep(assignments, corpus, key)
     used = np.unique(topic)
     sweep_topics(assignments, cells_of(corpus), CONCENTRATIONS, PRIOR, key)
     np.testing.assert_array_equal(assignments.topic, np.searchsorted(used, topic))
     np.testing.assert_allclose(assignments.topic_weights, eps[used], rtol=1e-12)
-    assert assignments.rest == pytest.approx(rest + eps.sum() - eps[used].sum(), rel=1e-9)
+    assert assignments.remaining == pytest.approx(remaining + eps.sum() - eps[used].sum(), rel=1e-9)
     counted = Assignments(
-        assignments.cluster, assignments.topic, assignments.document_start, assignments.topic_weights, assignments.rest
+        assignments.cluster,
+        assignments.topic,
+        assignments.document_start,
+        assignments.topic_weights,
+        assignments.remaining,
     )
     counted.count()
     np.testing.assert_array_equal(assignments.n_km, counted.n_km)
@@ -284,4 +288,4 @@ def test_sample_is_that_of_the_state(told):
     np.testing.assert_array_equal(sample.topic_words.toarray(), words)
     np.testing.assert_allclose(sample.topic_given_cluster.sum(axis=1), 1)
     mass = state.assignments.n_km.sum(axis=1) + state.concentrations.table
-    np.testing.assert_allclose(sample.new_topic_weight, state.concentrations.table * state.assignments.rest / mass)
+    np.testing.assert_allclose(sample.new_topic_weight, state.concentrations.table * state.assignments.remaining / mass)

@@ -140,15 +140,23 @@ def plain_sweep(family, values, assignments, tau, omega, key):
     v, eta = CONCENTRATIONS.table, CONCENTRATIONS.topic
     topic, cluster = assignments.topic.astype(int), assignments.cluster
     document = np.repeat(np.arange(len(cluster)), np.diff(assignments.document_start))
-    eps, rest = list(assignments.topic_weights), assignments.rest
-    columns, tau_rest, state = [column.copy() for column in tau[:, :-1].T], tau[:, -1].copy(), np.zeros(2, np.uint64)
+    eps, remaining = list(assignments.topic_weights), assignments.remaining
+    columns, tau_remaining, state = (
+        [column.copy() for column in tau[:, :-1].T],
+        tau[:, -1].copy(),
+        np.zeros(2, np.uint64),
+    )
     for i, j in enumerate(document):
         k = cluster[j]
         if i == 0 or j != document[i - 1]:
             streams.seek(state, key, j)
         among = (document == j) if len(tau) else (cluster[document] == k)
         among[i] = False
-        prior = [omega * column[k] for column in [*columns, tau_rest]] if len(tau) else [v * e for e in [*eps, rest]]
+        prior = (
+            [omega * column[k] for column in [*columns, tau_remaining]]
+            if len(tau)
+            else [v * e for e in [*eps, remaining]]
+        )
         logs = np.empty(len(prior))
         for m in range(len(prior)):
             topic[i], own = m, topic[i]
@@ -158,9 +166,9 @@ def plain_sweep(family, values, assignments, tau, omega, key):
         weights = (n + prior) * np.exp(logs - logs.max())
         chosen = pick(weights, streams.uniform(state) * weights.sum())
         if chosen == len(eps):
-            rest = open_topic(state, k, eps, rest, columns, tau_rest, v, eta)
+            remaining = open_topic(state, k, eps, remaining, columns, tau_remaining, v, eta)
         topic[i] = chosen
-    return topic, np.array(eps), rest, np.column_stack([*columns, tau_rest])
+    return topic, np.array(eps), remaining, np.column_stack([*columns, tau_remaining])
 
 
 @pytest.mark.parametrize("has_level", [False, True])
@@ -184,13 +192,13 @@ def test_sweep_equals_its_plain_twin(family, has_level):
         assignments.count()
         tau, omega = rng.dirichlet([1, 1, 1, 1, 1, 5], 3) if has_level else np.zeros((0, 6)), 9.0
         key = streams.key(seed, "test")
-        expected, eps, rest, wider = plain_sweep(family, values, assignments, tau, omega, key)
+        expected, eps, remaining, wider = plain_sweep(family, values, assignments, tau, omega, key)
         used, born = np.unique(expected), born + len(eps) - 5
         found = Observations.of(corpus, family).sweep(assignments, tau, omega, CONCENTRATIONS, key)
         assert (before != expected).mean() > 0.1
         np.testing.assert_array_equal(assignments.topic, np.searchsorted(used, expected))
         np.testing.assert_allclose(assignments.topic_weights, eps[used], rtol=1e-12)
-        assert assignments.rest == pytest.approx(rest + eps.sum() - eps[used].sum(), rel=1e-9)
+        assert assignments.remaining == pytest.approx(remaining + eps.sum() - eps[used].sum(), rel=1e-9)
         np.testing.assert_allclose(found[:, :-1], wider[:, used], rtol=1e-9, atol=1e-15)
     assert born > 2
 

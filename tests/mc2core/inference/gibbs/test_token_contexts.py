@@ -76,12 +76,12 @@ def test_sweep_equals_its_plain_twin(seed, family):
     corpus = small_corpus(seed)
     assignments = one_each(corpus, seed=seed)
     key, values = streams.key(seed, "test"), corpus.contexts["year"]
-    topic, eps, rest = plain_timed_sweep(assignments, corpus, values, family, key)
+    topic, eps, remaining = plain_timed_sweep(assignments, corpus, values, family, key)
     used = np.unique(topic)
     sweep_timed_topics(assignments, corpus, TokenTimes(corpus, {"year": family}), CONCENTRATIONS, PRIOR, key)
     np.testing.assert_array_equal(assignments.topic, np.searchsorted(used, topic))
     np.testing.assert_allclose(assignments.topic_weights, eps[used], rtol=1e-12)
-    assert assignments.rest == pytest.approx(rest + eps.sum() - eps[used].sum(), rel=1e-9)
+    assert assignments.remaining == pytest.approx(remaining + eps.sum() - eps[used].sum(), rel=1e-9)
     counted = one_each(corpus)
     counted.topic, counted.topic_weights = assignments.topic, assignments.topic_weights
     counted.count()

@@ -143,8 +143,8 @@ def test_topic_weights_are_dirichlet_given_the_tables():
     weights = []
     for _ in range(20_000):
         draw_topic_weights(assignments, np.array([4, 1]), 0.5, rng)
-        assert assignments.topic_weights.sum() + assignments.rest == pytest.approx(1.0, abs=1e-12)
-        weights.append([*assignments.topic_weights, assignments.rest])
+        assert assignments.topic_weights.sum() + assignments.remaining == pytest.approx(1.0, abs=1e-12)
+        weights.append([*assignments.topic_weights, assignments.remaining])
     for column, expected in zip(np.array(weights).T, np.array([4, 1, 0.5]) / 5.5, strict=True):
         assert score(column, expected) < LIMIT
 
