@@ -47,7 +47,7 @@ def _add_commands(commands: Any) -> None:
     corpus.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for train, test and source.json")
     compare = add_command(commands, "compare", _compare, "show how far a run has come, and compare its results")
     compare.add_argument("results", type=Path, help="folder of results of the workflow")
-    compare.add_argument("recorded", type=Path, help="CSV file of recorded results")
+    compare.add_argument("reference", type=Path, help="CSV file of reference results")
     compare.add_argument("--record", action="store_true", help="write the results of the run to the file first")
 
 
@@ -77,15 +77,15 @@ def _run(options: argparse.Namespace) -> NoReturn:
 
 
 def _compare(options: argparse.Namespace) -> None:
-    from mc2papers.report import recorded
+    from mc2papers.report import reference
 
     if options.record:
-        recorded.record(options.results, options.recorded)
-    if not options.recorded.is_file():
-        raise ValueError(f"{options.recorded} is missing; --record writes it")
-    fresh, known = recorded.read_results(options.results), recorded.read_record(options.recorded)
-    print(recorded.describe(fresh, known))
-    if "differs" in set(recorded.compare(fresh, known)["agreement"]):
+        reference.record(options.results, options.reference)
+    if not options.reference.is_file():
+        raise ValueError(f"{options.reference} is missing; --record writes it")
+    fresh, known = reference.read_results(options.results), reference.read_record(options.reference)
+    print(reference.describe(fresh, known))
+    if "differs" in set(reference.compare(fresh, known)["agreement"]):
         raise SystemExit(1)
 
 

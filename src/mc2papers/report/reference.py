@@ -1,4 +1,4 @@
-"""Results of a long run, recorded in the repository, and how fresh results compare with them."""
+"""Reference results: those of a long run, kept in the repository, with which fresh results are compared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEASURES = ("clusters", "topics", "perplexity", "purity", "nmi", "rand_index", "
 COLUMNS = (*KEYS, "date", "commit", "machine", "cpu_seconds", "estimator", *MEASURES)
 #: relative difference of the same result: another processor may change the last digits
 SAME = 1e-6
-#: results within so many sd of the recorded seeds, or within this share of the recorded one, are near
+#: results within so many sd of the reference seeds, or within this share of the reference, are near
 SPREAD, SHARE = 3.0, 0.01
 
 
@@ -39,7 +39,7 @@ def read_results(results: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def read_record(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Read a file of recorded results."""
+    """Read a file of reference results."""
     return pd.read_csv(path, dtype={"commit": str})
 
 
@@ -55,17 +55,17 @@ def record(results: str | os.PathLike[str], path: str | os.PathLike[str]) -> pd.
     return both
 
 
-def compare(fresh: pd.DataFrame, recorded: pd.DataFrame) -> pd.DataFrame:
-    """Compare fresh results with recorded ones, fit by fit.
+def compare(fresh: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
+    """Compare fresh results with the reference, fit by fit.
 
     Returns
     -------
-    A row per number that both have: run, seed, measure, fresh, recorded, and agreement: "same" (by SAME), "near" (by
+    A row per number that both have: run, seed, measure, fresh, reference, and agreement: "same" (by SAME), "near" (by
     SPREAD or SHARE) or "differs".
     """
     rows = []
-    by_fit = recorded.set_index(KEYS)
-    spread = recorded.groupby("run")[list(MEASURES)].std(ddof=1).fillna(0.0)
+    by_fit = reference.set_index(KEYS)
+    spread = reference.groupby("run")[list(MEASURES)].std(ddof=1).fillna(0.0)
     for _, one in fresh.iterrows():
         key = one["run"], one["seed"]
         if key not in by_fit.index:
@@ -78,24 +78,24 @@ def compare(fresh: pd.DataFrame, recorded: pd.DataFrame) -> pd.DataFrame:
             near = max(SPREAD * spread.loc[one["run"], measure], SHARE * abs(known))
             agreement = "same" if away <= SAME * abs(known) else "near" if away <= near else "differs"
             rows.append((*key, measure, value, known, agreement))
-    return pd.DataFrame(rows, columns=[*KEYS, "measure", "fresh", "recorded", "agreement"])
+    return pd.DataFrame(rows, columns=[*KEYS, "measure", "fresh", "reference", "agreement"])
 
 
-def describe(fresh: pd.DataFrame, recorded: pd.DataFrame) -> str:
-    """Describe how far a run has come, what is left of it, and how its results compare with the recorded ones."""
-    table = compare(fresh, recorded)
+def describe(fresh: pd.DataFrame, reference: pd.DataFrame) -> str:
+    """Describe how far a run has come, what is left of it, and how its results compare with the reference."""
+    table = compare(fresh, reference)
     done = {*zip(fresh["run"], fresh["seed"], strict=True)}
-    is_left = np.array([key not in done for key in zip(recorded["run"], recorded["seed"], strict=True)], bool)
-    left = recorded["cpu_seconds"][is_left].sum() / 60
+    is_left = np.array([key not in done for key in zip(reference["run"], reference["seed"], strict=True)], bool)
+    left = reference["cpu_seconds"][is_left].sum() / 60
     counts = table["agreement"].value_counts()
     same, near, differ = (counts.get(one, 0) for one in ("same", "near", "differs"))
     lines = [
-        f"{len(recorded) - is_left.sum()} of {len(recorded)} recorded fits are done; the others took {left:.0f} "
-        "minutes of processor time when they were recorded.",
+        f"{len(reference) - is_left.sum()} of {len(reference)} reference fits are done; the others took {left:.0f} "
+        "minutes of processor time when the reference was made.",
         f"Of {len(table)} numbers {same} are the same, {near} near, {differ} differ.",
     ]
     lines += [
-        f"{one.run}, seed {one.seed}: {one.measure} {one.fresh:,.6g}, recorded {one.recorded:,.6g}"
+        f"{one.run}, seed {one.seed}: {one.measure} {one.fresh:,.6g}, reference {one.reference:,.6g}"
         for one in table[table["agreement"] == "differs"].itertuples()
     ]
     return "\n".join(lines)
