@@ -24,8 +24,7 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.inference import Gibbs
 from mc2core.inference.gibbs.assignments import Assignments, document_start
 from mc2core.inference.gibbs.state import DocumentLevelState, GibbsState
-from mc2core.models import MC2
-from mc2core.models.base import TopicModel
+from mc2core.models import MC2, TopicModel
 from mc2core.posterior.clustering import adjusted_rand_index
 
 CLUSTERS, DOCUMENTS, LENGTHS, OMEGAS = (3, 8, 20), (300, 1000), (10, 50, 300), (5.0, 20.0, 100.0)

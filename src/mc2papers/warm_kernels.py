@@ -13,7 +13,7 @@ from mc2core.compute.kernel_store import store
 from mc2core.corpus import Corpus
 from mc2core.inference.registry import specify, takes_contexts
 from mc2core.inference.running.loop import fit
-from mc2core.models.base import context_families
+from mc2core.models import context_families
 from mc2core.posterior.scores import evaluate
 from mc2papers.datasets.simulated import letters
 from mc2papers.engines import engine_of

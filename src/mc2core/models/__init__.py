@@ -1,9 +1,570 @@
-"""What is believed: models, their hyper-parameters and priors. How they are fitted is in :mod:`mc2core.inference`."""
+"""What is believed: models, their contexts, hyper-parameters and priors, checked and saved once.
 
-from mc2core.models.base import Model
-from mc2core.models.hdp import HDP
-from mc2core.models.mc2 import MC2
-from mc2core.models.mixture import Mixture
-from mc2core.models.nptot import NPTOT
+How they are fitted is in :mod:`mc2core.inference`.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mc2core.base.checks import MAX_LABELS, MAX_PRIOR, choice, positive, prior_count, truth_value, whole
+from mc2core.base.settings import Settings, option
+from mc2core.corpus import Corpus
+from mc2core.corpus.embeddings import projection_of
+from mc2core.families import (
+    FAMILIES,
+    DiagonalNormalGamma,
+    Family,
+    NormalGamma,
+    VectorFamily,
+    family_for,
+    family_for_content,
+    family_from_settings,
+    family_settings,
+)
 
 __all__ = ["HDP", "MC2", "NPTOT", "Mixture", "Model"]
+
+#: names of the concentrations alpha, v, eta (ICML14), in this order
+ROLES = ("group", "table", "topic")
+#: names of s, of the topics' words, and of omega, of the document level
+WORDS = "words"
+DOCUMENT = "document"
+#: the setting of each: a number, which is kept, or LEARN
+CONCENTRATIONS = {
+    "group": "group_concentration",
+    "table": "table_concentration",
+    "topic": "topic_concentration",
+    WORDS: "topic_word_prior",
+    DOCUMENT: "document_concentration",
+}
+LEARN = "learn"
+#: where those that are learnt start
+_START = {"group": 1.0, "table": 1.0, "topic": 1.0, WORDS: 0.01, DOCUMENT: 10.0}
+#: of a concentration that is learnt, where no prior is given: Gamma(shape, rate)
+_PRIOR = (1.0, 1.0)
+#: of omega, which may be in the hundreds: at a rate of 1, an omega of 100 costs 100 nats
+_DOCUMENT_PRIOR = (1.0, 0.01)
+# components of an embedding that count for each token of a document
+_COMPONENTS_PER_TOKEN = 1.5
+#: alpha / N where neither is said: with 1, clusters of short documents empty (docs/notes/gibbs_document_level.md)
+_EACH = 10.0
+COMPONENTS = ("multinomial", "poisson", "gaussian", "gauss_wishart")
+#: below this a Dirichlet's density is no number any more
+MIN_PRIOR = 1e-100
+
+
+class Model(Settings, ABC):
+    """What is believed of a corpus: levels, hyper-parameters and their priors, contexts. No data, and no algorithm.
+
+    Attributes
+    ----------
+    contexts : dict of names of contexts to families; None until a corpus says the kind (:meth:`for_corpus`)
+    content : VectorFamily of the observations that topics emit; None where they emit words
+    """
+
+    #: name in experiments tables and on the command line
+    name: ClassVar[str]
+    #: numbers of the trace that a fit finds, of ``clusters`` and ``topics``; others follow from the model
+    reported: ClassVar[Sequence[str]] = ("clusters", "topics")
+
+    #: whether topics may emit observations in place of words
+    has_content: ClassVar[bool] = False
+
+    contexts: dict[str, Any]
+    content: VectorFamily | None = None
+    #: whether the embeddings of a corpus are used where no contexts were named
+    uses_embeddings: bool = False
+
+    def settings(self) -> dict[str, Any]:
+        """Constructor's arguments as JSON-able values."""
+        values = super().settings()
+        if "content" in values:
+            values["content"] = self.content and family_settings(self.content)
+        if "contexts" in values:
+            values["contexts"] = {name: family and family_settings(family) for name, family in self.contexts.items()}
+        return values
+
+    def describe(self) -> str:
+        """What it is, in a phrase for users."""
+        return type(self).__name__
+
+    @property
+    def cluster_contexts(self) -> dict[str, Family]:
+        """Those of ``contexts`` that clusters of documents emit."""
+        return self.contexts
+
+    def for_corpus(self, corpus: Corpus) -> Model:
+        """This model with a family for each context, and for the content of a corpus of observations: where none was
+        named, that of its kind in ``corpus``.
+
+        ValueError for a context that the corpus has not, or content of another kind.
+        """
+        for name in self.contexts:
+            if name not in corpus.contexts:
+                has = ", ".join(corpus.contexts) or "none"
+                raise ValueError(f"the corpus has no context {name!r}; it has: {has}")
+        known = copy.copy(self)
+        projection = projection_of(corpus.imported)
+        embedded = None if projection is None or projection.name not in corpus.contexts else projection.name
+        if self.uses_embeddings and embedded and not self.contexts:
+            known.contexts = {embedded: None}
+        known.contexts = {
+            name: family or (embedding_family(corpus, name) if name == embedded else family_for(corpus.contexts[name]))
+            for name, family in known.contexts.items()
+        }
+        if corpus.observations is None and self.content is not None:
+            raise ValueError("content is a family of observations, but the corpus has words")
+        if corpus.observations is not None:
+            if not self.has_content:
+                raise ValueError(f"{self.name} has topics of words; a corpus of observations takes mc2 or hdp")
+            known.content = self.content or family_for_content(corpus.content_kind)
+            if known.content.content_kind != corpus.content_kind:
+                raise ValueError(
+                    f"content is {type(known.content).__name__}, of {known.content.content_kind}, but the corpus holds "
+                    f"{corpus.content_kind}; Corpus.from_observations has the kind"
+                )
+            assert isinstance(known, TopicModel)
+            known.refuse_words()
+        return known
+
+
+def embedding_family(corpus: Corpus, name: str) -> DiagonalNormalGamma:
+    """The family of the embeddings ``name`` of a corpus, with a strength by rule.
+
+    The components of a vector, times the strength, count as many as ``_COMPONENTS_PER_TOKEN`` times the tokens of the
+    mean document that has any (docs/notes/embeddings.md).
+    """
+    lengths = corpus.document_lengths
+    tokens = float(lengths[lengths > 0].mean()) if lengths.any() else np.inf
+    strength = min(1.0, _COMPONENTS_PER_TOKEN * tokens / corpus.contexts[name].shape[1])
+    return DiagonalNormalGamma(strength=float(f"{strength:.3g}"))
+
+
+class TopicModel(Model):
+    """A hierarchy of Dirichlet processes over topics: what MC2, the HDP and npTOT have in common.
+
+    Attributes
+    ----------
+    n_clusters : int or None
+        N, of a finite mixture; None: a Dirichlet process, whose clusters have no bound.
+    group_concentration, table_concentration, topic_concentration : float or "learn"
+        alpha, v, eta of ICML14.
+    document_level : bool
+        Whether a document's topic proportions are drawn around those of its cluster, from DP(omega, .).
+    document_concentration : float or "learn"
+        omega.
+    topic_word_prior : float or "learn"
+        s.
+    concentration_priors : dict of str to [shape, rate]
+    """
+
+    #: whether documents are clustered; else each is a cluster of its own
+    has_clusters: ClassVar[bool] = True
+    #: whether documents may have topic proportions of their own, drawn around others
+    has_document_level: ClassVar[bool] = True
+    has_content = True
+    #: whether topics emit a context with each token
+    has_token_context: ClassVar[bool] = False
+    #: concentrations that there are
+    roles: tuple[str, ...] = ROLES
+
+    n_clusters: int | None = None
+    group_concentration: float | str = 1.0
+    table_concentration: float | str
+    topic_concentration: float | str
+    document_level: bool = False
+    document_concentration: float | str = LEARN
+    topic_word_prior: float | str
+    concentration_priors: dict[str, list[float]]
+
+    def _set_hierarchy(
+        self,
+        table_concentration: float | str,
+        topic_concentration: float | str,
+        topic_word_prior: float | str,
+        concentration_priors: Mapping[str, Any] | None,
+    ) -> None:
+        """Check and keep what all of these models have."""
+        self.table_concentration = concentration("table_concentration", table_concentration)
+        self.topic_concentration = concentration("topic_concentration", topic_concentration)
+        self.topic_word_prior = concentration("topic_word_prior", topic_word_prior)
+        further = (WORDS, DOCUMENT) if self.has_document_level else (WORDS,)
+        self.concentration_priors = _priors(concentration_priors, self.roles, further)
+        self.refuse_idle_priors()
+        if self.content is not None:
+            self.refuse_words()
+
+    def refuse_idle_priors(self, fixed: Mapping[str, str] | None = None) -> None:
+        """ValueError for the prior of a concentration that is not learnt.
+
+        ``fixed`` maps concentrations that an engine does not learn to what it would need.
+        """
+        for role, prior in self.concentration_priors.items():
+            if role == DOCUMENT and not self.document_level:
+                needs = option("document_level", True)
+            else:
+                needs = "" if self.is_learnt(role) else option(CONCENTRATIONS[role], LEARN)
+            needs = needs or (fixed or {}).get(role, "")
+            if needs and prior != list(_DOCUMENT_PRIOR if role == DOCUMENT else _PRIOR):
+                raise ValueError(f"concentration_priors[{role!r}] needs {needs}")
+
+    def refuse_words(self) -> None:
+        """ValueError for settings of topics' words, where topics emit observations."""
+        self.refuse_idle({"topic_word_prior": "a corpus of words, and this one holds observations"})
+
+    def _set_document_level(self, document_level: bool, document_concentration: float | str) -> None:
+        """Check and keep whether there is a document level, and omega."""
+        self.document_level = truth_value("document_level", document_level)
+        self.document_concentration = concentration("document_concentration", document_concentration)
+        if self.has_document_level and not self.document_level:
+            self.refuse_idle({"document_concentration": option("document_level", True)})
+
+    @property
+    def most_clusters(self) -> float:
+        """N; infinite where there is no bound."""
+        return self.n_clusters or math.inf
+
+    def is_learnt(self, role: str) -> bool:
+        """Whether the concentration of this name is learnt; else it is kept as it is set."""
+        return getattr(self, CONCENTRATIONS[role]) == LEARN
+
+    def start_of(self, role: str) -> float:
+        """The concentration of this name as it is set; where it is learnt, its start."""
+        return _START[role] if self.is_learnt(role) else float(getattr(self, CONCENTRATIONS[role]))
+
+    def prior_of(self, role: str) -> tuple[float, float]:
+        """(shape, rate) of the Gamma prior of a concentration."""
+        shape, rate = self.concentration_priors.get(role, _DOCUMENT_PRIOR if role == DOCUMENT else _PRIOR)
+        return shape, rate
+
+
+def concentration(name: str, value: float | str) -> float | str:
+    """Checked number or LEARN."""
+    if isinstance(value, str) and value != LEARN:
+        raise ValueError(f"{name} is {value!r}; it must be a number or {LEARN!r}")
+    return LEARN if isinstance(value, str) else prior_count(name, value)
+
+
+def _priors(priors: Any, roles: tuple[str, ...], further: tuple[str, ...]) -> dict[str, list[float]]:
+    """Checked copy of a ``concentration_priors`` argument: [shape, rate] by role; (1, 1) for ``roles`` left out.
+
+    ``further`` may be named beside ``roles``.
+    """
+    allowed = (*roles, *further)
+    if priors is not None and not isinstance(priors, Mapping):
+        raise ValueError(
+            f"concentration_priors is {priors!r}; it must map some of {', '.join(allowed)} to (shape, rate)"
+        )
+    known: dict[str, list[float]] = {role: list(_PRIOR) for role in roles}
+    for role, prior in (priors or {}).items():
+        choice("concentration_priors", role, allowed)
+        if isinstance(prior, str) or not isinstance(prior, Sequence | np.ndarray) or len(prior) != 2:
+            raise ValueError(f"concentration_priors[{role!r}] is {prior!r}; it must be (shape, rate)")
+        known[role] = [
+            prior_count(f"concentration_priors[{role!r}] {part}", value)
+            for part, value in zip(("shape", "rate"), prior, strict=True)
+        ]
+    return known
+
+
+def content_family(content: Any) -> VectorFamily | None:
+    """Checked ``content`` argument: a family of observations, its settings, or None."""
+    family = family_from_settings(content) if isinstance(content, Mapping) else content
+    if family is not None and not (isinstance(family, VectorFamily) and family.strength == 1.0):
+        known = ", ".join(f"{one.__name__}()" for one in FAMILIES.values() if issubclass(one, VectorFamily))
+        raise ValueError(f"content is {content!r}; it must be one of {known}, of strength 1, or None for words")
+    return family
+
+
+def context_families(contexts: Any) -> dict[str, Any]:
+    """Checked copy of a ``contexts`` argument: names, each with its family, the family's settings, or None.
+
+    A list of names is a mapping to None: the family follows from the kind of the context.
+    """
+    if contexts is None:
+        return {}
+    if isinstance(contexts, list | tuple):
+        contexts = dict.fromkeys(contexts)
+    if not isinstance(contexts, Mapping):
+        raise ValueError(
+            f"contexts is {contexts!r}; it must be a list of names, or map them to families such as NormalGamma()"
+        )
+    families: dict[str, Family | None] = {}
+    for name, family in contexts.items():
+        if not isinstance(name, str):
+            raise ValueError(f"contexts has the name {name!r}; a context's name is a string")
+        if isinstance(family, Mapping):
+            family = family_from_settings(family)
+        if family is not None and not isinstance(family, Family):
+            raise ValueError(f"contexts[{name!r}] is {family!r}; a family such as NormalGamma() is needed")
+        families[name] = family
+    return families
+
+
+class MC2(TopicModel):
+    """Documents in clusters, words in topics, contexts emitted by clusters; the numbers of both are unknown, unless that
+    of clusters is told.
+
+    Parameters
+    ----------
+    document_level : bool, default True
+        Whether a document's topic proportions are drawn from DP(omega, those of its cluster) (ours). False is the model
+        of ICML14 and UAI16, whose documents share the proportions of their cluster.
+    document_concentration : float in [1e-10, 1e10] or "learn", default "learn"
+        omega, of the document level; "learn" starts at 10.
+    n_clusters : int in [1, 2147483647] or None, default None
+        N, clusters as they are asked for: a finite mixture, whose weights have the prior Dirichlet(alpha / N, ...,
+        alpha / N). Documents may leave some of the N empty. None is a Dirichlet process: the number is found.
+    contexts : list of names, or mapping of names to families or None, default None
+        Contexts of the corpus that clusters emit. Families, their settings as a configuration holds them, or None: that of the
+        context's kind, NormalGamma of numbers and DirichletCategorical of counts. No contexts at all: the embeddings of the
+        corpus (:meth:`mc2core.Corpus.with_embeddings`), if it has any; an empty list leaves them out.
+    content : VectorFamily or mapping of its settings or None, default None
+        What topics emit in a corpus of observations: None is the family of their kind, DiagonalNormalGamma of numbers,
+        GammaPoissonVector of counts, BetaBernoulliVector of zeros and ones; GaussWishart is another one of numbers.
+        Where it is of words: None.
+    group_concentration : float in [1e-10, 1e10] or "learn" or None, default None
+        alpha of ICML14, of document clusters; "learn" starts at 1. None is "learn", and 10 N with n_clusters, where it
+        is not learnt: with N or less, clusters of short documents empty.
+    table_concentration : float in [1e-10, 1e10] or "learn", default "learn"
+        v, within a cluster; "learn" starts at 1.
+    topic_concentration : float in [1e-10, 1e10] or "learn", default "learn"
+        eta, of topics; "learn" starts at 1.
+    topic_word_prior : float in [1e-10, 1e10] or "learn", default 0.01
+        s, of the symmetric Dirichlet prior of a topic's words; "learn" starts at 0.01.
+    concentration_priors : dict of {"group", "table", "topic", "words", "document"} to pair of float in [1e-10, 1e10] or None, default None
+        Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given, of document (1, 0.01).
+
+    Raises
+    ------
+    ValueError
+        An argument outside its range.
+    """  # noqa: E501
+
+    name = "mc2"
+
+    def __init__(
+        self,
+        *,
+        document_level: bool = True,
+        document_concentration: float | str = LEARN,
+        n_clusters: int | None = None,
+        contexts: Any = None,
+        content: Any = None,
+        group_concentration: float | str | None = None,
+        table_concentration: float | str = LEARN,
+        topic_concentration: float | str = LEARN,
+        topic_word_prior: float | str = 0.01,
+        concentration_priors: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._set_document_level(document_level, document_concentration)
+        self.content = content_family(content)
+        self.contexts, self.uses_embeddings = context_families(contexts), contexts is None
+        if n_clusters is not None:
+            self.n_clusters = whole("n_clusters", n_clusters, most=MAX_LABELS)
+            self.roles = tuple(role for role in ROLES if role != "group")
+        if group_concentration is None:
+            group_concentration = LEARN if self.n_clusters is None else min(_EACH * self.n_clusters, MAX_PRIOR)
+        self.group_concentration = concentration("group_concentration", group_concentration)
+        if self.n_clusters is not None and self.is_learnt("group"):
+            raise ValueError(f"group_concentration is {LEARN!r}; with n_clusters it must be a number or None")
+        self._set_hierarchy(table_concentration, topic_concentration, topic_word_prior, concentration_priors)
+
+    def describe(self) -> str:
+        told = f" of at most {self.n_clusters} clusters" if self.n_clusters else ""
+        if self.document_level:
+            return (
+                f"MC2{told} with a document level (document_concentration={self.document_concentration}); "
+                "--set document_level=false is the paper's, where documents of a cluster share its topic proportions"
+            )
+        return f"MC2{told}, the documents of a cluster share its topic proportions (document_level=false)"
+
+
+class HDP(TopicModel):
+    """Documents with topic proportions, words in topics whose number is unknown; no clusters and no contexts.
+
+    Parameters
+    ----------
+    document_level : bool, default False
+        Whether there is one more level, proportions drawn from DP(omega, those of MC2's document level): the HDP of
+        three levels, beside which MC2 with a document level is compared.
+    document_concentration : float in [1e-10, 1e10] or "learn", default "learn"
+        omega, of that level; "learn" starts at 10.
+    content : VectorFamily or mapping of its settings or None, default None
+        What topics emit in a corpus of observations: None is the family of their kind, DiagonalNormalGamma of numbers,
+        GammaPoissonVector of counts, BetaBernoulliVector of zeros and ones; GaussWishart is another one of numbers.
+        Where it is of words: None.
+    table_concentration : float in [1e-10, 1e10] or "learn", default "learn"
+        v, within a document; "learn" starts at 1.
+    topic_concentration : float in [1e-10, 1e10] or "learn", default "learn"
+        eta, of topics; "learn" starts at 1.
+    topic_word_prior : float in [1e-10, 1e10] or "learn", default 0.01
+        s, of the symmetric Dirichlet prior of a topic's words; "learn" starts at 0.01.
+    concentration_priors : dict of {"table", "topic", "words", "document"} to pair of float in [1e-10, 1e10] or None, default None
+        Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given, of document (1, 0.01).
+
+    Raises
+    ------
+    ValueError
+        An argument outside its range.
+    """  # noqa: E501
+
+    name = "hdp"
+    reported = ("topics",)
+    has_clusters = False
+    roles = ("table", "topic")
+
+    def __init__(
+        self,
+        *,
+        document_level: bool = False,
+        document_concentration: float | str = LEARN,
+        content: Any = None,
+        table_concentration: float | str = LEARN,
+        topic_concentration: float | str = LEARN,
+        topic_word_prior: float | str = 0.01,
+        concentration_priors: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._set_document_level(document_level, document_concentration)
+        self.content = content_family(content)
+        self.contexts = {}
+        self._set_hierarchy(table_concentration, topic_concentration, topic_word_prior, concentration_priors)
+
+    def describe(self) -> str:
+        return f"the HDP{' of three levels' if self.document_level else ''}; no clusters"
+
+
+class NPTOT(TopicModel):
+    """An HDP whose topics emit the document's time with every token. A fit keeps no context.
+
+    Parameters
+    ----------
+    contexts : list of names, or mapping of names to families or None
+        Exactly one context of numbers, of the family NormalGamma and of strength 1. A missing time says nothing.
+    table_concentration : float in [1e-10, 1e10] or "learn", default "learn"
+        v, within a document; "learn" starts at 1.
+    topic_concentration : float in [1e-10, 1e10] or "learn", default "learn"
+        eta, of topics; "learn" starts at 1.
+    topic_word_prior : float in [1e-10, 1e10] or "learn", default 0.01
+        s, of the symmetric Dirichlet prior of a topic's words; "learn" starts at 0.01.
+    concentration_priors : dict of {"table", "topic", "words"} to pair of float in [1e-10, 1e10] or None, default None
+        Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given.
+
+    Raises
+    ------
+    ValueError
+        An argument outside its range, or other contexts than one.
+    """
+
+    name = "nptot"
+    reported = ("topics",)
+    has_clusters = False
+    has_token_context = True
+    has_document_level = False
+    has_content = False
+    roles = ("table", "topic")
+
+    def __init__(
+        self,
+        *,
+        contexts: Any,
+        table_concentration: float | str = LEARN,
+        topic_concentration: float | str = LEARN,
+        topic_word_prior: float | str = 0.01,
+        concentration_priors: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.contexts = context_families(contexts)
+        _check_one_number(self.contexts)
+        self._set_hierarchy(table_concentration, topic_concentration, topic_word_prior, concentration_priors)
+
+    def describe(self) -> str:
+        return "npTOT, an HDP whose topics emit times; no clusters"
+
+    @property
+    def cluster_contexts(self) -> dict[str, Family]:
+        return {}
+
+    def for_corpus(self, corpus: Corpus) -> Model:
+        known = super().for_corpus(corpus)
+        _check_one_number(known.contexts)
+        return known
+
+
+def _check_one_number(contexts: Mapping[str, Family | None]) -> None:
+    """ValueError unless there is one context, of numbers as far as is known."""
+    families = list(contexts.values())
+    if len(families) != 1 or not (families[0] is None or isinstance(families[0], NormalGamma)):
+        given = ", ".join(f"{name!r} ({one.name if one else 'no family'})" for name, one in contexts.items())
+        raise ValueError(
+            f"npTOT takes exactly one context, of the family normal_gamma, but contexts holds {given or 'none'}"
+        )
+    if families[0] is not None and families[0].strength < 1.0:
+        raise ValueError(f"npTOT takes a context of strength 1, but {next(iter(contexts))!r} has {families[0]!r}")
+
+
+class Mixture(Model):
+    """Documents in K clusters, each with a distribution over word counts of its own; no topics and no contexts.
+
+    The components' weights have a symmetric Dirichlet prior.
+
+    Parameters
+    ----------
+    n_clusters : int in [1, 2147483647], default 100
+        K, clusters; more than documents are allowed, and some then stay empty.
+    component : {"multinomial", "poisson", "gaussian", "gauss_wishart"}, default "multinomial"
+        Distribution of the word counts in a cluster (:mod:`mc2core.inference.fastex.components`). Poisson: each
+        word's count has a rate of its own. Gaussian: the document's V counts are normal around the cluster's mean, with
+        a precision of the cluster's own. Gauss-Wishart: with a whole covariance matrix of the cluster's own. It takes
+        16 V^2 bytes a cluster and V^2 / 2 multiplications to score one, so that it suits tens or hundreds of words.
+    topic_word_prior : float in [1e-100, inf), default 0.01
+        a, Dirichlet parameter of every word. With Poisson components it is the shape of the Gamma prior of every word's
+        rate, with Gaussian ones of either kind the documents that the prior mean of 0 counts for. V * topic_word_prior
+        is at most 1e9.
+    weight_prior : float in [1e-100, inf), default 1.0
+        Dirichlet parameter of every cluster weight. K * weight_prior is at most 1e9.
+    rate_prior : float in [1e-100, inf), default 1.0
+        Rate of the Gamma prior of rates (Poisson) or, its shape being 1, of precisions (Gaussian; Gauss-Wishart: those
+        of single words). 1 suits variances in a cluster that are near 1.
+
+    Raises
+    ------
+    ValueError
+        An argument outside its range.
+    """
+
+    name = "mixture"
+
+    def __init__(
+        self,
+        *,
+        n_clusters: int = 100,
+        component: str = "multinomial",
+        topic_word_prior: float = 0.01,
+        weight_prior: float = 1.0,
+        rate_prior: float = 1.0,
+    ) -> None:
+        self.n_clusters = whole("n_clusters", n_clusters, most=MAX_LABELS)
+        self.component = choice("component", component, COMPONENTS)
+        self.topic_word_prior = _prior("topic_word_prior", topic_word_prior)
+        self.weight_prior = _prior("weight_prior", weight_prior)
+        self.rate_prior = _prior("rate_prior", rate_prior)
+        self.contexts = {}
+        if self.component == "multinomial":
+            self.refuse_idle({"rate_prior": f"another component than {self.component!r} (--set component=poisson)"})
+
+    def describe(self) -> str:
+        return f"a mixture of {self.n_clusters} clusters at most, each with words of its own"
+
+
+def _prior(name: str, value: float) -> float:
+    number = positive(name, value)
+    if number < MIN_PRIOR:
+        raise ValueError(f"{name} is {value!r}; it must be at least {MIN_PRIOR:g}")
+    return number

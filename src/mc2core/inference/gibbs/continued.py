@@ -20,7 +20,7 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
 from mc2core.inference.gibbs.assignments import Assignments, document_start
 from mc2core.inference.gibbs.state import DocumentLevelState, GibbsState, SharedState
-from mc2core.models.base import TopicModel
+from mc2core.models import TopicModel
 from mc2core.posterior import Sample
 
 S = TypeVar("S", bound=GibbsState)

@@ -20,8 +20,7 @@ from mc2core.inference.gibbs.start import start_chain, start_topics, topics_by_r
 from mc2core.inference.gibbs.state import DocumentLevelState, GibbsState, SharedState
 from mc2core.inference.gibbs.topic_moves import SPARE_TOPICS, move_bytes
 from mc2core.inference.shards import ShardedCorpus, shards_of
-from mc2core.models import HDP, MC2, NPTOT, Model
-from mc2core.models.base import TopicModel
+from mc2core.models import HDP, MC2, NPTOT, Model, TopicModel
 from mc2core.posterior import Sample
 
 # topics at the start, at most, where none are set and there is no document level

@@ -45,7 +45,7 @@ from mc2core.inference.gibbs.weights import log_openings
 from mc2core.inference.observed import quantised
 from mc2core.inference.seeding import cluster_words
 from mc2core.inference.shards import ShardedCorpus
-from mc2core.models.base import TopicModel
+from mc2core.models import TopicModel
 from mc2core.posterior.hierarchy import are_too_many, merge_clusters
 
 #: sweeps of a start in which documents stay in their clusters ...

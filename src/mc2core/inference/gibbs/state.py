@@ -59,7 +59,7 @@ from mc2core.inference.gibbs.weights import (
     weight_of_new,
 )
 from mc2core.inference.shards import ShardedCorpus
-from mc2core.models.base import DOCUMENT, ROLES, WORDS, TopicModel
+from mc2core.models import DOCUMENT, ROLES, WORDS, TopicModel
 from mc2core.posterior import Sample, SparseRows
 
 _DESCRIBED = {

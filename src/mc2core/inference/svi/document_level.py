@@ -53,8 +53,7 @@ from mc2core.inference.svi.globals import (
     log_density_of_log,
     statistics_of,
 )
-from mc2core.models import MC2
-from mc2core.models.base import DOCUMENT
+from mc2core.models import DOCUMENT, MC2
 
 #: a_km is at least this: logarithms and digamma of it are numbers
 MIN_PRIOR = 1e-100

@@ -37,8 +37,7 @@ from mc2core.inference.svi.globals import (
 from mc2core.inference.svi.merging import merge_alike
 from mc2core.inference.svi.observed import ObservedTopics
 from mc2core.inference.svi.spark import assign_on_shards
-from mc2core.models import MC2, Model
-from mc2core.models.base import WORDS
+from mc2core.models import MC2, WORDS, Model
 from mc2core.posterior import Sample, SparseRows
 
 #: (learning_offset rho, learning_decay iota) of the named schedules: rate = (t + rho)**-iota at mini-batch t = 1, 2,

@@ -29,8 +29,7 @@ from mc2core.corpus import Corpus, take_rows
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import State
 from mc2core.inference.svi.observed import ObservedTopics
-from mc2core.models import MC2
-from mc2core.models.base import ROLES, WORDS
+from mc2core.models import MC2, ROLES, WORDS
 
 if TYPE_CHECKING:
     from mc2core.inference.svi.document_level import DocumentLevel

@@ -32,8 +32,7 @@ from mc2core.inference.svi.globals import (
 )
 from mc2core.inference.svi.observed import ObservedTopics
 from mc2core.inference.svi.tables import TableProportions
-from mc2core.models import MC2
-from mc2core.models.base import WORDS
+from mc2core.models import MC2, WORDS
 
 # documents that seeding looks at
 _SAMPLE = 10_000

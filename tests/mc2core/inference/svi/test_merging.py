@@ -6,7 +6,7 @@ from helpers.fits import FIXED, svi
 from helpers.svi_twin import dirichlet_logs, engine_of, small_corpus
 from scipy.special import gammaln
 
-from mc2core import Corpus, clustering
+from mc2core import Corpus, clustering, models
 from mc2core.inference.running.loop import fit
 from mc2core.inference.svi.globals import expected_log_weights, stick_divergence, stick_posterior, sum_by
 from mc2core.inference.svi.merging import (
@@ -20,7 +20,6 @@ from mc2core.inference.svi.merging import (
     numbers,
     topic_gains,
 )
-from mc2core.models import base
 
 
 def simulated(omega, seed=1, n_clusters=3, n_documents=300, n_topics=6, n_words=300, length=50):
@@ -219,7 +218,7 @@ class TestRecovery:
     """Three clusters, six topics, 50 words a document; ten epochs."""
 
     def fitted(self, monkeypatch, omega, begin, n_clusters, n_documents=600):
-        monkeypatch.setitem(base._START, base.DOCUMENT, begin)
+        monkeypatch.setitem(models._START, models.DOCUMENT, begin)
         corpus, truth, *_ = simulated(omega, n_documents=n_documents)
         one = svi(document_level=True, max_clusters=n_clusters)
         state = fit(corpus, *one, iterations=10, seed=0, progress=False).state
