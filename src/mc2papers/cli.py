@@ -1,4 +1,4 @@
-"""The command line of the reproduction: the workflow, one dataset of the papers without it, and recorded results.
+"""The command line of the reproduction: the workflow, one dataset of the papers without it, and reference results.
 
 mc2papers run uai2016_figure1
 mc2papers run icml2014 --cores 4 -- --dry-run

@@ -42,7 +42,7 @@ def test_a_value_may_hold_the_sign_between_settings():
 
 
 def test_a_family_may_have_a_list():
-    assert _family("vector=gauss:mean=[0, 1],strength=0.5") == (
+    assert _family("vector:gauss,mean=[0, 1],strength=0.5") == (
         "vector",
         {"family": "gauss", "mean": [0, 1], "strength": 0.5},
     )
