@@ -303,19 +303,19 @@ class TestDryRun:
             "uai2016_figure2": 1,
             "corpus": 5,
             "warm_kernels": 2,
-            "fit_...": 14,
+            "fit_...": 13,
             "curves": 2,
             "uai2016_figure3": 1,
             "speed": 1,
             "uai2016_table1": 1,
             "uai2016_table2": 1,
-            "batches": 2,
+            "batches": 5,
             "uai2016_table3": 1,
             "uai2016_table4": 1,
             "epochs": 1 if missing() else 2,
             "uai2016_running_time": 1,
             "uai2016": 1,
-            "total": 36 + len(spark) + (not missing()),
+            "total": 38 + len(spark) + (not missing()),
         }
         code, output = snakemake(checkout, "-n", "nips2012", "--config", "datasets=w100")
         assert code == 0, output

@@ -1,4 +1,4 @@
-"""Follow the mini-batches of one epoch of one run of the experiments table: their agreement with MeSH."""
+"""Follow the mini-batches of one epoch of one run of the experiments table: their agreement with MeSH or labels."""
 
 from pathlib import Path
 
@@ -13,9 +13,10 @@ def main(snakemake):
     with job(snakemake.log[0], snakemake.threads):
         folder, fit = Path(snakemake.input.corpus), snakemake.params.fit
         missing = fit.get(MISSING, 0.0) if fit["contexts"] else 1.0
+        corpus = Corpus.load(folder / "train")
         rows = agreement_by_batch(
-            Corpus.load(folder / "train"),
-            "mesh",
+            corpus,
+            "mesh" if "mesh" in corpus.contexts else None,
             contexts=fit["contexts"],
             model=fit["model"],
             settings=fit["settings"],

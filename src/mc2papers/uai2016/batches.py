@@ -1,4 +1,4 @@
-"""Agreement of each mini-batch's posteriors with the labels, as SVI passes over the corpus (UAI16, table 3)."""
+"""Agreement of each mini-batch's posteriors with the labels, as SVI passes over the corpus (UAI16, tables 3 and 4)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,19 @@ from mc2core.inference.registry import specify
 from mc2core.inference.svi.globals import Batch, Globals, LocalStep
 from mc2core.posterior import clustering
 
+#: of labels with clusters; exchanged_purity is what UAI16 calls purity in its table 4
+MEASURES = {
+    "purity": clustering.purity,
+    "nmi": clustering.nmi,
+    "rand_index": clustering.rand_index,
+    "f_score": clustering.f_score,
+    "exchanged_purity": lambda truth, clusters: clustering.purity(clusters, truth),
+}
+
 
 def agreement_by_batch(
     corpus: Corpus,
-    truth: str,
+    truth: str | None,
     *,
     model: str,
     contexts: Mapping[str, Any],
@@ -27,15 +36,19 @@ def agreement_by_batch(
     missing: float = 0.0,
     threads: int = 1,
 ) -> pd.DataFrame:
-    """eNMI of q(z_j) and the names of the count context ``truth``, for each mini-batch of the first epoch of SVI.
+    """Agreement of q(z_j) with a truth, for each mini-batch of the first epoch of SVI.
 
-    q(z_j) is taken under the globals that the mini-batch is visited with. ``truth`` is that of the whole corpus,
-    whatever the fit sees of it: ``missing`` is the share of documents whose contexts it does without. Documents without
-    ``truth`` are not compared. Columns: seed, batch (from 1), documents (visited so far), enmi; NaN where none can be
-    compared. ValueError where the corpus has no such context of counts.
+    With the names of the count context ``truth`` it is eNMI. Without, it is that of the likeliest clusters with the
+    corpus' labels, by MEASURES. q(z_j) is taken under the globals that the mini-batch is visited with. ``truth`` is
+    that of the whole corpus, whatever the fit sees of it: ``missing`` is the share of documents whose contexts it does
+    without. Documents without ``truth`` are not compared. Columns: seed, batch (from 1), documents (visited so far),
+    and enmi, NaN where none can be compared, or clusters and MEASURES. ValueError where the corpus has no such context
+    of counts, or no labels.
     """
-    names = corpus.contexts.get(truth)
-    if not sp.issparse(names):
+    names = corpus.labels if truth is None else corpus.contexts.get(truth)
+    if truth is None and not isinstance(names, np.ndarray):
+        raise ValueError("agreement of mini-batches needs one label for each document")
+    if truth is not None and not sp.issparse(names):
         raise ValueError(f"agreement of mini-batches needs the count context {truth!r}; the corpus has: "
                          f"{', '.join(corpus.contexts) or 'none'}")  # fmt: skip
     rows = []
@@ -53,16 +66,23 @@ def agreement_by_batch(
     return table
 
 
-def _following(truth: sp.csr_matrix) -> Any:
-    """The SVI engine that notes eNMI of each mini-batch."""
+def _following(truth: Any) -> Any:
+    """The SVI engine that notes the agreement of each mini-batch."""
 
     class Following(SVI):
         def batch_step(self, corpus: Corpus, state: Globals, rows: np.ndarray, *more: Any) -> tuple[Batch, LocalStep]:
             batch, local = super().batch_step(corpus, state, rows, *more)
-            known = np.diff(truth.indptr)[rows] > 0
-            shares = np.asarray(local.documents.shares)[known]
-            value = clustering.extended_nmi(truth[rows[known]], shares) if known.any() else np.nan
-            self.__dict__.setdefault("noted", []).append({"documents": len(rows), "enmi": value})
+            shares = np.asarray(local.documents.shares)
+            found: dict[str, float] = {"documents": len(rows)}
+            if sp.issparse(truth):
+                known = np.diff(truth.indptr)[rows] > 0
+                is_any = known.any()
+                found["enmi"] = clustering.extended_nmi(truth[rows[known]], shares[known]) if is_any else np.nan
+            else:
+                likeliest = shares.argmax(axis=1)
+                found |= {name: score(truth[rows], likeliest) for name, score in MEASURES.items()}
+                found["clusters"] = len(np.unique(likeliest))
+            self.__dict__.setdefault("noted", []).append(found)
             return batch, local
 
     return Following

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from mc2core.base import storage
-from mc2papers.datasets.origins import MC2
+from mc2papers.datasets.origins import MC2, ORIGINS
 from mc2papers.icml2014.table3 import KEY as MISSING_PERCENT
 from mc2papers.icml2014.table3 import agreement_table, by_share, format_table
 from mc2papers.report.agreement import MEASURES
@@ -45,6 +45,22 @@ def table_of(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> pd.Dat
     return table.sort_values(KEY, ignore_index=True)
 
 
+def epoch_scores(rows: pd.DataFrame, title: str) -> list[dict[str, Any]]:
+    """The mean of each measure over the documents of an epoch's mini-batches, as scores of a fit.
+
+    rows : context_available_percent, source, seed, documents (visited so far), clusters and measures; a row for each
+        mini-batch of each fit of :func:`mc2papers.uai2016.batches.agreement_by_batch`.
+    """
+    scores = []
+    for key, here in rows.groupby([KEY, "seed"]):
+        percent, seed = np.asarray(key).tolist()
+        sizes = np.diff(here["documents"], prepend=0)
+        means = {name: float(np.average(here[name], weights=sizes)) for name in ("clusters", *_SHOWN)}
+        about = {"run": "", "title": title, "method": "SVI-MC2", "seed": seed, "source": here["source"].iloc[0]}
+        scores.append(about | {"contexts": ["product"] if percent else [], "missing": 1 - percent / 100} | means)
+    return scores
+
+
 def judge_contexts(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> list[Claim]:
     """Whether every measure is higher with contexts, few or all of them, than with none."""
     dataset, fitted = scores[0]["title"], {}
@@ -71,7 +87,8 @@ def judge_contexts(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> 
 
 # -- the contract --------------------------------------------------------------------------------------------------
 def _build(files: Files, options: Options) -> Built:
-    scores, paper = [storage.read_json(path) for path in files["scores"]], pd.read_csv(files["paper"][0])
+    rows, paper = pd.concat([pd.read_csv(path) for path in files["batches"]]), pd.read_csv(files["paper"][0])
+    scores = epoch_scores(rows, ORIGINS["aua"].title)
     table = table_of(scores, paper)
     return Built(table, shown=format_table(table, "contexts", KEY, _SHOWN), claims=judge_contexts(scores, paper))
 
@@ -92,11 +109,14 @@ TARGET = Target(
     shows="agreement with classes",
     build=_build,
     caption=_caption,
-    inputs={"scores": "scores"},
+    inputs={"batches": "batches"},
     datasets=("aua",),
     options=options_of("n_seeds", "corpora"),
     notes=(
-        "Ours: mean ± sd over seeds; K is the number of clusters in use.",
+        "Ours: mean ± sd over seeds of the means over an epoch's mini-batches, by their documents, as the paper takes "
+        "them; K is the number of clusters in a mini-batch. The likeliest cluster of each user "
+        "counts, under the globals "
+        "that the mini-batch is visited with.",
         "purity, roles exchanged: share of the users that are in the commonest cluster of their class. The printed "
         "purity is below the share of the larger of two classes, which no purity is; this one can be.",
         about_svi(500),
