@@ -729,6 +729,40 @@ def test_the_heat_map_shows_contexts_and_topics(opened, folder, description):
         assert float(row["ratio"]) == pytest.approx(one["share"] / whole, rel=1e-4)
 
 
+def test_values_with_an_order_stand_in_it_and_what_is_not_there_is_quiet(opened, description, tmp_path):
+    made = corpus()
+    made._documents = made.documents.assign(month=np.repeat(["Mar", "Feb", "Jan"], [30, 20, 10]))
+    describe(description.posterior, made, tmp_path / "out")
+    with opened(tmp_path / "out/index.html") as page:
+        page.select_option("#heat-by", "month")
+        page.select_option("#heat-as", "ratio")
+        rows = csv_of(page, "#heat-part .saves button >> nth=0")
+        assert list(dict.fromkeys(row["column"] for row in rows)) == ["Jan", "Feb", "Mar"]
+        first = page.locator("#heat-legend span").first
+        assert first.inner_text() == "none"
+        assert first.get_attribute("style") == page.evaluate(  # of the scale of shares, where it is 0
+            """() => { const by = document.querySelector("#heat-as"); by.value = "share"; by.onchange();
+            return document.querySelector("#heat-legend span").getAttribute("style"); }"""
+        )
+        assert {"label", "month (kept column)"} <= set(page.locator("#compare h3").all_inner_texts())
+
+
+def test_what_is_clicked_or_pointed_at_is_told_beside_it(opened, folder):
+    with opened(folder / "index.html") as page:
+        page.click("#clusters [data-cluster] >> nth=1")
+        assert page.evaluate("scrollY") == 0
+        words = [row["word"] for row in csv_of(page, "#cluster-bars + .saves button >> nth=0")]
+        entry = page.locator("#clusters li >> nth=1")
+        assert set(re.findall(r"\w+", entry.locator(".excerpt").inner_text())) & set(words[3:])
+        entry.locator(".link").click()
+        assert page.evaluate("document.activeElement.id") == "panel-title"
+        before = page.locator("#topic-map canvas").screenshot()
+        page.hover("#topic-bars canvas", position={"x": 100, "y": 15})
+        page.wait_for_selector("#tip:not([hidden])")
+        assert re.search(r"\d+ % of it in Topic \d+: ", page.inner_text("#tip"))
+        assert page.locator("#topic-map canvas").screenshot() != before
+
+
 def test_the_tree_of_levels_holds_their_clusters_and_follows_the_slider(opened, folder, description):
     parents = pd.read_csv(folder / "cut_clusters.csv").set_index("cluster")
     with opened(folder / "index.html") as page:
