@@ -731,7 +731,8 @@ def test_the_heat_map_shows_contexts_and_topics(opened, folder, description):
 
 def test_values_with_an_order_stand_in_it_and_what_is_not_there_is_quiet(opened, description, tmp_path):
     made = corpus()
-    made._documents = made.documents.assign(month=np.repeat(["Mar", "Feb", "Jan"], [30, 20, 10]))
+    days = [f"{2019 + j // 12 % 2}-{j % 12 + 1:02}-15" for j in range(60)]
+    made._documents = made.documents.assign(month=np.repeat(["Mar", "Feb", "Jan"], [30, 20, 10]), day=days)
     describe(description.posterior, made, tmp_path / "out")
     with opened(tmp_path / "out/index.html") as page:
         page.select_option("#heat-by", "month")
@@ -744,7 +745,11 @@ def test_values_with_an_order_stand_in_it_and_what_is_not_there_is_quiet(opened,
             """() => { const by = document.querySelector("#heat-as"); by.value = "share"; by.onchange();
             return document.querySelector("#heat-legend span").getAttribute("style"); }"""
         )
+        page.click("#compare-about button")  # and one more
         assert {"label", "month (kept column)"} <= set(page.locator("#compare h3").all_inner_texts())
+        shown = [said for _, _, said in svg_of(page, "#compare .block:has-text('day (')")]
+        assert {"2019", "2020", "Jul"} <= set(shown)
+        assert not any("." in said for said in shown)
 
 
 def test_what_is_clicked_or_pointed_at_is_told_beside_it(opened, folder):

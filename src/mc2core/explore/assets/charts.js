@@ -17,9 +17,11 @@ const showTip = (text, event) => {
   const y = right || onLeft ? Math.max(4, Math.min(event.clientY - h / 2, innerHeight - h - 8)) : below ? event.clientY + gap : event.clientY - gap - h;
   Object.assign(tip.style, { left: `${x}px`, top: `${Math.max(4, y)}px` });
 };
-const filled = (kind, data) => {
+const MONTH_OR_YEAR = "datum.value % 1 < 0.01 ? format(datum.value, 'd') : monthAbbrevFormat(floor((datum.value % 1) * 12))";
+const filled = (kind, data, isDate) => {
   const spec = JSON.parse(JSON.stringify(CHARTS[kind]).replaceAll("#4c78a8", css("--accent")));
   for (const source of spec.data) if (Array.isArray(data[source.name])) source.values = data[source.name];
+  for (const axis of isDate ? spec.axes.filter((one) => one.format === "~f") : []) Object.assign(axis, { format: undefined, encode: { labels: { update: { text: { signal: MONTH_OR_YEAR } } } } });
   return spec;
 };
 
@@ -81,7 +83,7 @@ const draw = (id, kind, data, say, label, more = {}) => {
   entry?.view?.finalize();
   entry = { box, kind, view: null, ...now };
   const tooltip = (_, event, item) => { showTip(item && item.datum ? entry.say(item.datum) : "", event); entry.hover?.(item?.datum); };
-  entry.ready = vegaEmbed(box, filled(kind, data), { mode: "vega", renderer: "canvas", actions: false, defaultStyle: false, config: config(), tooltip }).then(({ view }) => {
+  entry.ready = vegaEmbed(box, filled(kind, data, more.isDate), { mode: "vega", renderer: "canvas", actions: false, defaultStyle: false, config: config(), tooltip }).then(({ view }) => {
     if (views.get(id) !== entry) return view.finalize();
     entry.view = view;
     view.addEventListener("click", (_, item) => entry.click?.(item?.datum));
@@ -136,7 +138,7 @@ const trendCharts = (parent, what, number, whose) => {
     block.append(element("h3", `${whose} over ${name}`), element("div", null, { id, className: "chart" }));
     parent.append(block);
     const data = trends.get(`${what} ${number} ${name}`).map((row) => ({ ...row, name: "", colour: css("--accent"), shape: "circle" }));
-    draw(id, "trend", { trend: data }, (d) => `${step(name, d)}: ${sayShare(d)}\n${many(d.documents, "document")}`, `${whose} over ${name}, ${what} ${number}`);
+    draw(id, "trend", { trend: data }, (d) => `${step(name, d)}: ${sayShare(d)}\n${many(d.documents, "document")}`, `${whose} over ${name}, ${what} ${number}`, { isDate: aboutVariable.get(name).date });
   }
 };
 

@@ -37,7 +37,7 @@ const drawCompare = () => {
     const rows = shown.flatMap((one, series) => inOrder(sharesOf(compareWhat, one, name)).map((row, place) => ({ ...row, place, series, name: nameOfPick(one), colour: colour.get(one), shape: shapeOf(series) })));
     const say = (d) => `${variable.number ? step(name, d) : d.value}\n${d.name}\n${sayShare(d)}\n${many(d.documents, "document")}`;
     const columns = ({ name: of, documents: n, share, low, high, ...row }) => ({ ...(variable.number ? { start: row.start, end: row.end } : { value: row.value }), of, documents: n, share, low, high });
-    draw(`compare-${i}`, variable.number ? "trend" : "groups", variable.number ? { trend: rows } : { groups: rows }, say, title, { rows: rows.map(columns) });
+    draw(`compare-${i}`, variable.number ? "trend" : "groups", variable.number ? { trend: rows } : { groups: rows }, say, title, { rows: rows.map(columns), isDate: variable.date });
   });
   const several = known(told["clusters in 90 % of the samples"]), more = variables.length - asked.length;
   fill($("compare-about"), [`Of all ${what} with a value or in a step, the share in each ${compareWhat}. Bands and lines are 90 % intervals, from `
