@@ -16,12 +16,11 @@ mc2 compile
 
 from __future__ import annotations
 
-import os
 import sys
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from mc2core.app.commands import add_command, add_fit, in_lines, run
+from mc2core.app.commands import add_command, add_fit, add_module, add_threads, in_lines, run
 
 if TYPE_CHECKING:
     import argparse
@@ -42,23 +41,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _add_commands(commands: Any) -> None:
-    from mc2core.app import compile_command, fit_command, import_command, update_command
-
-    import_command.add_options(
-        add_command(commands, "import", import_command.run, "turn documents of your own into a corpus")
-    )
-
+    add_module(commands, "import", "mc2core.app.import_command", "turn documents of your own into a corpus")
     text = (
         "fit a saved corpus; the same command goes on where a stopped one was, or a finished one of fewer --iterations"
     )
-    fit_command.add_options(add_command(commands, "fit", fit_command.run, text))
-
-    update_command.add_options(add_command(commands, "update", update_command.run, "go on with a fit by new documents"))
+    add_module(commands, "fit", "mc2core.app.fit_command", text)
+    add_module(commands, "update", "mc2core.app.update_command", "go on with a fit by new documents")
     _add_readers(commands)
     _add_predictions(commands)
-    compile_command.add_options(
-        add_command(commands, "compile", compile_command.run, "compile kernels now, so that no later command has to")
-    )
+    text = "compile kernels now, so that no later command has to"
+    add_module(commands, "compile", "mc2core.app.compile_command", text)
 
 
 def _add_readers(commands: Any) -> None:
@@ -81,7 +73,7 @@ def _add_readers(commands: Any) -> None:
         "(default marginal where it is exact, else left_to_right)",
     )
     evaluate.add_argument("--seed", type=int, default=0, help="of estimators that draw (default 0)")
-    _add_threads(evaluate)
+    add_threads(evaluate)
 
     topics = add_command(commands, "topics", _topics, "print the topics of a posterior, the commonest first, as CSV")
     add_fit(topics, "posterior")
@@ -102,7 +94,7 @@ def _add_readers(commands: Any) -> None:
     describe.add_argument(
         "--seed", type=int, default=0, help="of the map and of what it shows of a large corpus (default 0)"
     )
-    _add_threads(describe)
+    add_threads(describe)
     describe.add_argument(
         "--names",
         metavar="FILE",
@@ -132,8 +124,6 @@ def _add_predictions(commands: Any) -> None:
     """What tells of documents by a posterior."""
     from pathlib import Path
 
-    from mc2core.app import predict_command
-
     clusters = add_command(
         commands,
         "clusters",
@@ -143,7 +133,7 @@ def _add_predictions(commands: Any) -> None:
     add_fit(clusters, "posterior")
     clusters.add_argument("corpus", type=Path, nargs="?", help="folder of documents, those of the fit or new ones")
     clusters.add_argument("--no-context", action="store_true", help="judge by words only")
-    _add_threads(clusters)
+    add_threads(clusters)
     shown = clusters.add_mutually_exclusive_group()
     shown.add_argument(
         "--cut", metavar="N", type=int, help="the clusters where there are N, from 1 to those of the fit"
@@ -168,22 +158,10 @@ def _add_predictions(commands: Any) -> None:
     contexts.add_argument("name", metavar="CONTEXT", help="a context that was fitted")
     contexts.add_argument("--top", metavar="N", type=int, default=5, help="names of each document (default 5)")
     contexts.add_argument("--no-context", action="store_true", help="judge by words only")
-    _add_threads(contexts)
+    add_threads(contexts)
 
-    predict = add_command(
-        commands,
-        "predict",
-        predict_command.run,
-        "tell of each document of standard input, a JSON object to a line, its cluster, topics and missing contexts",
-    )
-    predict_command.add_options(predict)
-    _add_threads(predict)
-
-
-def _add_threads(parser: argparse.ArgumentParser) -> None:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    told = f"the result does not depend on it (default {cores}, all cores)"
-    parser.add_argument("--threads", type=int, default=cores, help=told)
+    text = "tell of each document of standard input, a JSON object to a line, its cluster, topics and missing contexts"
+    add_module(commands, "predict", "mc2core.app.predict_command", text)
 
 
 # Each command imports what it needs: `mc2 --help` answers at once.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import errno
+import importlib
 import io
 import os
 import signal
@@ -29,6 +30,11 @@ def add_command(commands: Any, name: str, run: Any, text: str) -> argparse.Argum
     parser = commands.add_parser(name, help=text.replace("%", "%%"), description=text[0].upper() + text[1:] + ".")
     parser.set_defaults(run=run)
     return parser
+
+
+def add_module(commands: Any, name: str, module: str, text: str) -> None:
+    """A command in a module of its own, with ``add_options`` and ``run``, which is loaded if the command is given."""
+    add_command(commands, name, None, text).set_defaults(module=module)
 
 
 def add_fit(parser: argparse.ArgumentParser, name: str) -> None:
@@ -54,6 +60,13 @@ def add_columns(parser: argparse.ArgumentParser, what: str) -> None:
         "--context", dest="contexts", action="append", metavar=metavar, help=f"{what} of a context; may be given again"
     )
     parser.add_argument("--id", metavar=what.upper(), help=f"{what} of a document's name")
+
+
+def add_threads(parser: argparse.ArgumentParser) -> None:
+    """The option ``--threads`` of a command whose result does not depend on it."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    told = f"the result does not depend on it (default {cores}, all cores)"
+    parser.add_argument("--threads", type=int, default=cores, help=told)
 
 
 #: settings that :func:`add_columns` takes
@@ -199,6 +212,10 @@ def _parsed(program: str, about: str, add: Callable[[Any], None], arguments: Seq
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     add(commands)
     command = commands.choices.get(arguments[0]) if arguments else None
+    if command is not None and (name := command.get_default("module")):
+        module = importlib.import_module(name)
+        module.add_options(command)
+        command.set_defaults(run=module.run)
     return parser.parse_args(arguments) if command is None else command.parse_intermixed_args(arguments[1:])
 
 

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 
-from mc2core.app.commands import COLUMNS, add_columns, add_fit
+from mc2core.app.commands import COLUMNS, add_columns, add_fit, add_threads
 
 #: documents that are looked at together, at most: about a quarter of a second
 MOST = 512
@@ -30,6 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_fit(parser, "posterior")
     add_columns(parser, "key")
     parser.add_argument("--top", metavar="N", type=int, default=5, help="topics and names of each document (default 5)")
+    add_threads(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -24,11 +24,11 @@ from mc2core.families.base import ScalarFamily
 from mc2core.families.contents import Contents
 from mc2core.families.stacked import StackedContexts
 from mc2core.posterior import consensus
-from mc2core.posterior.hierarchy import Hierarchy, find_hierarchy, pack_hierarchy, unpack_hierarchy
 from mc2core.posterior.sample import Sample, pack_sample, unpack_sample
 
 if TYPE_CHECKING:
     from mc2core.posterior.contexts import PredictedNames, PredictedNumbers, PredictedVectors
+    from mc2core.posterior.hierarchy import Hierarchy
     from mc2core.posterior.predicting import Predictor
 
 FORMAT = "mc2core posterior 1"
@@ -406,6 +406,8 @@ class Posterior:
 
         ValueError: it cannot be, the posterior has no clusters of documents (HDP), or too many.
         """
+        from mc2core.posterior.hierarchy import find_hierarchy
+
         self.hierarchy = find_hierarchy(self, corpus)
         return self.hierarchy
 
@@ -562,6 +564,8 @@ class Posterior:
         for i, sample in enumerate(self.samples):
             arrays |= pack_sample(sample, f"{i}.")
         if self.hierarchy is not None:
+            from mc2core.posterior.hierarchy import pack_hierarchy
+
             arrays |= pack_hierarchy(self.hierarchy)
         if self.fingerprints is not None:
             arrays["fingerprints"] = self.fingerprints
@@ -583,6 +587,7 @@ class Posterior:
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], path: str | os.PathLike[str]) -> Posterior:
         """The inverse of :meth:`arrays`; ``path`` is where they were read, for messages."""
         from mc2core.corpus.reservoir import unpack_kept
+        from mc2core.posterior.hierarchy import unpack_hierarchy
 
         try:
             meta = storage.parse_json(str(arrays["meta"]))

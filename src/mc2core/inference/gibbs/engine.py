@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -19,9 +19,11 @@ from mc2core.inference.gibbs.continued import continued
 from mc2core.inference.gibbs.start import start_chain, start_topics, topics_by_rule
 from mc2core.inference.gibbs.state import DocumentLevelState, GibbsState, SharedState
 from mc2core.inference.gibbs.topic_moves import SPARE_TOPICS, move_bytes
-from mc2core.inference.shards import ShardedCorpus, shards_of
 from mc2core.models import HDP, MC2, NPTOT, Model, TopicModel
 from mc2core.posterior import Sample
+
+if TYPE_CHECKING:
+    from mc2core.inference.shards import ShardedCorpus
 
 # topics at the start, at most, where none are set and there is no document level
 _TOPICS = 50
@@ -141,7 +143,11 @@ class Gibbs(Engine):
 
     def _sharded(self, corpus: Corpus) -> ShardedCorpus | None:
         """The corpus on Spark's executors, if it is to be there."""
-        return None if self.n_shards is None else shards_of(corpus, self.n_shards)
+        if self.n_shards is None:
+            return None
+        from mc2core.inference.shards import shards_of
+
+        return shards_of(corpus, self.n_shards)
 
     def sample(self, corpus: Corpus, state: State) -> Sample:
         assert isinstance(state, GibbsState)

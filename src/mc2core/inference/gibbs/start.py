@@ -21,6 +21,7 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import gammaln, logsumexp, softmax
@@ -39,14 +40,14 @@ from mc2core.inference.gibbs.consolidate import consolidate_topics
 from mc2core.inference.gibbs.continued import with_documents
 from mc2core.inference.gibbs.documents import contexts_of
 from mc2core.inference.gibbs.holdout import draw_holdout, log_weights
-from mc2core.inference.gibbs.observations import Observations
 from mc2core.inference.gibbs.state import DocumentLevelState
 from mc2core.inference.gibbs.weights import log_openings
 from mc2core.inference.observed import quantised
 from mc2core.inference.seeding import cluster_words
-from mc2core.inference.shards import ShardedCorpus
 from mc2core.models import TopicModel
-from mc2core.posterior.hierarchy import are_too_many, merge_clusters
+
+if TYPE_CHECKING:
+    from mc2core.inference.shards import ShardedCorpus
 
 #: sweeps of a start in which documents stay in their clusters ...
 BURN_IN = 20
@@ -98,6 +99,8 @@ def numbers_to_try(model: TopicModel, corpus: Corpus, start_clusters: int, colum
     if corpus.n_tokens > _MAX_TRIED:
         return [most]
     if model.n_clusters:
+        from mc2core.posterior.hierarchy import are_too_many
+
         more = min(_FOR_ONE * most, corpus.n_documents)
         return [most if are_too_many(more, columns) else more] * 3
     return [*sorted({1, round(math.sqrt(most)), most})]
@@ -111,6 +114,8 @@ def start_topics(
     Topics of observations are found by k-means, and documents are clustered by these.
     """
     if model.content is not None:
+        from mc2core.inference.gibbs.observations import Observations
+
         topic = Observations.of(corpus, model.content).start(n_topics, rng)
         return quantised(corpus, topic), topic
     words = cluster_words(corpus, n_topics, rng)
@@ -206,6 +211,8 @@ def _consolidate_topics(state: DocumentLevelState, corpus: Corpus, seed: int, it
 
 def _merge_clusters(state: DocumentLevelState, corpus: Corpus) -> None:
     """Join clusters to as many as are told; then every cluster is at epsilon, from which its tau is drawn."""
+    from mc2core.posterior.hierarchy import merge_clusters
+
     model = state.model
     posterior = posterior_of(model, corpus, [state.sample()], {})
     state.assignments.cluster[:] = merge_clusters(posterior, corpus, int(model.most_clusters))

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,13 +36,8 @@ from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import State
 from mc2core.inference.gibbs.assignments import Assignments, count_topics, document_start, topics_of_words
-from mc2core.inference.gibbs.blocked import move_blocked
 from mc2core.inference.gibbs.cluster_moves import split_and_merge_clusters
 from mc2core.inference.gibbs.documents import sweep_clusters, sweep_members
-from mc2core.inference.gibbs.observations import Observations
-from mc2core.inference.gibbs.observed_moves import split_and_merge_observed_topics
-from mc2core.inference.gibbs.parallel import sweep_documents_apart
-from mc2core.inference.gibbs.token_contexts import TokenTimes, sweep_timed_topics
 from mc2core.inference.gibbs.tokens import WordCells, sweep_document_topics, sweep_topics, word_cells
 from mc2core.inference.gibbs.topic_moves import split_and_merge_topics
 from mc2core.inference.gibbs.weights import (
@@ -58,9 +53,13 @@ from mc2core.inference.gibbs.weights import (
     update_weights,
     weight_of_new,
 )
-from mc2core.inference.shards import ShardedCorpus
 from mc2core.models import DOCUMENT, ROLES, WORDS, TopicModel
 from mc2core.posterior import Sample, SparseRows
+
+if TYPE_CHECKING:
+    from mc2core.inference.gibbs.observations import Observations
+    from mc2core.inference.gibbs.token_contexts import TokenTimes
+    from mc2core.inference.shards import ShardedCorpus
 
 _DESCRIBED = {
     "topic_weights": Stored("f", "M"),
@@ -135,7 +134,11 @@ class GibbsState(State):
         """The state with these assignments and the concentrations that the model starts from."""
         alpha, v, eta = map(model.start_of, ROLES)
         concentrations = Concentrations(alpha, v, eta, model.most_clusters)
-        observations = None if model.content is None else Observations.of(corpus, model.content)
+        observations = None
+        if model.content is not None:
+            from mc2core.inference.gibbs.observations import Observations
+
+            observations = Observations.of(corpus, model.content)
         roles = [*model.roles, WORDS, *([DOCUMENT] if model.document_level else [])]
         priors = {role: GammaPrior(*model.prior_of(role)) for role in roles if model.is_learnt(role)}
         given = model, assignments, concentrations, model.start_of(WORDS), corpus.content, contexts, observations
@@ -298,7 +301,11 @@ class SharedState(GibbsState):
     def of(
         cls, model: TopicModel, corpus: Corpus, contexts: StackedContexts, assignments: Assignments, **more: Any
     ) -> Self:
-        times = TokenTimes(corpus, model.contexts) if model.has_token_context else None
+        times = None
+        if model.has_token_context:
+            from mc2core.inference.gibbs.token_contexts import TokenTimes
+
+            times = TokenTimes(corpus, model.contexts)
         return super().of(model, corpus, contexts, assignments, times=times, **more)
 
     @cached_property
@@ -336,6 +343,8 @@ class SharedState(GibbsState):
     ) -> np.ndarray | None:  # fmt: skip
         assignments, concentrations, s = self.assignments, self.concentrations, self.topic_word_prior
         if kernel != "collapsed" and self.observations is None:
+            from mc2core.inference.gibbs.blocked import move_blocked
+
             move_blocked(
                 assignments, corpus.content, self.cells, self.contexts, concentrations, s, seed, iteration, pool,
                 clusters_are_fixed=not self.model.has_clusters,
@@ -350,6 +359,8 @@ class SharedState(GibbsState):
             elif self.times is None:
                 sweep_topics(assignments, self.cells, concentrations, s, key)
             else:
+                from mc2core.inference.gibbs.token_contexts import sweep_timed_topics
+
                 sweep_timed_topics(assignments, corpus, self.times, concentrations, s, key)
         self.draw_weights(seed, iteration)
         return None
@@ -426,12 +437,16 @@ class DocumentLevelState(GibbsState):
         key, topic_key = (streams.key(seed, purpose, iteration) for purpose in ("topics", "topic_moves"))
         tau, n_tokens, n_wm = self.proportions, corpus.n_tokens, None
         if self.observations is not None:
+            from mc2core.inference.gibbs.observed_moves import split_and_merge_observed_topics
+
             tau = self.observations.sweep(assignments, tau, *given, key)
             tau, _ = split_and_merge_observed_topics(
                 assignments, self.observations, tau, *given, topic_key, observed_proposals(n_tokens)
             )
         else:
             if kernel == "parallel":
+                from mc2core.inference.gibbs.parallel import sweep_documents_apart
+
                 tau = sweep_documents_apart(assignments, corpus, tau, *given, s, seed, iteration, pool, sharded)
             else:
                 tau, n_wm = sweep_document_topics(assignments, corpus, tau, *given, s, key, pool)

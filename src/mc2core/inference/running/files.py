@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,10 @@ import numpy as np
 
 from mc2core.base import locks, stopping, storage
 from mc2core.base.progress import work
-from mc2core.compute import spark as cluster
 from mc2core.corpus import Corpus, subsets
-from mc2core.corpus.fingerprints import fingerprints_of
 from mc2core.inference.base import Engine, State
 from mc2core.inference.registry import specify
 from mc2core.inference.running.loop import RunResult, checkpoints_of, fit, tell_unused
-from mc2core.posterior import clustering
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +77,7 @@ def fit_corpus(
             done.posterior.save(posterior)
         storage.write_json(folder / "provenance.json", done.provenance | ({"missing": missing} if missing else {}))
 
-    with stopping.install(), locks.only_one(posterior, "another fit"), cluster.session(spark):
+    with stopping.install(), locks.only_one(posterior, "another fit"), _with_spark(spark):
         done = fit(
             part,
             specified,
@@ -100,6 +98,15 @@ def fit_corpus(
     return done.provenance | ({"missing": missing} if missing else {})
 
 
+def _with_spark(properties: Mapping[str, Any] | None) -> AbstractContextManager[None]:
+    """A session of Spark with these properties; nothing without any."""
+    if not properties:
+        return nullcontext()
+    from mc2core.compute import spark
+
+    return spark.session(properties)
+
+
 def _keep_for_later(done: RunResult, corpus: Corpus) -> None:
     """Add a hierarchy to the posterior, and what ``mc2 update`` needs of the documents."""
     try:
@@ -107,6 +114,8 @@ def _keep_for_later(done: RunResult, corpus: Corpus) -> None:
     except ValueError as error:
         logger.info("the fit has no hierarchy: %s", error)
     if not corpus.is_of_observations:
+        from mc2core.corpus.fingerprints import fingerprints_of
+
         done.posterior.fingerprints = fingerprints_of(corpus)
     if done.provenance["engine"]["name"] == "svi":
         from mc2core.corpus import reservoir
@@ -118,4 +127,6 @@ def _distance_to(labels: Any) -> Callable[[int, State], dict[str, float]]:
     """Callback of the loop: variation of information between ``labels`` and the clusters of the state, in bits."""
     if not isinstance(labels, np.ndarray):
         raise ValueError("the clusters cannot be followed: the corpus has no label for each document")
+    from mc2core.posterior import clustering
+
     return lambda iteration, state: {"vi_bits": clustering.variation_of_information(labels, state.cluster)}

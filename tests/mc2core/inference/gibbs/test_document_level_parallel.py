@@ -16,7 +16,8 @@ from scipy.special import gammaln, hyp1f1
 from mc2core.compute import streams
 from mc2core.compute.simd import LANES, find_equal, weigh_gathered
 from mc2core.compute.threads import thread_budget
-from mc2core.inference.gibbs import engine, parallel, state, tokens
+from mc2core.inference import shards
+from mc2core.inference.gibbs import parallel, state, tokens
 from mc2core.inference.gibbs.assignments import Assignments, topics_by_word
 from mc2core.inference.gibbs.tokens import DocumentRows
 from mc2core.inference.gibbs.weights import Concentrations
@@ -281,7 +282,7 @@ def test_a_chain_on_shards_is_the_chain_of_this_process(tmp_path, monkeypatch, c
     """Start and all; of the first case the posterior is enumerated below, without splits and merges, and elsewhere."""
     documents, settings = SHARDED[case]
     corpus, states = corpus_of(documents, 3), []
-    monkeypatch.setattr(engine, "shards_of", lambda corpus, n: ShardsHere(corpus, n, tmp_path))
+    monkeypatch.setattr(shards, "shards_of", lambda corpus, n: ShardsHere(corpus, n, tmp_path))
     for n in (None, n_shards):
         pair = gibbs(kernel="parallel", **{"document_level": True} | settings, n_shards=n)
         state = pair.init(corpus, 3)
