@@ -159,7 +159,7 @@ class TestContextStrength:
         # half of the values tell the class: a gain of 0.5, perplexity lower by 1 %, with no spread
         assert found["icml2014_table3"].verdict == "reproduced"
         assert found["icml2014_table3"].reason.endswith("; on average from 0.6 bits on")
-        assert "with 1.0 of 2.0 bits of context about the class: gain in purity +0.500" in found["icml2014_table3"].said
+        assert "at 1.0 of 2.0 bits purity +0.500, NMI +0.500, Rand" in found["icml2014_table3"].said
         assert found["icml2014_table2"].verdict == "inconclusive"  # 1 % is on the bound
         assert found["uai2016_table4"].verdict == "inconclusive"  # F-score as without
         more = context_strength.judge_contexts(both, printed | {"nmi": 0.9})

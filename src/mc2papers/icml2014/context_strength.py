@@ -112,8 +112,12 @@ def judge_contexts(fits: pd.DataFrame, printed: Mapping[str, float]) -> list[Cla
             side = {"below" if is_change else "above": bound}
             leads.append(mean_of(label, gain, digits=1 if is_change else 3, over="corpora", is_difference=True, **side))
         first = at.iloc[0]
-        numbers = f"with {first['bits']:.1f} of {first['class_bits']:.1f} bits of context about the class: "
-        numbers += ", ".join(one.said.partition(" (")[0] for one in leads)
+        numbers = f"at {first['bits']:.1f} of {first['class_bits']:.1f} bits " + ", ".join(
+            f"perplexity {at.loc[name, 'gain']:+.1f}%"
+            if name in lower
+            else f"{MEASURES[name]} {at.loc[name, 'gain']:+.3f}"
+            for name in bounds
+        )
         claim = judge(dataset, text, leads, numbers)
         needed = [bits_needed(curves[name], bound) for name, bound in bounds.items()]
         if claim.verdict == REPRODUCED:
