@@ -303,7 +303,7 @@ class TestDryRun:
             "uai2016_figure2": 1,
             "corpus": 5,
             "warm_kernels": 2,
-            "fit_...": 13,
+            "fit_...": 11,
             "curves": 2,
             "uai2016_figure3": 1,
             "speed": 1,
@@ -315,7 +315,7 @@ class TestDryRun:
             "epochs": 1 if missing() else 2,
             "uai2016_running_time": 1,
             "uai2016": 1,
-            "total": 38 + len(spark) + (not missing()),
+            "total": 36 + len(spark) + (not missing()),
         }
         code, output = snakemake(checkout, "-n", "nips2012", "--config", "datasets=w100")
         assert code == 0, output

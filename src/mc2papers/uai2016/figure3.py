@@ -22,7 +22,7 @@ def _caption(options: Options) -> str:
     return (
         f"Held-out perplexity (lower is better) over the seconds of a fit on {say_data(options['corpora'])}, with one "
         "context (authors, tags): SVI as printed and without tables (ours) for two epochs (dots: their ends), against "
-        f"three kernels of Gibbs. Lines are means over {counted(options['n_seeds'], 'seed')} and bands their range.\n\n"
+        f"the Gibbs sampler. Lines are means over {counted(options['n_seeds'], 'seed')} and bands their range.\n\n"
         f"The estimator is {options['estimators'][0]}, at {counted(options['threads'], 'thread')} a "
         "fit. A point is the "
         "posterior mean (SVI) or one sample (Gibbs) at that time; claims compare with the average over Gibbs' samples, "
