@@ -38,6 +38,7 @@ from mc2core.posterior.clustering import adjusted_rand_index
 from mc2papers.datasets.collections import labelled_images, nips
 from mc2papers.datasets.dumps import pubmed, wikipedia
 from mc2papers.datasets.simulated import encyclopaedia, shapes
+from mc2papers.nips2012.convergence import OUR_PRIORS
 
 _SEED = 0
 _AS_PRINTED = MC2(document_level=False)
@@ -55,7 +56,7 @@ FITS: dict[str, Callable[..., tuple[Model, Engine]]] = {
         SVI(max_clusters=40, max_topics=120, batch_size=batch_size, n_shards=n_shards),
     ),
     "FastEx": lambda n_clusters, proposal: (
-        Mixture(n_clusters=n_clusters),
+        Mixture(n_clusters=n_clusters, **OUR_PRIORS),
         FastEx(proposal=proposal, exact_sweeps=() if proposal == "neighbours" else (5,)),
     ),
 }

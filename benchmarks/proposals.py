@@ -31,6 +31,7 @@ from mc2core.models import Mixture
 from mc2core.posterior.clustering import variation_of_information
 from mc2core.posterior.mixture import log_likelihood_of_clusters
 from mc2papers.datasets.simulated.encyclopaedia import Encyclopaedia, simulate
+from mc2papers.nips2012.convergence import OUR_PRIORS
 
 PROPOSALS = ("exact", "hash", "neighbours")
 _SEED = 7
@@ -104,7 +105,8 @@ def follow(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Time and quality after each sweep; sweep 0 is the start."""
     fitted, held_out = Corpus.load(given.folder / "fitted"), Corpus.load(given.folder / "held_out")
     own = {name: ast.literal_eval(value) for name, _, value in (one.partition("=") for one in given.settings)}
-    model, engine = specify("mixture", "fastex", {"n_clusters": given.clusters[0], "proposal": given.chain, **own})
+    settings = {**OUR_PRIORS, "n_clusters": given.clusters[0], "proposal": given.chain, **own}
+    model, engine = specify("mixture", "fastex", settings)
     assert isinstance(model, Mixture)
     assert isinstance(engine, FastEx)
     few = as_stored(fitted.subset(np.arange(min(50, fitted.n_documents))), fitted)

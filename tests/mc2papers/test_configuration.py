@@ -62,6 +62,13 @@ class TestRowsOfThePapers:
         assert len(bags) == 6
         assert all(one["concentration"] == 0.1 for one in bags)
 
+    def test_runs_of_mixtures_state_their_priors(self):
+        """Their figures do not move if the defaults of the model do."""
+        rows = [line.split("\t") for line in (ROOT / "config/experiments.tsv").read_text(encoding="utf-8").splitlines()]
+        of_mixtures = [row[7] for row in rows if row[4] == "mixture"]
+        assert len(of_mixtures) == 40
+        assert all("topic_word_prior=" in row and " weight_prior=" in row for row in of_mixtures)
+
     def test_nptot_meets_those_that_the_paper_prints(self):
         path, schema = ROOT / "config/experiments.tsv", configuration.read_yaml(SCHEMAS / "experiments.schema.yaml")
         runs = configuration.read_experiments(path, schema, config(), ("nips", "pnas"))

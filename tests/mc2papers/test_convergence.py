@@ -302,11 +302,12 @@ class TestCurves:
 
 
 class TestPrinted:
-    def test_rows_of_plain_estimates_are_the_printed_ones_without_bound_and_prior(self):
+    def test_rows_of_plain_estimates_are_the_printed_ones_without_bound_and_with_our_priors(self):
         table = pd.read_csv(ROOT / "config/experiments.tsv", sep="\t", keep_default_na=False)
         rows = table.loc[table["method"] == convergence.PLAIN, "settings"]
         plain = [dict(one.split("=") for one in row.split()) for row in rows]
         printed = {name: str(convergence.AS_PRINTED[name]) for name in ("projection", "inverse_temperature")}
+        printed |= {name: str(value) for name, value in convergence.OUR_PRIORS.items()}
         assert plain == [printed | {"bits": bits} for bits in ("8", "32", "64", "128")]
 
     def test_rows_that_bear_the_papers_names_are_as_printed(self):
