@@ -523,11 +523,11 @@ class Mixture(Model):
         word's count has a rate of its own. Gaussian: the document's V counts are normal around the cluster's mean, with
         a precision of the cluster's own. Gauss-Wishart: with a whole covariance matrix of the cluster's own. It takes
         16 V^2 bytes a cluster and V^2 / 2 multiplications to score one, so that it suits tens or hundreds of words.
-    topic_word_prior : float in [1e-100, inf), default 0.01
+    topic_word_prior : float in [1e-100, inf), default 0.1
         a, Dirichlet parameter of every word. With Poisson components it is the shape of the Gamma prior of every word's
         rate, with Gaussian ones of either kind the documents that the prior mean of 0 counts for. V * topic_word_prior
         is at most 1e9.
-    weight_prior : float in [1e-100, inf), default 1.0
+    weight_prior : float in [1e-100, inf), default 0.1
         Dirichlet parameter of every cluster weight. K * weight_prior is at most 1e9.
     rate_prior : float in [1e-100, inf), default 1.0
         Rate of the Gamma prior of rates (Poisson) or, its shape being 1, of precisions (Gaussian; Gauss-Wishart: those
@@ -546,8 +546,8 @@ class Mixture(Model):
         *,
         n_clusters: int = 100,
         component: str = "multinomial",
-        topic_word_prior: float = 0.01,
-        weight_prior: float = 1.0,
+        topic_word_prior: float = 0.1,
+        weight_prior: float = 0.1,
         rate_prior: float = 1.0,
     ) -> None:
         self.n_clusters = whole("n_clusters", n_clusters, most=MAX_LABELS)

@@ -24,6 +24,8 @@ STORED = Path(__file__).with_name("same_bits.json")
 FAMILIES = {"tag": DirichletCategorical(0.1), "visits": GammaPoisson(), "year": NormalGamma()}
 ESTIMATORS = ("marginal", "context", "icml14", "importance", "left_to_right")
 SIZES = {"max_clusters": 4, "max_topics": 8}
+#: of mixtures
+PRIORS = {"topic_word_prior": 0.1, "weight_prior": 1.0}
 FITS = {
     "gibbs collapsed": lambda: (gibbs(kernel="collapsed", contexts=FAMILIES), 6),
     "gibbs blocked": lambda: (gibbs(kernel="blocked", contexts=FAMILIES, start_topics=8), 6),
@@ -55,7 +57,7 @@ FITS = {
                 n_clusters=5,
                 proposal=proposal,
                 component=component,
-                topic_word_prior=0.1,
+                **PRIORS,
                 **({"bits": 32} if proposal == "hash" else {}),
             ),
             4,
@@ -65,17 +67,20 @@ FITS = {
     },
     **{
         f"uncollapsed {component}": lambda component=component: (
-            uncollapsed(n_clusters=5, component=component, topic_word_prior=0.1),
+            uncollapsed(n_clusters=5, component=component, **PRIORS),
             4,
         )
         for component in ("multinomial", "poisson", "gaussian")
     },
-    "fastex exact gauss_wishart": lambda: (fastex(n_clusters=5, component="gauss_wishart", topic_word_prior=0.1), 4),
+    "fastex exact gauss_wishart": lambda: (fastex(n_clusters=5, component="gauss_wishart", **PRIORS), 4),
     "fastex neighbours": lambda: (
-        fastex(n_clusters=5, proposal="neighbours", topic_word_prior=0.1, list_budget=60, exact_sweeps=[3]),
+        fastex(n_clusters=5, proposal="neighbours", **PRIORS, list_budget=60, exact_sweeps=[3]),
         4,
     ),
-    "fastex as printed": lambda: (fastex(n_clusters=5, proposal="hash", projection="paper", bits=128), 4),
+    "fastex as printed": lambda: (
+        fastex(n_clusters=5, proposal="hash", projection="paper", bits=128, **PRIORS | {"topic_word_prior": 0.01}),
+        4,
+    ),
 }
 
 

@@ -133,3 +133,16 @@ def test_a_model_that_no_engine_fits_needs_one():
 
     with pytest.raises(ValueError, match=r"^no engine here fits Unknown; name one of your own$"):
         mc2core.fit(Corpus(COUNTS), Unknown(), progress=False)
+
+
+def test_a_mixture_has_the_same_priors_however_it_is_fitted(tmp_path):
+    """Both are 0.1, those of GSDMM (docs/notes/starts.md)."""
+    priors = {"topic_word_prior": 0.1, "weight_prior": 0.1}
+    made = [Mixture().settings()]
+    for proposal in ("auto", "exact", "hash", "neighbours"):
+        made.append(specify("mixture", "fastex", {"proposal": proposal})[0].settings())
+    made.append(MC2Clusterer(model=Mixture(n_clusters=2)).fit(COUNTS).posterior_.provenance["model"])
+    Corpus(COUNTS).save(tmp_path / "corpus")
+    assert main(["fit", str(tmp_path / "corpus"), "--model", "mixture", "--out", str(tmp_path / "fit")]) == 0
+    made.append(storage.read_json(tmp_path / "fit/provenance.json")["model"])
+    assert all({name: one[name] for name in priors} == priors for one in made)
