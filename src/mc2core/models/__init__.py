@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mc2core.base.checks import MAX_LABELS, MAX_PRIOR, choice, positive, prior_count, truth_value, whole
+from mc2core.base.checks import MAX_LABELS, choice, positive, prior_count, truth_value, whole
 from mc2core.base.settings import Settings, option
 from mc2core.corpus import Corpus
 from mc2core.corpus.embeddings import projection_of
@@ -55,6 +55,8 @@ _DOCUMENT_PRIOR = (1.0, 0.01)
 _COMPONENTS_PER_TOKEN = 1.5
 #: alpha / N where neither is said: with 1, clusters of short documents empty (docs/notes/gibbs_document_level.md)
 _EACH = 10.0
+#: and the most that alpha is then: more makes the sizes of many clusters too equal (docs/notes/starts.md)
+_IN_ALL = 100.0
 COMPONENTS = ("multinomial", "poisson", "gaussian", "gauss_wishart")
 #: below this a Dirichlet's density is no number any more
 MIN_PRIOR = 1e-100
@@ -331,8 +333,9 @@ class MC2(TopicModel):
         GammaPoissonVector of counts, BetaBernoulliVector of zeros and ones; GaussWishart is another one of numbers.
         Where it is of words: None.
     group_concentration : float in [1e-10, 1e10] or "learn" or None, default None
-        alpha of ICML14, of document clusters; "learn" starts at 1. None is "learn", and 10 N with n_clusters, where it
-        is not learnt: with N or less, clusters of short documents empty.
+        alpha of ICML14, of document clusters; "learn" starts at 1. None is "learn", and with n_clusters, where it
+        is not learnt, 10 N, at most 100: less empties clusters of short documents, more makes the sizes of many
+        clusters too equal.
     table_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         v, within a cluster; "learn" starts at 1.
     topic_concentration : float in [1e-10, 1e10] or "learn", default "learn"
@@ -371,7 +374,7 @@ class MC2(TopicModel):
             self.n_clusters = whole("n_clusters", n_clusters, most=MAX_LABELS)
             self.roles = tuple(role for role in ROLES if role != "group")
         if group_concentration is None:
-            group_concentration = LEARN if self.n_clusters is None else min(_EACH * self.n_clusters, MAX_PRIOR)
+            group_concentration = LEARN if self.n_clusters is None else min(_EACH * self.n_clusters, _IN_ALL)
         self.group_concentration = concentration("group_concentration", group_concentration)
         if self.n_clusters is not None and self.is_learnt("group"):
             raise ValueError(f"group_concentration is {LEARN!r}; with n_clusters it must be a number or None")

@@ -165,7 +165,7 @@ def test_where_the_number_of_clusters_is_told_their_concentration_follows_and_is
     told = MC2(n_clusters=8)
     assert (MC2().n_clusters, MC2().group_concentration, MC2().most_clusters) == (None, "learn", np.inf)
     assert (told.n_clusters, told.group_concentration, told.most_clusters) == (8, 80.0, 8)
-    assert MC2(n_clusters=2**31 - 1).group_concentration == 1e10
+    assert [MC2(n_clusters=n).group_concentration for n in (1, 10, 152, 2**31 - 1)] == [10.0, 100.0, 100.0, 100.0]
     assert MC2(n_clusters=8, group_concentration=2).group_concentration == 2.0
     assert list(told.concentration_priors) == ["table", "topic"]
     assert told.describe().startswith("MC2 of at most 8 clusters with a document level")
