@@ -166,6 +166,11 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
         others = "--seed or start_topics" if "start_topics" in provenance["engine"] else "--seed"
         said += f"; other values of {others} may end elsewhere"
     lines = [took, *([said] if said else []), f"model: {model.describe()}"]
+    if not options.context:  # those that are used without being named
+        lines += [
+            f"context {name}: the embeddings of the corpus, strength {one.strength:g} by rule"
+            for name, one in model.contexts.items()
+        ]
     more = f"the same command with --iterations {2 * provenance['iterations']} resumes from here"
     lines.append(f"for more iterations: {more}")
     if "clusters" not in model.reported:  # there are none to describe

@@ -78,6 +78,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="sentence embeddings, a matrix with one row per document, which mc2 fit uses as the context 'embedding'",
     )
+    parser.add_argument(
+        "--embed",
+        metavar="MODEL",
+        type=Path,
+        help="folder of a sentence-transformers model that makes the embeddings of --text; nothing is downloaded",
+    )
     parser.add_argument("--labels", metavar="COLUMN", help="true group of each document, for scores only")
     parser.add_argument("--id", metavar="COLUMN", help="a name that no two documents share")
     parser.add_argument(
@@ -148,6 +154,10 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError("--append adds to the corpus in --out and --overwrite replaces it; give one of them")
     if options.append and options.like:
         raise ValueError("--append reads documents like those in --out; --like cannot name others")
+    if options.embed is not None and options.embeddings is not None:
+        raise ValueError("--embed makes the embeddings and --embeddings gives them; give one of them")
+    if options.embed is not None and (options.bag or options.counts or options.document):
+        raise ValueError("--embed needs running text (--text), or a folder of texts")
     if options.new_columns is not None and not (options.append or options.like):
         raise ValueError("--new-columns is of documents that follow others: --append or --like is needed")
     with locks.only_one(options.out, "another import"):  # what it finds there stays until this one ends
@@ -166,13 +176,17 @@ def _import(options: argparse.Namespace) -> None:
     from mc2core.base.progress import work
     from mc2core.corpus import Corpus, datasheet
     from mc2core.corpus.alignment import new_to
+    from mc2core.corpus.building.encoder import encode
     from mc2core.corpus.building.rows import BadRows
     from mc2core.corpus.corpus import CORPUS_FILES
     from mc2core.corpus.readers.reading import LAYOUT, notes_of, read_own
+    from mc2core.explore.texts import texts_of
 
     like = Corpus.load(options.out) if options.append else None if options.like is None else _load(options.like)
     new_columns = 1 if options.append and options.new_columns is None else options.new_columns
     settings, bad = {setting: getattr(options, setting) for setting in LAYOUT}, BadRows()
+    if options.embed is not None:
+        settings["embeddings"] = lambda corpus: encode(texts_of(corpus, options.input), options.embed)
     with work(f"reading {options.input}"):
         corpus, dropped = read_own(options.input, settings, like, bad, new_columns)
     corpus.imported = {**(corpus.imported or {}), "digest": storage.digest_path(options.input)}

@@ -2,7 +2,10 @@
 
 import importlib.util
 
-_PACKAGES = {"sklearn": "scikit-learn"}  # where a module is called otherwise
+_PACKAGES = {
+    "sklearn": "scikit-learn",
+    "sentence_transformers": "sentence-transformers",
+}  # where a module is called otherwise
 
 
 class MissingPackage(ImportError):

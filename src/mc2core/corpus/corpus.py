@@ -538,6 +538,7 @@ class Corpus:
         else:
             projection = known
         changed = self.with_contexts(self.contexts | {projection.name: projection.apply(array)})
+        changed.units.pop(projection.name, None)
         imported = self.imported or {"form": "", "settings": {}}
         changed.imported = imported | {embeddings.KEY: projection.stored()}
         return changed

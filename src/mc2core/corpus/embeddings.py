@@ -72,6 +72,12 @@ class Projection(NamedTuple):
         """D."""
         return len(self.centre)
 
+    @property
+    def sd(self) -> np.ndarray:
+        """(d,): standard deviations of the components before each was scaled to 1."""
+        sd: np.ndarray = 1.0 / np.linalg.norm(self.basis, axis=0)
+        return sd
+
     def apply(self, vectors: Any) -> np.ndarray:
         """(n, d) float64 of (n, D) vectors; NaN for a missing one. ValueError as of :func:`check_vectors`."""
         checked = check_vectors(vectors)

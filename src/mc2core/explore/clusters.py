@@ -207,14 +207,17 @@ def _labels(description: Description) -> pd.DataFrame:
 
 def _typical(description: Description) -> pd.DataFrame:
     """Overlap: sum over words, of observations over topics, of sqrt(share in the document * probability in the node),
-    from 0 to 1.
+    from 0 to 1. If the model uses embeddings: the mean of this and the cosine to the node's mean embedding.
     """
-    root, rows = description.document_features, []
+    root, rows, vectors = description.document_features, [], description.document_vectors
     for start in range(0, len(description.nodes), _BLOCK):
         block = np.arange(start, min(start + _BLOCK, len(description.nodes)))
         for row, features in zip(block, description.node_features(block), strict=True):
             own = documents(description, int(row))
             overlap = root[own] @ features
+            if vectors is not None:
+                mean = vectors[own].sum(axis=0)
+                overlap = 0.5 * (overlap + vectors[own] @ mean / max(float(np.linalg.norm(mean)), 1e-300))
             best = np.argsort(-overlap, kind="stable")[:N_DOCUMENTS]
             rows += [(description.nodes[row] + 1, i + 1, own[one] + 1, overlap[one]) for i, one in enumerate(best)]
     return pd.DataFrame(rows, columns=["cluster", "rank", "document", "overlap"])

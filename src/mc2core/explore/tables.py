@@ -12,6 +12,7 @@ import pandas as pd
 from mc2core.base import storage
 from mc2core.base.progress import work
 from mc2core.corpus.checks import CONTENT_KINDS
+from mc2core.corpus.embeddings import projection_of
 from mc2core.explore.arrivals import arrivals_table
 from mc2core.explore.clusters import agreement, cluster_tables
 from mc2core.explore.description import Description
@@ -77,6 +78,11 @@ def _summary(description: Description) -> pd.DataFrame:
     }
     if vectors := [name for name, kind in sorted(corpus.context_kinds.items()) if kind == "vector"]:
         rows["contexts of vectors, which have no table"] = ", ".join(vectors)
+    if (projection := projection_of(posterior.imported)) is not None and projection.name in posterior.families:
+        rows["embeddings"] = (
+            f"{projection.length} numbers, reduced to {projection.basis.shape[1]} components with "
+            f"{projection.explained:.0%} of the variance; strength {posterior.families[projection.name].strength:g}"
+        )
     rows |= {part: provenance[part]["name"] for part in ("model", "engine") if part in provenance}
     rows |= {name: provenance[name] for name in ("seed", "iterations") if name in provenance}
     chains = posterior.between_chains()

@@ -3,7 +3,8 @@
 import json
 import re
 import sys
-from types import SimpleNamespace
+from importlib.machinery import ModuleSpec
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,8 @@ from sklearn.decomposition import PCA
 from mc2core import Corpus, Posterior, fit
 from mc2core.app.cli import main
 from mc2core.corpus.embeddings import KEY, MAX_COMPONENTS, Projection, projection_of
+from mc2core.explore.description import Description
+from mc2core.explore.tables import tables_of
 from mc2core.inference import SVI
 from mc2core.models import MC2
 
@@ -95,6 +98,21 @@ def test_new_documents_are_reduced_as_those_of_the_fit_from_every_entry(tmp_path
     command = ["fit", str(tmp_path / "data"), "--engine", "svi", "--set", "max_clusters=6", "--set", "max_topics=6"]
     assert main([*command, "--iterations", "3", "--out", str(tmp_path / "fit")]) == 0
     posterior, corpus = Posterior.load(tmp_path / "fit"), Corpus.load(tmp_path / "data")
+    assert f"context embedding: the embeddings of the corpus, strength {STRENGTH} by rule" in capfd.readouterr().out
+    description = Description.of(posterior, corpus)
+    tables = tables_of(description)
+    told = tables["summary"].set_index("name")["value"]["embeddings"]
+    # the first typical document is the nearest by words and embeddings together
+    first = tables["cluster_documents"].query("rank == 1").iloc[0]
+    own = np.flatnonzero(description.cluster == first["cluster"] - 1)
+    shares = corpus.content[own].toarray() / corpus.document_lengths[own, None]
+    by_words = np.sqrt(shares) @ description.node_features(np.array([int(first["cluster"]) - 1]))[0]
+    directions = corpus.contexts["embedding"][own] * projection_of(corpus.imported).sd
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    mean = directions.mean(axis=0)
+    both = 0.5 * (by_words + directions @ mean / np.linalg.norm(mean))
+    assert (first["document"] - 1, first["overlap"]) == (own[both.argmax()], pytest.approx(both.max()))
+    assert re.fullmatch(f"80 numbers, reduced to 20 components with [0-9]+% of the variance; strength {STRENGTH}", told)
     # 1.5 components for each of three tokens, of 20
     assert posterior.families["embedding"].strength == pytest.approx(STRENGTH)
     other = Corpus.from_texts(TEXTS[:9], embeddings=given[:9], like=posterior)
@@ -150,3 +168,39 @@ def test_a_model_without_named_contexts_uses_them_and_an_empty_list_does_not():
     assert fit(corpus.with_contexts({}), MC2(), engine, iterations=1).posterior.context_kinds == {}
     long = Corpus(100 * corpus.content, corpus.vocabulary).with_embeddings(vectors())
     assert MC2().for_corpus(long).contexts["embedding"].strength == 1.0
+
+
+def test_a_model_in_a_folder_makes_embeddings_once_and_nothing_is_downloaded(tmp_path, monkeypatch, capsys):
+    """The package is stood in for: its vectors follow from the letters of a text."""
+    calls = []
+
+    class SentenceTransformer:
+        def __init__(self, path, device, local_files_only):
+            assert (path, local_files_only) == (str(tmp_path / "model"), True)
+
+        def encode(self, texts, show_progress_bar):
+            calls.append(texts)
+            return np.array([[text.count(letter) for letter in "abcdefghijkl"] for text in texts], np.float32)
+
+    stand_in = ModuleType("sentence_transformers")
+    stand_in.SentenceTransformer, stand_in.__spec__ = SentenceTransformer, ModuleSpec("sentence_transformers", None)
+    monkeypatch.setitem(sys.modules, "sentence_transformers", stand_in)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    rows = [json.dumps({"text": text}) for text in (*TEXTS, "")]
+    (tmp_path / "own.jsonl").write_text("\n".join(rows))
+    command = ["import", str(tmp_path / "own.jsonl"), "--text", "text", "--embed", str(tmp_path / "model")]
+    assert main([*command, "--out", str(tmp_path / "data")]) == 2
+    assert "nothing is downloaded" in capsys.readouterr().err
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model/config.json").write_text("{}")
+    assert main([*command, "--out", str(tmp_path / "data")]) == 0
+    corpus = Corpus.load(tmp_path / "data")
+    assert np.flatnonzero(corpus.missing("embedding")).tolist() == [60]
+    assert len(calls) == 1
+    assert len(calls[0]) == len(set(TEXTS))
+    (tmp_path / "own.jsonl").write_text("\n".join([*rows, json.dumps({"text": "oven day0"})]))
+    like = ["import", *command[1:4], "--like", str(tmp_path / "data"), *command[4:], "--out", str(tmp_path / "more")]
+    assert main(like) == 0
+    assert calls[1:] == [["oven day0"]]
+    more = Corpus.load(tmp_path / "more")
+    np.testing.assert_array_equal(more.contexts["embedding"][:60], corpus.contexts["embedding"][:60])

@@ -56,7 +56,7 @@ def read_own(
         ``skip_bad``: so many bad rows of a table are left out. ``document`` and ``observations``, a column and a list
         of them: the table has an observation to a row (:mod:`mc2core.corpus.readers.observations`), of the ``kind``
         "numbers" (default), "counts" or "binary". ``embeddings``: the .npy file of
-        :meth:`mc2core.Corpus.with_embeddings`, with every form.
+        :meth:`mc2core.Corpus.with_embeddings`, with every form, or a function that makes the matrix of the corpus.
     like : read the documents as those of this corpus, or those this model was fitted on, were: in its words and the
         columns, kinds and units of its contexts (a model's: those it was fitted with). Where it comes from a file of
         the same form, the file's columns are known too; those that are given stand in their place, a context's under
@@ -117,7 +117,8 @@ def read_own(
     corpus = _with_vectors(corpus, files)
     corpus.imported = stored(form, used)
     if embedded is not None:
-        corpus = corpus.with_embeddings(storage.map_array(Path(embedded)), like)
+        vectors = embedded(corpus) if callable(embedded) else storage.map_array(Path(embedded))
+        corpus = corpus.with_embeddings(vectors, like)
     if schema is None:
         return corpus, dropped
     gone = alignment.lacking(corpus, used, optional)

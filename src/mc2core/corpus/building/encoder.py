@@ -1,0 +1,65 @@
+"""Texts to embeddings, by a model of sentences that is in a folder on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mc2core.base import extras, storage
+from mc2core.base.progress import work
+
+_BATCH = 256  # texts from one report of progress to the next
+
+
+def encode(texts: Sequence[str], model: str | os.PathLike[str], cache: Path | None = None) -> np.ndarray:
+    """(n, D) float32: a vector for each text, by sentence-transformers; of an empty text a row of NaN.
+
+    Vectors are kept in ``cache``, a file for each model, by the digests of texts, and texts that are there are not
+    encoded again. None: the folder mc2core/embeddings of the user's cache.
+
+    ValueError if ``model`` is no folder: nothing is downloaded. MissingPackage without sentence-transformers.
+    """
+    folder = Path(model)
+    if not folder.is_dir():
+        raise ValueError(
+            f"--embed {model} is no folder of a model; nothing is downloaded, so put the model there first"
+        )
+    extras.require("sentence_transformers", extra="embeddings", purpose="--embed")
+    if cache is None:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "mc2core", "embeddings")
+    with work("reading the model of sentences"):
+        path = cache / f"{storage.digest_path(folder)}.npz"
+        digests = [hashlib.sha256(text.encode()).digest() for text in texts]
+        known = _kept(path)
+    new = {digest: text for digest, text in zip(digests, texts, strict=True) if text.strip() and digest not in known}
+    if new:
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+        from sentence_transformers import SentenceTransformer
+
+        encoder = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+        some = list(new)
+        with work("texts to embeddings", len(some), "texts") as told:
+            for first in range(0, len(some), _BATCH):
+                part = some[first : first + _BATCH]
+                found = encoder.encode([new[digest] for digest in part], show_progress_bar=False)
+                known |= zip(part, np.asarray(found, np.float32), strict=True)
+                told.advance(len(part))
+        cache.mkdir(parents=True, exist_ok=True)
+        keys = np.frombuffer(b"".join(known), np.uint8).reshape(-1, 32)
+        storage.write_arrays(path, {"digests": keys, "vectors": np.stack(list(known.values()))})
+    if not known:
+        raise ValueError("--embed: no document has a text")
+    missing = np.full(len(next(iter(known.values()))), np.nan, np.float32)
+    return np.stack([known[one] if text.strip() else missing for one, text in zip(digests, texts, strict=True)])
+
+
+def _kept(path: Path) -> dict[bytes, np.ndarray]:
+    """Vectors of texts that were encoded before, by digest."""
+    if not path.is_file():
+        return {}
+    arrays = storage.read_arrays(path)
+    return {digest.tobytes(): vector for digest, vector in zip(arrays["digests"], arrays["vectors"], strict=True)}
