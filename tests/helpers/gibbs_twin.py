@@ -1,5 +1,7 @@
 """A small corpus and plain twins of the Gibbs kernels: they draw the same random numbers, from weights made anew."""
 
+from dataclasses import replace
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln, logsumexp
@@ -14,6 +16,13 @@ from mc2core.inference.gibbs.weights import Concentrations
 
 CONCENTRATIONS = Concentrations(group=1.3, table=4.0, topic=2.5)
 PRIOR = 0.05
+
+
+def assert_counted(assignments):
+    """The tables of clusters are those of the assignments."""
+    counted = replace(assignments)
+    counted.count()
+    np.testing.assert_array_equal(assignments.n_km, counted.n_km)
 
 
 def small_corpus(seed=0, n_documents=12, n_words=9, mean=20):

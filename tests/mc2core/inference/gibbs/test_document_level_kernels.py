@@ -7,7 +7,16 @@ import math
 import numpy as np
 import pytest
 from helpers.fits import gibbs
-from helpers.gibbs_twin import CONCENTRATIONS, PRIOR, assignments_of, open_topic, pick, small_corpus, tokens_of
+from helpers.gibbs_twin import (
+    CONCENTRATIONS,
+    PRIOR,
+    assert_counted,
+    assignments_of,
+    open_topic,
+    pick,
+    small_corpus,
+    tokens_of,
+)
 from scipy.special import gammaln
 
 from mc2core import fit
@@ -76,15 +85,7 @@ def test_token_sweep_equals_its_plain_twin(seed, omega):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
     np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
     np.testing.assert_array_equal(n_wm, topics_of_words(corpus.content, assignments.topic, assignments.n_topics))
-    counted = Assignments(
-        assignments.cluster,
-        assignments.topic,
-        assignments.document_start,
-        assignments.topic_weights,
-        assignments.remaining,
-    )
-    counted.count()
-    np.testing.assert_array_equal(assignments.n_km, counted.n_km)
+    assert_counted(assignments)
 
 
 def test_token_sweep_goes_on_at_the_same_token_when_topics_outgrow_their_arrays():

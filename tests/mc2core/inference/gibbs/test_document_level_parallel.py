@@ -10,7 +10,7 @@ import pytest
 from helpers.fits import gibbs
 from helpers.gibbs_chains import DOCUMENTS, assert_chain_follows, corpus_of, document_level_exact_of, fixed
 from helpers.gibbs_transitions import TopicDraw, assert_invariant, paths, take_lane
-from helpers.gibbs_twin import CONCENTRATIONS, assignments_of, pick, small_corpus, tokens_of
+from helpers.gibbs_twin import CONCENTRATIONS, assert_counted, assignments_of, pick, small_corpus, tokens_of
 from scipy.special import gammaln, hyp1f1
 
 from mc2core.compute import streams
@@ -18,7 +18,7 @@ from mc2core.compute.simd import LANES, find_equal, weigh_gathered
 from mc2core.compute.threads import thread_budget
 from mc2core.inference import shards
 from mc2core.inference.gibbs import parallel, state, tokens
-from mc2core.inference.gibbs.assignments import Assignments, topics_by_word
+from mc2core.inference.gibbs.assignments import topics_by_word
 from mc2core.inference.gibbs.tokens import DocumentRows
 from mc2core.inference.gibbs.weights import Concentrations
 from mc2core.inference.shards import ShardedCorpus, step_file, visit, write_shards
@@ -214,15 +214,7 @@ def test_sweep_equals_its_plain_twin(seed, omega, s):
     np.testing.assert_allclose(assignments.topic_weights, epsilon, rtol=1e-12)
     assert assignments.topic_weights.sum() + assignments.remaining == pytest.approx(1.0, rel=1e-9)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
-    counted = Assignments(
-        assignments.cluster,
-        assignments.topic,
-        assignments.document_start,
-        assignments.topic_weights,
-        assignments.remaining,
-    )
-    counted.count()
-    np.testing.assert_array_equal(assignments.n_km, counted.n_km)
+    assert_counted(assignments)
 
 
 def test_threads_change_no_bit():

@@ -11,6 +11,7 @@ from helpers.fits import gibbs
 from helpers.gibbs_twin import (
     CONCENTRATIONS,
     PRIOR,
+    assert_counted,
     assignments_of,
     cells_of,
     plain_cluster_draw,
@@ -26,7 +27,7 @@ from mc2core.compute.threads import thread_budget
 from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs import blocked
-from mc2core.inference.gibbs.assignments import Assignments, topics_by_word, topics_of_words
+from mc2core.inference.gibbs.assignments import topics_by_word, topics_of_words
 from mc2core.inference.gibbs.documents import sweep_clusters
 from mc2core.inference.gibbs.tokens import DocumentRows, sweep_topics, word_cells
 from mc2core.inference.gibbs.weights import Concentrations
@@ -44,15 +45,7 @@ def test_topic_sweep_equals_its_plain_twin(seed):
     np.testing.assert_array_equal(assignments.topic, np.searchsorted(used, topic))
     np.testing.assert_allclose(assignments.topic_weights, eps[used], rtol=1e-12)
     assert assignments.remaining == pytest.approx(remaining + eps.sum() - eps[used].sum(), rel=1e-9)
-    counted = Assignments(
-        assignments.cluster,
-        assignments.topic,
-        assignments.document_start,
-        assignments.topic_weights,
-        assignments.remaining,
-    )
-    counted.count()
-    np.testing.assert_array_equal(assignments.n_km, counted.n_km)
+    assert_counted(assignments)
 
 
 def test_topic_sweep_goes_on_at_the_same_token_when_topics_outgrow_their_arrays():
