@@ -46,10 +46,10 @@ class Gibbs(Engine):
         few long documents (one for 25 words, at most one for ten tokens of a document).
     start_clusters : int in [1, 2147483647], default 20
         Document clusters of the starting state, at most; n_clusters of the model takes its place, and both together
-        are refused. With a document
-        level the chain is started from this number, its square root and 1 (three times from twice n_clusters, joined
-        to n_clusters), and the state goes on that predicts documents best which were kept from it, or of fewer than a
-        hundred documents the likeliest; of more than a million tokens once, from this number.
+        are refused. With a document level several starts are compared on documents held out from them: from this
+        number, its square root and 1, and in some cases from a mixture (three times from twice n_clusters, merged to
+        n_clusters). This number stays unless another start is better by 1 %. For fewer than a hundred documents the
+        likeliest start is taken; for more than a million tokens there is one, from this number.
     n_shards : int in [1, inf) or None, default None
         Parts of the corpus whose tokens Spark's executors move (docs/how_to/spark.md), of the kernel "parallel"; None
         is this process alone. The result does not depend on it.

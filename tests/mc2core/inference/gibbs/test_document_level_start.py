@@ -56,7 +56,8 @@ def test_a_chain_soon_has_the_clusters_of_its_topics():
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_of_several_starts_the_one_that_predicts_best_goes_on(monkeypatch, sign):
-    """On documents that none of them has seen; sign -1 turns the choice round."""
+    """On documents that none of them has seen, whatever the lead; sign -1 turns the choice round."""
+    monkeypatch.setattr(starting, "_LEAD", 0.0)
     corpus, _ = simulated()
     weigh, join, tried, chosen = starting.log_weights, starting.with_documents, [], []
 
@@ -97,6 +98,45 @@ def test_documents_of_a_start_have_the_types_that_kernels_are_compiled_for(tmp_p
         one, other = getattr(known.content, name), getattr(corpus.content, name)
         assert (one.dtype, one.flags.writeable) == (other.dtype, other.flags.writeable)
     assert not corpus.content.data.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("scores", "n_clusters", "chosen"),
+    [
+        ([-1000.0, -991.0, -1000.5], [1, 4, 20], 2),  # a lead of less than 1 % is chance
+        ([-1000.0, -989.0, -1000.0], [1, 4, 20], 1),
+        ([-970.0, -989.0, -1000.0], [1, 4, 20], 0),
+        ([-1002.0, -1000.0, -1001.0], [16, 16, 16], 1),
+        ([-1000.0, -1000.0], [1, 2], 1),
+    ],
+)
+def test_a_start_of_fewer_clusters_goes_on_only_where_it_leads_by_a_hundredth(scores, n_clusters, chosen):
+    assert starting.best_start(scores, n_clusters) == chosen
+
+
+@pytest.mark.parametrize(("lead", "n_classes"), [(-1.0, 40), (np.inf, 40), (-1.0, 3)])
+def test_documents_of_many_small_classes_start_from_a_mixture_if_it_leads(monkeypatch, lead, n_classes):
+    """Ten documents of eight words a class, from words of its own; k-means begins with four clusters. At a lead of -1
+    each start leads.
+    """
+    rng, mixed, chosen = np.random.default_rng(3), [], []
+    content = np.zeros((10 * n_classes, 10 * n_classes), int)
+    for j, row in enumerate(content):
+        np.add.at(row, 10 * (j % n_classes) + rng.integers(0, 10, 8), 1)
+    corpus = Corpus(sp.csr_matrix(content))
+    mix, join = starting.mixture_assignments, starting.with_documents
+
+    def noted(*given):
+        mixed.append(mix(*given))
+        assert np.array_equal(mixed[-1].topic, np.repeat(mixed[-1].cluster, 8))  # each cluster has a topic of its own
+        return mixed[-1]
+
+    monkeypatch.setattr(starting, "mixture_assignments", noted)
+    monkeypatch.setattr(starting, "with_documents", lambda old, *rest: chosen.append(old) or join(old, *rest))
+    monkeypatch.setattr(starting, "_LEAD", lead)
+    gibbs(document_level=True, start_clusters=4).init(corpus, 0)
+    assert len(mixed) == (n_classes == 40)  # of three classes no start ends with more than eight clusters
+    assert (bool(mixed) and chosen[0].assignments is mixed[0]) == (lead < 1 and n_classes == 40)
 
 
 def densities_of(engine, corpus, monkeypatch, sign):
