@@ -35,7 +35,7 @@ def _options(configuration: Configuration, name: str) -> dict[str, Any]:
 
 def _caption(options: Options) -> str:
     return (
-        f"Images of the {options['figure6']['n_clusters']} largest clusters that MC2 with tags finds, "
+        f"The images of the {options['figure6']['n_clusters']} largest clusters that MC2 with tags finds, "
         f"{say_data(options['corpora'])}, placed by t-SNE of their tf-idf, coloured by cluster and, on the right, by "
         "class. The model has no part in the places. Distances between groups on such a map mean nothing.\n\n"
         "Visual words and tags stand side by side. The clusters are the consensus of one "
