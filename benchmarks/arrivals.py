@@ -24,9 +24,10 @@ from sklearn.decomposition import LatentDirichletAllocation
 
 from benchmarks.cases import lacks
 from benchmarks.suite import DATA_FOLDER
-from mc2core import Corpus, Posterior, fit
+from mc2core import Corpus, Posterior
 from mc2core.inference import SVI, Gibbs, Stream
 from mc2core.inference.base import posterior_of
+from mc2core.inference.running.loop import fit
 from mc2core.models import MC2
 from mc2papers.baselines.lda import lda_model
 from mc2papers.datasets.collections import labelled_texts, nips

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.suite import ROOT, benchmark, processor_seconds
-from mc2core import Corpus, Posterior, fit
+from mc2core import Corpus, Posterior
 from mc2core.app.answers import Answers
 from mc2core.app.predict_command import MOST
 from mc2core.compute import spark, streams
@@ -32,6 +32,7 @@ from mc2core.inference.base import Engine
 from mc2core.inference.gibbs.parallel import sweep_documents_apart
 from mc2core.inference.gibbs.state import DocumentLevelState
 from mc2core.inference.gibbs.tokens import sweep_document_topics
+from mc2core.inference.running.loop import fit
 from mc2core.models import MC2, Mixture, Model
 from mc2core.posterior import Sample, SparseRows
 from mc2core.posterior.clustering import adjusted_rand_index

@@ -22,10 +22,11 @@ from sklearn.neighbors import NearestNeighbors
 
 from benchmarks.cases import lacks
 from benchmarks.suite import DATA_FOLDER
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.corpus import subsets
 from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.inference import Gibbs
+from mc2core.inference.running.loop import fit
 from mc2core.models import MC2
 from mc2core.posterior.contexts import PredictedNames, PredictedNumbers
 from mc2papers.datasets.collections import labelled_images, labelled_texts, nips

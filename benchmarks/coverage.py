@@ -1,15 +1,18 @@
-"""How often 90 % intervals of shares and effects hold the truth: ``python -m benchmarks.coverage``.
+"""How often 90 % intervals of numbers, shares and effects hold the truth: ``python -m benchmarks.coverage``.
 
 Corpora are drawn from the model (:mod:`benchmarks.recovery`), and each document belongs to one of two groups that are
 unequally common in the clusters. Each cluster that was found is compared with the drawn cluster that it shares most
-documents with, one to one, if at least half of the documents of either are in both (Jaccard). A row for each length of
-documents and number of chains: coverage of the shares of clusters in groups, and of the effects of the group.
+documents with, one to one, if at least half of the documents of either are in both (Jaccard), at the recommended
+number of clusters; each topic with the drawn one whose words it overlaps with most, by at least half (Bhattacharyya's
+coefficient). A row for each length of documents, number of chains and model, with a document level and without:
+coverage of the numbers of clusters and topics, of shares in groups, and of effects of the group.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,40 +20,64 @@ import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
 from benchmarks.recovery import Cell, draw
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.explore.description import Description
 from mc2core.explore.shares import effects, shares_by_value
 from mc2core.explore.variables import variables_of
+from mc2core.inference.running.loop import fit
+from mc2core.models import MC2
+from mc2core.posterior import Posterior
 
-_MIN_JACCARD = 0.5
+_MIN_JACCARD, _MIN_OVERLAP = 0.5, 0.5
+_GROUPS = "first", "second"
+_KINDS = "clusters", "topics", "cluster share", "cluster effect", "topic share", "topic effect"
 
 
-def rows(length: int, chains: int, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
+def rows(length: int, chains: int, document_level: bool, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
     """A row for each interval: what it is of, and whether it holds the truth."""
     for seed in seeds:
         drawn = draw(Cell(6, 300, length, 20.0), seed)
         truth, rng = drawn.cluster, np.random.default_rng([seed, 1])
         in_first = np.linspace(0.2, 0.8, truth.max() + 1)
         group = rng.random(len(truth)) < in_first[truth]
-        documents = pd.DataFrame({"group": np.where(group, "first", "second")})
+        documents = pd.DataFrame({"group": np.where(group, *_GROUPS)})
         corpus = Corpus(drawn.corpus.content, drawn.corpus.vocabulary, documents=documents)
-        found = fit(corpus, seed=seed, chains=chains, progress=False)
-        description = Description.of(found.posterior, corpus)
+        model = MC2(document_level=document_level)
+        posterior = fit(corpus, model, seed=seed, chains=chains, progress=False).posterior
+        posterior.find_hierarchy(corpus)
+        description = Description.of(posterior, corpus)
+        for what, number in (("clusters", truth.max() + 1), ("topics", len(np.unique(drawn.topic)))):
+            least, most = posterior.interval(what)
+            yield {"of": what, "holds": least <= number <= most}
         sizes = np.bincount(truth) / len(truth)
         shares = np.array([sizes * in_first, sizes * (1.0 - in_first)])
         shares /= shares.sum(axis=1, keepdims=True)
         variable = next(one for one in variables_of(description) if one.name == "group")
-        of_shares = shares_by_value(description, variable).query("of == 'cluster'")
-        of_effects = effects(description, [variable]).query("of == 'cluster'").set_index("number")
-        first = description.first[description.n_clusters]
-        for cluster, own in _matched(description.cluster, truth):
-            of_cluster = of_shares[of_shares["number"] == first + cluster + 1].set_index("value")
-            for value, share in zip(("first", "second"), shares[:, own], strict=True):
-                low, high = of_cluster.loc[value, ["low", "high"]]
-                yield {"of": "share", "holds": low <= share <= high}
-            row = of_effects.loc[first + cluster + 1]
-            effect = np.subtract(*shares[:, own]) * (1.0 if row["value"] == "first" else -1.0)
-            yield {"of": "effect", "holds": row["low"] <= effect <= row["high"]}
+        of_shares = shares_by_value(description, variable).set_index(["of", "number", "value"])
+        of_effects = effects(description, [variable]).set_index(["of", "number"])
+        matches = {
+            "cluster": _matched(description.at(description.recommended), truth),
+            "topic": _matched_topics(posterior, corpus, drawn.topic),
+        }
+        for what, truths in (("cluster", shares), ("topic", shares @ drawn.proportions)):
+            for one, own in matches[what]:
+                for value, share in zip(_GROUPS, truths[:, own], strict=True):
+                    low, high = of_shares.loc[(what, one + 1, value), ["low", "high"]]
+                    yield {"of": f"{what} share", "holds": low <= share <= high}
+                row = of_effects.loc[[(what, one + 1)]].iloc[0]
+                effect = np.subtract(*truths[:, own]) * (1.0 if row["value"] == _GROUPS[0] else -1.0)
+                yield {"of": f"{what} effect", "holds": row["low"] <= effect <= row["high"]}
+
+
+def _matched_topics(posterior: Posterior, corpus: Corpus, topic: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Topics of a posterior and drawn ones, given the (tokens,) drawn topic of each, in the order of the corpus."""
+    words = np.zeros((topic.max() + 1, corpus.n_words))
+    np.add.at(words, (topic, np.repeat(corpus.content.indices, corpus.content.data)), 1.0)
+    words /= np.maximum(words.sum(axis=1, keepdims=True), 1.0)
+    overlap = np.sqrt(posterior.word_given_topic) @ np.sqrt(words).T
+    for one, own in zip(*linear_sum_assignment(-overlap), strict=True):
+        if overlap[one, own] >= _MIN_OVERLAP:
+            yield int(one), int(own)
 
 
 def _matched(cluster: np.ndarray, truth: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -67,15 +94,16 @@ def main() -> None:
         prog="python -m benchmarks.coverage", description=(__doc__ or "").partition(":")[0]
     )
     parser.add_argument("--lengths", type=int, nargs="+", default=[15, 40], help="words per document")
-    parser.add_argument("--chains", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--chains", type=int, nargs="+", default=[2])
     parser.add_argument("--seeds", type=int, default=20, help="corpora for each row (default 20)")
     given = parser.parse_args()
-    print("| words | chains | shares: intervals | cover | effects: intervals | cover |\n|---|---|---|---|---|---|")
-    for length in given.lengths:
-        for chains in given.chains:
-            table = pd.DataFrame(rows(length, chains, range(given.seeds))).groupby("of")["holds"].agg(["size", "mean"])
-            cells = [f"{size} | {mean:.2f}" for size, mean in table.loc[["share", "effect"]].itertuples(index=False)]
-            print(f"| {length} | {chains} | {' | '.join(cells)} |", flush=True)
+    print("| document level | words | chains | " + " | ".join(_KINDS) + " |\n" + "|---" * (3 + len(_KINDS)) + "|")
+    for document_level, length, chains in product((True, False), given.lengths, given.chains):
+        table = pd.DataFrame(rows(length, chains, document_level, range(given.seeds))).groupby("of")["holds"]
+        told = table.agg(["size", "mean"]).reindex(_KINDS)
+        cells = ["" if np.isnan(size) else f"{mean:.2f} of {size:.0f}" for size, mean in told.itertuples(index=False)]
+        is_there = "yes" if document_level else "no"
+        print(f"| {is_there} | {length} | {chains} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

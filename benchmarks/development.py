@@ -28,9 +28,10 @@ import scipy.sparse as sp
 
 from benchmarks import recovery, starts
 from benchmarks.suite import DATA_FOLDER
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.base import storage
 from mc2core.inference import FastEx
+from mc2core.inference.running.loop import fit
 from mc2core.models import MC2, Mixture
 from mc2core.posterior.clustering import adjusted_rand_index, nmi
 from mc2core.posterior.hierarchy import find_hierarchy

@@ -138,7 +138,7 @@ def clusterings(
     }.items():
         for n_clusters in (None, n_classes):
             model = MC2(n_clusters=n_clusters)
-            posterior = fit(part, model, iterations=iterations, seed=seed, progress=False).posterior
+            posterior = fit(part, model, iterations=iterations, seed=seed, chains=1, progress=False).posterior
             yield f"MC2, {name}" + (", K given" if n_clusters else ""), posterior.cluster
             if n_clusters is None and part.n_tokens:
                 hierarchy = find_hierarchy(posterior, part)

@@ -20,13 +20,14 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference import Gibbs
 from mc2core.inference.gibbs.assignments import Assignments, document_start
 from mc2core.inference.gibbs.state import DocumentLevelState
 from mc2core.inference.gibbs.tokens import sweep_document_topics
+from mc2core.inference.running.loop import fit
 from mc2core.models import MC2
 from mc2core.posterior.clustering import adjusted_rand_index
 

@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference import Gibbs
 from mc2core.inference.gibbs.assignments import Assignments, document_start
 from mc2core.inference.gibbs.state import DocumentLevelState, GibbsState
+from mc2core.inference.running.loop import fit
 from mc2core.models import MC2, TopicModel
 from mc2core.posterior.clustering import adjusted_rand_index
 

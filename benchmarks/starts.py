@@ -18,9 +18,10 @@ import pandas as pd
 
 from benchmarks.cases import lacks
 from benchmarks.suite import DATA_FOLDER
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.corpus import subsets
 from mc2core.inference import Gibbs
+from mc2core.inference.running.loop import fit
 from mc2core.models import MC2
 from mc2core.posterior.clustering import adjusted_rand_index
 from mc2papers.datasets.collections import labelled_images, labelled_texts, nips

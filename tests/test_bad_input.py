@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.base import storage
 from mc2core.compute import streams
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma, family_from_settings
+from mc2core.inference.running.loop import fit
 from mc2core.posterior import Posterior, Sample, SparseRows, clustering
 
 COUNTS = np.array([[1, 0, 2], [0, 3, 0]])

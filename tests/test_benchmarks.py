@@ -20,8 +20,9 @@ from benchmarks import __main__ as command
 from benchmarks import cases, contexts, development, gibbs, observations, proposals, recovery, starts, suite, waits
 from helpers.paths import DATA_FOLDER
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.inference import FastEx
+from mc2core.inference.running.loop import fit
 from mc2core.models import Mixture
 from mc2core.posterior.clustering import variation_of_information
 from mc2papers.datasets.simulated import shapes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import numbers
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MC2Clusterer"]
 
+logger = logging.getLogger(__name__)
+
 
 def _goes_on(estimator: MC2Clusterer) -> bool:
     """Whether what it fits can go on with new documents (:class:`mc2core.inference.Stream`)."""
@@ -55,8 +58,9 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         their cluster. ``MC2(document_level=False)`` is that of ICML14.
     engine : Engine, optional
         How it is fitted; ``Gibbs()`` if not given.
-    chains : int, default 1
-        Independent runs whose samples make one posterior, as of :func:`mc2core.fit`.
+    chains : int, optional
+        Independent runs whose samples make one posterior, as of :func:`mc2core.fit`; if not given two, side by side on
+        the cores there are, and one by SVI.
     n_jobs : int, default 1
         Threads of transform and predict; the result does not depend on their number.
     total_samples : int, optional
@@ -73,14 +77,15 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     ----------
     posterior_ : mc2core.Posterior
     labels_ : (J,) int64
-        Cluster of each document: the consensus of all samples. ``predict`` of the same documents is the likeliest one
-        given one of them, which now and then is another.
+        Cluster of each document in the recommended clustering, from 0, the largest first: one less than the number that
+        ``mc2 clusters`` and the HTML report show. It rests on all samples. ``predict`` of the same documents is the
+        likeliest one given one of them, which now and then is another. With ``n_clusters``, by engines that have
+        ``partial_fit``, and where nothing is recommended, the clusters of the fit.
     probabilities_ : (J,) float64
-        How sure these are, in [0, 1] (:attr:`mc2core.Posterior.certainty`): with what share of the other documents of
-        its cluster a document is together, over samples; NaN for engines that keep one sample (SVI, FastEx).
+        How sure these are, in [0, 1]: the share of the document's clusters in all samples that lies in its cluster
+        (:meth:`mc2core.Posterior.assign`); NaN of SVI, which keeps one sample.
     n_clusters_ : int
-        Clusters that have documents. ``transform`` has a column for each cluster of the representative sample, of which
-        the consensus may leave some without documents.
+        Those of ``labels_``. ``transform`` has a column for each; by SVI it has one for each cluster of the posterior.
     components_ : (M, V) float64
         Words of each topic; rows sum to 1.
     n_features_in_ : int
@@ -99,7 +104,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         n_clusters: int | None = None,
         model: Model | None = None,
         engine: Engine | None = None,
-        chains: int = 1,
+        chains: int | None = None,
         n_jobs: int = 1,
         total_samples: int | None = None,
         random_state: Any = 0,
@@ -133,9 +138,16 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             from mc2core.inference import Stream  # the kernels of SVI need not be there for other engines
 
             self._stream = Stream(done, total_samples=self.total_samples, threads=self.n_jobs)
+        if self._stream is None:
+            try:
+                done.posterior.find_hierarchy(done.corpus)
+            except ValueError as error:  # each document is a cluster (HDP), or there are too many
+                logger.info("no clustering is recommended: %s", error)
         self._keep(done.posterior)
-        self.labels_ = self.posterior_.cluster.astype(np.int64)
-        self.probabilities_ = self.posterior_.certainty
+        self.labels_, self.probabilities_ = self.posterior_.cluster.astype(np.int64), self.posterior_.certainty
+        if self._cut is not None:
+            self.labels_, shares = self.posterior_.assign(corpus, progress=False, cut=self._cut)
+            self.probabilities_ = shares[np.arange(len(self.labels_)), self.labels_]
         return self
 
     @available_if(_goes_on)
@@ -161,13 +173,16 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def _keep(self, posterior: Posterior) -> None:
         """What is known of clusters and topics."""
         self.posterior_ = posterior
-        self.n_clusters_, self._n_features_out = posterior.n_clusters, len(posterior.cluster_weights)
+        hierarchy = posterior.hierarchy
+        self._cut = None if hierarchy is None else hierarchy.recommended
+        self._n_features_out = len(posterior.cluster_weights) if hierarchy is None else hierarchy.recommended
+        self.n_clusters_ = posterior.n_clusters if hierarchy is None else hierarchy.recommended
         self.components_ = posterior.word_given_topic
 
     def transform(self, X: Any) -> np.ndarray:
-        """(J, K) float64: probability of each cluster given a document's words; rows sum to 1."""
+        """(J, n_clusters_) float64: probability of each cluster given a document's words; rows sum to 1."""
         corpus = self._corpus(X)
-        return self.posterior_.predict_proba(corpus, threads=self.n_jobs, progress=False)
+        return self.posterior_.assign(corpus, False, self.n_jobs, progress=False, cut=self._cut)[1]
 
     def predict(self, X: Any) -> np.ndarray:
         """(J,) int64: the likeliest cluster of each document."""

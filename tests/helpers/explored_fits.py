@@ -8,8 +8,10 @@ import pandas as pd
 import scipy.sparse as sp
 from helpers import fits
 
-from mc2core import Corpus, fit
+import mc2core
+from mc2core import Corpus
 from mc2core.families import DirichletCategorical, NormalGamma
+from mc2core.inference.running.loop import fit
 
 #: what must stay text wherever it is shown
 HOSTILE = "<script>document.title = 'broken'</script><img src=x onerror=\"document.title='broken'\">"
@@ -47,7 +49,8 @@ def of_contexts_alone():
     """Two clusters of documents without a word, and their fit: there are no topics."""
     x = np.where(np.arange(40) % 2, 5.0, -5.0) + np.random.default_rng(0).standard_normal(40)
     documents = Corpus(np.zeros((40, 1), int), contexts={"x": x}, units={"x": (0.0, 1.0)})
-    return fit(documents, *fits.gibbs(contexts={"x": NormalGamma()}, start_clusters=6), iterations=8, seed=1)
+    engine = fits.gibbs(contexts={"x": NormalGamma()}, start_clusters=6)
+    return mc2core.fit(documents, *engine, iterations=8, seed=1, chains=1)
 
 
 def gibbs(documents, **settings):

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from helpers.fits import gibbs, svi
 
-from mc2core import fit
 from mc2core.inference.base import posterior_of
+from mc2core.inference.running.loop import fit
 from mc2papers.datasets.simulated import letters
 from mc2papers.uai2016 import curves, table1
 from mc2papers.uai2016 import curves_figure as figure

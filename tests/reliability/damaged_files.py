@@ -22,10 +22,11 @@ import pandas as pd
 import scipy.sparse as sp
 from helpers.fits import fastex, gibbs, svi
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.base import storage
 from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.inference.running import checkpoint
+from mc2core.inference.running.loop import fit
 from mc2core.posterior import Posterior
 from mc2core.posterior.sample import pack_sample
 

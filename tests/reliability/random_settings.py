@@ -195,7 +195,7 @@ def try_case(seed: int, number: int, scratch: Path) -> Outcome:
             both = _without_idle(case.model, case.engine, settings, contexts, threads)
             burn_in = 0 if case.engine == "gibbs" else None
             fit = mc2core.fit(
-                case.corpus, *both, iterations=case.iterations, burn_in=burn_in, seed=number, progress=False
+                case.corpus, *both, iterations=case.iterations, burn_in=burn_in, seed=number, chains=1, progress=False
             )
             found = faults(case, fit, scratch / "posterior.npz")
         if warned:

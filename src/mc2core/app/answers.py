@@ -27,7 +27,8 @@ _NONE = np.zeros(0, np.int64)
 class Answers:
     """What a posterior's representative says of documents; what that takes is prepared once.
 
-    ``top``: topics of each document, and names of a context, at most.
+    Clusters are those of the recommended clustering, or of the fit where the posterior keeps no hierarchy. ``top``:
+    topics of each document, and names of a context, at most.
     """
 
     def __init__(self, posterior: Posterior, top: int, threads: int) -> None:
@@ -39,6 +40,9 @@ class Answers:
         self._contexts = {name: posterior.predictive(name, [sample]) for name in posterior.families}
         projection = projection_of(posterior.imported)
         self._unsaid = None if projection is None else projection.name
+        self._into = np.identity(sample.n_clusters)[:, np.argsort(posterior.by_size)]
+        if (kept := posterior.hierarchy) is not None:
+            self._into = kept.shares(kept.recommended, sample.cluster, sample.n_clusters)
 
     def outside(self, corpus: Corpus) -> dict[int, tuple[str, str]]:
         """Documents that hold what the family of a context does not take: the context and why, by their number."""
@@ -71,6 +75,8 @@ class Answers:
         cluster = probability.argmax(axis=1)
         tokens, lengths = self._topics.tokens(corpus, cluster, self._threads), corpus.document_lengths.tolist()
         contexts = self._of_contexts(corpus, probability)
+        probability = probability @ self._into
+        cluster = probability.argmax(axis=1)
         for j, (own, length) in enumerate(zip(cluster.tolist(), lengths, strict=True)):
             part = slice(tokens.indptr[j], tokens.indptr[j + 1])
             order = np.argsort(-tokens.data[part], kind="stable")[: self._top] if length else _NONE

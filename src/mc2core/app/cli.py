@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from mc2core.corpus import Corpus
+    from mc2core.posterior import Posterior
 
 _LONGEST = 100
 """Characters of a kept column in a table of documents."""
@@ -61,8 +62,8 @@ def _add_readers(commands: Any) -> None:
         commands,
         "evaluate",
         _evaluate,
-        "print scores of a posterior on a corpus as JSON: perplexity (of observations log density), and agreement with "
-        "its labels",
+        "print scores of a posterior on a corpus as JSON: agreement of the recommended clusters and of all with its "
+        "labels, then perplexity (of observations log density)",
     )
     add_fit(evaluate, "posterior")
     evaluate.add_argument("corpus", type=Path, help="folder of held-out documents")
@@ -71,6 +72,9 @@ def _add_readers(commands: Any) -> None:
         action="append",
         help="of perplexity or log density: marginal, context, icml14, importance or left_to_right; may be given again "
         "(default marginal where it is exact, else left_to_right)",
+    )
+    evaluate.add_argument(
+        "--no-perplexity", action="store_true", help="leave perplexity and log density out, which take longest"
     )
     evaluate.add_argument("--seed", type=int, default=0, help="of estimators that draw (default 0)")
     add_threads(evaluate)
@@ -136,7 +140,12 @@ def _add_predictions(commands: Any) -> None:
     add_threads(clusters)
     shown = clusters.add_mutually_exclusive_group()
     shown.add_argument(
-        "--cut", metavar="N", type=int, help="the clusters where there are N, from 1 to those of the fit"
+        "--cut",
+        metavar="recommended|all|N",
+        type=_cut,
+        default="recommended",
+        help="which clusters: the recommended ones (default), all of the fit, or those where there are N; number 1 is "
+        "the largest in the fit",
     )
     shown.add_argument(
         "--hierarchy",
@@ -198,16 +207,22 @@ def _evaluate(options: argparse.Namespace) -> None:
     from mc2core.posterior.scores import predicted_agreement
 
     posterior, corpus = _read(options)
+    if options.no_perplexity and options.estimator:
+        raise ValueError("--estimator is of perplexity, which --no-perplexity leaves out")
     names = options.estimator or [suited(posterior)]
     if posterior.is_of_observations:
         counted, score, scored, worse = "observations", "log_density", posterior.log_density, "lower log density"
     else:
         counted, score, scored, worse = "tokens", "perplexity", posterior.perplexity, "higher perplexity"
     scores: dict[str, Any] = {"documents": corpus.n_documents, counted: corpus.n_tokens}
-    has_any = corpus.n_tokens > 0  # without words there is nothing to predict
-    scores[score] = {name: scored(corpus, name, options.seed, options.threads) if has_any else None for name in names}
-    scores |= predicted_agreement(posterior, corpus, options.threads)
-    if posterior.was_fitted_on(corpus):
+    cuts = ["all"] if posterior.hierarchy is None else ["recommended", "all"]
+    scores |= predicted_agreement(posterior, corpus, options.threads, cuts=cuts)
+    if not options.no_perplexity:
+        has_any = corpus.n_tokens > 0  # without words there is nothing to predict
+        scores[score] = {
+            name: scored(corpus, name, options.seed, options.threads) if has_any else None for name in names
+        }
+    if posterior.was_fitted_on(corpus) and not options.no_perplexity:
         print(f"mc2: the model was fitted on these documents; held-out ones have a {worse}", file=sys.stderr)
     print(json.dumps(scores, indent=2))
 
@@ -284,7 +299,7 @@ def _clusters(options: argparse.Namespace) -> None:
 
     from mc2core.base.progress import work
     from mc2core.explore.clusters import names_of
-    from mc2core.inference.running.summary import agreement
+    from mc2core.inference.running.summary import ONE_CHAIN, agreement
 
     if options.hierarchy:
         _print_hierarchy(options)
@@ -292,13 +307,14 @@ def _clusters(options: argparse.Namespace) -> None:
     if options.corpus is None:
         raise ValueError("a corpus is needed: mc2 clusters FIT CORPUS (--hierarchy alone needs none)")
     posterior, corpus = _read(options)
-    if chains := posterior.between_chains():
-        print(in_lines(f"mc2: {agreement(chains)}", sys.stderr), file=sys.stderr)
+    chains = posterior.between_chains()
+    print(in_lines(f"mc2: {agreement(chains) if chains else ONE_CHAIN}", sys.stderr), file=sys.stderr)
     _tell_new(posterior, corpus, options.corpus)
-    cluster, probability = posterior.assign(corpus, not options.no_context, options.threads, cut=options.cut)
+    cut = _known_cut(posterior, corpus, options.cut)
+    cluster, probability = posterior.assign(corpus, not options.no_context, options.threads, cut=cut)
     document = np.arange(corpus.n_documents)
     with work("names of clusters"):
-        names = np.array(names_of(posterior, corpus, cluster, options.cut), dtype=object)
+        names = np.array(names_of(posterior, corpus, cluster, cut), dtype=object)
     table = pd.DataFrame(
         {
             "document": document + 1,
@@ -308,6 +324,38 @@ def _clusters(options: argparse.Namespace) -> None:
         }
     )
     print(table.join(_kept(corpus)).to_csv(index=False), end="")
+
+
+def _cut(text: str) -> int | str:
+    """The value of --cut."""
+    if text in ("recommended", "all"):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        from argparse import ArgumentTypeError
+
+        raise ArgumentTypeError(f"{text!r} is neither recommended nor all nor a number of clusters") from None
+
+
+def _known_cut(posterior: Posterior, corpus: Corpus, cut: int | str) -> int | str:
+    """The number of clusters of the cut, or "all", which the recommended one is where there is no hierarchy."""
+    from mc2core.base.checks import counted
+
+    if cut != "recommended":
+        return cut
+    try:
+        if posterior.hierarchy is None and posterior.was_fitted_on(corpus):
+            posterior.find_hierarchy(corpus)
+    except ValueError as error:
+        print(in_lines(f"mc2: no clustering is recommended: {error}", sys.stderr), file=sys.stderr)
+    if posterior.hierarchy is None:
+        return "all"
+    found = posterior.hierarchy
+    all_of_them = "" if found.recommended == found.n_clusters else f" of {found.n_clusters}; --cut all gives these"
+    said = f"mc2: the recommended clustering has {counted(found.recommended, 'clusters')}{all_of_them}"
+    print(in_lines(said, sys.stderr), file=sys.stderr)
+    return found.recommended
 
 
 def _kept(corpus: Corpus) -> pd.DataFrame:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mc2core.app.commands import in_lines
+from mc2core.app.commands import add_threads, in_lines
 
 #: seconds of compiling from which they are told; kernels that are there already load in fewer
 _COMPILED = 10.0
@@ -56,11 +56,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--chains",
         type=int,
-        default=1,
         help="independent runs whose samples make one posterior, side by side on the threads; how far they agree says "
-        "how sure the clusters are (default 1)",
+        "how sure the clusters are. Each takes the processor time and the memory of one fit; on two threads, two take "
+        "hardly longer than one (default 2; 1 by svi and on Spark)",
     )
-    parser.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
+    add_threads(parser)
     parser.add_argument("--checkpoint-every", type=int, default=50, help="iterations between checkpoints (default 50)")
     parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for posterior, trace and provenance")
     parser.add_argument(
@@ -77,6 +77,8 @@ def run(options: argparse.Namespace) -> None:
         print(in_lines(f"mc2: stopped; {_left_by_a_stop(options.out)}", sys.stderr), file=sys.stderr)
         raise SystemExit(stop.code if isinstance(stop, SystemExit) else 130) from None
     print(in_lines("\n".join(_summary(options, provenance)), sys.stdout))
+    for warning in provenance["inferred"]["warnings"]:
+        print(in_lines(f"mc2: warning: {warning}", sys.stderr), file=sys.stderr)
 
 
 def _check_folder(out: Path, corpus: Path) -> None:
@@ -152,6 +154,7 @@ def _length(provenance: Path) -> str:
 
 def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[str]:
     """What was found and what to do next, line by line."""
+    from mc2core.base.checks import counted
     from mc2core.inference.registry import model_class
     from mc2core.inference.running.summary import sentence
 
@@ -165,7 +168,10 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
     if said:
         others = "--seed or start_topics" if "start_topics" in provenance["engine"] else "--seed"
         said += f"; other values of {others} may end elsewhere"
-    lines = [took, *([said] if said else []), f"model: {model.describe()}"]
+    lines = [took]
+    if (recommended := provenance["inferred"].get("recommended")) is not None:
+        lines.append(f"recommended clustering: {counted(recommended, 'clusters')}")
+    lines += [*([said] if said else []), f"model: {model.describe()}"]
     if not options.context:  # those that are used without being named
         lines += [
             f"context {name}: the embeddings of the corpus, strength {one.strength:g} by rule"
@@ -178,7 +184,7 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
     clusters = f"mc2 clusters {posterior} {options.corpus}"
     lines.append(f"next: mc2 describe {posterior} {options.corpus} --out {options.out / 'description'}")
     lines.append(f"or: mc2 topics {posterior}; {clusters}; mc2 evaluate {posterior} CORPUS")
-    lines.append(f"for fewer clusters: {clusters} --hierarchy")
+    lines.append(f"for more or fewer clusters: {clusters} --cut all; {clusters} --hierarchy")
     return lines
 
 

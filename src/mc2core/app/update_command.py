@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mc2core.app.commands import COLUMNS, add_columns, add_fit, in_lines
+from mc2core.app.commands import COLUMNS, add_columns, add_fit, add_threads, in_lines
 
 _ABOUT = """\
 A fit by svi takes each new document once, in the order of NEW; of the old ones it needs only the sample that is in its
@@ -41,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "left out (default: 1, as in 'mc2 import --append', so that corpus and fit have the same words)",
     )
     parser.add_argument("--iterations", type=int, help="gibbs: sweeps over all documents (default: those of the fit)")
-    parser.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
+    add_threads(parser)
     parser.add_argument(
         "--out", metavar="FOLDER", type=Path, help="for posterior and provenance (default: that of the fit, replaced)"
     )

@@ -135,8 +135,13 @@ def showing(progress: bool | None = None, write: Callable[[str], None] | None = 
 
 
 @contextmanager
-def work(what: str, total: int | None = None, unit: str = "", initial: int = 0) -> Iterator[Work]:
-    """Do some work in the block, shown as :class:`Work` says if the caller shows it."""
+def work(
+    what: str, total: int | None = None, unit: str = "", initial: int = 0, is_aside: bool = False
+) -> Iterator[Work]:
+    """Do some work in the block, shown as :class:`Work` says if the caller shows it.
+
+    The time of work ``is_aside``, such as compiling, does not count in the estimates of the work that it interrupts.
+    """
     one, display = Work(what, total, unit, initial), _shown or _silent
     with display.lock:
         display.works.append(one)
@@ -145,6 +150,9 @@ def work(what: str, total: int | None = None, unit: str = "", initial: int = 0) 
     finally:
         with display.lock:
             display.works.remove(one)
+            if is_aside:
+                for other in display.works:
+                    other.started += time.monotonic() - max(one.started, other.started)
             if not display.works and display.bar is not None:
                 display.tick()
 

@@ -93,7 +93,7 @@ class _Compiling(event.Listener):
             self._number += 1
             self._names.append(event.data["dispatcher"].__name__)
             if len(self._names) == 1:
-                self._told = self._work.enter_context(progress.work(""))
+                self._told = self._work.enter_context(progress.work("", is_aside=True))
             if _is_stored(event.data["dispatcher"]) and not getattr(self._here, "has_locked", False):
                 self._told.what = "kernels"  # short, so that a wait for another process is seen in a narrow terminal
                 store.lock()

@@ -30,9 +30,10 @@ def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
 
     ``joins`` is the cluster of the next smaller cut that has most of the documents; ``certainty``, ``found`` (a share
     of samples) and ``chains`` (a number) say how sure a cluster is (:mod:`mc2core.explore.agreement`).
-    ``cluster`` counts from 1; numbers above K are clusters of cuts, as ``cut_clusters`` says. A cluster without a
-    document has no row in it, nor in ``clusters``. Columns of contexts are ``context_NAME``, of kept columns
-    ``document_NAME``, with ``_mean`` and ``_sd`` of numbers.
+    ``cluster`` counts from 1, the largest cluster of the recommended clustering first. Larger numbers than it has are
+    those of finer and coarser cuts, as ``cut_clusters`` says: ``number`` is that in its ``cut``, the largest first. A
+    cluster without a document has no row in it, nor in ``clusters``. Columns of contexts are ``context_NAME``, of kept
+    columns ``document_NAME``, with ``_mean`` and ``_sd`` of numbers.
     """
     emitted = _emitted(description)
     variables = variables_of(description)
@@ -52,9 +53,10 @@ def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
         first = tables["cluster_labels"].groupby("cluster").first()
         rows["label"] = rows["cluster"].map(first["label"])
         rows["label_share"] = rows["cluster"].map(first["share"])
-    met, is_of_cut = rows["documents"] > 0, rows["cluster"] > description.n_clusters
+    met, is_of_cut = rows["documents"] > 0, rows["cluster"] > description.recommended
     tables["clusters"] = rows[met & ~is_of_cut].reset_index(drop=True)
-    place = [(size, number + 1) for size in description.cuts for number in range(size)]
+    others = [size for size in description.first if size != description.recommended]
+    place = [(size, number + 1) for size in others for number in range(size)]
     places = pd.DataFrame(place, columns=["cut", "number"], index=rows.index[is_of_cut])
     tables["cut_clusters"] = places.join(rows)[met[is_of_cut]].reset_index(drop=True)
     tables["hierarchy"] = _hierarchy(description)
@@ -77,16 +79,16 @@ def _rows(description: Description, emitted: Emitted) -> pd.DataFrame:
     )
 
 
-def names_of(posterior: Posterior, corpus: Corpus, cluster: np.ndarray, cut: int | None = None) -> list[str]:
-    """Names of the clusters of a fit, or of a cut of it, as in the tables of clusters.
+def names_of(posterior: Posterior, corpus: Corpus, cluster: np.ndarray, cut: int | str) -> list[str]:
+    """Names of the clusters of a ``cut``, a number of clusters or "all", as in the tables of clusters.
 
     ``cluster`` (J,) are those of the documents of ``corpus`` there, by :meth:`mc2core.Posterior.assign`.
     """
-    k = posterior.representative.n_clusters
-    cuts = {} if cut in (None, k) else {cut: cluster}
-    nobody = np.zeros((corpus.n_documents, 0))
-    description = Description(posterior, corpus, cluster if not cuts else np.zeros_like(cluster), nobody, cuts)
-    return _emitted(description).names[k if cuts else 0 :]
+    k, nobody = posterior.representative.n_clusters, np.zeros((corpus.n_documents, 0))
+    size = k if isinstance(cut, str) else cut
+    own = np.argsort(posterior.by_size)[cluster] if size == k else np.zeros_like(cluster)
+    description = Description(posterior, corpus, own, nobody, {} if size == k else {size: cluster}, size, nobody)
+    return _emitted(description).names[:size]
 
 
 def _emitted(description: Description) -> Emitted:
@@ -121,9 +123,9 @@ def _with_context(rows: pd.DataFrame, variable: Variable, table: pd.DataFrame) -
 
 
 def _tops(description: Description) -> list[Top]:
-    """Words of each node."""
+    """Words of each node, those of the fit whatever the documents are."""
     tops = []
-    tokens = description.documents_of @ description.corpus.document_lengths
+    tokens = description.node_tokens
     for start in range(0, len(description.nodes), _BLOCK):
         rows = np.arange(start, min(start + _BLOCK, len(description.nodes)))
         for row, probability in zip(rows, description.node_words(rows), strict=True):

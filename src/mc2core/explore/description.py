@@ -32,8 +32,9 @@ N_SAMPLES = 20
 class Description:
     """A posterior and the documents it is asked about.
 
-    A *node* is a cluster of the fit (0..K-1) or of one of the cuts (K, K + 1, ...: the largest cut first); tables
-    count from 1.
+    A *node* is a cluster of the recommended clustering (0, 1, ...), of the fit where that is another one (next), or of
+    one of the cuts (then, the largest cut first); at each size the cluster with most documents of the fit comes first.
+    Tables count from 1.
 
     Attributes
     ----------
@@ -41,7 +42,11 @@ class Description:
     cluster : (J,) int64
         The cluster of each document, and
     probability : (J, K) float64
-        how likely it is in each (:meth:`mc2core.Posterior.assign`).
+        how likely it is in each (:meth:`mc2core.Posterior.assign`), both by the numbers of the posterior's arrays.
+    recommended : int
+        The recommended number of clusters: a cut, or K.
+    in_recommended : (J, recommended) float64
+        How likely each document is in each cluster of the recommended clustering.
     cuts : dict of (J,) int64
         Clusters of the documents at each smaller size that is described, the largest first; none where the posterior
         keeps no hierarchy and the documents are not those of the fit.
@@ -65,6 +70,8 @@ class Description:
     cluster: np.ndarray
     probability: np.ndarray
     cuts: dict[int, np.ndarray]
+    recommended: int
+    in_recommended: np.ndarray
     names: Names = field(default_factory=dict)
     threads: int = 1
     drawn: np.ndarray | None = None
@@ -98,16 +105,20 @@ class Description:
         is_of_fit = posterior.was_fitted_on(corpus) and not without_clusters
         kept = posterior.hierarchy or (posterior.find_hierarchy(corpus) if is_of_fit else None)
         cuts: dict[int, np.ndarray] = {}
+        recommended, shown = sample.n_clusters, probability[:, np.argsort(posterior.by_size)]
         if kept is not None:
             is_known = is_of_fit and kept.cluster.min() >= 0
             for size in _sizes(kept):
                 into = kept.shares(size, sample.cluster, sample.n_clusters)
                 found = kept.cut(size) if is_known else (probability @ into).argmax(axis=1)
                 cuts[size] = found.astype(np.int64)
+                if size == kept.recommended:
+                    recommended = size
+                    shown = posterior.assign(corpus, cut=size)[1] if is_known else probability @ into
         names = names or {}
         check_names(names, {"cluster": sample.n_clusters + sum(cuts), "topic": sample.n_topics})
-        about = threads, drawn, n_documents
-        return cls(posterior, corpus, cluster, probability, cuts, names, *about, without_clusters=without_clusters)
+        found_in, about = (cluster, probability, cuts, recommended, shown), (threads, drawn, n_documents)
+        return cls(posterior, corpus, *found_in, names, *about, without_clusters=without_clusters)
 
     @property
     def n_clusters(self) -> int:
@@ -123,8 +134,8 @@ class Description:
 
     @cached_property
     def first(self) -> dict[int, int]:
-        """The number of the first node of each size, K and the cuts; a size's nodes follow each other."""
-        sizes = [self.n_clusters, *self.cuts]
+        """The number of the first node of each size, in their order; a size's nodes follow each other."""
+        sizes = list(dict.fromkeys([self.recommended, self.n_clusters, *self.cuts]))
         return dict(zip(sizes, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
 
     @cached_property
@@ -141,7 +152,7 @@ class Description:
     def parent(self) -> np.ndarray:
         """(nodes,): the node of the next smaller size that has most documents of each; -1 for none."""
         parent = np.full(len(self.nodes), -1)
-        for size, smaller in itertools.pairwise(self.first):
+        for size, smaller in itertools.pairwise(sorted(self.first, reverse=True)):
             counts = np.zeros((size, smaller))
             np.add.at(counts, (self.at(size), self.at(smaller)), 1.0)
             nodes = slice(self.first[size], self.first[size] + size)
@@ -150,15 +161,19 @@ class Description:
 
     def at(self, size: int) -> np.ndarray:
         """(J,) int64: clusters of the documents at K or a cut, from 0."""
-        return self.cluster if size == self.n_clusters else self.cuts[size]
+        return self.posterior.by_size[self.cluster] if size == self.n_clusters else self.cuts[size]
 
     @cached_property
     def members(self) -> sp.csr_matrix:
         """(nodes, K) CSR: the share of the documents of each of the fit's clusters that are in each node."""
         kept, sample = self.posterior.hierarchy, self.posterior.representative
-        parts = [sp.identity(self.n_clusters, format="csr")]
-        if kept is not None:
-            parts += [kept.shares(size, sample.cluster, self.n_clusters).T for size in self.cuts]
+        parts: list[Any] = []
+        for size in self.first:
+            if size == self.n_clusters:
+                parts.append(sp.identity(size, format="csr")[np.argsort(self.posterior.by_size)])
+            else:
+                assert kept is not None  # it made the cuts
+                parts.append(kept.shares(size, sample.cluster, self.n_clusters).T)
         return sp.csr_matrix(sp.vstack([sp.csr_matrix(part) for part in parts], format="csr"))
 
     @cached_property
@@ -252,12 +267,16 @@ class Description:
 
     @cached_property
     def word_share(self) -> np.ndarray:
-        """(V,) float64: probability of each word in a token of the corpus, by its counts; no word is impossible."""
-        counts = (
-            np.asarray(self.corpus.content.sum(axis=0), dtype=np.float64).ravel()
-            + self.posterior.representative.topic_word_prior
-        )
+        """(V,) float64: probability of each word in a token of the documents of the fit; no word is impossible."""
+        sample = self.posterior.representative
+        counts = np.asarray(sample.topic_words.sum(axis=0), dtype=np.float64).ravel() + sample.topic_word_prior
         return counts / counts.sum()
+
+    @cached_property
+    def node_tokens(self) -> np.ndarray:
+        """(nodes,) float64: tokens of the documents of the fit in each node, by its weight."""
+        sample = self.posterior.representative
+        return float(sample.topic_words.sum()) * np.asarray(self.members @ sample.cluster_weights)
 
     @cached_property
     def all_observations(self) -> tuple[np.ndarray, np.ndarray]:

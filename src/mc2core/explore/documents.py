@@ -24,12 +24,14 @@ _TITLES = ("title", "name", "headline", "subject")
 
 
 def document_tables(description: Description, seed: int = 0, with_map: bool = True) -> dict[str, pd.DataFrame]:
-    """Tables by name: documents, document_clusters (probabilities of at least MIN_PROBABILITY).
+    """Tables by name: documents, document_clusters (probabilities of at least MIN_PROBABILITY), both of the recommended
+    clustering.
 
     ``with_map``: columns x and y of documents are its place (:func:`layout`). ``corpus_document`` is the number in the
     corpus that they were drawn from, where they were.
     """
-    corpus, probability = description.corpus, description.probability
+    corpus, probability = description.corpus, description.in_recommended
+    cluster = description.at(description.recommended)
     n = corpus.n_documents
     table = pd.DataFrame({"document": np.arange(n) + 1, "title": titles_of(description)})
     if corpus.labels is not None and not sp.issparse(corpus.labels):
@@ -37,8 +39,8 @@ def document_tables(description: Description, seed: int = 0, with_map: bool = Tr
     if description.drawn is not None:
         table["corpus_document"] = description.drawn + 1
     table["tokens"] = corpus.document_lengths
-    table["cluster"] = description.cluster + 1
-    table["probability"] = probability[np.arange(n), description.cluster]
+    table["cluster"] = cluster + 1
+    table["probability"] = probability[np.arange(n), cluster]
     table["misfit"] = misfit(description)
     if with_map:
         table[["x", "y"]] = layout(description, seed)
@@ -90,10 +92,10 @@ def misfit(description: Description) -> np.ndarray:
     What is usual for a length is a quadratic function of its logarithm, and the standard deviation is estimated from
     the median of the absolute differences from it.
     """
-    corpus, cluster = description.corpus, description.cluster
+    corpus, cluster = description.corpus, description.at(description.recommended)
     overlap, features = np.full(corpus.n_documents, np.nan), description.document_features
-    for start in range(0, description.n_clusters, _BLOCK):
-        block = np.arange(start, min(start + _BLOCK, description.n_clusters))
+    for start in range(0, description.recommended, _BLOCK):
+        block = np.arange(start, min(start + _BLOCK, description.recommended))
         met = np.flatnonzero((cluster >= start) & (cluster <= block[-1]) & (corpus.document_lengths > 0))
         if len(met):
             expected = description.node_features(block)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from mc2core.explore.words import Names
     from mc2core.inference.base import State
 
+logger = logging.getLogger(__name__)
+
 _Parameters = ParamSpec("_Parameters")
 _SHOWN = 10  # topics in a notebook
 _SHARES = ("documents", "count", "share", "low", "high")
@@ -34,8 +37,9 @@ class Fit:
 
     ``Fit(posterior, corpus)`` is the same of a posterior that was loaded, and of its documents or others.
 
-    Clusters and topics are numbered from 1, as in the tables and the HTML report of ``mc2 describe``, whose columns
-    these are; numbers above those of the fit are clusters of its cuts. Each is made once, when it is first asked for.
+    Clusters are those of the recommended clustering unless a ``cut`` is named: a number of clusters or "all", those of
+    the fit. They are numbered from 1, the largest first, as in the terminal, the tables and the HTML report of ``mc2
+    describe``, whose columns these are. Each table is made once, when it is first asked for.
 
     Attributes
     ----------
@@ -90,37 +94,36 @@ class Fit:
         """
         return self._of_topics["topics"].copy()
 
-    def clusters(self, cut: int | None = None) -> pd.DataFrame:
-        """A row for each cluster that has documents, of the fit or of a ``cut`` of so many.
+    def clusters(self, cut: int | str = "recommended") -> pd.DataFrame:
+        """A row for each cluster that has documents, of the recommended clustering or another ``cut``.
 
-        Columns cluster; name; documents; share, of all; joins, the cluster of the next smaller cut that has most of
-        them; weight; words; distinctive_words (of observations topics, those that tell it most); of several samples
-        certainty, found and chains, how sure it is (:mod:`mc2core.explore.agreement`); and what the documents have in
-        contexts (``context_NAME``), kept columns (``document_NAME``) and labels: the commonest values, or
-        ``context_NAME_mean`` and ``context_NAME_sd``. ValueError where there is no such cut, or the model has no
-        clusters (HDP).
+        Columns cluster; name; documents; share, of all; weight; words; distinctive_words (of observations topics, those
+        that tell it most); of several samples certainty, found and chains, how sure it is
+        (:mod:`mc2core.explore.agreement`); and what the documents have in contexts (``context_NAME``), kept columns
+        (``document_NAME``) and labels: the commonest values, or ``context_NAME_mean`` and ``context_NAME_sd``.
+        ValueError where there is no such cut, or the model has no clusters (HDP).
         """
         if self.description.without_clusters:
             raise ValueError("the model has no clusters of documents: each has topics of its own")
-        if cut is None or cut == self.description.n_clusters:
-            return self._of_clusters["clusters"].copy()
-        self._check(cut)
+        size = self._size(cut)
+        if size == self.description.recommended:
+            return self._of_clusters["clusters"].drop(columns="joins")
         table = self._of_clusters["cut_clusters"]
-        rows = table[table["cut"] == cut].drop(columns=["cut", "number"])
-        return rows.sort_values("documents", ascending=False, kind="stable", ignore_index=True)
+        rows = table[table["cut"] == size].assign(cluster=table["number"])
+        return rows.drop(columns=["cut", "number", "joins"]).reset_index(drop=True)
 
-    def documents(self, cut: int | None = None) -> pd.DataFrame:
-        """A row for each document: document, from 1; title; label; tokens; cluster, of the fit or of a ``cut``;
-        cluster_name; probability of the cluster of the fit; ``context_NAME`` and ``document_NAME``, all that is known.
+    def documents(self, cut: int | str = "recommended") -> pd.DataFrame:
+        """A row for each document: document, from 1; title; label; tokens; cluster, of the recommended clustering or
+        another ``cut``; cluster_name; probability of the recommended cluster; ``context_NAME`` and ``document_NAME``,
+        all that is known.
         """
         from mc2core.explore.documents import document_tables
 
-        table = document_tables(self.description, with_map=False)["documents"]
-        if cut is not None and cut != self.description.n_clusters:
-            self._check(cut)
-            table["cluster"] = self.description.at(cut) + self.description.first[cut] + 1
+        table, size = document_tables(self.description, with_map=False)["documents"], self._size(cut)
+        node = self.description.at(size) + self.description.first[size] + 1
+        table["cluster"] = self.description.at(size) + 1
         place = list(table.columns).index("cluster") + 1
-        table.insert(place, "cluster_name", table["cluster"].map(self._names["cluster"]))
+        table.insert(place, "cluster_name", [self._names["cluster"].get(one) for one in node])
         return table
 
     def document_topics(self) -> pd.DataFrame:
@@ -133,8 +136,8 @@ class Fit:
         table.insert(2, "name", table["topic"].map(self._names["topic"]))
         return table
 
-    def contexts(self, name: str | None = None, cut: int | None = None) -> pd.DataFrame:
-        """Who and when: the share of each cluster (of the fit or of a ``cut``) and topic, by values of each context,
+    def contexts(self, name: str | None = None, cut: int | str = "recommended") -> pd.DataFrame:
+        """Who and when: the share of each cluster (recommended, or of a ``cut``) and topic, by values of each context,
         kept column and label, and over the steps of numbers and dates; of one of them where ``name`` is given.
 
         Columns of, "cluster" or "topic"; number; name; context; value, or start and end of a step, and of dates its
@@ -161,8 +164,8 @@ class Fit:
             order.remove("period")
         return table[[*(one for one in order if one in table), *_SHARES]]
 
-    def effects(self, contexts: str | Sequence[str], cut: int | None = None) -> pd.DataFrame:
-        """What a context, kept column or label, or several change in the share of each cluster (of the fit or of
+    def effects(self, contexts: str | Sequence[str], cut: int | str = "recommended") -> pd.DataFrame:
+        """What a context, kept column or label, or several change in the share of each cluster (recommended, or of
         a ``cut``) and topic, the others held fixed: a regression over the documents.
 
         Columns of, "cluster" or "topic"; number; name; context; value and reference, of groups: their effect is
@@ -206,20 +209,25 @@ class Fit:
             made.save(folder)
         return made
 
-    def _named(self, table: pd.DataFrame, cut: int | None) -> pd.DataFrame:
-        """The rows of topics and of clusters of the fit or of a cut, with their names."""
-        size = self.description.n_clusters if cut is None else cut
-        self._check(size)
-        is_shown = (table["of"] == "topic") | table["number"].isin(self.clusters(size)["cluster"])
+    def _named(self, table: pd.DataFrame, cut: int | str) -> pd.DataFrame:
+        """The rows of topics and of clusters of a cut, with their names."""
+        size = self._size(cut)
+        first = self.description.first[size]
+        is_shown = (table["of"] == "topic") | table["number"].isin(self.clusters(size)["cluster"] + first)
         table, names = table[is_shown].reset_index(drop=True), self._names
         called = [names[what].get(number) for what, number in zip(table["of"], table["number"], strict=True)]
         table.insert(2, "name", called)
+        table["number"] -= first * (table["of"] == "cluster")
         return table
 
-    def _check(self, cut: int) -> None:
-        if cut not in self.description.first:
-            known = ", ".join(map(str, sorted(self.description.first)))
-            raise ValueError(f"cut is {cut!r}; those that are described have so many clusters: {known}")
+    def _size(self, cut: int | str) -> int:
+        """Clusters of a cut that is described."""
+        known: dict[int | str, int] = {one: one for one in self.description.first}
+        known |= {"recommended": self.description.recommended, "all": self.description.n_clusters}
+        if cut not in known:
+            sizes = ", ".join(map(str, sorted(self.description.first)))
+            raise ValueError(f"cut is {cut!r}; it must be recommended, all or a number that is described: {sizes}")
+        return known[cut]
 
     @cached_property
     def _of_clusters(self) -> dict[str, pd.DataFrame]:
@@ -270,20 +278,20 @@ class Fit:
         return facts("Fit", rows, "".join(tables))
 
     def _largest(self) -> pd.DataFrame:
-        """Clusters with their names, the largest first."""
+        """Recommended clusters with their names, the largest first."""
         import numpy as np
         import pandas as pd
 
         from mc2core.explore.clusters import names_of
 
-        found = self.description
-        size = np.bincount(found.cluster, minlength=found.n_clusters)
-        names = names_of(self.posterior, self.corpus, found.cluster)
-        table = pd.DataFrame({"cluster": np.arange(len(size)) + 1, "name": names, "documents": size})
+        found, size = self.description, self.description.recommended
+        documents = np.bincount(found.at(size), minlength=size)
+        names = names_of(self.posterior, self.corpus, found.at(size), size)
+        table = pd.DataFrame({"cluster": np.arange(size) + 1, "name": names, "documents": documents})
         given = self.names.get("cluster", {})
         table["name"] = [given.get(number, name) for number, name in zip(table["cluster"], names, strict=True)]
-        table["share"] = size / max(size.sum(), 1)
-        return table[size > 0].sort_values("documents", ascending=False, kind="stable")
+        table["share"] = documents / max(documents.sum(), 1)
+        return table[documents > 0]
 
 
 def _with_tables(run: Callable[_Parameters, loop.RunResult]) -> Callable[_Parameters, Fit]:
@@ -293,10 +301,14 @@ def _with_tables(run: Callable[_Parameters, loop.RunResult]) -> Callable[_Parame
 
     @functools.wraps(run)
     def fit(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Fit:
+        kwargs.setdefault("chains", None)
         on_stop: Any = kwargs.get("on_stop")
         if on_stop is not None:
             kwargs["on_stop"] = lambda stopped: on_stop(of(stopped))
-        return of(run(*args, **kwargs))
+        done = of(run(*args, **kwargs))
+        for warning in done.provenance["inferred"]["warnings"]:
+            logger.warning(warning)
+        return done
 
     return fit
 

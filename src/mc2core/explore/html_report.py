@@ -76,6 +76,7 @@ def build(
         "summary": tables["summary"].to_numpy().tolist(),
         "markdown": summary,
         "clusters": description.n_clusters,
+        "recommended": description.recommended,
         "of_observations": description.is_of_observations,
         "without_clusters": description.without_clusters,
         "sizes": description.sizes,
@@ -112,7 +113,7 @@ def _asset(name: str) -> str:
 def _nodes(description: Description, tables: Tables) -> pd.DataFrame:
     """Clusters of the fit and of cuts alike, each with its ``cut``, a size, and its ``number`` there."""
     clusters = tables["clusters"]
-    rows = [clusters.assign(cut=description.n_clusters, number=clusters["cluster"])]
+    rows = [clusters.assign(cut=description.recommended, number=clusters["cluster"])]
     rows += [tables["cut_clusters"]] if "cut_clusters" in tables else []
     names = [*_OF_NODES, *(name for name in _MAYBE if name in clusters)]
     table = pd.concat([part[names] for part in rows], ignore_index=True)

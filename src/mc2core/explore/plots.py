@@ -54,14 +54,14 @@ def topics_over_time(
     """
     chosen = list(found.topics()["topic"].head(_MAX_LINES)) if topics is None else list(topics)
     emitted = "observations" if found.posterior.is_of_observations else "words"
-    return _over_time(found, "topic", context, chosen, None, emitted, ax)
+    return _over_time(found, "topic", context, chosen, "recommended", emitted, ax)
 
 
 def clusters_over_time(
     found: Fit,
     context: str | None = None,
     clusters: Sequence[int] | None = None,
-    cut: int | None = None,
+    cut: int | str = "recommended",
     ax: Axes | None = None,
 ) -> Axes:
     """The share of clusters among the documents over a number or a date, a line each, with 90 % intervals.
@@ -74,8 +74,8 @@ def clusters_over_time(
         The number or date; not needed where there is one.
     clusters : numbers, optional
         The largest six if not given.
-    cut : int, optional
-        Clusters of a cut of so many; of the fit if not given.
+    cut : int or {"recommended", "all"}, default "recommended"
+        The clusters: recommended, all of the fit, or those of a cut of so many.
     """
     largest = found.clusters(cut).sort_values("documents", ascending=False, kind="stable")
     chosen = list(largest["cluster"].head(_MAX_LINES)) if clusters is None else list(clusters)
@@ -83,7 +83,7 @@ def clusters_over_time(
 
 
 def _over_time(
-    found: Fit, what: str, context: str | None, chosen: list[int], cut: int | None, parts: str, ax: Axes | None
+    found: Fit, what: str, context: str | None, chosen: list[int], cut: int | str, parts: str, ax: Axes | None
 ) -> Axes:
     name = _context(found, context, is_number=True)
     table = found.contexts(name, cut)
@@ -103,7 +103,9 @@ def _over_time(
     return ax
 
 
-def clusters_by_context(found: Fit, context: str | None = None, cut: int | None = None, ax: Axes | None = None) -> Axes:
+def clusters_by_context(
+    found: Fit, context: str | None = None, cut: int | str = "recommended", ax: Axes | None = None
+) -> Axes:
     """A heat map: the share of each cluster among the documents of each value, or of each step of a number.
 
     Drawn are the 20 largest clusters and the 30 commonest values. ValueError where there is no such context or cut.
@@ -112,8 +114,8 @@ def clusters_by_context(found: Fit, context: str | None = None, cut: int | None 
     ----------
     context : str, optional
         A context, kept column or label; not needed where there is one.
-    cut : int, optional
-        Of a cut of so many clusters; of the fit if not given.
+    cut : int or {"recommended", "all"}, default "recommended"
+        The clusters: recommended, all of the fit, or those of a cut of so many.
     """
     name = _context(found, context)
     table = found.contexts(name, cut)
@@ -160,7 +162,7 @@ def hierarchy(found: Fit, size: int | None = None, ax: Axes | None = None) -> Ax
         raise ValueError("the fit has no hierarchy: it is made of the documents of the fit, where it has two clusters")
     sizes = sorted(description.first)
     begin = max((one for one in sizes if one <= _MAX_LEAVES), default=sizes[0]) if size is None else size
-    found._check(begin)
+    found._size(begin)
     shown = [one for one in sizes if one <= begin]
     first, parent = description.first, description.parent
     children: dict[int, list[int]] = {}
@@ -204,7 +206,7 @@ def hierarchy(found: Fit, size: int | None = None, ax: Axes | None = None) -> Ax
 
 
 def map_of_documents(
-    found: Fit, colour: str | None = None, cut: int | None = None, seed: int = 0, ax: Axes | None = None
+    found: Fit, colour: str | None = None, cut: int | str = "recommended", seed: int = 0, ax: Axes | None = None
 ) -> Axes:
     """The documents on a plane, near each other for their words and clusters (t-SNE), a point each.
 
@@ -216,8 +218,8 @@ def map_of_documents(
     colour : str, optional
         What they are coloured by: a context, kept column or label; their cluster if not given, with the names of the
         largest on the map and, where there is no room, in the legend; beyond 20, clusters are grey.
-    cut : int, optional
-        Clusters of a cut of so many.
+    cut : int or {"recommended", "all"}, default "recommended"
+        The clusters: recommended, all of the fit, or those of a cut of so many.
     seed : int
         Of the map.
     """
@@ -394,7 +396,7 @@ def _size_of(node: int, first: dict[int, int]) -> int:
     return next(size for size, start in first.items() if start <= node < start + size)
 
 
-def _draw_clusters(ax: Axes, found: Fit, place: np.ndarray, cut: int | None) -> None:
+def _draw_clusters(ax: Axes, found: Fit, place: np.ndarray, cut: int | str) -> None:
     from matplotlib.patheffects import withStroke
     from scipy.spatial import cKDTree
 

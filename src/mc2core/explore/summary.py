@@ -15,15 +15,16 @@ MAX_ROWS = 20
 
 
 def summary(description: Description, tables: Tables, title: str) -> str:
-    """Markdown: what was fitted, the clusters of the recommended number of clusters (of the fit, where none is), and
-    the topics.
+    """Markdown: what was fitted, the recommended clusters and the topics.
 
     Texts of the corpus stand in it as text: signs that Markdown or HTML would read are escaped.
     """
     told = dict(zip(tables["summary"]["name"], tables["summary"]["value"], strict=True))
-    size, clusters = _clusters(description, tables)
+    clusters = tables["clusters"].head(MAX_ROWS)
     drawn = "" if description.drawn is None else f", drawn from {description.n_documents}"
-    head = f"{told['documents']} documents{drawn}, {told['clusters with a document']} clusters, {told['topics']} topics"
+    recommended, of_fit = told["recommended number of clusters"], told["clusters"]
+    found = f"{recommended} clusters" + ("" if of_fit == recommended else f", recommended of the {of_fit} found")
+    head = f"{told['documents']} documents{drawn}, {found}, {told['topics']} topics"
     model = f"{told['model']} by {told['engine']}" if "model" in told else ""
     lines = [f"# {plain(title)}", "", f"{head}{f'; {plain(model)}' if model else ''}.", ""]
     if "arrivals" in tables:
@@ -31,9 +32,10 @@ def summary(description: Description, tables: Tables, title: str) -> str:
         lines += [f"{counted(came['update'], 'updates')} with {counted(came['so_far'], 'documents')}."]
         lines += [f"**The model may no longer fit: {plain(came['warnings'])}.**"] if came["warnings"] else []
         lines += [""]
-    of_cut = "" if size == description.n_clusters else f" where there are {size}"
-    lines += [f"## Clusters{of_cut}", ""]
-    columns = {"cluster": clusters["number"], "name": clusters["name"], "documents": clusters["documents"]}
+    for name, said in told.items():
+        lines += [f"**{plain(said)}.**", ""] if name.startswith("warning ") else []
+    lines += ["## Clusters", ""]
+    columns = {"cluster": clusters["cluster"], "name": clusters["name"], "documents": clusters["documents"]}
     columns["share"] = clusters["share"].map("{:.1%}".format)
     columns |= _words(clusters)
     for variable in variables_of(description):
@@ -44,17 +46,6 @@ def summary(description: Description, tables: Tables, title: str) -> str:
     shares = topics["share"].map("{:.1%}".format)
     named = {"topic": topics["topic"], "name": topics["name"], "share": shares, **_words(topics)}
     return "\n".join([*lines, *_table(pd.DataFrame(named)), ""])
-
-
-def _clusters(description: Description, tables: Tables) -> tuple[int, pd.DataFrame]:
-    """A size and its clusters that have documents, the largest first."""
-    hierarchy = description.posterior.hierarchy
-    size = description.n_clusters if hierarchy is None else hierarchy.recommended
-    if size in description.cuts:
-        table = tables["cut_clusters"].query("cut == @size")
-    else:
-        size, table = description.n_clusters, tables["clusters"].assign(number=tables["clusters"]["cluster"])
-    return size, table.sort_values("documents", ascending=False, kind="stable").head(MAX_ROWS)
 
 
 def _words(table: pd.DataFrame) -> dict[str, pd.Series]:

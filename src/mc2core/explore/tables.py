@@ -20,6 +20,7 @@ from mc2core.explore.documents import document_tables, document_topics
 from mc2core.explore.shares import shares_tables
 from mc2core.explore.topics import topic_tables
 from mc2core.explore.words import names_table
+from mc2core.inference.running.advice import advice
 from mc2core.inference.running.summary import ONE_CHAIN
 from mc2core.inference.running.summary import agreement as agreement_of
 
@@ -63,6 +64,7 @@ def _summary(description: Description) -> pd.DataFrame:
             if description.is_of_observations
             else {"words": corpus.n_words, "tokens": corpus.n_tokens}
         ),
+        "recommended number of clusters": description.recommended,
         "clusters": posterior.n_clusters,
         "clusters with a document": len(np.unique(description.cluster)),
         "clusters with 1 % of the documents": int(
@@ -87,7 +89,6 @@ def _summary(description: Description) -> pd.DataFrame:
     rows |= {name: provenance[name] for name in ("seed", "iterations") if name in provenance}
     chains = posterior.between_chains()
     rows["chains"] = agreement_of(chains) if chains else ONE_CHAIN
-    if posterior.hierarchy is not None:
-        rows["recommended number of clusters"] = posterior.hierarchy.recommended
+    rows |= {f"warning {i}": said for i, said in enumerate(advice(posterior, corpus), start=1)}
     rows |= {f"{name} of all clusters": value for name, value in agreement(description, description.n_clusters).items()}
     return pd.DataFrame({"name": list(rows), "value": [str(one) for one in rows.values()]})

@@ -68,7 +68,7 @@ def topic_tables(
     is_of_words = not description.is_of_observations
     emitted = _of_words(description, tokens, seed) if is_of_words else of_numbers.topics(description)
     uses = _uses(description)
-    used_by = uses[uses["cluster"] <= description.n_clusters].groupby("topic").size()
+    used_by = uses[uses["cluster"] <= description.recommended].groupby("topic").size()
     number = np.arange(1, len(tokens) + 1)
     given = description.names.get("topic", {})
     topics = pd.DataFrame(

@@ -51,8 +51,15 @@ class Engine(Settings, ABC):
     aside: ClassVar[tuple[str, ...]] = ("threads",)
 
     threads: int = 1
+    #: chains of a fit that names no number of them, see :attr:`default_chains`
+    several_chains: ClassVar[int] = 1
     #: parts of the corpus that Spark's executors work on; None is this process alone
     n_shards: int | None = None
+
+    @property
+    def default_chains(self) -> int:
+        """Chains of a fit that names no number of them; one on Spark, whose executors are no help to a second."""
+        return self.several_chains if self.n_shards is None else 1
 
     def supports(self, model: Model) -> None:
         """ValueError, in one sentence, for a model that this engine with its settings cannot fit.

@@ -10,10 +10,10 @@ together as their prior: topics that know the document's cluster would hold it t
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,11 +50,8 @@ WORK = 1 << 30
 after each tenth of the clusters if a sweep costs at most an eighth of them."""
 N_OTHERS = 3
 """Samples, at most, whose hierarchies are compared with those of the fit."""
-MIN_AGREEMENT = 0.8
-"""Of the best: cuts of less are not recommended."""
-MIN_LOSS = 0.2
-"""Of all that clusters explain: what joining the next two loses, times the clusters; of less a cut is not
-recommended."""
+MIN_SCALE = 50
+"""Clusters in whose logarithm numbers of fewer are measured where one chain ran (docs/notes/recommended.md)."""
 _MIN = 1e-12  # prior of a topic: its logarithm is finite
 _PASSES = 5  # over a document whose proportions are its own
 _STALE = 0.05  # share of a cluster's documents that come or go before what its unions lose is computed anew
@@ -80,8 +77,12 @@ class Hierarchy:
     scores : (K,) float64
         Log marginal likelihood in nats of what the clusters of size n hold, at n - 1.
     agreement : (K,) float64
-        At n - 1: mean adjusted Rand index of size n with that size made from other samples; NaN where fewer than half
-        of them have so many clusters, or there is one sample.
+        At n - 1: mean adjusted Rand index of the cuts of size n of every two chains, or of one chain of this cut with
+        that made from single samples; NaN where fewer than half of them have so many clusters, or there is one sample.
+    recommended : int
+        The recommended number of clusters (:func:`recommend`); K where the model fixes their number.
+    whole : Hierarchy, optional
+        Where these are some documents of a fit (:meth:`of_documents`), that of all, and ``rows``, (n,) their numbers.
     """
 
     cluster: np.ndarray
@@ -91,6 +92,9 @@ class Hierarchy:
     to: np.ndarray
     scores: np.ndarray
     agreement: np.ndarray
+    recommended: int
+    whole: Hierarchy | None = field(default=None, repr=False)
+    rows: np.ndarray | None = field(default=None, repr=False)
 
     @property
     def n_clusters(self) -> int:
@@ -100,8 +104,19 @@ class Hierarchy:
     def cut(self, size: int) -> np.ndarray:
         """(J,) int32: the cluster of each document, 0..size-1, where there are ``size``; -1 in none.
 
-        ValueError unless ``size`` lies between 1 and K.
+        Clusters are numbered by their documents, the largest first. ValueError unless ``size`` lies between 1 and K.
         """
+        if self.whole is not None:
+            part: np.ndarray = self.whole.cut(size)[self.rows]
+            return part
+        numbers = self.at(size)
+        found = np.unique(numbers[numbers >= 0], return_inverse=True)[1]
+        cut = np.full(len(numbers), -1, np.int32)
+        cut[numbers >= 0] = by_size(found, size)[found]
+        return cut
+
+    def at(self, size: int) -> np.ndarray:
+        """(J,) int32: as :meth:`cut`, but with the numbers of the fit's clusters that are left (``joined``)."""
         if not 1 <= size <= self.n_clusters:
             raise ValueError(f"{size} clusters were asked for; cuts go from 1 to {self.n_clusters}, the fit's own")
         step = self.n_clusters - size
@@ -110,8 +125,7 @@ class Hierarchy:
         joined = np.arange(self.n_clusters)
         for first, second in self.joined[:step][::-1].tolist():
             joined[second] = joined[first]
-        number = np.unique(joined, return_inverse=True)[1].astype(np.int32)
-        return np.where(found < 0, np.int32(-1), number[found])
+        return np.where(found < 0, -1, joined[found]).astype(np.int32)
 
     def of_documents(self, rows: np.ndarray) -> Hierarchy:
         """The same clusterings of some documents, their numbers ``rows`` ascending; clusters may be without any.
@@ -127,6 +141,8 @@ class Hierarchy:
             document=place[kept].astype(np.int32),
             to=self.to[kept],
             scores=self.scores * (len(rows) / len(self.cluster)),
+            whole=self,
+            rows=rows,
         )
 
     def table(self) -> pd.DataFrame:
@@ -151,21 +167,6 @@ class Hierarchy:
             }
         )
 
-    @cached_property
-    def recommended(self) -> int:
-        """The recommended number of clusters: the largest size n above 1 whose clusters the data support.
-
-        Joining the next two loses at least ``MIN_LOSS`` / n of all that clusters explain, the best score less that
-        of one cluster, and agreement, where it is known, is at least ``MIN_AGREEMENT`` of the best. 1 where none is.
-        """
-        size = np.arange(2, self.n_clusters + 1)
-        explained = self.scores.max() - self.scores[0]
-        bears = size * np.diff(self.scores) >= MIN_LOSS * explained
-        agreement = self.agreement[1:]
-        if not np.isnan(agreement).all():
-            bears &= agreement >= MIN_AGREEMENT * np.nanmax(agreement)
-        return int(size[bears].max(initial=1))
-
     def shares(self, size: int, cluster: np.ndarray, n_clusters: int) -> np.ndarray:
         """(n_clusters, size) float64, rows sum to 1: of the documents of each ``cluster`` (J,), the share that are in
         each cluster of the cut; of all documents, for one that has none.
@@ -178,13 +179,41 @@ class Hierarchy:
         return counts / counts.sum(axis=1, keepdims=True)
 
 
+def recommend(scores: np.ndarray, agreement: np.ndarray, are_chains: bool) -> int:
+    """The recommended number of clusters, above 1; 1 where more clusters explain nothing.
+
+    ``scores`` and ``agreement`` are those of :class:`Hierarchy`. Let E_n be the share of all that clusters explain, the
+    best score less that of one cluster, that n of them do. Where agreement is that of chains (``are_chains``), n has
+    the largest product of E_n and agreement: what clusters explain, as far as another start finds the same ones. Of one
+    chain, whose samples agree at any n, it has the largest E_n - ln n / ln max(K, ``MIN_SCALE``).
+    """
+    explained = scores.max() - scores[0]
+    if not explained > 0.0:
+        return 1
+    share, size = (scores[1:] - scores[0]) / explained, np.arange(2, len(scores) + 1)
+    known = are_chains and not np.isnan(agreement[1:]).all()
+    value = share * agreement[1:] if known else share - np.log(size) / math.log(max(len(scores), MIN_SCALE))
+    return int(size[np.nanargmax(value)]) if np.nanmax(value) > 0.0 else 1
+
+
+def by_size(cluster: np.ndarray, n_clusters: int) -> np.ndarray:
+    """(n_clusters,) int64: the number of each cluster if the largest comes first, from 0; of equal ones the first.
+
+    ``cluster`` (J,) are the clusters of the documents, -1 for none.
+    """
+    sizes = np.bincount(cluster[cluster >= 0], minlength=n_clusters)
+    number = np.empty(n_clusters, np.int64)
+    number[np.argsort(-sizes, kind="stable")] = np.arange(n_clusters)
+    return number
+
+
 # -- a descent -----------------------------------------------------------------------------------------------------
 def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
     """The hierarchy of a fit; ``corpus`` is the one that was fitted.
 
-    They start at the consensus of the samples, for the agreement also at ``N_OTHERS`` of these. The same bits each
-    time. ValueError: other documents, each document is a cluster (HDP), there are more than ``MAX_CLUSTERS`` clusters
-    or ``MAX_CELLS``, or the score of a cut is no number.
+    They start at the consensus of the samples, for the agreement also at that of each chain, or of one chain at
+    ``N_OTHERS`` of its samples. The same bits each time. ValueError: other documents, each document is a cluster (HDP),
+    there are more than ``MAX_CLUSTERS`` clusters or ``MAX_CELLS``, or the score of a cut is no number.
     """
     if posterior.representative.documents_are_clusters:
         raise ValueError("each document is a cluster of its own in this posterior; there is nothing to join")
@@ -193,9 +222,14 @@ def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
     if start.max(initial=-1) < 0:
         raise ValueError("no document is in a cluster")
     posterior.stacked(corpus.subset(np.zeros(1, np.int64)))  # checks the columns of contexts
-    if len(posterior.samples) > 1:
-        places = np.linspace(0, len(posterior.samples) - 1, N_OTHERS).astype(int)
-        others = [posterior.samples[place].cluster for place in np.unique(places)]
+    stuck = posterior.provenance.get("stuck", [])
+    chains = [one for number, one in enumerate(posterior.chains) if number not in stuck]
+    samples = chains[0].samples if len(chains) == 1 else posterior.samples
+    if are_chains := len(chains) > 1:
+        others = [one.cluster for one in chains]
+    elif len(samples) > 1:
+        places = np.linspace(0, len(samples) - 1, N_OTHERS).astype(int)
+        others = [samples[place].cluster for place in np.unique(places)]
     starts = [_numbered(one) for one in (start, *others)]
     held = _Held.of(posterior, corpus, starts)
     with stopping.defer(), work("hierarchy", sum(int(one.max()) + 1 for one in starts), "sizes") as told:
@@ -203,10 +237,25 @@ def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
     agreement = np.full(hierarchy.n_clusters, np.nan)
     for size in range(1, hierarchy.n_clusters + 1):
         of_size = [one.cut(size) for one in of_others if one.n_clusters >= size]
-        if of_size and 2 * len(of_size) >= len(others):
-            agreement[size - 1] = np.mean([adjusted_rand_index(hierarchy.cut(size), one) for one in of_size])
-    hierarchy.agreement[:] = agreement
-    return hierarchy
+        if not of_size or 2 * len(of_size) < len(others):
+            continue
+        pairs = [(hierarchy.cut(size), one) for one in of_size]
+        if are_chains:  # with each other: what all samples say is of each of them
+            pairs = list(itertools.combinations(of_size, 2)) if len(of_size) > 1 else []
+        if pairs:
+            agreement[size - 1] = np.mean([adjusted_rand_index(*pair) for pair in pairs])
+    is_fixed = _fixes_clusters(posterior.provenance)
+    return replace(
+        hierarchy,
+        agreement=agreement,
+        recommended=hierarchy.n_clusters if is_fixed else recommend(hierarchy.scores, agreement, are_chains),
+    )
+
+
+def _fixes_clusters(provenance: Mapping[str, Any]) -> bool:
+    """Whether someone named the number of clusters; the mixture's truncation, which has a default, is no such."""
+    model = provenance.get("model", {})
+    return model.get("name") != "mixture" and model.get("n_clusters") is not None
 
 
 def merge_clusters(posterior: Posterior, corpus: Corpus, size: int) -> np.ndarray:
@@ -233,7 +282,7 @@ def _numbered(cluster: np.ndarray) -> np.ndarray:
 
 
 def _descend(held: _Held, number: int, told: Work) -> Hierarchy:
-    """Hierarchy from one of the starts, by its number; without agreement."""
+    """Hierarchy from one of the starts, by its number; without agreement and a recommended number."""
     clusters = _Clusters(held, number)
     n_clusters = clusters.n
     joined, moves = np.zeros((n_clusters - 1, 2), np.int32), []
@@ -253,7 +302,9 @@ def _descend(held: _Held, number: int, told: Work) -> Hierarchy:
     if not np.isfinite(scores).all():
         raise ValueError("the log marginal likelihood of a cut is no number")
     start_of = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return Hierarchy(held.starts[number], joined, start_of, document, to, scores, np.full(n_clusters, np.nan))
+    return Hierarchy(
+        held.starts[number], joined, start_of, document, to, scores, np.full(n_clusters, np.nan), n_clusters
+    )
 
 
 @dataclass(frozen=True)
@@ -606,6 +657,7 @@ _PREFIX = "hierarchy."
 _DESCRIBED = {
     "scores": Stored("f", "K"),
     "agreement": Stored("f", "K"),
+    "recommended": Stored("i", ""),
     "cluster": Stored("i", "J", below="K"),
     "joined": Stored("i", "K-1 2", below="K"),
     "start": Stored("i", "K"),
@@ -616,7 +668,7 @@ _DESCRIBED = {
 
 def pack_hierarchy(hierarchy: Hierarchy) -> dict[str, np.ndarray]:
     """A hierarchy as plain arrays, their names led by "hierarchy."."""
-    return {f"{_PREFIX}{name}": getattr(hierarchy, name) for name in _DESCRIBED}
+    return {f"{_PREFIX}{name}": np.asarray(getattr(hierarchy, name)) for name in _DESCRIBED}
 
 
 def unpack_hierarchy(arrays: Mapping[str, np.ndarray], n_documents: int) -> Hierarchy | None:
@@ -625,7 +677,10 @@ def unpack_hierarchy(arrays: Mapping[str, np.ndarray], n_documents: int) -> Hier
     if not stored:
         return None
     try:
-        check(stored, _DESCRIBED, {"J": n_documents})
+        sizes = check(stored, _DESCRIBED, {"J": n_documents})
+        if not 1 <= stored["recommended"] <= sizes["K"]:
+            raise ValueError(f"'recommended' is {stored['recommended']}; it must lie within 1..{sizes['K']}")
     except ValueError as error:
         raise ValueError(f"hierarchy: {error}") from error
-    return Hierarchy(**{name: stored[name] for name in _DESCRIBED})
+    arrays_of: dict[str, Any] = {name: stored[name] for name in _DESCRIBED}
+    return Hierarchy(**arrays_of | {"recommended": int(stored["recommended"])})

@@ -127,11 +127,13 @@ class Posterior:
     @cached_property
     def cluster(self) -> np.ndarray:
         """(J,) int32: the consensus of the samples' clusters, numbered as in :attr:`representative`; one of its
-        clusters may be left without documents. -1: in no cluster, as in a run that was stopped before it saw all.
+        clusters may be left without documents. Chains that are stuck (``provenance["stuck"]``) have no part in it. -1:
+        in no cluster, as in a run that was stopped before it saw all.
         """
         if self.samples[0].documents_are_clusters:
             return self.samples[0].cluster
-        return consensus.consensus(self._clusterings, self._first)
+        answering = self._answering
+        return consensus.consensus([self.samples[one].cluster for one in answering], answering.index(self._first))
 
     @cached_property
     def n_clusters(self) -> int:
@@ -141,6 +143,13 @@ class Posterior:
         if self.samples[0].documents_are_clusters:
             return self.representative.n_clusters
         return len(np.unique(self.cluster[self.cluster >= 0]))
+
+    @cached_property
+    def by_size(self) -> np.ndarray:
+        """(K,) int64: the number of each cluster of :attr:`cluster` if the largest comes first, from 0."""
+        from mc2core.posterior.hierarchy import by_size
+
+        return by_size(self.cluster, self.representative.n_clusters)
 
     @cached_property
     def certainty(self) -> np.ndarray:
@@ -161,13 +170,23 @@ class Posterior:
 
     @cached_property
     def _first(self) -> int:
-        return consensus.representative(self._clusterings, [sample.n_topics for sample in self.samples])
+        several = [self.samples[number] for number in self._answering]
+        first = consensus.representative([one.cluster for one in several], [one.n_topics for one in several])
+        return self._answering[first]
+
+    @cached_property
+    def _answering(self) -> list[int]:
+        """Numbers of the samples that the clustering rests on: all but those of chains that are stuck."""
+        bounds = np.cumsum([0, *self.provenance.get("chains", [len(self.samples)])]).tolist()
+        stuck = self.provenance.get("stuck", [])
+        parts = [range(*pair) for number, pair in enumerate(itertools.pairwise(bounds)) if number not in stuck]
+        return [number for part in parts for number in part]
 
     @property
     def _clusterings(self) -> list[np.ndarray]:
         return [sample.cluster for sample in self.samples]
 
-    @property
+    @cached_property
     def chains(self) -> list[Posterior]:
         """The posterior of each chain alone; none where there is one."""
         bounds = np.cumsum([0, *self.provenance.get("chains", [])])
@@ -328,7 +347,7 @@ class Posterior:
             provenance=self.provenance | {"corpus": matching.in_units(seen, names, self.units).digest},
             hierarchy=None if self.hierarchy is None else self.hierarchy.of_documents(rows),
         )
-        of_all = {"_first": self._first, "n_clusters": self.n_clusters}  # not found again
+        of_all = {"_first": self._first, "n_clusters": self.n_clusters, "by_size": self.by_size}  # not found again
         part.__dict__ |= {**of_all, "cluster": self.cluster[rows]}
         return part, some
 
@@ -361,7 +380,7 @@ class Posterior:
         use_context: bool = True,
         threads: int = 1,
         progress: bool | None = None,
-        cut: int | None = None,
+        cut: int | str | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """(J,) int64: the cluster of each document, and (J, K) float64: how likely it is in each.
 
@@ -370,17 +389,22 @@ class Posterior:
         where words alone are to tell (``use_context`` False), the likeliest cluster and :meth:`predict_proba`, whose
         arguments these are.
 
-        With ``cut``, a number of clusters: of the documents of the fit their clusters there (:meth:`find_hierarchy`),
-        and the share that each of these has in the clusters in which they are, over samples; of others
-        :meth:`predict_proba`, each cluster's probability divided among those of the cut by the documents of the fit
-        that it has there. ValueError where there is no such cut, the posterior keeps none and has not these documents,
-        or it has no clusters of documents (HDP).
+        With ``cut``, a number of clusters or "recommended": of the documents of the fit their clusters there
+        (:meth:`find_hierarchy`), and the share that each of these has in the clusters in which they are, over samples;
+        of others :meth:`predict_proba`, each cluster's probability divided among those of the cut by the documents of
+        the fit that it has there. With ``cut`` "all": the clusters of the fit. Clusters of a ``cut`` are numbered by
+        their documents in the fit, the largest first; without one they have the numbers of the arrays of
+        :attr:`representative`. ValueError where there is no such cut, the posterior keeps none and has not these
+        documents, or it has no clusters of documents (HDP).
         """
         if self.representative.documents_are_clusters:
             raise ValueError("each document is a cluster of its own in this posterior; there are none to assign to")
         is_of_fit = use_context and self.was_fitted_on(corpus) and min(map(np.min, self._clusterings)) >= 0
         if is_of_fit:  # by its numbers, which may be of other words and names
             self._stacked_to_predict(corpus)
+        if cut == "all":
+            cluster, probability = self.assign(corpus, use_context, threads, progress)
+            return self.by_size[cluster], probability[:, np.argsort(self.by_size)]
         if cut is None:
             if is_of_fit and self._is_of_several:
                 cluster = self.cluster.astype(np.int64)
@@ -393,6 +417,10 @@ class Posterior:
                 "fit"
             )
         hierarchy = self.hierarchy or self.find_hierarchy(corpus)
+        if isinstance(cut, str):
+            if cut != "recommended":
+                raise ValueError(f"cut is {cut!r}; it must be recommended, all or a number of clusters")
+            cut = hierarchy.recommended
         if is_of_fit:
             parts = [hierarchy.shares(cut, one.cluster, one.n_clusters)[one.cluster] for one in self.samples]
             return hierarchy.cut(cut).astype(np.int64), np.mean(parts, axis=0)
@@ -634,7 +662,8 @@ def _check_provenance(about: Mapping[str, Any], n_samples: int) -> None:
     updates, chains = stream["updates"], about.get("chains", [n_samples])
     numbers = [one[name] for one in updates for name in (*_COUNTS_OF_UPDATE, "log_evidence")]
     numbers += [stream["fitted"][name] for name in ("tokens", "log_evidence") if updates]
-    whole = [about.get("seed", 0), about.get("iterations", 0), about.get("thin", 1), *chains]
+    stuck = about.get("stuck", [])
+    whole = [about.get("seed", 0), about.get("iterations", 0), about.get("thin", 1), *chains, *stuck]
     texts = [about[part]["name"] for part in ("model", "engine") if part in about]
     texts += [about.get("corpus", ""), *(one["file"] for one in updates)]
     if not (
@@ -642,5 +671,6 @@ def _check_provenance(about: Mapping[str, Any], n_samples: int) -> None:
         and all(isinstance(one, int) and one >= 0 for one in whole)
         and all(isinstance(one, str) for one in texts)
         and sum(chains) == n_samples
+        and len(set(stuck)) < len(chains)
     ):
         raise ValueError("what it says of its fit (provenance) is damaged")

@@ -42,18 +42,25 @@ def evaluate(
 
 
 def predicted_agreement(
-    posterior: Posterior, corpus: Corpus, threads: int = 1, progress: bool | None = None
+    posterior: Posterior,
+    corpus: Corpus,
+    threads: int = 1,
+    progress: bool | None = None,
+    cuts: Sequence[int | str] = ("all",),
 ) -> dict[str, Any]:
     """Agreement of the clusters of documents, those of the fit or new ones (:meth:`Posterior.assign`), with their
-    labels; ``{}`` without labels, or where each document is a cluster (HDP). ``threads`` and ``progress`` are those of
-    :meth:`Posterior.predict_proba`.
+    labels at each of the ``cuts``, by its name; ``{}`` without labels, or where each document is a cluster (HDP).
+    ``threads`` and ``progress`` are those of :meth:`Posterior.predict_proba`.
     """
     if corpus.labels is None or posterior.samples[0].documents_are_clusters:
         return {}
     # contexts that the corpus lacks are none of what is judged by
     has_contexts = all(name in corpus.contexts for name in posterior.families)
-    cluster = posterior.assign(corpus, has_contexts, threads, progress)[0]
-    return {"scored_clusters": len(np.unique(cluster)), "agreement": agreement_with(corpus.labels, cluster)}
+    agreement: dict[str, Any] = {}
+    for cut in cuts:
+        cluster = posterior.assign(corpus, has_contexts, threads, progress, cut)[0]
+        agreement[str(cut)] = {"clusters": len(np.unique(cluster))} | agreement_with(corpus.labels, cluster)
+    return {"agreement": agreement}
 
 
 def estimators_of(posterior: Posterior, asked: Sequence[str]) -> list[str]:

@@ -43,7 +43,7 @@ def fitted(tmp_path_factory):
     command = ["fit", str(folder / "data/train"), "--context", "year:normal_gamma"]
     command += ["--context", "author:dirichlet,concentration=0.2,strength=0.5"]
     command += ["--set", "document_level=false", "--set", "kernel=collapsed", "--iterations", "3", "--burn-in", "1"]
-    command += ["--out", str(folder / "fit")]
+    command += ["--chains", "1", "--out", str(folder / "fit")]
     assert main(command) == 0
     return folder
 
@@ -61,7 +61,7 @@ def default_fit(fitted, tmp_path_factory):
     chosen = "start_topics=4", "group_concentration=200", "table_concentration=1", "topic_concentration=1"
     command = ["fit", str(fitted / "data/train"), "--context", "year"]
     command += [part for setting in chosen for part in ("--set", setting)]
-    assert main([*command, "--iterations", "2", "--out", str(folder)]) == 0
+    assert main([*command, "--iterations", "2", "--chains", "1", "--out", str(folder)]) == 0
     return folder
 
 
@@ -172,7 +172,7 @@ class TestModel:
 
 def summary(pair, clusters, seconds=0.0):
     """The last lines of a fit of so many clusters and 7 topics in each of its iterations."""
-    options = argparse.Namespace(out=Path("fit"), corpus=Path("corpus"), iterations=len(clusters))
+    options = argparse.Namespace(out=Path("fit"), corpus=Path("corpus"), iterations=len(clusters), context=[])
     about = found_by(trace(clusters, [7] * len(clusters)))
     model, engine = ({"name": one.name, **one.settings()} for one in pair)
     told = {"iterations": len(clusters), "seconds": 2.4, "compile_seconds": seconds, "inferred": about}
@@ -200,10 +200,15 @@ class TestEvaluate:
             with_labels.save(tmp_path / "labelled")
             assert main(["evaluate", str(model), str(tmp_path / "labelled"), "--estimator", "icml14"]) == 0
             printed = json.loads(capsys.readouterr().out)
-            assert printed["scored_clusters"] == len(np.unique(cluster))
-            assert {name: printed["agreement"][name] for name in expected} == pytest.approx(expected)
+            of_all = printed["agreement"]["all"]
+            assert of_all["clusters"] == len(np.unique(cluster))
+            assert {name: of_all[name] for name in expected} == pytest.approx(expected)
+            assert printed["agreement"]["recommended"]["clusters"] <= of_all["clusters"]
             if given is labels:
-                assert set(printed["agreement"]) >= {"purity", "f_score", "vi_bits"}
+                assert set(of_all) >= {"purity", "f_score", "vi_bits"}
+            assert main(["evaluate", str(model), str(tmp_path / "labelled"), "--no-perplexity"]) == 0
+            without = json.loads(capsys.readouterr().out)
+            assert without == {name: value for name, value in printed.items() if name != "perplexity"}
 
     def test_prints_the_models_own_figure(self, fitted, capsys):
         assert (
@@ -265,12 +270,12 @@ class TestDescriptions:
         raw.save(tmp_path / "raw")
         raw.subset(np.arange(20)).save(tmp_path / "new")
         posterior = Posterior.load(fitted / "fit/posterior.npz")
-        of_fit, likeliest = posterior.cluster + 1, posterior.predict(train) + 1
-        assert (of_fit != likeliest).any()
+        of_fit = posterior.assign(train, cut="recommended")[0] + 1
+        likeliest = posterior.assign(raw.subset(np.arange(20)), cut="recommended")[0] + 1
         for folder, expected in (
             (fitted / "data/train", of_fit),
             (tmp_path / "raw", of_fit),
-            (tmp_path / "new", likeliest[:20]),
+            (tmp_path / "new", likeliest),
         ):
             assert main(["clusters", str(fitted / "fit/posterior.npz"), str(folder)]) == 0
             rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
@@ -337,17 +342,17 @@ class TestFit:
 
     def test_says_what_it_found_and_what_to_do_next(self, fitted, tmp_path, capsys):
         command = ["fit", str(fitted / "data/train"), "--set", "topic_word_prior=1e-2", "--set", "start_topics=40"]
+        command += ["--chains", "1"]
         assert main([*command, "--iterations", "12", "--out", str(tmp_path / "fit")]) == 0
-        _, found, model, *advice = capsys.readouterr().out.splitlines()
+        _, recommended, found, model, *advice = capsys.readouterr().out.splitlines()
         assert model.startswith("model: MC2 with a document level (document_concentration=learn)")
         about = json.loads((tmp_path / "fit/provenance.json").read_text())
         assert about["model"]["topic_word_prior"] == 0.01
         rows = list(csv.DictReader((tmp_path / "fit/trace.tsv").open(), delimiter="\t"))
         left = Posterior.load(tmp_path / "fit/posterior.npz")
         least, most = left.interval("clusters")
-        assert found.startswith(
-            f"found {left.representative.n_clusters} clusters ({least} to {most} in 90 % of samples)"
-        )
+        assert re.fullmatch(rf"recommended clustering: {left.hierarchy.recommended} clusters?", recommended)
+        assert found.startswith(f"found {left.n_clusters} clusters ({least} to {most} in 90 % of samples)")
         assert f" and {left.representative.n_topics} topics (" in found
         before, last = ({name: int(rows[i][name]) for name in ("clusters", "topics")} for i in (7, 11))
         assert {name: about["inferred"]["after"][name] for name in last} == {name: [one] for name, one in last.items()}
@@ -362,7 +367,8 @@ class TestFit:
         posterior, corpus = tmp_path / "fit/posterior.npz", fitted / "data/train"
         assert advice[-3] == f"next: mc2 describe {posterior} {corpus} --out {tmp_path}/fit/description"
         assert advice[-2].startswith(f"or: mc2 topics {posterior}; mc2 clusters {posterior} {corpus}")
-        assert advice[-1] == f"for fewer clusters: mc2 clusters {posterior} {corpus} --hierarchy"
+        clusters = f"mc2 clusters {posterior} {corpus}"
+        assert advice[-1] == f"for more or fewer clusters: {clusters} --cut all; {clusters} --hierarchy"
         assert main([*command, "--model", "hdp", "--iterations", "1", "--out", str(tmp_path)]) == 0
         told = capsys.readouterr()
         assert "mc2 describe" not in told.out
@@ -500,7 +506,7 @@ class TestStopped:
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_a_fit_leaves_a_posterior_of_its_samples_so_far(self, fitted, tmp_path, number):
         command = [sys.executable, "-m", "mc2core", "fit", str(fitted / "data/train"), "--iterations", "100000"]
-        command += ["--burn-in", "2", "--out", str(tmp_path), "--set", "kernel=collapsed"]
+        command += ["--burn-in", "2", "--out", str(tmp_path), "--set", "kernel=collapsed", "--chains", "1"]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
             trace = tmp_path / "trace.tsv"
             while not trace.is_file() or trace.read_text().count("\n") < 6:

@@ -14,13 +14,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mc2core import Corpus, Posterior, fit
+from mc2core import Corpus, Posterior
 from mc2core.app.cli import main
 from mc2core.base.faults import Fault
 from mc2core.corpus.readers import lines as of_lines
 from mc2core.corpus.readers.lines import LineReader
 from mc2core.families import BetaBernoulli, GammaPoisson, GaussWishart, NormalGamma
 from mc2core.inference import Gibbs
+from mc2core.inference.running.loop import fit
 from mc2core.models import MC2
 from mc2core.posterior.proportions import DocumentTopics
 
@@ -89,9 +90,9 @@ def test_lines_are_told_as_the_documents_of_a_corpus(fitted, tmp_path, monkeypat
     assert [one["line"] for one in found] == [1, 2, 3, 4, 5]
     assert [one.get("id") for one in found] == ["a", "b", 7, "d", None]
     assert [one["tokens"] for one in found] == [3, 2, 2, 0, 0]
-    probability = posterior.predict_proba(corpus)
-    cluster = probability.argmax(axis=1)
-    assert [one["cluster"] - 1 for one in found] == cluster.tolist()
+    cluster = posterior.predict_proba(corpus).argmax(axis=1)
+    recommended, probability = posterior.assign(corpus, cut="recommended")
+    assert [one["cluster"] - 1 for one in found] == recommended.tolist()
     assert [one["probability"] for one in found] == pytest.approx(probability.max(axis=1), abs=1e-6)
     tokens = DocumentTopics(posterior.representative).tokens(corpus, cluster, 1).toarray()
     for one, row in zip(found, tokens, strict=True):
@@ -210,7 +211,7 @@ def test_a_model_without_clusters_of_documents_is_refused(fitted, tmp_path, capf
     posterior = Posterior.load(fitted / "fit/posterior.npz")
     own = replace(posterior.samples[0], new_cluster_weight=1.0, cluster=np.arange(posterior.samples[0].n_clusters))
     replace(posterior, samples=[own], hierarchy=None).save(tmp_path / "hdp.npz")
-    for command in (["predict"], ["clusters"], ["describe", "--out", str(tmp_path / "page")]):
+    for command in (["predict"], ["clusters"]):
         corpus = [str(fitted / "data")] * (command != ["predict"])
         assert main([*command, str(tmp_path / "hdp.npz"), *corpus]) == 2
         said = capfd.readouterr()

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from helpers.fits import gibbs
 
-from mc2core import Corpus, Posterior, fit
+from mc2core import Corpus, Posterior
 from mc2core.app.cli import main
 from mc2core.corpus import matching
 from mc2core.families import DirichletCategorical, NormalGamma
+from mc2core.inference.running.loop import fit
 from mc2core.posterior.scores import evaluate
 from mc2papers.icml2014 import cluster
 

@@ -41,13 +41,18 @@ def test_topics_are_those_of_the_posterior_with_a_name_each(done):
 
 
 def test_clusters_and_documents_are_those_of_the_posterior(done):
-    clusters, documents = done.clusters(), done.documents()
-    sizes = np.bincount(done.posterior.cluster)
-    assert clusters.set_index("cluster")["documents"].to_dict() == {k + 1: size for k, size in enumerate(sizes) if size}
-    assert (documents["cluster"].to_numpy() == done.posterior.cluster + 1).all()
-    assert documents["probability"].to_numpy() == pytest.approx(done.posterior.certainty)
-    assert clusters["joins"].dtype.kind == "i"
-    assert set(clusters["joins"].dropna()) <= set(done.clusters(cut=done.description.sizes[-2])["cluster"])
+    clusters, documents, kept = done.clusters(), done.documents(), done.posterior.find_hierarchy(done.corpus)
+    recommended = kept.cut(kept.recommended)
+    assert dict(zip(clusters["cluster"] - 1, clusters["documents"], strict=True)) == dict(
+        enumerate(np.bincount(recommended))
+    )
+    assert (documents["cluster"].to_numpy() == recommended + 1).all()
+    probability = done.posterior.assign(done.corpus, cut="recommended")[1]
+    assert documents["probability"].to_numpy() == pytest.approx(probability[np.arange(len(recommended)), recommended])
+    every = done.clusters("all")
+    assert sorted(every["documents"]) == sorted(np.bincount(done.posterior.cluster)[np.unique(done.posterior.cluster)])
+    assert every["cluster"].tolist() == list(range(1, len(every) + 1))
+    assert every["documents"].is_monotonic_decreasing
     named = clusters.set_index("cluster")["name"]
     assert (documents["cluster_name"] == documents["cluster"].map(named)).all()
     assert documents["label"].tolist() == [["water", "land", "sky"][one] for one in done.corpus.labels]
@@ -61,11 +66,11 @@ def test_a_cut_has_its_own_clusters(done):
     at = done.posterior.find_hierarchy(done.corpus).cut(2)
     assert sorted(two["documents"]) == sorted(np.bincount(at))
     documents = done.documents(cut=2)
-    assert len(pd.crosstab(documents["cluster"], at).to_numpy().nonzero()[0]) == 2  # one to one
+    assert documents["cluster"].tolist() == (at + 1).tolist()
     assert (
         set(documents["cluster"]) == set(two["cluster"]) == set(done.contexts(cut=2).query("of == 'cluster'")["number"])
     )
-    with pytest.raises(ValueError, match=r"cut is 40; those that are described have so many clusters: 1, 2"):
+    with pytest.raises(ValueError, match=r"cut is 40; it must be recommended, all or a number that is described: 1, 2"):
         done.clusters(cut=40)
 
 
@@ -76,7 +81,7 @@ def test_contexts_count_the_documents_of_each_value(done):
     authors = done.corpus.contexts["author"].toarray() > 0
     names = done.corpus.context_names["author"]
     for row in of_clusters.itertuples():
-        both = authors[:, names.index(row.value)] & (done.posterior.cluster == row.number - 1)
+        both = authors[:, names.index(row.value)] & (done.documents()["cluster"].to_numpy() == row.number)
         assert row.count == both.sum()
         assert row.name == done.clusters().set_index("cluster")["name"][row.number]
     assert of_clusters.groupby("value")["share"].sum().to_numpy() == pytest.approx(1.0)
@@ -171,7 +176,9 @@ def test_a_stopped_run_is_given_as_a_fit_with_frames(corpus):
         signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        mc2core.fit(corpus, *fits.gibbs(), iterations=5, seed=0, callback=stop, on_stop=stopped.append, progress=False)
+        mc2core.fit(
+            corpus, *fits.gibbs(), iterations=5, seed=0, chains=1, callback=stop, on_stop=stopped.append, progress=False
+        )
     assert len(stopped[0].documents()) == corpus.n_documents
     assert isinstance(stopped[0], Fit)
 

@@ -16,12 +16,13 @@ from helpers import fits
 from helpers.explored_fits import HOSTILE, corpus, fastex, gibbs, of_contexts_alone
 from helpers.observed import crossed_corpus
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.explore.describe import describe
 from mc2core.explore.description import Description
 from mc2core.explore.predicted import predictions
 from mc2core.explore.words import read_names
 from mc2core.families import DirichletCategorical, NormalGamma
+from mc2core.inference.running.loop import fit
 
 #: what stands where nothing is given, an en dash
 NOTHING = "\u2013"

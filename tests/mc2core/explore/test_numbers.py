@@ -31,7 +31,7 @@ def corpus():
 def description():
     made = corpus()
     engine = gibbs(start_topics=5, start_clusters=3)  # no document level: tokens of topics follow in one step
-    return Description.of(fit(made, *engine, iterations=6, seed=1, burn_in=3).posterior, made)
+    return Description.of(fit(made, *engine, iterations=6, seed=1, burn_in=3, chains=1).posterior, made)
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,11 @@ from helpers.explored_fits import corpus
 from helpers.fits import gibbs
 from scipy import optimize, stats
 
-from mc2core import fit
 from mc2core.explore.description import Description
 from mc2core.explore.html_report import _predicted
 from mc2core.explore.predicted import N_NAMES, predictions
 from mc2core.families import DirichletCategorical, NormalGamma
+from mc2core.inference.running.loop import fit
 
 
 @pytest.fixture(scope="module")

@@ -38,10 +38,9 @@ def made(description):
 
 def place_of(description, number):
     """Size and number there, from 0, of a cluster or a cluster of a cut, counted from 1."""
-    first = description.n_clusters
-    if number <= first:
-        return first, number - 1
-    for size in sorted(description.cuts, reverse=True):
+    first = 0
+    cuts = sorted(description.cuts, reverse=True)
+    for size in dict.fromkeys([description.recommended, description.n_clusters, *cuts]):
         if number - 1 < first + size:
             return size, number - 1 - first
         first += size
@@ -50,17 +49,19 @@ def place_of(description, number):
 def documents_of(description, number):
     """Documents of a cluster or a cluster of a cut, counted from 1."""
     size, place = place_of(description, number)
-    found = description.cluster if size == description.n_clusters else description.posterior.hierarchy.cut(size)
+    found = description.posterior.hierarchy.cut(size)
     return np.flatnonzero(found == place)
 
 
 def test_clusters_and_those_of_levels_have_their_documents(description, made):
     assert description.n_clusters >= 4
     kept = description.posterior.hierarchy
-    sizes = np.bincount(description.posterior.predict(description.corpus), minlength=description.n_clusters)
-    assert made["clusters"]["documents"].tolist() == sizes.tolist()
+    assert description.recommended == kept.recommended < description.n_clusters
+    assert made["clusters"]["documents"].tolist() == np.bincount(kept.cut(kept.recommended)).tolist()
+    assert made["clusters"]["documents"].is_monotonic_decreasing
+    assert made["documents"]["cluster"].tolist() == (kept.cut(kept.recommended) + 1).tolist()
     assert list(description.cuts) == list(range(kept.n_clusters - 1, 0, -1))
-    assert len(made["cut_clusters"]) == sum(description.cuts)
+    assert len(made["cut_clusters"]) == sum(description.cuts) + description.n_clusters - kept.recommended
     for row in made["cut_clusters"].itertuples():
         assert (row.cut, row.number - 1) == place_of(description, row.cluster)
         assert row.documents == (kept.cut(row.cut) == row.number - 1).sum()
@@ -85,8 +86,9 @@ def test_levels_are_described_up_to_twelve_then_by_quarters_and_where_marked():
     n = 100
     scores = np.append(np.arange(42.0), np.full(n - 42, 41.0))
     none, pairs = np.zeros(0, np.int32), np.column_stack([np.zeros(n - 1), np.arange(1, n)]).astype(np.int32)
-    made = Hierarchy(np.arange(n, dtype=np.int32), pairs, np.zeros(n, np.int64), none, none, scores, np.full(n, np.nan))
-    assert made.recommended == 42
+    made = Hierarchy(
+        np.arange(n, dtype=np.int32), pairs, np.zeros(n, np.int64), none, none, scores, np.full(n, np.nan), 42
+    )
     assert _sizes(made) == [97, 78, 63, 51, 42, 41, 33, 27, 22, 18, 15, *range(12, 0, -1)]
 
 
@@ -196,9 +198,10 @@ def test_of_several_samples_documents_are_in_their_consensus(description):
     posterior = dataclasses.replace(posterior, samples=samples)
     found = tables.tables_of(Description.of(posterior, known))
     assert (posterior.cluster == sample.cluster).mean() > 0.9
-    assert found["documents"]["cluster"].tolist() == (posterior.cluster + 1).tolist()
-    assert found["documents"]["probability"].tolist() == pytest.approx(posterior.certainty.tolist())
-    assert posterior.certainty.max() < 1
+    own, probability = posterior.assign(known, cut="recommended")
+    assert found["documents"]["cluster"].tolist() == (own + 1).tolist()
+    assert found["documents"]["probability"].tolist() == pytest.approx(probability[np.arange(60), own].tolist())
+    assert (probability[np.arange(60), own] < 1).any()
     said = found["summary"].set_index("name")["value"]
     k, m = sample.n_clusters, sample.n_topics
     assert said["clusters in 90 % of the samples"] == f"{k} to {k}"
@@ -219,12 +222,15 @@ def test_clusters_without_documents_have_no_row(description):
     few = description.corpus.subset(np.flatnonzero(description.corpus.labels == 0))
     part = Description.of(description.posterior, few)
     made = tables.tables_of(part)
-    assert made["clusters"]["cluster"].tolist() == (np.unique(part.cluster) + 1).tolist()
-    assert 0 < len(made["clusters"]) < part.n_clusters
+    found = part.at(part.recommended)
+    assert made["clusters"]["cluster"].tolist() == (np.unique(found) + 1).tolist()
+    assert 0 < len(made["clusters"]) < part.recommended
     said = made["summary"].set_index("name")["value"]
-    assert (said["clusters"], said["clusters with a document"]) == (str(part.n_clusters), str(len(made["clusters"])))
-    assert f"{len(made['clusters'])} clusters, " in summary(part, made, "few").splitlines()[2]
-    assert set(made["cut_clusters"]["cut"]) == set(part.cuts)
+    used = len(np.unique(part.cluster))
+    assert (said["clusters"], said["clusters with a document"]) == (str(part.n_clusters), str(used))
+    told = f"{part.recommended} clusters, recommended of the {part.n_clusters} found, "
+    assert told in summary(part, made, "few").splitlines()[2]
+    assert set(made["cut_clusters"]["cut"]) == {part.n_clusters, *part.cuts} - {part.recommended}
     assert (made["cut_clusters"]["documents"] > 0).all()
 
 
@@ -267,9 +273,10 @@ def test_shares_of_topics_are_those_of_the_tokens_that_were_fitted(description, 
 def test_trends_share_out_every_year(description, made):
     centre, sd = description.corpus.units["year"]
     years = np.round(description.corpus.contexts["year"] * sd + centre)
-    of_clusters = made["trends"].query("of == 'cluster' and number <= @description.n_clusters")
+    of_clusters = made["trends"].query("of == 'cluster' and number <= @description.recommended")
     for start, part in of_clusters.groupby("start"):
-        expected = np.bincount(description.cluster[years == start], minlength=description.n_clusters)
+        found = description.at(description.recommended)[years == start]
+        expected = np.bincount(found, minlength=description.recommended)
         assert part["count"].tolist() == expected.tolist()
         assert part["share"].sum() == pytest.approx(1.0 if expected.any() else 0.0)
     assert shares.bounds_of(np.array([0.5, 2.0])).tolist() == pytest.approx(np.linspace(0.5, 2.0, 21).tolist())
@@ -315,7 +322,7 @@ def test_documents_have_titles_probabilities_and_a_place(description, made):
     table = made["documents"]
     assert table["title"][2] == HOSTILE
     assert table["label"].tolist()[:3] == ["water", "land", "sky"]
-    assert table["probability"].to_numpy() == pytest.approx(description.probability.max(axis=1))
+    assert table["probability"].to_numpy() == pytest.approx(description.in_recommended.max(axis=1))
     assert table[["x", "y"]].to_numpy().min() == 0.0
     assert table[["x", "y"]].to_numpy().max() == 1.0
     assert documents.layout(description, 0).tolist() == table[["x", "y"]].to_numpy().tolist()
@@ -439,7 +446,7 @@ def test_every_number_on_the_page_is_in_a_table(model, tmp_path):
             map(str, in_file.astype(object).where(in_file.notna(), None).to_numpy().tolist())
         ) or _same(shown, in_file)
     nodes = pd.DataFrame({key: column(one) for key, one in data["nodes"].items()})
-    alone = files["clusters"].assign(cut=fitted.representative.n_clusters, number=files["clusters"]["cluster"])
+    alone = files["clusters"].assign(cut=data["recommended"], number=files["clusters"]["cluster"])
     rows = pd.concat([alone, files["cut_clusters"]])[list(nodes.columns)].reset_index(drop=True)
     assert _same(nodes, rows)
     assert [name for name, _ in data["summary"]] == files["summary"]["name"].tolist()

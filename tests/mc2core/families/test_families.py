@@ -9,7 +9,7 @@ from helpers.fits import at_strength, gibbs, svi
 from scipy import integrate, special, stats
 from scipy.special import logsumexp
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.families import (
     BetaBernoulli,
     BetaBernoulliVector,
@@ -23,6 +23,7 @@ from mc2core.families import (
     family_settings,
 )
 from mc2core.families.stacked import StackedContexts
+from mc2core.inference.running.loop import fit
 from mc2core.posterior.clustering import adjusted_rand_index
 from mc2papers.datasets.simulated import shapes
 

@@ -9,13 +9,14 @@ import pytest
 import scipy.sparse as sp
 from helpers.fits import gibbs, svi
 
-from mc2core import Corpus, Posterior, fit
+from mc2core import Corpus, Posterior
 from mc2core.app.cli import main
 from mc2core.corpus.matching import in_units
 from mc2core.corpus.readers.reading import read_own
 from mc2core.corpus.subsets import without_contexts
 from mc2core.explore.describe import describe
 from mc2core.families import DiagonalNormalGamma, NormalGamma
+from mc2core.inference.running.loop import fit
 from mc2core.models import MC2
 from mc2core.posterior.clustering import adjusted_rand_index
 

@@ -11,11 +11,12 @@ from helpers.engines import ENGINES
 from helpers.fits import FIXED, gibbs, svi
 from helpers.gibbs_twin import small_corpus
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs import blocked
 from mc2core.inference.gibbs.weights import PartitionLaw
+from mc2core.inference.running.loop import fit
 from mc2core.models import HDP, MC2, NPTOT
 
 pytestmark = [pytest.mark.filterwarnings("error::RuntimeWarning"), pytest.mark.usefixtures("short_starts")]

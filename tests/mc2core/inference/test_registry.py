@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.inference.registry import specified_in, specify
+from mc2core.inference.running.loop import fit
 from mc2core.models import NPTOT
 
 

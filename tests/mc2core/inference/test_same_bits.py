@@ -102,7 +102,7 @@ def results_of(name):
     """Public results of a fit and of its scores: whole numbers and reals apart."""
     engine, iterations = FITS[name]()
     corpus = small_corpus()
-    fit = mc2core.fit(corpus, *engine, iterations=iterations, seed=5, progress=False)
+    fit = mc2core.fit(corpus, *engine, iterations=iterations, seed=5, chains=1, progress=False)
     model = fit.posterior
     whole = [fit.state.cluster, *([fit.state.topic] if hasattr(fit.state, "topic") else [])]
     last = dataclasses.replace(model, samples=model.samples[-1:])

@@ -11,8 +11,9 @@ import pytest
 import scipy.sparse as sp
 from helpers.fits import fastex, gibbs, svi, uncollapsed
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.families import DirichletCategorical, NormalGamma
+from mc2core.inference.running.loop import fit
 from mc2core.inference.svi import engine as svi_engine
 
 pytestmark = pytest.mark.usefixtures("short_starts")  # threads of a start have tests of their own

@@ -8,10 +8,10 @@ from helpers.engines import ENGINES
 from helpers.fits import gibbs, svi
 from helpers.gibbs_twin import small_corpus
 
-from mc2core import fit
 from mc2core.compute import variates
 from mc2core.families import NormalGamma
 from mc2core.inference.gibbs import blocked
+from mc2core.inference.running.loop import fit
 
 CLUSTERS = r"document \d+: the weights of (the|its) clusters .* no finite sum above 0; look at"
 TOPICS = r"document \d+: the weights of a token's topics have no finite sum above 0; look at"

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mc2core import Corpus, Posterior, fit
+from mc2core import Corpus, Posterior
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.inference import SVI, FastEx, Gibbs
 from mc2core.inference.registry import ENGINES, MODELS, engine_class, model_class, settings_of, specify, takes_contexts
+from mc2core.inference.running.loop import fit
 from mc2core.models import HDP, MC2, NPTOT, Mixture
 
 YEAR = {"year": NormalGamma()}

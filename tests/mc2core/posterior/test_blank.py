@@ -6,9 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.app.cli import main
 from mc2core.inference import SVI, FastEx, Gibbs, Stream
+from mc2core.inference.running.loop import fit
 from mc2core.models import HDP, MC2, Mixture
 
 SEA, BREAD = ["ferry", "harbour", "sail", "tide"], ["bread", "crust", "flour", "oven"]

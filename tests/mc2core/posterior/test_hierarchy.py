@@ -11,10 +11,11 @@ import scipy.sparse as sp
 from helpers.fits import at_strength, fastex, gibbs, svi
 from scipy import stats
 
-from mc2core import Corpus, Posterior, fit
+from mc2core import Corpus, Posterior
 from mc2core.app.cli import main
 from mc2core.base import storage
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
+from mc2core.inference.running.loop import fit
 from mc2core.posterior import Sample, SparseRows, clustering, hierarchy, mixture
 from mc2core.posterior.hierarchy import Hierarchy, find_hierarchy, merge_clusters
 
@@ -109,13 +110,10 @@ def of_mc2(corpus):
 
 def joined_alone(found, size):
     """The cut before ``size``, its two clusters joined and no document moved, and all of its clusters."""
-    before, after = found.cut(size + 1), found.cut(size)
-    step = found.n_clusters - 1 - size
-    left = np.setdiff1d(np.arange(found.n_clusters), found.joined[:step, 1])  # their numbers in ascending order
-    one, other = np.searchsorted(left, found.joined[step])
-    joined = np.where(before == other, one, before)
+    before, after = found.at(size + 1), found.at(size)
+    one, other = found.joined[found.n_clusters - 1 - size]
     assert len(np.unique(after)) == size
-    return before, joined
+    return np.unique(before, return_inverse=True)[1], np.where(before == other, one, before)
 
 
 def check_every_step(found, log_marginal, sweeps_end=True):
@@ -263,7 +261,8 @@ class TestHierarchy:
         corpus, posterior = small_corpus(), mc2_of(small_corpus(), seed=2)
         known = find_hierarchy(posterior, corpus)
         for size in range(1, 8):
-            assert merge_clusters(posterior, corpus, size).tolist() == known.cut(size).tolist()
+            in_order = np.unique(known.at(size), return_inverse=True)[1]
+            assert merge_clusters(posterior, corpus, size).tolist() == in_order.tolist()
         assert merge_clusters(posterior, corpus, 9).tolist() == known.cut(7).tolist()
 
     def test_a_cut_is_its_steps_one_after_another(self):
@@ -273,8 +272,10 @@ class TestHierarchy:
             cluster[cluster == second] = first
             for move in range(found.start[step], found.start[step + 1]):
                 cluster[found.document[move]] = found.to[move]
-            expected = np.unique(cluster, return_inverse=True)[1]
-            assert found.cut(found.n_clusters - 1 - step).tolist() == expected.tolist()
+            used, sizes = np.unique(cluster, return_counts=True)
+            largest_first = used[np.argsort(-sizes, kind="stable")].tolist()
+            expected = [largest_first.index(one) for one in cluster]
+            assert found.cut(found.n_clusters - 1 - step).tolist() == expected
 
     def test_of_some_documents_they_are_those_of_all(self):
         corpus, rows = small_corpus(), np.array([0, 3, 4, 11, 20, 23])
@@ -304,6 +305,23 @@ class TestHierarchy:
             ari = [clustering.adjusted_rand_index(found.cut(size), one.cut(size)) for one in others]
             assert found.agreement[size - 1] == pytest.approx(np.mean(ari))
 
+    def test_agreement_of_chains_is_that_of_their_own_cuts_with_each_other(self):
+        corpus = small_corpus()
+        posterior = mc2_of(corpus, n_samples=4)
+        posterior.provenance["chains"] = [1, 3]
+        found = find_hierarchy(posterior, corpus)
+        one, other = (find_hierarchy(chain, corpus) for chain in posterior.chains)
+        for size in range(1, min(one.n_clusters, other.n_clusters) + 1):
+            ari = clustering.adjusted_rand_index(one.cut(size), other.cut(size))
+            assert found.agreement[size - 1] == pytest.approx(ari)
+
+    def test_a_number_that_was_fixed_is_recommended(self):
+        corpus = small_corpus()
+        posterior = mc2_of(corpus)
+        assert find_hierarchy(posterior, corpus).recommended < 7
+        posterior.provenance["model"] = {"name": "mc2", "n_clusters": 7}
+        assert find_hierarchy(posterior, corpus).recommended == 7
+
     def test_agreement_is_not_known_of_one_sample_or_where_most_have_fewer_clusters(self):
         corpus = small_corpus()
         assert np.isnan(find_hierarchy(mc2_of(corpus), corpus).agreement).all()
@@ -315,24 +333,28 @@ class TestHierarchy:
             assert np.isnan(found.agreement).tolist() == [size > known for size in range(1, found.n_clusters + 1)]
 
     @pytest.mark.parametrize(
-        ("scores", "agreement", "chosen"),
+        ("scores", "agreement", "are_chains", "chosen"),
         [
-            # joining the last but one loses 0.1 of all that is explained at size 4: 4 * 0.1 is enough, 5 * 0.03 is not
-            ([0.0, 50.0, 87.0, 97.0, 100.0], [1.0, 0.9, 0.9, 0.9, 0.9], 4),
-            ([0.0, 50.0, 87.0, 97.0, 100.0], [1.0, 0.9, 0.8, 0.7, 0.9], 3),
-            ([0.0, 50.0, 87.0, 97.0, 100.0], [math.nan] * 5, 4),
-            ([0.0, 50.0, 60.0, 90.0, 100.0], [1.0, 0.9, 0.9, math.nan, math.nan], 3),
-            ([0.0, -3.0, -9.0], [1.0, 0.9, 0.9], 1),
-            ([0.0], [1.0], 1),
+            # of 0.5, 0.87, 0.97 and 1 that clusters explain: as much as chains agree on
+            ([0.0, 50.0, 87.0, 97.0, 100.0], [1.0, 0.9, 0.9, 0.9, 0.9], True, 5),
+            ([0.0, 50.0, 87.0, 97.0, 100.0], [1.0, 0.9, 0.9, 0.9, 0.8], True, 4),
+            ([0.0, 50.0, 87.0, 97.0, 100.0], [1.0, 0.9, 0.9, math.nan, math.nan], True, 3),
+            # less 0.18, 0.28, 0.35 and 0.41 for their number, where one chain says nothing of the others
+            ([0.0, 50.0, 87.0, 97.0, 100.0], [1.0, 0.9, 0.9, 0.9, 0.9], False, 4),
+            ([0.0, 50.0, 87.0, 97.0, 100.0], [math.nan] * 5, True, 4),
+            ([0.0, 90.0, 98.0, 100.0], [math.nan] * 4, False, 2),
+            ([0.0, 50.0, 100.0], [1.0, -0.1, -0.2], True, 1),
+            ([0.0, -3.0, -9.0], [1.0, 0.9, 0.9], True, 1),
+            ([0.0], [1.0], False, 1),
         ],
     )
-    def test_the_marked_cut_is_the_largest_that_loses_and_agrees_enough(self, scores, agreement, chosen):
+    def test_the_recommended_cut_explains_most_of_what_chains_agree_on(self, scores, agreement, are_chains, chosen):
         n = len(scores)
         pairs = np.column_stack([np.zeros(n - 1), np.arange(1, n)]).astype(np.int32)
         none = np.zeros(0, np.int32)
         made = Hierarchy(
             np.arange(n, dtype=np.int32), pairs, np.zeros(n, np.int64), none, none, np.array(scores),
-            np.array(agreement),
+            np.array(agreement), hierarchy.recommend(np.array(scores), np.array(agreement), are_chains),
         )  # fmt: skip
         assert made.recommended == chosen
         table = made.table()
@@ -419,6 +441,7 @@ class TestFile:
             (lambda arrays: arrays["hierarchy.to"].__setitem__(0, 7), "'to' holds an index that is not below 7"),
             (lambda arrays: arrays.update({"hierarchy.scores": np.zeros(3)}), "'agreement' has the shape"),
             (lambda arrays: arrays.update({"hierarchy.cluster": np.zeros(23, np.int32)}), "'cluster' has the shape"),
+            (lambda arrays: arrays.update({"hierarchy.recommended": np.array(8)}), "'recommended' is 8; it must lie"),
         ],
     )  # fmt: skip
     def test_damaged_levels_are_refused(self, tmp_path, change, said):
@@ -462,6 +485,16 @@ class TestCommand:
         for j in (0, 7, 23):  # with what share of its clusters' documents, over samples, it is in its cluster of two
             shares = [np.mean(cut[one.cluster == one.cluster[j]] == cut[j]) for one in kept.samples]
             assert float(rows[j]["probability"]) == pytest.approx(np.mean(shares), abs=1e-6)
+
+        for named, number in (("recommended", kept.hierarchy.recommended), ("all", kept.hierarchy.n_clusters)):
+            assert main(["clusters", path, str(tmp_path / "corpus"), "--cut", named]) == 0
+            shown = self.rows(capsys)
+            assert [int(row["cluster"]) - 1 for row in shown] == kept.hierarchy.cut(number).tolist()
+        assert main(["clusters", path, str(tmp_path / "corpus")]) == 0
+        told = capsys.readouterr()
+        assert f"the recommended clustering has {kept.hierarchy.recommended} clusters" in told.err
+        rows = list(csv.DictReader(told.out.splitlines()))
+        assert {int(row["cluster"]) for row in rows} == set(range(1, kept.hierarchy.recommended + 1))
 
         assert main(["clusters", path, str(tmp_path / "new"), "--cut", "2"]) == 0
         rows, first = self.rows(capsys), kept.representative.cluster

@@ -7,7 +7,8 @@ import pytest
 from helpers.fits import gibbs
 from helpers.posterior_samples import enumerate_document, tokens_of
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
+from mc2core.inference.running.loop import fit
 from mc2core.posterior import scores
 from mc2papers.baselines.lda import LDA
 

@@ -10,8 +10,9 @@ from scipy.special import rel_entr
 from sklearn import cluster, decomposition, mixture
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from mc2core import Corpus, clustering, fit
+from mc2core import Corpus, clustering
 from mc2core.base import memory, storage
+from mc2core.inference.running.loop import fit
 from mc2core.posterior import Posterior
 from mc2papers.baselines.affinity import Affinity, HDPAffinity, symmetric_kl
 from mc2papers.baselines.assignments import Assignments

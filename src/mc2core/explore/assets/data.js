@@ -95,7 +95,7 @@ const between = (stops, t) => {
 const ramp = (t) => between([[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [240, 216, 50]], t);
 
 // -- the clusters of one cut ---------------------------------------------------------------------------------
-let left = sizes.at(-1), groupOf = new Map(), groups = [], colours = new Map(), shapes = new Map(), chosen = null, lit = false, topic = null, colourBy = DESCRIPTION.without_clusters ? "topic" : "cluster";
+let left = DESCRIPTION.recommended, groupOf = new Map(), groups = [], colours = new Map(), shapes = new Map(), chosen = null, lit = false, topic = null, colourBy = DESCRIPTION.without_clusters ? "topic" : "cluster";
 const byCut = grouped([...nodes.values()], "cut");
 const cut = (n) => {
   groupOf = new Map(documents.map((row, i) => [row, DESCRIPTION.cuts[n][i]]));
@@ -114,7 +114,7 @@ const cut = (n) => {
 const noClusters = DESCRIPTION.without_clusters; // of a model that has none, such as the HDP, all documents are one
 const numberOf = (node) => {
   const row = nodes.get(node);
-  return !row || row.cut === K ? `Cluster ${node}` : `Cluster ${row.number} of ${row.cut}`;
+  return !row || row.cut === DESCRIPTION.recommended ? `Cluster ${node}` : `Cluster ${row.number} of ${row.cut}`;
 };
 const nameOf = (node) => (noClusters ? "All documents" : nodes.has(node) ? `${numberOf(node)}: ${nodes.get(node).name}` : numberOf(node));
 const topicName = (number) => `Topic ${number}: ${byTopic.get(number).name}`;

@@ -202,9 +202,9 @@ const sayMerged = () => {
   const cut = hierarchy.get(left), parts = [];
   const scores = left < K && cut ? cut : Object.fromEntries(DESCRIPTION.summary.filter(([name]) => name.endsWith(" of all clusters")).map(([name, value]) => [name.split(" ")[0], +value]));
   if (cut?.recommended) parts.push("the recommended number of clusters");
-  if (left === K) parts.push("the clusters of the fit");
+  if (left === K) parts.push("all clusters of the fit");
   else if (cut) parts.push(cut.loss > 0 ? `merging to so few makes the documents less likely, by ${short(cut.loss)} nats per document` : "merging to so few loses nothing: the documents become no less likely");
-  if (cut && cut.agreement !== null) parts.push(`agreement between samples (ARI) ${short(cut.agreement)}`);
+  if (cut && cut.agreement !== null) parts.push(`agreement between ${/^\d/.test(told.chains ?? "") ? "chains" : "samples"} (ARI) ${short(cut.agreement)}`);
   if (known(scores.nmi)) parts.push(`against the labels: NMI ${digits(scores.nmi)}, ARI ${digits(scores.ari)}, purity ${digits(scores.purity)}`);
   $("merged").textContent = parts.join(" · ");
 };
@@ -219,7 +219,7 @@ const setLeft = (n) => {
 };
 const slider = $("groups");
 slider.max = sizes.length - 1;
-slider.value = sizes.length - 1;
+slider.value = sizes.indexOf(left);
 slider.disabled = sizes.length < 2;
 slider.oninput = () => setLeft(sizes[+slider.value]);
 $("relevance").oninput = drawCluster;
@@ -269,7 +269,7 @@ const TERMS = [
   ["90 % interval", "Where the share of all such documents lies with 90 % probability, given these."],
   ...(hasSamples ? [["Found, unsure", "A cluster is found in a sample if some of the sample's clusters together share at least half of the documents that are in either (Jaccard index); a topic, if one topic of the sample " + (ofObservations ? "overlaps with it by half (Bhattacharyya's coefficient)" : "has half of its ten likeliest words") + ". Found in less than half of the samples: unsure."]] : []),
   ...(told.chains ? [["Chains", "Independent runs. ARI is 1 where they agree and 0 where they agree as chance would; VI, the variation of information, is 0 bits where they agree."]] : []),
-  ...(hierarchy.size ? [["Cut", "Clusters joined two by two, the pair first that costs least of the log marginal likelihood, the probability of the data given the clusters. Recommended is the largest number of clusters that the data support."]] : []),
+  ...(hierarchy.size ? [["Cut", "Clusters joined two by two, the pair first that costs least of the log marginal likelihood, the probability of the data given the clusters. Recommended is the number of clusters that explains most of what the chains agree on."]] : []),
   ...(hasScores ? [["NMI, ARI, purity", "Agreement with the labels: shared information (0 to 1), pairs put together rightly beyond chance (0 by chance, 1 at best), and the share of documents in a cluster of mostly their own label."]] : []),
   ...(topics.length && !ofObservations ? [["Coherence (NPMI)", "Whether the ten likeliest words of a topic meet in documents more often than by chance: 0 as by chance, 1 at most. Beside it: what it is on permuted documents. A topic is marked as not coherent unless it is 0.1 and three ± above."]] : []),
   ...(topics.some((row) => Object.keys(row).some((name) => name.endsWith("_trend"))) ? [["Rank correlation", "1 where the share of a topic only rises with the number, -1 where it only falls (Spearman's)."]] : []),
@@ -302,8 +302,7 @@ $("print").onclick = async () => {
   else { delete document.documentElement.dataset.theme; redraw(); }
 };
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-// of clusters those that the HTML report shows
-const counted = { ...told, clusters: noClusters ? null : told["clusters with a document"] };
+const counted = { ...told, clusters: noClusters ? null : told.clusters };
 // parts that other reports have
 const missing = [
   ...(noClusters ? [`clusters: the model${told.model ? ` (${told.model})` : ""} gives each document topics of its own, and all documents are shown as one`] : []),
@@ -316,9 +315,10 @@ const missing = [
 $("missing").textContent = missing.length ? `Not in this report: ${missing.join("; ")}.` : "";
 $("summary").textContent = ["documents", "words", "tokens", "observations", "numbers", "counts", "zeros or ones", "clusters", "topics"].filter((name) => known(counted[name])).map((name) => {
   const range = told[`${name} in 90 % of the samples`];
-  return `${whole(counted[name])} ${name}${range ? ` (${range} in 90 % of the samples)` : ""}`;
+  return `${whole(counted[name])} ${name}${range ? ` (${range} in 90 % of the samples)` : ""}${name === "clusters" ? `, ${whole(DESCRIPTION.recommended)} recommended` : ""}`;
 }).concat(told.chains ?? []).join(" · ")
   + (points.length < nDocuments ? ` · the map shows ${whole(points.length)} of them, drawn at random` : "");
+fill($("warnings"), DESCRIPTION.summary.filter(([name]) => name.startsWith("warning ")).map(([, said]) => element("p", `${said[0].toUpperCase()}${said.slice(1)}.`, { className: "warning" })));
 const searched = [...(ofObservations ? [] : ["word"]), "title", "name", ...(hasTexts ? ["text"] : [])];
 $("search").placeholder = `${searched.slice(0, -1).join(", ")} or ${searched.at(-1)}`;
 if (ofObservations) {

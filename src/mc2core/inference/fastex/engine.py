@@ -56,6 +56,7 @@ class MixtureEngine(Engine):
     models = (Mixture,)
     keeps_samples: ClassVar[bool] = False
     default_iterations: ClassVar[int] = 60
+    several_chains = 2
 
     @abstractmethod
     def _settings(self, model: Mixture) -> ChainSettings:

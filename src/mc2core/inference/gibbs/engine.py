@@ -67,6 +67,7 @@ class Gibbs(Engine):
     models = (MC2, HDP, NPTOT)
     keeps_samples: ClassVar[bool] = True
     default_iterations: ClassVar[int] = 60
+    several_chains = 2
     aside = ("threads", "n_shards")
 
     def __init__(

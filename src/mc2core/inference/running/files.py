@@ -16,6 +16,7 @@ from mc2core.base.progress import work
 from mc2core.corpus import Corpus, subsets
 from mc2core.inference.base import Engine, State
 from mc2core.inference.registry import specify
+from mc2core.inference.running.advice import advice
 from mc2core.inference.running.loop import RunResult, checkpoints_of, fit, tell_unused
 
 logger = logging.getLogger(__name__)
@@ -43,7 +44,8 @@ def fit_corpus(
     """Fit a model by an engine and write posterior, trace and provenance into ``folder``; returns the provenance.
 
     ``model`` and ``engine`` are names, None for the default; an engine of another package is its class. ``length`` has
-    further arguments of :func:`mc2core.inference.running.loop.fit`: ``iterations``, ``chains``, ``burn_in`` and so on.
+    further arguments of :func:`mc2core.inference.running.loop.fit`: ``iterations``, ``chains`` (None is the engine's
+    default), ``burn_in`` and so on.
 
     ``snapshots_file`` is written too, a posterior of the samples at ``snapshots`` (iterations), if there are any.
 
@@ -65,6 +67,8 @@ def fit_corpus(
     folder = Path(folder)
     posterior, checkpoint = folder / "posterior.npz", checkpoint or folder / "checkpoint.npz"
     specified, way = specify(model, engine, settings or {}, contexts, threads)
+    if "chains" in length and length["chains"] is None:
+        length["chains"] = way.default_chains
     specified = specified.for_corpus(corpus)
     tell_unused(corpus, specified.contexts)
     part = corpus.with_contexts({name: corpus.contexts[name] for name in specified.contexts})
@@ -110,7 +114,8 @@ def _with_spark(properties: Mapping[str, Any] | None) -> AbstractContextManager[
 def _keep_for_later(done: RunResult, corpus: Corpus) -> None:
     """Add a hierarchy to the posterior, and what ``mc2 update`` needs of the documents."""
     try:
-        done.posterior.find_hierarchy(corpus)
+        done.provenance["inferred"]["recommended"] = done.posterior.find_hierarchy(corpus).recommended
+        done.provenance["inferred"]["warnings"] = advice(done.posterior, corpus)
     except ValueError as error:
         logger.info("the fit has no hierarchy: %s", error)
     if not corpus.is_of_observations:

@@ -25,13 +25,14 @@ from mc2core.base.provenance import environment
 from mc2core.compute import streams
 from mc2core.compute.kernel_store import store
 from mc2core.compute.kernels import compile_seconds
-from mc2core.compute.threads import in_blocks, thread_budget
+from mc2core.compute.threads import in_blocks, n_cores, thread_budget
 from mc2core.corpus import Corpus
 from mc2core.corpus.subsets import as_stored
 from mc2core.families import Family
 from mc2core.inference.base import Engine, State, n_samples, posterior_of, run_length
 from mc2core.inference.registry import DEFAULT_MODEL, engine_class, engine_for, model_class
 from mc2core.inference.running import checkpoint as checkpoints
+from mc2core.inference.running.advice import advice, stuck_chains
 from mc2core.inference.running.summary import ONE_CLUSTER, found, is_one_cluster
 from mc2core.models import Model
 from mc2core.posterior import Posterior
@@ -240,14 +241,14 @@ def checkpoints_of(path: str | os.PathLike[str], chains: int) -> list[Path]:
 
 
 @contextmanager
-def _side_by_side(engine: Engine, chains: int) -> Iterator[tuple[Executor | None, Engine]]:
+def _side_by_side(engine: Engine, chains: int, threads: int) -> Iterator[tuple[Executor | None, Engine]]:
     """Threads on which chains run, and the engine with each one's share of them; Spark has its own."""
-    together = min(engine.threads, chains) if engine.in_this_process() is engine else 1
+    together = min(threads, chains) if engine.in_this_process() is engine else 1
     if together == 1:
         yield None, engine
         return
     one = copy.copy(engine)
-    one.threads = engine.threads // together
+    one.threads = max(1, engine.threads // together)
     with thread_budget(together) as pool:
         yield pool, one
 
@@ -266,7 +267,7 @@ def fit(
     *,
     iterations: int | None = None,
     seed: int = 0,
-    chains: int = 1,
+    chains: int | None = 1,
     burn_in: int | None = None,
     thin: int = 1,
     callback: Callback | None = None,
@@ -298,7 +299,9 @@ def fit(
     chains : int
         Independent runs whose samples make one posterior, each with a seed of its own that follows from ``seed``; the
         first is the fit of one chain. They run side by side on the threads of the engine. How far they agree says more
-        of how sure clusters are than one chain can (``posterior.between_chains``).
+        of how sure clusters are than one chain can (``posterior.between_chains``). :func:`mc2core.fit` runs two if no
+        number is given (None), side by side on as many cores as there are, and one by SVI and on Spark; each takes the
+        processor time and the memory of one fit.
     burn_in : int, optional
         Iterations before the first sample; half of ``iterations`` if not given. Then samples of the later half of the
         iterations done so far are there at any moment: a run that is stopped has those, and can go on to any greater
@@ -351,7 +354,9 @@ def fit(
     corpus = standardise(corpus, model.contexts)
     is_named = burn_in is not None
     iterations, burn_in, thin = run_length(engine, iterations, burn_in, thin)
-    checkpoint_every, chains = whole("checkpoint_every", checkpoint_every), whole("chains", chains)
+    threads = engine.threads if chains is not None else max(engine.threads, min(n_cores(), engine.default_chains))
+    chains = engine.default_chains if chains is None else whole("chains", chains)
+    checkpoint_every = whole("checkpoint_every", checkpoint_every)
     if checkpoint is None and checkpoint_every != _EVERY:
         raise ValueError("checkpoint_every needs checkpoint, the path of the file")
     seed = whole("seed", seed, least=0)
@@ -368,7 +373,7 @@ def fit(
             whose = f"chain {number + 1}: " if chains > 1 else ""
             logger.info("%s%s is at iteration %d of %d: %s", whose, path, one.iteration, iterations, rest)
     named = burn_in if is_named else None
-    with stopping.install(), telling.showing(progress), _side_by_side(engine, chains) as (pool, own):
+    with stopping.install(), telling.showing(progress), _side_by_side(engine, chains, threads) as (pool, own):
         with stopping.defer():
             is_done = all(one is not None and one.iteration == iterations for one in stored)
             compiled = 0.0 if is_done else _warm(model, engine, corpus)
@@ -472,7 +477,10 @@ def _result(chains: Sequence[_Chain], engine: Engine, given: Corpus, iterations:
     least = min(chain.done.iteration for chain in chains)
     if least < iterations:
         provenance["stopped_at"] = min(chain.now for chain in chains)
-    of_chains = {"chains": [len(part) for part in samples]} if len(chains) > 1 else {}
+    traces = [chain.done.trace for chain in chains]
+    of_chains: dict[str, Any] = {"chains": [len(part) for part in samples]} if len(chains) > 1 else {}
+    if stuck := stuck_chains(traces):
+        of_chains["stuck"] = stuck
     posterior = posterior_of(model, corpus, [one for part in samples for one in part], provenance | of_chains)
     timing = {name: sum(getattr(chain.done, name) for chain in chains) for name in ("seconds", "cpu_seconds")}
     timing |= {"compile_seconds": compiled, "threads": engine.threads}
@@ -480,8 +488,8 @@ def _result(chains: Sequence[_Chain], engine: Engine, given: Corpus, iterations:
     if done.snapshots:
         about = provenance | timing | {"snapshot_times": done.snapshot_times}
         shown = posterior_of(model, corpus, done.snapshots, about)
-    traces = [chain.done.trace for chain in chains]
     numbers = found(posterior, traces, model.reported, engine.truncations(model, corpus))
+    numbers["warnings"] = advice(posterior, corpus)
     if is_one_cluster(numbers):
         logger.info(ONE_CLUSTER)
     about = posterior.provenance | timing | {"inferred": numbers} | environment()

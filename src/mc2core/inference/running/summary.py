@@ -7,11 +7,6 @@ from typing import Any
 
 from mc2core.posterior import Posterior
 
-#: adjusted Rand index of the clusters of chains; below it they are said to differ
-MIN_AGREEMENT = 0.7
-#: times the fewest clusters that a chain has; a chain that has so many shows that one of them is stuck
-_APART = 3
-_MORE = "run more iterations or chains"
 #: names of the trace that are followed
 _NAMES = ("clusters", "topics")
 
@@ -40,7 +35,8 @@ def found(
         of each in 90 % of the samples; empty where there is one sample. ``over``: int, a third of the iterations.
         ``before``, ``after``: dict, each number that many iterations before the end and at the end, for each chain;
         empty where the third of a run is no iteration. ``chains``: :meth:`Posterior.between_chains`.
-        ``truncations``: dict of int, where there are any.
+        ``truncations``: dict of int, where there are any. A run adds ``warnings``
+        (:func:`mc2core.inference.running.advice.advice`) and, where it keeps a hierarchy, ``recommended``, a number.
     """
     over = min(len(trace) for trace in traces) // 3
     about: dict[str, Any] = {"over": over, "before": {}, "after": {}, "intervals": {}}
@@ -107,13 +103,7 @@ def agreement(chains: Mapping[str, Any]) -> str:
     said = f"{len(chains[name])} chains of {', '.join(numbers)} and {last} {name}"
     if "ari" not in chains:
         return said
-    said += f" agree by ARI {chains['ari']:.2f}, VI {chains['vi_bits']:.2f} bits"
-    least, most = min(chains["clusters"]), max(chains["clusters"])
-    if most >= _APART * least:
-        said += f": the chain of {least} may have stayed near its start, so do not trust the number; {_MORE}"
-    elif chains["ari"] < MIN_AGREEMENT:
-        said += f": they found different clusters; use the recommended ones, or {_MORE}"
-    return said
+    return f"{said} agree by ARI {chains['ari']:.2f}, VI {chains['vi_bits']:.2f} bits"
 
 
 def _interval(name: str, number: int, bounds: Sequence[int] | None) -> str:

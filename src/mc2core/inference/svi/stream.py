@@ -164,7 +164,9 @@ class Stream:
         self.passes = whole("passes", passes)
         self._columns = _one_document(fit.posterior)
         about = fit.posterior.provenance
-        self._about = {name: about[name] for name in about if name not in ("corpus", "names", "chains", "stopped_at")}
+        self._about = {
+            name: about[name] for name in about if name not in ("corpus", "names", "chains", "stuck", "stopped_at")
+        }
         self.n_documents, self.updates = 0, list[dict[str, Any]]()
         self.taken = _marks(fit.posterior)
         tokens = int(fit.trace["tokens"].iloc[-1])

@@ -193,7 +193,7 @@ def test_the_package_shows_what_it_has():
     assert repr(Gibbs(start_topics=7)) == "Gibbs(start_topics=7)"
     assert repr(MC2(contexts=["day"], topic_word_prior=0.1)) == "MC2(contexts={'day': None}, topic_word_prior=0.1)"
     assert repr(MC2()) == "MC2()"
-    done = mc2core.fit(Corpus.from_texts(TEXTS), *gibbs(start_topics=2), iterations=1, progress=False)
+    done = mc2core.fit(Corpus.from_texts(TEXTS), *gibbs(start_topics=2), iterations=1, chains=1, progress=False)
     last = done.posterior.representative
     sizes = f"{last.n_clusters} clusters, {last.n_topics} topics, 3 words, 1 samples"
     assert repr(done.posterior) == f"Posterior({sizes}, contexts: none)"

@@ -9,10 +9,11 @@ import pytest
 import scipy.sparse as sp
 from helpers.fits import gibbs
 
-from mc2core import Corpus, Posterior, fit
+from mc2core import Corpus, Posterior
 from mc2core.app.cli import main
 from mc2core.corpus.readers.reading import read_own
 from mc2core.families import DirichletCategorical, NormalGamma
+from mc2core.inference.running.loop import fit
 
 FRAME = pd.DataFrame(
     {

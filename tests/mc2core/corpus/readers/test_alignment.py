@@ -14,12 +14,13 @@ from helpers.fits import gibbs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mc2core import Corpus, Posterior, fit
+from mc2core import Corpus, Posterior
 from mc2core.app.cli import main
 from mc2core.base import storage
 from mc2core.corpus.alignment import conform, schema_of
 from mc2core.corpus.readers.reading import read_own
 from mc2core.families import DirichletCategorical, NormalGamma
+from mc2core.inference.running.loop import fit
 
 ROWS = [
     {"key": f"d{j}", "body": text, "Year": str(1990 + j), "who": who, "kind": kind, "title": f"T{j}"}

@@ -7,13 +7,14 @@ import pytest
 from helpers.fastex_twin import TINY, settings_of
 from helpers.fits import fastex
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.base import memory
 from mc2core.compute import streams
 from mc2core.compute.variates import argmax, draw_from_logs, select_likely
 from mc2core.inference.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
 from mc2core.inference.fastex.exact import ExactState
 from mc2core.inference.fastex.hashed import BLOCK, HashedState, choose, draw, workspace
+from mc2core.inference.running.loop import fit
 
 SMALL = Corpus(np.random.default_rng(0).poisson(1.0, (5, 4)))
 EXTREME = "the most extreme"

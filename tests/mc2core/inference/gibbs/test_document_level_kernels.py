@@ -19,13 +19,13 @@ from helpers.gibbs_twin import (
 )
 from scipy.special import gammaln
 
-from mc2core import fit
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.inference.gibbs.assignments import Assignments, count_topics, topics_of_words
 from mc2core.inference.gibbs.state import topic_proposals
 from mc2core.inference.gibbs.tokens import add_columns, keep_used, sweep_document_topics, topics_before
 from mc2core.inference.gibbs.weights import Concentrations, draw_proportions, log_documents, sample_document_tables
+from mc2core.inference.running.loop import fit
 
 
 def proportions_of(assignments, seed=0):

@@ -13,13 +13,14 @@ from helpers.gibbs_transitions import FAMILIES
 from helpers.gibbs_twin import small_corpus
 from scipy.special import logsumexp
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.inference import Gibbs
 from mc2core.inference.gibbs import assignments as seeding
 from mc2core.inference.gibbs import start as starting
 from mc2core.inference.gibbs.holdout import draw_holdout
 from mc2core.inference.gibbs.start import log_clustering
 from mc2core.inference.gibbs.weights import Concentrations, GammaPrior
+from mc2core.inference.running.loop import fit
 from mc2core.models import HDP, MC2
 from mc2core.posterior import hierarchy
 

@@ -12,10 +12,11 @@ from helpers.fits import gibbs
 from helpers.gibbs_enumeration import canonical, log_clusters, partitions
 from helpers.gibbs_twin import small_corpus
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.inference import Gibbs
 from mc2core.inference.gibbs import blocked
 from mc2core.inference.gibbs.weights import PartitionLaw, log_partition
+from mc2core.inference.running.loop import fit
 from mc2core.models import MC2
 
 

@@ -21,7 +21,7 @@ from scipy.special import logsumexp
 from scipy.stats import invwishart
 from scipy.stats import t as student
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.app.cli import main
 from mc2core.compute import streams
 from mc2core.families import (
@@ -36,6 +36,7 @@ from mc2core.families.contents import log_gammas_of
 from mc2core.inference import FastEx, Gibbs
 from mc2core.inference.gibbs.assignments import Assignments
 from mc2core.inference.gibbs.observations import Observations
+from mc2core.inference.running.loop import fit
 from mc2core.models import HDP, MC2, NPTOT, Mixture
 from mc2core.posterior import Posterior
 from mc2core.posterior.clustering import adjusted_rand_index

@@ -10,7 +10,7 @@ from helpers.gibbs_chains import BATCHES, assert_visits_follow, events, log_rati
 from helpers.gibbs_enumeration import canonical, partitions
 from helpers.observed import log_values
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.families import BetaBernoulliVector, DiagonalNormalGamma, GammaPoissonVector, GaussWishart
 from mc2core.inference import Gibbs
@@ -20,6 +20,7 @@ from mc2core.inference.gibbs.observations import Observations
 from mc2core.inference.gibbs.observed_moves import split_and_merge_observed_topics
 from mc2core.inference.gibbs.weights import Concentrations
 from mc2core.inference.observed import quantised
+from mc2core.inference.running.loop import fit
 from mc2core.models import MC2
 from mc2core.posterior.clustering import adjusted_rand_index
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from helpers.fits import gibbs
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.compute import spark
 from mc2core.families import NormalGamma
+from mc2core.inference.running.loop import fit
 
 
 def corpus_of(n_documents=60, n_words=40):

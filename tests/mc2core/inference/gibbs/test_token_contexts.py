@@ -23,7 +23,7 @@ from helpers.gibbs_twin import (
 )
 from scipy.special import gammaln
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.inference.gibbs import token_contexts, tokens
@@ -31,6 +31,7 @@ from mc2core.inference.gibbs.assignments import Assignments
 from mc2core.inference.gibbs.token_contexts import TokenTimes, log_student, sweep_timed_topics
 from mc2core.inference.gibbs.weights import Concentrations
 from mc2core.inference.registry import specify
+from mc2core.inference.running.loop import fit
 from mc2papers import warm_kernels
 
 NPTOT = {"model": "nptot", "kernel": "collapsed"}

@@ -14,11 +14,11 @@ import pandas as pd
 import pytest
 from helpers.walks import CORPUS, Walk, WalkInParts, joints
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.compute.threads import n_threads
 from mc2core.inference.registry import specify
 from mc2core.inference.running import loop
-from mc2core.inference.running.loop import checkpoints_of
+from mc2core.inference.running.loop import checkpoints_of, fit
 from mc2core.models import MC2
 from mc2core.posterior import SparseRows
 
@@ -75,6 +75,23 @@ def test_chains_run_side_by_side_on_the_threads_that_there_are():
 
     fit(CORPUS, MC2(), warmed(Meeting, threads=5), iterations=3, chains=2)
     assert seen == {2}
+
+
+def test_chains_of_a_fit_that_names_no_number_run_side_by_side_and_are_those_of_one_thread(tmp_path, monkeypatch):
+    seen = set()
+
+    class Two(Walk):
+        several_chains = 2
+
+        def step(self, corpus, state, seed, iteration):
+            seen.add(threading.get_ident())
+            time.sleep(0.02)
+            return super().step(corpus, state, seed, iteration)
+
+    monkeypatch.setattr(loop, "n_cores", lambda: 2)
+    unnamed = fit(**CALL, engine=Two(), chains=None)
+    assert len(seen) == 2
+    assert bytes_of(unnamed, tmp_path) == bytes_of(fit(**CALL, engine=Two(), chains=2), tmp_path)
 
 
 def warmed(kind, **settings):
@@ -228,7 +245,8 @@ def test_bad_numbers_of_chains_are_named():
 SCRIPT = textwrap.dedent("""
     import os, signal, sys
     import numpy as np
-    from mc2core import Corpus, fit
+    from mc2core import Corpus
+    from mc2core.inference.running.loop import fit
     from mc2core.inference import Gibbs
     corpus = Corpus(np.random.default_rng(0).poisson(0.4, (40, 30)))
     die, threads, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
@@ -270,10 +288,10 @@ SETTINGS = {"gibbs": {"start_topics": 5}, "svi": {"max_clusters": 4, "max_topics
 @pytest.mark.parametrize("name", SETTINGS)
 def test_chains_of_every_engine_run_side_by_side_but_for_those_on_spark(name):
     _, engine = specify("mixture" if name == "fastex" else "mc2", name, SETTINGS[name], threads=4)
-    with loop._side_by_side(engine, 2) as (pool, own):
+    with loop._side_by_side(engine, 2, engine.threads) as (pool, own):
         assert (n_threads(pool), own.threads) == (2, 2)
     engine.n_shards = 3
-    with loop._side_by_side(engine, 2) as (pool, own):
+    with loop._side_by_side(engine, 2, engine.threads) as (pool, own):
         assert (n_threads(pool), own.threads) == (1, 4)
     alone = engine.in_this_process()
     assert (alone.n_shards, engine.n_shards) == (None, 3)

@@ -11,12 +11,13 @@ import pytest
 from helpers.fits import fastex, gibbs, svi
 from helpers.workflow_calls import ROOT
 
-from mc2core import Corpus, Posterior, fit
+from mc2core import Corpus, Posterior
 from mc2core.app import fit_command
 from mc2core.app.cli import main
 from mc2core.families import BetaBernoulli, DirichletCategorical, GammaPoisson
 from mc2core.inference import SVI, FastEx, Gibbs
 from mc2core.inference.running.files import fit_corpus
+from mc2core.inference.running.loop import fit
 from mc2core.models import MC2
 from mc2core.sklearn import MC2Clusterer
 

@@ -41,7 +41,7 @@ def test_function_command_and_estimator_share_their_defaults(tmp_path):
     by_command = storage.read_json(tmp_path / "fit/provenance.json")
     for about in (by_function.provenance, by_estimator.provenance, by_command):
         assert (about["model"], about["engine"], about["iterations"]) == (MODEL, ENGINE, 60)
-    assert len(by_function.posterior.samples) == 30
+        assert about["chains"] == [30, 30]
     assert np.array_equal(by_function.posterior.word_given_topic, by_estimator.word_given_topic)
 
 
@@ -49,7 +49,9 @@ def test_function_command_and_estimator_share_their_defaults(tmp_path):
     ("engine", "iterations"), [(gibbs(kernel="collapsed"), 60), (svi(), 10), (fastex(n_clusters=2), 60)]
 )
 def test_every_engine_has_a_length(engine, iterations, capsys):
-    assert len(mc2core.fit(Corpus(COUNTS), *engine, progress=False).trace) == iterations
+    found = mc2core.fit(Corpus(COUNTS), *engine, progress=False)
+    assert found.trace["chain"].unique().tolist() == ([1] if found.provenance["engine"]["name"] == "svi" else [1, 2])
+    assert (found.trace.groupby("chain")["iteration"].max() == iterations).all()
     with pytest.raises(SystemExit):
         main(["fit", "--help"])
     told = re.sub(r"\s+", " ", capsys.readouterr().out)

@@ -13,10 +13,11 @@ import pandas as pd
 import pytest
 from helpers.walks import CORPUS, Walk, WalkInParts, joints
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.base import storage
 from mc2core.base.checks import choice, whole
 from mc2core.inference.running import checkpoint, loop
+from mc2core.inference.running.loop import fit
 from mc2core.models import MC2
 
 
@@ -406,7 +407,8 @@ def test_kill_9_and_resume_gives_the_same_bits(tmp_path, monkeypatch):
     script = textwrap.dedent("""
         import os, signal, sys
         import numpy as np, scipy.sparse as sp
-        from mc2core import Corpus, fit
+        from mc2core import Corpus
+        from mc2core.inference.running.loop import fit
         from mc2core.families import NormalGamma
         from mc2core.models import MC2
         draw = np.random.default_rng(0)

@@ -7,11 +7,12 @@ import pytest
 import scipy.sparse as sp
 from helpers.fits import fastex, gibbs, svi
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.base import storage
 from mc2core.base.described import Stored, check
 from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.inference.running import checkpoint
+from mc2core.inference.running.loop import fit
 from mc2core.posterior import Posterior, Sample, SparseRows
 from mc2core.posterior.sample import pack_sample
 

@@ -13,10 +13,11 @@ import pytest
 import scipy.sparse as sp
 from helpers.fits import svi
 
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.app.cli import main
 from mc2core.compute import spark
 from mc2core.families import DirichletCategorical, NormalGamma
+from mc2core.inference.running.loop import fit
 from mc2core.inference.shards import name_of, open_shard, remove_steps_of_killed_processes, step_file, write_shards
 
 FAMILIES = {"tag": DirichletCategorical(0.1), "year": NormalGamma()}

@@ -12,11 +12,11 @@ import scipy.sparse as sp
 from helpers.fits import gibbs, svi
 from helpers.svi_twin import FAMILIES, small_corpus, states_equal
 
-from mc2core import Corpus, Posterior, fit
+from mc2core import Corpus, Posterior
 from mc2core.app.cli import main
 from mc2core.base import storage
 from mc2core.inference import Stream
-from mc2core.inference.running.loop import standardise
+from mc2core.inference.running.loop import fit, standardise
 from mc2core.inference.svi import births, document_level
 from mc2core.inference.svi import engine as svi_engine
 from mc2core.inference.svi import stream as svi_stream

@@ -13,8 +13,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from scipy.special import gammaln
 
-from mc2core import fit
 from mc2core.families import NormalGamma
+from mc2core.inference.running.loop import fit
 from mc2core.posterior import clustering
 from mc2papers.datasets.simulated import letters
 
