@@ -396,7 +396,7 @@ def test_what_cannot_go_on_is_refused_in_a_sentence(fits, capsys):
         (["gibbs", "--total-samples", "9", "--out", out], "a fit by gibbs is of the documents that it has"),
         (["gibbs"], "a fit by gibbs goes on in a folder of its own: --out names it"),
         (["bare"], "checkpoint.npz is missing, which mc2 fit leaves and without which a fit cannot go on"),
-        (["svi", "--new-columns", "0"], "new_columns is 0; it must be"),
+        (["svi", "--new-columns", "0"], "--new-columns is 0; it must be"),
         (["nowhere"], "nowhere is missing; the folder of a fit or an array file (.npz) is needed"),
         (["data"], "data is a folder that holds a corpus; the folder of a fit or an array file (.npz) is needed"),
         (["copy.npz"], "copy.npz is not posterior.npz in the folder of a fit"),

@@ -74,14 +74,17 @@ def test_clusters_have_the_means_of_their_documents_and_are_named_by_their_topic
     length, values = 15, description.corpus.observations.reshape(24, 15, 3)
     shares = description.document_topics.toarray() / length
     topics = made["topics"].set_index("topic")["name"]
-    for row in made["clusters"].itertuples():
-        own = np.flatnonzero(description.cluster == row.cluster - 1)
+    k = description.n_clusters  # noqa: F841
+    of_fit = made["clusters"].assign(cut=description.recommended, number=made["clusters"]["cluster"])
+    for row in pd.concat([of_fit, made["cut_clusters"]]).query("cut == @k").itertuples():
+        cluster = np.argsort(description.posterior.by_size)[row.number - 1]
+        own = np.flatnonzero(description.cluster == cluster)
         told = made["cluster_means"].query("cluster == @row.cluster").set_index("name")
         for d, name in enumerate(description.corpus.vocabulary):
             assert told["mean"][name] == pytest.approx(values[own, :, d].mean())
             assert told["sd"][name] == pytest.approx(values[own, :, d].std(), abs=1e-9)
-        of_cluster = description.posterior.topic_given_cluster[row.cluster - 1]
-        of_cluster = of_cluster * (1 - description.posterior.representative.new_topic_weight[row.cluster - 1])
+        of_cluster = description.posterior.topic_given_cluster[cluster]
+        of_cluster = of_cluster * (1 - description.posterior.representative.new_topic_weight[cluster])
         most = np.argsort(-of_cluster * np.log(of_cluster / shares.mean(axis=0)))
         assert row.name == f"{topics[most[0] + 1]}; {topics[most[1] + 1]}"
         assert row.topics.split()[:2] == [str(one + 1) for one in most[:2]]

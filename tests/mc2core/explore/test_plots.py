@@ -57,7 +57,7 @@ def test_topics_over_time_draws_shares_and_intervals_in_the_years(done):
 
 
 @pytest.mark.parametrize(
-    ("context", "cut", "column"), [("author", None, "value"), ("year", None, "start"), ("label", 2, "value")]
+    ("context", "cut", "column"), [("author", "recommended", "value"), ("year", "all", "start"), ("label", 2, "value")]
 )
 def test_clusters_by_context_is_the_table_of_their_shares(done, context, cut, column):
     ax = plots.clusters_by_context(done, context, cut)
@@ -93,7 +93,7 @@ def test_the_hierarchy_joins_each_cluster_to_the_one_that_has_most_of_it(done):
     assert [text.get_text() for text in ax.get_xticklabels()] == [str(one) for one in sorted(sizes, reverse=True)]
     assert ax.get_xlim()[0] > ax.get_xlim()[1]  # one cluster on the right
     leaves = {text.get_text() for text in ax.texts}
-    assert leaves == set(done.clusters()["name"])
+    assert leaves == set(done.clusters(sizes[-1])["name"])
     # of a tree: a line from each node to the next cut, and they meet in one
     assert len(ax.lines) == sum(sizes) - 1
     assert len({line.get_ydata()[2] for line in ax.lines if line.get_xdata()[2] == 1}) == 1
