@@ -41,8 +41,8 @@ print(fit)
 
 # %%
 # The table of cuts has a row for each size: what the step to it loses (nats a
-# document) and how far hierarchies made from other samples agree. ``recommended`` is
-# the largest size that the data bear, by a rule of thumb.
+# document) and how far the two chains agree. ``recommended`` is the size that explains
+# most of what the chains agree on; ``fit.clusters()`` gives its clusters.
 
 hierarchy = fit.posterior.find_hierarchy(corpus)
 table = hierarchy.table()
@@ -75,7 +75,7 @@ figure.tight_layout()
 # %%
 # Where a number is wanted from the start, the model takes it: ``MC2(n_clusters=3)``.
 # All kernels of Gibbs sample that model as exactly as the other. Chains of few sweeps
-# may end apart: try several seeds, or ``chains=4``.
+# may end apart, which the agreement of chains shows: try ``chains=4``.
 
 told = mc2core.fit(
     corpus,
