@@ -1,4 +1,4 @@
-"""The command line: everything the workflow does to one corpus, without the workflow.
+"""Cluster documents and find topics, guided by document metadata. A typical session:
 
 mc2 import papers.jsonl --text abstract --context year:number --out data/own
 mc2 import new.jsonl --like fits/own --out data/new
@@ -42,15 +42,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _add_commands(commands: Any) -> None:
-    add_module(commands, "import", "mc2core.app.import_command", "turn documents of your own into a corpus")
+    add_module(commands, "import", "mc2core.app.import_command", "turn documents into a corpus")
     text = (
-        "fit a saved corpus; the same command goes on where a stopped one was, or a finished one of fewer --iterations"
+        "fit a model to a corpus; the same command resumes a stopped fit, and continues a finished one with more "
+        "--iterations"
     )
     add_module(commands, "fit", "mc2core.app.fit_command", text)
-    add_module(commands, "update", "mc2core.app.update_command", "go on with a fit by new documents")
+    add_module(commands, "update", "mc2core.app.update_command", "continue a fit with new documents")
     _add_readers(commands)
     _add_predictions(commands)
-    text = "compile kernels now, so that no later command has to"
+    text = "compile all kernels now, so that later commands start at once"
     add_module(commands, "compile", "mc2core.app.compile_command", text)
 
 
@@ -70,33 +71,33 @@ def _add_readers(commands: Any) -> None:
     evaluate.add_argument(
         "--estimator",
         action="append",
-        help="of perplexity or log density: marginal, context, icml14, importance or left_to_right; may be given again "
-        "(default marginal where it is exact, else left_to_right)",
+        help="estimator of perplexity or log density: marginal, context, icml14, importance or left_to_right "
+        "(default: marginal if it is exact, else left_to_right); may be repeated",
     )
     evaluate.add_argument(
         "--no-perplexity", action="store_true", help="leave perplexity and log density out, which take longest"
     )
-    evaluate.add_argument("--seed", type=int, default=0, help="of estimators that draw (default 0)")
+    evaluate.add_argument("--seed", type=int, default=0, help="seed of estimators that draw random numbers (default 0)")
     add_threads(evaluate)
 
-    topics = add_command(commands, "topics", _topics, "print the topics of a posterior, the commonest first, as CSV")
+    topics = add_command(commands, "topics", _topics, "print the topics of a fit as CSV, the most frequent first")
     add_fit(topics, "posterior")
-    topics.add_argument("--words", type=int, default=10, help="words of each topic (default 10)")
+    topics.add_argument("--words", type=int, default=10, help="number of words per topic (default 10)")
 
     verify = add_command(
-        commands, "verify", _verify, "compare saved corpora, posteriors and checkpoints with their digests"
+        commands, "verify", _verify, "verify saved corpora, posteriors and checkpoints by their digests"
     )
-    told = "the folder of a corpus or a fit, or an .npz file"
+    told = "folder of a corpus or a fit, or an .npz file"
     verify.add_argument("paths", metavar="PATH", nargs="+", type=Path, help=told)
 
     describe = add_command(
-        commands, "describe", _describe, "write tables and an HTML report (index.html) of what a fit found"
+        commands, "describe", _describe, "write the HTML report (index.html) and the tables of a fit"
     )
     add_fit(describe, "posterior")
-    describe.add_argument("corpus", type=Path, help="folder of documents, those of the fit or new ones")
+    describe.add_argument("corpus", type=Path, help="folder of the fitted corpus or of new documents")
     describe.add_argument("--title", help="heading of the HTML report (default: clusters and topics of the corpus)")
     describe.add_argument(
-        "--seed", type=int, default=0, help="of the map and of what it shows of a large corpus (default 0)"
+        "--seed", type=int, default=0, help="seed of the map and of the sample of a large corpus (default 0)"
     )
     add_threads(describe)
     describe.add_argument(
@@ -104,24 +105,24 @@ def _add_readers(commands: Any) -> None:
         metavar="FILE",
         type=Path,
         help=(
-            "names of clusters and topics in place of their words: a CSV of,number,name as names.csv beside the HTML "
-            "report"
+            "CSV file with your names of clusters and topics, in the columns of names.csv (of,number,name), which an "
+            "earlier report has next to it"
         ),
     )
     describe.add_argument(
         "--texts",
         metavar="COLUMN|FILE",
         help=(
-            "put the texts in the HTML report: a column that the import kept, or the file that was imported "
+            "put the texts in the HTML report: from a column that the import kept, or from the imported file "
             "(default: none)"
         ),
     )
     describe.add_argument(
         "--phrases",
         action="store_true",
-        help="put two-word phrases that are frequent in the texts (--texts) into names",
+        help="use frequent two-word phrases of the texts (--texts) in names",
     )
-    describe.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for index.html and csv tables")
+    describe.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="folder for index.html and tables")
 
 
 def _add_predictions(commands: Any) -> None:
@@ -132,11 +133,11 @@ def _add_predictions(commands: Any) -> None:
         commands,
         "clusters",
         _clusters,
-        "print the cluster of each document, its name and how sure it is, as CSV; long texts are cut",
+        "print the cluster of each document with its name and probability, as CSV; long texts are shortened",
     )
     add_fit(clusters, "posterior")
-    clusters.add_argument("corpus", type=Path, nargs="?", help="folder of documents, those of the fit or new ones")
-    clusters.add_argument("--no-context", action="store_true", help="judge by words only")
+    clusters.add_argument("corpus", type=Path, nargs="?", help="folder of the fitted corpus or of new documents")
+    clusters.add_argument("--no-context", action="store_true", help="use the words only")
     add_threads(clusters)
     shown = clusters.add_mutually_exclusive_group()
     shown.add_argument(
@@ -150,26 +151,24 @@ def _add_predictions(commands: Any) -> None:
     shown.add_argument(
         "--hierarchy",
         action="store_true",
-        help="print a table of every number of clusters instead, with the recommended one",
+        help="print instead one row per number of clusters, with the recommended number",
     )
 
     contexts = add_command(
         commands,
         "contexts",
         _contexts,
-        "print what the words and other contexts of documents say of a context of the fit, as CSV: the likeliest "
-        "names, or mean and 90 % interval of a number",
+        "predict a context of documents from their words and other contexts, as CSV: the likeliest names, or the mean "
+        "and 90 % interval of a number",
     )
     add_fit(contexts, "posterior")
-    contexts.add_argument(
-        "corpus", type=Path, help="folder of documents; what it holds of the context is not looked at"
-    )
-    contexts.add_argument("name", metavar="CONTEXT", help="a context that was fitted")
-    contexts.add_argument("--top", metavar="N", type=int, default=5, help="names of each document (default 5)")
-    contexts.add_argument("--no-context", action="store_true", help="judge by words only")
+    contexts.add_argument("corpus", type=Path, help="folder of a corpus; its own values of the context are ignored")
+    contexts.add_argument("name", metavar="CONTEXT", help="name of a context of the fit")
+    contexts.add_argument("--top", metavar="N", type=int, default=5, help="number of names per document (default 5)")
+    contexts.add_argument("--no-context", action="store_true", help="use the words only")
     add_threads(contexts)
 
-    text = "tell of each document of standard input, a JSON object to a line, its cluster, topics and missing contexts"
+    text = "read documents from standard input, one JSON object per line, and print their clusters and topics"
     add_module(commands, "predict", "mc2core.app.predict_command", text)
 
 
@@ -196,7 +195,7 @@ def _is_corpus(path: Path) -> bool:
 def _tell_new(posterior: Any, corpus: Any, path: Path) -> None:
     """Say that a corpus is not the one that was fitted: it may have been imported again or appended to."""
     if not posterior.was_fitted_on(corpus):
-        said = f"mc2: {path} is not the corpus of the fit; its documents are taken as new ones"
+        said = f"mc2: {path} is not the corpus of the fit, so its documents are treated as new"
         print(in_lines(said, sys.stderr), file=sys.stderr)
 
 
@@ -223,7 +222,7 @@ def _evaluate(options: argparse.Namespace) -> None:
             name: scored(corpus, name, options.seed, options.threads) if has_any else None for name in names
         }
     if posterior.was_fitted_on(corpus) and not options.no_perplexity:
-        print(f"mc2: the model was fitted on these documents; held-out ones have a {worse}", file=sys.stderr)
+        print(f"mc2: the model was fitted on these documents; held-out documents have a {worse}", file=sys.stderr)
     print(json.dumps(scores, indent=2))
 
 
@@ -249,7 +248,7 @@ def _describe(options: argparse.Namespace) -> None:
     title = options.title or f"Clusters and topics of {name}"
     settings = (title, options.seed, options.threads, names, options.texts)
     describe(posterior, corpus, options.out, *settings, phrases=options.phrases)
-    print(in_lines(f"{options.out / 'index.html'}: open it in a browser; the csv tables are beside it", sys.stdout))
+    print(in_lines(f"{options.out / 'index.html'}: open it in a browser; the CSV tables are in its folder", sys.stdout))
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -286,11 +285,11 @@ def _whole(path: Path) -> str:
     if path.is_dir():
         corpus = Corpus.load(path, verify=True)
         _ = corpus.vocabulary, corpus.documents
-        return f"a whole corpus of {corpus.n_documents} documents"
+        return f"complete corpus of {corpus.n_documents} documents"
     if checkpoint.is_one(storage.read_arrays(path)):
-        return f"a whole checkpoint, at iteration {checkpoint.load(path).iteration}"
+        return f"complete checkpoint at iteration {checkpoint.load(path).iteration}"
     n = len(Posterior.load(path).samples)
-    return f"a whole posterior of {n} sample{'s' if n > 1 else ''}"
+    return f"complete posterior of {n} sample{'s' if n > 1 else ''}"
 
 
 def _clusters(options: argparse.Namespace) -> None:
@@ -305,7 +304,7 @@ def _clusters(options: argparse.Namespace) -> None:
         _print_hierarchy(options)
         return
     if options.corpus is None:
-        raise ValueError("a corpus is needed: mc2 clusters FIT CORPUS (--hierarchy alone needs none)")
+        raise ValueError("give a corpus: mc2 clusters FIT CORPUS (only --hierarchy needs none)")
     posterior, corpus = _read(options)
     chains = posterior.between_chains()
     print(in_lines(f"mc2: {agreement(chains) if chains else ONE_CHAIN}", sys.stderr), file=sys.stderr)
@@ -401,7 +400,7 @@ def _print_hierarchy(options: argparse.Namespace) -> None:
     hierarchy = posterior.hierarchy
     if hierarchy is None:
         if options.corpus is None:
-            raise ValueError(f"{options.posterior} keeps no hierarchy; give the corpus of the fit to make it")
+            raise ValueError(f"{options.posterior} contains no hierarchy; give the corpus of the fit to compute it")
         hierarchy = posterior.find_hierarchy(Corpus.load(options.corpus))
     print(hierarchy.table().to_csv(index=False, float_format="%.6g"), end="")
 

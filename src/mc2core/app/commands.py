@@ -48,7 +48,7 @@ def add_words(parser: argparse.ArgumentParser, what: str) -> None:
     """Options that say where documents hold their words; ``what`` is "column" or "key"."""
     words, metavar = parser.add_mutually_exclusive_group(), what.upper()
     words.add_argument("--text", metavar=metavar, help=f"{what} of running text")
-    words.add_argument("--bag", metavar=metavar, help=f"{what} of words, taken as they are")
+    words.add_argument("--bag", metavar=metavar, help=f"{what} of words, used as they are")
     words.add_argument("--counts", metavar=metavar, help=f"{what} of words with counts: 'graph:2; tree'")
 
 
@@ -57,15 +57,15 @@ def add_columns(parser: argparse.ArgumentParser, what: str) -> None:
     add_words(parser, what)
     metavar = f"NAME={what.upper()}"
     parser.add_argument(
-        "--context", dest="contexts", action="append", metavar=metavar, help=f"{what} of a context; may be given again"
+        "--context", dest="contexts", action="append", metavar=metavar, help=f"{what} of a context; may be repeated"
     )
-    parser.add_argument("--id", metavar=what.upper(), help=f"{what} of a document's name")
+    parser.add_argument("--id", metavar=what.upper(), help=f"{what} with a unique name per document")
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
     """The option ``--threads`` of a command whose result does not depend on it."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    told = f"the result does not depend on it (default {cores}, all cores)"
+    told = f"number of threads; the result does not depend on it (default {cores}: all cores)"
     parser.add_argument("--threads", type=int, default=cores, help=told)
 
 
@@ -129,7 +129,7 @@ def run(program: str, about: str, add: Callable[[Any], None], arguments: Sequenc
         print(in_lines(f"{program}: error: {in_shell(str(error), arguments or ())}", sys.stderr), file=sys.stderr)
         return 2
     except MemoryError as error:
-        print(f"{program}: error: there is not enough memory{f': {error}' if str(error) else ''}", file=sys.stderr)
+        print(f"{program}: error: not enough memory{f': {error}' if str(error) else ''}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"{program}: stopped", file=sys.stderr)

@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> None:
 
     engines = [choice("engine", one, ENGINES) for one in options.engines] or sorted(ENGINES)
     if folder() is None:
-        raise ValueError("no folder can store compiled kernels: set NUMBA_CACHE_DIR to one with 64 MB of free space")
+        raise ValueError("no folder for compiled kernels: set NUMBA_CACHE_DIR to a folder with 64 MB of free space")
     logger = logging.getLogger("mc2core")
     level = logger.level
     logger.setLevel(logging.ERROR)  # what fits say of made-up documents is of no use
@@ -37,5 +37,5 @@ def run(options: argparse.Namespace) -> None:
                     compile_kernels(engine)
     finally:
         logger.setLevel(level)
-    took = f"compiled in {sum(seconds):.0f} s" if seconds else "all were compiled before"
+    took = f"compiled in {sum(seconds):.0f} s" if seconds else "all compiled before"
     print(f"kernels of {', '.join(engines)}: {took}; stored in {folder()}")

@@ -18,41 +18,45 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("corpus", type=Path, help="folder written by 'mc2 import' or Corpus.save")
     parser.add_argument(
         "--model",
-        help="what is believed: mc2, hdp, nptot or mixture (default mc2, with a document level; "
-        "--set document_level=false is that of the paper)",
+        help="model: mc2, hdp, nptot or mixture (default: mc2 with a document level; --set document_level=false is the "
+        "model of the paper)",
     )
-    parser.add_argument("--engine", help="how it is fitted: gibbs, svi or fastex (default gibbs, for a mixture fastex)")
+    parser.add_argument(
+        "--engine", help="inference engine: gibbs, svi or fastex (default: gibbs; fastex for a mixture)"
+    )
     parser.add_argument(
         "--clusters",
         type=int,
         metavar="N",
-        help="the most clusters that there can be (of mc2 and mixture); without it mc2 finds their number",
+        help="fix the number of clusters (mc2, mixture); by default mc2 infers it",
     )
     parser.add_argument(
         "--context",
         action="append",
         default=[],
         metavar="NAME[:FAMILY[,SETTING=VALUE...]]",
-        help="use a context, with the family of its kind or another: normal_gamma (numbers, dates), dirichlet (names; "
-        "dirichlet,concentration=0.1 has a prior count of 0.1 of each in place of 1), gamma_poisson (counts), "
-        "beta_bernoulli (zeros and ones), diagonal_normal_gamma, gauss_wishart, gamma_poisson_vector, "
-        "beta_bernoulli_vector (vectors); "
-        "normal_gamma,strength=0.1 lets the context count a tenth beside the words; may be given again",
+        help="use a context, by default with the family of its kind. Families: normal_gamma (numbers, dates), "
+        "dirichlet (names), gamma_poisson (counts), beta_bernoulli (zeros and ones), and for vectors "
+        "diagonal_normal_gamma, gauss_wishart, gamma_poisson_vector, beta_bernoulli_vector. Settings: "
+        "dirichlet,concentration=0.1, and for all families strength, such as normal_gamma,strength=0.1 to weaken "
+        "the context; may be repeated",
     )
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of model or engine, such as topic_word_prior=1e-2 or start_topics=20, or a property of Spark "
-        "(spark.master=..., docs/how_to/spark.md); may be given again",
+        help="setting of the model or engine, such as topic_word_prior=1e-2 or start_topics=20, or a property of Spark "
+        "(spark.master=..., docs/how_to/spark.md); may be repeated",
     )
-    parser.add_argument("--iterations", type=int, help="sweeps (gibbs, fastex; default 60) or epochs (svi; default 10)")
+    parser.add_argument(
+        "--iterations", type=int, help="number of sweeps (gibbs, fastex; default 60) or epochs (svi; default 10)"
+    )
     parser.add_argument(
         "--burn-in", type=int, help="iterations before the first sample (default: half of --iterations)"
     )
-    parser.add_argument("--thin", type=int, default=1, help="iterations from one sample to the next (default 1)")
-    parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same bits (default 0)")
+    parser.add_argument("--thin", type=int, default=1, help="keep every N-th iteration as a sample (default 1)")
+    parser.add_argument("--seed", type=int, default=0, help="seed; the same seed gives the same result (default 0)")
     parser.add_argument(
         "--chains",
         type=int,
@@ -62,7 +66,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_threads(parser)
     parser.add_argument("--checkpoint-every", type=int, default=50, help="iterations between checkpoints (default 50)")
-    parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for posterior, trace and provenance")
+    parser.add_argument(
+        "--out", metavar="FOLDER", type=Path, required=True, help="folder for the posterior, trace and provenance"
+    )
     parser.add_argument(
         "--overwrite", action="store_true", help="replace the fit in --out if it has no checkpoint to resume from"
     )
@@ -85,9 +91,9 @@ def _check_folder(out: Path, corpus: Path) -> None:
     """ValueError where the files of a fit cannot be in ``out``, or would be among those of its corpus."""
     for one in (out, *out.parents):
         if one.exists() and not one.is_dir():
-            raise ValueError(f"--out {out}: {one} is a file; a folder is needed")
+            raise ValueError(f"--out {out}: {one} is a file; give a folder")
     if out.resolve() == corpus.resolve():
-        raise ValueError(f"--out {out} is the folder of the corpus; a fit needs one of its own")
+        raise ValueError(f"--out {out} is the folder of the corpus; give another folder for the fit")
 
 
 def _fit(options: argparse.Namespace) -> dict[str, Any]:
@@ -133,7 +139,7 @@ def _left_by_a_stop(out: Path) -> str:
 
     posterior, written, checkpoint = (out / name for name in ("posterior.npz", "provenance.json", "checkpoint.npz"))
     stopped = storage.read_json(written).get("stopped_at") if written.is_file() else None
-    so_far = f"; {posterior} holds what there is after {stopped:.4g} iterations" if stopped is not None else ""
+    so_far = f"; {posterior} has the result after {stopped:.4g} iterations" if stopped is not None else ""
     went = "resumes from the checkpoint" if checkpoint.is_file() else "starts again, as there is no checkpoint yet"
     return f"the same command {went}{so_far}"
 

@@ -15,21 +15,29 @@ if TYPE_CHECKING:
 
 
 _FORMS = """\
-Tables (.jsonl, .csv, .tsv, .parquet, .xlsx; .gz too) have a document to a row. A bag is a list or an object of counts
-in JSON; in CSV, names with semicolons between, or the --separator: 'graph; tree'. Only counts read 'graph:2' as graph,
-twice. The .txt files of a folder are documents with the columns text, file and folder.
-Words of running text are runs of letters, marks and digits of any script, with apostrophes inside. Chinese, Japanese
-and Thai, which have no spaces, become pairs of characters: for words, cut them yourself and import a bag.
-Observations, numbers in place of words (--document, --observations), have a row each; whatever else is imported of a
-document is the same in all of its rows.
-UCI: docword.NAME.txt[.gz] beside vocab.NAME.txt. AnnData (.h5ad): counts of X or of --layer; contexts are columns of
-obs and matrices of obsm, --context emb=X_pca:vector. --like leaves out, and counts, the words and values that the
-earlier import does not have. Columns are its own, as far as the file has them, unless they are given: --context
-NAME=COLUMN names the column of a context anew."""
+input:
+  tables (.jsonl, .csv, .tsv, .parquet, .xlsx, or with .gz): one document per row
+  a folder: one document per .txt file, with the columns text, file and folder
+  UCI bag of words: docword.NAME.txt[.gz], with vocab.NAME.txt in the same folder
+  AnnData (.h5ad): counts from X or --layer; contexts from columns of obs, or from obsm (--context emb=X_pca:vector)
+
+columns:
+  A bag is a list or an object of counts in JSON. In CSV it is names separated by semicolons or the --separator:
+  'graph; tree'. Only --counts reads 'graph:2' as twice graph.
+  Words of running text are runs of letters, marks and digits of any script. Languages without spaces (Chinese,
+  Japanese, Thai) become pairs of characters; for real words, cut the text yourself and import a bag.
+  Observations are numbers in place of words, one observation per row (--document, --observations). All other columns
+  must be equal in all rows of a document.
+
+--like uses the columns of the earlier import. Words and values that it does not know are left out and counted.
+--context NAME=COLUMN gives a context another column.
+
+example:
+  mc2 import papers.csv --text abstract --context year:number --context author=authors:bag --out corpus"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The command's options; the form of the input is told by its name."""
+    """Add the options of the command; the name of the input decides its form."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _FORMS
     parser.add_argument("input", type=Path, help="table, folder of .txt files, docword.NAME.txt or .h5ad")
@@ -37,46 +45,49 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--like",
         metavar="FIT|CORPUS",
         type=Path,
-        help="read as an earlier import was, with its words, contexts, kinds and units: what the fit can score",
+        help="read documents in the words, contexts and units of a fit or an earlier import, so that the fit can score "
+        "them",
     )
     parser.add_argument(
         "--append",
         action="store_true",
-        help="add the documents to the corpus in --out, read as those there were; an input that was added is not added "
-        "again",
+        help="add the documents to the corpus in --out, read in the same way; an input that was added before is not "
+        "added again",
     )
     parser.add_argument(
         "--new-columns",
         metavar="N",
         type=int,
-        help="words and values of contexts that are not known get columns where N of the documents have them (default: "
-        "1 with --append; with --like they are left out)",
+        help="add columns for new words and context values that occur in at least N of the documents (default: 1 with "
+        "--append; with --like they are left out)",
     )
     add_words(parser, "column")
-    parser.add_argument("--document", metavar="COLUMN", help="of a table with an observation to a row: its document")
+    parser.add_argument(
+        "--document", metavar="COLUMN", help="column that identifies the document (one observation per row)"
+    )
     parser.add_argument(
         "--observations",
         metavar="COLUMN,...",
-        help="the numbers of an observation, which take the place of words",
+        help="columns with the numbers of an observation, in place of words",
     )
     parser.add_argument(
         "--kind",
         choices=("numbers", "counts", "binary"),
-        help="of observations: numbers of any unit, counts, or binary, zeros and ones (default: numbers)",
+        help="kind of observations: numbers in any unit, counts, or binary (zeros and ones) (default: numbers)",
     )
     parser.add_argument(
         "--context",
         dest="contexts",
         action="append",
         metavar="[NAME=]COLUMN:KIND",
-        help="a column that is a context, of kind number, date, bag, counts or text, or NAME=FILE.npy:vector, a matrix "
-        "with a row for each document; may be given again",
+        help="column to import as a context; KIND is number, date, bag, counts or text. NAME=FILE.npy:vector reads a "
+        "matrix with one row per document; may be repeated",
     )
     parser.add_argument(
         "--embeddings",
         metavar="FILE.npy",
         type=Path,
-        help="sentence embeddings, a matrix with one row per document, which mc2 fit uses as the context 'embedding'",
+        help="sentence embeddings: a matrix with one row per document, used by mc2 fit as the context 'embedding'",
     )
     parser.add_argument(
         "--embed",
@@ -84,38 +95,61 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="folder of a sentence-transformers model that makes the embeddings of --text; nothing is downloaded",
     )
-    parser.add_argument("--labels", metavar="COLUMN", help="true group of each document, for scores only")
-    parser.add_argument("--id", metavar="COLUMN", help="a name that no two documents share")
     parser.add_argument(
-        "--keep", metavar="COLUMN", action="append", help="keep a column, such as a title; again and again"
+        "--labels", metavar="COLUMN", help="column with the true class of each document, for scores only"
+    )
+    parser.add_argument("--id", metavar="COLUMN", help="column with a unique name per document")
+    parser.add_argument(
+        "--labels", metavar="COLUMN", help="column with the true class of each document, for scores only"
+    )
+    parser.add_argument("--id", metavar="COLUMN", help="column with a unique name per document")
+    parser.add_argument(
+        "--keep",
+        metavar="COLUMN",
+        action="append",
+        help="column to show in tables and reports, such as a title; may be repeated",
     )
     _add_words(parser)
     _add_values(parser)
-    parser.add_argument("--layer", help="layer of an AnnData file that holds the counts (default: X)")
-    parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for the corpus and datasheet.md")
-    parser.add_argument("--overwrite", action="store_true", help="replace the corpus that is in --out")
+    parser.add_argument("--layer", help="layer of an AnnData file with the counts (default: X)")
+    parser.add_argument(
+        "--out", metavar="FOLDER", type=Path, required=True, help="folder for the corpus and datasheet.md"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace the corpus in --out")
 
 
 def _add_words(parser: argparse.ArgumentParser) -> None:
     """Which words are counted, and how."""
     parser.add_argument(
-        "--vocabulary", metavar="FILE", type=Path, help="the words, one to a line (default: those seen)"
+        "--vocabulary",
+        metavar="FILE",
+        type=Path,
+        help="file with the words to count, one per line (default: all words)",
     )
-    parser.add_argument("--min-df", type=int, metavar="N", help="drop words in fewer documents (default 1)")
-    parser.add_argument("--max-df", type=float, metavar="SHARE", help="drop words in more than this share of them")
+    parser.add_argument(
+        "--min-df", type=int, metavar="N", help="drop words that occur in fewer than N documents (default 1)"
+    )
+    parser.add_argument(
+        "--max-df", type=float, metavar="SHARE", help="drop words that occur in more than this share of the documents"
+    )
     parser.add_argument("--max-features", type=int, metavar="N", help="keep only the N most frequent words")
     parser.add_argument(
-        "--stop-words", metavar="LANGUAGE|FILE|none", help="leave these out of running text (default english)"
-    )
-    parser.add_argument("--min-letters", type=int, metavar="N", help="of a word in running text (default 2)")
-    parser.add_argument(
-        "--max-ngram", type=int, metavar="N", help="count up to N words in a row as one more (default 1)"
+        "--stop-words", metavar="LANGUAGE|FILE|none", help="stop words to remove from running text (default: english)"
     )
     parser.add_argument(
-        "--tokeniser", choices=("unicode", "a-z"), help="a-z: the papers' words, without accents (default unicode)"
+        "--min-letters", type=int, metavar="N", help="shortest word of running text, in letters (default 2)"
+    )
+    parser.add_argument("--max-ngram", type=int, metavar="N", help="also count sequences of up to N words (default 1)")
+    parser.add_argument(
+        "--tokeniser",
+        choices=("unicode", "a-z"),
+        help="a-z: words without accents, as in the papers (default: unicode)",
     )
     parser.add_argument(
-        "--word-counts", choices=("raw", "presence", "log"), help="once a document, or 1 + floor(log2 n) times"
+        "--word-counts",
+        choices=("raw", "presence", "log"),
+        help="count a word that occurs n times n times (raw, the default), once (presence), or 1 + floor(log2 n) "
+        "times (log)",
     )
 
 
@@ -126,17 +160,23 @@ def _add_values(parser: argparse.ArgumentParser) -> None:
         dest="separators",
         action="append",
         metavar="[COLUMN=]SIGN",
-        help="between the names of a bag (default: a semicolon); 'none': a text is one name; may be given again",
+        help="sign between the names of a bag (default: a semicolon); 'none': the cell is one name; may be repeated",
     )
     parser.add_argument(
         "--rare",
         action="append",
         metavar="CONTEXT=N[:pool]",
-        help="drop values of a context in fewer than N documents, or count them as one, '(rare)'; may be given again",
+        help="drop context values that occur in fewer than N documents; with :pool count them as '(rare)'; may be "
+        "repeated",
     )
-    parser.add_argument("--date-format", metavar="FORMAT", help="of dates that are not ISO 8601, such as %%d.%%m.%%Y")
     parser.add_argument(
-        "--skip-bad", type=int, metavar="N", help="leave out up to N bad rows, and list them in bad_rows.tsv"
+        "--date-format", metavar="FORMAT", help="format of dates that are not ISO 8601, such as %%d.%%m.%%Y"
+    )
+    parser.add_argument(
+        "--skip-bad",
+        type=int,
+        metavar="N",
+        help="leave out up to N bad rows and list them in bad_rows.tsv (default: stop)",
     )
 
 
@@ -151,15 +191,15 @@ def run(options: argparse.Namespace) -> None:
 
     storage.refuse_foreign(options.out, CORPUS_FILES)
     if options.append and options.overwrite:
-        raise ValueError("--append adds to the corpus in --out and --overwrite replaces it; give one of them")
+        raise ValueError("--append and --overwrite exclude each other; give one of them")
     if options.append and options.like:
-        raise ValueError("--append reads documents like those in --out; --like cannot name others")
+        raise ValueError("--append reads documents like those in --out, so --like cannot be given")
     if options.embed is not None and options.embeddings is not None:
         raise ValueError("--embed makes the embeddings and --embeddings gives them; give one of them")
     if options.embed is not None and (options.bag or options.counts or options.document):
         raise ValueError("--embed needs running text (--text), or a folder of texts")
     if options.new_columns is not None and not (options.append or options.like):
-        raise ValueError("--new-columns is of documents that follow others: --append or --like is needed")
+        raise ValueError("--new-columns needs --append or --like")
     with locks.only_one(options.out, "another import"):  # what it finds there stays until this one ends
         if not (options.append or options.overwrite) and (options.out / "corpus.json").exists():
             raise ValueError(
@@ -221,7 +261,7 @@ def _is_there(options: argparse.Namespace) -> bool:
     if not (options.out / "corpus.json").is_file():
         raise ValueError(f"--append: there is no corpus in {options.out} yet; import the first documents without it")
     if storage.digest_path(options.input) in files_of(Corpus.load(options.out).imported):
-        print(f"the documents of {options.input} are in {options.out} already: nothing is left to do")
+        print(f"the documents of {options.input} are in {options.out} already; nothing to do")
         return True
     return False
 
@@ -235,7 +275,7 @@ def _appended(before: Corpus, new: Corpus, path: Path) -> tuple[Corpus, str]:
     column = imported["settings"].get("id")
     known = [set(one.documents[column].astype(str)) if column in one.documents else set() for one in (before, new)]
     if twice := sorted(known[0] & known[1]):
-        raise ValueError(f"{path}: {column!r} {twice[0]!r} is the name of a document that is there already")
+        raise ValueError(f"{path}: {column!r} {twice[0]!r} is the id of a document that is in the corpus already")
     corpus = Corpus.concatenate([before, new])
     one = {"file": path.name, "digest": storage.digest_path(path), "documents": new.n_documents}
     parts = [*imported.get("appended", ()), one]
@@ -260,5 +300,5 @@ def _load(path: Path) -> Corpus | Posterior:
     from mc2core.posterior.posterior import posterior_file
 
     if not path.exists():
-        raise ValueError(f"--like {path} is missing; a fit or the folder of a corpus is needed")
+        raise ValueError(f"--like {path} is missing; give a fit or the folder of a corpus")
     return Posterior.load(path) if posterior_file(path).is_file() else Corpus.load(path)

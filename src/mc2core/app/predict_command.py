@@ -1,4 +1,4 @@
-"""``mc2 predict``: lines of JSON in, what a model says of each document out, line by line, as long as they come."""
+"""``mc2 predict``: read documents as lines of JSON and print an answer per line."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from mc2core.app.commands import COLUMNS, add_columns, add_fit, add_threads
 MOST = 512
 
 _FORMS = """\
-A line is a JSON object with the keys of the import that the model comes from, read as mc2 import --like reads them:
-{"id": "a", "abstract": "Graphs and trees", "year": 2019}. A key for a context may be missing; the context is then
-predicted. Where the model comes from no table, words are under "text", or as a bag {"graph": 2} under "words",
-contexts under their names. Lines that cannot be read, or hold a value that the family of a context does not take, are
-told on standard error, and the exit code is 2 in the end.
+input:
+  one JSON object per line, with the keys of the import of the fit, read as by mc2 import --like:
+  {"id": "a", "abstract": "Graphs and trees", "year": 2019}
+  If the fit was not made from a table, words are under "text", or as a bag {"graph": 2} under "words", and contexts
+  are under their names. A context may be missing; it is then predicted.
 
-Printed for each document: its line and id, its cluster and how likely it is, how many tokens the model knows, its
-topics and their shares, and contexts that it does not show: the likeliest names, mean and 90 % interval of a number, or
-the mean vector. All are of the sample that mc2 topics and the HTML report show; mc2 contexts looks at all samples."""
+output:
+  one line per document: line, id, cluster with its probability, number of known tokens, largest topics with their
+  shares, and predictions of missing contexts (likeliest names; mean and 90 % interval of a number; mean vector)
+  All figures use the sample that mc2 topics and the HTML report show; mc2 contexts averages over all samples.
+
+Lines that cannot be read are reported on standard error, and the exit code is then 2."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +32,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _FORMS
     add_fit(parser, "posterior")
     add_columns(parser, "key")
-    parser.add_argument("--top", metavar="N", type=int, default=5, help="topics and names of each document (default 5)")
+    parser.add_argument(
+        "--top", metavar="N", type=int, default=5, help="number of topics and names per document (default 5)"
+    )
     add_threads(parser)
 
 

@@ -1,4 +1,4 @@
-"""``mc2 update``: a fit that goes on with new documents."""
+"""``mc2 update``: continue a fit with new documents."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 from mc2core.app.commands import COLUMNS, add_columns, add_fit, add_threads, in_lines
 
 _ABOUT = """\
-A fit by svi takes each new document once, in the order of NEW; of the old ones it needs only the sample that is in its
-file. A fit by gibbs goes on over all documents: NEW is the corpus of the fit with documents that 'mc2 import --append'
-has added, and the result goes to --out. A killed update goes on where it was when the same command is given again.
-Columns of a file are those that the documents of the fit were read from, unless others are given."""
+A fit by svi reads only the new documents; a sample of the old ones is in its file. A fit by gibbs continues over all
+documents: NEW is the corpus of the fit, to which 'mc2 import --append' has added documents, and the result is written
+to --out. To resume a killed update, give the same command again.
+The columns of a file are those of the import of the fit, unless others are given."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -23,27 +23,34 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _ABOUT
     add_fit(parser, "fit")
-    parser.add_argument(
-        "new", type=Path, help="folder of a corpus, or a file like the one that the documents of the fit were read from"
-    )
+    parser.add_argument("new", type=Path, help="new documents: folder of a corpus, or a file like the imported one")
     add_columns(parser, "column")
     parser.add_argument(
         "--total-samples",
         type=int,
-        help="svi: documents that the posterior is of, said at the first update (default: as many as were fitted)",
+        help="svi: number of documents that the posterior describes; give it at the first update (default: as many "
+        "as were fitted)",
     )
     parser.add_argument(
         "--new-columns",
         metavar="N",
         type=int,
         default=1,
-        help="words and values of contexts that are new get columns if N of the new documents have them; others are "
+        help="add columns for new words and context values that occur in at least N of the new documents; others are "
         "left out (default: 1, as in 'mc2 import --append', so that corpus and fit have the same words)",
     )
-    parser.add_argument("--iterations", type=int, help="gibbs: sweeps over all documents (default: those of the fit)")
+    parser.add_argument(
+        "--iterations", type=int, help="gibbs: number of sweeps over all documents (default: as many as the fit had)"
+    )
     add_threads(parser)
     parser.add_argument(
-        "--out", metavar="FOLDER", type=Path, help="for posterior and provenance (default: that of the fit, replaced)"
+        "--iterations", type=int, help="gibbs: number of sweeps over all documents (default: as many as the fit had)"
+    )
+    parser.add_argument(
+        "--threads", type=int, default=1, help="number of threads; the result does not depend on it (default 1)"
+    )
+    parser.add_argument(
+        "--out", metavar="FOLDER", type=Path, help="folder for the posterior and provenance (default: replace the fit)"
     )
 
 
@@ -67,7 +74,7 @@ def run(options: argparse.Namespace) -> None:
             threads=options.threads,
         )
     except (KeyboardInterrupt, SystemExit) as stop:  # SIGINT, SIGTERM
-        print("mc2: stopped; the same command goes on from there", file=sys.stderr)
+        print("mc2: stopped; the same command resumes from here", file=sys.stderr)
         raise SystemExit(stop.code if isinstance(stop, SystemExit) else 130) from None
     posterior = posterior_file(options.out or options.fit)
     print(in_lines(f"{posterior}: {_said(about)}", sys.stdout))
@@ -96,12 +103,12 @@ def _said(about: dict[str, Any]) -> str:
     now, drift = about["stream"]["updates"][-1], about["drift"]
     new = {"words": now["new_words"]} | {f"values of {name}": n for name, n in now["new_values"].items()}
     columns = ", ".join(counted(n, what) for what, n in new.items() if n)
-    repeated = counted(now["repeated"], "documents left out that were taken before (same id or file)")
-    parts = [counted(now["documents"], "documents taken"), *([repeated] if now["repeated"] else [])]
+    repeated = counted(now["repeated"], "documents left out as repeated (same id or file)")
+    parts = [counted(now["documents"], "new documents"), *([repeated] if now["repeated"] else [])]
     lines = ["; ".join([*parts, *([f"new columns: {columns}"] if columns else [])])]
     is_first = len(about["stream"]["updates"]) == 1
-    whose = "documents of the fit, after it had learnt from them" if is_first else "those of earlier updates, likewise"
+    whose = "documents of the fit, after learning from them" if is_first else "earlier updates"
     before = "" if drift["before"] is None else f" ({whose}: {drift['before']:.3f})"
-    lines.append(f"log likelihood a word, before they were learnt from: {drift['log_likelihood']:.3f} nats{before}")
-    lines.append(f"in clusters that were small or empty: {drift['in_small']:.1%} of the documents")
+    lines.append(f"log likelihood per word, before learning from them: {drift['log_likelihood']:.3f} nats{before}")
+    lines.append(f"in small or empty clusters: {drift['in_small']:.1%} of the documents")
     return "\n".join(lines)

@@ -137,8 +137,8 @@ class TestModel:
         capsys.readouterr()
         assert main(["verify", model]) == 0
         assert capsys.readouterr().out.splitlines() == [
-            f"{model}/checkpoint.npz: a whole checkpoint, at iteration 2",
-            f"{model}/posterior.npz: a whole posterior of 1 sample",
+            f"{model}/checkpoint.npz: complete checkpoint at iteration 2",
+            f"{model}/posterior.npz: complete posterior of 1 sample",
         ]
 
     @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ class TestEvaluate:
             assert main(["evaluate", model, str(corpus), "--estimator", "context"]) == 0
             told = capsys.readouterr()
             assert (
-                told.err.count("mc2: the model was fitted on these documents; held-out ones have a higher")
+                told.err.count("mc2: the model was fitted on these documents; held-out documents have a higher")
                 == was_fitted
             )
             assert list(json.loads(told.out)["perplexity"]) == ["context"]
@@ -436,10 +436,10 @@ class TestFit:
         before = sorted(path.name for path in corpus.iterdir())
         monkeypatch.chdir(corpus)
         for out, message in (
-            (corpus, "is the folder of the corpus; a fit needs one of its own"),
-            (".", "is the folder of the corpus; a fit needs one of its own"),
-            (file, f"{file} is a file; a folder is needed"),
-            (file / "fit", f"{file} is a file; a folder is needed"),
+            (corpus, "is the folder of the corpus; give another folder for the fit"),
+            (".", "is the folder of the corpus; give another folder for the fit"),
+            (file, f"{file} is a file; give a folder"),
+            (file / "fit", f"{file} is a file; give a folder"),
         ):
             assert main(["fit", str(corpus), "--iterations", "1", "--out", str(out)]) == 2
             said = capsys.readouterr().err
@@ -519,7 +519,7 @@ class TestStopped:
         about = json.loads((tmp_path / "provenance.json").read_text())
         assert len(Posterior.load(tmp_path / "posterior.npz").samples) == about["stopped_at"] - 2 > 0
         assert (tmp_path / "checkpoint.npz").is_file()
-        told = f"{tmp_path}/posterior.npz holds what there is after {about['stopped_at']:.4g} iterations\n"
+        told = f"{tmp_path}/posterior.npz has the result after {about['stopped_at']:.4g} iterations\n"
         assert said.endswith(f"mc2: stopped; the same command resumes from the checkpoint; {told}")
 
     @pytest.mark.parametrize(
@@ -746,9 +746,9 @@ class TestCommands:
         checkpoint.write(tmp_path / "c.npz", checkpoint.Checkpoint({}, 0, 0.0, {"cluster": np.zeros(2)}))
         assert main(["verify", str(corpus), str(model), str(tmp_path / "c.npz")]) == 0
         assert capsys.readouterr().out.splitlines() == [
-            f"{corpus}: a whole corpus of {Corpus.load(corpus).n_documents} documents",
-            f"{model}: a whole posterior of 2 samples",
-            f"{tmp_path}/c.npz: a whole checkpoint, at iteration 0",
+            f"{corpus}: complete corpus of {Corpus.load(corpus).n_documents} documents",
+            f"{model}: complete posterior of 2 samples",
+            f"{tmp_path}/c.npz: complete checkpoint at iteration 0",
         ]
         names = (corpus / "context.author.names.txt").read_text()
         (corpus / "context.author.names.txt").write_text(names.swapcase())

@@ -27,7 +27,7 @@ def test_an_unknown_engine_is_named(capsys):
 def test_it_says_so_if_nothing_can_be_stored(monkeypatch, capsys):
     monkeypatch.setattr(kernel_store, "folder", lambda: None)
     assert main(["compile"]) == 2
-    assert "set NUMBA_CACHE_DIR to one with 64 MB of free space" in capsys.readouterr().err
+    assert "set NUMBA_CACHE_DIR to a folder with 64 MB of free space" in capsys.readouterr().err
 
 
 # commands, and the kernels that they compile
@@ -56,7 +56,7 @@ def test_kernels_of_an_engine_are_compiled_and_found_again(capsys, engine):
     """That of gibbs ended, after some minutes, at nptot, whose posterior has no contexts of documents."""
     for _ in range(2):
         assert main(["compile", engine]) == 0
-    assert f"kernels of {engine}: all were compiled before; stored in " in capsys.readouterr().out
+    assert f"kernels of {engine}: all compiled before; stored in " in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -67,7 +67,7 @@ def test_a_fit_ends_when_its_corpus_is_appended_to(data, tmp_path, monkeypatch, 
     capsys.readouterr()
     for command in (["clusters"], ["describe", "--out", str(tmp_path / "page")]):
         assert main([*command[:1], str(tmp_path / "fit"), str(data), *command[1:]]) == 0
-        said = f"mc2: {data} is not the corpus of the fit; its documents are taken as new ones\n"
+        said = f"mc2: {data} is not the corpus of the fit, so its documents are treated as new\n"
         assert said in capsys.readouterr().err
     posterior = Posterior.load(tmp_path / "fit")
     assert (len(posterior.cluster), len(posterior.fingerprints)) == (12, 12)

@@ -81,8 +81,8 @@ def test_it_is_the_stream_of_python_and_a_file_or_a_corpus_will_do(fits, capsys)
         == 0
     )
     said = capsys.readouterr().out
-    assert "35 documents taken\n" in said
-    assert "(documents of the fit, after it had learnt from them: -" in said
+    assert "35 new documents\n" in said
+    assert "(documents of the fit, after learning from them: -" in said
     assert (
         main(["update", str(fits / "svi"), new, "--total-samples", "500", "--threads", "2", "--out", str(fits / "two")])
         == 0
@@ -113,7 +113,7 @@ def test_columns_of_a_file_may_have_other_names(fits, capsys, monkeypatch):
     options = ["--text", "body", "--context", "author=writers", "--id", "key"]
     assert main(["update", "svi/posterior.npz", other, *options, "--out", "one"]) == 0  # the file of the fit will do
     said = capsys.readouterr().out.splitlines()
-    assert said[0] == "one/posterior.npz: 25 documents taken"
+    assert said[0] == "one/posterior.npz: 25 new documents"
     for step in said[-1].removeprefix("next: ").split("; "):
         assert main(shlex.split(step.replace("FOLDER", "corpus"))[1:]) == 0
     assert main(["update", "svi", same]) == 0
@@ -169,7 +169,7 @@ def test_a_document_whose_id_came_before_is_left_out(tmp_path, capsys, caplog):
     capsys.readouterr()
     assert main(["update", str(fitted), again]) == 0
     assert "left out: 20 documents: taken before" in caplog.text
-    said = "25 documents taken; 20 documents left out that were taken before (same id or file)"
+    said = "25 new documents; 20 documents left out as repeated (same id or file)"
     assert said in capsys.readouterr().out
     assert main(["update", str(tmp_path / "alone"), alone]) == 0
     found, wanted = (Stream.load(path / "posterior.npz") for path in (fitted, tmp_path / "alone"))
@@ -197,7 +197,7 @@ def test_without_ids_documents_are_the_same_in_the_same_file_alone(tmp_path, cap
         assert main(["update", fitted, same]) == 2
         assert "were taken before: each is taken once" in capsys.readouterr().err
     assert main(["update", fitted, one]) == 0
-    assert "20 documents taken; new columns: " in capsys.readouterr().out
+    assert "20 new documents; new columns: " in capsys.readouterr().out
     assert main(["update", fitted, two]) == 0
     for same in (old, data, one):
         capsys.readouterr()
@@ -209,7 +209,7 @@ def test_without_ids_documents_are_the_same_in_the_same_file_alone(tmp_path, cap
         assert main(["import", file, "--append", "--out", data]) == 0
     capsys.readouterr()
     assert main(["update", fitted, data]) == 0
-    said = "7 documents taken; 40 documents left out that were taken before (same id or file)"
+    said = "7 new documents; 40 documents left out as repeated (same id or file)"
     assert said in capsys.readouterr().out
     stream = Stream.load(fitted)
     assert (stream.n_documents, len(stream.taken)) == (47, 0)
@@ -228,7 +228,7 @@ def test_names_decide_and_new_ones_get_columns(fits, capsys):
     some[0]["text"] += " hail"
     new = written(fits / "new.jsonl", some)
     assert main(["update", str(fits / "svi"), new, "--new-columns", "4", "--out", str(fits / "one")]) == 0
-    assert "30 documents taken; new columns: 1 word, 1 value of author" in capsys.readouterr().out
+    assert "30 new documents; new columns: 1 word, 1 value of author" in capsys.readouterr().out
     found = Posterior.load(fits / "one/posterior.npz")
     assert found.vocabulary == [*known.vocabulary, "snow"]
     assert found.context_names["author"] == ["ann", "bob", "zoe"]
@@ -353,7 +353,7 @@ def test_a_signal_stops_it_with_a_checkpoint(fits, monkeypatch, capfd):
     old = (fits / "svi/posterior.npz").read_bytes()
     code = killed_at(0, ["update", str(fits / "svi"), new], "replace", signal.SIGTERM)
     assert code == 128 + signal.SIGTERM
-    assert "mc2: stopped; the same command goes on from there" in capfd.readouterr().err
+    assert "mc2: stopped; the same command resumes from here" in capfd.readouterr().err
     assert (fits / "svi/posterior.npz").read_bytes() == old
     taken = Stream.load(fits / "svi/update.npz").updates[-1]["documents"]
     assert 0 < taken < 30

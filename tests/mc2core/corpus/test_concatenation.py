@@ -202,7 +202,7 @@ def test_the_file_of_a_corpus_is_not_appended_to_it(files, tmp_path, capsys):
     out = str(tmp_path / "out")
     assert main(["import", files["first"], *COLUMNS, "--out", out]) == 0
     assert main(["import", files["first"], "--append", "--out", out]) == 0
-    said = f"the documents of {files['first']} are in {out} already: nothing is left to do\n"
+    said = f"the documents of {files['first']} are in {out} already; nothing to do\n"
     assert capsys.readouterr().out.endswith(said)
     assert Corpus.load(out).n_documents == 2
 
@@ -220,8 +220,8 @@ def test_new_columns_beside_like(files, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--append", "--like", "{out}"], "--like cannot name others"),
-        (["--new-columns", "2", *COLUMNS], "--append or --like is needed"),
+        (["--append", "--like", "{out}"], "--like cannot be given"),
+        (["--new-columns", "2", *COLUMNS], "--new-columns needs --append or --like"),
         (["--append", "--new-columns", "0"], "new_columns is 0; it must be"),
     ],
 )
@@ -239,7 +239,7 @@ def test_a_document_that_is_there_and_a_folder_without_a_corpus_are_refused(file
     assert "there is no corpus in" in capsys.readouterr().err
     assert main(["import", files["first"], *COLUMNS, "--id", "id", "--out", out]) == 0
     assert main(["import", files["all"], "--append", "--out", out]) == 2
-    assert "'id' 'a' is the name of a document that is there already" in capsys.readouterr().err
+    assert "'id' 'a' is the id of a document that is in the corpus already" in capsys.readouterr().err
     assert Corpus.load(out).n_documents == 2
 
 

@@ -511,11 +511,11 @@ class TestCommand:
         assert main(["clusters", path, str(tmp_path / "corpus"), "--cut", str(n + 1)]) == 2
         assert f"error: {n + 1} clusters were asked for; cuts go from 1 to {n}" in capsys.readouterr().err
         assert main(["clusters", path]) == 2
-        assert "error: a corpus is needed" in capsys.readouterr().err
+        assert "error: give a corpus" in capsys.readouterr().err
         replace(Posterior.load(path), hierarchy=None).save(tmp_path / "without.npz")
         without = str(tmp_path / "without.npz")
         assert main(["clusters", without, "--hierarchy"]) == 2
-        assert "keeps no hierarchy; give the corpus of the fit" in capsys.readouterr().err
+        assert "contains no hierarchy; give the corpus of the fit" in capsys.readouterr().err
         assert main(["clusters", without, str(tmp_path / "new"), "--cut", "2"]) == 2
         assert "error: the posterior keeps no hierarchy; mc2 fit leaves it" in capsys.readouterr().err
         for command in ("--hierarchy", "--cut=2"):

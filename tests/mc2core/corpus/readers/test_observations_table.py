@@ -154,7 +154,7 @@ def test_from_the_shell_to_scores_and_page(tmp_path, capsys):
     # at best that of two Gaussians of sd 1, chosen with 3/4 and 1/4; topics are wider, by the prior
     entropy = np.log(2 * np.pi * np.e) - 0.75 * np.log(0.75) - 0.25 * np.log(0.25)
     assert -entropy - 1.0 < found["log_density"]["left_to_right"] < -entropy + 0.15
-    assert "held-out ones have a lower log density" in errors
+    assert "held-out documents have a lower log density" in errors
     assert main(["clusters", posterior, data]) == 0
     assert capsys.readouterr().out.startswith("document,cluster,cluster_name,probability,document_school\n1,")
     assert main(["describe", posterior, data, "--out", str(tmp_path / "page")]) == 0

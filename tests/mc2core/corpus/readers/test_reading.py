@@ -98,7 +98,7 @@ def test_uci_files_are_told_by_their_name(tmp_path):
         (["--text", "text", "--max-features", "0"], "max_features is 0; it must be at least 1"),
         (["--text", "text", "--min-df", "0"], "min_df is 0; it must be at least 1"),
         (["--text", "text", "--vocabulary", "/nothing.txt"], "/nothing.txt is missing"),
-        (["--like", "/nothing"], "--like /nothing is missing; a fit or the folder of a corpus is needed"),
+        (["--like", "/nothing"], "--like /nothing is missing; give a fit or the folder of a corpus"),
         (["--like", str(ROOT)], "holds no corpus: corpus.json is missing"),
         (["--like", __file__], "is not a whole array file: File is not a zip file"),
     ],
