@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+from importlib.metadata import metadata
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -20,10 +21,12 @@ version = release = mc2core.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
     "commands",
     "mathml",
+    "pictures",
 ]
 exclude_patterns = ["examples", "gallery/**/*.md"]
 
@@ -31,6 +34,7 @@ myst_enable_extensions = ["deflist", "dollarmath"]
 myst_fence_as_directive = ["math"]
 myst_heading_anchors = 4
 
+autosummary_generate = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # docstrings say types, with shapes
 autodoc_class_signature = "mixed"
@@ -51,15 +55,29 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "furo"
-html_title = "mc2core"
+html_title = f"mc2core {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["copy.js"]
 html_math_renderer = "mathml"
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
 html_search_scorer = str(DOCS / "search_scorer.js")
 html_show_search_summary = False  # browsers do not fetch pages of a folder
+
+#: [project.urls] of pyproject.toml, by name in lower case
+URLS = {
+    name.strip().lower(): address.strip()
+    for name, _, address in (one.partition(",") for one in metadata("mc2core").get_all("Project-URL") or ())
+}
+if "repository" in URLS:
+    html_theme_options = {
+        "source_repository": URLS["repository"],
+        "source_branch": "main",
+        "source_directory": "docs/",
+        "footer_icons": [{"name": "Repository", "url": URLS["repository"], "html": "Repository", "class": ""}],
+    }
 
 # what fits log is no part of the site
 logging.getLogger("mc2core").setLevel(logging.ERROR)

@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 SPACE = "http://www.w3.org/1998/Math/MathML"
 ElementTree.register_namespace("", SPACE)
 OPERATOR, THIN = f"{{{SPACE}}}mo", f"{{{SPACE}}}mspace"
+#: characters of a formula in a line that may not fit into a narrow window
+WIDE = 45
 LIMITS = (f"{{{SPACE}}}munder", f"{{{SPACE}}}msub")
 
 
@@ -76,7 +78,9 @@ class Renderer:
             raise nodes.SkipNode from error
 
     def inline(self, translator: Any, node: nodes.math) -> None:
-        translator.body.append(self._mathml(node, False))
+        made = self._mathml(node, False)
+        is_wide = len(node.astext()) > WIDE
+        translator.body.append(f'<span class="wide-formula">{made}</span>' if is_wide else made)
         raise nodes.SkipNode
 
     def block(self, translator: Any, node: nodes.math_block) -> None:
