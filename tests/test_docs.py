@@ -1,5 +1,6 @@
 """The API reference names what is there, and its docstrings say parameters that the signatures have."""
 
+import doctest
 import importlib
 import inspect
 import re
@@ -79,3 +80,37 @@ def test_the_reference_has_all_public_names():
     public = [getattr(home, name) for home in homes for name in home.__all__]
     classes = {one for one in public if inspect.isclass(one)} | {mc2core.fit}
     assert classes <= set(named().values())
+
+
+#: what users begin with; the others may have an example
+FIRST = [
+    "mc2core.Corpus",
+    "mc2core.fit",
+    "mc2core.Posterior",
+    "mc2core.guide",
+    "mc2core.plots",
+    "mc2core.models.MC2",
+    "mc2core.models.HDP",
+    "mc2core.models.Mixture",
+    "mc2core.inference.Gibbs",
+    "mc2core.inference.SVI",
+    "mc2core.inference.FastEx",
+    "mc2core.inference.Stream",
+]
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_examples_of_docstrings_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    home, _, last = name.rpartition(".")
+    one = getattr(importlib.import_module(home), last)
+    found = [test for test in doctest.DocTestFinder(recurse=inspect.isclass(one)).find(one, name) if test.examples]
+    assert found
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert [runner.run(test).failed for test in found] == [0] * len(found)
+
+
+def test_the_table_of_models_and_engines_is_that_of_the_guide():
+    from mc2core.explore import guide
+
+    assert guide.table() in (ROOT / "docs/how_to/choosing_model.md").read_text(encoding="utf-8")

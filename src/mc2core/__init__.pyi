@@ -4,6 +4,7 @@ from . import plots as plots
 from .corpus import Corpus as Corpus
 from .explore.fit import Fit as Fit
 from .explore.fit import fit as fit
+from .explore.guide import guide as guide
 from .posterior import Posterior as Posterior
 
 __version__: str

@@ -129,7 +129,7 @@ def run(program: str, about: str, add: Callable[[Any], None], arguments: Sequenc
         print(in_lines(f"{program}: error: {in_shell(str(error), arguments or ())}", sys.stderr), file=sys.stderr)
         return 2
     except MemoryError as error:
-        print(f"{program}: error: not enough memory{f': {error}' if str(error) else ''}", file=sys.stderr)
+        print(f"{program}: error: there is not enough memory{f': {error}' if str(error) else ''}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"{program}: stopped", file=sys.stderr)

@@ -83,6 +83,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="column to import as a context; KIND is number, date, bag, counts or text. NAME=FILE.npy:vector reads a "
         "matrix with one row per document; may be repeated",
     )
+    _add_documents(parser)
+    _add_words(parser)
+    _add_values(parser)
+    parser.add_argument("--layer", help="layer of an AnnData file with the counts (default: X)")
+    parser.add_argument(
+        "--out", metavar="FOLDER", type=Path, required=True, help="folder for the corpus and datasheet.md"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace the corpus in --out")
+
+
+def _add_documents(parser: argparse.ArgumentParser) -> None:
+    """Embeddings, labels, ids and kept columns."""
     parser.add_argument(
         "--embeddings",
         metavar="FILE.npy",
@@ -100,22 +112,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--id", metavar="COLUMN", help="column with a unique name per document")
     parser.add_argument(
-        "--labels", metavar="COLUMN", help="column with the true class of each document, for scores only"
-    )
-    parser.add_argument("--id", metavar="COLUMN", help="column with a unique name per document")
-    parser.add_argument(
         "--keep",
         metavar="COLUMN",
         action="append",
         help="column to show in tables and reports, such as a title; may be repeated",
     )
-    _add_words(parser)
-    _add_values(parser)
-    parser.add_argument("--layer", help="layer of an AnnData file with the counts (default: X)")
-    parser.add_argument(
-        "--out", metavar="FOLDER", type=Path, required=True, help="folder for the corpus and datasheet.md"
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace the corpus in --out")
 
 
 def _add_words(parser: argparse.ArgumentParser) -> None:

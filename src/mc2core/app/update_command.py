@@ -44,12 +44,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_threads(parser)
     parser.add_argument(
-        "--iterations", type=int, help="gibbs: number of sweeps over all documents (default: as many as the fit had)"
-    )
-    parser.add_argument(
-        "--threads", type=int, default=1, help="number of threads; the result does not depend on it (default 1)"
-    )
-    parser.add_argument(
         "--out", metavar="FOLDER", type=Path, help="folder for the posterior and provenance (default: replace the fit)"
     )
 

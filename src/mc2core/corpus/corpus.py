@@ -8,7 +8,7 @@ import io
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -51,6 +51,16 @@ CORPUS_FILES = (
     r"corpus\.json|index\.csv|(observations|(content|labels|context\.[^/]+)(\.(data|indices|indptr))?)\.npy"
     r"|context\.[^/]+\.names\.txt|(label_names|vocabulary)\.txt|documents\.csv|datasheet\.md|bad_rows\.tsv"
 )
+
+
+class _English:
+    """The default of stop words, which can be told from a given "english"."""
+
+    def __repr__(self) -> str:
+        return "'english'"
+
+
+ENGLISH = _English()
 _META = "corpus.json"
 _ROWS = 1 << 14  # documents of which a temporary array is made at a time
 _TABLE_ROWS = 100_000  # of the table of documents of a saved corpus that are read at a time
@@ -84,45 +94,58 @@ def _take(context: Context, rows: np.ndarray) -> Context:
 
 
 class Corpus:
-    """Grouped counts with context of the groups.
+    """Documents as counts of words, with contexts.
+
+    Usually a corpus is made by :meth:`from_texts`, :meth:`from_dataframe` or ``mc2 import``. The constructor takes
+    counts.
 
     Parameters
     ----------
     content : (J, V) sparse or dense matrix, or DataFrame, of whole, non-negative counts
-        Word counts of the documents (n_jw). A document may be empty.
+        Counts of V words in J documents. A document may be empty.
     vocabulary : V different strings, optional
-        The columns of a DataFrame if not given.
+        The words; by default the columns of a DataFrame.
     contexts : mapping, optional
-        ``{name: (J,) float array}`` (NaN: missing), ``{name: (J, A) counts}``, sparse or of integers (empty row:
-        missing), or ``{name: (J, D) dense float array}``, a vector of each document (NaN: missing coordinate).
+        Contexts by name: a (J,) float array of numbers (NaN: missing), a (J, A) matrix of counts, sparse or of integers
+        (empty row: missing), or a (J, D) dense float array of vectors (NaN: missing coordinate).
     labels : (J,) ints or (J, L) sparse membership, optional
-        Ground truth for scores; engines never look at it.
+        True classes, for scores only.
     documents : pandas DataFrame of J rows, optional
-        What is known of each document: title, id, ...
+        Titles, ids and other columns for tables and reports.
     context_names : ``{name: A strings}``, optional
-        What the columns of a count context are called (author names).
+        Names of the columns of a context of counts, such as authors.
     label_names : strings, optional
+        Names of the classes.
     units : ``{name: (mean, sd)}``, optional
-        Set by :meth:`standardised`: value in own unit = stored value * sd + mean; of vectors two tuples of D floats.
+        Set by :meth:`standardised`: original value = stored value * sd + mean; for vectors two tuples of D floats.
 
     Attributes
     ----------
     imported : dict or None
-        Form and settings of the import that read the documents (:mod:`mc2core.corpus.building.settings`), for later
-        ones: ``mc2 import``, :meth:`from_texts`, :meth:`from_dataframe`.
+        Settings of the import, so that later documents can be read in the same way.
     index : pandas Index or None
-        Of the DataFrame or Series that the documents were read from, a row each. Tables of documents have it, so that
-        their columns can be assigned to that DataFrame; None is 0, 1, ...
+        Index of the DataFrame or Series that the documents were read from. Tables of documents have it too.
     observations : (N, D) float64 or None
-        Of a corpus of observations (:meth:`from_observations`), document by document. ``content`` is then (J, N): each
-        observation is a column of its own, with the count 1. Words elsewhere: None.
+        Observations of a corpus made by :meth:`from_observations`, document by document; otherwise None. ``content`` is
+        then (J, N), with one column per observation.
     content_kind : {"words", "numbers", "counts", "binary"}
         What topics emit: words, or observations of that kind.
 
     Raises
     ------
     ValueError
-        One sentence naming the field, the document and what is allowed.
+        Names the field, the document and what is allowed.
+
+    See Also
+    --------
+    mc2core.fit : fits a model to a corpus.
+
+    Examples
+    --------
+    >>> import mc2core
+    >>> counts = [[2, 1, 0], [0, 1, 3]]
+    >>> mc2core.Corpus(counts, ["apple", "tree", "iron"], contexts={"year": [1990.0, 2001.0]})
+    Corpus(2 documents, 3 words, 7 tokens, contexts: year (numbers))
     """
 
     def __init__(
@@ -177,109 +200,214 @@ class Corpus:
     @classmethod
     def from_observations(
         cls, values: Any, document: Any, contexts: Any = None, labels: Any = None, documents: Any = None,
-        *, kind: str = "numbers", names: Sequence[str] | None = None, n_documents: int | None = None, **called: Any,
+        *, kind: str = "numbers", names: Sequence[str] | None = None, n_documents: int | None = None,
+        context_names: Mapping[str, Sequence[str]] | None = None, label_names: Sequence[str] | None = None,
+        units: Mapping[str, Unit] | None = None,
     ) -> Corpus:  # fmt: skip
-        """Documents that are sets of observations: vectors of numbers, counts, or zeros and ones in place of words.
+        """Make documents that are sets of observations: vectors of numbers, counts, or zeros and ones.
 
         Parameters
         ----------
         values : (N, D) or (N,) finite floats
-            A row for each observation (a student, a descriptor of an image), in any order.
+            One row per observation (a student, a descriptor of an image), in any order.
         document : (N,) whole numbers
             The document of each observation, from 0. A document may have none.
         contexts, labels, documents
-            Of the documents, as of :class:`Corpus`.
+            As in :class:`Corpus`.
         kind : {"numbers", "counts", "binary"}, default "numbers"
-            What the values are; binary: zeros and ones.
+            Kind of the values; binary means zeros and ones.
         names : D strings, optional
-            What the columns of ``values`` are called; they are the corpus' ``vocabulary``.
+            Names of the columns of ``values``; they become the ``vocabulary``.
         n_documents : int, optional
-            J; one more than the largest of ``document`` if not given.
-        called : by name
-            ``context_names``, ``label_names``, ``units``, as of :class:`Corpus`.
+            Number of documents; by default one more than the largest of ``document``.
+        context_names, label_names, units
+            As in :class:`Corpus`.
 
         Raises
         ------
         ValueError
-            Naming the first observation that is no finite number, not of the kind or has no document, or another
-            number of rows.
+            Names the first observation that is not finite, not of the kind or without a document.
+
+        Examples
+        --------
+        >>> import mc2core
+        >>> scores, school = [[35.0, 40.0], [50.0, 55.0], [36.0, 41.0]], [0, 0, 1]
+        >>> mc2core.Corpus.from_observations(scores, school, names=["maths", "reading"])
+        Corpus(2 documents, 3 observations of 2 numbers, contexts: none)
         """
         table, of = check_observations(values, document, n_documents, kind)
         order = np.argsort(of, kind="stable")
         n_documents = int(of.max()) + 1 if n_documents is None else n_documents
-        corpus = cls(ones(np.bincount(of, minlength=n_documents)), None, contexts, labels, documents, **called)
+        corpus = cls(
+            ones(np.bincount(of, minlength=n_documents)), None, contexts, labels, documents,
+            context_names=context_names, label_names=label_names, units=units,
+        )  # fmt: skip
         corpus.observations, corpus.content_kind = np.ascontiguousarray(table[order]), kind
         columns = columns_of(values) if names is None else names
         corpus._vocabulary = check_distinct(check_names(columns, "names", table.shape[1]), "names")
         return corpus
 
     @classmethod
-    def from_texts(cls, texts: Iterable[str], contexts: Any = None, labels: Any = None, **settings: Any) -> Corpus:
-        """Count the words of texts.
+    def from_texts(
+        cls,
+        texts: Iterable[str],
+        contexts: Mapping[str, Any] | None = None,
+        labels: Any = None,
+        *,
+        documents: pd.DataFrame | None = None,
+        embeddings: Any = None,
+        like: Any = None,
+        tokenise: Callable[[str], Iterable[str]] | None = None,
+        stop_words: Any = ENGLISH,
+        min_letters: int | None = None,
+        max_ngram: int | None = None,
+        vocabulary: Sequence[str] | None = None,
+        min_df: int | None = None,
+        max_df: float | None = None,
+        max_features: int | None = None,
+        word_counts: str | None = None,
+    ) -> Corpus:
+        """Count the words of a list of texts.
 
         Parameters
         ----------
         texts : J texts
         contexts : mapping, optional
-            ``{name: J values}``: numbers (None or NaN: missing), dates, names, lists of names; or a matrix, dense of
-            floats (vectors) or of counts.
+            Contexts by name, with J values each: numbers (None or NaN: missing), dates, names or lists of names; or a
+            matrix, dense of floats (vectors) or of counts.
         labels : J names or numbers, or lists of them, optional
-        settings : by name
-            ``tokenise``, ``stop_words``, ``min_letters``, ``max_ngram``: of
-            :class:`mc2core.corpus.building.tokens.Tokeniser`; ``vocabulary`` (the words, in order), or
-            ``min_df``, ``max_df``, ``max_features`` (which are kept); ``word_counts`` ("raw", "presence" or
-            "log"); ``documents`` (a DataFrame of J rows); ``like`` (a Model or a Corpus): the texts as those of it,
-            in its words, made as there, and in the columns, kinds and units of its contexts. What it does not have is
-            left out, counted and logged as a warning; a context that is not given is missing in every document. A
-            matrix of counts is taken to have its columns.
+            True classes, for scores only.
+        documents : DataFrame of J rows, optional
+            Titles and other columns for tables and reports.
+        embeddings : (J, D) matrix, optional
+            Sentence embeddings of the documents (:meth:`with_embeddings`).
+        like : Posterior or Corpus, optional
+            Read the texts in the words, contexts and units of a fit or of another corpus. Unknown words and values are
+            left out and logged as a warning. The options below then have the values of the earlier import.
+        tokenise : function (text) -> words, optional
+            Replaces the rule for words.
+        stop_words : language, list of words or None, default "english"
+            Words to leave out; None keeps all.
+        min_letters : int, optional
+            Shortest word, in letters (default 2).
+        max_ngram : int, optional
+            Also count sequences of up to so many words (default 1).
+        vocabulary : strings, optional
+            The words to count, in this order.
+        min_df, max_df, max_features : optional
+            Keep words that occur in at least ``min_df`` documents (default 1) and in at most the share ``max_df`` of
+            them, and the ``max_features`` most frequent ones.
+        word_counts : {"raw", "presence", "log"}, optional
+            Count a word that occurs n times n times (default), once, or 1 + floor(log2 n) times.
 
         Raises
         ------
         ValueError
-            Naming each document that cannot be read, counted from 0, or what contradicts ``like``.
+            Names each document that cannot be read, counted from 0, or what contradicts ``like``.
+
+        Examples
+        --------
+        >>> import mc2core
+        >>> texts = ["An apple tree", "The iron forge"]
+        >>> corpus = mc2core.Corpus.from_texts(texts, contexts={"author": [["Ann", "Bob"], None]})
+        >>> corpus
+        Corpus(2 documents, 4 words, 4 tokens, contexts: author (names))
+        >>> mc2core.Corpus.from_texts(["Another tree"], like=corpus).n_tokens
+        1
         """
         from mc2core.corpus.building import frames
 
-        return frames.from_texts(cls, texts, contexts, labels, **settings)
+        words = {
+            "min_letters": min_letters, "max_ngram": max_ngram, "vocabulary": vocabulary, "min_df": min_df,
+            "max_df": max_df, "max_features": max_features, "word_counts": word_counts,
+        }  # fmt: skip
+        given = frames.settings_of_words(tokenise, stop_words, words)
+        return frames.from_texts(cls, texts, contexts, labels, documents, embeddings, like, tokenise, given)
 
     @classmethod
-    def from_dataframe(cls, frame: pd.DataFrame, text: str | None = None, **settings: Any) -> Corpus:
-        """Documents from the rows of a data frame.
+    def from_dataframe(
+        cls,
+        frame: pd.DataFrame,
+        text: str | None = None,
+        *,
+        bag: str | None = None,
+        contexts: Mapping[str, str] | Sequence[str] = (),
+        labels: str | None = None,
+        id: str | None = None,
+        keep: Sequence[str] = (),
+        separator: str | None = None,
+        embeddings: Any = None,
+        like: Any = None,
+        tokenise: Callable[[str], Iterable[str]] | None = None,
+        stop_words: Any = ENGLISH,
+        min_letters: int | None = None,
+        max_ngram: int | None = None,
+        vocabulary: Sequence[str] | None = None,
+        min_df: int | None = None,
+        max_df: float | None = None,
+        max_features: int | None = None,
+        word_counts: str | None = None,
+    ) -> Corpus:
+        """Read documents from the rows of a data frame.
 
         Parameters
         ----------
-        text : column of running text; or ``bag=``, a column of words, lists of them or objects of counts.
-        settings : by name
-            ``contexts``: columns, or ``{name: column}``, each of numbers, of dates (text is a name: ``pd.to_datetime``
-            makes it a date), or of names or lists of names;
-            ``labels``, ``id``: columns; ``keep``: columns beside the documents; ``separator``: sign between the names
-            of a text, which is one name otherwise; and those of :meth:`from_texts` on words. ``like``: as there; the
-            columns are those that it was read from (:meth:`from_dataframe`, ``mc2 import``), where no others are given.
-            ``embeddings``: as of :meth:`with_embeddings`.
+        frame : DataFrame
+            One document per row.
+        text : str, optional
+            Column of running text.
+        bag : str, optional
+            Column of words, lists of words or objects of counts, in place of ``text``.
+        contexts : list of columns, or ``{name: column}``, optional
+            Columns of numbers, dates, names or lists of names. Text is a name; ``pd.to_datetime`` makes it a date.
+        labels, id : str, optional
+            Columns of true classes and of unique names.
+        keep : list of columns, optional
+            Further columns for tables and reports.
+        separator : str, optional
+            Sign between names in a cell, such as ";". By default a cell is one name.
+        embeddings : (J, D) matrix, optional
+            Sentence embeddings of the documents (:meth:`with_embeddings`).
+        like, tokenise, stop_words, min_letters, max_ngram, vocabulary, min_df, max_df, max_features, word_counts
+            As in :meth:`from_texts`. With ``like``, columns are by default those of the earlier data frame or import.
 
         Raises
         ------
         ValueError
-            Naming each row that cannot be read, by its index, or what contradicts ``like``.
+            Names each row that cannot be read, by its index, or what contradicts ``like``.
+
+        Examples
+        --------
+        >>> import mc2core
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"abstract": ["An apple tree", "The iron forge"], "year": [1990, 2001]})
+        >>> mc2core.Corpus.from_dataframe(frame, text="abstract", contexts=["year"])
+        Corpus(2 documents, 4 words, 4 tokens, contexts: year (numbers))
         """
         from mc2core.corpus.building import frames
 
-        return frames.from_dataframe(cls, frame, text, **settings)
+        words = {
+            "min_letters": min_letters, "max_ngram": max_ngram, "vocabulary": vocabulary, "min_df": min_df,
+            "max_df": max_df, "max_features": max_features, "word_counts": word_counts,
+        }  # fmt: skip
+        given = frames.settings_of_words(tokenise, stop_words, words)
+        return frames.from_dataframe(
+            cls, frame, given, text=text, bag=bag, contexts=contexts, labels=labels, id=id, keep=keep,
+            separator=separator, embeddings=embeddings, like=like, tokenise=tokenise,
+        )  # fmt: skip
 
     @classmethod
     def concatenate(cls, corpora: Iterable[Corpus]) -> Corpus:
-        """The documents of several corpora, one corpus after another, in memory.
+        """Join the documents of several corpora, one corpus after another, in memory.
 
-        Names decide which columns are the same: words, values of contexts and labels are united, those of the first
-        corpus first, then what each further one adds. A context that a corpus has not is missing in its documents.
-        Standardised numbers are in the units of the first corpus that has them. A column of ``documents`` that a
-        corpus has not is empty there. ``imported`` is that of the first.
+        Columns are matched by name. Words, values of contexts and labels are united, those of the first corpus first. A
+        context or a column of ``documents`` that a corpus lacks is missing in its documents. Standardised numbers are
+        in the units of the first corpus that has them. ``imported`` is that of the first corpus.
 
         Raises
         ------
         ValueError
-            No corpus, words or columns of a context without names, a context of another kind in another corpus or with
-            vectors of another length, or labels in one and none, or of another kind, in another.
+            There is no corpus, columns have no names, or contexts, vectors or labels are of different kinds.
         """
         from mc2core.corpus.concatenation import concatenate
 
@@ -288,17 +416,17 @@ class Corpus:
     # -- what it holds -------------------------------------------------------------------------------------
     @property
     def n_documents(self) -> int:
-        """J."""
+        """Number of documents J."""
         return self.content.shape[0]
 
     @property
     def is_of_observations(self) -> bool:
-        """Whether documents are sets of observations, not of words."""
+        """Whether documents are sets of observations in place of words."""
         return self.observations is not None
 
     @property
     def n_words(self) -> int:
-        """V, the size of the vocabulary; D, the numbers of an observation, of a corpus of these."""
+        """Size of the vocabulary V; for observations, the numbers D of each."""
         return self.content.shape[1] if self.observations is None else self.observations.shape[1]
 
     @property
@@ -308,7 +436,7 @@ class Corpus:
 
     @property
     def document_lengths(self) -> np.ndarray:
-        """(J,) int64: tokens of each document (N_j)."""
+        """(J,) int64: number of tokens of each document."""
         lengths, start = np.empty(self.n_documents, np.int64), self.content.indptr
         for first in range(0, self.n_documents, _ROWS):
             last = min(first + _ROWS, self.n_documents)
@@ -318,27 +446,27 @@ class Corpus:
 
     @property
     def has_vocabulary(self) -> bool:
-        """Whether words were named."""
+        """Whether the words have names."""
         return self._vocabulary is not None
 
     @property
     def vocabulary(self) -> list[str]:
-        """The V words, or names of an observation's numbers; ``w0``, ``w1``, ... where none were given."""
+        """The V words, or names of an observation's numbers; ``w0``, ``w1``, ... if no names were given."""
         return placeholders(self.n_words) if self._vocabulary is None else self._vocabulary
 
     @property
     def context_kinds(self) -> dict[str, str]:
-        """ "number", "counts" or "vector" for each context."""
+        """Kind of each context: "number", "counts" or "vector"."""
         return {name: kind_of(context) for name, context in self.contexts.items()}
 
     @property
     def vector_lengths(self) -> dict[str, int]:
-        """How many numbers a vector of each context of vectors has."""
+        """Length of the vectors of each context of vectors."""
         return {name: self.contexts[name].shape[1] for name, kind in self.context_kinds.items() if kind == "vector"}
 
     @property
     def documents(self) -> pd.DataFrame:
-        """J rows of what is known of each document; no columns where nothing was given."""
+        """Titles, ids and other columns, one row per document."""
         if self._documents is None:
             if self._origin is not None:
                 whole, rows = self._origin
@@ -353,7 +481,7 @@ class Corpus:
         return self._documents
 
     def set_index(self, index: Any) -> None:
-        """Give the documents an :attr:`index`; ValueError for one of another length."""
+        """Set the :attr:`index` of the documents. ValueError if it has another length."""
         if index is not None and len(index) != self.n_documents:
             raise ValueError(f"the index has {len(index)} rows, but the corpus has {self.n_documents} documents")
         self.index = index
@@ -361,7 +489,7 @@ class Corpus:
             self._documents = self._documents.set_axis(index)
 
     def document_blocks(self) -> Iterator[pd.DataFrame]:
-        """:attr:`documents`, 100,000 rows after others where a saved corpus has more: these are read and not kept."""
+        """Iterate over :attr:`documents` in blocks of 100,000 rows, which are not kept in memory."""
         is_here = self._documents is not None or self._origin is not None or self.n_documents <= _TABLE_ROWS
         if is_here or self._table is None:
             yield self.documents
@@ -369,7 +497,7 @@ class Corpus:
             yield from self._table.blocks(self.n_documents, _TABLE_ROWS)
 
     def missing(self, name: str) -> np.ndarray:
-        """(J,) bool: the documents whose context ``name`` is missing, of vectors all coordinates."""
+        """Return (J,) bool: whether the context ``name`` is missing; for vectors, all coordinates."""
         context = self.contexts[name]
         if sp.issparse(context):
             return np.diff(context.indptr) == 0
@@ -377,7 +505,7 @@ class Corpus:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all an engine can see: content and contexts, but not their names (:attr:`names_digest`)."""
+        """SHA-256 of content and contexts, without their names (:attr:`names_digest`)."""
         if self._digest is None:
             arrays = {
                 "content.indptr": self.content.indptr.astype(np.int64, copy=False),
@@ -400,7 +528,7 @@ class Corpus:
 
     @property
     def names_digest(self) -> str:
-        """SHA-256 of what the columns mean: words, names of the columns of contexts, and units."""
+        """SHA-256 of the words, the names of contexts' columns, and the units."""
         units = {name: list(unit) for name, unit in self.units.items()}
         return storage.digest_value([self._vocabulary, self.context_names, units])
 
@@ -451,7 +579,7 @@ class Corpus:
 
     # -- parts of it ---------------------------------------------------------------------------------------
     def subset(self, rows: Any) -> Corpus:
-        """The corpus of the given documents (indices, in that order, or a boolean mask of J)."""
+        """Return the corpus of some documents, given as indices (in that order) or as a boolean mask."""
         rows = np.asarray(rows)
         if rows.dtype == bool:
             if rows.shape != (self.n_documents,):
@@ -477,9 +605,9 @@ class Corpus:
         return part
 
     def with_documents(self, content: sp.csr_matrix, contexts: Mapping[str, Any]) -> Corpus:
-        """Other documents in the columns of this corpus, of which nothing else is known; they are not checked.
+        """Return other documents in the columns of this corpus; they are not checked.
 
-        ``content`` (J, V) int32 CSR and all ``contexts`` as :attr:`contexts` has them.
+        ``content`` is (J, V) int32 CSR, and ``contexts`` has every context of this corpus, in the same form.
         """
         other = copy.copy(self)
         other.content, other.contexts = content, dict(contexts)
@@ -489,9 +617,9 @@ class Corpus:
         return other
 
     def with_contexts(self, contexts: Mapping[str, Any]) -> Corpus:
-        """The same documents with other contexts; names and units of those that stay are kept.
+        """Return the same documents with other contexts.
 
-        What stays is shared, not copied: a memory-mapped corpus remains on disk.
+        Names and units of contexts that stay are kept, and their data are shared and not copied.
         """
         changed = copy.copy(self)
         changed.contexts = {
@@ -508,25 +636,25 @@ class Corpus:
         return changed
 
     def with_embeddings(self, vectors: Any, like: Any = None) -> Corpus:
-        """The same documents with a context ``embedding``: sentence embeddings, a vector for each document.
+        """Return the same documents with sentence embeddings as the context ``embedding``.
 
-        The directions of the vectors are reduced to their first principal components, 20 at most, each of variance 1.
+        The directions of the vectors are reduced to their first principal components, at most 20, each with variance 1.
         The corpus and its fits keep the reduction, in ``imported``. ``MC2()`` uses the context unless other contexts
-        are named, with a strength that follows from the lengths of the documents.
+        are given, with a strength that depends on the lengths of the documents.
 
         Parameters
         ----------
         vectors : (J, D) matrix of numbers
-            A row of NaN, and one of zeros, is a missing vector. Blocks of rows are converted, so that a matrix of
-            float32, or a memory-mapped one, is never copied whole.
+            One row per document. A row of NaN or of zeros is a missing vector. A memory-mapped matrix is not copied
+            whole.
         like : Corpus or Posterior, optional
-            Reduce the vectors as its own were.
+            Reduce the vectors as in that corpus or fit.
 
         Raises
         ------
         ValueError
-            Another number of rows or columns, a vector that is infinite or has a gap, or vectors of one direction; the
-            document is named. Or ``like`` has no embeddings.
+            Another number of rows or columns, a vector that is infinite or has a gap (the document is named), vectors
+            of one direction, or ``like`` without embeddings.
         """
         from mc2core.corpus import embeddings
 
@@ -544,10 +672,11 @@ class Corpus:
         return changed
 
     def standardised(self, name: str, like: Corpus | None = None) -> Corpus:
-        """Shift and scale a context of numbers, or each coordinate of vectors, to mean 0 and sd 1 over the observed
-        values (docs/model.md, section 1).
+        """Return the corpus with a numeric context scaled to mean 0 and standard deviation 1 (docs/model.md, section
+        1).
 
-        ``like``: take mean and sd from this already standardised corpus (for test documents).
+        Coordinates of vectors are scaled one by one. With ``like``, mean and standard deviation are those of that
+        corpus, as for test documents. :func:`mc2core.fit` does this by itself.
         """
         values = self.contexts.get(name)
         if values is None or sp.issparse(values):
@@ -574,7 +703,7 @@ class Corpus:
     def split(self, test_size: float = 0.1, seed: int = 0) -> tuple[Corpus, Corpus]:
         """Split documents at random into (train, test), each in the order of the corpus.
 
-        The test part has round(J * test_size) documents, at least one; so has the train part.
+        The test part has round(J * test_size) documents. Both parts have at least one.
         """
         if not 0 < test_size < 1:
             raise ValueError(f"test_size is {test_size}; it must lie between 0 and 1")
@@ -601,10 +730,9 @@ class Corpus:
 
     # -- disk ----------------------------------------------------------------------------------------------
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the corpus to ``folder`` (arrays as .npy, tables as text); the folder is replaced as a whole.
+        """Save the corpus in ``folder`` (arrays as .npy, tables as text), which is replaced as a whole.
 
-        ValueError where it holds anything else than a corpus, or names of contexts differ in case alone, as those of
-        files must not. corpus.json holds the digest of every file, for ``Corpus.load(folder, verify=True)``.
+        ValueError if the folder holds anything else than a corpus, or if names of contexts differ only in case.
         """
         alike: dict[str, str] = {}
         for name in self.contexts:
@@ -665,10 +793,9 @@ class Corpus:
     def load(cls, folder: str | os.PathLike[str], *, verify: bool = False) -> Corpus:
         """Open a saved corpus; arrays and the table of documents stay on disk (memory-mapped).
 
-        The corpus is the one that was in the folder when it was loaded: replacing or appending to the folder later
-        does not change it. Counts and contexts are read once to check sizes, columns, counts and their sum. This takes
-        0.5 s for a million documents of 60 words that are in the page cache. With ``verify``, the digest of every file
-        is verified, too (3.6 s). ValueError for anything missing, changed or out of range.
+        If the folder is replaced or appended to later, this corpus does not change. Sizes, columns and the sum of
+        counts are checked; with ``verify`` also the digest of every file. ValueError for anything missing, changed or
+        out of range.
         """
         folder = Path(folder)
         for _ in range(_LOADS):

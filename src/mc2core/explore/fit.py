@@ -68,10 +68,17 @@ class Fit:
         return Description.of(self.posterior, self.corpus, self.threads, self.names)
 
     def rename(self, names: Names) -> None:
-        """Give names, in place of the words by which clusters and topics are called.
+        """Give clusters and topics names of your own.
 
-        ``names`` are {"cluster": {1: "Trade"}, "topic": {3: "Oil"}}, beside those given before. ValueError for one that
-        is given to what is not there.
+        Parameters
+        ----------
+        names : mapping
+            For example ``{"cluster": {1: "Trade"}, "topic": {3: "Oil"}}``. Names that were given before are kept.
+
+        Raises
+        ------
+        ValueError
+            A cluster or topic that does not exist.
         """
         from mc2core.explore.words import check_names
 
@@ -84,24 +91,35 @@ class Fit:
             self.__dict__.pop(name, None)
 
     def topics(self) -> pd.DataFrame:
-        """A row for each topic of the representative sample, the commonest first.
+        """Return one row per topic of the representative sample, the most frequent first.
 
-        Columns topic; name; tokens, expected ones in the documents; share, of the tokens that were fitted; clusters,
-        how many use it; npmi, its coherence, and that of chance; words, the likeliest; distinctive_words, the most
-        relevant; found, the share of samples that have it, too; and for each number or date its trend, Spearman's rank
-        correlation of share and time. Of topics that emit observations NAME_mean and NAME_sd of each number in place of
-        words and npmi, and names of the means that tell them most.
+        The columns are:
+
+        - topic, name, tokens (expected, in the documents), share (of the fitted tokens), clusters (how many use it);
+        - npmi (coherence) and its value by chance;
+        - words (likeliest) and distinctive_words (most relevant);
+        - found: the share of samples that contain the topic;
+        - for each number or date its trend: Spearman's rank correlation of share and time.
+
+        Topics of observations have NAME_mean and NAME_sd in place of words and npmi. For HDP: topic, share, and words
+        or means.
         """
         return self._of_topics["topics"].copy()
 
     def clusters(self, cut: int | str = "recommended") -> pd.DataFrame:
-        """A row for each cluster that has documents, of the recommended clustering or another ``cut``.
+        """Return one row per cluster that has documents.
 
-        Columns cluster; name; documents; share, of all; weight; words; distinctive_words (of observations topics, those
-        that tell it most); of several samples certainty, found and chains, how sure it is
-        (:mod:`mc2core.explore.agreement`); and what the documents have in contexts (``context_NAME``), kept columns
-        (``document_NAME``) and labels: the commonest values, or ``context_NAME_mean`` and ``context_NAME_sd``.
-        ValueError where there is no such cut, or the model has no clusters (HDP).
+        Parameters
+        ----------
+        cut : int or "all", optional
+            Number of clusters, or "all" for those of the fit; by default the recommended clustering.
+
+        Returns
+        -------
+        DataFrame
+            cluster, name, documents, share, weight, words, distinctive_words; with several samples certainty, found and
+            chains; and for contexts, kept columns and labels their commonest values, or ``context_NAME_mean`` and
+            ``context_NAME_sd``.
         """
         if self.description.without_clusters:
             raise ValueError("the model has no clusters of documents: each has topics of its own")
@@ -113,9 +131,13 @@ class Fit:
         return rows.drop(columns=["cut", "number", "joins"]).reset_index(drop=True)
 
     def documents(self, cut: int | str = "recommended") -> pd.DataFrame:
-        """A row for each document: document, from 1; title; label; tokens; cluster, of the recommended clustering or
-        another ``cut``; cluster_name; probability of the recommended cluster; ``context_NAME`` and ``document_NAME``,
-        all that is known.
+        """Return one row per document: its cluster and the probability of the cluster, title, label and contexts.
+
+        Parameters
+        ----------
+        cut : int or "all", optional
+            Number of clusters, or "all" for those of the fit; by default the recommended clustering. ``probability`` is
+            of the recommended cluster.
         """
         from mc2core.explore.documents import document_tables
 
@@ -127,8 +149,10 @@ class Fit:
         return table
 
     def document_topics(self) -> pd.DataFrame:
-        """Topics of each document, the commonest first: document, from 1; topic; name; tokens, expected ones; share of
-        those of the document, 1 % or more. Of a model whose clusters are topics (FastEx), none: see :meth:`documents`.
+        """Return the topics of each document, the most frequent first: document, topic, name, tokens, share.
+
+        Topics with less than 1 % of the document are left out. For FastEx, whose clusters are topics, the table is
+        empty.
         """
         from mc2core.explore.documents import document_topics
 
@@ -137,14 +161,22 @@ class Fit:
         return table
 
     def contexts(self, name: str | None = None, cut: int | str = "recommended") -> pd.DataFrame:
-        """Who and when: the share of each cluster (recommended, or of a ``cut``) and topic, by values of each context,
-        kept column and label, and over the steps of numbers and dates; of one of them where ``name`` is given.
+        """Return the share of each cluster and topic per value of the contexts, kept columns and labels.
 
-        Columns of, "cluster" or "topic"; number; name; context; value, or start and end of a step, and of dates its
-        period (:class:`pandas.Period`: a day, a month, a quarter, a year or several); documents that have it; count,
-        those of them in the cluster, or expected tokens of the topic; share, of their number or their tokens, NaN where
-        there are none; low and high, its 90 % interval (:func:`mc2core.explore.shares.shares_by_value`). ValueError
-        where there is no such context.
+        Numbers and dates are cut into steps.
+
+        Parameters
+        ----------
+        name : str, optional
+            One context; by default all.
+        cut : int or "all", optional
+            Number of clusters, or "all" for those of the fit; by default the recommended clustering.
+
+        Returns
+        -------
+        DataFrame
+            of ("cluster" or "topic"), number, name, context, value (or start and end of a step), documents, count,
+            share, and its 90 % interval from low to high (:func:`mc2core.explore.shares.shares_by_value`).
         """
         import pandas as pd
 
@@ -165,13 +197,27 @@ class Fit:
         return table[[*(one for one in order if one in table), *_SHARES]]
 
     def effects(self, contexts: str | Sequence[str], cut: int | str = "recommended") -> pd.DataFrame:
-        """What a context, kept column or label, or several change in the share of each cluster (recommended, or of
-        a ``cut``) and topic, the others held fixed: a regression over the documents.
+        """Estimate how contexts change the share of each cluster and topic, each with the others held fixed.
 
-        Columns of, "cluster" or "topic"; number; name; context; value and reference, of groups: their effect is
-        against the commonest; documents; effect, of a step of one of a number, such as a year; low and high, its 90 %
-        interval (:func:`mc2core.explore.shares.effects`). ValueError where there is no such context, documents have
-        several values of one, or one follows from the others.
+        This is a linear regression over the documents.
+
+        Parameters
+        ----------
+        contexts : str or list of str
+            Contexts, kept columns or labels.
+        cut : int or "all", optional
+            Number of clusters, or "all" for those of the fit; by default the recommended clustering.
+
+        Returns
+        -------
+        DataFrame
+            of ("cluster" or "topic"), number, name, context, value and reference (for groups: the commonest),
+            documents, effect (for numbers per unit, such as a year), and its 90 % interval from low to high.
+
+        Raises
+        ------
+        ValueError
+            There is no such context, a document has several values of it, or it follows from the others.
         """
         from mc2core.explore.shares import effects
         from mc2core.explore.variables import variables_of
@@ -208,6 +254,15 @@ class Fit:
         if folder is not None:
             made.save(folder)
         return made
+
+    def methods(self) -> str:
+        """Return a paragraph for the methods section of a paper: model, engine, data, settings and versions.
+
+        ValueError: the posterior does not know how it was fitted.
+        """
+        from mc2core.explore.methods import paragraph
+
+        return paragraph(self.posterior, self.corpus, self.posterior.provenance | self.provenance)
 
     def _named(self, table: pd.DataFrame, cut: int | str) -> pd.DataFrame:
         """The rows of topics and of clusters of a cut, with their names."""

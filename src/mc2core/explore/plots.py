@@ -41,16 +41,21 @@ _LONGEST = 40  # characters of a name
 def topics_over_time(
     found: Fit, context: str | None = None, topics: Sequence[int] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """The share of topics among the words over a number or a date, a line each, with 90 % intervals.
-
-    ValueError where there is no such context or topic, or it has groups and not numbers.
+    """Draw the share of topics over a number or a date, one line per topic, with 90 % intervals.
 
     Parameters
     ----------
+    found : Fit
     context : str, optional
-        The number or date; not needed where there is one.
+        The number or date; it may be left out if there is only one.
     topics : numbers, optional
-        The commonest six if not given.
+        Topics to draw; by default the six most frequent.
+    ax : matplotlib Axes, optional
+
+    Raises
+    ------
+    ValueError
+        There is no such context or topic, or the context has groups.
     """
     chosen = list(found.topics()["topic"].head(_MAX_LINES)) if topics is None else list(topics)
     emitted = "observations" if found.posterior.is_of_observations else "words"
@@ -106,16 +111,23 @@ def _over_time(
 def clusters_by_context(
     found: Fit, context: str | None = None, cut: int | str = "recommended", ax: Axes | None = None
 ) -> Axes:
-    """A heat map: the share of each cluster among the documents of each value, or of each step of a number.
+    """Draw the share of each cluster per value of a context, or per step of a number, as a heat map.
 
-    Drawn are the 20 largest clusters and the 30 commonest values. ValueError where there is no such context or cut.
+    The 20 largest clusters and the 30 most frequent values are drawn.
 
     Parameters
     ----------
+    found : Fit
     context : str, optional
-        A context, kept column or label; not needed where there is one.
-    cut : int or {"recommended", "all"}, default "recommended"
-        The clusters: recommended, all of the fit, or those of a cut of so many.
+        A context, kept column or label; it may be left out if there is only one.
+    cut : int or "all", optional
+        Number of clusters, or "all" for those of the fit; by default the recommended clustering.
+    ax : matplotlib Axes, optional
+
+    Raises
+    ------
+    ValueError
+        There is no such context or cut.
     """
     name = _context(found, context)
     table = found.contexts(name, cut)
@@ -147,15 +159,21 @@ def clusters_by_context(
 
 
 def hierarchy(found: Fit, size: int | None = None, ax: Axes | None = None) -> Axes:
-    """How the clusters of the cuts join, from so many on the left to one on the right.
+    """Draw how clusters merge, from many on the left to one on the right.
 
-    A line goes from each cluster to the one of the next smaller cut that has most of its documents; names stand at
-    the clusters on the left. ValueError where there is no such cut, or the fit has none.
+    A line leads from each cluster to the cluster of the next smaller cut that has most of its documents.
 
     Parameters
     ----------
+    found : Fit
     size : int, optional
-        Clusters to begin with, those of a cut; the largest of at most twelve if not given.
+        Number of clusters on the left, which must be that of a cut; by default the largest of at most twelve.
+    ax : matplotlib Axes, optional
+
+    Raises
+    ------
+    ValueError
+        There is no such cut, or the fit has no hierarchy.
     """
     description = found.description
     if not description.cuts:
@@ -208,20 +226,25 @@ def hierarchy(found: Fit, size: int | None = None, ax: Axes | None = None) -> Ax
 def map_of_documents(
     found: Fit, colour: str | None = None, cut: int | str = "recommended", seed: int = 0, ax: Axes | None = None
 ) -> Axes:
-    """The documents on a plane, near each other for their words and clusters (t-SNE), a point each.
+    """Draw the documents as points; documents with similar words and clusters lie near each other (t-SNE).
 
-    Places are those of the HTML report (:func:`mc2core.explore.documents.layout`), which needs scikit-learn. ValueError
-    where there is no such context or cut.
+    It is the map of the HTML report (:func:`mc2core.explore.documents.layout`) and needs scikit-learn.
 
     Parameters
     ----------
+    found : Fit
     colour : str, optional
-        What they are coloured by: a context, kept column or label; their cluster if not given, with the names of the
-        largest on the map and, where there is no room, in the legend; beyond 20, clusters are grey.
-    cut : int or {"recommended", "all"}, default "recommended"
-        The clusters: recommended, all of the fit, or those of a cut of so many.
+        A context, kept column or label that colours the points; by default their cluster.
+    cut : int or "all", optional
+        Number of clusters, or "all" for those of the fit; by default the recommended clustering.
     seed : int
-        Of the map.
+        Seed of the map.
+    ax : matplotlib Axes, optional
+
+    Raises
+    ------
+    ValueError
+        There is no such context or cut.
     """
     from mc2core.explore.documents import layout
     from mc2core.explore.variables import variables_of
@@ -247,10 +270,23 @@ def map_of_documents(
 def words(
     found: Fit, topic: int | None = None, cluster: int | None = None, n: int = 10, ax: Axes | None = None
 ) -> Axes:
-    """The ``n`` most distinctive words of a topic or a cluster, with their probability in it and in the whole corpus.
+    """Draw the most distinctive words of a topic or a cluster.
 
-    ValueError unless one of ``topic`` and ``cluster`` is given, where there is no such, and where topics emit
-    observations.
+    Bars are probabilities in the topic or cluster, and marks are probabilities in the whole corpus.
+
+    Parameters
+    ----------
+    found : Fit
+    topic, cluster : int
+        Number of a topic or of a cluster; give one of them.
+    n : int
+        Number of words.
+    ax : matplotlib Axes, optional
+
+    Raises
+    ------
+    ValueError
+        There is no such topic or cluster, or topics emit observations.
     """
     found.posterior.representative.need_words()
     if topic is not None and cluster is None:
@@ -275,10 +311,19 @@ def words(
 
 
 def trace(fit: Fit, what: str | None = None, ax: Axes | None = None) -> Axes:
-    """A column of the trace over the iterations, a line for each chain.
+    """Draw a column of the trace over the iterations, one line per chain.
 
-    ``what`` is the number of clusters if not given, or what stands first of topics, elbo and log_joint. ValueError
-    where the trace has no such column.
+    Parameters
+    ----------
+    fit : Fit
+    what : str, optional
+        Column of the trace; by default clusters, topics, elbo or log_joint, whichever is there first.
+    ax : matplotlib Axes, optional
+
+    Raises
+    ------
+    ValueError
+        There is no such column, or the posterior was loaded and has no trace.
     """
     if fit.trace is None:
         raise ValueError("there is no trace: the posterior was loaded; trace.tsv beside it has it")
@@ -302,9 +347,17 @@ def trace(fit: Fit, what: str | None = None, ax: Axes | None = None) -> Axes:
 
 
 def agreement(found: Fit, ax: Axes | None = None) -> Axes:
-    """How far each two chains agree: adjusted Rand index of their clusters, 1 for the same ones and 0 by chance.
+    """Draw how far each two chains agree: the adjusted Rand index of their clusters (1: equal, 0: chance).
 
-    ValueError where there is one chain, or its documents are clusters of their own (HDP).
+    Parameters
+    ----------
+    found : Fit
+    ax : matplotlib Axes, optional
+
+    Raises
+    ------
+    ValueError
+        There is one chain, or no clusters of documents (HDP).
     """
     chains = found.posterior.chains
     if not chains:

@@ -19,8 +19,8 @@ from mc2core.posterior import Posterior, Sample
 class State(ABC):
     """Everything the next step needs, and nothing else; ``step`` changes it in place.
 
-    Every state has ``model``, that which is fitted, ``cluster``, (J,) int: the cluster of each document now, and
-    ``progress``, the share of the current iteration that is done: 0 between two iterations.
+    Every state has ``model``, ``cluster`` ((J,) int: the present cluster of each document) and ``progress``, the share
+    of the current iteration that is done (0 between two iterations).
     """
 
     model: Any
@@ -33,10 +33,10 @@ class State(ABC):
 
 
 class Engine(Settings, ABC):
-    """An inference algorithm: settings only, no model and no data. Constructors take keywords only.
+    """An inference algorithm. It has settings only, no model and no data.
 
-    One call of :meth:`step` is one iteration: a sweep (Gibbs, FastEx) or an epoch (SVI). All randomness of it is
-    keyed by (seed, purpose, iteration, document), so the state alone continues a run bit for bit.
+    One call of :meth:`step` is one iteration: a sweep (Gibbs, FastEx) or an epoch (SVI). All its random numbers depend
+    on (seed, purpose, iteration, document), so the state alone continues a run with the same bits.
     """
 
     #: name in configuration files and in the registry

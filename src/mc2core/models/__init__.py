@@ -311,44 +311,63 @@ def context_families(contexts: Any) -> dict[str, Any]:
 
 
 class MC2(TopicModel):
-    """Documents in clusters, words in topics, contexts emitted by clusters; the numbers of both are unknown, unless that
-    of clusters is told.
+    """Multilevel clustering with contexts: documents in clusters, words in topics, contexts per cluster.
+
+    The numbers of clusters and topics are inferred, unless ``n_clusters`` is set. The default has a document level, our
+    extension; ``MC2(document_level=False)`` is the model of the papers (ICML14, UAI16).
 
     Parameters
     ----------
     document_level : bool, default True
-        Whether a document's topic proportions are drawn from DP(omega, those of its cluster) (ours). False is the model
-        of ICML14 and UAI16, whose documents share the proportions of their cluster.
+        Whether each document has topic proportions of its own, drawn around those of its cluster: DP(omega, tau). If
+        False, all documents of a cluster share its proportions.
     document_concentration : float in [1e-10, 1e10] or "learn", default "learn"
-        omega, of the document level; "learn" starts at 10.
+        Concentration omega of the document level. A large value keeps documents close to their cluster. "learn" starts
+        at 10.
     n_clusters : int in [1, 2147483647] or None, default None
-        N, clusters as they are asked for: a finite mixture, whose weights have the prior Dirichlet(alpha / N, ...,
-        alpha / N). Documents may leave some of the N empty. None is a Dirichlet process: the number is found.
+        Fixed number of clusters N: a finite mixture with weights Dirichlet(alpha / N, ..., alpha / N). Some of the N
+        may stay empty. None infers the number (a Dirichlet process).
     contexts : list of names, or mapping of names to families or None, default None
-        Contexts of the corpus that clusters emit. Families, their settings as a configuration holds them, or None: that of the
-        context's kind, NormalGamma of numbers and DirichletCategorical of counts. No contexts at all: the embeddings of the
-        corpus (:meth:`mc2core.Corpus.with_embeddings`), if it has any; an empty list leaves them out.
+        Contexts of the corpus that take part in the model. A family may be an object, a mapping of its settings, or
+        None for the default of the context's kind: NormalGamma for numbers, DirichletCategorical for counts.
+        By default the embeddings of the corpus (:meth:`mc2core.Corpus.with_embeddings`) are used, if it has any; an
+        empty list leaves them out.
     content : VectorFamily or mapping of its settings or None, default None
-        What topics emit in a corpus of observations: None is the family of their kind, DiagonalNormalGamma of numbers,
-        GammaPoissonVector of counts, BetaBernoulliVector of zeros and ones; GaussWishart is another one of numbers.
-        Where it is of words: None.
+        What topics emit in a corpus of observations. None is the default family of their kind: DiagonalNormalGamma
+        for numbers, GammaPoissonVector for counts, BetaBernoulliVector for zeros and ones. GaussWishart is an
+        alternative for numbers. For words it must be None.
     group_concentration : float in [1e-10, 1e10] or "learn" or None, default None
-        alpha of ICML14, of document clusters; "learn" starts at 1. None is "learn", and with n_clusters, where it
-        is not learnt, 10 N, at most 100: less empties clusters of short documents, more makes the sizes of many
-        clusters too equal.
+        Concentration alpha of the clusters; "learn" starts at 1. None is "learn"; with n_clusters it is fixed at 10 N, at
+        most 100. Less leaves clusters of short documents empty, more makes the sizes of many clusters too equal.
     table_concentration : float in [1e-10, 1e10] or "learn", default "learn"
-        v, within a cluster; "learn" starts at 1.
+        Concentration v of the topic proportions of clusters; "learn" starts at 1.
     topic_concentration : float in [1e-10, 1e10] or "learn", default "learn"
-        eta, of topics; "learn" starts at 1.
+        Concentration eta of the topics; "learn" starts at 1.
     topic_word_prior : float in [1e-10, 1e10] or "learn", default 0.01
-        s, of the symmetric Dirichlet prior of a topic's words; "learn" starts at 0.01.
+        Parameter s of the symmetric Dirichlet prior of a topic's words; "learn" starts at 0.01.
     concentration_priors : dict of {"group", "table", "topic", "words", "document"} to pair of float in [1e-10, 1e10] or None, default None
-        Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given, of document (1, 0.01).
+        Gamma prior (shape, rate) of each concentration that is learnt. The default is (1, 1), for "document" (1, 0.01).
 
     Raises
     ------
     ValueError
         An argument outside its range.
+
+    See Also
+    --------
+    HDP : topics without clusters of documents.
+    Mixture : clusters without topics.
+    mc2core.fit : fits a model.
+
+    Examples
+    --------
+    >>> from mc2core.families import DirichletCategorical
+    >>> from mc2core.models import MC2
+    >>> MC2(contexts=["year"], n_clusters=8).n_clusters
+    8
+    >>> print(MC2(contexts={"author": DirichletCategorical(concentration=0.1)}).describe())
+    MC2 with a document level (document_concentration=learn); --set document_level=false is the paper's, where documents
+    of a cluster share its topic proportions
     """  # noqa: E501
 
     name = "mc2"
@@ -391,32 +410,42 @@ class MC2(TopicModel):
 
 
 class HDP(TopicModel):
-    """Documents with topic proportions, words in topics whose number is unknown; no clusters and no contexts.
+    """Hierarchical Dirichlet process: topics whose number is inferred, without clusters and contexts.
 
     Parameters
     ----------
     document_level : bool, default False
-        Whether there is one more level, proportions drawn from DP(omega, those of MC2's document level): the HDP of
-        three levels, beside which MC2 with a document level is compared.
+        Whether to add a third level of proportions, DP(omega, tau). This is MC2 with a document level in which each
+        document is a cluster of its own; it serves as a comparison.
     document_concentration : float in [1e-10, 1e10] or "learn", default "learn"
-        omega, of that level; "learn" starts at 10.
+        Concentration omega of that level. "learn" starts at 10.
     content : VectorFamily or mapping of its settings or None, default None
-        What topics emit in a corpus of observations: None is the family of their kind, DiagonalNormalGamma of numbers,
-        GammaPoissonVector of counts, BetaBernoulliVector of zeros and ones; GaussWishart is another one of numbers.
-        Where it is of words: None.
+        What topics emit in a corpus of observations. None is the default family of their kind: DiagonalNormalGamma
+        for numbers, GammaPoissonVector for counts, BetaBernoulliVector for zeros and ones. GaussWishart is an
+        alternative for numbers. For words it must be None.
     table_concentration : float in [1e-10, 1e10] or "learn", default "learn"
-        v, within a document; "learn" starts at 1.
+        Concentration v of the topic proportions of documents; "learn" starts at 1.
     topic_concentration : float in [1e-10, 1e10] or "learn", default "learn"
-        eta, of topics; "learn" starts at 1.
+        Concentration eta of the topics; "learn" starts at 1.
     topic_word_prior : float in [1e-10, 1e10] or "learn", default 0.01
-        s, of the symmetric Dirichlet prior of a topic's words; "learn" starts at 0.01.
+        Parameter s of the symmetric Dirichlet prior of a topic's words; "learn" starts at 0.01.
     concentration_priors : dict of {"table", "topic", "words", "document"} to pair of float in [1e-10, 1e10] or None, default None
-        Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given, of document (1, 0.01).
+        Gamma prior (shape, rate) of each concentration that is learnt. The default is (1, 1), for "document" (1, 0.01).
 
     Raises
     ------
     ValueError
         An argument outside its range.
+
+    See Also
+    --------
+    MC2 : topics and clusters of documents.
+
+    Examples
+    --------
+    >>> from mc2core.models import HDP
+    >>> HDP(topic_word_prior=0.1).topic_word_prior
+    0.1
     """  # noqa: E501
 
     name = "hdp"
@@ -445,25 +474,30 @@ class HDP(TopicModel):
 
 
 class NPTOT(TopicModel):
-    """An HDP whose topics emit the document's time with every token. A fit keeps no context.
+    """HDP whose topics emit the time of the document with every token, as in npTOT. A fit keeps no context.
 
     Parameters
     ----------
     contexts : list of names, or mapping of names to families or None
-        Exactly one context of numbers, of the family NormalGamma and of strength 1. A missing time says nothing.
+        Exactly one context of numbers, with the family NormalGamma and strength 1. It may be missing for some
+        documents.
     table_concentration : float in [1e-10, 1e10] or "learn", default "learn"
-        v, within a document; "learn" starts at 1.
+        Concentration v of the topic proportions of documents; "learn" starts at 1.
     topic_concentration : float in [1e-10, 1e10] or "learn", default "learn"
-        eta, of topics; "learn" starts at 1.
+        Concentration eta of the topics; "learn" starts at 1.
     topic_word_prior : float in [1e-10, 1e10] or "learn", default 0.01
-        s, of the symmetric Dirichlet prior of a topic's words; "learn" starts at 0.01.
+        Parameter s of the symmetric Dirichlet prior of a topic's words; "learn" starts at 0.01.
     concentration_priors : dict of {"table", "topic", "words"} to pair of float in [1e-10, 1e10] or None, default None
-        Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given.
+        Gamma prior (shape, rate) of each concentration that is learnt. The default is (1, 1).
 
     Raises
     ------
     ValueError
-        An argument outside its range, or other contexts than one.
+        An argument outside its range, or not exactly one context.
+
+    See Also
+    --------
+    MC2 : contexts per cluster of documents.
     """
 
     name = "nptot"
@@ -513,33 +547,41 @@ def _check_one_number(contexts: Mapping[str, Family | None]) -> None:
 
 
 class Mixture(Model):
-    """Documents in K clusters, each with a distribution over word counts of its own; no topics and no contexts.
+    """Finite mixture: documents in K clusters, each with its own distribution over words (NIPS12).
 
-    The components' weights have a symmetric Dirichlet prior.
+    There are no topics and no contexts. The weights of the clusters have a symmetric Dirichlet prior.
 
     Parameters
     ----------
     n_clusters : int in [1, 2147483647], default 100
-        K, clusters; more than documents are allowed, and some then stay empty.
+        Number of clusters K. It may exceed the number of documents; some clusters then stay empty.
     component : {"multinomial", "poisson", "gaussian", "gauss_wishart"}, default "multinomial"
-        Distribution of the word counts in a cluster (:mod:`mc2core.inference.fastex.components`). Poisson: each
-        word's count has a rate of its own. Gaussian: the document's V counts are normal around the cluster's mean, with
-        a precision of the cluster's own. Gauss-Wishart: with a whole covariance matrix of the cluster's own. It takes
-        16 V^2 bytes a cluster and V^2 / 2 multiplications to score one, so that it suits tens or hundreds of words.
+        Distribution of the word counts in a cluster. "poisson" has a rate per word. "gaussian" has a mean per word and
+        one precision per cluster. "gauss_wishart" has a full covariance matrix per cluster; it needs 16 V^2 bytes per
+        cluster, so it suits up to some hundreds of words.
     topic_word_prior : float in [1e-100, inf), default 0.1
-        a, Dirichlet parameter of every word. With Poisson components it is the shape of the Gamma prior of every word's
-        rate, with Gaussian ones of either kind the documents that the prior mean of 0 counts for. V * topic_word_prior
-        is at most 1e9.
+        Dirichlet parameter a of every word. For "poisson", the shape of the Gamma prior of the rates; for the Gaussian
+        components, the number of documents that the prior mean of 0 counts for. V * topic_word_prior is at most 1e9.
     weight_prior : float in [1e-100, inf), default 0.1
         Dirichlet parameter of every cluster weight. K * weight_prior is at most 1e9.
     rate_prior : float in [1e-100, inf), default 1.0
-        Rate of the Gamma prior of rates (Poisson) or, its shape being 1, of precisions (Gaussian; Gauss-Wishart: those
-        of single words). 1 suits variances in a cluster that are near 1.
+        Rate of the Gamma prior of the rates ("poisson") or, with shape 1, of the precisions (Gaussian components). The
+        value 1 suits variances within clusters near 1.
 
     Raises
     ------
     ValueError
         An argument outside its range.
+
+    See Also
+    --------
+    mc2core.inference.FastEx : the engine of this model.
+
+    Examples
+    --------
+    >>> from mc2core.models import Mixture
+    >>> Mixture(n_clusters=1000).n_clusters
+    1000
     """
 
     name = "mixture"

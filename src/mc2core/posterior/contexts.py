@@ -34,7 +34,7 @@ _NEAR, _STEPS = 1e-10, 60
 
 @dataclass(frozen=True)
 class PredictedNames:
-    """Names (authors, tags) of a context that documents do not show.
+    """Predicted names (authors, tags) of a context, per document.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class PredictedNames:
 
 @dataclass(frozen=True)
 class PredictedNumbers:
-    """Numbers (years, counts) of a context that documents do not show, in the unit of the corpus' file.
+    """Predicted numbers (years, counts) of a context, per document, in the original unit.
 
     Attributes
     ----------
@@ -175,7 +175,7 @@ class PredictedNumbers:
 
 @dataclass(frozen=True)
 class PredictedVectors:
-    """Vectors (embeddings) of a context that documents do not show, in the unit of the corpus' file.
+    """Predicted vectors (embeddings) of a context, per document, in the original unit.
 
     Attributes
     ----------

@@ -65,14 +65,45 @@ def _largest(row: Any, n: int) -> np.ndarray:
 
 @dataclass(repr=False)
 class Posterior:
-    """What a fit leaves, whatever model was fitted by whatever engine.
+    """What an engine inferred from a corpus: clusters, topics, contexts and their uncertainty.
 
-    ``samples`` holds at least one :class:`Sample`, of one chain after another; the plain attributes
-    (``cluster_weights`` ...) are those of :attr:`representative`. ``provenance`` says how it came about (model, engine,
-    seed, versions, digests, seconds), ``imported`` how the documents were read (:class:`mc2core.Corpus`).
-    ``fingerprints`` (n,) int64 say which documents with ids ``mc2 fit`` and ``mc2 update`` have taken
-    (:mod:`mc2core.corpus.fingerprints`), ``kept`` holds some documents, of fits by SVI
-    (:mod:`mc2core.corpus.reservoir`).
+    It has at least one :class:`Sample`. Attributes such as ``cluster_weights`` are those of the :attr:`representative`
+    sample, and :attr:`cluster` is the consensus of all samples. In arrays, clusters and topics count from 0; in tables
+    and reports from 1.
+
+    Attributes
+    ----------
+    samples : list of Sample
+        Samples, one chain after the other; engines without samples leave one.
+    families : dict
+        Family of each context of the fit.
+    vocabulary : list of str
+        The words.
+    provenance : dict
+        Model, engine, seed, versions, digests and times.
+    imported : dict or None
+        How the documents were read (:class:`mc2core.Corpus`).
+    hierarchy : Hierarchy or None
+        Clusterings of every size.
+    fingerprints : (n,) int64 or None
+        Documents with ids that ``mc2 fit`` and ``mc2 update`` have used (:mod:`mc2core.corpus.fingerprints`).
+    kept : Corpus or None
+        A sample of documents, for fits by SVI (:mod:`mc2core.corpus.reservoir`).
+
+    See Also
+    --------
+    mc2core.Fit : the same with the documents, as data frames.
+
+    Examples
+    --------
+    >>> import mc2core
+    >>> corpus = mc2core.Corpus.from_texts(["apple tree leaf", "leaf tree apple", "iron nail", "nail iron forge"])
+    >>> posterior = mc2core.fit(corpus, iterations=4).posterior
+    >>> posterior.cluster.shape, posterior.word_given_topic.shape[1]
+    ((4,), 6)
+    >>> posterior.save("posterior.npz")
+    >>> mc2core.Posterior.load("posterior.npz").n_words
+    6
     """
 
     samples: list[Sample]
@@ -119,16 +150,15 @@ class Posterior:
     # -- samples -------------------------------------------------------------------------------------------
     @cached_property
     def representative(self) -> Sample:
-        """The sample of least expected loss (:func:`mc2core.posterior.consensus.representative`): words of clusters,
-        topics and all other tables are its.
-        """
+        """The sample with the least expected loss; words, topics and tables are those of this sample."""
         return self.samples[self._first]
 
     @cached_property
     def cluster(self) -> np.ndarray:
-        """(J,) int32: the consensus of the samples' clusters, numbered as in :attr:`representative`; one of its
-        clusters may be left without documents. Chains that are stuck (``provenance["stuck"]``) have no part in it. -1:
-        in no cluster, as in a run that was stopped before it saw all.
+        """(J,) int32: consensus of the samples' clusters, numbered from 0 as in :attr:`representative`.
+
+        A cluster of the representative may have no documents. -1 marks documents of no cluster, as in a run that was
+        stopped early.
         """
         if self.samples[0].documents_are_clusters:
             return self.samples[0].cluster
@@ -137,9 +167,7 @@ class Posterior:
 
     @cached_property
     def n_clusters(self) -> int:
-        """Clusters that have documents: those of :attr:`cluster`, which the tables list; K of a model whose documents
-        are clusters.
-        """
+        """Number of clusters that have documents; for HDP, the number of documents."""
         if self.samples[0].documents_are_clusters:
             return self.representative.n_clusters
         return len(np.unique(self.cluster[self.cluster >= 0]))
@@ -153,9 +181,10 @@ class Posterior:
 
     @cached_property
     def certainty(self) -> np.ndarray:
-        """(J,) float64 in [0, 1]: with what share of the other documents of its :attr:`cluster` a document is together,
-        over samples (:func:`mc2core.posterior.consensus.shares`). NaN where one sample, or a model whose documents are
-        clusters (HDP), cannot tell, and for documents of no cluster.
+        """(J,) float64 in [0, 1]: share of the other documents of its :attr:`cluster` that a document is together with.
+
+        The share is averaged over samples (:func:`mc2core.posterior.consensus.shares`). NaN with one sample, for HDP,
+        and for documents of no cluster.
         """
         sure = np.full(len(self.cluster), np.nan)
         if self._is_of_several:
@@ -194,11 +223,10 @@ class Posterior:
         return [replace(self, samples=part, provenance={}, hierarchy=None) for part in parts]
 
     def between_chains(self) -> dict[str, Any]:
-        """How far the chains of the fit agree; {} where there is one.
+        """Return how far the chains of the fit agree; {} for one chain.
 
-        ``clusters``, ``topics``: lists of int, :meth:`number` of each chain. ``ari``, ``vi_bits``: means over
-        pairs of chains of how alike the consensus of each is (:func:`mc2core.posterior.consensus.agreement_between`).
-        A model whose documents are clusters (HDP) has topics only.
+        ``clusters`` and ``topics`` are lists with the number in each chain. ``ari`` and ``vi_bits`` are means over
+        pairs of chains (:func:`mc2core.posterior.consensus.agreement_between`). For HDP there are only topics.
         """
         if not (chains := self.chains):
             return {}
@@ -209,11 +237,11 @@ class Posterior:
         return about
 
     def number(self, what: str) -> int:
-        """How many of ``what`` there are: "clusters", those that have documents, or "topics" of the representative."""
+        """Return the number of "clusters" (with documents) or "topics" (of the representative)."""
         return self.n_clusters if what == "clusters" else self.representative.n_topics
 
     def interval(self, what: str) -> tuple[int, int]:
-        """Central 90 % of the numbers of ``what``, "clusters" or "topics", over the samples."""
+        """Return the central 90 % interval over samples of the number of "clusters" or "topics"."""
         return consensus.interval([getattr(sample, f"n_{what}") for sample in self.samples])
 
     @property
@@ -234,7 +262,7 @@ class Posterior:
 
     @property
     def contents(self) -> Contents | None:
-        """Topics of the representative that emit observations, with the ``mean`` and ``sd`` of each; None of words."""
+        """Topics of observations, with the ``mean`` and ``sd`` of each; None for words."""
         return self.representative.contents
 
     @property
@@ -294,7 +322,7 @@ class Posterior:
         return mean * sd + centre
 
     def top_words(self, n: int = 10) -> list[list[str]]:
-        """The n likeliest words of each topic of the representative, likeliest first; fewer where it has met fewer."""
+        """Return the n likeliest words of each topic of the representative."""
         self.representative.need_words()
         if n < 1:
             raise ValueError(f"{n} words were asked for; it must be at least 1")
@@ -442,13 +470,27 @@ class Posterior:
     def predict_proba(
         self, corpus: Corpus, use_context: bool = True, threads: int = 1, progress: bool | None = None
     ) -> np.ndarray:
-        """(J, K) float64: P(z_j = k | w_j, x_j) over the clusters of the representative; rows sum to 1.
+        """Return the (J, K) probability of each cluster given the words and contexts of a document.
 
-        Where documents have proportions around their cluster's, an estimate by Gibbs sampling of each document's topics
-        and cluster, 100 sweeps, or 20 where that leaves no doubt (:mod:`mc2core.posterior.document_level`); the same
-        bits each time, for any number of ``threads``. ``progress`` is that of
-        :func:`mc2core.base.progress.showing`. Other models take no draws and one thread. ValueError where the corpus
-        does not fit the posterior.
+        The clusters are those of the representative; rows sum to 1. With a document level, the probabilities are
+        estimated by Gibbs sampling of each document's topics and cluster: 100 sweeps, or 20 if there is no doubt
+        (:mod:`mc2core.posterior.document_level`). The result is the same in each call, for any number of threads.
+
+        Parameters
+        ----------
+        corpus : Corpus
+            Documents in the words of the fit.
+        use_context : bool
+            Whether to use contexts, or words only.
+        threads : int
+            Number of threads.
+        progress : bool, optional
+            Show progress; by default as in :func:`mc2core.fit`.
+
+        Raises
+        ------
+        ValueError
+            The corpus does not fit the posterior.
         """
         stacked = self._stacked_to_predict(corpus, use_context)
         with showing(progress):
@@ -457,7 +499,7 @@ class Posterior:
     def predict(
         self, corpus: Corpus, use_context: bool = True, threads: int = 1, progress: bool | None = None
     ) -> np.ndarray:
-        """(J,) int64: the likeliest cluster of each document, from 0; arguments are those of :meth:`predict_proba`."""
+        """Return the (J,) likeliest cluster of each document, from 0; see :meth:`predict_proba`."""
         likeliest: np.ndarray = self.predict_proba(corpus, use_context, threads, progress).argmax(axis=1)
         return likeliest
 
@@ -476,12 +518,22 @@ class Posterior:
     def predict_context(
         self, corpus: Corpus, name: str, use_context: bool = True, threads: int = 1, progress: bool | None = None
     ) -> PredictedNames | PredictedNumbers | PredictedVectors:
-        """What the words of the documents of ``corpus``, and their other contexts, say of the context ``name``.
+        """Predict the context ``name`` of documents from their words and other contexts.
 
-        Over all samples (:mod:`mc2core.posterior.contexts`). What ``corpus`` holds of the context itself is not looked
-        at, nor need it be there. Documents of the fit have had a part in what is said of them, through the
-        parameters of their clusters. ``use_context`` False looks at words alone; ``threads``, ``progress`` and the
-        errors are those of :meth:`predict_proba`; ValueError also where the fit has no such context.
+        The prediction is averaged over all samples (:mod:`mc2core.posterior.contexts`). Values of the context in
+        ``corpus`` are ignored and may be absent. Documents of the fit have influenced the parameters of their clusters.
+
+        Parameters
+        ----------
+        corpus, use_context, threads, progress
+            As in :meth:`predict_proba`.
+        name : str
+            A context of the fit.
+
+        Raises
+        ------
+        ValueError
+            The fit has no such context, or the corpus does not fit the posterior.
         """
         from mc2core.posterior.contexts import PredictedNames, mixed
 

@@ -222,7 +222,7 @@ def test_new_columns_beside_like(files, tmp_path):
     [
         (["--append", "--like", "{out}"], "--like cannot be given"),
         (["--new-columns", "2", *COLUMNS], "--new-columns needs --append or --like"),
-        (["--append", "--new-columns", "0"], "new_columns is 0; it must be"),
+        (["--append", "--new-columns", "0"], "--new-columns is 0; it must be"),
     ],
 )
 def test_options_that_do_not_go_together(files, tmp_path, capsys, arguments, message):

@@ -40,36 +40,23 @@ from mc2core.corpus.checks import kind_of
 logger = logging.getLogger(__name__)
 
 _TEXT, _LABELS = "texts", "labels"
-_OF_TEXTS = "contexts", "labels", "documents", "embeddings"
-_OF_FRAMES = "text", "bag", "contexts", "labels", "id", "keep", "separator", "embeddings"
-_OF_WORDS = (
-    "vocabulary",
-    "stop_words",
-    "min_letters",
-    "max_ngram",
-    "min_df",
-    "max_df",
-    "max_features",
-    "word_counts",
-)
 
 
 def from_texts(
     make: Make,
     texts: Iterable[str],
-    contexts: Mapping[str, Any] | None = None,
-    labels: Sequence[Any] | None = None,
-    *,
-    documents: pd.DataFrame | None = None,
-    embeddings: Any = None,
-    like: Any = None,
-    tokenise: Tokenise | None = None,
-    **words: Any,
+    contexts: Mapping[str, Any] | None,
+    labels: Sequence[Any] | None,
+    documents: pd.DataFrame | None,
+    embeddings: Any,
+    like: Any,
+    tokenise: Tokenise | None,
+    given: dict[str, Any],
 ) -> Any:
-    """See :meth:`mc2core.Corpus.from_texts`."""
+    """See :meth:`mc2core.Corpus.from_texts`; ``given`` is of :func:`settings_of_words`."""
     if isinstance(texts, str):
         raise ValueError("texts is one text; a list of texts, one a document, is needed")
-    schema, given = _schema(like), _given(tokenise, words, _OF_TEXTS)
+    schema = _schema(like)
     settings = complete(given if schema is None else alignment.align(schema, TEXTS, given)[0])
     columns: dict[str, Any] = {_TEXT: _listed(texts)}
     layout_contexts: dict[str, ContextColumn] = {}
@@ -111,26 +98,26 @@ def from_texts(
 def from_dataframe(
     make: Make,
     frame: pd.DataFrame,
-    text: str | None = None,
+    given: dict[str, Any],
     *,
-    bag: str | None = None,
-    contexts: Mapping[str, str] | Sequence[str] = (),
-    labels: str | None = None,
-    id: str | None = None,
-    keep: Sequence[str] = (),
-    separator: str | None = None,
-    embeddings: Any = None,
-    like: Any = None,
-    tokenise: Tokenise | None = None,
-    **words: Any,
+    text: str | None,
+    bag: str | None,
+    contexts: Mapping[str, str] | Sequence[str],
+    labels: str | None,
+    id: str | None,
+    keep: Sequence[str],
+    separator: str | None,
+    embeddings: Any,
+    like: Any,
+    tokenise: Tokenise | None,
 ) -> Any:
-    """See :meth:`mc2core.Corpus.from_dataframe`."""
+    """See :meth:`mc2core.Corpus.from_dataframe`; ``given`` is of :func:`settings_of_words`."""
     if not isinstance(frame, pd.DataFrame):
         raise ValueError(f"frame is {type(frame).__name__}; a pandas DataFrame is needed")
     for name, several in (("contexts", contexts), ("keep", keep)):
         if isinstance(several, str):
             raise ValueError(f"{name} is {several!r}; a list of columns is needed: [{several!r}]")
-    frame, schema, given = frame.rename(columns=str), _schema(like), _given(tokenise, words, _OF_FRAMES)
+    frame, schema = frame.rename(columns=str), _schema(like)
     one_each = {"text": text, "bag": bag, "labels": labels, "id": id}
     given |= {name: str(column) for name, column in one_each.items() if column is not None}
     given |= {"keep": [str(column) for column in keep]} if len(keep) else {}
@@ -159,18 +146,15 @@ def _schema(like: Any) -> alignment.Schema | None:
     return None if like is None else alignment.schema_of(like)
 
 
-def _given(tokenise: Tokenise | None, words: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]:
-    """What was said of words, in the settings of an import. TypeError for a setting that is none."""
-    for name in words:
-        if name not in _OF_WORDS:
-            known = *own, "tokenise", "like", *_OF_WORDS
-            raise TypeError(f"unknown setting {name!r}{did_you_mean(name, known, 0.75)}; known: {', '.join(known)}")
+def settings_of_words(tokenise: Tokenise | None, stop_words: Any, words: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given on words, in the settings of an import; the default of stop words is not given."""
     given = {name: one for name, one in words.items() if one is not None}
     if "vocabulary" in given:
         given["vocabulary"] = list(given["vocabulary"])
-    if "stop_words" in words:
-        wanted = words["stop_words"]
-        given["stop_words"] = NONE if wanted is None else wanted if isinstance(wanted, str) else list(wanted)
+    if stop_words is None or isinstance(stop_words, str):
+        given["stop_words"] = NONE if stop_words is None else stop_words
+    elif isinstance(stop_words, Iterable):
+        given["stop_words"] = list(stop_words)
     return given if tokenise is None else given | {"tokeniser": FUNCTION}
 
 

@@ -143,68 +143,71 @@ class MixtureEngine(Engine):
 
 
 class FastEx(MixtureEngine):
-    """Metropolis-Hastings and Gibbs sampling of a mixture, with hashed proposals or exactly (NIPS12, docs/model.md).
+    """Markov chain Monte Carlo for mixtures with many clusters (NIPS12).
 
-    Every sweep visits each document once, in order. With
-    ``proposal="hash"`` a cluster is proposed from bit signatures and accepted by Metropolis-Hastings, at a cost that
-    hardly grows with K; with ``"exact"`` all clusters are scored. With ``"neighbours"`` (ours, multinomial components
-    only) proposals are the clusters of a document's nearest documents by shared rare words, which are found once; at
-    fixed sweeps all clusters are scored.
+    Each sweep visits each document once, in order. A proposal decides which clusters a document tries:
 
-    Unless rounds are asked for, the chain leaves the posterior invariant, to the rounding of float32 in hashed
-    proposals' weights and exact scores' word terms: but for the balanced projection always; with it in every sweep but
-    those right after it is fitted to the clusters (:data:`.hashed.FIT_PROJECTION_AFTER`), and so always after sweep 33.
+    - "exact" scores all clusters (collapsed Gibbs sampling);
+    - "neighbours" tries the clusters of similar documents, found once by shared rare words (our variant);
+    - "hash" tries clusters by bit signatures, as in the paper, and accepts by Metropolis-Hastings.
+
+    All of them leave the posterior invariant, up to rounding in float32. There are two exceptions: several documents
+    per round, and the balanced projection in the sweeps right after it is fitted (none after sweep 33).
 
     Parameters
     ----------
     bits : {8, 16, 32, 64, 128, 256}, default 128
-        Length of a signature. A visit takes less time with 128 than with 32, as fewer poor clusters are proposed
-        (``docs/notes/fastex.md``); the paper's is 32.
+        Length of a signature. With 128 bits fewer poor clusters are proposed than with 32, the paper's length.
     projection : {"balanced", "paper"}, default "balanced"
-        Hash documents and parameters centred and scaled, or as printed (:mod:`mc2core.inference.fastex.hashed`).
-        The balanced one makes two moves of a document in each sweep from the same signatures, the paper's one.
+        Hash centred and scaled documents and parameters ("balanced", two moves per visit), or as printed ("paper", one
+        move per visit).
     proposal : {"hash", "exact", "neighbours", "auto"}, default "auto"
-        Propose by hash signatures, score every cluster exactly, propose where a document's neighbours are, or choose by
-        size. "auto" is exact up to 2,000 clusters while the tables this needs take at most 2 GiB. They take 8 bytes for
-        each document of a word; for a word in more than K / 4 documents 4 K, and as many for each count it has in a
-        document (at most its documents or its largest count). Beyond, it reads neighbours, if components are
-        multinomial, half of the documents have a word in 2 to ``list_budget`` documents, and all that is kept takes at
-        most 16 GiB; else it is exact up to 2 GiB, and hashes beyond (``docs/notes/fastex_scale.md``). The rule reads
-        the corpus and the settings alone: a run makes the same choice on any machine. Settings of a proposal that
-        cannot be chosen are refused.
+        How clusters are proposed. "auto" is "exact" up to 2,000 clusters if its tables take at most 2 GiB. Beyond, it
+        is "neighbours" if components are multinomial, half of the documents have a word that occurs in 2 to
+        ``list_budget`` documents, and memory stays below 16 GiB. Otherwise it is "exact" up to 2 GiB, and "hash". The
+        choice depends only on the corpus and the settings. Settings of a proposal that cannot be chosen are refused.
     failure_probability : float in (0, 1) or None, default None
-        Propose by the upper bound that holds but for this probability (NIPS12 eq. 15), as the paper does; None is the
-        plain estimate.
+        Propose by an upper bound that fails with this probability (NIPS12, eq. 15). None uses the plain estimate.
     inverse_temperature : float in (0, 1], default 0.8
-        Power to which the proposal is raised; 1 is the printed one. Below 1 it forgives errors of the estimate and is
-        accepted more often. The balanced projection lowers it further as long as its estimates are poor.
+        Power to which the hashed proposal is raised; 1 is the printed one. Smaller values tolerate errors of the
+        estimate.
     documents_per_round : int in [1, inf), default 1
-        Documents that are sampled at once by hashed proposals; 1 keeps the chain exact. With 1 every document sees all
-        earlier moves, and one thread does the work. More is approximate: so many documents are sampled from shared
-        statistics, by all threads, before one updater carries out their moves (NIPS12 section 5). What the chain
-        converges to is then not the posterior; rounds should be far smaller than the corpus. The results are the same
-        for any number of threads.
+        Documents that are sampled at once by hashed proposals. 1 keeps the chain exact and uses one thread. More
+        documents share the same statistics and use all threads, as in NIPS12, section 5. This is approximate, so keep
+        rounds far smaller than the corpus.
     n_neighbours : int in [1, inf), default 8
-        N, nearest documents of each that neighbour proposals read, at 4 N bytes a document.
+        Number of nearest documents per document, for "neighbours"; it takes 4 bytes each.
     list_budget : int in [1, 2147483647], default 4000
-        Entries of words' lists of documents that are read, rarest words first, to find a document's neighbours.
+        Entries of words' document lists that are read, rarest words first, to find the neighbours of a document.
     n_proposals : int in [1, 1000], default 4
-        Metropolis-Hastings moves of a document in each sweep of neighbour proposals.
+        Metropolis-Hastings moves per visit, for "neighbours".
     uniform_share : float in (0, 1], default 0.05
-        Share of neighbour proposals that may be any cluster, so that none is out of reach.
+        Share of proposals that may be any cluster, for "neighbours".
     exact_sweeps : list of int in [1, inf), default (5,)
-        Numbers of the sweeps that score every cluster in a chain of neighbour proposals. Their tables, those of exact
-        proposals, take the place of the counts while they last.
+        Sweeps that score every cluster, for "neighbours".
     threads : int in [1, inf), default 1
-        Never changes a result. They share the search for neighbours and their proposals, hashed proposals in rounds,
-        and, two of them, exact sweeps of 100,000 clusters or more; exact sweeps of fewer, and hashed ones of a document
-        at a time, take one thread.
+        Number of threads. The result does not depend on it. They are used to find and try neighbours, for hashed
+        proposals in rounds, and (two threads) for exact sweeps of 100,000 clusters or more.
 
     Raises
     ------
     ValueError
-        A setting outside its range; from :meth:`init` and :meth:`step`, a need beyond this machine's memory, or scores
-        that are not finite.
+        A setting outside its range. From :meth:`init` and :meth:`step`: too little memory, or scores that are not
+        finite.
+
+    See Also
+    --------
+    mc2core.models.Mixture : the model of this engine.
+
+    Examples
+    --------
+    >>> import mc2core
+    >>> from mc2core.inference import FastEx
+    >>> from mc2core.models import Mixture
+    >>> corpus = mc2core.Corpus.from_texts(["apple tree", "tree leaf apple", "iron nail", "nail iron forge"])
+    >>> fit = mc2core.fit(corpus, Mixture(n_clusters=2), FastEx(), iterations=5)
+    >>> fit.posterior.cluster.shape
+    (4,)
     """
 
     name: ClassVar[str] = "fastex"

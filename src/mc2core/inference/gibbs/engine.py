@@ -32,35 +32,47 @@ KERNELS = ("collapsed", "blocked", "interleaved", "parallel")
 
 
 class Gibbs(Engine):
-    """Gibbs sampler (ICML14, section 3.2) of MC2, the HDP and npTOT.
+    """Gibbs sampler of MC2, the HDP and npTOT (ICML14, section 3.2).
 
     Parameters
     ----------
     kernel : {"collapsed", "blocked", "interleaved", "parallel"}, default "interleaved"
-        Collapsed sweeps, blocked moves, or both in turn. For npTOT it must be collapsed, and is where a fit names none.
-        Of a corpus of observations collapsed sweeps ("collapsed" or "interleaved", the same).
-        With a document level there are collapsed sweeps ("collapsed" or "interleaved", the same) and "parallel" ones,
-        on ``threads`` and of a cost that hardly knows the number of topics.
+        Sampling scheme. "collapsed" moves one document and token at a time, "blocked" all at once given drawn
+        parameters, and "interleaved" alternates between both. With a document level, "interleaved" is the same as
+        "collapsed", and "parallel" sweeps tokens on all threads, at a cost that hardly depends on the number of
+        topics. npTOT needs "collapsed", its default. Observations need "collapsed" or "interleaved".
     start_topics : int in [1, 2147483647] or None, default None
-        Topics of the starting state, at most; None: 50, and with a document level the cube root of the tokens, more of
-        few long documents (one for 25 words, at most one for ten tokens of a document).
+        Largest number of topics in the starting state. None is 50; with a document level it is the cube root of the
+        number of tokens, and more for few long documents.
     start_clusters : int in [1, 2147483647], default 20
-        Document clusters of the starting state, at most; n_clusters of the model takes its place, and both together
-        are refused. With a document level several starts are compared on documents held out from them: from this
-        number, its square root and 1, and in some cases from a mixture (three times from twice n_clusters, merged to
-        n_clusters). This number stays unless another start is better by 1 %. For fewer than a hundred documents the
-        likeliest start is taken; for more than a million tokens there is one, from this number.
+        Largest number of clusters in the starting state. It cannot be combined with n_clusters of the model, which
+        replaces it. With a document level, several starts are compared on held-out documents: from this number, its
+        square root and 1, in some cases from a mixture, and with n_clusters three times from twice that number. This
+        number stays unless another start is better by 1 %. For fewer than a hundred documents the likeliest start is
+        taken. Corpora of more than a million tokens have one start.
     n_shards : int in [1, inf) or None, default None
-        Parts of the corpus whose tokens Spark's executors move (docs/how_to/spark.md), of the kernel "parallel"; None
-        is this process alone. The result does not depend on it.
+        Number of parts of the corpus on Spark (docs/how_to/spark.md), for the kernel "parallel". None does not use
+        Spark. The result does not depend on it.
     threads : int in [1, inf), default 1
-        Threads of the blocked move and the parallel sweep, of splits and merges of topics and clusters, and of what is
-        drawn for each document; the result does not depend on it.
+        Number of threads. The result does not depend on it.
 
     Raises
     ------
     ValueError
         A setting outside its range.
+
+    See Also
+    --------
+    SVI : faster, with one approximation in place of samples.
+
+    Examples
+    --------
+    >>> import mc2core
+    >>> from mc2core.inference import Gibbs
+    >>> corpus = mc2core.Corpus.from_texts(["apple tree", "tree leaf apple", "iron nail", "nail iron forge"])
+    >>> fit = mc2core.fit(corpus, engine=Gibbs(start_topics=4), iterations=4, chains=1)
+    >>> len(fit.posterior.samples)  # the first half of the iterations is discarded
+    2
     """
 
     name: ClassVar[str] = "gibbs"

@@ -278,65 +278,78 @@ def fit(
     progress: bool | None = None,
     on_stop: Callable[[RunResult], None] | None = None,
 ) -> RunResult:
-    """Fit ``model`` to ``corpus`` by ``engine``.
+    """Fit a model to a corpus.
 
     Parameters
     ----------
     corpus : Corpus
-        Each context of a Gaussian family that is in its own unit is standardised (:meth:`mc2core.Corpus.standardised`).
-        The posterior keeps mean and standard deviation, reports results in the original unit, and converts other
-        documents to its own. The hyper-parameters of the family are those of standardised numbers.
+        Documents. Numeric contexts are standardised inside the fit. Results, and new documents, are in the original
+        unit.
     model : Model, optional
-        What is believed: ``MC2()`` if not given, with a document level and no contexts (the first of the engine's
-        ``models`` where only that is given).
+        The model, by default ``MC2()``: with a document level and without contexts.
     engine : Engine, optional
-        How it is fitted: ``Gibbs()`` if not given, or the one that fits the model.
+        The inference engine, by default ``Gibbs()`` or the one that fits the model.
     iterations : int, optional
-        Sweeps (Gibbs, FastEx) or epochs (SVI), counted from the start of the run, not from a checkpoint;
-        ``engine.default_iterations`` (60, 60 and 10) if not given.
+        Number of sweeps (Gibbs, FastEx) or epochs (SVI), counted from the start of the run. The default is 60, and 10
+        for SVI.
     seed : int
-        The same corpus, settings and seed give the same bits, for any number of threads and across resumes.
+        The same corpus, settings and seed give the same bits, for any number of threads and after a resume.
     chains : int
-        Independent runs whose samples make one posterior, each with a seed of its own that follows from ``seed``; the
-        first is the fit of one chain. They run side by side on the threads of the engine. How far they agree says more
-        of how sure clusters are than one chain can (``posterior.between_chains``). :func:`mc2core.fit` runs two if no
-        number is given (None), side by side on as many cores as there are, and one by SVI and on Spark; each takes the
-        processor time and the memory of one fit.
+        Number of independent chains. Their samples make one posterior, and their agreement shows how certain the
+        clusters are (:meth:`mc2core.Posterior.between_chains`). The first chain is the fit of one chain.
+        :func:`mc2core.fit` runs two by default, side by side on as many cores as there are, and one by SVI and on
+        Spark.
     burn_in : int, optional
-        Iterations before the first sample; half of ``iterations`` if not given. Then samples of the later half of the
-        iterations done so far are there at any moment: a run that is stopped has those, and can go on to any greater
-        length. Where a checkpoint goes on with a later burn-in that is named, samples before it are dropped, once there
-        is one after it. Engines that keep no samples refuse it, as they do ``thin``.
+        Iterations before the first sample. By default, the first half of the iterations done so far is discarded, so
+        that a stopped run has samples too. Engines without samples refuse it, and refuse ``thin``.
     thin : int
-        Keep a sample of every thin-th iteration (of those that ``thin`` divides) after burn-in.
-    callback : function (iteration, state), optional
-        Called after every step of every chain, chains in turn; its time is not counted. It must not change the state.
-        Numbers it returns by name (or None) join the trace's row: every time the same names.
+        Keep every thin-th iteration after the burn-in.
+        callback : function, optional
+        Called with (iteration, state) after each step of each chain; its time is not counted. It must not change the
+        state. It may return a dict of numbers, which become columns of the trace.
     checkpoint : path, optional
-        Where the run can go on from, for more ``iterations`` too and with the bits of one run of them: read if the
-        file exists, written every ``checkpoint_every`` iterations, at the end, where the last one is a minute old (in
-        the middle of an iteration too, if the engine does it in parts), and when the process is asked to stop (SIGINT,
-        SIGTERM), which it does after the part it is at. Further chains have theirs beside it, NAME.chain2.npz and on,
-        so that a finished fit may be given more chains.
+        File from which the run can be resumed or continued with more iterations, with the same bits. It is read if it
+        exists. It is written every ``checkpoint_every`` iterations, about every minute, at the end, and when the
+        process is asked to stop (SIGINT, SIGTERM). Further chains use NAME.chain2.npz and so on.
+    checkpoint_every : int
+        Iterations between two checkpoints.
     trace : path, optional
-        Tab-separated trace, a row for each chain written as all have ended an iteration.
+        File for the trace, as tab-separated values.
     snapshots : numbers from 0 to ``iterations``, optional
-        When to keep the state of the first chain on the way as a sample, in iterations; a fraction is met as soon as
-        the parts of the engine's iterations allow. Their time is not counted.
+        Iterations at which the state of the first chain is kept as a sample, for example for plots over time.
     progress : bool, optional
-        Show what is done and how far it is, as :func:`mc2core.base.progress.showing` says: by default a bar on a
-        terminal or in a notebook, and lines in the log (INFO) elsewhere.
+        Show progress. By default as a bar in a terminal or notebook, and as lines in the log elsewhere.
     on_stop : function, optional
-        Given what there is when a signal stops the run: a RunResult of the samples so far, or of the state where there
-        are none yet; ``provenance["stopped_at"]`` says the iteration.
+        Called with the fit so far if a signal stops the run. ``provenance["stopped_at"]`` has the iteration.
+
+    Returns
+    -------
+    Fit
+        The posterior with tables and plots (:class:`mc2core.Fit`).
 
     Raises
     ------
     ValueError
         Bad arguments, or a checkpoint of another run.
     KeyboardInterrupt, SystemExit
-        Stopped by SIGINT, or by SIGTERM (exit code 143): in the start with nothing kept, later after the checkpoint was
-        written. A second signal does not wait for either.
+        Stopped by SIGINT, or by SIGTERM (exit code 143). Except during the start, a checkpoint is written first; a
+        second signal does not wait for it.
+
+    See Also
+    --------
+    mc2core.models.MC2 : the default model.
+    mc2core.inference.Gibbs : the default engine.
+    mc2core.sklearn.MC2Clusterer : the same as an estimator of scikit-learn.
+
+    Examples
+    --------
+    >>> import mc2core
+    >>> from mc2core.models import MC2
+    >>> texts = ["apple tree leaf", "leaf tree apple", "iron nail forge", "forge iron nail"]
+    >>> corpus = mc2core.Corpus.from_texts(texts, contexts={"year": [1990, 1991, 2001, 2002]})
+    >>> fit = mc2core.fit(corpus, MC2(contexts=["year"]), iterations=4, seed=0)
+    >>> fit.posterior.cluster.shape
+    (4,)
     """
     if not isinstance(corpus, Corpus):
         made = "mc2core.Corpus(matrix), Corpus.from_texts(texts) or Corpus.from_dataframe(frame, text=column)"

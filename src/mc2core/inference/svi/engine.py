@@ -85,54 +85,70 @@ def local_step(state: Globals, batch: Batch, pool: Executor | None, assign: dire
 
 
 class SVI(Engine):
-    """Stochastic variational inference of MC2 (UAI16); iterations are epochs.
+    """Stochastic variational inference of MC2 (UAI16). One iteration is one epoch.
 
-    With a document level, documents stay in the clusters where they start until the first epoch is over, and at the end
-    of epochs topics, and clusters unless their number is fixed, are merged where the bound does not fall. Without
-    tables the group concentration has a Gamma posterior where it is learnt, the table concentration and topic_word_prior have
-    point estimates and the topic concentration is not learnt, and is 1 unless it is set: a point estimate of epsilon bounds it by nothing.
+    With a document level, documents stay in their starting clusters for the first epoch. At the end of each epoch,
+    topics and clusters are merged if the bound does not fall (clusters not if their number is fixed). Without tables,
+    the group concentration has a Gamma posterior, the table concentration and topic_word_prior have point estimates,
+    and the topic concentration is not learnt (1 unless set).
 
     Parameters
     ----------
     max_clusters : int in [1, 2147483647] or None, default None
-        K, a truncation, which must be None where the model has n_clusters. None is a quarter of the documents, 2 to
-        320, and 40 with tables. Trace and model report what is in use. With a document level None is a cluster for
-        every 25 documents, but a quarter of the documents up to 20, 2 to 100.
+        Largest number of clusters (truncation K). None is a quarter of the documents, from 2 to 320; with a document
+        level one per 25 documents, from 2 to 100, but a quarter of the documents up to 20; with tables 40. It must be
+        None if the model has n_clusters.
     max_tables : int in [1, 2147483647] or None, default None
-        T, tables of each cluster, a truncation (UAI16); None is direct assignment of tokens to topics, without tables.
+        Tables per cluster (truncation T), as in UAI16. None assigns tokens to topics directly, without tables.
     max_topics : int in [1, 2147483647] or None, default None
-        M, a truncation; None is 2 K, and 120 with tables. With a document level None is 8 K, but at most one for
-        every 1,000 tokens or one more than clusters.
+        Largest number of topics (truncation M). None is 2 K, and 120 with tables; with a document level 8 K, but at
+        most one per 1,000 tokens or one more than clusters.
     batch_size : int in [1, inf) or "auto" or None, default "auto"
-        Documents of a mini-batch; "auto" is 400, None is the whole corpus at rate 1 (coordinate ascent). With a
-        document level "auto" is a 32nd of the corpus, 20 to 400: an epoch of fewer steps hardly leaves its start.
+        Documents per mini-batch. "auto" is 400; with a document level a 32nd of the corpus, from 20 to 400. None is the
+        whole corpus with step size 1 (coordinate ascent).
     schedule : {"default", "paper"}, default "default"
-        Rates (t + learning_offset)**-learning_decay of mini-batches t = 1, 2, ...; paper is learning_offset 1, learning_decay 0.8. A full batch
-        has no rates, and then schedule, learning_offset and learning_decay are refused.
+        Step sizes (t + learning_offset)**-learning_decay of mini-batches t = 1, 2, ...; "paper" has offset 1 and decay
+        0.8. With batch_size=None, schedule, learning_offset and learning_decay are refused.
     global_step : {"sequential", "joint"}, default "sequential"
-        With tables: whether topics follow the tables' new topics, or all globals step at once from where they were
-        (UAI16, Algorithm 1), which may lower the ELBO of a full batch. Joint needs max_tables and a batch_size.
+        With tables: update topics after the tables ("sequential"), or all global parameters at once ("joint", Algorithm
+        1 of UAI16), which may lower the ELBO. "joint" needs max_tables and mini-batches.
     learning_offset : float in [0, inf) or None, default None
-        rho, in place of the schedule's. With a document level the default schedule's is 8.
+        Offset rho of the step sizes, in place of the schedule's. With a document level the default schedule has 8.
     learning_decay : float in (0.5, 1] or None, default None
-        iota, in place of the schedule's.
+        Decay iota of the step sizes, in place of the schedule's.
     initialisation : {"seeded", "gibbs", "random"}, default "seeded"
-        Where to start; seeds among the documents, a short Gibbs run, or noise (:mod:`mc2core.inference.svi.start`).
+        Start from k-means of the documents, from a short Gibbs run, or at random (:mod:`mc2core.inference.svi.start`).
     n_shards : int in [1, inf) or None, default None
-        Parts of the corpus that Spark's executors work on (docs/how_to/spark.md); None is this process alone. The result
-        depends on it, but not on the executors.
+        Number of parts of the corpus on Spark (docs/how_to/spark.md). None does not use Spark. The result depends on
+        this number, but not on the executors.
     threads : int in [1, inf), default 1
-        Never changes a bit of the result.
+        Number of threads. The result does not depend on it.
 
     Raises
     ------
     ValueError
         A setting outside its range.
 
-    One step is one epoch, done in at most 32 parts. ``state.elbo`` is exact for a full batch: the ELBO of the state's
-    globals with the local posteriors they were computed from. For mini-batches it is sum_j ln Z_j over the epoch's
-    documents, each under the globals it was visited with, less the divergences of the globals at the end.
-    """  # noqa: E501
+    See Also
+    --------
+    Gibbs : samples of the posterior.
+    Stream : continues a fit by SVI with new documents.
+
+    Notes
+    -----
+    For a full batch, ``state.elbo`` is exact: the ELBO of the global parameters with the local posteriors that they
+    were computed from. For mini-batches it sums ln Z_j over the documents of the epoch, each under the global
+    parameters at its visit, and subtracts the divergences at the end of the epoch.
+
+    Examples
+    --------
+    >>> import mc2core
+    >>> from mc2core.inference import SVI
+    >>> corpus = mc2core.Corpus.from_texts(["apple tree", "tree leaf apple", "iron nail", "nail iron forge"] * 5)
+    >>> fit = mc2core.fit(corpus, engine=SVI(max_clusters=4), iterations=2)
+    >>> len(fit.posterior.samples)
+    1
+    """
 
     name = "svi"
     models = (MC2,)

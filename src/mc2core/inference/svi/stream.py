@@ -84,17 +84,17 @@ class Fitted(Protocol):
 
 
 class Visit(NamedTuple):
-    """A block of a stream, as it was before it was learnt from.
+    """A block of a stream, before the stream learnt from it.
 
     documents, tokens : int
     log_evidence : float
-        sum_j ln Z_j, the bound on ln p of words and contexts, nats. Of names that nothing was known of it is the mean
-        of their probability that counts, prior count over total, not that of its logarithm, which is -100 at 0.01.
+        Bound on ln p of words and contexts, sum_j ln Z_j, in nats. A context value that is new has its prior
+        probability.
     in_small : int
-        Documents whose likeliest cluster held less than a hundredth of the latest ones, or none.
+        Documents whose likeliest cluster held less than a hundredth of the latest documents.
     clusters_born, clusters_gone, topics_born, topics_gone : int
-        Clusters that were the likeliest one of none of the latest documents, and of those kept, and now are, and the
-        reverse; topics of less than half a token that now have more, and the reverse.
+        Clusters and topics that came into use and went out of use. A cluster is in use if it is the likeliest cluster
+        of a latest or kept document; a topic if it has at least half a token.
     """
 
     documents: int
@@ -108,52 +108,62 @@ class Visit(NamedTuple):
 
 
 class Stream:
-    """A fit by SVI with mini-batches, of its first chain, that goes on with new documents.
+    """Continue a fit by SVI with new documents.
 
-    Its posterior is the population posterior (McInerney, Ranganath and Blei 2015), that of as many documents as
-    ``total_samples`` says. Documents are taken in the order in which they come, in blocks of 400 or the fit's
-    mini-batch where that is larger, at the rates that follow those of the fit. Clusters and topics can fall out of use.
-    Topics are added, except for models with tables: as many for a document as the fit had as a truncation, up to what
-    the engine's rule, or its ``max_topics``, allows. With a document level clusters are added, unless their number is
-    fixed, where the bound of a block is higher with them; the engine's rule or ``max_clusters`` bounds them likewise.
-    Of at most 2,000 documents that it keeps, an even sample of all that came, those of the fit among them, six are gone
-    over again for each new one. Older clusters are not merged with each other, since that takes all documents at once.
-    Words and values of contexts that the fit has not get columns by :meth:`grow`. The fit itself is not changed.
+    The posterior describes a population of ``total_samples`` documents (McInerney, Ranganath and Blei 2015). Documents
+    are processed in their order, in blocks of 400 or of one mini-batch, if that is larger. The step sizes continue
+    those of the fit. The fit itself is not changed.
+
+    - Topics are added for words that the topics do not explain, up to ``max_topics`` or the engine's rule (not with
+      tables).
+    - Clusters are added if the bound of a block improves, up to ``max_clusters`` or the engine's rule. This needs a
+      document level, and a number of clusters that is not fixed.
+    - For each new document, six of at most 2,000 kept documents are processed again. They are an even sample of all so
+      far.
+    - Clusters and topics may go out of use. Older clusters are not merged.
+    - New words and context values get columns by :meth:`grow`.
 
     Parameters
     ----------
     fit : mc2core.Fit
-        By SVI, with or without tables or a document level, with mini-batches (``batch_size`` is not None) and without
-        Spark (``n_shards`` is None).
+        A fit by SVI with mini-batches (``batch_size`` is not None) and without Spark.
     total_samples : int in [1, inf), optional
-        Documents that the posterior is of; as many as were fitted if not given. What the fit counted in its documents
-        is scaled to it. It says how sure the posterior is; how fast it follows the stream is for the engine's
-        ``learning_offset`` and ``learning_decay`` to say.
+        Number of documents that the posterior describes; by default as many as were fitted. A larger number makes the
+        posterior narrower.
     passes : int in [1, inf), default 3
-        Over each block. With 1 documents are taken in mini-batches of the fit's size, no clusters or topics are added
-        and no documents are gone over again, as in an epoch of the fit.
+        Passes over each block. With 1, documents are processed in mini-batches as in an epoch: no clusters or topics
+        are added, and no documents are processed again.
     threads : int in [1, inf), default 1
-        Never changes a bit of the result.
+        Number of threads. The result does not depend on it.
 
     Attributes
     ----------
     model : MC2
     engine : SVI
     n_documents : int
-        Documents taken so far, not those of the fit.
+        New documents so far.
     fitted : dict
-        ``documents``, ``tokens``, ``log_evidence`` (nats, of the last epoch; None before its end), ``words``,
-        ``clusters`` and ``topics`` (its truncations) and ``dimensions`` of contexts of the fit.
+        Numbers of the fit: ``documents``, ``tokens``, ``log_evidence`` (nats, of the last epoch), ``words``,
+        ``clusters`` and ``topics`` (truncations) and ``dimensions`` of contexts.
     updates : list of dicts
-        What ``mc2 update`` took.
+        One entry per ``mc2 update``.
     taken : (n,) int64
-        Fingerprints (:mod:`mc2core.corpus.fingerprints`) of the documents with ids that ``mc2 fit`` and ``mc2 update``
-        have taken.
+        Fingerprints of documents with ids (:mod:`mc2core.corpus.fingerprints`).
 
     Raises
     ------
     ValueError
-        A fit that cannot go on, in one sentence.
+        A fit that cannot be continued.
+
+    Examples
+    --------
+    >>> import mc2core
+    >>> from mc2core.inference import SVI, Stream
+    >>> corpus = mc2core.Corpus.from_texts(["apple tree", "tree leaf apple", "iron nail", "nail iron forge"] * 5)
+    >>> fit = mc2core.fit(corpus, engine=SVI(max_clusters=4), iterations=2)
+    >>> new = mc2core.Corpus.from_texts(["apple leaf"], like=fit.posterior)
+    >>> Stream(fit).partial_fit(new).n_documents
+    1
     """
 
     def __init__(self, fit: Fitted, *, total_samples: int | None = None, passes: int = 3, threads: int = 1) -> None:
@@ -234,21 +244,18 @@ class Stream:
         return self._posterior
 
     def grow(self, corpus: Corpus, new_columns: int = 1) -> Corpus:
-        """Give columns to names that are new, and put documents in the columns of the stream.
+        """Add columns for new words and context values, and return the documents in the columns of the stream.
 
-        A new column has met nothing: topics and clusters have its prior count, ``topic_word_prior`` or the family's
-        concentration, and no more, so that what they say of a name they knew falls as all their prior counts rise. The
-        probability of a word in a topic of n expected tokens is (n + s V) / (n + s V') of what it was, V' being the new
-        number of words.
+        A new column has only its prior count. So the probability of each known word in a topic of n expected tokens
+        changes by the factor (n + s V) / (n + s V'), with V' the new number of words.
 
         Parameters
         ----------
         corpus : Corpus
-            Words and values are named; contexts that the stream has not are left out, those that it has and ``corpus``
-            has not are missing in its documents.
+            New documents, with names of words and values. Contexts that the stream lacks are left out; contexts that
+            the documents lack are missing.
         new_columns : int in [1, inf), default 1
-            A word, or a value of a context, gets a column where so many documents of ``corpus`` have it; others are
-            left out.
+            Add columns for words and values that occur in at least so many of the documents; others are left out.
 
         Returns
         -------
@@ -258,7 +265,7 @@ class Stream:
         Raises
         ------
         ValueError
-            Names are missing, a context is of another kind, or no word has a column: nothing is changed.
+            Names are missing, a context is of another kind, or no word has a column. Nothing is changed then.
         """
         return self.place(corpus, new_columns)[0]
 
@@ -281,31 +288,27 @@ class Stream:
         return placed, new, dropped
 
     def partial_fit(self, corpus: Corpus) -> Stream:
-        """Go on with new documents, in their order.
+        """Learn from new documents, in their order.
 
-        They are cut into blocks, of :attr:`block` documents; the last one is smaller where the documents do not fill
-        it. So several calls leave the same bits as one where every call but the last has whole blocks. After as many
-        documents as the population the state is put in order as at the end of an epoch: clusters that are the
-        likeliest one of none of the latest, and topics of less than half a token, are left out.
-
-        Documents that are given again count again, which is for the caller to know; ``mc2 update`` leaves out those
-        that it took before, by their ids.
+        Documents are cut into blocks of :attr:`block`. So several calls give the same bits as one call if all but the
+        last have whole blocks. After ``total_samples`` documents, clusters and topics that are not in use are removed.
+        Documents that are given again count again.
 
         Parameters
         ----------
         corpus : Corpus
-            In the words and contexts of the fit (``Corpus.from_texts(..., like=fit.posterior)``).
+            Documents in the words and contexts of the fit (``Corpus.from_texts(..., like=fit.posterior)``).
 
         Returns
         -------
         Stream
-            This one.
+            The stream itself.
 
         Raises
         ------
         ValueError
-            Other words or contexts than those of the fit: nothing is changed. Or a document that no cluster can hold:
-            those of the blocks before it were taken, and ``n_documents`` counts them.
+            Other words or contexts than those of the fit; nothing is changed then. Or a document that no cluster can
+            hold; the blocks before it are learnt then.
         """
         for _ in self.visits(corpus):
             pass
@@ -430,10 +433,7 @@ class Stream:
 
     # -- disk ------------------------------------------------------------------------------------------------------
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one .npz file, whole or not at all: the posterior, and what the stream needs to go on bit for bit.
-
-        It is a saved posterior, too, which ``Posterior.load`` and ``mc2 clusters`` read.
-        """
+        """Save the stream as one .npz file, which is also a saved posterior."""
         state = {f"{_STATE}{name}": array for name, array in self._state.arrays().items()}
         storage.write_arrays(path, self.posterior.arrays() | state)
 

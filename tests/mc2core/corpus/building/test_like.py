@@ -208,15 +208,6 @@ def test_what_contradicts_is_said(models, make, message):
         make(models["model"])
 
 
-def test_an_unknown_setting_is_named():
-    with pytest.raises(TypeError, match=r"unknown setting 'sublinear_tf'; known: contexts, .*, min_df, max_df"):
-        Corpus.from_texts(["a word"], sublinear_tf=True)
-    with pytest.raises(TypeError, match=r"unknown setting 'min_dfs'; did you mean 'min_df'\?; known: "):
-        Corpus.from_texts(["lake"], min_dfs=1)
-    with pytest.raises(TypeError, match=r"unknown setting 'label'; did you mean 'labels'\?; known: text, bag"):
-        Corpus.from_dataframe(FRAME, "body", label="title")
-
-
 @pytest.mark.parametrize("texts", [[""], ["", ""], ["the of"]])
 def test_blank_documents_alone_are_read(texts):
     """The number of rows was asked of the builder after it had started again: "content has no documents"."""

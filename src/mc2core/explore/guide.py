@@ -1,0 +1,75 @@
+"""Which model and engine for which goal, on one screen (public name: ``mc2core.guide``)."""
+
+from __future__ import annotations
+
+#: goal, model, engine, first call, in backquotes as in docs/how_to/choosing_model.md
+GOALS = (
+    ("clusters and topics", "`MC2()` (default)", "`Gibbs()` (default)", "`mc2core.fit(corpus)`"),
+    (
+        "the same for large corpora, or for documents that keep arriving",
+        "`MC2()`",
+        "`SVI()`",
+        "`mc2core.fit(corpus, MC2(), SVI())`",
+    ),
+    ("a fixed number of clusters", "`MC2(n_clusters=10)`", "`Gibbs()`", "`mc2core.fit(corpus, MC2(n_clusters=10))`"),
+    (
+        "the model of the papers",
+        "`MC2(document_level=False)`",
+        "`Gibbs()`",
+        "`mc2core.fit(corpus, MC2(document_level=False))`",
+    ),
+    (
+        "many clusters of short texts, no topics",
+        "`Mixture(n_clusters=1000)`",
+        "`FastEx()`",
+        "`mc2core.fit(corpus, Mixture(n_clusters=1000))`",
+    ),
+    ("topics only", "`HDP()`", "`Gibbs()`", "`mc2core.fit(corpus, HDP())`"),
+    (
+        "topics per value of one context, as in npTOT",
+        "`NPTOT(...)`",
+        "`Gibbs()`",
+        '`mc2core.fit(corpus, NPTOT(contexts=["year"]))`',
+    ),
+    (
+        "observations in place of words (numbers per document)",
+        "`MC2()`",
+        "`Gibbs()`",
+        "`Corpus.from_observations(values, document)`",
+    ),
+)
+
+_STEPS = """\
+corpus    Corpus.from_texts, Corpus.from_dataframe; mc2 import
+fit       mc2core.fit(corpus, model, engine); mc2 fit
+look      fit.clusters(), fit.topics(), fit.documents(), mc2core.plots; mc2 describe
+certainty mc2core.fit(..., chains=4), plots.agreement(fit); mc2 fit --chains 4
+new       Corpus.from_texts(new, like=fit.posterior), fit.posterior.predict; mc2 import --like
+report    fit.methods()
+"""
+
+
+def guide() -> None:
+    """Print which model and engine suit which goal, and the first calls.
+
+    See Also
+    --------
+    mc2core.fit : fits a model.
+
+    Examples
+    --------
+    >>> import mc2core
+    >>> mc2core.guide()  # doctest: +ELLIPSIS
+    If your goal is ...
+    ...
+    """
+    print("If your goal is ...")
+    for goal, _, _, call in GOALS:
+        print(f"  {goal}\n      {call.strip('`')}")
+    print(f"\nModels are in mc2core.models, engines in mc2core.inference.\n\n{_STEPS}", end="")
+
+
+def table() -> str:
+    """:data:`GOALS` in Markdown."""
+    head = ["| goal | model | engine | first call |", "|---|---|---|---|"]
+    return "\n".join([*head, *(f"| {' | '.join(row)} |" for row in GOALS)])
