@@ -180,7 +180,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self.components_ = posterior.word_given_topic
 
     def transform(self, X: Any) -> np.ndarray:
-        """(J, n_clusters_) float64: probability of each cluster given a document's words; rows sum to 1."""
+        """(J, ``n_clusters_``) float64: probability of each cluster given a document's words; rows sum to 1."""
         corpus = self._corpus(X)
         return self.posterior_.assign(corpus, False, self.n_jobs, progress=False, cut=self._cut)[1]
 
