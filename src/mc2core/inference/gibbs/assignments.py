@@ -269,11 +269,6 @@ def start_assignments(
     else:
         cluster = cluster_documents(corpus, contexts, n_clusters, rng).astype(np.int32)
     topic = rng.integers(0, n_topics, corpus.n_tokens, dtype=np.int32) if topic is None else topic.copy()
-    return assign(corpus, cluster, topic, n_topics)
-
-
-def assign(corpus: Corpus, cluster: np.ndarray, topic: np.ndarray, n_topics: int) -> Assignments:
-    """Those of given clusters of documents and topics of tokens, of equal weights; what is empty is left out."""
     weights = np.full(n_topics, 1.0 / (n_topics + 1))
     assignments = Assignments(cluster, topic, document_start(corpus), weights, 1.0 / (n_topics + 1))
     assignments.count()

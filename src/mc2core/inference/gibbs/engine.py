@@ -47,9 +47,9 @@ class Gibbs(Engine):
     start_clusters : int in [1, 2147483647], default 20
         Largest number of clusters in the starting state. It cannot be combined with n_clusters of the model, which
         replaces it. With a document level, several starts are compared on held-out documents: from this number, its
-        square root and 1, in some cases from a mixture, and with n_clusters three times from twice that number. This
-        number stays unless another start is better by 1 %. For fewer than a hundred documents the likeliest start is
-        taken. Corpora of more than a million tokens have one start.
+        square root and 1, and with n_clusters three times from twice that number. This number stays unless another
+        start is better by 1 %. For fewer than a hundred documents the likeliest start is taken. Corpora of more than a
+        million tokens have one start.
     n_shards : int in [1, inf) or None, default None
         Number of parts of the corpus on Spark (docs/how_to/spark.md), for the kernel "parallel". None does not use
         Spark. The result does not depend on it.

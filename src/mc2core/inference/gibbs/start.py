@@ -6,9 +6,7 @@ documents they are in, and documents begin in clusters found by k-means, which a
 still two for one, or of none, are merged and removed then (:mod:`mc2core.inference.gibbs.consolidate`), and all move.
 The best number of clusters for k-means is not known before: several numbers are tried, one of them 1, on all but a
 tenth of the documents, and with them goes on the state of the largest number unless another one predicts the tenth
-better by 1 % (:mod:`mc2core.inference.gibbs.holdout`). If that state has many more clusters than it began with, the
-documents may be of many small classes. Then a last start has the clusters of a mixture of multinomials, each with a
-topic of its own, and goes on if it is better by 1 % (docs/notes/starts.md). Of fewer than a hundred documents none are
+better by 1 % (:mod:`mc2core.inference.gibbs.holdout`, docs/notes/starts.md). Of fewer than a hundred documents none are
 held out, and the state of the highest posterior density goes on. It differs for the topics alone by more than clusters
 are worth: one cluster, or fewer than the number that is fixed, have to be ahead of that.
 
@@ -36,7 +34,7 @@ from mc2core.corpus import Corpus
 from mc2core.corpus.subsets import as_stored
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
-from mc2core.inference.gibbs.assignments import Assignments, assign, count_topics, start_assignments
+from mc2core.inference.gibbs.assignments import count_topics, start_assignments
 from mc2core.inference.gibbs.cluster_moves import ClusterConstants, weigh_clusters
 from mc2core.inference.gibbs.consolidate import consolidate_topics
 from mc2core.inference.gibbs.continued import with_documents
@@ -46,7 +44,7 @@ from mc2core.inference.gibbs.state import DocumentLevelState
 from mc2core.inference.gibbs.weights import log_openings
 from mc2core.inference.observed import quantised
 from mc2core.inference.seeding import cluster_words
-from mc2core.models import Mixture, TopicModel
+from mc2core.models import TopicModel
 
 if TYPE_CHECKING:
     from mc2core.inference.shards import ShardedCorpus
@@ -61,11 +59,7 @@ _NOISE = 0.003
 _CONSOLIDATING = (20, 25, 30, 35, 40)
 # clusters of a start for each that is told
 _FOR_ONE = 2
-# clusters of a mixture for each of ``start_clusters``, its priors of words and of weights, and its sweeps
-_MIXTURE_FOR_ONE, _MIXTURE_PRIOR, _MIXTURE_SWEEPS = 15, 0.1, 30
-# it is tried if the best other start ends with so many clusters for each of ``start_clusters``
-_MANY = 2
-# share of the held-out score by which a start with fewer clusters, or a mixture, has to lead
+# share of the held-out score by which a start with fewer clusters has to lead
 _LEAD = 0.01
 # topics to make room for, for each at the start: splits make more
 _GROWTH = 16
@@ -114,26 +108,6 @@ def numbers_to_try(model: TopicModel, corpus: Corpus, start_clusters: int, colum
     return [*sorted({1, round(math.sqrt(most)), most})]
 
 
-def mixture_clusters(corpus: Corpus, n_clusters: int, seed: int) -> np.ndarray:
-    """(J,) int32: clusters of a mixture of multinomials, ``n_clusters`` at most, by some sweeps that score all."""
-    from mc2core.inference.fastex.engine import FastEx
-
-    model = Mixture(n_clusters=n_clusters, topic_word_prior=_MIXTURE_PRIOR, weight_prior=_MIXTURE_PRIOR)
-    engine = FastEx(proposal="exact")
-    state = engine.init(model, corpus, seed)
-    with work("a mixture settles", _MIXTURE_SWEEPS, "sweeps") as progress:
-        for iteration in range(1, _MIXTURE_SWEEPS + 1):
-            engine.step(corpus, state, seed, iteration)
-            progress.advance()
-    return np.unique(state.cluster, return_inverse=True)[1].astype(np.int32)
-
-
-def mixture_assignments(corpus: Corpus, n_clusters: int, seed: int) -> Assignments:
-    """Clusters of a mixture, and for the topic of each token the cluster of its document."""
-    cluster = mixture_clusters(corpus, n_clusters, seed)
-    return assign(corpus, cluster, np.repeat(cluster, corpus.document_lengths), int(cluster.max()) + 1)
-
-
 def start_topics(
     model: TopicModel, corpus: Corpus, n_topics: int, rng: np.random.Generator
 ) -> tuple[Corpus, np.ndarray]:
@@ -171,54 +145,29 @@ def start_chain(
     has_few = pool is not None and n_threads(pool) <= len(numbers) and shards is None
     of_starts, of_sweeps = (pool, None) if has_few else (None, pool)
 
-    def settled(assignments: Assignments, number: int, n_clusters: int | None) -> DocumentLevelState:
+    def attempt(number: int, _: int) -> DocumentLevelState:
+        rng = streams.generator(seed, "start", number)
+        assignments = start_assignments(seen, contexts, numbers[number], n_topics, rng, topic)
         state = DocumentLevelState.of(model, known, contexts, assignments)
         if (told := model.n_clusters) and assignments.n_clusters > told:
             group = model.start_of("group") / told * assignments.n_clusters  # alpha / N as it is told
             state.concentrations = replace(state.concentrations, group=group, most_clusters=assignments.n_clusters)
         # iterations before the first of the chain, of each attempt its own, and before that of documents kept back
         last = (number + 1 - len(numbers)) * (BURN_IN + trying + 1) - (len(kept) > 0)
-        _burn_in(state, known, kernel, seed, last, of_sweeps, shards, n_clusters, trying)
+        _burn_in(state, known, kernel, seed, last, of_sweeps, shards, numbers[number], trying)
         return state
-
-    def attempt(number: int, _: int) -> DocumentLevelState:
-        rng = streams.generator(seed, "start", number)
-        assignments = start_assignments(seen, contexts, numbers[number], n_topics, rng, topic)
-        return settled(assignments, number, numbers[number])
 
     states = in_blocks(of_starts, attempt, len(numbers), 1)
     if not trying:
         return states[0]
-    most = _MIXTURE_FOR_ONE * start_clusters if may_be_mixture(model, known) else 0
     if not len(kept):
-        if most:  # it is not compared, but a fit is prepared on so few documents: its kernels are compiled
-            mixture_clusters(known, most, seed)
         densities, n_clusters = zip(*((log_density(one), one.assignments.n_clusters) for one in states), strict=True)
         return states[likeliest(densities, n_clusters, min(model.n_clusters or 2, corpus.n_documents))]
     new = corpus.subset(kept)
     of_new = StackedContexts(new, model.cluster_contexts) if model.cluster_contexts else None
     weights = [log_weights(one.sample(), new, of_new, seed) for one in states]
-    best = best_start([_score(one) for one in weights], numbers)
-    if most and states[best].assignments.n_clusters > _MANY * start_clusters:
-        own = settled(mixture_assignments(known, most, seed), -1, most)
-        weights_of_own = log_weights(own.sample(), new, of_new, seed)
-        if _leads(_score(weights_of_own), _score(weights[best])):
-            states[best], weights[best] = own, weights_of_own
+    best = best_start([float(logsumexp(one, axis=1).sum()) for one in weights], numbers)
     return with_documents(states[best], model, corpus, before, softmax(weights[best], axis=1), seed, pool)
-
-
-def may_be_mixture(model: TopicModel, corpus: Corpus) -> bool:
-    """Whether a start from a mixture may be tried: topics have words, and the number of clusters is inferred."""
-    return model.has_clusters and not model.n_clusters and model.content is None and corpus.n_tokens > 0
-
-
-def _score(log_weights: np.ndarray) -> float:
-    """ln p of documents, of (J, K) logs of their weights in each cluster."""
-    return float(logsumexp(log_weights, axis=1).sum())
-
-
-def _leads(score: float, other: float) -> bool:
-    return score - other > _LEAD * abs(other)
 
 
 def best_start(scores: Sequence[float], n_clusters: Sequence[int | None]) -> int:
@@ -228,7 +177,7 @@ def best_start(scores: Sequence[float], n_clusters: Sequence[int | None]) -> int
     """
     best = int(np.argmax(scores))
     largest = int(np.argmax([number or 0 for number in n_clusters]))
-    if len(set(n_clusters)) == 1 or _leads(scores[best], scores[largest]):
+    if len(set(n_clusters)) == 1 or scores[best] - scores[largest] > _LEAD * abs(scores[largest]):
         return best
     return largest
 

@@ -115,31 +115,6 @@ def test_a_start_of_fewer_clusters_goes_on_only_where_it_leads_by_a_hundredth(sc
     assert starting.best_start(scores, n_clusters) == chosen
 
 
-@pytest.mark.parametrize(("lead", "n_classes"), [(-1.0, 40), (np.inf, 40), (-1.0, 3)])
-def test_documents_of_many_small_classes_start_from_a_mixture_if_it_leads(monkeypatch, lead, n_classes):
-    """Ten documents of eight words a class, from words of its own; k-means begins with four clusters. At a lead of -1
-    each start leads.
-    """
-    rng, mixed, chosen = np.random.default_rng(3), [], []
-    content = np.zeros((10 * n_classes, 10 * n_classes), int)
-    for j, row in enumerate(content):
-        np.add.at(row, 10 * (j % n_classes) + rng.integers(0, 10, 8), 1)
-    corpus = Corpus(sp.csr_matrix(content))
-    mix, join = starting.mixture_assignments, starting.with_documents
-
-    def noted(*given):
-        mixed.append(mix(*given))
-        assert np.array_equal(mixed[-1].topic, np.repeat(mixed[-1].cluster, 8))  # each cluster has a topic of its own
-        return mixed[-1]
-
-    monkeypatch.setattr(starting, "mixture_assignments", noted)
-    monkeypatch.setattr(starting, "with_documents", lambda old, *rest: chosen.append(old) or join(old, *rest))
-    monkeypatch.setattr(starting, "_LEAD", lead)
-    gibbs(document_level=True, start_clusters=4).init(corpus, 0)
-    assert len(mixed) == (n_classes == 40)  # of three classes no start ends with more than eight clusters
-    assert (bool(mixed) and chosen[0].assignments is mixed[0]) == (lead < 1 and n_classes == 40)
-
-
 def densities_of(engine, corpus, monkeypatch, sign):
     """Of all starts that are tried, and of the one that goes on; sign -1 turns the choice round."""
     density, tried = starting.log_density, []
