@@ -60,7 +60,7 @@ from mc2papers.datasets.collections import nips
 KERNELS = ("collapsed", "parallel")
 #: what an iteration is made of, and the calls that do it
 PARTS = {
-    "tokens": (state, ("sweep_document_topics", "sweep_documents_apart")),
+    "tokens": (state, ("sweep_document_topics",)),
     "topics split and merged": (state, ("split_and_merge_topics",)),
     "clusters split and merged": (state, ("split_and_merge_clusters",)),
     "documents given tau": (state, ("sweep_members",)),
@@ -140,7 +140,8 @@ class Watch:
 def watching() -> Iterator[Watch]:
     """The watch of all chains in this process until the end."""
     watch, kept = Watch(), []
-    for part, (owner, names) in PARTS.items():
+    apart = ("tokens", (parallel, ("sweep_documents_apart",)))  # the state takes it from its module when it is called
+    for part, (owner, names) in (*PARTS.items(), apart):
         kept += [(owner, name, getattr(owner, name), watch.timed(getattr(owner, name), part)) for name in names]
     modules = (assignments, weights, documents, parallel, start, cluster_moves, topic_moves, threads)
     kept += [(module, "in_blocks", module.in_blocks, watch.timed_blocks(module.in_blocks)) for module in modules]

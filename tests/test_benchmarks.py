@@ -349,7 +349,7 @@ class TestProposals:
         rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert [row["sweep"] for row in rows] == [0, 1, 2, 3]
         assert rows[-1]["seconds"] == pytest.approx(sum(row["of_sweep"] for row in rows) * 30 / 1e6)
-        model = Mixture(n_clusters=5, topic_word_prior=0.02)
+        model = Mixture(n_clusters=5, topic_word_prior=0.02, weight_prior=1.0)
         found = fit(fitted, model, FastEx(proposal="exact"), iterations=3, progress=False)
         assert rows[-1]["log_joint"] == pytest.approx(found.trace["log_joint"].iloc[-1] / 30)
         perplexity = found.posterior.perplexity(held_out, estimator="marginal")

@@ -52,7 +52,8 @@ class TestRun:
         assert state.n_k.min() > -1e-9
         assert state.n_k.sum() == pytest.approx(20)
         in_use = np.unique(state.cluster)
-        expected = (state.n_k + 10.0) / (20 + 10.0 * n_clusters)  # alpha is 10 N
+        alpha = min(10.0 * n_clusters, 100.0)
+        expected = (state.n_k + alpha / n_clusters) / (20 + alpha)
         left = 1.0 - expected[in_use].sum()
         assert sample.new_cluster_weight == pytest.approx(left if len(in_use) < n_clusters else 0.0, abs=1e-9)
         np.testing.assert_allclose(sample.cluster_weights, expected[in_use] / expected[in_use].sum(), rtol=1e-9)
