@@ -157,10 +157,11 @@ def test_it_says_how_sure_the_numbers_are_and_how_far_chains_agree(opened, descr
     provenance = description.posterior.provenance | {"chains": [1, 2]}
     several = dataclasses.replace(description.posterior, samples=[fewer, sample, sample], provenance=provenance)
     describe(several, description.corpus, tmp_path / "out")
-    k, m = sample.n_clusters, sample.n_topics
+    k, m, n = sample.n_clusters, sample.n_topics, Description.of(several, description.corpus).recommended
     with opened(tmp_path / "out/index.html") as page:
         said = page.inner_text("#summary")
-    assert f"{k} clusters ({k} to {k} in 90 % of the samples) · {m} topics (2 to {m} in 90 % of the samples)" in said
+    assert f"{k} clusters ({k} to {k} in 90 % of the samples), {n} recommended · " in said
+    assert f" · {m} topics (2 to {m} in 90 % of the samples)" in said
     assert f" · 2 chains of {k} and {k} clusters agree by ARI 1.00, VI 0.00 bits" in said
 
 
@@ -184,18 +185,19 @@ def test_of_observations_it_shows_means_and_says_nothing_of_words(opened, tmp_pa
             assert "15 observations" in page.inner_text("#reader-facts")
 
 
-def test_its_head_names_the_kind_of_observations_and_counts_clusters_that_have_documents(opened, tmp_path):
+def test_its_head_names_the_kind_of_observations_and_counts_clusters_of_the_fit(opened, tmp_path):
     _, topic = crossed_corpus(n_documents=24, n_observations=15, seed=4)
     made = Corpus.from_observations(4.0 * topic[:, None] + np.arange(3), np.arange(360) // 15, kind="counts")
     posterior = fit(made, *fits.gibbs(start_topics=5, start_clusters=3), iterations=3, seed=1).posterior
     few = made.subset(np.flatnonzero(posterior.cluster == posterior.cluster[0]))
-    n_met = len(np.unique(Description.of(posterior, few).cluster))
+    n, recommended = posterior.n_clusters, Description.of(posterior, few).recommended
     describe(posterior, few, tmp_path / "out")
-    assert n_met < posterior.representative.n_clusters
+    assert len(np.unique(posterior.assign(few)[0])) < n == len(np.unique(posterior.cluster))
     with opened(tmp_path / "out/index.html") as page:
         said = page.inner_text("#summary")
-    assert f"{few.n_documents} documents · {few.n_tokens} observations · 3 counts · {n_met} clusters" in said
-    assert f"{few.n_documents} documents, {n_met} clusters, " in (tmp_path / "out/summary.md").read_text("utf-8")
+    assert f"{few.n_documents} documents · {few.n_tokens} observations · 3 counts · {n} clusters (" in said
+    assert f", {recommended} recommended · " in said
+    assert f"{few.n_documents} documents, {recommended} clusters, " in (tmp_path / "out/summary.md").read_text("utf-8")
 
 
 def test_a_document_has_what_is_given_beside_what_its_clusters_predict(opened, folder, description):
@@ -336,27 +338,30 @@ def test_of_a_large_corpus_search_says_of_how_many_documents(opened, description
 def test_the_slider_goes_through_the_levels_and_says_how_well_they_agree(opened, folder, description):
     kept = description.posterior.hierarchy
     with opened(folder / "index.html") as page:
-        assert page.locator("#clusters [data-cluster]").count() == description.n_clusters
+        assert page.locator("#clusters [data-cluster]").count() == description.recommended == kept.recommended
+        assert "the recommended number of clusters" in page.inner_text("#merged")
         page.focus("#groups")
-        for _ in range(description.n_clusters - 3):
+        page.keyboard.press("End")
+        assert page.locator("#clusters [data-cluster]").count() == description.n_clusters
+        for _ in range(description.n_clusters - 2):
             page.keyboard.press("ArrowLeft")
-        assert page.inner_text("#groups-number") == f"3 of {description.n_clusters}"
+        assert page.inner_text("#groups-number") == f"2 of {description.n_clusters}"
         assert page.evaluate("scrollY") == 0  # what is chosen comes into sight within its list, the page stays
-        assert re.match(r"Cluster \d of 3: ", page.inner_text("#panel-title"))
+        assert re.match(r"Cluster \d of 2: ", page.inner_text("#panel-title"))
         sizes = [
             int(re.search(r"(\d+) document", one.get_attribute("aria-label"))[1])
             for one in page.locator("#clusters [data-cluster]").all()
         ]
-        assert sizes == sorted(np.bincount(kept.cut(3)).tolist(), reverse=True)
+        assert sizes == sorted(np.bincount(kept.cut(2)).tolist(), reverse=True)
         said = page.inner_text("#merged")
-        row = pd.read_csv(folder / "hierarchy.csv").iloc[2]
+        row = pd.read_csv(folder / "hierarchy.csv").iloc[1]
         assert f"ARI {float(f'{row.ari:.4g}'):g}" in said
         assert f"less likely, by {float(f'{row.loss:.2g}'):g} nats per document" in said
-        assert ("the recommended number of clusters" in said) == (kept.recommended == 3)
+        assert ("the recommended number of clusters" in said) == (kept.recommended == 2)
         x, y = place_on_map(page, folder, 1)
         page.hover("#map canvas", position={"x": x, "y": y})
         page.wait_for_selector("#tip:not([hidden])")
-        assert f"Cluster {kept.cut(3)[1] + 1} of 3" in page.inner_text("#tip")
+        assert f"Cluster {kept.cut(2)[1] + 1} of 2" in page.inner_text("#tip")
 
 
 def test_clusters_without_documents_are_not_listed(opened, description, tmp_path):
@@ -722,11 +727,12 @@ def test_the_heat_map_shows_contexts_and_topics(opened, folder, description):
         rows = csv_of(page, "#heat-part .saves button >> nth=0")
         page.select_option("#heat-as", "ratio")
         assert page.inner_text("#heat-legend").split()[-1].startswith("8")
-    assert len(rows) == 3 * len(np.unique(description.cluster))
+    cluster = description.at(description.recommended)
+    assert len(rows) == 3 * len(np.unique(cluster))
     for row in rows:
         one = found[(found["number"] == int(row["cluster"])) & (found["value"] == row["column"])].iloc[0]
         assert float(row["share"]) == pytest.approx(one["share"], rel=1e-5)
-        whole = (description.cluster == int(row["cluster"]) - 1).mean()
+        whole = (cluster == int(row["cluster"]) - 1).mean()
         assert float(row["ratio"]) == pytest.approx(one["share"] / whole, rel=1e-4)
 
 
@@ -771,12 +777,16 @@ def test_what_is_clicked_or_pointed_at_is_told_beside_it(opened, folder):
 
 def test_the_tree_of_levels_holds_their_clusters_and_follows_the_slider(opened, folder, description):
     parents = pd.read_csv(folder / "cut_clusters.csv").set_index("cluster")
+    sizes = [size for size in description.sizes if size <= description.recommended]
     with opened(folder / "index.html") as page:
         rows = csv_of(page, "#tree-part .saves button >> nth=0")
         page.focus("#groups")
         page.keyboard.press("ArrowLeft")
-        assert len(csv_of(page, "#tree-part .saves button >> nth=0")) == sum(description.sizes[:-1])
-    assert len(rows) == sum(description.sizes)
+        assert len(csv_of(page, "#tree-part .saves button >> nth=0")) == sum(sizes[:-1])
+        page.focus("#groups")
+        page.keyboard.press("End")
+        assert len(csv_of(page, "#tree-part .saves button >> nth=0")) == sum(description.sizes)
+    assert len(rows) == sum(sizes) < sum(description.sizes)
     for row in rows:
         if int(row["cut"]) > 1:
             assert parents.loc[int(row["joins"]), "cut"] == int(row["cut"]) - 1
@@ -792,12 +802,14 @@ def test_what_is_unsure_is_marked(opened, description, tmp_path):
     assert (table["found"] < 0.5).any()
     with opened(tmp_path / "out/index.html") as page:
         assert page.locator("#clusters .unsure").count() == (table["found"] < 0.5).sum()
-        doubtful = (pd.read_csv(tmp_path / "out/documents.csv")["probability"] < 0.5).sum()
+        probability = np.sort(pd.read_csv(tmp_path / "out/documents.csv")["probability"])
+        doubtful = (probability < 0.5).sum()
         assert f"Hollow dots: {doubtful} document" in page.inner_text("#unsure")
         page.click("#unsure button")
         rows = page.locator("#odd tbody tr").all_inner_texts()
         listed = [float(re.search(r"([\d.]+) %", one)[1]) for one in rows]
-        assert sum(one < 50 for one in listed) == doubtful
+        assert listed[:doubtful] == pytest.approx(100 * probability[:doubtful], abs=0.51)  # as rounded
+        assert all(one >= 50 for one in listed[doubtful:])
         assert listed == sorted(listed)
         page.click("#odd tbody button >> nth=0")
         assert page.inner_text("#reader-title") == rows[0].split("\t")[0]
@@ -806,11 +818,13 @@ def test_what_is_unsure_is_marked(opened, description, tmp_path):
 
 
 def test_names_on_the_map_do_not_lie_on_each_other_and_come_with_zoom(opened, description, tmp_path, monkeypatch):
-    places = np.column_stack([np.full(60, 0.5), 0.45 + 0.02 * description.cluster])
+    places = np.column_stack([np.full(60, 0.5), 0.45 + 0.02 * description.at(description.n_clusters)])
     monkeypatch.setattr("mc2core.explore.documents.layout", lambda description, seed: places)
     describe(description.posterior, description.corpus, tmp_path / "out")
     n_clusters, shown = len(np.unique(description.cluster)), []
     with opened(tmp_path / "out/index.html", width=390) as page:
+        page.focus("#groups")
+        page.keyboard.press("End")  # all clusters of the fit
         for keys in ("", "+" * 8):
             page.focus("#map")
             for key in keys:

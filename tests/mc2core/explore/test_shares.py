@@ -48,9 +48,10 @@ def test_shares_by_value_are_those_of_the_documents_that_have_it(description):
     table = shares.shares_by_value(description, variable(description, "author"))
     authors = description.corpus.contexts["author"].toarray() > 0
     names = description.corpus.context_names["author"]
-    for row in table.query("of == 'cluster' and number <= @description.n_clusters").itertuples():
+    recommended = description.at(description.recommended)
+    for row in table.query("of == 'cluster' and number <= @description.recommended").itertuples():
         own = authors[:, names.index(row.value)]
-        x, n = (own & (description.cluster == row.number - 1)).sum(), own.sum()
+        x, n = (own & (recommended == row.number - 1)).sum(), own.sum()
         assert (row.count, row.documents, row.share) == (x, n, pytest.approx(x / n))
         low, high = stats.beta(x + 0.5, n - x + 0.5).ppf([0.05, 0.95])
         assert row.low == pytest.approx(min(low, x / n))
@@ -194,11 +195,12 @@ def test_a_label_column_of_its_own_name_does_not_hide_the_labels(description):
 
 def test_intervals_are_those_of_the_mixture_over_the_samples_clusters(description):
     posterior, sample = description.posterior, description.posterior.samples[0]
-    rng, clusters = np.random.default_rng(2), np.unique(description.cluster)
+    rng, recommended = np.random.default_rng(2), description.at(description.recommended)
+    clusters = np.unique(recommended)
     moved = []
     for part in (0.0, 0.1, 0.3, 0.4):  # of each sample that many of the first cluster's documents are in the next one
-        goes = (description.cluster == clusters[0]) & (rng.random(60) < part)
-        moved.append(np.where(goes, clusters[1], description.cluster).astype(np.int32))
+        goes = (recommended == clusters[0]) & (rng.random(60) < part)
+        moved.append(np.where(goes, clusters[1], recommended).astype(np.int32))
     samples = [dataclasses.replace(sample, cluster=one) for one in moved]
     several = dataclasses.replace(description, posterior=dataclasses.replace(posterior, samples=samples))
     party = variable(description, "party")
