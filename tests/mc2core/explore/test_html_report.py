@@ -526,6 +526,7 @@ def test_printed_no_list_is_cut_and_a_dark_choice_is_kept(opened, folder):
     odd = (pd.read_csv(folder / "documents.csv")["misfit"] > 3).sum()
     with opened(folder / "index.html") as page:
         page.click("#theme")
+        page.wait_for_function("localStorage.getItem('mc2-report-theme') === 'dark'")
         page.reload()
         page.wait_for_selector("body[data-ready]")
         assert page.evaluate("document.documentElement.dataset.theme") == "dark"
