@@ -207,7 +207,8 @@ def test_without_a_data_folder_the_target_is_left_out_and_with_one_it_is_planned
     assert output.count("stateunion is left out") == 1
     planned = output[output.rindex("Job stats:") :]
     # MC2, with a document level, told K too, SVI twice, FastEx twice, GSDMM twice, HDP: three seeds, two corpora;
-    # K-means twice, LSA twice, NMF, AP, HDP + AP, the recommended cut; those to UIUC-Sports are two jobs, which score them
+    # K-means twice, LSA twice, NMF, AP, HDP + AP, the recommended cut; those to UIUC-Sports are two jobs, which score
+    # them
     for rule, jobs in (("fit", 60), ("fit_ohsumed_lda", 1), ("score", 114), ("labelled_table1", 1)):
         assert f"\n{rule} " in planned
         assert planned.split(f"\n{rule} ")[1].split()[0] == str(jobs)
