@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -365,6 +366,9 @@ def _with_tables(run: Callable[_Parameters, loop.RunResult]) -> Callable[_Parame
             logger.warning(warning)
         return done
 
+    signature = inspect.signature(run)
+    own = [one.replace(default=None) if name == "chains" else one for name, one in signature.parameters.items()]
+    fit.__signature__ = signature.replace(parameters=own, return_annotation="Fit")  # type: ignore[attr-defined]
     return fit
 
 
