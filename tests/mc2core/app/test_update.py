@@ -419,7 +419,7 @@ def test_what_cannot_go_on_is_refused_in_a_sentence(fits, capsys):
     assert main(["update", str(fits / "svi"), new, "--total-samples", "100"]) == 0
     later = written(fits / "later.jsonl", rows(12, 9))
     assert main(["update", str(fits / "svi"), later, "--total-samples", "200"]) == 2
-    assert "total_samples is 200, but that of" in capsys.readouterr().err
+    assert "--total-samples is 200, but that of" in capsys.readouterr().err
 
 
 def test_chains_go_on_over_all_documents(fits, capsys, caplog):

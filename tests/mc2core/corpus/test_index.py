@@ -32,6 +32,16 @@ def fitted(corpus):
     return fit(corpus, *gibbs(kernel="collapsed", contexts=["year"], start_topics=4), iterations=4, progress=False)
 
 
+def numbers(done):
+    """Of each document, by cut: its cluster in the recommended clustering and in that of the fit, from 1."""
+    posterior = done.posterior
+    recommended = posterior.find_hierarchy(done.corpus).recommended
+    return {
+        "recommended": posterior.assign(done.corpus, cut=recommended)[0] + 1,
+        "all": posterior.by_size[posterior.cluster] + 1,
+    }
+
+
 INDEXES = {
     "numbers": None,
     "texts": [f"id {j}" for j in range(N)],
@@ -53,8 +63,9 @@ def test_clusters_are_assigned_to_the_rows_that_they_are_of(kind):
     predicted = done.posterior.predict_context(done.corpus, "year").table()
     assert predicted.index.equals(frame.index)
     if frame.index.is_unique:
-        frame["cluster"] = table["cluster"]
-        assert frame["cluster"].tolist() == (done.posterior.cluster + 1).tolist()
+        for cut, wanted in numbers(done).items():
+            frame["cluster"] = done.documents(cut)["cluster"]
+            assert frame["cluster"].tolist() == wanted.tolist()
 
 
 def test_parts_keep_their_rows():
@@ -66,9 +77,10 @@ def test_parts_keep_their_rows():
     for part in (train, test, train.subset([3, 1]), corpus.subset(np.arange(N) > 20), train.standardised("year")):
         assert (frame.loc[part.documents.index, "title"] == part.documents["title"]).all()
     done = fitted(train)
-    frame["cluster"] = done.documents()["cluster"]
-    assert frame["cluster"].notna().sum() == train.n_documents
-    assert frame["cluster"].dropna().tolist() == (done.posterior.cluster + 1).tolist()
+    for cut, wanted in numbers(done).items():
+        frame["cluster"] = done.documents(cut)["cluster"]
+        assert frame["cluster"].notna().sum() == train.n_documents
+        assert frame.loc[train.documents.index, "cluster"].tolist() == wanted.tolist()
     of_test = Fit(done.posterior, test).documents()
     assert of_test.index.equals(test.documents.index)
     assert Corpus.concatenate([train, test]).documents.index.equals(train.documents.index.append(test.documents.index))

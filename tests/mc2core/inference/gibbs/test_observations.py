@@ -21,6 +21,7 @@ from scipy.special import logsumexp
 from scipy.stats import invwishart
 from scipy.stats import t as student
 
+import mc2core
 from mc2core import Corpus
 from mc2core.app.cli import main
 from mc2core.compute import streams
@@ -545,7 +546,7 @@ def test_its_topics_are_shown_by_their_numbers(tmp_path, capsys):
     assert first["share"] == pytest.approx(0.75, abs=0.02)
     assert first["maths_mean"] == pytest.approx(values[kind == 0, 0].mean(), abs=1.0)
     assert first["reading_mean"] == pytest.approx(values[kind == 0, 1].mean(), abs=1.0)
-    done = fit(corpus, iterations=4, seed=0)
+    done = mc2core.fit(corpus, iterations=4, seed=0, progress=False)
     assert set(table.columns) <= set(done.topics().columns)
     assert "reading_mean" in done._repr_html_()
     assert f"{done.posterior.representative.n_topics} topics, 2 numbers, " in repr(done.posterior)

@@ -11,9 +11,11 @@ import pytest
 from helpers.fits import fastex, gibbs, svi
 from helpers.workflow_calls import ROOT
 
+import mc2core
 from mc2core import Corpus, Posterior
 from mc2core.app import fit_command
 from mc2core.app.cli import main
+from mc2core.compute.threads import n_cores
 from mc2core.families import BetaBernoulli, DirichletCategorical, GammaPoisson
 from mc2core.inference import SVI, FastEx, Gibbs
 from mc2core.inference.running.files import fit_corpus
@@ -113,12 +115,14 @@ def test_every_entry_point_fits_one_model_in_any_unit(tmp_path):
     standard = corpus
     for name in OWN_UNITS:
         standard = standard.standardised(name)
-    by_function = fit(corpus, MC2(contexts=contexts), Gibbs(start_topics=4), iterations=6, seed=3, progress=False)
+    model, engine = MC2(contexts=contexts), Gibbs(start_topics=4)
+    by_function = mc2core.fit(corpus, model, engine, iterations=6, seed=3, progress=False)
     assert by_function.posterior.units == standard.units
     assert by_function.corpus is corpus
     given = [part for name, one in OWN_UNITS.items() for part in ("--context", f"{name}:{one}")]
     given += ["--context", "author", "--set", "start_topics=4", "--iterations", "6", "--seed", "3"]
     asked = {"contexts": contexts, "settings": {"start_topics": 4}, "iterations": 6, "model": "mc2", "engine": "gibbs"}
+    asked["chains"] = engine.default_chains  # jobs run one if none are asked for
     for number, one in enumerate((corpus, standard)):
         of_command = by_command(one, tmp_path / f"command{number}", *given)
         same_bits(by_function.posterior, of_command)
@@ -130,16 +134,16 @@ def test_every_entry_point_fits_one_model_in_any_unit(tmp_path):
 def test_the_estimator_and_all_others_fit_one_model_of_words(tmp_path):
     counts = in_own_units().content
     corpus = Corpus(counts, WORDS)
-    by_function = fit(corpus, iterations=4, seed=3, progress=False).posterior
+    by_function = mc2core.fit(corpus, iterations=4, seed=3, progress=False).posterior
     same_bits(by_function, MC2Clusterer(4, random_state=3, vocabulary=WORDS).fit(counts).posterior_)
     same_bits(by_function, by_command(corpus, tmp_path, "--iterations", "4", "--seed", "3"))
-    asked = {"contexts": {}, "settings": {}, "iterations": 4, "model": None, "engine": None}
+    asked = {"contexts": {}, "settings": {}, "iterations": 4, "chains": 2, "model": None, "engine": None}
     same_bits(by_function, by_workflow(corpus, tmp_path / "job", **asked))
 
 
 def test_results_are_in_the_original_unit():
     corpus = in_own_units()
-    done = fit(corpus, *gibbs(kernel="collapsed", contexts=OWN_UNITS_SETTINGS), iterations=10, progress=False)
+    done = mc2core.fit(corpus, *gibbs(kernel="collapsed", contexts=OWN_UNITS_SETTINGS), iterations=10, progress=False)
     posterior, cluster = done.posterior, done.posterior.representative.cluster
     assert np.abs(posterior.context_mean("year") - 1998).max() < 12
     for k in np.flatnonzero(np.bincount(cluster) > 5):
@@ -203,7 +207,7 @@ def test_all_entry_points_have_the_same_defaults():
     for one in argument._actions:
         options[one.dest] = one.default
     signatures = {
-        "function": inspect.signature(fit).parameters,
+        "function": inspect.signature(mc2core.fit).parameters,
         "file": inspect.signature(fit_corpus).parameters,
         "estimator": inspect.signature(MC2Clusterer).parameters,
         **{kind.__name__: inspect.signature(kind).parameters for kind in (Gibbs, SVI, FastEx)},
@@ -213,6 +217,7 @@ def test_all_entry_points_have_the_same_defaults():
         for who, parameters in signatures.items()
     } | {"command": options}
     given["estimator"]["seed"] = given["estimator"]["random_state"]
+    assert given["command"].pop("threads") == n_cores()
     shared = ("iterations", "burn_in", "thin", "chains", "threads", "seed", "checkpoint_every", "model", "engine")
     values = {name: {who: one[name] for who, one in given.items() if name in one} for name in shared}
     for name, by_whom in values.items():
