@@ -32,7 +32,7 @@ from .report import Report
 
 DISK_BYTES = 4 << 20
 PAGE = 4096
-FIT = ["--engine", "fastex", "--set", "n_clusters=3", "--iterations", "3", "--checkpoint-every", "1"]
+FIT = ["--engine", "fastex", "--chains", "1", "--set", "n_clusters=3", "--iterations", "3", "--checkpoint-every", "1"]
 REMOVED = ("checkpoint.npz", "trace.tsv", "provenance.json")  # before a fit, which then starts anew
 
 
