@@ -93,7 +93,7 @@ def of_sections() -> Labelled:
 def of_fields() -> Labelled:
     """Descriptions by field of science or arts, where a package has one: a dozen unequal classes."""
     for text, tags in packages()[["text", "tags"]].to_numpy().tolist():
-        fields = set(re.findall(r"field::(\w+)", tags)) - {"TODO"}
+        fields = set(re.findall(r"field::(\w+)", tags)) - {"TODO"}  # the tag of packages that have none yet
         if len(fields) == 1:
             yield text, fields.pop()
 

@@ -581,7 +581,9 @@ class Configuration:
         return range(self.config["seeds"])
 
     def seeds_of(self, run: str) -> range:
-        """Of the fits of a run; ICML14 figure 2 and NIPS12 but for W1000 have more, since their fits are cheap."""
+        """Seeds of the fits of a run. ICML14 figure 2 and NIPS12 have more than others, since their fits take seconds;
+        W1000 has as many as others.
+        """
         if self.is_on_spark(run):
             return range(1)
         targets, dataset = self.runs[run]["targets"], self.runs[run]["dataset"]

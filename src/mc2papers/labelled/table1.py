@@ -58,8 +58,8 @@ NOTES = (
     "in both: compare rows of like K, or by ARI.",
     "GSDMM (Yin and Wang 2014) is a mixture of multinomials by collapsed Gibbs sampling, with both priors 0.1 and 30 "
     "sweeps.",
-    "CPU seconds of one clustering, of the processor and without compilation; of HDP + AP with its HDP, of the marked "
-    "cut with its fit.",
+    "CPU seconds are processor time of one clustering, without compilation. HDP + AP includes its HDP, and the "
+    "recommended cut includes its fit.",
     "not converged: clusterings whose method was stopped before it came to rest.",
 )
 
@@ -267,11 +267,12 @@ def _caption(options: Options) -> str:
     return (
         f"Agreement of clusters with the classes of real corpora ({names}), as mean and sd over "
         f"{counted(options['n_seeds'], 'seed')}: our engines and the methods that the papers compare "
-        "with, the clusters "
-        "they found and the CPU seconds they took. Methods are told the number of classes where the row says so.\n\n"
+        "with. The table also has the clusters that they found and their processor time. A row says so where the "
+        "method is given the number of classes.\n\n"
         "Our engines are Gibbs and SVI for MC2, also with a document level, and FastEx scoring every cluster. K-means, "
-        "LSA, NMF and affinity propagation (AP) see tf-idf of the words, which suits them better than counts. Of no "
-        "paper: the verdicts answer questions of ours, but for those of ICML 2014, figure 5, on real data."
+        "LSA, NMF and affinity propagation (AP) see tf-idf of the words, which suits them better than counts. The "
+        "table is in no paper. Its verdicts answer our own questions; those of ICML 2014, figure 5, are judged here "
+        "on real data."
     )
 
 

@@ -106,7 +106,7 @@ class Assignments:
             _count_rows(self.cluster, *counts, self.n_km)
 
     def compact(self) -> np.ndarray:
-        """Drop empty clusters and topics, in their order; weights of dropped topics go to ``remaining``.
+        """Drop empty clusters and topics; the others keep their order. ``remaining`` takes the weights of the dropped.
 
         Returns the old numbers of the clusters that stay.
         """
