@@ -17,6 +17,7 @@ from mc2core.base import progress, stopping
 from mc2core.compute.kernel_store import folder, store
 
 _NO_ENTRY_FOR_C = {"no_cfunc_wrapper": True}
+_decorating = threading.Lock()  # numba's folder is one setting for all threads
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -26,15 +27,16 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     options = {"nogil": True, **_NO_ENTRY_FOR_C, **options}
     if (stored := folder()) is not None:
         config: Any = numba.config
-        given, config.CACHE_DIR = config.CACHE_DIR, str(stored)
-        try:
-            compiled = numba.njit(cache=True, **options)(function)
-            if _is_stored(compiled):
-                return compiled
-        except RuntimeError:  # numba can write to no folder, or the function has no file
-            pass
-        finally:
-            config.CACHE_DIR = given
+        with _decorating:
+            given, config.CACHE_DIR = config.CACHE_DIR, str(stored)
+            try:
+                compiled = numba.njit(cache=True, **options)(function)
+                if _is_stored(compiled):
+                    return compiled
+            except RuntimeError:  # numba can write to no folder, or the function has no file
+                pass
+            finally:
+                config.CACHE_DIR = given
     return numba.njit(**options)(function)
 
 

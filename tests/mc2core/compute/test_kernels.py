@@ -1,8 +1,15 @@
 """The two decorators of kernels: what of a function is compiled, and how often."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numba
 import numpy as np
+import pytest
 from numba.core import event
 
+from mc2core.compute.kernel_store import folder
 from mc2core.compute.kernels import compile_seconds, inner_kernel, kernel
 
 
@@ -66,3 +73,16 @@ def test_seconds_of_compiling_are_counted():
     with compile_seconds() as seconds:
         add(3, 4)
     assert seconds == []
+
+
+def test_threads_that_decorate_at_once_get_kernels_that_are_stored():
+    def slow(*arguments, **options):
+        time.sleep(0.01)  # the others come to the same place
+        return njit(*arguments, **options)
+
+    njit, given = numba.njit, numba.config.CACHE_DIR
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(8) as pool:
+        patch.setattr(numba, "njit", slow)
+        decorated = list(pool.map(kernel, [lambda x: x] * 8))
+    assert all(Path(one.stats.cache_path).parent == folder() for one in decorated)
+    assert given == numba.config.CACHE_DIR

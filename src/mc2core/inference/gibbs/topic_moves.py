@@ -975,8 +975,9 @@ def _move(
             return _propose(first, last, n_slots, settings, start, tokens, topics, constants, workspaces[thread])
 
         first, hits = look_ahead(pool, first, last, look)
-        for thread in hits[1:]:
-            forget_words(workspaces[thread].change[3], workspaces[thread])
+        for thread in hits[1:]:  # how many there are depends on timing: a kernel would be compiled in some runs only
+            parts = workspaces[thread]
+            parts.n_w[parts.words[: parts.change[3]]] = 0
         if hits:
             parts = workspaces[hits[0]]
             made[0 if parts.change[1] == n_slots else 1] += 1
