@@ -263,7 +263,8 @@ class Fit:
         """
         from mc2core.explore.methods import paragraph
 
-        return paragraph(self.posterior, self.corpus, self.posterior.provenance | self.provenance)
+        about = self.posterior.provenance | self.provenance
+        return paragraph(self.posterior, self.corpus, about, self.description.recommended)
 
     def _named(self, table: pd.DataFrame, cut: int | str) -> pd.DataFrame:
         """The rows of topics and of clusters of a cut, with their names."""

@@ -23,8 +23,11 @@ _ENGINES = {
 }
 
 
-def paragraph(posterior: Posterior, corpus: Corpus, about: Mapping[str, Any]) -> str:
-    """What was fitted to what, how, and what was found. ValueError: the provenance ``about`` lacks it."""
+def paragraph(posterior: Posterior, corpus: Corpus, about: Mapping[str, Any], recommended: int) -> str:
+    """What was fitted to what, how, and what was found; ``recommended`` clusters are reported.
+
+    ValueError: the provenance ``about`` lacks it.
+    """
     if not {"model", "engine", "iterations"} <= set(about):
         raise ValueError("the posterior has no provenance of a fit; mc2core.fit and mc2 fit leave one")
     model, engine = about["model"], about["engine"]
@@ -39,7 +42,7 @@ def paragraph(posterior: Posterior, corpus: Corpus, about: Mapping[str, Any]) ->
     ]
     if _settings(engine):
         said.append(f"Engine settings: {_settings(engine)}.")
-    if found := _found(posterior):
+    if found := _found(posterior, recommended):
         said.append(found)
     names = {"mc2core": "mc2core", "python": "Python", "numpy": "NumPy"}
     versions = [f"{names[one]} {number}" for one, number in about.get("versions", {}).items() if one in names]
@@ -82,7 +85,7 @@ def _settings(engine: dict[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in engine.items() if name != "name" and value is not None)
 
 
-def _found(posterior: Posterior) -> str:
+def _found(posterior: Posterior, recommended: int) -> str:
     if posterior.samples[0].documents_are_clusters:
         return f"The fit has {posterior.representative.n_topics} topics."
     found = f"The fit has {counted(posterior.n_clusters, 'clusters')}"
@@ -91,4 +94,7 @@ def _found(posterior: Posterior) -> str:
         found += f" ({low} to {high} in 90 % of the samples)"
     chains = posterior.between_chains()
     agree = f", and the chains agree by an adjusted Rand index of {chains['ari']:.2f}" if "ari" in chains else ""
-    return f"{found} and {counted(posterior.representative.n_topics, 'topics')}{agree}."
+    found += f" and {counted(posterior.representative.n_topics, 'topics')}{agree}."
+    if recommended < posterior.representative.n_clusters:
+        found += f" We report the recommended clustering, a cut of these into {counted(recommended, 'clusters')}."
+    return found

@@ -231,3 +231,11 @@ def test_the_paragraph_of_methods_says_model_settings_and_numbers(done):
         assert part in said
     with pytest.raises(ValueError, match="no provenance of a fit"):
         Fit(replace(done.posterior, provenance={}), done.corpus).methods()
+
+
+def test_the_paragraph_of_methods_names_the_recommended_cut(done):
+    cut = Fit(done.posterior, done.corpus, provenance=done.provenance)
+    cut.description = replace(done.description, recommended=2)
+    assert "We report the recommended clustering, a cut of these into 2 clusters." in cut.methods()
+    cut.description = replace(done.description, recommended=done.posterior.representative.n_clusters)
+    assert "recommended" not in cut.methods()
