@@ -43,56 +43,58 @@ def _goes_on(estimator: MC2Clusterer) -> bool:
 
 
 class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
-    """Clusters of documents, and topics, whose numbers are found unless that of clusters is told; words only (contexts:
-    :func:`mc2core.fit`).
+    """Cluster documents by their words, and words by topics, with scikit-learn's interface.
+
+    The numbers of clusters and topics are inferred unless ``n_clusters`` is set. Contexts need :func:`mc2core.fit`.
 
     Parameters
     ----------
     iterations : int, optional
-        Sweeps (gibbs, fastex) or epochs (svi); if not given 60, 60 and 10, those of :func:`mc2core.fit`.
+        Number of sweeps (Gibbs, FastEx) or epochs (SVI); by default 60, and 10 for SVI, as in :func:`mc2core.fit`.
     n_clusters : int, optional
-        The most clusters that there can be: ``n_clusters`` of the model, where that is not given. If not given, MC2
-        finds their number.
+        Fixed number of clusters, some of which may stay empty. By default, MC2 infers the number. It cannot be combined
+        with ``model``.
     model : Model, optional
-        What is believed, without contexts; ``MC2()`` if not given: documents have topic proportions around those of
-        their cluster. ``MC2(document_level=False)`` is that of ICML14.
+        Model without contexts; by default ``MC2()``, in which each document has topic proportions around those of its
+        cluster. ``MC2(document_level=False)`` is the model of ICML14.
     engine : Engine, optional
-        How it is fitted; ``Gibbs()`` if not given.
+        Inference engine; by default ``Gibbs()``.
     chains : int, optional
-        Independent runs whose samples make one posterior, as of :func:`mc2core.fit`; if not given two, side by side on
-        the cores there are, and one by SVI.
+        Number of independent chains whose samples form one posterior, as in :func:`mc2core.fit`; by default two, in
+        parallel on the available cores, and one for SVI.
     n_jobs : int, default 1
-        Threads of transform and predict; the result does not depend on their number.
+        Number of threads for transform and predict. The result does not depend on it.
     total_samples : int, optional
-        Of partial_fit: documents that the posterior is of (:class:`mc2core.inference.Stream`); as many as the first fit
-        has if not given.
+        For partial_fit: number of documents that the posterior describes (:class:`mc2core.inference.Stream`); by
+        default the number of documents in the first fit.
     random_state : int, RandomState instance or None, default 0
-        An int is the seed of the run.
+        Seed of the run. Pass an int for reproducible results.
     vocabulary : V strings, optional
-        Words of the columns, in their order; if not given the columns of a DataFrame, dense or sparse, else x0, x1, ...
-        A sparse matrix has no names, so in a pipeline words are known once it is fitted:
+        Words of the columns, in order; by default the column names of a DataFrame, dense or sparse, or else x0, x1, ...
+        A sparse matrix has no names, so set the words of a pipeline after the fit:
         ``pipeline[-1].posterior_.vocabulary = list(pipeline[:-1].get_feature_names_out())``.
 
     Attributes
     ----------
     posterior_ : mc2core.Posterior
     labels_ : (J,) int64
-        Cluster of each document in the recommended clustering, from 0, the largest first: one less than the number that
-        ``mc2 clusters`` and the HTML report show. It rests on all samples. ``predict`` of the same documents is the
-        likeliest one given one of them, which now and then is another. With ``n_clusters``, by engines that have
-        ``partial_fit``, and where nothing is recommended, the clusters of the fit.
+        Cluster of each document in the recommended clustering, numbered from 0 in order of decreasing size: one less
+        than the number in ``mc2 clusters`` and the HTML report. It is based on all samples, whereas ``predict`` uses
+        one sample, so the two may differ for some documents. With ``n_clusters``, for engines with ``partial_fit``, and
+        if no clustering is recommended, these are the clusters of the fit.
     probabilities_ : (J,) float64
-        How sure these are, in [0, 1]: the share of the document's clusters in all samples that lies in its cluster
-        (:meth:`mc2core.Posterior.assign`); NaN of SVI, which keeps one sample.
+        Certainty of ``labels_``, in [0, 1]: the share of the document's clusters in all samples that lies in its
+        cluster (:meth:`mc2core.Posterior.assign`). NaN for SVI, which keeps one sample.
     n_clusters_ : int
-        Those of ``labels_``. ``transform`` has a column for each; by SVI it has one for each cluster of the posterior.
+        Number of clusters in ``labels_``. ``transform`` returns one column per cluster; for SVI, one per cluster of the
+        posterior.
     components_ : (M, V) float64
-        Words of each topic; rows sum to 1.
+        Word distribution of each topic; rows sum to 1.
     n_features_in_ : int
         V.
 
-    X, everywhere, is (J, V) counts of words, sparse or dense: whole numbers of at least 0, such as
-    ``CountVectorizer`` gives. ValueError for anything else.
+    In all methods, X is a (J, V) matrix of word counts, sparse or dense: non-negative whole numbers, as
+    ``CountVectorizer`` returns. ValueError is raised for anything else.
     """
 
     _stream: Stream | None = None
@@ -121,7 +123,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self.vocabulary = vocabulary
 
     def fit(self, X: Any, y: Any = None) -> MC2Clusterer:
-        """Fit to counts; ``y`` is not looked at."""
+        """Fit the model to counts; ``y`` is ignored."""
         if self.total_samples is not None and not _goes_on(self):
             raise ValueError(f"total_samples is {self.total_samples}, which needs an engine with partial_fit: SVI()")
         counts = self._counts(X, reset=True)
@@ -152,12 +154,12 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     @available_if(_goes_on)
     def partial_fit(self, X: Any, y: Any = None) -> MC2Clusterer:
-        """Go on with new counts, once through; the first time it is ``fit``. ``y`` is not looked at.
+        """Continue the fit with one pass over new counts; the first call is the same as ``fit``. ``y`` is ignored.
 
-        With the engine SVI and mini-batches only; documents are taken in their order
-        (:meth:`mc2core.inference.Stream.partial_fit`). As everywhere in scikit-learn, counts that are given again
-        count again: rows have no ids, and two documents may have the same words. ``labels_`` are those that ``predict``
-        gives these documents, and ``probabilities_`` how probable they are.
+        Needs the engine SVI with mini-batches. Documents are processed in the order given
+        (:meth:`mc2core.inference.Stream.partial_fit`). As elsewhere in scikit-learn, documents that are passed again
+        are counted again, because rows have no ids. ``labels_`` are then the predictions for these documents, and
+        ``probabilities_`` their probabilities.
         """
         stream = self._stream
         if stream is None:
@@ -180,20 +182,20 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self.components_ = posterior.word_given_topic
 
     def transform(self, X: Any) -> np.ndarray:
-        """(J, ``n_clusters_``) float64: probability of each cluster given a document's words; rows sum to 1."""
+        """Return the probability of each cluster given the words of a document: (J, ``n_clusters_``), rows sum to 1."""
         corpus = self._corpus(X)
         return self.posterior_.assign(corpus, False, self.n_jobs, progress=False, cut=self._cut)[1]
 
     def predict(self, X: Any) -> np.ndarray:
-        """(J,) int64: the likeliest cluster of each document."""
+        """Return the likeliest cluster of each document, a (J,) int64 array."""
         return self.transform(X).argmax(axis=1)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Log likelihood a word of new documents, in nats: higher is better, -ln V is that of guessing.
+        """Return the log likelihood per word of new documents, in nats (higher is better; -ln V for a uniform guess).
 
-        Minus the logarithm of their perplexity, by ``marginal``, or by ``left_to_right`` where documents have topic
-        proportions of their own (:mod:`mc2core.posterior.perplexity`); the same each time. ``y`` is not looked at.
-        NaN where no document has a word.
+        This is the negative logarithm of the perplexity, estimated by ``marginal``, or by ``left_to_right`` if
+        documents have topic proportions of their own (:mod:`mc2core.posterior.perplexity`). Repeated calls give the
+        same value. ``y`` is ignored. NaN if no document has a word.
         """
         corpus = self._corpus(X)
         if corpus.n_tokens == 0:

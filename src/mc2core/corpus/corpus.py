@@ -1,4 +1,4 @@
-"""Corpus: the only shape in which data enters an engine or a score."""
+"""The corpus: the only form in which engines and scores accept data."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ _SHOWN_DOCUMENTS = 5  # in a notebook
 
 
 def take_rows(matrix: sp.csr_matrix, rows: np.ndarray) -> sp.csr_matrix:
-    """``matrix[rows]`` for CSR, touching only those rows.
+    """Return ``matrix[rows]`` of a CSR matrix, reading only those rows.
 
-    SciPy's own indexing first brings all of a memory-mapped matrix to one index type, which reads it whole.
+    SciPy's own indexing first converts the indices to one type, which reads the whole of a memory-mapped matrix.
     """
     start = matrix.indptr[rows].astype(np.int64)
     length = matrix.indptr[rows + 1].astype(np.int64) - start
@@ -94,9 +94,9 @@ def _take(context: Context, rows: np.ndarray) -> Context:
 
 
 class Corpus:
-    """Documents as counts of words, with contexts.
+    """Documents, given as counts of words, with contexts.
 
-    Usually a corpus is made by :meth:`from_texts`, :meth:`from_dataframe` or ``mc2 import``. The constructor takes
+    A corpus is usually built by :meth:`from_texts`, :meth:`from_dataframe` or ``mc2 import``. The constructor takes
     counts.
 
     Parameters
@@ -106,8 +106,8 @@ class Corpus:
     vocabulary : V different strings, optional
         The words; by default the columns of a DataFrame.
     contexts : mapping, optional
-        Contexts by name: a (J,) float array of numbers (NaN: missing), a (J, A) matrix of counts, sparse or of integers
-        (empty row: missing), or a (J, D) dense float array of vectors (NaN: missing coordinate).
+        Contexts by name. A context is a (J,) float array of numbers (NaN if missing), a (J, A) matrix of counts, sparse
+        or of integers (empty row if missing), or a (J, D) dense float array of vectors (NaN for a missing coordinate).
     labels : (J,) ints or (J, L) sparse membership, optional
         True classes, for scores only.
     documents : pandas DataFrame of J rows, optional
@@ -126,15 +126,15 @@ class Corpus:
     index : pandas Index or None
         Index of the DataFrame or Series that the documents were read from. Tables of documents have it too.
     observations : (N, D) float64 or None
-        Observations of a corpus made by :meth:`from_observations`, document by document; otherwise None. ``content`` is
-        then (J, N), with one column per observation.
+        Observations, in the order of the documents, if :meth:`from_observations` built the corpus; otherwise None.
+        ``content`` is then a (J, N) matrix with one column per observation.
     content_kind : {"words", "numbers", "counts", "binary"}
-        What topics emit: words, or observations of that kind.
+        Kind of the content: words, or observations that are numbers, counts, or zeros and ones.
 
     Raises
     ------
     ValueError
-        Names the field, the document and what is allowed.
+        If the arguments are invalid. The message names the field, the document and the allowed values.
 
     See Also
     --------
@@ -204,29 +204,29 @@ class Corpus:
         context_names: Mapping[str, Sequence[str]] | None = None, label_names: Sequence[str] | None = None,
         units: Mapping[str, Unit] | None = None,
     ) -> Corpus:  # fmt: skip
-        """Make documents that are sets of observations: vectors of numbers, counts, or zeros and ones.
+        """Build a corpus whose documents are sets of observations: vectors of numbers, counts, or zeros and ones.
 
         Parameters
         ----------
         values : (N, D) or (N,) finite floats
-            One row per observation (a student, a descriptor of an image), in any order.
+            One row per observation (such as a student, or a descriptor of an image), in any order.
         document : (N,) whole numbers
-            The document of each observation, from 0. A document may have none.
+            Number of the document of each observation, counted from 0. A document may have no observations.
         contexts, labels, documents
             As in :class:`Corpus`.
         kind : {"numbers", "counts", "binary"}, default "numbers"
-            Kind of the values; binary means zeros and ones.
+            Kind of the values; "binary" means zeros and ones.
         names : D strings, optional
             Names of the columns of ``values``; they become the ``vocabulary``.
         n_documents : int, optional
-            Number of documents; by default one more than the largest of ``document``.
+            Number of documents; by default one more than the largest number in ``document``.
         context_names, label_names, units
             As in :class:`Corpus`.
 
         Raises
         ------
         ValueError
-            Names the first observation that is not finite, not of the kind or without a document.
+            If an observation is not finite, not of the given kind, or without a document. The message names the first.
 
         Examples
         --------
@@ -267,14 +267,14 @@ class Corpus:
         max_features: int | None = None,
         word_counts: str | None = None,
     ) -> Corpus:
-        """Count the words of a list of texts.
+        """Build a corpus from a list of texts by counting their words.
 
         Parameters
         ----------
         texts : J texts
         contexts : mapping, optional
-            Contexts by name, with J values each: numbers (None or NaN: missing), dates, names or lists of names; or a
-            matrix, dense of floats (vectors) or of counts.
+            Contexts by name. A context is a list of J numbers (None or NaN if missing), dates, names or lists of names,
+            a dense (J, D) matrix of floats (vectors), or a (J, A) matrix of counts.
         labels : J names or numbers, or lists of them, optional
             True classes, for scores only.
         documents : DataFrame of J rows, optional
@@ -282,28 +282,28 @@ class Corpus:
         embeddings : (J, D) matrix, optional
             Sentence embeddings of the documents (:meth:`with_embeddings`).
         like : Posterior or Corpus, optional
-            Read the texts in the words, contexts and units of a fit or of another corpus. Unknown words and values are
-            left out and logged as a warning. The options below then have the values of the earlier import.
+            Fit or corpus whose vocabulary, contexts and units are used. Unknown words and values are left out, with a
+            warning in the log. The options below then have the values of the earlier import.
         tokenise : function (text) -> words, optional
-            Replaces the rule for words.
+            Function that replaces the built-in tokeniser.
         stop_words : language, list of words or None, default "english"
-            Words to leave out; None keeps all.
+            Words to leave out; None keeps all words.
         min_letters : int, optional
             Shortest word, in letters (default 2).
         max_ngram : int, optional
-            Also count sequences of up to so many words (default 1).
+            Length of the longest word sequences that are counted, in words (default 1: single words only).
         vocabulary : strings, optional
-            The words to count, in this order.
+            Words to count, in the order of the columns.
         min_df, max_df, max_features : optional
             Keep words that occur in at least ``min_df`` documents (default 1) and in at most the share ``max_df`` of
             them, and the ``max_features`` most frequent ones.
         word_counts : {"raw", "presence", "log"}, optional
-            Count a word that occurs n times n times (default), once, or 1 + floor(log2 n) times.
+            Count of a word that occurs n times in a document: n (default), 1, or 1 + floor(log2 n).
 
         Raises
         ------
         ValueError
-            Names each document that cannot be read, counted from 0, or what contradicts ``like``.
+            If documents cannot be read (the message names each, counted from 0), or if arguments contradict ``like``.
 
         Examples
         --------
@@ -348,7 +348,7 @@ class Corpus:
         max_features: int | None = None,
         word_counts: str | None = None,
     ) -> Corpus:
-        """Read documents from the rows of a data frame.
+        """Build a corpus from a data frame with one document per row.
 
         Parameters
         ----------
@@ -357,24 +357,25 @@ class Corpus:
         text : str, optional
             Column of running text.
         bag : str, optional
-            Column of words, lists of words or objects of counts, in place of ``text``.
+            Column of words, lists of words or dicts of counts, in place of ``text``.
         contexts : list of columns, or ``{name: column}``, optional
-            Columns of numbers, dates, names or lists of names. Text is a name; ``pd.to_datetime`` makes it a date.
+            Columns of numbers, dates, names or lists of names. Strings are taken as names; convert dates by
+            ``pd.to_datetime``.
         labels, id : str, optional
-            Columns of true classes and of unique names.
+            Columns of the true classes and of the unique names of documents.
         keep : list of columns, optional
             Further columns for tables and reports.
         separator : str, optional
-            Sign between names in a cell, such as ";". By default a cell is one name.
+            Separator of the names in a cell, such as ";". By default, a cell holds one name.
         embeddings : (J, D) matrix, optional
             Sentence embeddings of the documents (:meth:`with_embeddings`).
         like, tokenise, stop_words, min_letters, max_ngram, vocabulary, min_df, max_df, max_features, word_counts
-            As in :meth:`from_texts`. With ``like``, columns are by default those of the earlier data frame or import.
+            As in :meth:`from_texts`. With ``like``, the columns default to those of the earlier data frame or import.
 
         Raises
         ------
         ValueError
-            Names each row that cannot be read, by its index, or what contradicts ``like``.
+            If rows cannot be read (the message names each by its index), or if arguments contradict ``like``.
 
         Examples
         --------
@@ -398,16 +399,16 @@ class Corpus:
 
     @classmethod
     def concatenate(cls, corpora: Iterable[Corpus]) -> Corpus:
-        """Join the documents of several corpora, one corpus after another, in memory.
+        """Concatenate the documents of several corpora in memory.
 
-        Columns are matched by name. Words, values of contexts and labels are united, those of the first corpus first. A
-        context or a column of ``documents`` that a corpus lacks is missing in its documents. Standardised numbers are
-        in the units of the first corpus that has them. ``imported`` is that of the first corpus.
+        Columns are matched by name. The result has the words, context values and labels of all corpora, starting with
+        the first corpus. If a corpus lacks a context or a column of ``documents``, its values are missing. Standardised
+        numbers are in the units of the first corpus that has them. ``imported`` is taken from the first corpus.
 
         Raises
         ------
         ValueError
-            There is no corpus, columns have no names, or contexts, vectors or labels are of different kinds.
+            If there is no corpus, if columns have no names, or if contexts, vectors or labels differ in kind.
         """
         from mc2core.corpus.concatenation import concatenate
 
@@ -421,12 +422,12 @@ class Corpus:
 
     @property
     def is_of_observations(self) -> bool:
-        """Whether documents are sets of observations in place of words."""
+        """Whether documents are sets of observations rather than words."""
         return self.observations is not None
 
     @property
     def n_words(self) -> int:
-        """Size of the vocabulary V; for observations, the numbers D of each."""
+        """Size V of the vocabulary; for observations, their dimension D."""
         return self.content.shape[1] if self.observations is None else self.observations.shape[1]
 
     @property
@@ -451,7 +452,7 @@ class Corpus:
 
     @property
     def vocabulary(self) -> list[str]:
-        """The V words, or names of an observation's numbers; ``w0``, ``w1``, ... if no names were given."""
+        """The V words, or the names of the D columns of observations; ``w0``, ``w1``, ... if no names were given."""
         return placeholders(self.n_words) if self._vocabulary is None else self._vocabulary
 
     @property
@@ -466,7 +467,7 @@ class Corpus:
 
     @property
     def documents(self) -> pd.DataFrame:
-        """Titles, ids and other columns, one row per document."""
+        """Table with one row per document: titles, ids and other columns."""
         if self._documents is None:
             if self._origin is not None:
                 whole, rows = self._origin
@@ -481,7 +482,7 @@ class Corpus:
         return self._documents
 
     def set_index(self, index: Any) -> None:
-        """Set the :attr:`index` of the documents. ValueError if it has another length."""
+        """Set the :attr:`index` of the documents. Raises ValueError unless it has one entry per document."""
         if index is not None and len(index) != self.n_documents:
             raise ValueError(f"the index has {len(index)} rows, but the corpus has {self.n_documents} documents")
         self.index = index
@@ -497,7 +498,7 @@ class Corpus:
             yield from self._table.blocks(self.n_documents, _TABLE_ROWS)
 
     def missing(self, name: str) -> np.ndarray:
-        """Return (J,) bool: whether the context ``name`` is missing; for vectors, all coordinates."""
+        """Return a (J,) bool mask of the documents that lack the context ``name`` (or all its coordinates)."""
         context = self.contexts[name]
         if sp.issparse(context):
             return np.diff(context.indptr) == 0
@@ -528,7 +529,7 @@ class Corpus:
 
     @property
     def names_digest(self) -> str:
-        """SHA-256 of the words, the names of contexts' columns, and the units."""
+        """SHA-256 of the words, of the column names of the contexts, and of the units."""
         units = {name: list(unit) for name, unit in self.units.items()}
         return storage.digest_value([self._vocabulary, self.context_names, units])
 
@@ -605,9 +606,9 @@ class Corpus:
         return part
 
     def with_documents(self, content: sp.csr_matrix, contexts: Mapping[str, Any]) -> Corpus:
-        """Return other documents in the columns of this corpus; they are not checked.
+        """Return a corpus of other documents with the columns of this one; the documents are not checked.
 
-        ``content`` is (J, V) int32 CSR, and ``contexts`` has every context of this corpus, in the same form.
+        ``content`` is a (J, V) int32 CSR matrix; ``contexts`` has every context of this corpus, in the same form.
         """
         other = copy.copy(self)
         other.content, other.contexts = content, dict(contexts)
@@ -619,7 +620,7 @@ class Corpus:
     def with_contexts(self, contexts: Mapping[str, Any]) -> Corpus:
         """Return the same documents with other contexts.
 
-        Names and units of contexts that stay are kept, and their data are shared and not copied.
+        Contexts that stay keep their names and units; their data are shared, not copied.
         """
         changed = copy.copy(self)
         changed.contexts = {
@@ -648,13 +649,13 @@ class Corpus:
             One row per document. A row of NaN or of zeros is a missing vector. A memory-mapped matrix is not copied
             whole.
         like : Corpus or Posterior, optional
-            Reduce the vectors as in that corpus or fit.
+            Corpus or fit whose reduction is applied to the vectors.
 
         Raises
         ------
         ValueError
-            Another number of rows or columns, a vector that is infinite or has a gap (the document is named), vectors
-            of one direction, or ``like`` without embeddings.
+            If the number of rows or columns is wrong, a vector has infinite or missing numbers (the document is named),
+            all vectors have the same direction, or ``like`` has no embeddings.
         """
         from mc2core.corpus import embeddings
 
@@ -675,8 +676,8 @@ class Corpus:
         """Return the corpus with a numeric context scaled to mean 0 and standard deviation 1 (docs/model.md, section
         1).
 
-        Coordinates of vectors are scaled one by one. With ``like``, mean and standard deviation are those of that
-        corpus, as for test documents. :func:`mc2core.fit` does this by itself.
+        Each coordinate of a vector is scaled separately. With ``like``, the mean and standard deviation are taken from
+        that corpus, as test documents need. :func:`mc2core.fit` does this automatically.
         """
         values = self.contexts.get(name)
         if values is None or sp.issparse(values):
@@ -703,7 +704,7 @@ class Corpus:
     def split(self, test_size: float = 0.1, seed: int = 0) -> tuple[Corpus, Corpus]:
         """Split documents at random into (train, test), each in the order of the corpus.
 
-        The test part has round(J * test_size) documents. Both parts have at least one.
+        The test part has round(J * test_size) documents. Both parts have at least one document.
         """
         if not 0 < test_size < 1:
             raise ValueError(f"test_size is {test_size}; it must lie between 0 and 1")
@@ -716,9 +717,9 @@ class Corpus:
         return self.subset(np.sort(order[n_test:])), self.subset(np.sort(order[:n_test]))
 
     def batches(self, size: int, seed: int, epoch: int, first: int = 0) -> Iterator[np.ndarray]:
-        """Document indices of one pass in random order: arrays of ``size``, the last one maybe smaller.
+        """Yield the document indices of one pass in random order, in arrays of ``size`` (the last may be smaller).
 
-        ``first`` mini-batches are left out, for a pass that goes on where it stopped.
+        The first ``first`` mini-batches are skipped, to resume an interrupted pass.
         """
         if size < 1:
             raise ValueError(f"batch size is {size}; it must be at least 1")
@@ -730,9 +731,9 @@ class Corpus:
 
     # -- disk ----------------------------------------------------------------------------------------------
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Save the corpus in ``folder`` (arrays as .npy, tables as text), which is replaced as a whole.
+        """Save the corpus in ``folder`` (arrays as .npy, tables as text). An existing corpus there is replaced.
 
-        ValueError if the folder holds anything else than a corpus, or if names of contexts differ only in case.
+        Raises ValueError if the folder holds anything but a corpus, or if names of contexts differ only in case.
         """
         alike: dict[str, str] = {}
         for name in self.contexts:
@@ -791,11 +792,11 @@ class Corpus:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, verify: bool = False) -> Corpus:
-        """Open a saved corpus; arrays and the table of documents stay on disk (memory-mapped).
+        """Open a saved corpus. Its arrays and its table of documents stay on disk (memory-mapped).
 
         If the folder is replaced or appended to later, this corpus does not change. Sizes, columns and the sum of
-        counts are checked; with ``verify`` also the digest of every file. ValueError for anything missing, changed or
-        out of range.
+        counts are checked; with ``verify``, the digest of each file is checked too. Raises ValueError if anything is
+        missing, changed or out of range.
         """
         folder = Path(folder)
         for _ in range(_LOADS):
@@ -850,7 +851,7 @@ class Corpus:
 
 
 def own_index(documents: pd.DataFrame | None, content: Any) -> Any:
-    """The index of the table of documents, unless it counts from 0, or else of the content, if it is a DataFrame."""
+    """Return the index of the table of documents, if it does not count from 0, or of a content DataFrame."""
     if documents is None:
         return content.index if hasattr(content, "iloc") else None
     index: Any = documents.index
@@ -884,7 +885,7 @@ def _save_sparse(folder: Path, name: str, matrix: sp.csr_matrix) -> None:
 
 
 def save_context(folder: Path, name: str, context: Context) -> None:
-    """Write a context's arrays into ``folder``: NAME.npy of numbers or vectors, three arrays of counts."""
+    """Write a context into ``folder``: numbers or vectors as NAME.npy, counts as three arrays of CSR."""
     if sp.issparse(context):
         _save_sparse(folder, name, context)
     else:
@@ -912,9 +913,9 @@ def _load_sparse(folder: Path, name: str, shape: tuple[int, int]) -> sp.csr_matr
 
 
 def check_entries(name: str, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, n_columns: int) -> None:
-    """ValueError unless every row's columns rise and lie in 0..n_columns-1, and every count is at least 1.
+    """Raise ValueError unless the columns of each row ascend within 0..n_columns-1 and all counts are at least 1.
 
-    All entries are read once; 60 million of them take 0.4 s once they are in the page cache.
+    All entries are read once; 60 million entries take 0.4 s if they are in the page cache.
     """
     for first in range(0, len(indices), _CHUNK):
         # one more, for the step to the next chunk
@@ -944,8 +945,9 @@ def _row(indptr: np.ndarray, entry: int) -> int:
 
 
 def load_context(folder: Path, name: str, rows: int, shape: Any) -> Context:
-    """Open a context's arrays, memory-mapped and checked; ``shape`` is that of counts, the length of vectors, or None
-    for numbers.
+    """Open a context, memory-mapped and checked.
+
+    ``shape`` is the shape of counts, the length of vectors, or None for numbers.
     """
     is_vector = isinstance(shape, int) and not isinstance(shape, bool) and 0 < shape <= _LARGEST
     if shape is not None and not is_vector:
@@ -960,8 +962,9 @@ def load_context(folder: Path, name: str, rows: int, shape: Any) -> Context:
 
 
 def load_observations(folder: Path, content: sp.csr_matrix, described: Any) -> tuple[np.ndarray, str]:
-    """(N, D) float64, memory-mapped, and their kind, as corpus.json has ``described`` it; ValueError unless all are of
-    it and each is a column of ``content``.
+    """Return the (N, D) float64 observations, memory-mapped, and their kind, which ``described`` states.
+
+    Raises ValueError if a value is not of that kind, or if ``content`` does not have one column per observation.
     """
     if not isinstance(described, dict) or described.keys() != {"kind", "length"}:
         raise ValueError(f"{folder}/{_META} describes observations as {described!r}")
@@ -976,7 +979,7 @@ def load_observations(folder: Path, content: sp.csr_matrix, described: Any) -> t
 
 
 def load_labels(folder: Path, rows: int, shape: Any) -> Context:
-    """``shape``: that of memberships, or "one" for a label of each document."""
+    """Open the labels. ``shape`` is the shape of a membership matrix, or "one" if each document has a single label."""
     if shape != "one":
         return load_context(folder, "labels", rows, shape)
     labels = _map_array(folder / "labels.npy", np.int64, rows)
@@ -986,7 +989,7 @@ def load_labels(folder: Path, rows: int, shape: Any) -> Context:
 
 
 def read_label_names(folder: Path, labels: Context) -> list[str] | None:
-    """None where the labels have no names."""
+    """Return the names of the labels; None if they have no names."""
     path = folder / "label_names.txt"
     if labels is None or not path.exists():
         return None
@@ -999,12 +1002,12 @@ def read_label_names(folder: Path, labels: Context) -> list[str] | None:
 
 
 def write_names(path: Path, names: Sequence[str]) -> None:
-    """Write names as UTF-8 text, one to a line."""
+    """Write names as UTF-8 text, one per line."""
     path.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
 
 
 def read_names(path: Path, length: int | None) -> list[str]:
-    """The inverse of :func:`write_names`; ValueError for a missing or damaged file, or another number of lines."""
+    """Read a file of :func:`write_names`. Raises ValueError if it is missing or damaged, or lacks ``length`` lines."""
     try:
         names = path.read_text(encoding="utf-8").split("\n")[:-1]
     except FileNotFoundError:
@@ -1025,7 +1028,7 @@ class _Table(NamedTuple):
 
     @classmethod
     def mapped(cls, path: Path, dtypes: Mapping[str, str]) -> _Table:
-        """Map the file: it stays readable when the folder is replaced. ValueError if it is missing or empty."""
+        """Map the file: it stays readable if the folder is replaced. Raises ValueError if it is missing or empty."""
         try:
             return cls(path, np.memmap(path, np.uint8, "r"), dtypes)
         except FileNotFoundError:
@@ -1034,8 +1037,9 @@ class _Table(NamedTuple):
             raise ValueError(f"{path} is damaged: {error}") from error
 
     def blocks(self, rows: int, together: int) -> Iterator[pd.DataFrame]:
-        """``together`` rows at a time, with the types they were saved with; ValueError for damage, and at the end for
-        another number than ``rows``.
+        """Yield blocks of ``together`` rows with the types that they were saved with.
+
+        Raises ValueError if the file is damaged or does not have ``rows`` rows.
         """
         import pandas as pd
 
@@ -1067,7 +1071,7 @@ def _is_plain(index: Any) -> bool:
 
 
 def read_index(folder: Path, rows: int, dtype: Any, name: Any) -> Any:
-    """The index of the documents; ValueError for damage or another number of rows."""
+    """Return the index of the documents. Raises ValueError if it is damaged or does not have ``rows`` entries."""
     import pandas as pd
 
     path, is_date = folder / "index.csv", str(dtype).startswith("datetime64")
@@ -1113,16 +1117,16 @@ def _taken(blocks: Iterable[pd.DataFrame], rows: np.ndarray) -> pd.DataFrame:
 
 # -- corpus.json -------------------------------------------------------------------------------------------------------
 def write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
-    """Write corpus.json: ``meta``, the SHA-256 of every file of the folder, and a checksum of all that."""
+    """Write corpus.json with ``meta``, the SHA-256 of each file in the folder, and a checksum of both."""
     files = {file.name: storage.digest_file(file) for file in sorted(folder.iterdir()) if file.is_file()}
     signed = {**meta, "files": files}
     storage.write_json(folder / _META, signed | {"checksum": storage.digest_value(signed)})
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
-    """corpus.json, its fields of the right types; ValueError for anything else.
+    """Read corpus.json. Raises ValueError if a field is missing or has a wrong type.
 
-    Corpora from before digests of files were written lack "files" and "checksum".
+    "files" and "checksum" are absent from corpora that were saved before these fields existed.
     """
     if not (folder / _META).is_file():
         raise ValueError(f"{folder} holds no corpus: {_no_corpus(folder)}")
@@ -1169,7 +1173,7 @@ def _no_corpus(folder: Path) -> str:
 
 
 def check_meta(folder: Path, meta: Mapping[str, Any], n_tokens: int) -> None:
-    """ValueError where corpus.json is not as it was written, or the counts do not have its sum."""
+    """Raise ValueError if corpus.json was changed, or if the counts do not have the sum that it states."""
     told = meta.get("n_tokens", n_tokens)
     if told != n_tokens:
         raise ValueError(f"{folder} was changed after it was saved: it has {n_tokens} tokens, but {_META} says {told}")
@@ -1180,7 +1184,7 @@ def check_meta(folder: Path, meta: Mapping[str, Any], n_tokens: int) -> None:
 
 
 def check_files(folder: Path, meta: Mapping[str, Any]) -> None:
-    """ValueError where a file is not as it was saved."""
+    """Raise ValueError if a file was changed after it was saved."""
     for name, digest in meta.get("files", {}).items():
         path = folder / name
         if not path.is_file():

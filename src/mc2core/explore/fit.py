@@ -1,4 +1,4 @@
-"""What a fit found as DataFrames: topics, clusters, documents and contexts, with names."""
+"""The results of a fit as DataFrames: topics, clusters, documents and contexts, with names."""
 
 from __future__ import annotations
 
@@ -34,18 +34,19 @@ _SHARES = ("documents", "count", "share", "low", "high")
 
 @dataclass(repr=False)
 class Fit:
-    """A posterior and documents, as DataFrames and pictures (:mod:`mc2core.plots`): what :func:`fit` returns.
+    """Result of :func:`fit`: a posterior and its documents, as DataFrames and plots (:mod:`mc2core.plots`).
 
-    ``Fit(posterior, corpus)`` is the same of a posterior that was loaded, and of its documents or others.
+    ``Fit(posterior, corpus)`` gives the same for a loaded posterior, with the documents that were fitted or with
+    others.
 
-    Clusters are those of the recommended clustering unless a ``cut`` is named: a number of clusters or "all", those of
-    the fit. They are numbered from 1, the largest first, as in the terminal, the tables and the HTML report of ``mc2
-    describe``, whose columns these are. Each table is made once, when it is first asked for.
+    Tables use the recommended clustering unless a ``cut`` is given: a number of clusters, or "all" for the clusters of
+    the fit. Clusters are numbered from 1 in order of decreasing size. Numbers and columns are the same as in
+    ``mc2 describe`` and its HTML report. Each table is computed once, on first use.
 
     Attributes
     ----------
     posterior, corpus, state, trace, provenance, snapshots
-        Those of :class:`mc2core.inference.running.loop.RunResult`; of a loaded posterior state and trace are None.
+        As in :class:`mc2core.inference.running.loop.RunResult`; for a loaded posterior, state and trace are None.
     """
 
     posterior: Posterior
@@ -63,7 +64,7 @@ class Fit:
 
     @cached_property
     def description(self) -> Description:
-        """What all frames and pictures are made of."""
+        """The description from which all tables and plots are made."""
         from mc2core.explore.description import Description
 
         return Description.of(self.posterior, self.corpus, self.threads, self.names)
@@ -74,12 +75,12 @@ class Fit:
         Parameters
         ----------
         names : mapping
-            For example ``{"cluster": {1: "Trade"}, "topic": {3: "Oil"}}``. Names that were given before are kept.
+            For example ``{"cluster": {1: "Trade"}, "topic": {3: "Oil"}}``. Earlier names are kept.
 
         Raises
         ------
         ValueError
-            A cluster or topic that does not exist.
+            If a cluster or topic does not exist.
         """
         from mc2core.explore.words import check_names
 
@@ -96,14 +97,15 @@ class Fit:
 
         The columns are:
 
-        - topic, name, tokens (expected, in the documents), share (of the fitted tokens), clusters (how many use it);
-        - npmi (coherence) and its value by chance;
+        - topic, name, tokens (expected number in the documents), share (of the fitted tokens), clusters (number that
+          use the topic);
+        - npmi (coherence) and the value expected by chance;
         - words (likeliest) and distinctive_words (most relevant);
         - found: the share of samples that contain the topic;
-        - for each number or date its trend: Spearman's rank correlation of share and time.
+        - for each number or date, the trend: Spearman's rank correlation of the topic's share with it.
 
-        Topics of observations have NAME_mean and NAME_sd in place of words and npmi. For HDP: topic, share, and words
-        or means.
+        If topics emit observations, NAME_mean and NAME_sd replace words and npmi. For HDP, the columns are topic,
+        share, and words or means.
         """
         return self._of_topics["topics"].copy()
 
@@ -118,9 +120,9 @@ class Fit:
         Returns
         -------
         DataFrame
-            cluster, name, documents, share, weight, words, distinctive_words; with several samples certainty, found and
-            chains; and for contexts, kept columns and labels their commonest values, or ``context_NAME_mean`` and
-            ``context_NAME_sd``.
+            The columns are cluster, name, documents, share, weight, words and distinctive_words; with several samples
+            also certainty, found and chains. Contexts, kept columns and labels have a column with their commonest
+            values, or ``context_NAME_mean`` and ``context_NAME_sd``.
         """
         if self.description.without_clusters:
             raise ValueError("the model has no clusters of documents: each has topics of its own")
@@ -132,13 +134,13 @@ class Fit:
         return rows.drop(columns=["cut", "number", "joins"]).reset_index(drop=True)
 
     def documents(self, cut: int | str = "recommended") -> pd.DataFrame:
-        """Return one row per document: its cluster and the probability of the cluster, title, label and contexts.
+        """Return one row per document: its cluster with its probability, title, label and contexts.
 
         Parameters
         ----------
         cut : int or "all", optional
-            Number of clusters, or "all" for those of the fit; by default the recommended clustering. ``probability`` is
-            of the recommended cluster.
+            Number of clusters, or "all" for those of the fit; by default the recommended clustering. ``probability``
+            always refers to the recommended clustering.
         """
         from mc2core.explore.documents import document_tables
 
@@ -152,8 +154,8 @@ class Fit:
     def document_topics(self) -> pd.DataFrame:
         """Return the topics of each document, the most frequent first: document, topic, name, tokens, share.
 
-        Topics with less than 1 % of the document are left out. For FastEx, whose clusters are topics, the table is
-        empty.
+        Topics with less than 1 % of a document's tokens are left out. For FastEx, where each cluster is a topic, the
+        table is empty.
         """
         from mc2core.explore.documents import document_topics
 
@@ -164,20 +166,21 @@ class Fit:
     def contexts(self, name: str | None = None, cut: int | str = "recommended") -> pd.DataFrame:
         """Return the share of each cluster and topic per value of the contexts, kept columns and labels.
 
-        Numbers and dates are cut into steps.
+        Numbers and dates are binned.
 
         Parameters
         ----------
         name : str, optional
-            One context; by default all.
+            Name of one context; by default, all contexts are used.
         cut : int or "all", optional
             Number of clusters, or "all" for those of the fit; by default the recommended clustering.
 
         Returns
         -------
         DataFrame
-            of ("cluster" or "topic"), number, name, context, value (or start and end of a step), documents, count,
-            share, and its 90 % interval from low to high (:func:`mc2core.explore.shares.shares_by_value`).
+            The columns are of ("cluster" or "topic"), number, name, context, value (or start and end of a bin),
+            documents, count, share, and low and high, the ends of its 90 % interval
+            (:func:`mc2core.explore.shares.shares_by_value`).
         """
         import pandas as pd
 
@@ -198,9 +201,10 @@ class Fit:
         return table[[*(one for one in order if one in table), *_SHARES]]
 
     def effects(self, contexts: str | Sequence[str], cut: int | str = "recommended") -> pd.DataFrame:
-        """Estimate how contexts change the share of each cluster and topic, each with the others held fixed.
+        """Estimate the effect of each context on the share of each cluster and topic, with the other contexts held
+        fixed.
 
-        This is a linear regression over the documents.
+        The estimates come from a linear regression over the documents.
 
         Parameters
         ----------
@@ -212,13 +216,14 @@ class Fit:
         Returns
         -------
         DataFrame
-            of ("cluster" or "topic"), number, name, context, value and reference (for groups: the commonest),
-            documents, effect (for numbers per unit, such as a year), and its 90 % interval from low to high.
+            The columns are of ("cluster" or "topic"), number, name, context, value and reference (for groups; the
+            reference is the commonest value), documents, effect (for numbers: per unit, such as a year), and low and
+            high, the ends of its 90 % interval.
 
         Raises
         ------
         ValueError
-            There is no such context, a document has several values of it, or it follows from the others.
+            If a context does not exist, has several values in a document, or is determined by the others.
         """
         from mc2core.explore.shares import effects
         from mc2core.explore.variables import variables_of
@@ -240,13 +245,13 @@ class Fit:
         phrases: bool = False,
         seed: int = 0,
     ) -> Report:
-        """The HTML report, which a notebook shows in its cell; with ``folder``, it is written there, too, with its
-        tables.
+        """Return the HTML report, which a notebook shows in its cell. If ``folder`` is given, the report and its tables
+        are also written there.
 
-        ``title`` is its heading, ``texts`` (those of the documents, the name of a kept column, or the file that was
-        imported) are shown in it, ``phrases`` puts phrases of two words that are frequent in the texts into names, and
-        ``seed`` is that of the map. Names given by :meth:`rename` are used. ValueError: as of
-        :func:`mc2core.explore.describe.report`. MissingPackage: scikit-learn, which lays out the map, is not installed.
+        ``title`` is the heading. ``texts`` are the texts to show: a list, the name of a kept column, or the imported
+        file. With ``phrases``, names may contain frequent phrases of two words. ``seed`` is the seed of the map. Names
+        given by :meth:`rename` are used. Raises ValueError as :func:`mc2core.explore.describe.report` does, and
+        MissingPackage if scikit-learn, which computes the map, is not installed.
         """
         from mc2core.explore.describe import DEFAULT_TITLE, report
 
@@ -259,7 +264,7 @@ class Fit:
     def methods(self) -> str:
         """Return a paragraph for the methods section of a paper: model, engine, data, settings and versions.
 
-        ValueError: the posterior does not know how it was fitted.
+        Raises ValueError if the provenance of the posterior lacks the settings of the fit.
         """
         from mc2core.explore.methods import paragraph
 

@@ -1,4 +1,4 @@
-"""Which model and engine for which goal, on one screen (public name: ``mc2core.guide``)."""
+"""The recommended model and engine for each goal, on one screen (public name: ``mc2core.guide``)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ report    fit.methods()
 
 
 def guide() -> None:
-    """Print which model and engine suit which goal, and the first calls.
+    """Print, for each goal, a suitable model and engine with the first calls.
 
     See Also
     --------
@@ -70,6 +70,6 @@ def guide() -> None:
 
 
 def table() -> str:
-    """:data:`GOALS` in Markdown."""
+    """Return :data:`GOALS` as a Markdown table."""
     head = ["| goal | model | engine | first call |", "|---|---|---|---|"]
     return "\n".join([*head, *(f"| {' | '.join(row)} |" for row in GOALS)])

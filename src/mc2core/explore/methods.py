@@ -24,9 +24,9 @@ _ENGINES = {
 
 
 def paragraph(posterior: Posterior, corpus: Corpus, about: Mapping[str, Any], recommended: int) -> str:
-    """What was fitted to what, how, and what was found; ``recommended`` clusters are reported.
+    """Return the paragraph, with the ``recommended`` number of clusters.
 
-    ValueError: the provenance ``about`` lacks it.
+    Raises ValueError if the provenance ``about`` lacks the model, the engine or the iterations.
     """
     if not {"model", "engine", "iterations"} <= set(about):
         raise ValueError("the posterior has no provenance of a fit; mc2core.fit and mc2 fit leave one")

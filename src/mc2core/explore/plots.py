@@ -1,8 +1,8 @@
-"""Pictures of what a fit found, by matplotlib, one function each.
+"""Plots of a fit by matplotlib, one function each.
 
-Each draws into ``ax`` or, without one, into a figure of its own, and returns the axes; ``ax.figure.savefig(path)``
-writes it, and pyplot is not needed. ``found`` is a fit (:class:`mc2core.Fit`), numbers of
-clusters and topics are those of its frames. MissingPackage: matplotlib is not installed.
+Each function draws into ``ax`` or, without it, into a new figure, and returns the axes. ``ax.figure.savefig(path)``
+saves the figure; pyplot is not needed. ``found`` is a fit (:class:`mc2core.Fit`). Clusters and topics have the numbers
+of its tables. Raises MissingPackage if matplotlib is not installed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def topics_over_time(
     Raises
     ------
     ValueError
-        There is no such context or topic, or the context has groups.
+        If the context or a topic does not exist, or if the context has groups.
     """
     chosen = list(found.topics()["topic"].head(_MAX_LINES)) if topics is None else list(topics)
     emitted = "observations" if found.posterior.is_of_observations else "words"
@@ -69,18 +69,23 @@ def clusters_over_time(
     cut: int | str = "recommended",
     ax: Axes | None = None,
 ) -> Axes:
-    """The share of clusters among the documents over a number or a date, a line each, with 90 % intervals.
-
-    ValueError where there is no such context, cluster or cut, or it has groups and not numbers.
+    """Draw the share of clusters over a number or a date, one line per cluster, with 90 % intervals.
 
     Parameters
     ----------
+    found : Fit
     context : str, optional
-        The number or date; not needed where there is one.
+        The number or date; it may be left out if there is only one.
     clusters : numbers, optional
-        The largest six if not given.
-    cut : int or {"recommended", "all"}, default "recommended"
-        The clusters: recommended, all of the fit, or those of a cut of so many.
+        Clusters to draw; by default the six largest.
+    cut : int or "all", optional
+        Number of clusters, or "all" for those of the fit; by default the recommended clustering.
+    ax : matplotlib Axes, optional
+
+    Raises
+    ------
+    ValueError
+        If the context, a cluster or the cut does not exist, or if the context has groups.
     """
     largest = found.clusters(cut).sort_values("documents", ascending=False, kind="stable")
     chosen = list(largest["cluster"].head(_MAX_LINES)) if clusters is None else list(clusters)
@@ -111,7 +116,7 @@ def _over_time(
 def clusters_by_context(
     found: Fit, context: str | None = None, cut: int | str = "recommended", ax: Axes | None = None
 ) -> Axes:
-    """Draw the share of each cluster per value of a context, or per step of a number, as a heat map.
+    """Draw a heat map of the share of each cluster per value of a context, or per bin of a number.
 
     The 20 largest clusters and the 30 most frequent values are drawn.
 
@@ -127,7 +132,7 @@ def clusters_by_context(
     Raises
     ------
     ValueError
-        There is no such context or cut.
+        If the context or the cut does not exist.
     """
     name = _context(found, context)
     table = found.contexts(name, cut)
@@ -161,19 +166,19 @@ def clusters_by_context(
 def hierarchy(found: Fit, size: int | None = None, ax: Axes | None = None) -> Axes:
     """Draw how clusters merge, from many on the left to one on the right.
 
-    A line leads from each cluster to the cluster of the next smaller cut that has most of its documents.
+    A line leads from each cluster to the cluster of the next smaller cut that receives most of its documents.
 
     Parameters
     ----------
     found : Fit
     size : int, optional
-        Number of clusters on the left, which must be that of a cut; by default the largest of at most twelve.
+        Number of clusters on the left, for which there must be a cut; by default the largest up to twelve.
     ax : matplotlib Axes, optional
 
     Raises
     ------
     ValueError
-        There is no such cut, or the fit has no hierarchy.
+        If the cut does not exist, or if the fit has no hierarchy.
     """
     description = found.description
     if not description.cuts:
@@ -228,13 +233,13 @@ def map_of_documents(
 ) -> Axes:
     """Draw the documents as points; documents with similar words and clusters lie near each other (t-SNE).
 
-    It is the map of the HTML report (:func:`mc2core.explore.documents.layout`) and needs scikit-learn.
+    The map is that of the HTML report (:func:`mc2core.explore.documents.layout`); it needs scikit-learn.
 
     Parameters
     ----------
     found : Fit
     colour : str, optional
-        A context, kept column or label that colours the points; by default their cluster.
+        Context, kept column or label that determines the colours of the points; by default the cluster.
     cut : int or "all", optional
         Number of clusters, or "all" for those of the fit; by default the recommended clustering.
     seed : int
@@ -244,7 +249,7 @@ def map_of_documents(
     Raises
     ------
     ValueError
-        There is no such context or cut.
+        If the context or the cut does not exist.
     """
     from mc2core.explore.documents import layout
     from mc2core.explore.variables import variables_of
@@ -272,13 +277,13 @@ def words(
 ) -> Axes:
     """Draw the most distinctive words of a topic or a cluster.
 
-    Bars are probabilities in the topic or cluster, and marks are probabilities in the whole corpus.
+    Bars show the probability of a word in the topic or cluster, marks its probability in the whole corpus.
 
     Parameters
     ----------
     found : Fit
     topic, cluster : int
-        Number of a topic or of a cluster; give one of them.
+        Number of the topic or of the cluster; exactly one of them must be given.
     n : int
         Number of words.
     ax : matplotlib Axes, optional
@@ -286,7 +291,7 @@ def words(
     Raises
     ------
     ValueError
-        There is no such topic or cluster, or topics emit observations.
+        If the topic or cluster does not exist, or if topics emit observations.
     """
     found.posterior.representative.need_words()
     if topic is not None and cluster is None:
@@ -317,13 +322,13 @@ def trace(fit: Fit, what: str | None = None, ax: Axes | None = None) -> Axes:
     ----------
     fit : Fit
     what : str, optional
-        Column of the trace; by default clusters, topics, elbo or log_joint, whichever is there first.
+        Column of the trace; by default the first of clusters, topics, elbo and log_joint that the trace has.
     ax : matplotlib Axes, optional
 
     Raises
     ------
     ValueError
-        There is no such column, or the posterior was loaded and has no trace.
+        If the column does not exist, or if the posterior was loaded and so has no trace.
     """
     if fit.trace is None:
         raise ValueError("there is no trace: the posterior was loaded; trace.tsv beside it has it")
@@ -347,7 +352,7 @@ def trace(fit: Fit, what: str | None = None, ax: Axes | None = None) -> Axes:
 
 
 def agreement(found: Fit, ax: Axes | None = None) -> Axes:
-    """Draw how far each two chains agree: the adjusted Rand index of their clusters (1: equal, 0: chance).
+    """Draw the agreement of each pair of chains: the adjusted Rand index of their clusters (1: equal, 0: chance).
 
     Parameters
     ----------
@@ -357,7 +362,7 @@ def agreement(found: Fit, ax: Axes | None = None) -> Axes:
     Raises
     ------
     ValueError
-        There is one chain, or no clusters of documents (HDP).
+        If there is only one chain, or if the model has no clusters of documents (HDP).
     """
     chains = found.posterior.chains
     if not chains:

@@ -1,4 +1,4 @@
-"""Likelihood families with conjugate priors; one object serves every engine (see ``base``)."""
+"""Likelihood families with conjugate priors; all engines use the same objects (see ``base``)."""
 
 from __future__ import annotations
 
@@ -67,21 +67,23 @@ _OF_CONTENT: dict[str, type[VectorFamily]] = {
 
 
 def family_for_content(kind: str) -> VectorFamily:
-    """The family of observations of a kind (``Corpus.content_kind``) where none is named."""
+    """Return the default family for observations of a kind (``Corpus.content_kind``)."""
     return _OF_CONTENT[kind]()
 
 
 def family_for(context: Any) -> Family:
-    """The family of a context by its kind where none is named: NormalGamma of (J,) numbers, DirichletCategorical of
-    (J, A) counts, DiagonalNormalGamma of (J, D) vectors.
+    """Return the default family of a context.
+
+    It is NormalGamma for (J,) numbers, DirichletCategorical for (J, A) counts, and DiagonalNormalGamma for (J, D)
+    vectors.
     """
     return FAMILIES[_OF_KIND[kind_of(context)]]()
 
 
 def family_from_settings(settings: Mapping[str, Any]) -> Family:
-    """A family from ``{"family": name, **hyper-parameters}``, as configuration files and saved models hold it.
+    """Build a family from ``{"family": name, **hyper-parameters}``, the form in configuration files and saved models.
 
-    ValueError names the unknown family or hyper-parameter and the nearest known one.
+    Raises ValueError for an unknown family or hyper-parameter; the message names the nearest known one.
     """
     rest = dict(settings)
     name = rest.pop("family", None)
@@ -96,5 +98,5 @@ def family_from_settings(settings: Mapping[str, Any]) -> Family:
 
 
 def family_settings(family: Family) -> dict[str, Any]:
-    """The inverse of :func:`family_from_settings`."""
+    """Return the settings of a family, the inverse of :func:`family_from_settings`."""
     return {"family": family.name, **family.settings()}

@@ -1,12 +1,12 @@
-"""What every likelihood family offers, written once for every engine.
+"""The interface of the likelihood families, which all engines use.
 
 A family is a likelihood of exponential form with its conjugate prior,
 
     p(x | phi)    = h(x) exp(T(x) . t(phi)),
     p(phi | eta)  = exp(eta . t(phi) - A(eta)),
 
-so that everything an engine asks for follows from the sufficient statistics T, the base measure h, the natural
-parameters eta of the prior, its log normaliser A and the gradient of A:
+Everything that an engine needs follows from the sufficient statistics T, the base measure h, the natural parameters eta
+of the prior, its log normaliser A and the gradient of A:
 
 * posterior:                eta_n = eta_0 + sum_j T(x_j)                           (every engine)
 * log marginal:             A(eta_n) - A(eta_0) + sum_j ln h(x_j)                  (Gibbs, scores)
@@ -15,12 +15,12 @@ parameters eta of the prior, its log normaliser A and the gradient of A:
 * KL(q || p):               (eta_q - eta_p) . grad A(eta_q) - A(eta_q) + A(eta_p)  (the ELBO)
 * log likelihood of a draw: T(x) . t(phi) + ln h(x)                                (blocked Gibbs)
 
-Statistics come as the rows of one CSR matrix (J, D). A missing observation is an empty row: it then adds nothing
-to any of the sums above, which is what "missing" means in the model.
+Statistics are the rows of a CSR matrix (J, D). A missing observation is an empty row, so it adds nothing to any of the
+sums above.
 
-A family of strength c raises each document's likelihood to the power c, before phi is integrated out: c T(x) and
-c ln h(x) take the place of T(x) and ln h(x) in all of these. :class:`mc2core.families.stacked.StackedContexts` weighs
-what ``statistics`` and ``log_base`` give.
+A family of strength c raises each document's likelihood to the power c before phi is integrated out: c T(x) and
+c ln h(x) replace T(x) and ln h(x) in all formulas. :class:`mc2core.families.stacked.StackedContexts` multiplies the
+results of ``statistics`` and ``log_base`` by c.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from mc2core.base.checks import share
 
 
 class OutsideDomain(ValueError):
-    """A value that a family does not take.
+    """Raised for a value outside the domain of a family.
 
     Attributes
     ----------
     document : int
-        Its number in the context.
+        Number of its document.
     why : str
-        "holds 0.5; ...", to follow what names the document.
+        Rest of the message after the name of the document, such as "holds 0.5; ...".
     """
 
     def __init__(self, family: Family, document: int, why: str) -> None:
@@ -54,12 +54,12 @@ class OutsideDomain(ValueError):
 
 
 class Family(ABC):
-    """One likelihood with its conjugate prior; immutable, holds hyper-parameters only.
+    """A likelihood with its conjugate prior. It is immutable and holds only hyper-parameters.
 
     Attributes
     ----------
     strength : float in [0, 1]
-        Power of each document's likelihood: 1 is the model, and of strength 0 a context says nothing of clusters.
+        Power of each document's likelihood: 1 is the model; with 0, the context has no effect on the clusters.
     """
 
     #: number by which compiled kernels know the family (families/kernels.py)
@@ -74,60 +74,60 @@ class Family(ABC):
 
     @abstractmethod
     def settings(self) -> dict[str, float]:
-        """Hyper-parameters by the names of the constructor."""
+        """Return the hyper-parameters by their names in the constructor."""
 
     @abstractmethod
     def dimension(self, context: Any) -> int:
-        """D, the length of T(x), for a context of a corpus."""
+        """Return D, the length of T(x), for a context of a corpus."""
 
     @abstractmethod
     def prior(self, dimension: int) -> np.ndarray:
-        """(D,) float64: eta_0."""
+        """Return eta_0, (D,) float64."""
 
     @abstractmethod
     def statistics(self, context: Any) -> sp.csr_matrix:
-        """(J, D) float64 CSR: T(x_j), whatever the strength; the row of a missing observation is empty.
+        """Return T(x_j) without the strength, (J, D) float64 CSR; rows of missing observations are empty.
 
-        OutsideDomain for a value outside the family's domain.
+        Raises OutsideDomain if a value is outside the domain of the family.
         """
 
     @abstractmethod
     def log_base(self, context: Any) -> np.ndarray:
-        """(J,) float64: ln h(x_j), whatever the strength; 0 where missing."""
+        """Return ln h(x_j) without the strength, (J,) float64; 0 for missing observations."""
 
     @abstractmethod
     def log_normaliser(self, natural: np.ndarray) -> np.ndarray:
-        """(...,) float64: A(eta) of (..., D) natural parameters."""
+        """Return A(eta), (...,) float64, for (..., D) natural parameters."""
 
     @abstractmethod
     def expected_parameters(self, natural: np.ndarray, total: np.ndarray | None = None) -> np.ndarray:
-        """(..., D) float64: E[t(phi)] = grad A(eta).
+        """Return E[t(phi)] = grad A(eta), (..., D) float64.
 
-        ``natural`` may hold some of a bag's columns only; ``total`` (...,) is then the sum over all of them.
+        ``natural`` may have only some columns of a bag; ``total`` (...,) is then the sum over all columns.
         """
 
     @abstractmethod
     def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        """(K, D) float64: t(phi) of one phi for each row of (K, D) natural parameters."""
+        """Draw one phi for each row of (K, D) natural parameters, and return t(phi), (K, D) float64."""
 
     @abstractmethod
     def draw_observations(self, parameters: np.ndarray, sizes: np.ndarray, generator: np.random.Generator) -> Any:
-        """Context of J observations, one for each row of (J, D) ``parameters`` t(phi).
+        """Draw a context of J observations, one for each row of (J, D) ``parameters`` t(phi).
 
-        ``sizes``: (J,) ints, the number of draws in a bag (Dirichlet); other families take size 0 as missing.
+        ``sizes`` (J,) are the numbers of draws in the bags (Dirichlet). For other families, size 0 means missing.
         """
 
     @abstractmethod
     def mean(self, natural: np.ndarray) -> np.ndarray:
-        """Posterior mean of the observation's distribution: (K, A) probabilities, (K,) values or (K, D) vectors."""
+        """Return the posterior mean of the observations: (K, A) probabilities, (K,) values or (K, D) vectors."""
 
     # -- what follows --------------------------------------------------------------------------------------
     def log_marginal(self, natural: np.ndarray) -> np.ndarray:
-        """(...,) float64: A(eta_n) - A(eta_0), the log marginal likelihood less the base measure."""
+        """Return A(eta_n) - A(eta_0), (...,) float64: the log marginal likelihood without the base measure."""
         return self.log_normaliser(natural) - self.log_normaliser(self.prior(natural.shape[-1]))
 
     def kl(self, natural: np.ndarray) -> np.ndarray:
-        """(...,) float64 >= 0: KL of the posterior with (..., D) natural parameters from the prior, in nats."""
+        """Return the KL divergence of the posterior, given by (..., D) natural parameters, from the prior, in nats."""
         difference = natural - self.prior(natural.shape[-1])
         return np.sum(difference * self.expected_parameters(natural), axis=-1) - self.log_marginal(natural)
 
@@ -142,7 +142,7 @@ class Family(ABC):
 
 
 class ScalarFamily(Family):
-    """A family of one number for each document; D is fixed and NaN means missing."""
+    """Base class of families of one number per document. D is fixed, and NaN means missing."""
 
     kind: ClassVar[str] = "number"
     #: whether values are whole numbers
@@ -153,7 +153,7 @@ class ScalarFamily(Family):
     @staticmethod
     @abstractmethod
     def predictive(natural: np.ndarray) -> Any:
-        """The posterior predictive under (..., D) natural parameters: a frozen distribution of :mod:`scipy.stats`."""
+        """Return the posterior predictive for (..., D) natural parameters: a frozen :mod:`scipy.stats` distribution."""
 
     def dimension(self, context: Any) -> int:
         self._values(context)
@@ -161,10 +161,10 @@ class ScalarFamily(Family):
 
     @abstractmethod
     def rows(self, observed: np.ndarray) -> np.ndarray:
-        """(n, D) statistics of n observed values."""
+        """Return the (n, D) statistics of n observed values."""
 
     def check_each(self, observed: np.ndarray, documents: np.ndarray) -> None:
-        """OutsideDomain for a value outside the domain, of one of ``documents``."""
+        """Raise OutsideDomain for the first value outside the domain; ``documents`` are the document numbers."""
 
     def _values(self, context: Any) -> np.ndarray:
         if sp.issparse(context) or np.ndim(context) != 1:

@@ -1,4 +1,4 @@
-"""Whether one thing is so (a yes or a no), and vectors of that (what is in a basket), with Beta priors."""
+"""Binary values (yes or no) and vectors of binary values (such as items in a basket), with Beta priors."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class BetaBernoulli(_Bernoulli, ScalarFamily):
 
 
 class BetaBernoulliVector(_Bernoulli, CoordinateFamily):
-    """A vector of D zeros and ones: given the cluster or the topic, each is a :class:`BetaBernoulli` of its own."""
+    """A vector of D zeros and ones, independent given the cluster or topic; each is :class:`BetaBernoulli`."""
 
     name: ClassVar[str] = "beta_bernoulli_vector"
     content_kind: ClassVar[str] = "binary"

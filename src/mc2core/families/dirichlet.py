@@ -18,8 +18,8 @@ from mc2core.families.kernels import DIRICHLET
 class DirichletCategorical(Family):
     """x is a sparse bag of counts over A categories; phi ~ Dirichlet(concentration, ..., concentration).
 
-    The likelihood is that of the sequence (no multinomial coefficient): docs/model.md, section 1. T(x) = counts,
-    t(phi) = ln phi, h = 1. An empty bag is a missing one.
+    The likelihood is that of the sequence, without a multinomial coefficient (docs/model.md, section 1). T(x) = counts,
+    t(phi) = ln phi, h = 1. An empty bag means a missing observation.
     """
 
     code = DIRICHLET

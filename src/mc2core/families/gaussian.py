@@ -1,4 +1,4 @@
-"""Real values (timestamps) and vectors of them (embeddings), with Normal-Gamma and Gauss-Wishart priors."""
+"""Numbers (such as timestamps) and vectors of numbers (embeddings), with Normal-Gamma and Gauss-Wishart priors."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ class NormalGamma(_Gaussian, ScalarFamily):
     """x ~ Normal(mu, 1/lambda); mu ~ Normal(mu0, 1/(kappa0 lambda)), lambda ~ Gamma(a0, rate b0).
 
     T(x) = (x, 1, 1/2, x**2/2), t(phi) = (lambda mu, -lambda mu**2/2, ln lambda, -lambda),
-    eta = (kappa mu, kappa, a, b + kappa mu**2/2) (docs/model.md). With a = a0 + N/2 the power of lambda in the
+    eta = (kappa mu, kappa, a, b + kappa mu**2/2) (docs/model.md). With a = a0 + N/2, the power of lambda in the
     prior density is a - 1/2, so A(eta) = ln G(a) - a ln b - ln(kappa)/2 + ln(2 pi)/2.
 
-    Values should be centred and of unit size, or the sum of squares loses digits: :func:`mc2core.fit` standardises
-    them, and ``mu0``, ``kappa0``, ``a0`` and ``b0`` refer to standardised numbers.
+    Sums of squares lose digits unless values are centred and scaled. :func:`mc2core.fit` therefore standardises them,
+    and ``mu0``, ``kappa0``, ``a0`` and ``b0`` refer to standardised numbers.
     """
 
     code = NORMAL_GAMMA
@@ -80,7 +80,7 @@ class NormalGamma(_Gaussian, ScalarFamily):
 
     @staticmethod
     def standard(natural: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(mu, kappa, a, b), each (...,), of (..., 4) natural parameters; rounding does not take b to 0."""
+        """Return (mu, kappa, a, b), each (...,), for (..., 4) natural parameters; rounding never makes b 0."""
         kappa_mu, kappa, a, rest = np.moveaxis(np.asarray(natural, dtype=np.float64), -1, 0)
         mu = kappa_mu / kappa
         return mu, kappa, a, np.maximum(rest - 0.5 * kappa_mu * mu, LAST_DIGIT * rest)
@@ -136,15 +136,15 @@ class _GaussianVector(_Gaussian, VectorFamily):
 
 
 class DiagonalNormalGamma(_GaussianVector, CoordinateFamily):
-    """A vector of D numbers: given the cluster or the topic, each is a :class:`NormalGamma` number of its own.
+    """A vector of D numbers that are independent given the cluster or topic, each with the family :class:`NormalGamma`.
 
-    So means are shrunk to ``mu0``, by as much as ``kappa0`` documents are worth, and variances to b0 / a0, by as much
-    as 2 ``a0`` documents; of a standardised context (:meth:`mc2core.Corpus.standardised`) ``mu0`` 0 is the mean of the
-    corpus. T(x) is that of the coordinates side by side, 4 D numbers. NaN is a missing coordinate, a row of them a
-    missing vector.
+    Means are shrunk towards ``mu0`` with the weight of ``kappa0`` documents, and variances towards b0 / a0 with the
+    weight of 2 ``a0`` documents. For a standardised context (:meth:`mc2core.Corpus.standardised`), ``mu0`` 0 is the
+    mean of the corpus. T(x) concatenates the statistics of the coordinates, 4 D numbers. NaN means a missing
+    coordinate, and a row of NaN a missing vector.
 
-    The likelihoods of D coordinates multiply: a long vector outweighs a document's words. A ``strength`` of 1 / D lets
-    it count as much as one number.
+    The likelihoods of the D coordinates multiply, so a long vector outweighs the words of a document. With a
+    ``strength`` of 1 / D, it counts as much as one number.
     """
 
     code = NORMAL_GAMMA
@@ -155,7 +155,7 @@ class DiagonalNormalGamma(_GaussianVector, CoordinateFamily):
         return NormalGamma(**self.settings())
 
     def standard(self, natural: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(mu, kappa, a, b), each (..., D), of (..., 4 D) natural parameters."""
+        """Return (mu, kappa, a, b), each (..., D), for (..., 4 D) natural parameters."""
         return NormalGamma.standard(self.by_coordinate(natural))
 
     def sd(self, natural: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -179,13 +179,13 @@ class GaussWishart(_GaussianVector):
     """A vector of D numbers with a covariance: x ~ Normal(mu, Lambda^-1), mu ~ Normal(mu0, (kappa0 Lambda)^-1),
     Lambda ~ Wishart(nu0, (2 b0 I)^-1), nu0 = D - 1 + 2 a0.
 
-    By itself each number is that of :class:`NormalGamma` with the same hyper-parameters, and one number is. Numbers
-    that follow from each other take one topic, where those of :class:`DiagonalNormalGamma` take several; what it costs
-    grows with the square of D.
+    The marginal of each number is :class:`NormalGamma` with the same hyper-parameters; for D = 1, the families agree.
+    Correlated numbers need one topic, whereas :class:`DiagonalNormalGamma` needs several. The cost grows with the
+    square of D.
 
     T(x) = (x, 1, 1, x x'), t(phi) = (Lambda mu, -mu' Lambda mu / 2, ln det(Lambda) / 2, -Lambda / 2), eta = (kappa mu,
     kappa, nu - D, Psi + kappa mu mu'), D + 2 + D**2 numbers, and A(eta) = ln G_D(nu / 2) + nu D / 2 ln 2 -
-    nu / 2 ln det(Psi) - D / 2 ln(kappa / 2 pi). A vector with a NaN is a missing one as a whole, or refused.
+    nu / 2 ln det(Psi) - D / 2 ln(kappa / 2 pi). A row of NaN is a missing vector; a vector with some NaN is refused.
     """
 
     code = GAUSS_WISHART
@@ -204,7 +204,7 @@ class GaussWishart(_GaussianVector):
         return self.natural_of(np.zeros(1), self.kappa0 * mean, products[None])[0]
 
     def standard(self, natural: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(mu (..., D), kappa (...,), nu (...,), Psi (..., D, D)) of (..., P) natural parameters."""
+        """Return mu (..., D), kappa (...,), nu (...,) and Psi (..., D, D) for (..., P) natural parameters."""
         natural = np.asarray(natural, dtype=np.float64)
         length = self.length(natural.shape[-1])
         kappa, freedom = natural[..., length], natural[..., length + 1] + length

@@ -1,4 +1,4 @@
-"""Counts of one thing (visits, citations), and vectors of counts (baskets), with Gamma priors."""
+"""Counts (such as citations) and vectors of counts (such as shopping baskets), with Gamma priors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Poisson(Family):
 
 
 class GammaPoisson(_Poisson, ScalarFamily):
-    """x ~ Poisson(rate); rate ~ Gamma(a0, rate b0). Predictive: negative binomial (docs/model.md, section 1).
+    """x ~ Poisson(rate); rate ~ Gamma(a0, rate b0). The predictive is negative binomial (docs/model.md, section 1).
 
     T(x) = (x, 1), t(phi) = (ln rate, -rate), eta = (a, b), ln h(x) = -ln x!.
     """
@@ -90,9 +90,9 @@ class GammaPoisson(_Poisson, ScalarFamily):
 
 
 class GammaPoissonVector(_Poisson, CoordinateFamily):
-    """A vector of D counts: given the cluster or the topic, each is a :class:`GammaPoisson` count of its own.
+    """A vector of D counts that are independent given the cluster or topic, each with the family :class:`GammaPoisson`.
 
-    Of observations rates are relative to the mean count of their column, which ``a0`` / ``b0`` 1 expects.
+    For observations, rates are relative to the mean count of the column: their prior mean ``a0`` / ``b0`` should be 1.
     """
 
     name: ClassVar[str] = "gamma_poisson_vector"

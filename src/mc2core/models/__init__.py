@@ -1,6 +1,6 @@
-"""What is believed: models, their contexts, hyper-parameters and priors, checked and saved once.
+"""Models with their contexts, hyper-parameters and priors.
 
-How they are fitted is in :mod:`mc2core.inference`.
+The engines that fit them are in :mod:`mc2core.inference`.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ MIN_PRIOR = 1e-100
 
 
 class Model(Settings, ABC):
-    """What is believed of a corpus: levels, hyper-parameters and their priors, contexts. No data, and no algorithm.
+    """A model of a corpus: its levels, hyper-parameters, priors and contexts, without data and without an algorithm.
 
     Attributes
     ----------
-    contexts : dict of names of contexts to families; None until a corpus says the kind (:meth:`for_corpus`)
-    content : VectorFamily of the observations that topics emit; None where they emit words
+    contexts : dict mapping context names to families; a family is None until :meth:`for_corpus` chooses it
+    content : VectorFamily of the observations; None if topics emit words
     """
 
     #: name in experiments tables and on the command line
@@ -85,7 +85,7 @@ class Model(Settings, ABC):
     uses_embeddings: bool = False
 
     def settings(self) -> dict[str, Any]:
-        """Constructor's arguments as JSON-able values."""
+        """Return the arguments of the constructor as values for JSON."""
         values = super().settings()
         if "content" in values:
             values["content"] = self.content and family_settings(self.content)
@@ -94,19 +94,20 @@ class Model(Settings, ABC):
         return values
 
     def describe(self) -> str:
-        """What it is, in a phrase for users."""
+        """Return a short description of the model for users."""
         return type(self).__name__
 
     @property
     def cluster_contexts(self) -> dict[str, Family]:
-        """Those of ``contexts`` that clusters of documents emit."""
+        """The ``contexts`` that are emitted by clusters of documents."""
         return self.contexts
 
     def for_corpus(self, corpus: Corpus) -> Model:
-        """This model with a family for each context, and for the content of a corpus of observations: where none was
-        named, that of its kind in ``corpus``.
+        """Return the model with a family for each context and for observations.
 
-        ValueError for a context that the corpus has not, or content of another kind.
+        If no family was given, the default for the kind in ``corpus`` is used.
+
+        Raises ValueError if the corpus lacks a context, or if its content has another kind.
         """
         for name in self.contexts:
             if name not in corpus.contexts:
@@ -138,10 +139,10 @@ class Model(Settings, ABC):
 
 
 def embedding_family(corpus: Corpus, name: str) -> DiagonalNormalGamma:
-    """The family of the embeddings ``name`` of a corpus, with a strength by rule.
+    """Return the family of the embeddings ``name`` of a corpus, with the default strength.
 
-    The components of a vector, times the strength, count as many as ``_COMPONENTS_PER_TOKEN`` times the tokens of the
-    mean document that has any (docs/notes/embeddings.md).
+    The strength, at most 1, is ``_COMPONENTS_PER_TOKEN`` times the mean number of tokens of the documents that have
+    any, divided by the number of components (docs/notes/embeddings.md).
     """
     lengths = corpus.document_lengths
     tokens = float(lengths[lengths > 0].mean()) if lengths.any() else np.inf
@@ -150,14 +151,14 @@ def embedding_family(corpus: Corpus, name: str) -> DiagonalNormalGamma:
 
 
 class TopicModel(Model):
-    """A hierarchy of Dirichlet processes over topics: what MC2, the HDP and npTOT have in common.
+    """Base class of MC2, the HDP and npTOT: a hierarchy of Dirichlet processes over topics.
 
     Attributes
     ----------
     n_clusters : int or None
-        N, of a finite mixture; None: a Dirichlet process, whose clusters have no bound.
+        Number of clusters N of a finite mixture; None for a Dirichlet process, in which it is unbounded.
     group_concentration, table_concentration, topic_concentration : float or "learn"
-        alpha, v, eta of ICML14.
+        The concentrations alpha, v and eta of ICML14.
     document_level : bool
         Whether a document's topic proportions are drawn around those of its cluster, from DP(omega, .).
     document_concentration : float or "learn"
@@ -204,9 +205,9 @@ class TopicModel(Model):
             self.refuse_words()
 
     def refuse_idle_priors(self, fixed: Mapping[str, str] | None = None) -> None:
-        """ValueError for the prior of a concentration that is not learnt.
+        """Raise ValueError if a prior was set for a concentration that is not learnt.
 
-        ``fixed`` maps concentrations that an engine does not learn to what it would need.
+        ``fixed`` maps each concentration that the engine does not learn to the setting that it would need.
         """
         for role, prior in self.concentration_priors.items():
             if role == DOCUMENT and not self.document_level:
@@ -218,7 +219,7 @@ class TopicModel(Model):
                 raise ValueError(f"concentration_priors[{role!r}] needs {needs}")
 
     def refuse_words(self) -> None:
-        """ValueError for settings of topics' words, where topics emit observations."""
+        """Raise ValueError if a setting for words was changed although topics emit observations."""
         self.refuse_idle({"topic_word_prior": "a corpus of words, and this one holds observations"})
 
     def _set_document_level(self, document_level: bool, document_concentration: float | str) -> None:
@@ -230,25 +231,25 @@ class TopicModel(Model):
 
     @property
     def most_clusters(self) -> float:
-        """N; infinite where there is no bound."""
+        """Largest possible number of clusters: N, or infinity if there is no bound."""
         return self.n_clusters or math.inf
 
     def is_learnt(self, role: str) -> bool:
-        """Whether the concentration of this name is learnt; else it is kept as it is set."""
+        """Return whether the concentration ``role`` is learnt rather than fixed."""
         return getattr(self, CONCENTRATIONS[role]) == LEARN
 
     def start_of(self, role: str) -> float:
-        """The concentration of this name as it is set; where it is learnt, its start."""
+        """Return the value of the concentration ``role``; if it is learnt, its starting value."""
         return _START[role] if self.is_learnt(role) else float(getattr(self, CONCENTRATIONS[role]))
 
     def prior_of(self, role: str) -> tuple[float, float]:
-        """(shape, rate) of the Gamma prior of a concentration."""
+        """Return (shape, rate) of the Gamma prior of the concentration ``role``."""
         shape, rate = self.concentration_priors.get(role, _DOCUMENT_PRIOR if role == DOCUMENT else _PRIOR)
         return shape, rate
 
 
 def concentration(name: str, value: float | str) -> float | str:
-    """Checked number or LEARN."""
+    """Return a concentration: a checked number, or LEARN."""
     if isinstance(value, str) and value != LEARN:
         raise ValueError(f"{name} is {value!r}; it must be a number or {LEARN!r}")
     return LEARN if isinstance(value, str) else prior_count(name, value)
@@ -277,7 +278,7 @@ def _priors(priors: Any, roles: tuple[str, ...], further: tuple[str, ...]) -> di
 
 
 def content_family(content: Any) -> VectorFamily | None:
-    """Checked ``content`` argument: a family of observations, its settings, or None."""
+    """Return the checked ``content`` argument: a family of observations given as such or by its settings, or None."""
     family = family_from_settings(content) if isinstance(content, Mapping) else content
     if family is not None and not (isinstance(family, VectorFamily) and family.strength == 1.0):
         known = ", ".join(f"{one.__name__}()" for one in FAMILIES.values() if issubclass(one, VectorFamily))
@@ -286,9 +287,9 @@ def content_family(content: Any) -> VectorFamily | None:
 
 
 def context_families(contexts: Any) -> dict[str, Any]:
-    """Checked copy of a ``contexts`` argument: names, each with its family, the family's settings, or None.
+    """Return a checked copy of a ``contexts`` argument: names with a family, its settings, or None.
 
-    A list of names is a mapping to None: the family follows from the kind of the context.
+    A list of names becomes a mapping to None: the family then follows from the kind of the context.
     """
     if contexts is None:
         return {}
@@ -311,7 +312,7 @@ def context_families(contexts: Any) -> dict[str, Any]:
 
 
 class MC2(TopicModel):
-    """Multilevel clustering with contexts: documents in clusters, words in topics, contexts per cluster.
+    """Multilevel clustering with contexts: clusters of documents, topics of words, and contexts per cluster.
 
     The numbers of clusters and topics are inferred, unless ``n_clusters`` is set. The default has a document level, our
     extension; ``MC2(document_level=False)`` is the model of the papers (ICML14, UAI16).
@@ -329,16 +330,17 @@ class MC2(TopicModel):
         may stay empty. None infers the number (a Dirichlet process).
     contexts : list of names, or mapping of names to families or None, default None
         Contexts of the corpus that take part in the model. A family may be an object, a mapping of its settings, or
-        None for the default of the context's kind: NormalGamma for numbers, DirichletCategorical for counts.
-        By default the embeddings of the corpus (:meth:`mc2core.Corpus.with_embeddings`) are used, if it has any; an
-        empty list leaves them out.
+        None for the default of its kind: NormalGamma for numbers, DirichletCategorical for counts. By default the
+        embeddings of the corpus (:meth:`mc2core.Corpus.with_embeddings`) are used, if it has any; an empty list leaves
+        them out.
     content : VectorFamily or mapping of its settings or None, default None
-        What topics emit in a corpus of observations. None is the default family of their kind: DiagonalNormalGamma
-        for numbers, GammaPoissonVector for counts, BetaBernoulliVector for zeros and ones. GaussWishart is an
-        alternative for numbers. For words it must be None.
+        Family of the observations, if the corpus has these in place of words. None is the default of their kind:
+        DiagonalNormalGamma for numbers, GammaPoissonVector for counts, BetaBernoulliVector for zeros and ones.
+        GaussWishart is an alternative for numbers. For words, it must be None.
     group_concentration : float in [1e-10, 1e10] or "learn" or None, default None
-        Concentration alpha of the clusters; "learn" starts at 1. None is "learn"; with n_clusters it is fixed at 10 N, at
-        most 100. Less leaves clusters of short documents empty, more makes the sizes of many clusters too equal.
+        Concentration alpha of the clusters; "learn" starts at 1. None is "learn"; with n_clusters, it is fixed at 10 N
+        but at most 100. With smaller values, clusters of short documents become empty; with larger values, the sizes of
+        many clusters become too equal.
     table_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         Concentration v of the topic proportions of clusters; "learn" starts at 1.
     topic_concentration : float in [1e-10, 1e10] or "learn", default "learn"
@@ -346,12 +348,12 @@ class MC2(TopicModel):
     topic_word_prior : float in [1e-10, 1e10] or "learn", default 0.01
         Parameter s of the symmetric Dirichlet prior of a topic's words; "learn" starts at 0.01.
     concentration_priors : dict of {"group", "table", "topic", "words", "document"} to pair of float in [1e-10, 1e10] or None, default None
-        Gamma prior (shape, rate) of each concentration that is learnt. The default is (1, 1), for "document" (1, 0.01).
+        Gamma prior (shape, rate) of each learnt concentration. The default is (1, 1), and (1, 0.01) for "document".
 
     Raises
     ------
     ValueError
-        An argument outside its range.
+        If an argument is outside its range.
 
     See Also
     --------
@@ -420,9 +422,9 @@ class HDP(TopicModel):
     document_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         Concentration omega of that level. "learn" starts at 10.
     content : VectorFamily or mapping of its settings or None, default None
-        What topics emit in a corpus of observations. None is the default family of their kind: DiagonalNormalGamma
-        for numbers, GammaPoissonVector for counts, BetaBernoulliVector for zeros and ones. GaussWishart is an
-        alternative for numbers. For words it must be None.
+        Family of the observations, if the corpus has these in place of words. None is the default of their kind:
+        DiagonalNormalGamma for numbers, GammaPoissonVector for counts, BetaBernoulliVector for zeros and ones.
+        GaussWishart is an alternative for numbers. For words, it must be None.
     table_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         Concentration v of the topic proportions of documents; "learn" starts at 1.
     topic_concentration : float in [1e-10, 1e10] or "learn", default "learn"
@@ -430,12 +432,12 @@ class HDP(TopicModel):
     topic_word_prior : float in [1e-10, 1e10] or "learn", default 0.01
         Parameter s of the symmetric Dirichlet prior of a topic's words; "learn" starts at 0.01.
     concentration_priors : dict of {"table", "topic", "words", "document"} to pair of float in [1e-10, 1e10] or None, default None
-        Gamma prior (shape, rate) of each concentration that is learnt. The default is (1, 1), for "document" (1, 0.01).
+        Gamma prior (shape, rate) of each learnt concentration. The default is (1, 1), and (1, 0.01) for "document".
 
     Raises
     ------
     ValueError
-        An argument outside its range.
+        If an argument is outside its range.
 
     See Also
     --------
@@ -474,13 +476,14 @@ class HDP(TopicModel):
 
 
 class NPTOT(TopicModel):
-    """HDP whose topics emit the time of the document with every token, as in npTOT. A fit keeps no context.
+    """npTOT: an HDP in which topics emit a time stamp with each token, that of its document.
+
+    The posterior does not keep the context.
 
     Parameters
     ----------
     contexts : list of names, or mapping of names to families or None
-        Exactly one context of numbers, with the family NormalGamma and strength 1. It may be missing for some
-        documents.
+        Exactly one context of numbers, with the family NormalGamma and strength 1. It may be missing in some documents.
     table_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         Concentration v of the topic proportions of documents; "learn" starts at 1.
     topic_concentration : float in [1e-10, 1e10] or "learn", default "learn"
@@ -493,7 +496,7 @@ class NPTOT(TopicModel):
     Raises
     ------
     ValueError
-        An argument outside its range, or not exactly one context.
+        If an argument is outside its range, or if there is not exactly one context.
 
     See Also
     --------
@@ -547,7 +550,7 @@ def _check_one_number(contexts: Mapping[str, Family | None]) -> None:
 
 
 class Mixture(Model):
-    """Finite mixture: documents in K clusters, each with its own distribution over words (NIPS12).
+    """Finite mixture of K clusters of documents, each with its own distribution over words (NIPS12).
 
     There are no topics and no contexts. The weights of the clusters have a symmetric Dirichlet prior.
 
@@ -561,17 +564,17 @@ class Mixture(Model):
         cluster, so it suits up to some hundreds of words.
     topic_word_prior : float in [1e-100, inf), default 0.1
         Dirichlet parameter a of every word. For "poisson", the shape of the Gamma prior of the rates; for the Gaussian
-        components, the number of documents that the prior mean of 0 counts for. V * topic_word_prior is at most 1e9.
+        components, the weight of the prior mean 0 in documents. V * topic_word_prior must not exceed 1e9.
     weight_prior : float in [1e-100, inf), default 0.1
-        Dirichlet parameter of every cluster weight. K * weight_prior is at most 1e9.
+        Dirichlet parameter of every cluster weight. K * weight_prior must not exceed 1e9.
     rate_prior : float in [1e-100, inf), default 1.0
         Rate of the Gamma prior of the rates ("poisson") or, with shape 1, of the precisions (Gaussian components). The
-        value 1 suits variances within clusters near 1.
+        value 1 suits data with variances near 1 within clusters.
 
     Raises
     ------
     ValueError
-        An argument outside its range.
+        If an argument is outside its range.
 
     See Also
     --------

@@ -1,4 +1,4 @@
-"""Posterior: the only shape in which a fit leaves an engine. Scores, tables and figures read corpus and posterior."""
+"""The posterior: the result of every engine. Scores, tables and figures read only a corpus and a posterior."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FEWEST_TOKENS = 0.01
 
 
 def posterior_file(path: str | os.PathLike[str]) -> Path:
-    """The file of a saved posterior: ``path``, or POSTERIOR in it where it is the folder of a fit."""
+    """Return the file of a saved posterior: ``path``, or POSTERIOR in it if it is the folder of a fit."""
     path = Path(path)
     return path / POSTERIOR if (path / POSTERIOR).is_file() else path
 
@@ -65,30 +65,31 @@ def _largest(row: Any, n: int) -> np.ndarray:
 
 @dataclass(repr=False)
 class Posterior:
-    """What an engine inferred from a corpus: clusters, topics, contexts and their uncertainty.
+    """Result of inference: clusters, topics and context parameters, with their uncertainty.
 
-    It has at least one :class:`Sample`. Attributes such as ``cluster_weights`` are those of the :attr:`representative`
-    sample, and :attr:`cluster` is the consensus of all samples. In arrays, clusters and topics count from 0; in tables
-    and reports from 1.
+    A posterior has at least one :class:`Sample`. Attributes such as ``cluster_weights`` come from the
+    :attr:`representative` sample, and :attr:`cluster` is the consensus of all samples. Clusters and topics are numbered
+    from 0 in arrays, and from 1 in tables and reports.
 
     Attributes
     ----------
     samples : list of Sample
-        Samples, one chain after the other; engines without samples leave one.
+        Samples, one chain after another. Engines that do not sample return one.
     families : dict
-        Family of each context of the fit.
+        Likelihood family of each context of the fit, by name.
     vocabulary : list of str
         The words.
     provenance : dict
-        Model, engine, seed, versions, digests and times.
+        Model, engine, seed, versions, digests and running times.
     imported : dict or None
         How the documents were read (:class:`mc2core.Corpus`).
     hierarchy : Hierarchy or None
         Clusterings of every size.
     fingerprints : (n,) int64 or None
-        Documents with ids that ``mc2 fit`` and ``mc2 update`` have used (:mod:`mc2core.corpus.fingerprints`).
+        Fingerprints of the documents with ids that ``mc2 fit`` and ``mc2 update`` have used
+        (:mod:`mc2core.corpus.fingerprints`).
     kept : Corpus or None
-        A sample of documents, for fits by SVI (:mod:`mc2core.corpus.reservoir`).
+        For fits by SVI, a sample of the documents (:mod:`mc2core.corpus.reservoir`).
 
     See Also
     --------
@@ -150,15 +151,15 @@ class Posterior:
     # -- samples -------------------------------------------------------------------------------------------
     @cached_property
     def representative(self) -> Sample:
-        """The sample with the least expected loss; words, topics and tables are those of this sample."""
+        """The sample with the least expected loss, from which words, topics and tables are taken."""
         return self.samples[self._first]
 
     @cached_property
     def cluster(self) -> np.ndarray:
-        """(J,) int32: consensus of the samples' clusters, numbered from 0 as in :attr:`representative`.
+        """(J,) int32: consensus clustering of the samples, numbered from 0 as in :attr:`representative`.
 
-        A cluster of the representative may have no documents. -1 marks documents of no cluster, as in a run that was
-        stopped early.
+        Some clusters of the representative may have no documents here. -1 marks documents without a cluster, as in a
+        run that was stopped early.
         """
         if self.samples[0].documents_are_clusters:
             return self.samples[0].cluster
@@ -174,17 +175,18 @@ class Posterior:
 
     @cached_property
     def by_size(self) -> np.ndarray:
-        """(K,) int64: the number of each cluster of :attr:`cluster` if the largest comes first, from 0."""
+        """(K,) int64: rank of each cluster of :attr:`cluster` by size, from 0 for the largest."""
         from mc2core.posterior.hierarchy import by_size
 
         return by_size(self.cluster, self.representative.n_clusters)
 
     @cached_property
     def certainty(self) -> np.ndarray:
-        """(J,) float64 in [0, 1]: share of the other documents of its :attr:`cluster` that a document is together with.
+        """(J,) float64 in [0, 1]: certainty with which each document belongs to its :attr:`cluster`.
 
-        The share is averaged over samples (:func:`mc2core.posterior.consensus.shares`). NaN with one sample, for HDP,
-        and for documents of no cluster.
+        It is the share of the other documents of the cluster that are in one cluster with the document, averaged over
+        samples (:func:`mc2core.posterior.consensus.shares`). NaN if there is one sample, for HDP, and for documents
+        without a cluster.
         """
         sure = np.full(len(self.cluster), np.nan)
         if self._is_of_several:
@@ -217,16 +219,17 @@ class Posterior:
 
     @cached_property
     def chains(self) -> list[Posterior]:
-        """The posterior of each chain alone; none where there is one."""
+        """Posterior of each chain; an empty list if there is only one chain."""
         bounds = np.cumsum([0, *self.provenance.get("chains", [])])
         parts = [self.samples[first:last] for first, last in itertools.pairwise(bounds)]
         return [replace(self, samples=part, provenance={}, hierarchy=None) for part in parts]
 
     def between_chains(self) -> dict[str, Any]:
-        """Return how far the chains of the fit agree; {} for one chain.
+        """Return the agreement of the chains of the fit; {} for one chain.
 
-        ``clusters`` and ``topics`` are lists with the number in each chain. ``ari`` and ``vi_bits`` are means over
-        pairs of chains (:func:`mc2core.posterior.consensus.agreement_between`). For HDP there are only topics.
+        ``clusters`` and ``topics`` list the numbers of clusters and topics in each chain. ``ari`` and ``vi_bits`` are
+        means over pairs of chains (:func:`mc2core.posterior.consensus.agreement_between`). For HDP, only ``topics`` is
+        returned.
         """
         if not (chains := self.chains):
             return {}
@@ -237,7 +240,7 @@ class Posterior:
         return about
 
     def number(self, what: str) -> int:
-        """Return the number of "clusters" (with documents) or "topics" (of the representative)."""
+        """Return the number of "clusters" that have documents, or of "topics" in the representative."""
         return self.n_clusters if what == "clusters" else self.representative.n_topics
 
     def interval(self, what: str) -> tuple[int, int]:
@@ -246,28 +249,28 @@ class Posterior:
 
     @property
     def cluster_weights(self) -> np.ndarray:
-        """(K,) float64, sums to 1, of the representative."""
+        """(K,) float64: weights of the clusters of the representative; they sum to 1."""
         return self.representative.cluster_weights
 
     @property
     def topic_given_cluster(self) -> np.ndarray:
-        """(K, M) float64, dense, rows sum to 1, of the representative."""
+        """(K, M) float64, dense: topic proportions of the clusters of the representative; rows sum to 1."""
         shares = self.representative.topic_given_cluster
         return shares.toarray() if sp.issparse(shares) else shares
 
     @property
     def word_given_topic(self) -> np.ndarray:
-        """(M, V) float64, rows sum to 1, of the representative."""
+        """(M, V) float64: word distributions of the topics of the representative; rows sum to 1."""
         return self.representative.word_given_topic
 
     @property
     def contents(self) -> Contents | None:
-        """Topics of observations, with the ``mean`` and ``sd`` of each; None for words."""
+        """Parameters of topics that emit observations, with ``mean`` and ``sd``; None if topics emit words."""
         return self.representative.contents
 
     @property
     def is_of_observations(self) -> bool:
-        """Whether topics emit observations, not words."""
+        """Whether topics emit observations rather than words."""
         return self.contents is not None
 
     @property
@@ -276,27 +279,27 @@ class Posterior:
 
     @property
     def content_kind(self) -> str:
-        """What topics emit: "words", or observations, "numbers", "counts" or "binary"."""
+        """Kind of the content: "words", or for observations "numbers", "counts" or "binary"."""
         return "words" if self.contents is None else self.contents.family.content_kind
 
     @property
     def n_words(self) -> int:
-        """V; numbers of an observation where topics emit these."""
+        """Size V of the vocabulary; for observations, their dimension."""
         return self.samples[0].topic_words.shape[1]
 
     @property
     def context_kinds(self) -> dict[str, str]:
-        """ "number", "counts" or "vector" for each context it was fitted with."""
+        """Kind of each context of the fit: "number", "counts" or "vector"."""
         return {name: family.kind for name, family in self.families.items()}
 
     @property
     def vector_lengths(self) -> dict[str, int]:
-        """How many numbers a vector of each context of vectors has."""
+        """Length of the vectors of each context of vectors."""
         families = self.families.items()
         return {name: one.length(self.dimensions[name]) for name, one in families if isinstance(one, VectorFamily)}
 
     def context_parameters(self, name: str) -> np.ndarray:
-        """(K, D) posterior natural parameters of the context ``name`` in each cluster of the representative."""
+        """Return the (K, D) natural parameters of the context ``name`` in each cluster of the representative."""
         return self._natural(self.representative, name)
 
     def _natural(self, sample: Sample, name: str) -> np.ndarray:
@@ -311,8 +314,9 @@ class Posterior:
         )
 
     def context_mean(self, name: str) -> np.ndarray:
-        """Posterior mean of a context in each cluster: (K, A) probabilities, or (K,) values or (K, D) vectors in their
-        own unit.
+        """Return the posterior mean of a context in each cluster.
+
+        It is (K, A) probabilities, or (K,) values or (K, D) vectors in the original unit.
         """
         parameters = self.context_parameters(name)
         mean = self.families[name].mean(parameters)
@@ -330,9 +334,9 @@ class Posterior:
 
     # -- documents -----------------------------------------------------------------------------------------
     def check_corpus(self, corpus: Corpus) -> None:
-        """ValueError unless ``corpus`` has the posterior's words, or numbers of an observation, in their order.
+        """Raise ValueError unless ``corpus`` has the words, or the columns of observations, of the fit, in that order.
 
-        Where either has no names for them, their number is compared and a warning logged.
+        If either has no names for them, only their number is compared, and a warning is logged.
         """
         of_fit, of_corpus = (
             kind if kind == "words" else f"observations ({CONTENT_KINDS[kind]})"
@@ -344,14 +348,14 @@ class Posterior:
         matching.check_columns("the corpus", self._columns, self.vocabulary, found, self.n_words, corpus.n_words)
 
     def check_fitted(self, corpus: Corpus) -> None:
-        """ValueError unless ``corpus`` may be the one that was fitted: its words, as many documents."""
+        """Raise ValueError unless ``corpus`` has the words and the number of documents of the fitted corpus."""
         self.check_corpus(corpus)
         fitted = len(self.samples[0].cluster)
         if corpus.n_documents != fitted:
             raise ValueError(f"the corpus has {corpus.n_documents} documents, but the model was fitted on {fitted}")
 
     def was_fitted_on(self, corpus: Corpus) -> bool:
-        """Whether ``corpus``, in the contexts and units of the posterior, is what it was fitted on."""
+        """Return whether ``corpus``, in the contexts and units of the posterior, is the corpus that was fitted."""
         names = [name for name in self.families if name in corpus.contexts]
         if corpus.content.nnz == 0 and not names:
             return False
@@ -359,10 +363,10 @@ class Posterior:
         return matching.in_units(seen, names, self.units).digest == self.provenance.get("corpus")
 
     def of_documents(self, corpus: Corpus, rows: np.ndarray) -> tuple[Posterior, Corpus]:
-        """The same posterior of some of the documents it was fitted on, their numbers ``rows`` ascending, and these.
+        """Return the posterior and the corpus restricted to the documents ``rows``, given in ascending order.
 
-        Of other documents ``corpus`` the posterior as it is. The representative is that of all documents, and of each
-        of them cluster and hierarchy stay.
+        If ``corpus`` is not the fitted one, only the corpus is restricted. The representative is that of all documents.
+        Clusters and hierarchy of the documents do not change.
         """
         some = corpus.subset(rows)
         if not self.was_fitted_on(corpus):
@@ -380,10 +384,10 @@ class Posterior:
         return part, some
 
     def stacked(self, corpus: Corpus, families: Mapping[str, Family] | None = None) -> StackedContexts:
-        """The posterior's contexts of ``corpus``, or some of them (``families``), numbers in the unit of the fit.
+        """Return the contexts of the fit in ``corpus``, or ``families`` of them, in the units of the fit.
 
-        ValueError where one is absent or has other columns; where either has no names for them, their number is
-        compared and a warning logged.
+        Raises ValueError if a context is absent or has other columns. If corpus or posterior have no names for columns,
+        only their number is compared, and a warning is logged.
         """
         families = self.families if families is None else families
         for name, known in self.vector_lengths.items():
@@ -410,20 +414,22 @@ class Posterior:
         progress: bool | None = None,
         cut: int | str | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(J,) int64: the cluster of each document, and (J, K) float64: how likely it is in each.
+        """Return the cluster of each document, (J,) int64, and the probability of each cluster, (J, K) float64.
 
-        Of the documents of the fit, where it has several samples: :attr:`cluster`, and the share of each cluster's
-        documents that it is together with, over samples (:func:`mc2core.posterior.consensus.shares`). Of others, and
-        where words alone are to tell (``use_context`` False), the likeliest cluster and :meth:`predict_proba`, whose
-        arguments these are.
+        For the documents of a fit with several samples, these are :attr:`cluster`, and for each cluster the share of
+        its documents that are in one cluster with the document, averaged over samples
+        (:func:`mc2core.posterior.consensus.shares`). For other documents, and if ``use_context`` is False, they are the
+        likeliest cluster and the result of :meth:`predict_proba`, which has the same arguments.
 
-        With ``cut``, a number of clusters or "recommended": of the documents of the fit their clusters there
-        (:meth:`find_hierarchy`), and the share that each of these has in the clusters in which they are, over samples;
-        of others :meth:`predict_proba`, each cluster's probability divided among those of the cut by the documents of
-        the fit that it has there. With ``cut`` "all": the clusters of the fit. Clusters of a ``cut`` are numbered by
-        their documents in the fit, the largest first; without one they have the numbers of the arrays of
-        :attr:`representative`. ValueError where there is no such cut, the posterior keeps none and has not these
-        documents, or it has no clusters of documents (HDP).
+        ``cut`` is a number of clusters or "recommended" (:meth:`find_hierarchy`), or "all" for the clusters of the fit.
+        For the documents of the fit, the result is then the cluster in the cut, and the share of each cluster of the
+        cut among the documents of the document's cluster in each sample, averaged over samples. For other documents,
+        the probability of each cluster of the fit is divided among the clusters of the cut in proportion to the fitted
+        documents that it has in each. Clusters of a ``cut`` are numbered in order of decreasing size; without ``cut``,
+        they are numbered as in the arrays of :attr:`representative`.
+
+        Raises ValueError if the cut does not exist, if the posterior has no hierarchy and ``corpus`` is not the fitted
+        one, or if the model has no clusters of documents (HDP).
         """
         if self.representative.documents_are_clusters:
             raise ValueError("each document is a cluster of its own in this posterior; there are none to assign to")
@@ -457,10 +463,12 @@ class Posterior:
         return probability.argmax(axis=1), probability
 
     def find_hierarchy(self, corpus: Corpus) -> Hierarchy:
-        """Clusterings of the documents of the fit at every size (:class:`mc2core.posterior.hierarchy.Hierarchy`), which
-        :attr:`hierarchy` and the saved posterior then keep. ``corpus`` is the one that was fitted.
+        """Cluster the documents of the fit at every size (:class:`mc2core.posterior.hierarchy.Hierarchy`).
 
-        ValueError: it cannot be, the posterior has no clusters of documents (HDP), or too many.
+        ``corpus`` is the corpus that was fitted. The result is kept in :attr:`hierarchy` and saved with the posterior.
+
+        Raises ValueError if ``corpus`` is not the fitted corpus, or if the model has no clusters of documents (HDP) or
+        too many.
         """
         from mc2core.posterior.hierarchy import find_hierarchy
 
@@ -473,15 +481,16 @@ class Posterior:
         """Return the (J, K) probability of each cluster given the words and contexts of a document.
 
         The clusters are those of the representative; rows sum to 1. With a document level, the probabilities are
-        estimated by Gibbs sampling of each document's topics and cluster: 100 sweeps, or 20 if there is no doubt
-        (:mod:`mc2core.posterior.document_level`). The result is the same in each call, for any number of threads.
+        estimated by Gibbs sampling of the topics and the cluster of each document: 100 sweeps, or 20 if one cluster is
+        nearly certain by then (:mod:`mc2core.posterior.document_level`). Repeated calls give the same result for any
+        number of threads.
 
         Parameters
         ----------
         corpus : Corpus
-            Documents in the words of the fit.
+            Documents with the vocabulary of the fit.
         use_context : bool
-            Whether to use contexts, or words only.
+            Whether to use contexts in addition to words.
         threads : int
             Number of threads.
         progress : bool, optional
@@ -490,7 +499,7 @@ class Posterior:
         Raises
         ------
         ValueError
-            The corpus does not fit the posterior.
+            If the corpus does not match the posterior.
         """
         stacked = self._stacked_to_predict(corpus, use_context)
         with showing(progress):
@@ -499,15 +508,16 @@ class Posterior:
     def predict(
         self, corpus: Corpus, use_context: bool = True, threads: int = 1, progress: bool | None = None
     ) -> np.ndarray:
-        """Return the (J,) likeliest cluster of each document, from 0; see :meth:`predict_proba`."""
+        """Return the likeliest cluster of each document, numbered from 0; see :meth:`predict_proba`."""
         likeliest: np.ndarray = self.predict_proba(corpus, use_context, threads, progress).argmax(axis=1)
         return likeliest
 
     def predictor(
         self, use_context: bool = True, names: Iterable[str] | None = None, sample: Sample | None = None
     ) -> Predictor:
-        """What :meth:`predict_proba` prepares before it looks at documents: of the representative or another
-        ``sample``, with all contexts or ``names`` of them.
+        """Return the part of :meth:`predict_proba` that does not depend on documents.
+
+        It is computed for the representative or another ``sample``, with all contexts or those in ``names``.
         """
         from mc2core.posterior.predicting import Predictor
 
@@ -521,19 +531,20 @@ class Posterior:
         """Predict the context ``name`` of documents from their words and other contexts.
 
         The prediction is averaged over all samples (:mod:`mc2core.posterior.contexts`). Values of the context in
-        ``corpus`` are ignored and may be absent. Documents of the fit have influenced the parameters of their clusters.
+        ``corpus`` are ignored and may be absent. If documents were part of the fit, their own values have influenced
+        the parameters of their clusters.
 
         Parameters
         ----------
         corpus, use_context, threads, progress
             As in :meth:`predict_proba`.
         name : str
-            A context of the fit.
+            Name of a context of the fit.
 
         Raises
         ------
         ValueError
-            The fit has no such context, or the corpus does not fit the posterior.
+            If the fit has no such context, or if the corpus does not match the posterior.
         """
         from mc2core.posterior.contexts import PredictedNames, mixed
 
@@ -549,9 +560,9 @@ class Posterior:
         return replace(found, shares=mixed(shares), index=corpus.index)
 
     def predictive(self, name: str, samples: Sequence[Sample]) -> PredictedNames | PredictedNumbers | PredictedVectors:
-        """What the clusters of some samples, side by side, say of the context ``name``, yet of no document.
+        """Return the predictive distributions of the context ``name`` in the clusters of ``samples``.
 
-        ValueError where the fit has no such context.
+        Raises ValueError if the fit has no such context.
         """
         from mc2core.posterior.contexts import PredictedNames, PredictedNumbers, PredictedVectors
 
@@ -581,10 +592,10 @@ class Posterior:
     def log_likelihood(
         self, corpus: Corpus, estimator: str | None = None, seed: int = 0, threads: int = 1
     ) -> np.ndarray:
-        """(J,) float64 nats: ln p(w_j) of each document by ``estimator`` (see :mod:`mc2core.posterior.perplexity`).
+        """Return ln p(w_j) of each document, in nats, by an estimator of :mod:`mc2core.posterior.perplexity`.
 
-        None is ``marginal``, exact where the documents of a cluster share its proportions, or ``left_to_right``. Of
-        observations the logarithm of their density, in their own unit.
+        ``estimator`` None is ``marginal`` if the documents of a cluster share its topic proportions (it is then exact),
+        and otherwise ``left_to_right``. For observations, the result is the log density in the original unit.
         """
         from mc2core.posterior import perplexity
 
@@ -598,9 +609,9 @@ class Posterior:
         threads: int = 1,
         progress: bool | None = None,
     ) -> float:
-        """exp(-sum_j ln p(w_j) / sum_j N_j), words only; a uniform model gives V.
+        """Return the perplexity of words, exp(-sum_j ln p(w_j) / sum_j N_j). A uniform model has perplexity V.
 
-        ``estimator`` is that of :meth:`log_likelihood`.
+        ``estimator`` is as in :meth:`log_likelihood`.
         """
         from mc2core.posterior import perplexity
 
@@ -614,9 +625,10 @@ class Posterior:
         threads: int = 1,
         progress: bool | None = None,
     ) -> float:
-        """sum_j ln p(x_j) / sum_j N_j of observations, nats each, in their own unit: higher is better.
+        """Return the mean log density per observation, sum_j ln p(x_j) / sum_j N_j, in nats (higher is better).
 
-        In place of :meth:`perplexity`, whose arguments these are. ValueError where the corpus is one of words.
+        Observations are in their original unit. The arguments are those of :meth:`perplexity`. Raises ValueError for a
+        corpus of words.
         """
         from mc2core.posterior import perplexity
 
@@ -624,11 +636,11 @@ class Posterior:
 
     # -- disk ----------------------------------------------------------------------------------------------
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one .npz file, whole or not at all."""
+        """Save the posterior as one .npz file, atomically."""
         storage.write_arrays(path, self.arrays())
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All of it as named plain arrays, for a file."""
+        """Return the whole posterior as a dict of plain arrays, for saving to a file."""
         meta = {
             "format": FORMAT,
             "n_samples": len(self.samples),
@@ -657,15 +669,16 @@ class Posterior:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Posterior:
-        """Read a saved posterior: its file, or the folder of its fit. ValueError for a damaged or changed file, or
-        another format.
+        """Read a saved posterior from its file or from the folder of its fit.
+
+        Raises ValueError if the file is damaged, was changed or has another format.
         """
         path = posterior_file(path)
         return cls.from_arrays(storage.read_arrays(path), path)
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], path: str | os.PathLike[str]) -> Posterior:
-        """The inverse of :meth:`arrays`; ``path`` is where they were read, for messages."""
+        """Build a posterior from the result of :meth:`arrays`; error messages name ``path``."""
         from mc2core.corpus.reservoir import unpack_kept
         from mc2core.posterior.hierarchy import unpack_hierarchy
 

@@ -51,7 +51,7 @@ TRIES_PER_VISIT = 2
 
 
 class MixtureEngine(Engine):
-    """Chains of the clusters of a finite mixture's documents: all that does not depend on how a sweep is done."""
+    """Base class of engines that sample the clusters of a finite mixture: the parts that are common to all sweeps."""
 
     models = (Mixture,)
     keeps_samples: ClassVar[bool] = False
@@ -78,7 +78,7 @@ class MixtureEngine(Engine):
         return kind
 
     def init(self, model: Mixture, corpus: Corpus, seed: int) -> State:
-        """Every document in a cluster drawn uniformly; ValueError where the corpus does not fit the settings."""
+        """Put each document in a cluster drawn uniformly. Raises ValueError if the settings do not fit the corpus."""
         kind = self._checked(model, corpus)
         cluster = streams.generator(seed, "fastex init").integers(
             0, model.n_clusters, corpus.n_documents, dtype=np.int32
@@ -99,7 +99,7 @@ class MixtureEngine(Engine):
         return state
 
     def step(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float]:
-        """One sweep. The row has ``proposed`` and ``accepted``: moves to another cluster, for each document."""
+        """Do one sweep. ``proposed`` and ``accepted`` in the result count moves to another cluster, per document."""
         assert isinstance(state, MixtureState)
         moves, key = np.zeros(2, np.int64), streams.key(seed, "fastex sweep", iteration)
         with thread_budget(self.threads) as pool:
@@ -116,7 +116,7 @@ class MixtureEngine(Engine):
         }
 
     def sample(self, corpus: Corpus, state: State) -> Sample:
-        """The clusters in use, each with a topic of its own: its words, as shares of their counts."""
+        """Return the clusters in use. Each has a topic of its own, with the relative frequencies of its words."""
         assert isinstance(state, MixtureState)
         used = np.flatnonzero(state.sizes)
         label = np.zeros(state.model.n_clusters, np.int64)
@@ -145,55 +145,59 @@ class MixtureEngine(Engine):
 class FastEx(MixtureEngine):
     """Markov chain Monte Carlo for mixtures with many clusters (NIPS12).
 
-    Each sweep visits each document once, in order. A proposal decides which clusters a document tries:
+    Each sweep visits each document once, in order. The proposal determines which clusters are tried for a document:
 
-    - "exact" scores all clusters (collapsed Gibbs sampling);
-    - "neighbours" tries the clusters of similar documents, found once by shared rare words (our variant);
-    - "hash" tries clusters by bit signatures, as in the paper, and accepts by Metropolis-Hastings.
+    - "exact": scores all clusters (collapsed Gibbs sampling);
+    - "neighbours": tries the clusters of similar documents, which are found once by shared rare words (our variant);
+    - "hash": tries clusters with similar bit signatures, as in the paper.
 
-    All of them leave the posterior invariant, up to rounding in float32. There are two exceptions: several documents
-    per round, and the balanced projection in the sweeps right after it is fitted (none after sweep 33).
+    The last two accept or reject by Metropolis-Hastings. All proposals leave the posterior invariant, up to rounding in
+    float32, with two exceptions: several documents per round, and the balanced projection before sweep 33, while it is
+    still being fitted.
 
     Parameters
     ----------
     bits : {8, 16, 32, 64, 128, 256}, default 128
-        Length of a signature. With 128 bits fewer poor clusters are proposed than with 32, the paper's length.
+        Length of a signature in bits. With 128 bits, fewer unlikely clusters are proposed than with 32, the length in
+        the paper.
     projection : {"balanced", "paper"}, default "balanced"
-        Hash centred and scaled documents and parameters ("balanced", two moves per visit), or as printed ("paper", one
-        move per visit).
+        Whether documents and parameters are centred and scaled before hashing ("balanced", two moves per visit), or
+        hashed as in the paper ("paper", one move per visit).
     proposal : {"hash", "exact", "neighbours", "auto"}, default "auto"
-        How clusters are proposed. "auto" is "exact" up to 2,000 clusters if its tables take at most 2 GiB. Beyond, it
-        is "neighbours" if components are multinomial, half of the documents have a word that occurs in 2 to
-        ``list_budget`` documents, and memory stays below 16 GiB. Otherwise it is "exact" up to 2 GiB, and "hash". The
-        choice depends only on the corpus and the settings. Settings of a proposal that cannot be chosen are refused.
+        How clusters are proposed. "auto" is "exact" up to 2,000 clusters if its tables need at most 2 GiB. For more
+        clusters, it is "neighbours" if components are multinomial, half of the documents have a word that occurs in 2
+        to ``list_budget`` documents, and at most 16 GiB of memory are needed. Otherwise it is "exact" if its tables
+        need at most 2 GiB, and else "hash". The choice depends only on the corpus and the settings. Settings of
+        proposals that cannot be chosen must not be set.
     failure_probability : float in (0, 1) or None, default None
-        Propose by an upper bound that fails with this probability (NIPS12, eq. 15). None uses the plain estimate.
+        Probability that the upper bound on the scores, which then replaces their estimate, fails (NIPS12, eq. 15). None
+        uses the estimate.
     inverse_temperature : float in (0, 1], default 0.8
-        Power to which the hashed proposal is raised; 1 is the printed one. Smaller values tolerate errors of the
-        estimate.
+        Power to which the hashed proposal is raised; the paper has 1. Smaller values tolerate errors of the estimate.
     documents_per_round : int in [1, inf), default 1
-        Documents that are sampled at once by hashed proposals. 1 keeps the chain exact and uses one thread. More
-        documents share the same statistics and use all threads, as in NIPS12, section 5. This is approximate, so keep
-        rounds far smaller than the corpus.
+        Number of documents that hashed proposals sample at once. With 1, the chain is exact and uses one thread. With
+        more, the documents of a round are sampled from the same statistics on all threads, as in NIPS12, section 5.
+        This is approximate, so rounds should be far smaller than the corpus.
     n_neighbours : int in [1, inf), default 8
-        Number of nearest documents per document, for "neighbours"; it takes 4 bytes each.
+        For "neighbours": number of nearest documents that are stored per document, 4 bytes each.
     list_budget : int in [1, 2147483647], default 4000
-        Entries of words' document lists that are read, rarest words first, to find the neighbours of a document.
+        For "neighbours": largest number of entries of the words' document lists, rarest words first, that are read to
+        find the neighbours of a document.
     n_proposals : int in [1, 1000], default 4
-        Metropolis-Hastings moves per visit, for "neighbours".
+        For "neighbours": number of Metropolis-Hastings moves per visit.
     uniform_share : float in (0, 1], default 0.05
-        Share of proposals that may be any cluster, for "neighbours".
+        For "neighbours": share of proposals that are drawn uniformly from all clusters.
     exact_sweeps : list of int in [1, inf), default (5,)
-        Sweeps that score every cluster, for "neighbours".
+        For "neighbours": numbers of the sweeps that score all clusters.
     threads : int in [1, inf), default 1
-        Number of threads. The result does not depend on it. They are used to find and try neighbours, for hashed
-        proposals in rounds, and (two threads) for exact sweeps of 100,000 clusters or more.
+        Number of threads. The result does not depend on it. Threads are used by "neighbours", by "hash" with several
+        documents per round, and (two of them) by exact sweeps over at least 100,000 clusters.
 
     Raises
     ------
     ValueError
-        A setting outside its range. From :meth:`init` and :meth:`step`: too little memory, or scores that are not
-        finite.
+        If a setting is outside its range. :meth:`init` and :meth:`step` raise it if memory is insufficient or scores
+        are not finite.
 
     See Also
     --------
@@ -275,11 +279,11 @@ class FastEx(MixtureEngine):
             self.refuse_idle(dict.fromkeys(_OF_NEIGHBOURS, option("component", "multinomial")))
 
     def chosen_proposal(self, model: Mixture, corpus: Corpus) -> str:
-        """What "auto" stands for with this corpus, or the proposal that is set."""
+        """Return the proposal that is set; for "auto", the one that is chosen for this corpus."""
         return choose_proposal(corpus, self._settings(model)) if self.proposal == "auto" else self.proposal
 
     def to_warm(self, model: Mixture, corpus: Corpus) -> tuple[Engine, Sequence[int]]:
-        """As :meth:`Engine.to_warm`: what "auto" stands for with the whole corpus, and an exact sweep besides."""
+        """As :meth:`Engine.to_warm`, with the proposal that "auto" chooses for the corpus, and an exact sweep."""
         engine = copy(self)
         engine.proposal = self.chosen_proposal(model, corpus)
         return engine, (1, 2, *self.exact_sweeps[:1])
@@ -304,7 +308,7 @@ class FastEx(MixtureEngine):
 
 
 def choose_proposal(corpus: Corpus, settings: ChainSettings) -> str:
-    """What "auto" stands for: a rule that reads the corpus and the settings, never a clock or a machine."""
+    """Return the proposal that "auto" stands for; it depends only on the corpus and the settings."""
     if settings.component == GAUSS_WISHART:
         return ExactState.proposal
     is_small = table_bytes(corpus, settings.n_clusters) <= MAX_EXACT_BYTES

@@ -1,4 +1,4 @@
-"""Gibbs sampling of MC2 (ICML14), the HDP and npTOT: settings, the starting state, an iteration."""
+"""The Gibbs sampler of MC2 (ICML14), the HDP and npTOT: its settings, starting state and iterations."""
 
 from __future__ import annotations
 
@@ -37,29 +37,30 @@ class Gibbs(Engine):
     Parameters
     ----------
     kernel : {"collapsed", "blocked", "interleaved", "parallel"}, default "interleaved"
-        Sampling scheme. "collapsed" moves one document and token at a time, "blocked" all at once given drawn
-        parameters, and "interleaved" alternates between both. With a document level, "interleaved" is the same as
-        "collapsed", and "parallel" sweeps tokens on all threads, at a cost that hardly depends on the number of
-        topics. npTOT needs "collapsed", its default. Observations need "collapsed" or "interleaved".
+        Sampling scheme. "collapsed" moves one document or token at a time. "blocked" draws the parameters and then
+        moves all documents and tokens given these. "interleaved" does both in each iteration. With a document level,
+        "interleaved" is the same as "collapsed", and "parallel" sweeps tokens on all threads, at a cost that hardly
+        depends on the number of topics. npTOT needs "collapsed", its default. Observations need "collapsed" or
+        "interleaved".
     start_topics : int in [1, 2147483647] or None, default None
-        Largest number of topics in the starting state. None is 50; with a document level it is the cube root of the
-        number of tokens, and more for few long documents.
+        Largest number of topics in the starting state. None is 50; with a document level, it is the cube root of the
+        number of tokens, or more if documents are few and long.
     start_clusters : int in [1, 2147483647], default 20
         Largest number of clusters in the starting state. It cannot be combined with n_clusters of the model, which
-        replaces it. With a document level, several starts are compared on held-out documents: from this number, its
-        square root and 1, and with n_clusters three times from twice that number. This number stays unless another
-        start is better by 1 %. For fewer than a hundred documents the likeliest start is taken. Corpora of more than a
-        million tokens have one start.
+        replaces it. With a document level, three starts are compared on held-out documents: with this number of
+        clusters, its square root and 1; if n_clusters is set, all three with twice that number. The start with this
+        number is used unless another one is better by 1 %. For fewer than a hundred documents, the start with the
+        highest joint density is used. For corpora of more than a million tokens, there is only one start.
     n_shards : int in [1, inf) or None, default None
-        Number of parts of the corpus on Spark (docs/how_to/spark.md), for the kernel "parallel". None does not use
-        Spark. The result does not depend on it.
+        Number of parts into which Spark splits the corpus (docs/how_to/spark.md); needs the kernel "parallel". None
+        does not use Spark. The result does not depend on it.
     threads : int in [1, inf), default 1
         Number of threads. The result does not depend on it.
 
     Raises
     ------
     ValueError
-        A setting outside its range.
+        If a setting is outside its range.
 
     See Also
     --------
@@ -167,10 +168,10 @@ class Gibbs(Engine):
         return state.sample()
 
     def extend(self, model: TopicModel, corpus: Corpus, arrays: Mapping[str, np.ndarray], seed: int) -> GibbsState:
-        """The state of a chain that goes on with documents added (:mod:`mc2core.inference.gibbs.continued`).
+        """Return the state of a chain that continues with added documents (:mod:`mc2core.inference.gibbs.continued`).
 
-        ``arrays`` are of the state on the first documents of ``corpus``, whose columns may be more, but the new ones
-        last. ValueError where they do not fit it, or topics emit observations.
+        ``arrays`` describe the state for the first documents of ``corpus``; new columns must come last in ``corpus``.
+        Raises ValueError if the arrays do not fit the corpus, or if topics emit observations.
         """
         if model.content is not None:  # new ones would change the unit of all
             raise ValueError("a fit of observations does not go on with documents added; fit all of them anew")
@@ -201,9 +202,9 @@ def _refuse_too_much(
 def start_bytes(
     corpus: Corpus, n_clusters: int, n_topics: int, has_document_level: bool, has_times: bool, threads: int
 ) -> int:
-    """Bytes of a state with as many clusters and topics, and of its sweep.
+    """Return the bytes that a state with the given numbers of clusters and topics needs, with its sweep.
 
-    ``has_document_level``: a DP at each document; ``has_times``: tokens have contexts.
+    ``has_document_level``: each document has a DP of its own; ``has_times``: tokens have contexts.
     """
     n_tokens = corpus.n_tokens
     # tokens' topics, twice; counts of topics in clusters; weights; the corpus word by word

@@ -1,4 +1,4 @@
-"""The one loop that runs every engine: trace, samples, checkpoints, progress bar, stop on a signal."""
+"""The loop that runs every engine: trace, samples, checkpoints, progress and signals."""
 
 from __future__ import annotations
 
@@ -52,28 +52,27 @@ _EVERY = 50
 
 @dataclass(repr=False)
 class RunResult:
-    """What a run leaves.
+    """Result of a run.
 
     Attributes
     ----------
     posterior : Posterior
-        The samples of all chains, one chain after another.
+        Samples of all chains, one chain after another.
     state : State
-        After the last iteration, of the first chain.
+        State of the first chain after the last iteration.
     trace : DataFrame
-        A row for each iteration and chain: chain (from 1), iteration, seconds (cumulative, of start and steps: no
-        compilation, no callback; where several chains run side by side an even share of them), and what the engine
-        reports (clusters, topics, log_joint or elbo, ...).
+        One row per iteration and chain. The columns are chain (from 1), iteration, seconds, and the values that the
+        engine reports (clusters, topics, log_joint or elbo, ...). Seconds are cumulative and count the start and the
+        steps, without compilation and callbacks; chains that run in parallel share them evenly.
     provenance : dict
-        Model, engine, seed, corpus digest, versions, git commit, machine, cores, seconds (of the clock, and of
-        processors: cpu_seconds, all threads together), and ``inferred``: the numbers of clusters and topics, their
-        intervals, their course in each chain, and how far chains agree
-        (:func:`mc2core.inference.running.summary.found`).
+        Model, engine, seed, corpus digest, versions, git commit, machine, cores, seconds (elapsed) and cpu_seconds (of
+        all threads). ``inferred`` has the numbers of clusters and topics, their intervals, their course in each chain,
+        and the agreement of chains (:func:`mc2core.inference.running.summary.found`).
     corpus : Corpus
-        The one that was given, in its own units and with the contexts that the model does not use.
+        The corpus as given: in its original units, including contexts that the model does not use.
     snapshots : Posterior, or None where none were asked for
-        A sample of the first chain for each snapshot; ``snapshots.provenance["snapshot_times"]`` says for each the
-        iteration (with its fraction) and the seconds.
+        One sample of the first chain per snapshot. ``snapshots.provenance["snapshot_times"]`` has the iteration (with
+        fraction) and the seconds of each.
     """
 
     posterior: Posterior
@@ -119,15 +118,15 @@ class _Chain:
 
     @property
     def now(self) -> float:
-        """Iterations done, with the fraction of the one it is at."""
+        """Number of completed iterations, plus the completed fraction of the current one."""
         return self.done.iteration + self.state.progress
 
     def advance(self) -> dict[str, float] | None:
-        """Do the next part of an iteration: what the engine reports once the iteration is done, None before."""
+        """Do the next part of an iteration. Returns the engine's report once the iteration is complete, else None."""
         return self.engine.advance(self.corpus, self.state, self.done.run["seed"], self.done.iteration + 1)
 
     def note(self, report: Mapping[str, float], callback: Callback | None) -> None:
-        """An iteration is done: add its row to the trace, and keep a sample if it is time for one."""
+        """Record a completed iteration: add its row to the trace, and keep a sample if one is due."""
         done = self.done
         done.iteration = iteration = done.iteration + 1
         done.trace.append({"iteration": iteration, "seconds": done.seconds, "tokens": self.corpus.n_tokens, **report})
@@ -139,15 +138,17 @@ class _Chain:
             done.trace[-1].update(callback(iteration, self.state) or {})
 
     def drop(self) -> None:
-        """Drop samples of the burn-in: unless it was named, that of a run that ends here, so that a stop or any greater
-        length finds the samples that it needs. Those of a finished run stay until a named one leaves others.
+        """Drop the samples of the burn-in.
+
+        Without a given burn-in, it is that of a run that ends here, so that a stopped or a longer run has the samples
+        that it needs. Samples of a finished run are kept until a given burn-in leaves other samples.
         """
         done, named = self.done, self.burn_in
         is_within = named is not None and n_samples(done.iteration, named, done.run["thin"]) == 0
         done.drop(done.iteration // 2 if named is None or (is_within and done.samples) else named)
 
     def show(self) -> None:
-        """Keep a snapshot if the time for one has come."""
+        """Keep a snapshot if one is due."""
         now = self.now
         if self.ahead and self.ahead[0] <= now:
             self.done.snapshots.append(self.engine.sample(self.corpus, self.state))
@@ -165,7 +166,7 @@ class _Chain:
 def asked_for(
     model: Model, engine: Engine, corpus: Corpus, seed: int, burn_in: int, thin: int, snapshots: Sequence[float]
 ) -> dict[str, Any]:
-    """What must be the same for a run to go on: of a chain with its own seed and the contexts that it looks at."""
+    """Return what must not change when a chain is resumed: settings, seed and the contexts that it uses."""
     parts: dict[str, Model | Engine] = {"model": model, "engine": engine}
     asked: dict[str, Any] = {part: {"name": one.name} | one.settings() for part, one in parts.items()}
     asked |= {"seed": seed, "corpus": corpus.digest, "names": corpus.names_digest}
@@ -229,12 +230,12 @@ def _begin(
 
 
 def seeds_of(seed: int, chains: int) -> list[int]:
-    """A seed for each chain: that of the fit for the first, which is so the fit of one chain."""
+    """Return a seed for each chain. The first has the seed of the fit, so it equals a fit with one chain."""
     return [seed, *(int(streams.key(seed, "chain", number) >> np.uint64(33)) for number in range(1, chains))]
 
 
 def checkpoints_of(path: str | os.PathLike[str], chains: int) -> list[Path]:
-    """Where each chain's checkpoint is: ``path`` for the first, then NAME.chain2.npz, ... beside it."""
+    """Return the path of the checkpoint of each chain: ``path`` for the first, then NAME.chain2.npz and so on."""
     path = Path(path)
     more = (path.with_name(f"{path.stem}.chain{number}{path.suffix}") for number in range(2, chains + 1))
     return [path, *more]
@@ -283,57 +284,60 @@ def fit(
     Parameters
     ----------
     corpus : Corpus
-        Documents. Numeric contexts are standardised inside the fit. Results, and new documents, are in the original
+        Documents to fit. Numeric contexts are standardised internally; results and new documents are in the original
         unit.
     model : Model, optional
         The model, by default ``MC2()``: with a document level and without contexts.
     engine : Engine, optional
-        The inference engine, by default ``Gibbs()`` or the one that fits the model.
+        The inference engine. By default ``Gibbs()``, or the engine of the model if ``Gibbs()`` does not fit it.
     iterations : int, optional
-        Number of sweeps (Gibbs, FastEx) or epochs (SVI), counted from the start of the run. The default is 60, and 10
-        for SVI.
+        Number of sweeps (Gibbs, FastEx) or epochs (SVI), counted from the start of the run. By default 60, and 10 for
+        SVI.
     seed : int
-        The same corpus, settings and seed give the same bits, for any number of threads and after a resume.
+        Seed of the random numbers. The same corpus, settings and seed give identical results, bit for bit, for any
+        number of threads and after a resume.
     chains : int
         Number of independent chains. Their samples make one posterior, and their agreement shows how certain the
-        clusters are (:meth:`mc2core.Posterior.between_chains`). The first chain is the fit of one chain.
-        :func:`mc2core.fit` runs two by default, side by side on as many cores as there are, and one by SVI and on
-        Spark.
+        clusters are (:meth:`mc2core.Posterior.between_chains`). The first chain equals a fit with one chain. By
+        default, :func:`mc2core.fit` runs two chains in parallel on the available cores, but one by SVI and on Spark.
     burn_in : int, optional
-        Iterations before the first sample. By default, the first half of the iterations done so far is discarded, so
-        that a stopped run has samples too. Engines without samples refuse it, and refuse ``thin``.
+        Number of iterations before the first sample. By default, the first half of the completed iterations is
+        discarded, so that a stopped run has samples too. Engines that do not sample accept neither ``burn_in`` nor
+        ``thin``.
     thin : int
         Keep every thin-th iteration after the burn-in.
-        callback : function, optional
+    callback : function, optional
         Called with (iteration, state) after each step of each chain; its time is not counted. It must not change the
         state. It may return a dict of numbers, which become columns of the trace.
     checkpoint : path, optional
-        File from which the run can be resumed or continued with more iterations, with the same bits. It is read if it
-        exists. It is written every ``checkpoint_every`` iterations, about every minute, at the end, and when the
-        process is asked to stop (SIGINT, SIGTERM). Further chains use NAME.chain2.npz and so on.
+        File from which the run can be resumed, or continued with more iterations, with identical results. If it exists,
+        the run starts from it. It is written every ``checkpoint_every`` iterations, about every minute, at the end, and
+        when the process is asked to stop (SIGINT, SIGTERM). Further chains use NAME.chain2.npz and so on.
     checkpoint_every : int
-        Iterations between two checkpoints.
+        Number of iterations between two checkpoints.
     trace : path, optional
         File for the trace, as tab-separated values.
     snapshots : numbers from 0 to ``iterations``, optional
         Iterations at which the state of the first chain is kept as a sample, for example for plots over time.
     progress : bool, optional
-        Show progress. By default as a bar in a terminal or notebook, and as lines in the log elsewhere.
+        Whether to show progress. By default, it is shown as a bar in a terminal or notebook, and as lines in the log
+        elsewhere.
     on_stop : function, optional
-        Called with the fit so far if a signal stops the run. ``provenance["stopped_at"]`` has the iteration.
+        Called with the fit so far if a signal stops the run. ``provenance["stopped_at"]`` of the fit is the last
+        iteration.
 
     Returns
     -------
     Fit
-        The posterior with tables and plots (:class:`mc2core.Fit`).
+        The posterior, with tables and plots (:class:`mc2core.Fit`).
 
     Raises
     ------
     ValueError
-        Bad arguments, or a checkpoint of another run.
+        If an argument is invalid, or if the checkpoint belongs to another run.
     KeyboardInterrupt, SystemExit
-        Stopped by SIGINT, or by SIGTERM (exit code 143). Except during the start, a checkpoint is written first; a
-        second signal does not wait for it.
+        If SIGINT or SIGTERM (exit code 143) stops the run. A checkpoint is written first, except during the start; a
+        second signal stops the run at once.
 
     See Also
     --------
@@ -574,7 +578,7 @@ def tell_unused(corpus: Corpus, used: Collection[str]) -> None:
 
 
 def standardise(corpus: Corpus, families: Mapping[str, Family]) -> Corpus:
-    """The corpus with the contexts of the Gaussian ``families`` standardised, but those that are so already."""
+    """Return the corpus with the contexts of Gaussian ``families`` standardised, unless they already are."""
     for name, family in families.items():
         if family.name in STANDARDISED and name not in corpus.units and corpus.context_kinds[name] != "counts":
             corpus = corpus.standardised(name)

@@ -62,12 +62,12 @@ MAX_TOPICS = {False: 640, True: 800}
 
 
 def truncations_by_rule(model: MC2, corpus: Corpus, n_clusters: int | None, max_topics: int | None) -> tuple[int, int]:
-    """(K, M) without tables: those given, or by rule where they are None.
+    """Return the truncations (K, M) without tables: the given ones or, for None, the defaults.
 
-    A cluster for every four documents and two topics for every cluster: more clusters have lower perplexity on
-    validation documents as far as was tried (docs/notes/svi.md), and the most is what time allows. With a document
-    level a cluster for every 25 documents, up to 20 for every four, and eight topics for every cluster, but of at least
-    a thousand tokens (docs/notes/svi_document_level.md): clusters merge as a run goes on and hardly part.
+    The default is one cluster per four documents, and two topics per cluster: in all trials, more clusters had lower
+    perplexity on validation documents (docs/notes/svi.md); the maximum limits the running time. With a document level,
+    it is one cluster per 25 documents (one per four up to 20 clusters), and eight topics per cluster, but at most one
+    per thousand tokens (docs/notes/svi_document_level.md): during a run, clusters merge but are hardly ever split.
     """
     level, n = model.document_level, corpus.n_documents
     by_rule = max(-(-n // 25), min(-(-n // 4), 20)) if level else -(-n // 4)
@@ -77,7 +77,7 @@ def truncations_by_rule(model: MC2, corpus: Corpus, n_clusters: int | None, max_
 
 
 def local_step(state: Globals, batch: Batch, pool: Executor | None, assign: direct.Assign | None = None) -> LocalStep:
-    """That of the kind of ``state``; ``assign`` assigns documents that share proportions, elsewhere than here."""
+    """Run the local step for ``state``. Without a document level, ``assign`` may assign the documents."""
     if state.documents is not None:
         return document_level.visit(state, batch, pool)
     visit = direct.visit if isinstance(state.proportions, TopicProportions) else tables.visit
@@ -88,46 +88,48 @@ class SVI(Engine):
     """Stochastic variational inference of MC2 (UAI16). One iteration is one epoch.
 
     With a document level, documents stay in their starting clusters for the first epoch. At the end of each epoch,
-    topics and clusters are merged if the bound does not fall (clusters not if their number is fixed). Without tables,
-    the group concentration has a Gamma posterior, the table concentration and topic_word_prior have point estimates,
-    and the topic concentration is not learnt (1 unless set).
+    topics and clusters are merged if this does not lower the ELBO; a fixed number of clusters is not changed. Without
+    tables, the group concentration has a Gamma posterior, the table concentration and topic_word_prior have point
+    estimates, and the topic concentration is not learnt (it is 1 unless set).
 
     Parameters
     ----------
     max_clusters : int in [1, 2147483647] or None, default None
-        Largest number of clusters (truncation K). None is a quarter of the documents, from 2 to 320; with a document
-        level one per 25 documents, from 2 to 100, but a quarter of the documents up to 20; with tables 40. It must be
-        None if the model has n_clusters.
+        Largest number of clusters (truncation K). None is a quarter of the number of documents, from 2 to 320. With a
+        document level, it is one per 25 documents (one per four up to 20 clusters), from 2 to 100. With tables, it is
+        40. It must be None if the model has n_clusters.
     max_tables : int in [1, 2147483647] or None, default None
         Tables per cluster (truncation T), as in UAI16. None assigns tokens to topics directly, without tables.
     max_topics : int in [1, 2147483647] or None, default None
-        Largest number of topics (truncation M). None is 2 K, and 120 with tables; with a document level 8 K, but at
-        most one per 1,000 tokens or one more than clusters.
+        Largest number of topics (truncation M). None is 2 K. With a document level, it is 8 K but at most one per 1,000
+        tokens or K + 1, whichever is larger. With tables, it is 120.
     batch_size : int in [1, inf) or "auto" or None, default "auto"
-        Documents per mini-batch. "auto" is 400; with a document level a 32nd of the corpus, from 20 to 400. None is the
-        whole corpus with step size 1 (coordinate ascent).
+        Documents per mini-batch. "auto" is 400; with a document level, it is 1/32 of the corpus, from 20 to 400. None
+        uses the whole corpus with step size 1 (coordinate ascent).
     schedule : {"default", "paper"}, default "default"
-        Step sizes (t + learning_offset)**-learning_decay of mini-batches t = 1, 2, ...; "paper" has offset 1 and decay
-        0.8. With batch_size=None, schedule, learning_offset and learning_decay are refused.
+        Step size (t + learning_offset)**-learning_decay of mini-batch t = 1, 2, ...: "default" has offset 64 and decay
+        0.7, "paper" has offset 1 and decay 0.8. With batch_size=None, schedule, learning_offset and learning_decay must
+        not be set.
     global_step : {"sequential", "joint"}, default "sequential"
         With tables: update topics after the tables ("sequential"), or all global parameters at once ("joint", Algorithm
         1 of UAI16), which may lower the ELBO. "joint" needs max_tables and mini-batches.
     learning_offset : float in [0, inf) or None, default None
-        Offset rho of the step sizes, in place of the schedule's. With a document level the default schedule has 8.
+        Offset rho of the step sizes. None is the offset of the schedule; with a document level, the default schedule
+        has 8.
     learning_decay : float in (0.5, 1] or None, default None
-        Decay iota of the step sizes, in place of the schedule's.
+        Decay iota of the step sizes. None is the decay of the schedule.
     initialisation : {"seeded", "gibbs", "random"}, default "seeded"
         Start from k-means of the documents, from a short Gibbs run, or at random (:mod:`mc2core.inference.svi.start`).
     n_shards : int in [1, inf) or None, default None
-        Number of parts of the corpus on Spark (docs/how_to/spark.md). None does not use Spark. The result depends on
-        this number, but not on the executors.
+        Number of parts into which Spark splits the corpus (docs/how_to/spark.md). None does not use Spark. The result
+        depends on this number, but not on the number of executors.
     threads : int in [1, inf), default 1
         Number of threads. The result does not depend on it.
 
     Raises
     ------
     ValueError
-        A setting outside its range.
+        If a setting is outside its range.
 
     See Also
     --------
@@ -136,9 +138,9 @@ class SVI(Engine):
 
     Notes
     -----
-    For a full batch, ``state.elbo`` is exact: the ELBO of the global parameters with the local posteriors that they
-    were computed from. For mini-batches it sums ln Z_j over the documents of the epoch, each under the global
-    parameters at its visit, and subtracts the divergences at the end of the epoch.
+    For a full batch, ``state.elbo`` is exact: it is the ELBO of the global parameters with the local posteriors from
+    which they were computed. For mini-batches, it is the sum of ln Z_j over the documents of the epoch, each under the
+    global parameters at its visit, minus the KL divergences at the end of the epoch.
 
     Examples
     --------
@@ -225,7 +227,7 @@ class SVI(Engine):
             model.refuse_idle_priors({"topic": "max_tables: without tables SVI does not learn topic_concentration"})
 
     def rate(self, model: MC2, n_updates: int) -> float:
-        """Of the mini-batch after so many: (t + learning_offset)**-learning_decay at t = 1, 2, ..."""
+        """Return the step size after ``n_updates`` mini-batches: (n_updates + 1 + learning_offset)**-learning_decay."""
         learning_offset, learning_decay = SCHEDULES[self.schedule]
         if model.document_level and self.schedule == "default":
             learning_offset = DOCUMENT_LEVEL_OFFSET
@@ -295,12 +297,12 @@ class SVI(Engine):
         return state
 
     def restored(self, model: MC2, *given: Any) -> Globals:
-        """:meth:`.Globals.restore` with the parts that states of this engine have."""
+        """Call :meth:`.Globals.restore` of the kind of state that this engine uses."""
         of_clusters = TopicProportions if self.max_tables is None else tables.TableProportions
         return Globals.restore(model, (of_clusters, document_level.DocumentLevel), *given)
 
     def sample(self, corpus: Corpus, state: Globals) -> Sample:  # type: ignore[override]
-        """Posterior means of the clusters and topics in use; what the others weigh is left to new ones."""
+        """Return posterior means for clusters and topics in use; the weight of the others is left to new ones."""
         clusters, topics = clusters_in_use(state), topics_in_use(state)
         weights = state.expected_weights()
         has_new, weights = len(clusters) < len(weights), weights[clusters]
@@ -331,7 +333,7 @@ class SVI(Engine):
 
     # -- the run -------------------------------------------------------------------------------------------
     def resolved(self, model: MC2, corpus: Corpus) -> RunSettings:
-        """The settings that the state follows, those by rule being those of ``corpus``."""
+        """Return the settings of the run, with defaults that depend on ``corpus`` resolved."""
         n_clusters, max_topics, size = model.n_clusters or self.max_clusters, self.max_topics, self.batch_size
         if self.max_tables is None:
             n_clusters, max_topics = truncations_by_rule(model, corpus, n_clusters, max_topics)
@@ -343,9 +345,9 @@ class SVI(Engine):
         return RunSettings(n_clusters, self.max_tables, max_topics, size, self.global_step == "joint")
 
     def visit(self, corpus: Corpus, state: Globals, rows: np.ndarray, pool: Executor | None) -> float:
-        """The next mini-batch of an epoch, the documents ``rows``: a step at its rate, in place.
+        """Process the next mini-batch of an epoch, the documents ``rows``, in place.
 
-        Returns the sum of their ln Z_j under the globals before it, nats.
+        Returns the sum of their ln Z_j, in nats, under the global parameters before the step.
         """
         rate = self.rate(state.model, state.n_updates)
         evidence = self.batch_step(corpus, state, rows, rate, pool)[1].documents.log_evidence
@@ -354,7 +356,7 @@ class SVI(Engine):
         return evidence
 
     def end_epoch(self, state: Globals, pool: Executor | None) -> None:
-        """All documents of an epoch were visited: put the state in order and take its ELBO, in place."""
+        """Finish an epoch in place: reorder and prune the state, and compute its ELBO."""
         state.rescale()
         state.prune(pool, is_full=False)
         state.elbo = state.evidence - state.divergence(pool)
@@ -363,7 +365,7 @@ class SVI(Engine):
     def batch_step(
         self, corpus: Corpus, state: Globals, rows: np.ndarray, rate: float, pool: Executor | None
     ) -> tuple[Batch, LocalStep]:
-        """One natural-gradient step on the documents ``rows``, in place."""
+        """Take one natural-gradient step on the documents ``rows``, in place."""
         batch = take_batch(corpus, state.contexts, rows).narrowed()
         if len(batch.words) * (len(state.n_m) + state.n_clusters) < _MIN_FOR_THREADS:
             pool = None
@@ -377,10 +379,10 @@ class SVI(Engine):
         return batch, local
 
     def full_step(self, corpus: Corpus, state: Globals, pool: Executor | None) -> float:
-        """Coordinate ascent on the whole corpus, in place; returns the ELBO in nats.
+        """Take a step of coordinate ascent on the whole corpus, in place, and return the ELBO in nats.
 
-        The local posteriors stay those of the old globals, under which sum_j ln Z_j is their part of the ELBO; what the
-        new globals change in it is linear in the statistics.
+        The local posteriors remain those under the old global parameters, where their part of the ELBO is sum_j ln Z_j.
+        The change of this part under the new global parameters is linear in the statistics.
         """
         batch, local = self.batch_step(corpus, state, np.arange(corpus.n_documents), 1.0, pool)
         elbo = local.documents.log_evidence + state.change(batch, local, pool) - state.divergence(pool)

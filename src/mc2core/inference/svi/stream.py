@@ -1,19 +1,21 @@
-"""A fit by SVI that goes on with documents as they come, by the population posterior.
+"""Streams: fits by SVI that continue with new documents, by the population posterior.
 
-A corpus has an end, a stream has not. Its posterior is that of a *population*: of so many documents, drawn from where
-those of the stream come from (McInerney, Ranganath and Blei, "The Population Posterior and Bayesian Modeling on
-Streams", NIPS 2015). A mini-batch of B documents stands for the population, as one of a fit stands for its corpus: its
-statistics count population / B times, and the globals move towards them at the next rate of the engine's schedule. The
-population is a setting, not a count of what came: a larger one makes the posterior narrower, the length of the stream
-does not. With the population of a fit, one pass over its documents is an epoch.
+A corpus is finite, but a stream has no end. Its posterior describes a *population*: a given number of documents, drawn
+from the same source as those of the stream (McInerney, Ranganath and Blei, "The Population Posterior and Bayesian
+Modeling on Streams", NIPS 2015). A mini-batch of B documents represents the population in the way that a mini-batch of
+a fit represents its corpus: its statistics are multiplied by population / B, and the global parameters move towards
+them with the next step size of the engine's schedule. The size of the population is a setting, not the number of
+documents so far: a larger population makes the posterior narrower, a longer stream does not. If the population is the
+corpus of a fit, one pass over its documents is an epoch.
 
-A fit sees a document in every epoch, a stream sees it once. So documents of a stream come in blocks, of at least 400,
-and get several passes: a block's statistics under the globals that hold those of the pass before, which are replaced
-and not added (as batches of memoised variational inference are: Hughes and Sudderth, "Memoized online variational
-inference for Dirichlet process mixture models", NIPS 2013). A block moves the globals as far as its mini-batches would.
-Topics are added after the first pass, clusters after the last (:mod:`mc2core.inference.svi.births`). So that old
-documents have new topics and clusters, too, mini-batches of documents that came before follow each block: some of those
-that the stream keeps, an even sample of all so far (docs/notes/arrivals.md).
+A fit visits a document in each epoch, but a stream receives it once. So a stream processes documents in blocks of at
+least 400, with several passes over each block. Each pass replaces the block's statistics of the pass before, in the
+global parameters that contain these (as in memoised variational inference: Hughes and Sudderth, "Memoized online
+variational inference for Dirichlet process mixture models", NIPS 2013). A block moves the global parameters as far as
+its mini-batches would. Topics are added after the first pass, and clusters after the last
+(:mod:`mc2core.inference.svi.births`). Each block is followed by mini-batches of earlier documents, so that these can
+use new topics and clusters too. They are drawn from the documents that the stream keeps, an even sample of all so far
+(docs/notes/arrivals.md).
 """
 
 from __future__ import annotations
@@ -64,37 +66,38 @@ _AGAIN = 6
 
 
 class Fitted(Protocol):
-    """A :class:`mc2core.Fit`, or what there is of one on disk."""
+    """A :class:`mc2core.Fit`, or the parts of one that are stored on disk."""
 
     @property
     def posterior(self) -> Posterior:
-        """With model and engine in its provenance."""
+        """The posterior, with the model and the engine in its provenance."""
 
     @property
     def state(self) -> State:
-        """After the last iteration, of the first chain."""
+        """State of the first chain after the last iteration."""
 
     @property
     def trace(self) -> pd.DataFrame:
-        """With a column ``tokens``."""
+        """The trace, with a column ``tokens``."""
 
     @property
     def corpus(self) -> Corpus:
-        """Its documents, or those that :mod:`mc2core.corpus.reservoir` keeps of them."""
+        """The fitted documents, or the sample of them that :mod:`mc2core.corpus.reservoir` keeps."""
 
 
 class Visit(NamedTuple):
-    """A block of a stream, before the stream learnt from it.
+    """Record of one block of a stream, from before the stream has learnt from it.
 
     documents, tokens : int
     log_evidence : float
-        Bound on ln p of words and contexts, sum_j ln Z_j, in nats. A context value that is new has its prior
-        probability.
+        Lower bound sum_j ln Z_j on the log probability of words and contexts, in nats. A new context value has its
+        prior probability.
     in_small : int
-        Documents whose likeliest cluster held less than a hundredth of the latest documents.
+        Number of documents whose likeliest cluster contained less than 1 % of the latest documents.
     clusters_born, clusters_gone, topics_born, topics_gone : int
-        Clusters and topics that came into use and went out of use. A cluster is in use if it is the likeliest cluster
-        of a latest or kept document; a topic if it has at least half a token.
+        Numbers of clusters and topics that came into use and went out of use. A cluster is in use if it is the
+        likeliest cluster of at least one of the latest or kept documents, and a topic if at least half a token is
+        expected in it.
     """
 
     documents: int
@@ -111,28 +114,28 @@ class Stream:
     """Continue a fit by SVI with new documents.
 
     The posterior describes a population of ``total_samples`` documents (McInerney, Ranganath and Blei 2015). Documents
-    are processed in their order, in blocks of 400 or of one mini-batch, if that is larger. The step sizes continue
-    those of the fit. The fit itself is not changed.
+    are processed in the order given, in blocks of 400 or of one mini-batch, whichever is larger. The step sizes
+    continue those of the fit. The fit itself is not changed.
 
-    - Topics are added for words that the topics do not explain, up to ``max_topics`` or the engine's rule (not with
+    - Topics are added for words that the existing topics do not explain, up to ``max_topics`` or its default (not with
       tables).
-    - Clusters are added if the bound of a block improves, up to ``max_clusters`` or the engine's rule. This needs a
+    - Clusters are added if they improve the ELBO of a block, up to ``max_clusters`` or its default. This needs a
       document level, and a number of clusters that is not fixed.
-    - For each new document, six of at most 2,000 kept documents are processed again. They are an even sample of all so
-      far.
-    - Clusters and topics may go out of use. Older clusters are not merged.
-    - New words and context values get columns by :meth:`grow`.
+    - For each new document, six earlier documents are processed again. They are drawn from at most 2,000 kept
+      documents, which are an even sample of all so far.
+    - Clusters and topics may go out of use. Existing clusters are not merged.
+    - :meth:`grow` adds columns for new words and context values.
 
     Parameters
     ----------
     fit : mc2core.Fit
         A fit by SVI with mini-batches (``batch_size`` is not None) and without Spark.
     total_samples : int in [1, inf), optional
-        Number of documents that the posterior describes; by default as many as were fitted. A larger number makes the
-        posterior narrower.
+        Number of documents that the posterior describes; by default the number of fitted documents. A larger number
+        makes the posterior narrower.
     passes : int in [1, inf), default 3
-        Passes over each block. With 1, documents are processed in mini-batches as in an epoch: no clusters or topics
-        are added, and no documents are processed again.
+        Number of passes over each block. With 1, documents are processed in mini-batches as in an epoch of a fit: no
+        clusters or topics are added, and no documents are processed again.
     threads : int in [1, inf), default 1
         Number of threads. The result does not depend on it.
 
@@ -141,19 +144,19 @@ class Stream:
     model : MC2
     engine : SVI
     n_documents : int
-        New documents so far.
+        Number of new documents so far.
     fitted : dict
-        Numbers of the fit: ``documents``, ``tokens``, ``log_evidence`` (nats, of the last epoch), ``words``,
-        ``clusters`` and ``topics`` (truncations) and ``dimensions`` of contexts.
+        Sizes and evidence of the fit: ``documents``, ``tokens``, ``log_evidence`` (of the last epoch, in nats),
+        ``words``, ``clusters`` and ``topics`` (truncations), and the ``dimensions`` of contexts.
     updates : list of dicts
-        One entry per ``mc2 update``.
+        One entry per call of ``mc2 update``.
     taken : (n,) int64
         Fingerprints of documents with ids (:mod:`mc2core.corpus.fingerprints`).
 
     Raises
     ------
     ValueError
-        A fit that cannot be continued.
+        If the fit cannot be continued.
 
     Examples
     --------
@@ -212,7 +215,7 @@ class Stream:
 
     @property
     def total_samples(self) -> int:
-        """Documents that the posterior is of."""
+        """Number of documents that the posterior describes."""
         return cast(int, self._state.settings.total_samples)
 
     @property
@@ -222,16 +225,16 @@ class Stream:
 
     @property
     def block(self) -> int:
-        """Documents of a block."""
+        """Number of documents per block."""
         size = cast(int, self._state.settings.batch_size)
         return max(size, _BLOCK) if self.passes > 1 else size
 
     @property
     def posterior(self) -> Posterior:
-        """What is known now.
+        """The current posterior.
 
-        ``cluster`` has the latest documents, those of the fit among them, at most as many as the population.
-        ``provenance["stream"]`` says how many documents the stream has taken and which settings it follows.
+        ``cluster`` covers the latest documents, including those of the fit, at most ``total_samples``.
+        ``provenance["stream"]`` has the number of new documents and the settings of the stream.
         """
         if self._posterior is None:
             stream = {"documents": self.n_documents, "fitted": self.fitted, "updates": self.updates}
@@ -244,37 +247,38 @@ class Stream:
         return self._posterior
 
     def grow(self, corpus: Corpus, new_columns: int = 1) -> Corpus:
-        """Add columns for new words and context values, and return the documents in the columns of the stream.
+        """Add columns for new words and context values, and return the documents with the columns of the stream.
 
-        A new column has only its prior count. So the probability of each known word in a topic of n expected tokens
-        changes by the factor (n + s V) / (n + s V'), with V' the new number of words.
+        A new column starts with its prior count. The probability of each known word in a topic of n expected tokens
+        therefore changes by the factor (n + s V) / (n + s V'), where V' is the new number of words.
 
         Parameters
         ----------
         corpus : Corpus
-            New documents, with names of words and values. Contexts that the stream lacks are left out; contexts that
-            the documents lack are missing.
+            New documents, with names for words and context values. Contexts that the stream lacks are left out;
+            contexts that the documents lack are treated as missing.
         new_columns : int in [1, inf), default 1
-            Add columns for words and values that occur in at least so many of the documents; others are left out.
+            Smallest number of documents in which a new word or value must occur to get a column; others are left out.
 
         Returns
         -------
         Corpus
-            For :meth:`partial_fit`.
+            The documents, to be passed to :meth:`partial_fit`.
 
         Raises
         ------
         ValueError
-            Names are missing, a context is of another kind, or no word has a column. Nothing is changed then.
+            If names are missing, if a context has another kind, or if no word has a column. The stream is then
+            unchanged.
         """
         return self.place(corpus, new_columns)[0]
 
     def remember(self, fingerprints: np.ndarray) -> None:
-        """Add to ``taken``."""
+        """Add fingerprints to ``taken``."""
         self.taken, self._posterior = np.append(self.taken, fingerprints), None
 
     def place(self, corpus: Corpus, new_columns: int) -> tuple[Corpus, alignment.New, list[Dropped]]:
-        """:meth:`grow`, with the names that got columns and what was left out."""
+        """As :meth:`grow`, but also return the names that got columns and the names that were left out."""
         known = {name: one for name, one in corpus.contexts.items() if name in self._columns.contexts}
         corpus = corpus.with_contexts(known)
         pattern, new = alignment.extended(alignment.schema_of(self.posterior), corpus, new_columns)
@@ -288,16 +292,16 @@ class Stream:
         return placed, new, dropped
 
     def partial_fit(self, corpus: Corpus) -> Stream:
-        """Learn from new documents, in their order.
+        """Update the posterior with new documents, in the order given.
 
-        Documents are cut into blocks of :attr:`block`. So several calls give the same bits as one call if all but the
-        last have whole blocks. After ``total_samples`` documents, clusters and topics that are not in use are removed.
-        Documents that are given again count again.
+        Documents are processed in blocks of :attr:`block`. Several calls give the same result as one call, bit for bit,
+        if all calls but the last have whole blocks. After ``total_samples`` documents, clusters and topics that are not
+        in use are removed. Documents that are passed again are counted again.
 
         Parameters
         ----------
         corpus : Corpus
-            Documents in the words and contexts of the fit (``Corpus.from_texts(..., like=fit.posterior)``).
+            Documents with the words and contexts of the fit (``Corpus.from_texts(..., like=fit.posterior)``).
 
         Returns
         -------
@@ -307,15 +311,15 @@ class Stream:
         Raises
         ------
         ValueError
-            Other words or contexts than those of the fit; nothing is changed then. Or a document that no cluster can
-            hold; the blocks before it are learnt then.
+            If words or contexts differ from those of the fit; the stream is then unchanged. Also if a document has
+            probability 0 in all clusters; the stream has then learnt from the earlier blocks.
         """
         for _ in self.visits(corpus):
             pass
         return self
 
     def visits(self, corpus: Corpus, first: int = 0) -> Iterator[Visit]:
-        """:meth:`partial_fit` from document ``first`` on, block by block."""
+        """Run :meth:`partial_fit` from document ``first`` on, and yield a record of each block."""
         self.posterior.check_corpus(corpus)
         contexts = self.posterior.stacked(corpus)
         state, size = self._state, self.block
@@ -439,8 +443,9 @@ class Stream:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, threads: int = 1) -> Stream:
-        """Read a saved stream, its file or a folder that ``mc2 update`` left; ValueError for a damaged or changed file,
-        or one without a stream.
+        """Read a saved stream from its file, or from the folder of a fit that ``mc2 update`` has updated.
+
+        Raises ValueError if the file is damaged, was changed or contains no stream.
         """
         path = posterior_file(path)
         arrays = storage.read_arrays(path)
@@ -450,7 +455,7 @@ class Stream:
     def from_arrays(
         cls, arrays: Mapping[str, np.ndarray], posterior: Posterior, path: str | os.PathLike[str], *, threads: int = 1
     ) -> Stream:
-        """The stream of the arrays that :meth:`save` wrote, and of their ``posterior``; ``path`` is for messages."""
+        """Build a stream from the arrays of :meth:`save` and their ``posterior``; error messages name ``path``."""
         if "stream" not in posterior.provenance:
             raise ValueError(f"{path} holds a posterior, but no stream to go on with")
         stream = cls.__new__(cls)
@@ -510,7 +515,9 @@ def _pair(provenance: Mapping[str, Any], threads: int) -> tuple[MC2, SVI]:
 
 
 def state_of(posterior: Posterior, arrays: Mapping[str, np.ndarray], n_tokens: int) -> Globals:
-    """The state of a fit from the arrays of its checkpoint; ValueError where it cannot go on, or they do not fit.
+    """Return the state of a fit from the arrays of its checkpoint.
+
+    Raises ValueError if the fit cannot be continued, or if the arrays do not match it.
 
     ``n_tokens`` : of the documents that were fitted.
     """
