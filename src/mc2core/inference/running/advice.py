@@ -64,14 +64,14 @@ def _of_chains(posterior: Posterior) -> list[str]:
             f"chain {number + 1} is stuck at {counted(between['clusters'][number], 'clusters')}, though another chain "
             "explains the documents far better: the clusters shown are those of the other"
         )
-    kept, ari, of_what = posterior.hierarchy, between["ari"], ""
+    kept, ari, of_what = posterior.hierarchy, between["ari"], "they "
     if kept is not None and not np.isnan(kept.agreement[kept.recommended - 1]):
-        ari, of_what = float(kept.agreement[kept.recommended - 1]), f" of the recommended {kept.recommended}"
+        ari, of_what = float(kept.agreement[kept.recommended - 1]), f"the recommended {kept.recommended} of each "
     if not said and ari < MIN_AGREEMENT:
         numbers = " and ".join(map(str, between["clusters"]))
         said.append(
-            f"different starts found different clusters ({numbers} of them; ARI{of_what} {ari:.2f}, 1 is the same): "
-            "take single clusters with care, look at coarser cuts, or run more iterations or chains"
+            f"different starts found {numbers} clusters, and {of_what}agree only in part (adjusted Rand index {ari:.2f}; "
+            "1 if identical): take single clusters with care, look at fewer clusters, or run more iterations or chains"
         )
     return said
 

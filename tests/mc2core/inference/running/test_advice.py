@@ -59,7 +59,9 @@ def test_chains_that_differ_are_told_of():
     halves, other = np.arange(40) % 2, np.arange(40) // 20
     assert advice(two_chains(halves, halves), words(make_model(), 20)) == []
     (said,) = advice(two_chains(halves, other), words(make_model(), 20))
-    assert said.startswith("different starts found different clusters (2 and 2 of them; ARI -0.0")
+    assert said.startswith(
+        "different starts found 2 and 2 clusters, and they agree only in part (adjusted Rand index -0.0"
+    )
     agreed = SimpleNamespace(agreement=np.array([1.0, 0.8]), recommended=2)
     assert advice(replace(two_chains(halves, other), hierarchy=agreed), words(make_model(), 20)) == []
 
