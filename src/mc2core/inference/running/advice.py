@@ -71,7 +71,8 @@ def _of_chains(posterior: Posterior) -> list[str]:
         numbers = " and ".join(map(str, between["clusters"]))
         said.append(
             f"different starts found {numbers} clusters, and {of_what}agree only in part (adjusted Rand index "
-            f"{ari:.2f}; 1 if identical): take single clusters with care, look at fewer clusters, or run more iterations or chains"
+            f"{ari:.2f}; 1 if identical): take single clusters with care, look at fewer clusters, or run more "
+            "iterations or chains"
         )
     return said
 
