@@ -1,4 +1,4 @@
-"""Which clusters and topics the other samples of a posterior have, too."""
+"""Agreement of samples: which clusters and topics also occur in the other samples of a posterior."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ N_COMPARED = 10
 
 
 def found_clusters(description: Description) -> np.ndarray:
-    """(S, nodes) bool: whether a sample (:attr:`Description.of_samples`) has each node, as one or several clusters.
+    """Return (S, nodes) bool: whether each node occurs in a sample (:attr:`Description.of_samples`) as one or several
+    clusters.
 
-    Of a sample's clusters, those count that have more than half of their documents in the node; documents in them or in
-    the node are, MIN_JACCARD of them or more, in both.
+    The clusters of a sample that have more than half of their documents in the node are united. The node occurs if the
+    Jaccard index of its documents and theirs is at least MIN_JACCARD.
     """
     size = np.diff(description.documents_of.indptr)
     found = np.zeros((len(description.of_samples), len(size)), bool)
@@ -36,8 +37,10 @@ def found_clusters(description: Description) -> np.ndarray:
 
 
 def certainty(description: Description) -> np.ndarray:
-    """(nodes,): the share of the documents of a node's clusters in samples that are in it, mean over its documents and
-    samples; NaN where there is one sample, or a node has no documents.
+    """Return the certainty of each node, (nodes,).
+
+    For each document of the node and each sample, it takes the share of the document's cluster that is in the node, and
+    averages these. NaN if there is one sample, or if the node has no documents.
     """
     size = np.diff(description.documents_of.indptr)
     sums = [
@@ -51,15 +54,17 @@ def certainty(description: Description) -> np.ndarray:
 
 
 def chains_of(description: Description, found: np.ndarray) -> np.ndarray:
-    """(n,) of (S, n) bool: in how many chains more than half of the samples have each."""
+    """Return the number of chains in which more than half of the samples have each item, (n,) from (S, n) bool."""
     bounds = np.cumsum(description.posterior.provenance.get("chains", [len(description.posterior.samples)]))
     chain = np.searchsorted(bounds, chosen_samples(description.posterior), side="right")
     return sum((found[chain == one].mean(axis=0) > 0.5).astype(int) for one in np.unique(chain))
 
 
 def found_topics(description: Description) -> np.ndarray:
-    """(S, M) bool: whether one topic of a sample has half of the N_COMPARED likeliest words of each topic; of
-    observations whether it overlaps with it by MIN_OVERLAP or more.
+    """Return (S, M) bool: whether each topic occurs in a sample.
+
+    A topic occurs if one topic of the sample has half of its N_COMPARED likeliest words or, for observations, overlaps
+    with it by at least MIN_OVERLAP.
     """
     posterior = description.posterior
     samples = chosen_samples(posterior)

@@ -1,4 +1,4 @@
-"""What came to a fit after it was made: the updates of ``mc2 update``, one after another."""
+"""Table of the updates of a fit by ``mc2 update``."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _CHANGES = ("clusters_born", "clusters_gone", "topics_born", "topics_gone")
 
 
 def arrivals_table(posterior: Posterior) -> pd.DataFrame:
-    """A row for each update, the first one first; none where there was none.
+    """Return one row per update, in the order of the updates.
 
-    update (from 1), file, documents, so_far (with those of earlier updates), log_likelihood (nats a word, before they
-    were learnt from), in_small (share of the documents in clusters that were small or empty), left_out (share of the
-    tokens without a column), clusters_born, clusters_gone, topics_born, topics_gone, warnings (sentences on how the
-    model no longer fits, one after another).
+    The columns are update (from 1), file, documents, so_far (documents including earlier updates), log_likelihood (nats
+    per word, before the model learnt from the documents), in_small (share of the documents in clusters that were small
+    or empty), left_out (share of the tokens without a column), clusters_born, clusters_gone, topics_born, topics_gone,
+    and warnings (sentences on how the model no longer fits).
     """
     stream = posterior.provenance.get("stream", {"updates": []})
     rows, so_far = [], 0

@@ -1,4 +1,4 @@
-"""Tables of clusters and of their cuts."""
+"""Tables of clusters and of the cuts of their hierarchy."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _BLOCK = 64
 
 
 def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
-    """Tables by name: clusters, cluster_words (of observations cluster_means), cluster_values, cluster_numbers,
-    cluster_documents, cluster_labels, cut_clusters, hierarchy.
+    """Return the tables clusters, cluster_words (for observations cluster_means), cluster_values, cluster_numbers,
+    cluster_documents, cluster_labels, cut_clusters and hierarchy, by name.
 
-    ``joins`` is the cluster of the next smaller cut that has most of the documents; ``certainty``, ``found`` (a share
-    of samples) and ``chains`` (a number) say how sure a cluster is (:mod:`mc2core.explore.agreement`).
-    ``cluster`` counts from 1, the largest cluster of the recommended clustering first. Larger numbers than it has are
-    those of finer and coarser cuts, as ``cut_clusters`` says: ``number`` is that in its ``cut``, the largest first. A
-    cluster without a document has no row in it, nor in ``clusters``. Columns of contexts are ``context_NAME``, of kept
-    columns ``document_NAME``, with ``_mean`` and ``_sd`` of numbers.
+    ``joins`` is the cluster of the next smaller cut that receives most of the documents. ``certainty``, ``found`` (a
+    share of samples) and ``chains`` (a number) measure the certainty of a cluster (:mod:`mc2core.explore.agreement`).
+    ``cluster`` is numbered from 1 in order of decreasing size in the recommended clustering. Larger numbers belong to
+    finer and coarser cuts; ``cut_clusters`` maps them to the ``cut`` and the ``number`` in it, also in order of
+    decreasing size. Clusters without documents have no row in ``cut_clusters`` and ``clusters``. Columns are named
+    ``context_NAME`` for contexts and ``document_NAME`` for kept columns; numbers have ``_mean`` and ``_sd`` appended.
     """
     emitted = _emitted(description)
     variables = variables_of(description)
@@ -80,9 +80,9 @@ def _rows(description: Description, emitted: Emitted) -> pd.DataFrame:
 
 
 def names_of(posterior: Posterior, corpus: Corpus, cluster: np.ndarray, cut: int | str) -> list[str]:
-    """Names of the clusters of a ``cut``, a number of clusters or "all", as in the tables of clusters.
+    """Return the names of the clusters of a ``cut`` (a number of clusters or "all"), as in the tables of clusters.
 
-    ``cluster`` (J,) are those of the documents of ``corpus`` there, by :meth:`mc2core.Posterior.assign`.
+    ``cluster`` (J,) are the clusters of the documents of ``corpus`` in the cut, by :meth:`mc2core.Posterior.assign`.
     """
     k, nobody = posterior.representative.n_clusters, np.zeros((corpus.n_documents, 0))
     size = k if isinstance(cut, str) else cut
@@ -189,7 +189,7 @@ def _numbers(description: Description, variable: Variable) -> Iterator[tuple[Any
 
 
 def documents(description: Description, row: int) -> np.ndarray:
-    """The documents of the node in this row."""
+    """Return the documents of the node in this row."""
     table = description.documents_of
     return np.sort(table.indices[table.indptr[row] : table.indptr[row + 1]])
 
@@ -227,7 +227,7 @@ def _typical(description: Description) -> pd.DataFrame:
 
 # -- cuts --------------------------------------------------------------------------------------------------------
 def agreement(description: Description, size: int) -> dict[str, float]:
-    """Scores against the labels where there are ``size`` clusters; none where there are no labels of one each."""
+    """Return the scores of the cut with ``size`` clusters against the labels; empty without one label per document."""
     labels = description.corpus.labels
     if not isinstance(labels, np.ndarray):
         return {}

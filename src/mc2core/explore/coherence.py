@@ -1,5 +1,4 @@
-"""Coherence of topics: whether their likeliest words meet in documents more often than by chance, and how much chance
-gives."""
+"""Coherence of topics: whether their likeliest words occur together more often than by chance."""
 
 from __future__ import annotations
 
@@ -19,33 +18,33 @@ _SHRINKAGE = 0.5
 
 
 def coherence(content: sp.spmatrix, words: Sequence[np.ndarray], seed: int = 0) -> pd.DataFrame:
-    """Normalised pointwise mutual information (NPMI) of each list of words, and what it is by chance.
+    """Return the normalised pointwise mutual information (NPMI) of each list of words, and its value by chance.
 
-    With O documents of n that hold two words, and E = n_v n_w / n expected if they were independent,
+    Let O of n documents contain two words, and let E = n_v n_w / n be the number expected under independence. Then
 
         r = (O + 1/2) / (E + 1/2),    NPMI = ln r / -ln(r E / n)
 
-    is 0 where O = E, at most 1 and at least -1, and the coherence of a list is the mean over its pairs (as of Lau,
-    Newman and Baldwin, 2014). Without the halves this is NPMI as of Bouma (2009), which is -1 for all words that never
-    met, however few meetings were to be expected, and near 1 for words that met once. The halves shrink what rests on
-    few documents to 0 (Noren, Hopstadius and Bate, 2013, of observed to expected ratios); the tiny constant that
+    is between -1 and 1, and 0 if O = E. The coherence of a list is the mean over its pairs (Lau, Newman and Baldwin,
+    2014). Without the halves, this is the NPMI of Bouma (2009), which is -1 for all words that never occur together,
+    however few documents are expected, and near 1 for words that occur together once. The halves shrink estimates from
+    few documents to 0 (as Noren, Hopstadius and Bate, 2013, do for observed-to-expected ratios). The tiny constant that
     Roeder, Both and Hinneburg (2015) add to O / n only keeps logarithms finite.
 
-    Chance is the mean of the same on ``PERMUTATIONS`` corpora whose tokens are dealt anew to the documents: these keep
-    their lengths, words their frequencies. A fit chooses its topics by the very documents that they are scored on, so
-    that topics of a corpus without structure are above chance, too: nine of ten by less than 0.09
+    The value by chance is the mean over ``PERMUTATIONS`` corpora in which the tokens are permuted among the documents,
+    so that document lengths and word frequencies do not change. Topics are scored on the documents that they were
+    fitted to, so even topics of a corpus without structure exceed chance, nine of ten by less than 0.09
     (docs/how_to/guide.md).
 
     Parameters
     ----------
     content : (J, V) counts
-    words : for each list, columns; those in fewer than ``MIN_DOCUMENTS`` documents are left out
-    seed : of the permutations
+    words : columns of the words of each list; words in fewer than ``MIN_DOCUMENTS`` documents are left out
+    seed : seed of the permutations
 
     Returns
     -------
-    A row for each list: npmi, npmi_by_chance (mean over the permuted corpora) and npmi_by_chance_sd. NaN where fewer
-    than two words are left.
+    One row per list: npmi, npmi_by_chance (mean over the permuted corpora) and npmi_by_chance_sd. NaN if fewer than two
+    words are left.
     """
     counts = sp.csc_matrix(content)
     documents = np.diff((counts > 0).indptr)

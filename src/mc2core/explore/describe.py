@@ -1,4 +1,4 @@
-"""Describe a fit: the tables and the HTML report, in one folder."""
+"""Descriptions of fits: tables and the HTML report in one folder."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ class Report:
     Attributes
     ----------
     files : dict of str
-        Texts of ``index.html``, ``summary.md`` and scripts of texts, by name.
+        Contents of ``index.html``, ``summary.md`` and the scripts with texts, by file name.
     tables : dict of DataFrame
-        Those of :func:`mc2core.explore.tables.tables_of`.
+        Tables of :func:`mc2core.explore.tables.tables_of`.
     """
 
     files: dict[str, str]
     tables: Tables
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the tables as CSV and the files into a folder, which is replaced as a whole.
+        """Write the tables as CSV and the files into a folder. An existing report there is replaced.
 
-        ValueError: the folder holds something else.
+        Raises ValueError if the folder contains anything else.
         """
         with work("writing tables and HTML report"), storage.replacing_folder(Path(folder), DESCRIBED_FILES) as new:
             write_tables(new, self.tables)
@@ -79,19 +79,19 @@ def report(
     phrases: bool = False,
     in_one_file: bool = False,
 ) -> Report:
-    """Make the HTML report of a fit, and its tables.
+    """Make the HTML report of a fit and its tables.
 
-    ``corpus`` may be the one that was fitted or other documents in its words; of more than ``MAX_DOCUMENTS`` so many
-    are described, drawn evenly. ``seed`` is that of the draw and of the map, ``threads`` those of
-    :meth:`mc2core.Posterior.predict_proba`. ``names`` take the place of the words by which clusters and topics are
-    named: {"cluster": {1: "Trade"}, "topic": {3: "Oil"}}, numbers as in the tables. ``texts``, J of them, the name of a
-    kept column or the file that was imported (:func:`mc2core.explore.texts.texts_of`), are put in the HTML report, much
-    text in scripts beside it unless ``in_one_file``. With ``phrases``, names have phrases of two words that are
-    frequent in the texts (:func:`mc2core.explore.texts.phrases_of`).
+    ``corpus`` is the fitted corpus or other documents with its vocabulary. For larger corpora, a random sample of
+    ``MAX_DOCUMENTS`` documents is described. ``seed`` is the seed of the sample and of the map, and ``threads`` is
+    passed to :meth:`mc2core.Posterior.predict_proba`. ``names`` replace the default names of clusters and topics:
+    {"cluster": {1: "Trade"}, "topic": {3: "Oil"}}, with numbers as in the tables. ``texts`` are shown in the report: a
+    list of J texts, the name of a kept column or the imported file (:func:`mc2core.explore.texts.texts_of`). Long texts
+    are stored in separate scripts unless ``in_one_file``. With ``phrases``, names may contain frequent phrases of two
+    words (:func:`mc2core.explore.texts.phrases_of`).
 
-    Of a model without clusters of documents (HDP), all documents stand in one. ValueError: the corpus does not fit the
-    posterior, a name is given to what is not there, there are no such texts, or phrases are wanted without texts.
-    MissingPackage: scikit-learn, which lays out the map, is not installed.
+    For a model without clusters of documents (HDP), all documents form one cluster. Raises ValueError if the corpus
+    does not match the posterior, if a named cluster or topic or the texts do not exist, or if ``phrases`` is set
+    without texts. Raises MissingPackage if scikit-learn, which computes the map, is not installed.
     """
     extras.require("sklearn", extra="explore", purpose="the HTML report")
     if phrases and texts is None:
@@ -117,11 +117,11 @@ def describe(
     progress: bool | None = None,
     **more: Any,
 ) -> None:
-    """Write the tables of :func:`mc2core.explore.tables.tables_of` as CSV, ``index.html``, which shows them, and
-    ``summary.md``, which tells the most of it in short.
+    """Write the tables as CSV, the HTML report as ``index.html`` and a short summary as ``summary.md``.
 
-    All others are the arguments and errors of :func:`report`; ``progress`` is that of
-    :meth:`mc2core.Posterior.predict_proba`. The folder is replaced as a whole; ValueError if it holds something else.
+    The other arguments and errors are those of :func:`report`; ``progress`` is as in
+    :meth:`mc2core.Posterior.predict_proba`. An existing description in the folder is replaced. Raises ValueError if the
+    folder contains anything else.
     """
     storage.refuse_foreign(folder, DESCRIBED_FILES)
     with showing(progress):

@@ -1,4 +1,4 @@
-"""What a fit found in a corpus, brought together once: clusters of documents, their cuts, tokens of topics."""
+"""Description of a fit: clusters of documents, cuts of the hierarchy and tokens of topics, each computed once."""
 
 from __future__ import annotations
 
@@ -30,39 +30,40 @@ N_SAMPLES = 20
 
 @dataclass(frozen=True)
 class Description:
-    """A posterior and the documents it is asked about.
+    """A posterior with the documents to be described.
 
-    A *node* is a cluster of the recommended clustering (0, 1, ...), of the fit where that is another one (next), or of
-    one of the cuts (then, the largest cut first); at each size the cluster with most documents of the fit comes first.
-    Tables count from 1.
+    A *node* is a cluster of one of the described clusterings. Nodes are numbered from 0: first the clusters of the
+    recommended clustering, then those of the fit (if it is not recommended), then those of the other cuts, from the
+    largest cut to the smallest. At each size, clusters are sorted by decreasing number of fitted documents. Tables
+    number them from 1.
 
     Attributes
     ----------
     posterior, corpus
     cluster : (J,) int64
-        The cluster of each document, and
+        Cluster of each document, by the numbers in the arrays of the posterior.
     probability : (J, K) float64
-        how likely it is in each (:meth:`mc2core.Posterior.assign`), both by the numbers of the posterior's arrays.
+        Probability of each cluster (:meth:`mc2core.Posterior.assign`).
     recommended : int
-        The recommended number of clusters: a cut, or K.
+        Recommended number of clusters: the size of a cut, or K.
     in_recommended : (J, recommended) float64
-        How likely each document is in each cluster of the recommended clustering.
+        Probability of each cluster of the recommended clustering.
     cuts : dict of (J,) int64
-        Clusters of the documents at each smaller size that is described, the largest first; none where the posterior
-        keeps no hierarchy and the documents are not those of the fit.
+        Clusters of the documents at each smaller size that is described, from the largest. It is empty if the posterior
+        has no hierarchy and the documents are not those of the fit.
     names : dict of dict of str
-        Names that someone gave, {"cluster": {node: name}, "topic": {topic: name}}, all counted from 1; the others are
+        Names given by the user, {"cluster": {node: name}, "topic": {topic: name}}, all numbered from 1. The others are
         named by their words (:func:`mc2core.explore.words.name_of`).
     phrases : dict of str
-        Two words that stand in names in place of one of them (:func:`mc2core.explore.texts.phrases_of`).
+        Phrases of two words that replace one of these in names (:func:`mc2core.explore.texts.phrases_of`).
     without_clusters : bool
-        Whether the model has no clusters of documents (HDP); all documents are one then (:func:`as_one_cluster`).
+        Whether the model has no clusters of documents (HDP); all documents then form one (:func:`as_one_cluster`).
     threads : int
-        That work on it; they change nothing.
+        Number of threads. The result does not depend on it.
     drawn : (J,) int64 or None
-        Where the documents were drawn from a larger corpus, their numbers there; and
+        If the documents were sampled from a larger corpus, their numbers in it.
     n_documents : int
-        how many it has.
+        Number of documents of the larger corpus.
     """
 
     posterior: Posterior
@@ -89,9 +90,10 @@ class Description:
         most: int | None = None,
         seed: int = 0,
     ) -> Description:
-        """Of a posterior and documents; of more than ``most`` so many, drawn evenly by ``seed``.
+        """Describe a posterior and documents; if there are more than ``most``, a random sample of them, drawn by
+        ``seed``.
 
-        ValueError where the corpus does not fit the posterior, or a name is given to something that is not there.
+        Raises ValueError if the corpus does not match the posterior, or if a named cluster or topic does not exist.
         """
         without_clusters = posterior.representative.documents_are_clusters
         posterior = as_one_cluster(posterior) if without_clusters else posterior
@@ -122,35 +124,34 @@ class Description:
 
     @property
     def n_clusters(self) -> int:
-        """K."""
+        """Number of clusters K of the fit."""
         return self.posterior.representative.n_clusters
 
     @property
     def sizes(self) -> list[int]:
-        """Sizes of what the HTML report shows, ascending: the cuts, and K where it is not too large or there are
-        none."""
+        """Sizes of the clusterings in the HTML report, ascending: the cuts, and K unless it is too large."""
         is_shown = self.n_clusters <= MAX_GROUPS or not self.cuts
         return [*reversed(self.cuts), *([self.n_clusters] if is_shown else [])]
 
     @cached_property
     def first(self) -> dict[int, int]:
-        """The number of the first node of each size, in their order; a size's nodes follow each other."""
+        """Number of the first node of each size; the nodes of a size are consecutive."""
         sizes = list(dict.fromkeys([self.recommended, self.n_clusters, *self.cuts]))
         return dict(zip(sizes, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
 
     @cached_property
     def nodes(self) -> list[int]:
-        """All nodes."""
+        """Numbers of all nodes."""
         return list(range(self.n_clusters + sum(self.cuts)))
 
     @cached_property
     def shown(self) -> set[int]:
-        """The nodes of ``sizes``."""
+        """Nodes of the clusterings in ``sizes``."""
         return {node for size in self.sizes for node in range(self.first[size], self.first[size] + size)}
 
     @cached_property
     def parent(self) -> np.ndarray:
-        """(nodes,): the node of the next smaller size that has most documents of each; -1 for none."""
+        """(nodes,): node of the next smaller size that contains most documents of each node; -1 for none."""
         parent = np.full(len(self.nodes), -1)
         for size, smaller in itertools.pairwise(sorted(self.first, reverse=True)):
             counts = np.zeros((size, smaller))
@@ -160,12 +161,12 @@ class Description:
         return parent
 
     def at(self, size: int) -> np.ndarray:
-        """(J,) int64: clusters of the documents at K or a cut, from 0."""
+        """Return the clusters of the documents at K or in a cut, (J,) int64, from 0."""
         return self.posterior.by_size[self.cluster] if size == self.n_clusters else self.cuts[size]
 
     @cached_property
     def members(self) -> sp.csr_matrix:
-        """(nodes, K) CSR: the share of the documents of each of the fit's clusters that are in each node."""
+        """(nodes, K) CSR: share of the documents of each cluster of the fit that are in each node."""
         kept, sample = self.posterior.hierarchy, self.posterior.representative
         parts: list[Any] = []
         for size in self.first:
@@ -178,7 +179,7 @@ class Description:
 
     @cached_property
     def documents_of(self) -> sp.csr_matrix:
-        """(nodes, J) CSR of 0 and 1: the documents of each node."""
+        """(nodes, J) CSR of zeros and ones: documents of each node."""
         n, parts = self.corpus.n_documents, []
         for size in self.first:
             parts.append(sp.csr_matrix((np.ones(n), (self.at(size), np.arange(n))), shape=(size, n)))
@@ -186,9 +187,10 @@ class Description:
 
     @cached_property
     def of_samples(self) -> list[tuple[sp.csr_matrix, np.ndarray]]:
-        """For each of N_SAMPLES of the posterior at most, (J, k) CSR of ones, the clusters of the documents in it, and
-        (k, nodes) float64, the share of the documents of each of these that are in each node; none where there is one
-        sample, or where the documents are not those of the fit.
+        """For each of at most N_SAMPLES samples, its clusters (J, k) as CSR of ones, and the share of the documents of
+        each cluster that are in each node, (k, nodes) float64.
+
+        It is empty if there is one sample, or if the documents are not those of the fit.
         """
         samples, n = self.posterior.samples, self.corpus.n_documents
         if not self.posterior.was_fitted_on(self.corpus):
@@ -205,9 +207,7 @@ class Description:
 
     @cached_property
     def matched_samples(self) -> list[tuple[sp.csr_matrix, np.ndarray]]:
-        """As :attr:`of_samples`, but each cluster of a sample belongs at every size to one node: the one that has most
-        of its documents.
-        """
+        """As :attr:`of_samples`, but at each size a sample's cluster belongs to the node with most of its documents."""
         matched = []
         for met, share in self.of_samples:
             whole = np.zeros_like(share)
@@ -221,7 +221,7 @@ class Description:
     # -- words or observations, and topics -----------------------------------------------------------------
     @property
     def is_of_observations(self) -> bool:
-        """Whether topics emit observations in place of words; what follows of words is of none then."""
+        """Whether topics emit observations rather than words; attributes of words are then empty."""
         return self.posterior.is_of_observations
 
     @cached_property
@@ -231,7 +231,7 @@ class Description:
 
     @cached_property
     def topic_shares(self) -> tuple[Any, np.ndarray]:
-        """(nodes, M) dense or CSR and (nodes,): shares of the topics in use, and of those not in use, in each node."""
+        """Shares of the topics in use, (nodes, M) dense or CSR, and of those not in use, (nodes,), in each node."""
         sample = self.posterior.representative
         weights = sp.csr_matrix(self.members.multiply(sample.cluster_weights))
         total = np.asarray(weights.sum(axis=1)).ravel()
@@ -244,7 +244,7 @@ class Description:
         return weights @ known, np.asarray(weights @ sample.new_topic_weight)
 
     def topic_words(self, topics: np.ndarray) -> np.ndarray:
-        """(n, V) float64: probabilities of the words in some topics."""
+        """Return the probabilities of the words in some topics, (n, V) float64."""
         sample = self.posterior.representative
         table: Any = sample.topic_words[topics]
         table = table.toarray() if sp.issparse(table) else np.asarray(table)
@@ -252,7 +252,7 @@ class Description:
         return table / table.sum(axis=1, keepdims=True)
 
     def node_words(self, rows: np.ndarray) -> np.ndarray:
-        """(n, V) float64: probabilities of the words in some of the nodes that are described, by row."""
+        """Return the probabilities of the words in the described nodes ``rows``, (n, V) float64."""
         sample = self.posterior.representative
         shares, new = self.topic_shares
         counts: Any = sample.topic_words
@@ -267,27 +267,27 @@ class Description:
 
     @cached_property
     def word_share(self) -> np.ndarray:
-        """(V,) float64: probability of each word in a token of the documents of the fit; no word is impossible."""
+        """(V,) float64: probability of each word in the documents of the fit; all are positive."""
         sample = self.posterior.representative
         counts = np.asarray(sample.topic_words.sum(axis=0), dtype=np.float64).ravel() + sample.topic_word_prior
         return counts / counts.sum()
 
     @cached_property
     def node_tokens(self) -> np.ndarray:
-        """(nodes,) float64: tokens of the documents of the fit in each node, by its weight."""
+        """(nodes,) float64: number of fitted tokens in each node, by its weight."""
         sample = self.posterior.representative
         return float(sample.topic_words.sum()) * np.asarray(self.members @ sample.cluster_weights)
 
     @cached_property
     def all_observations(self) -> tuple[np.ndarray, np.ndarray]:
-        """(D,) mean and (D,) sd, of a constant number 1, of all observations of the corpus."""
+        """Mean (D,) and sd (D,) of all observations of the corpus; the sd of a constant number is given as 1."""
         values = np.asarray(self.corpus.observations)
         sd = values.std(axis=0)
         return values.mean(axis=0), np.where(sd > 0.0, sd, 1.0)
 
     @property
     def document_features(self) -> sp.csr_matrix:
-        """(J, F) CSR float64, square roots of shares: of each word in a document; of observations of each topic."""
+        """(J, F) CSR float64: square roots of the shares of words or, for observations, of topics in each document."""
         counts = self.document_topics if self.is_of_observations else self.corpus.content
         root = sp.csr_matrix(counts, dtype=np.float64)
         lengths = np.asarray(root.sum(axis=1)).ravel()
@@ -297,7 +297,7 @@ class Description:
 
     @cached_property
     def document_vectors(self) -> np.ndarray | None:
-        """(J, d) embeddings of length 1, of the model's context of them; 0 where missing. None without."""
+        """(J, d) embeddings of the documents in the model, with length 1; 0 if missing. None without embeddings."""
         projection = projection_of(self.posterior.imported)
         name = None if projection is None else projection.name
         if projection is None or name not in self.posterior.families or name not in self.corpus.contexts:
@@ -308,20 +308,20 @@ class Description:
         return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)
 
     def node_features(self, rows: np.ndarray) -> np.ndarray:
-        """(n, F): the same of some of the nodes, by row, as they are expected."""
+        """Return the expected features of the nodes ``rows``, (n, F), comparable to :attr:`document_features`."""
         return np.sqrt(self.topic_shares[0][rows] if self.is_of_observations else self.node_words(rows))
 
     @cached_property
     def document_topics(self) -> sp.csr_matrix:
-        """(J, M) CSR float64: expected tokens of each topic in each document
-        (:class:`mc2core.posterior.proportions.DocumentTopics`).
-        """
+        """(J, M) CSR float64: expected tokens per topic (:class:`mc2core.posterior.proportions.DocumentTopics`)."""
         return DocumentTopics(self.posterior.representative).tokens(self.corpus, self.cluster, self.threads)
 
 
 def as_one_cluster(posterior: Posterior) -> Posterior:
-    """The posterior of a model without clusters (HDP) with all documents in one: each document draws its proportions
-    from DP(v, epsilon), so from those of a cluster with the proportions epsilon at a document level of concentration v.
+    """Return the posterior of a model without clusters (HDP) with all documents in one cluster.
+
+    In the HDP, documents draw their proportions from DP(v, epsilon). This is a document level of concentration v in a
+    cluster with the proportions epsilon.
     """
     samples = []
     for one in posterior.samples:
@@ -342,7 +342,7 @@ def as_one_cluster(posterior: Posterior) -> Posterior:
 
 
 def chosen_samples(posterior: Posterior) -> list[int]:
-    """Numbers of N_SAMPLES samples at most, spread evenly; none where there is one."""
+    """Return the numbers of at most N_SAMPLES samples, evenly spaced; none if there is only one sample."""
     n = len(posterior.samples)
     return [] if n < 2 else sorted(set(np.linspace(0, n - 1, N_SAMPLES).astype(int).tolist()))
 

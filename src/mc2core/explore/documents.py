@@ -1,4 +1,4 @@
-"""Tables of documents: what is known of each, its clusters, and where it lies on the map."""
+"""Tables of documents: their metadata, clusters and positions on the map."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ _TITLES = ("title", "name", "headline", "subject")
 
 
 def document_tables(description: Description, seed: int = 0, with_map: bool = True) -> dict[str, pd.DataFrame]:
-    """Tables by name: documents, document_clusters (probabilities of at least MIN_PROBABILITY), both of the recommended
-    clustering.
+    """Return the tables documents and document_clusters (probabilities of at least MIN_PROBABILITY), by name.
 
-    ``with_map``: columns x and y of documents are its place (:func:`layout`). ``corpus_document`` is the number in the
-    corpus that they were drawn from, where they were.
+    Both refer to the recommended clustering.
+
+    With ``with_map``, documents has columns x and y, the position on the map (:func:`layout`). If the documents are a
+    sample, ``corpus_document`` is their number in the larger corpus.
     """
     corpus, probability = description.corpus, description.in_recommended
     cluster = description.at(description.recommended)
@@ -59,8 +60,9 @@ def document_tables(description: Description, seed: int = 0, with_map: bool = Tr
 
 
 def document_topics(description: Description) -> pd.DataFrame:
-    """Topics of each document, the commonest first: document, topic, tokens, expected ones, and their share of those of
-    the document, of at least MIN_PROBABILITY. None where clusters are topics (FastEx, LDA).
+    """Return the topics of each document, the commonest first: document, topic, tokens (expected number) and share.
+
+    Shares below MIN_PROBABILITY are left out. The table is empty if clusters are topics (FastEx, LDA).
     """
     if description.clusters_are_topics:
         return pd.DataFrame(columns=["document", "topic", "tokens", "share"])
@@ -85,12 +87,13 @@ def _context(description: Description, name: str) -> Any:
 
 
 def misfit(description: Description) -> np.ndarray:
-    """(J,) float64: how much less the words of each document overlap with those of its cluster than the words of
-    documents of its length do, in standard deviations; NaN of documents without a word.
+    """Return how much less each document overlaps with its cluster than documents of its length usually do.
 
-    The overlap, from 0 to 1, is that of typical documents (``cluster_documents``), of observations over their topics.
-    What is usual for a length is a quadratic function of its logarithm, and the standard deviation is estimated from
-    the median of the absolute differences from it.
+    The result, (J,) float64, is in standard deviations. NaN for documents without words.
+
+    The overlap of words, from 0 to 1, is the one that determines typical documents (``cluster_documents``); for
+    observations, it is the overlap of topics. The usual overlap is a quadratic function of the logarithm of the length,
+    and the standard deviation is estimated from the median absolute deviation from it.
     """
     corpus, cluster = description.corpus, description.at(description.recommended)
     overlap, features = np.full(corpus.n_documents, np.nan), description.document_features
@@ -114,7 +117,7 @@ def misfit(description: Description) -> np.ndarray:
 
 
 def titles_of(description: Description) -> list[str]:
-    """What documents are called: their title, else their id, else their number."""
+    """Return the names of documents: their title, or else their id, or else their number."""
     known = description.corpus.documents
     by_name = {str(name).lower(): name for name in known.columns}
     of_import = (description.corpus.imported or {}).get("settings", {}).get("document", "")
@@ -129,11 +132,13 @@ def titles_of(description: Description) -> list[str]:
 
 
 def layout(description: Description, seed: int) -> np.ndarray:
-    """(J, 2) float64 in [0, 1]: t-SNE (scikit-learn) of MAX_POINTS documents at most; NaN for the others.
+    """Return the map of documents by t-SNE (scikit-learn), (J, 2) float64 in [0, 1].
 
-    Documents are near each other for their words, of observations for their topics (the first components of square
-    roots of their shares), and for their clusters (square roots of probabilities). The same seed gives the same map on
-    the same machine.
+    It has at most MAX_POINTS documents; the others have NaN.
+
+    Documents are close if they have similar words (for observations, topics; the first components of square roots of
+    their shares) and similar clusters (square roots of probabilities). The same seed gives the same map on the same
+    machine.
     """
     n = description.corpus.n_documents
     place = np.full((n, 2), np.nan)
@@ -146,8 +151,10 @@ def layout(description: Description, seed: int) -> np.ndarray:
 
 
 def flattened(features: np.ndarray, neighbours: int, seed: int) -> np.ndarray:
-    """(n, 2) float64 in [0, 1]: t-SNE (scikit-learn) of (n, D) features, of so many ``neighbours``; fewer than four,
-    and such as are all alike, stand in a row, and of one feature alone they stand where it says.
+    """Return t-SNE (scikit-learn) of (n, D) features with perplexity ``neighbours``, (n, 2) float64 in [0, 1].
+
+    Fewer than four points, or points that are all equal, are placed in a row. A single feature determines the position
+    directly.
     """
     n = len(features)
     if n < 4 or np.allclose(features, features[0]):  # t-SNE starts from components of unit variance: of none, from NaN

@@ -1,4 +1,4 @@
-"""The HTML report of a fit: its tables, and what draws them, in one file; many texts are in scripts beside it."""
+"""The HTML report of a fit: tables and charts in one file, with long texts in separate scripts."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ def build(
     texts: Sequence[str] | None = None,
     in_one_file: bool = False,
 ) -> dict[str, str]:
-    """Files by name: ``index.html``, and where there is much text, but ``in_one_file``, ``texts_1.js``, ...
+    """Return the files by name: ``index.html`` and, for long texts unless ``in_one_file``, ``texts_1.js``, ...
 
-    ``tables`` are those of :func:`mc2core.explore.tables.tables_of`, of which the HTML report shows a part; ``summary``
-    is offered to paste; ``texts`` (J) are those of the documents.
+    ``tables`` are those of :func:`mc2core.explore.tables.tables_of`; the report shows a part of them. ``summary`` is
+    shown for copying, and ``texts`` (J) are the texts of the documents.
     """
     rows = _shown_documents(description, tables)["document"].to_numpy() - 1
     parts = [] if texts is None else of_texts.in_scripts(texts, rows, description.cluster, in_one_file)

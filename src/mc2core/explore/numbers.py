@@ -1,4 +1,4 @@
-"""Means that stand for a topic or a cluster of observations, in place of words."""
+"""Means of numbers, which describe topics and clusters of observations in place of words."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ N_TOPICS = 2
 
 
 def topics(description: Description) -> Emitted:
-    """Mean and sd of each number in each topic; names are of those means that are furthest from that of all
-    observations, in standard deviations of these.
+    """Return mean and sd of each number in each topic.
+
+    Topics are named by the means that are furthest from the overall mean, in standard deviations of all observations.
     """
     contents, names = description.posterior.contents, description.corpus.vocabulary
     assert contents is not None
@@ -31,8 +32,10 @@ def topics(description: Description) -> Emitted:
 
 
 def clusters(description: Description) -> Emitted:
-    """Mean and sd of each number over the observations of each node's documents; names are of the topics that tell
-    them most: of p ln (p / q), p a topic's share in the node and q in all documents, the largest.
+    """Return mean and sd of each number over the observations of each node's documents.
+
+    Nodes are named by their most characteristic topics: those with the largest p ln (p / q), where p is the share of
+    the topic in the node and q its share in all documents.
     """
     shares, _ = description.topic_shares
     of_all = np.asarray(description.document_topics.sum(axis=0)).ravel()
@@ -48,7 +51,7 @@ def clusters(description: Description) -> Emitted:
 
 
 def standing(description: Description) -> np.ndarray:
-    """(M, D): means of the topics, in standard deviations of all observations from their mean."""
+    """Return the means of the topics as standard scores with respect to all observations, (M, D)."""
     contents, (centre, scale) = description.posterior.contents, description.all_observations
     assert contents is not None
     return (contents.mean - centre) / scale

@@ -1,5 +1,4 @@
-"""Contexts of documents as their clusters predict them, for the HTML report: beside what is given, and where nothing
-is."""
+"""Contexts of documents as predicted by their clusters, for the HTML report."""
 
 from __future__ import annotations
 
@@ -19,12 +18,13 @@ _CELLS = 1 << 24  # of tables of clusters by names, over samples
 
 
 def predictions(description: Description, rows: np.ndarray) -> dict[str, dict[str, Any]]:
-    """What the clusters of the documents ``rows`` (n,) say of each context of the model but vectors.
+    """Return the predictions of each context of the model, except vectors, for the documents ``rows`` (n,).
 
-    Of documents of the fit over their clusters in N_SAMPLES samples at most, of others over those of the representative
-    by their probabilities: the documents' own values have had a part in both. A prediction that several documents share
-    stands once. By context: ``of`` (n,), each document's prediction; and of each of these ``names`` and
-    ``probabilities``, N_NAMES likeliest ones, or ``mean``, ``low`` and ``high``, with the central 90 % between.
+    For documents of the fit, predictions are averaged over their clusters in at most N_SAMPLES samples; for others,
+    over the clusters of the representative, by their probabilities. Fitted documents have influenced their own
+    predictions. A prediction that several documents share is stored once. For each context, ``of`` (n,) has the number
+    of each document's prediction. A prediction has ``columns`` and ``probability`` of the N_NAMES likeliest ``names``,
+    or ``mean``, ``low`` and ``high`` (the central 90 % interval).
     """
     posterior = description.posterior
     kinds = {name: kind for name, kind in sorted(posterior.context_kinds.items()) if kind != "vector"}

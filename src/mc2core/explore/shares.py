@@ -1,6 +1,4 @@
-"""Shares of clusters and topics by who and when: by each value of a variable or over its steps, with intervals, and
-what several variables together change in them.
-"""
+"""Shares of clusters and topics by value or bin of a variable, and regressions on several variables, with intervals."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ _BY_STEP = ["of", "number", "context", "start", "end", "period", "documents", "c
 
 
 def shares_tables(description: Description) -> dict[str, pd.DataFrame]:
-    """Tables by name: shares (:func:`shares_by_value` of all groups), trends (:func:`shares_over` of all numbers)."""
+    """Return shares (:func:`shares_by_value` of all groups) and trends (:func:`shares_over` of all numbers)."""
     parts: dict[str, list[pd.DataFrame]] = {"shares": [], "trends": []}
     for variable in variables_of(description):
         if variable.is_number:
@@ -50,19 +48,20 @@ def shares_tables(description: Description) -> dict[str, pd.DataFrame]:
 
 
 def shares_by_value(description: Description, variable: Variable) -> pd.DataFrame:
-    """Share of each cluster and topic among the documents that have a value, of the MAX_VALUES commonest.
+    """Return the share of each cluster and topic per value of a variable, for the MAX_VALUES commonest values.
 
-    Columns: ``of`` "cluster" or "topic"; its ``number``, as in the other tables; ``context``, the variable; ``value``;
-    ``documents`` that have it; ``count``, those of them in the cluster, or the expected tokens of the topic in them;
-    ``share``, of their number or their tokens; ``low``, ``high``, its interval.
+    The columns are ``of`` ("cluster" or "topic"); ``number``, as in the other tables; ``context``, the name of the
+    variable; ``value``; ``documents``, the number that have the value; ``count``, the number of these in the cluster,
+    or the expected tokens of the topic in these; ``share``, ``count`` divided by their number or their tokens; ``low``
+    and ``high``, the ends of its interval.
 
-    The interval of a cluster, of probability INTERVAL, is that of the Beta distribution that has the mean and the
-    variance of a mixture over the samples of the posterior, those of all chains. Each sample adds the Beta distribution
-    (Jeffreys' prior) of its own count: the documents of its clusters that have most of their documents in this cluster.
-    If there is one sample, or the documents are not those of the fit, it is the Beta distribution of ``count``. For
-    topics, the number of documents that the share rests on follows from how far documents differ in the topic (variance
-    of a ratio, linearised; Korn and Graubard, 1998). The interval says how well the share is known of documents like
-    these, not whether a cluster or topic would be found again.
+    The interval of a cluster has probability INTERVAL under a Beta distribution. Its mean and variance are those of a
+    mixture over the samples of all chains. Each sample contributes the Beta distribution (with Jeffreys' prior) of its
+    own count: the documents in those of its clusters that have most of their documents in this cluster. If there is one
+    sample, or if the documents are not those of the fit, it is the Beta distribution of ``count``. For topics, the
+    effective number of documents follows from the variation of the topic between documents (variance of a ratio,
+    linearised; Korn and Graubard, 1998). The interval shows the uncertainty of the share for documents like these, but
+    not whether a cluster or topic would be found again.
     """
     has = sp.csr_matrix(variable.values > 0, dtype=np.float64).T.tocsr()
     documents = np.asarray(has.sum(axis=1)).ravel()
@@ -72,8 +71,10 @@ def shares_by_value(description: Description, variable: Variable) -> pd.DataFram
 
 
 def shares_over(description: Description, variable: Variable) -> pd.DataFrame:
-    """The same as :func:`shares_by_value` over a number or a date: ``start`` and ``end`` of a step in place of
-    ``value``, and of dates the ``period`` (:func:`periods_of`), else None. No rows where all its values are equal.
+    """Return the shares over a number or a date, with columns as in :func:`shares_by_value`.
+
+    ``start`` and ``end`` of a bin replace ``value``; dates also have the ``period`` (:func:`periods_of`). The table has
+    no rows if all values are equal.
     """
     seen = np.flatnonzero(~np.isnan(variable.values))
     values = variable.values[seen]
@@ -90,18 +91,19 @@ def shares_over(description: Description, variable: Variable) -> pd.DataFrame:
 
 
 def effects(description: Description, variables: Sequence[Variable]) -> pd.DataFrame:
-    """What each of several variables changes in the share of each cluster and topic, the others held fixed.
+    """Return the effect of each variable on the share of each cluster and topic, with the other variables held fixed.
 
-    Columns: ``of`` "cluster" or "topic"; its ``number``; ``context``; ``value``, of groups, else missing;
-    ``documents``, those of which all variables are known and that have the value; ``effect``, the change of the share
-    for a step of one of a number, or against the ``reference``, the commonest value; ``low`` and ``high``, its
-    interval of probability INTERVAL.
+    The columns are ``of`` ("cluster" or "topic"); ``number``; ``context``; ``value``, for groups; ``documents``, the
+    number that have the value and no missing variable; ``effect``, the change of the share per unit of a number, or
+    relative to the ``reference``, the commonest value; ``low`` and ``high``, the ends of its interval of probability
+    INTERVAL.
 
-    A linear regression over the documents: whether one is in the cluster, or the share of its tokens that is of the
-    topic, weighted by its tokens. Intervals are Student's, with the variance that holds where documents vary unequally
-    (White, 1980; HC1). For clusters, effect and variance combine those of the samples of the posterior, whose clusters
-    are matched as in :func:`shares_by_value`, by the rule for multiple imputations (Rubin, 1987). ValueError for a
-    variable of which documents have several values, of more than MAX_VALUES, or that follows from the others.
+    Effects are estimated by linear regression over the documents. The response is membership in the cluster, or the
+    share of the topic in the document's tokens, weighted by the number of tokens. Intervals are Student's, with a
+    heteroscedasticity-consistent variance (White, 1980; HC1). For clusters, effects and variances of the samples, with
+    clusters matched as in :func:`shares_by_value`, are combined by the rule for multiple imputations (Rubin, 1987).
+    Raises ValueError if a variable has several values in a document or more than MAX_VALUES values, or if it is
+    determined by the others.
     """
     chosen = np.ones(description.corpus.n_documents, bool)
     for one in variables:
@@ -173,8 +175,9 @@ def _coefficients(x: np.ndarray, y: np.ndarray, pull: np.ndarray) -> tuple[np.nd
 
 
 def bounds_of(values: np.ndarray) -> np.ndarray:
-    """Bounds of the steps that (n,) observed values are put in, from the least to above the largest; of whole numbers
-    they are whole.
+    """Return the bounds of bins for (n,) observed values, from the smallest to above the largest.
+
+    Whole numbers have whole bounds.
     """
     distinct = np.unique(values)
     if (distinct == np.floor(distinct)).all():
@@ -184,8 +187,10 @@ def bounds_of(values: np.ndarray) -> np.ndarray:
 
 
 def periods_of(dates: np.ndarray) -> list[pd.Period]:
-    """The days, months, quarters or years that (n,) dates, years with their fraction, lie in, and those between: the
-    shortest of these of which there are at most MAX_PERIODS; else several years each. None outside the years 1 to 9998.
+    """Return the periods from the first to the last of (n,) dates, which are given as fractional years.
+
+    They are days, months, quarters or years: the shortest of which at most MAX_PERIODS are needed, or else several
+    years each. None outside the years 1 to 9998.
     """
     first, last = float(dates.min()) + _MOMENT, float(dates.max()) + _MOMENT
     if not 1 <= first <= last < 9999:
@@ -232,8 +237,9 @@ def _table(description: Description, variable: Variable, into: sp.csr_matrix, ro
 
 
 def interval_of(share: np.ndarray, effective: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of the central INTERVAL of shares that rest on so many ``effective`` documents; they hold the share, and
-    are NaN where it is.
+    """Return the bounds of central intervals of shares, given the ``effective`` number of documents.
+
+    They contain the share, and are NaN where it is NaN.
     """
     tail, hits = (1.0 - INTERVAL) / 2.0, share * effective
     low = special.betaincinv(hits + 0.5, effective - hits + 0.5, tail)

@@ -15,9 +15,9 @@ MAX_ROWS = 20
 
 
 def summary(description: Description, tables: Tables, title: str) -> str:
-    """Markdown: what was fitted, the recommended clusters and the topics.
+    """Return a Markdown text with the model, the data, the recommended clusters and the topics.
 
-    Texts of the corpus stand in it as text: signs that Markdown or HTML would read are escaped.
+    Characters of the corpus that have a meaning in Markdown or HTML are escaped.
     """
     told = dict(zip(tables["summary"]["name"], tables["summary"]["value"], strict=True))
     clusters = tables["clusters"].head(MAX_ROWS)

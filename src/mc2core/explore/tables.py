@@ -29,7 +29,7 @@ _DIGITS = "%.6g"
 
 
 def tables_of(description: Description, seed: int = 0) -> dict[str, pd.DataFrame]:
-    """Every table by name; those that would be empty (no labels, no contexts) are left out, but topics."""
+    """Return all tables by name. Empty tables (without labels or contexts) are left out, except topics."""
     tables = {"summary": _summary(description)}
     with work("tables of clusters"):
         tables |= cluster_tables(description)
@@ -45,7 +45,7 @@ def tables_of(description: Description, seed: int = 0) -> dict[str, pd.DataFrame
 
 
 def write_tables(folder: Path, tables: Tables) -> None:
-    """Write ``folder``/NAME.csv for each, numbers to six digits."""
+    """Write each table to ``folder``/NAME.csv, with numbers to six digits."""
     for name, table in tables.items():
         with storage.replacing(folder / f"{name}.csv") as stream:
             table.to_csv(stream, index=False, float_format=_DIGITS)

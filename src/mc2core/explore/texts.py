@@ -1,4 +1,4 @@
-"""Texts of documents, for an HTML report that is asked to hold them."""
+"""Texts of documents for the HTML report."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ MIN_SHARE, MIN_TIMES = 1 / 2, 5
 
 
 def texts_of(corpus: Corpus, texts: str | os.PathLike[str] | Sequence[str]) -> list[str]:
-    """The text of each document: the column of ``corpus.documents`` of that name (``mc2 import --keep``), the file that
-    was imported, or the texts themselves.
+    """Return the text of each document.
 
-    Of a file, the column that was the text is read again. Its rows are the documents, by their ids where the corpus
-    has them, else in their order, if it is still the file that was imported. ValueError: neither a column nor a file,
-    or other documents.
+    ``texts`` is the name of a column of ``corpus.documents`` (``mc2 import --keep``), the file that was imported, or a
+    list of texts.
+
+    From a file, the text column of the import is read again. Rows are matched to documents by id if the corpus has ids;
+    otherwise by order, if the file is unchanged since the import. Raises ValueError if ``texts`` is neither a column
+    nor a file, or if the documents differ.
     """
     if not isinstance(texts, str | os.PathLike):
         found = [str(one) for one in texts]
@@ -76,10 +78,10 @@ def _of_file(corpus: Corpus, path: Path) -> list[str]:
 
 
 def phrases_of(texts: Sequence[str], vocabulary: Sequence[str]) -> dict[str, str]:
-    """Two words of the vocabulary that often follow each other, by either word: "climate change" for "climate".
+    """Return frequent phrases of two words of the vocabulary, by each of their words: "climate change" for "climate".
 
-    A word has a phrase if its commonest neighbour, before or after it, stands there MIN_TIMES at least, and MIN_SHARE
-    of the times that the word occurs.
+    A word has a phrase if its commonest neighbour, before or after it, occurs there at least MIN_TIMES times, and in at
+    least the share MIN_SHARE of the word's occurrences.
     """
     known, counts, pairs = frozenset(vocabulary), Counter[str](), Counter[tuple[str, str]]()
     for text in texts:
@@ -98,8 +100,10 @@ def phrases_of(texts: Sequence[str], vocabulary: Sequence[str]) -> dict[str, str
 def in_scripts(
     texts: Sequence[str], documents: np.ndarray, cluster: np.ndarray, in_one: bool = False
 ) -> list[np.ndarray]:
-    """Which of some documents, (n,) from 0, stand together: those of a cluster follow each other, PER_SCRIPT characters
-    to a script; all ``in_one``, or where they have MAX_INSIDE or fewer.
+    """Distribute documents over scripts, and return the numbers of the documents in each script.
+
+    The documents of a cluster are consecutive, with PER_SCRIPT characters per script. There is one script if
+    ``in_one``, or if there are at most MAX_INSIDE characters.
     """
     order = documents[np.argsort(cluster[documents], kind="stable")]
     ends = np.cumsum([min(len(texts[one]), LONGEST) for one in order])
@@ -110,6 +114,6 @@ def in_scripts(
 
 
 def shortened(text: str) -> str:
-    """At most LONGEST characters of a text."""
+    """Return the first LONGEST characters of a text."""
     whole = text.encode("utf-8", "replace").decode("utf-8")  # halves of surrogate pairs cannot be written
     return whole if len(whole) <= LONGEST else whole[:LONGEST] + " …"

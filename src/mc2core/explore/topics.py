@@ -28,7 +28,7 @@ _BLOCK = 64
 
 
 def fitted_shares(posterior: Posterior) -> np.ndarray:
-    """(M,) float64, sums to 1: the share of each topic in the tokens that the representative was fitted to."""
+    """Return the share of each topic in the fitted tokens of the representative, (M,) float64."""
     if posterior.contents is not None:
         tokens = posterior.contents.n_observations
     else:
@@ -37,9 +37,9 @@ def fitted_shares(posterior: Posterior) -> np.ndarray:
 
 
 def describe_topics(posterior: Posterior, n_words: int = 10) -> pd.DataFrame:
-    """Topics of the representative sample, the commonest first: topic, share (:func:`fitted_shares`), words.
+    """Return the topics of the representative, the commonest first: topic, share (:func:`fitted_shares`), words.
 
-    Where they emit observations: NAME_mean and NAME_sd of each number in place of words.
+    If topics emit observations, NAME_mean and NAME_sd of each number replace words.
     """
     share = fitted_shares(posterior)
     order = np.argsort(-share, kind="stable")
@@ -57,12 +57,13 @@ def describe_topics(posterior: Posterior, n_words: int = 10) -> pd.DataFrame:
 def topic_tables(
     description: Description, trends: pd.DataFrame, seed: int = 0, with_map: bool = True
 ) -> dict[str, pd.DataFrame]:
-    """Tables by name: topics (the commonest first), topic_words (of observations topic_means), topic_clusters,
-    topic_documents.
+    """Return the tables topics (the commonest first), topic_words (for observations topic_means), topic_clusters and
+    topic_documents, by name.
 
-    The ``share`` of a topic is that of :func:`fitted_shares`, whatever documents are described; ``tokens`` are expected
-    in these. ``trends`` are those of :func:`mc2core.explore.shares.shares_tables`, ``seed`` is that of
-    :func:`coherence` and of the topics' map; ``with_map``: columns x and y are places on it (:func:`topic_map`).
+    The ``share`` of a topic is always that of :func:`fitted_shares`; ``tokens`` are its expected tokens in the
+    described documents. ``trends`` are those of :func:`mc2core.explore.shares.shares_tables`. ``seed`` is used by
+    :func:`coherence` and the map of topics. With ``with_map``, columns x and y are positions on the map
+    (:func:`topic_map`).
     """
     tokens = np.asarray(description.document_topics.sum(axis=0)).ravel()
     is_of_words = not description.is_of_observations
@@ -150,10 +151,10 @@ def _typical(description: Description) -> pd.DataFrame:
 
 
 def topic_map(description: Description, seed: int = 0) -> np.ndarray:
-    """(M, 2) float64 in [0, 1]: places of the MAX_ON_MAP commonest topics, NaN of the others.
+    """Return the map of the MAX_ON_MAP commonest topics, (M, 2) float64 in [0, 1], with NaN for the others.
 
-    t-SNE of the square roots of their words' probabilities, of observations of their means: topics with similar words,
-    or means, lie near each other (:func:`mc2core.explore.documents.flattened`).
+    Positions are t-SNE (:func:`mc2core.explore.documents.flattened`) of square roots of word probabilities or, for
+    observations, of means: topics with similar words or means are close to each other.
     """
     share = fitted_shares(description.posterior)
     whole = np.full((len(share), 2), np.nan)

@@ -1,4 +1,4 @@
-"""What is known of documents besides their words: contexts, in the model or not, kept columns, labels."""
+"""Metadata of documents: contexts, in the model or not, kept columns, and labels."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ MODELLED, CONTEXT, KEPT, LABEL = "context of the model", "context that the model
 
 @dataclass(frozen=True)
 class Variable:
-    """Values of the documents.
+    """A variable with its values for the documents.
 
     Attributes
     ----------
     name : str
-        Of no other variable.
+        Unique name.
     role : str
         One of MODELLED, CONTEXT, KEPT, LABEL.
     values : (J,) float64 in their own unit, NaN where missing; or (J, V) CSR counts
     names : list of str
-        Of the V columns; empty for numbers.
+        Names of the V columns; empty for numbers.
     is_date : bool
-        Whether numbers are dates: years with their fraction.
+        Whether numbers are dates, given as fractional years.
     """
 
     name: str
@@ -47,21 +47,21 @@ class Variable:
 
     @property
     def is_number(self) -> bool:
-        """Whether it has numbers or dates; else groups."""
+        """Whether the values are numbers or dates rather than groups."""
         return not sp.issparse(self.values)
 
     @property
     def column(self) -> str:
-        """What its column in a table is called, as in ``documents.csv``: no name of the user's is one of ours."""
+        """Name of its column in tables such as ``documents.csv``, which cannot clash with our own columns."""
         return f"document_{self.name}" if self.role == KEPT else f"context_{self.name}"
 
 
 def variables_of(description: Description) -> list[Variable]:
-    """Contexts by name, then kept columns that are groups or numbers, then labels; vectors are left out.
+    """Return the contexts by name, then kept columns that are groups or numbers, then labels; vectors are left out.
 
-    Of kept columns, dates have a month at least; groups are texts of at most ``LONGEST`` characters of which there are
-    at most ``MAX_KINDS``, and half as many as documents; numbers have more than one value, and not one of its own for
-    each document, as an id has.
+    Kept columns count as dates if they have at least a month. They count as groups if their texts have at most
+    ``LONGEST`` characters, and at most ``MAX_KINDS`` different values, half as many as documents. They count as numbers
+    if there is more than one value, but not a different one per document, as for ids.
     """
     corpus, found = description.corpus, []
     imported = (corpus.imported or {}).get("settings", {}).get("contexts", ())
@@ -109,12 +109,12 @@ def _of_column(name: str, column: pd.Series) -> Variable | None:
 
 
 def context_names(corpus: Corpus, name: str) -> list[str]:
-    """What the columns of a context of counts are called."""
+    """Return the names of the columns of a context of counts."""
     return corpus.context_names.get(name) or [f"{name} {i + 1}" for i in range(corpus.contexts[name].shape[1])]
 
 
 def own_unit(corpus: Corpus, name: str) -> np.ndarray:
-    """(J,) values of a context of numbers in their own unit, NaN where missing."""
+    """Return the (J,) values of a context of numbers in the original unit, with NaN for missing values."""
     unit = corpus.units.get(name)
     if unit is None:
         return np.asarray(corpus.contexts[name])
@@ -123,14 +123,14 @@ def own_unit(corpus: Corpus, name: str) -> np.ndarray:
 
 
 def label_names(corpus: Corpus) -> list[str]:
-    """What the labels are called."""
+    """Return the names of the labels."""
     labels: Any = corpus.labels
     n = labels.shape[1] if sp.issparse(labels) else int(labels.max(initial=-1)) + 1
     return corpus.label_names or [str(label + 1) for label in range(n)]
 
 
 def labels_table(corpus: Corpus) -> sp.csr_matrix:
-    """(J, labels) CSR: the labels of each document."""
+    """Return the labels of each document, (J, labels) CSR."""
     labels: Any = corpus.labels
     if sp.issparse(labels):
         return sp.csr_matrix(labels)

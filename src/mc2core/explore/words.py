@@ -1,4 +1,4 @@
-"""Words and values that stand for a cluster or a topic: the likeliest, the most relevant, and its name."""
+"""Words and values that describe a cluster or a topic, and its name."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ Names = Mapping[str, Mapping[int, str]]
 
 
 class Top(NamedTuple):
-    """Columns that stand for a distribution: their numbers, probabilities, lifts, and places by probability and by
-    relevance (0: first).
-    """
+    """Top columns of a distribution: numbers, probabilities, lifts, and ranks (from 0) by probability and relevance."""
 
     column: np.ndarray
     probability: np.ndarray
@@ -40,13 +38,13 @@ class Top(NamedTuple):
 
 
 class Emitted(NamedTuple):
-    """What all clusters, or all topics, emit: words, or observations (:mod:`mc2core.explore.numbers`).
+    """The words of all clusters or topics, or their observations (:mod:`mc2core.explore.numbers`).
 
     Attributes
     ----------
-    names : of each, for one that nobody named
-    columns : of the table of clusters or topics, by name
-    tables : with rows of each word or number of each of them, by name
+    names : default name of each cluster or topic
+    columns : columns of the table of clusters or topics, by name
+    tables : tables by name, with one row per word or number of each
     """
 
     names: list[str]
@@ -61,8 +59,10 @@ def of_words(
     siblings: Sequence[Sequence[int]] = (),
     phrases: Mapping[str, str] = MappingProxyType({}),
 ) -> Emitted:
-    """The words of each cluster or topic (``what``), in their order; ``siblings`` are groups of them, by place, whose
-    names share words only where nothing else tells more, such as the clusters of a cut.
+    """Return the words of each cluster or topic (``what``), in their order.
+
+    ``siblings`` are groups of these, by position, such as the clusters of a cut. Their names share words only if no
+    other words distinguish them.
     """
     columns = {
         "words": [said(vocabulary, top, top.by_probability) for top in tops],
@@ -77,15 +77,15 @@ def of_words(
 
 
 def often_enough(expected: np.ndarray) -> np.ndarray:
-    """Of (D,) expected tokens: those of MIN_TOKENS, or of a quarter of the commonest where that is less."""
+    """Return which of (D,) expected counts are at least MIN_TOKENS, or a quarter of the largest if that is less."""
     return expected >= min(MIN_TOKENS, expected.max() / 4)
 
 
 def top_of(probability: np.ndarray, base: np.ndarray, possible: np.ndarray, n: int = N_WORDS) -> Top:
-    """The ``n`` likeliest of (D,) columns and the ``n`` most relevant, likeliest first.
+    """Return the ``n`` likeliest and the ``n`` most relevant of (D,) columns, the likeliest first.
 
-    lift = probability / base, and relevance = WEIGHT * log probability + (1 - WEIGHT) * log lift, as of LDAvis (Sievert
-    and Shirley, 2014); only ``possible`` (D,) columns count, such as those of :func:`often_enough`.
+    lift = probability / base, and relevance = WEIGHT * log probability + (1 - WEIGHT) * log lift, as in LDAvis (Sievert
+    and Shirley, 2014). Only ``possible`` (D,) columns are considered, such as those of :func:`often_enough`.
     """
     columns = np.flatnonzero(possible)
     p, lift = probability[columns], probability[columns] / base[columns]
@@ -99,7 +99,7 @@ def top_of(probability: np.ndarray, base: np.ndarray, possible: np.ndarray, n: i
 
 
 def said(names: Sequence[str], top: Top, places: np.ndarray, n: int = N_SHOWN) -> str:
-    """The first ``n`` names by some places, a space between."""
+    """Return the first ``n`` names by the ranks ``places``, separated by spaces."""
     order = np.argsort(places)[:n]
     return " ".join(names[top.column[one]] for one in order)
 
@@ -110,9 +110,11 @@ def name_of(
     taken: Set[int] = frozenset(),
     phrases: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """The N_NAME most relevant words, a comma between; of words that differ by an ending of one or two letters, such as
-    singular and plural, the first alone. Those of the first N_SHOWN that are commoner here than elsewhere and not
-    ``taken`` by others come first; of a word with one of the ``phrases``, the phrase is the name.
+    """Return a name: the N_NAME most relevant words, separated by commas.
+
+    Words that are commoner here than elsewhere and not ``taken`` by others come first, if they are among the first
+    N_SHOWN. Of words that differ only by an ending of one or two letters, such as singular and plural, only the first
+    is used. ``phrases`` replace their words.
     """
     chosen: list[str] = []
     order = np.argsort(top.by_relevance)
@@ -153,7 +155,7 @@ def _is_form_of(one: str, other: str) -> bool:
 
 
 def words_table(what: str, parts: Sequence[tuple[int, Top]], names: Sequence[str]) -> pd.DataFrame:
-    """A row for each column of each :class:`Top` of ``parts``, (number, top) each; places count from 1."""
+    """Return one row per column of each :class:`Top` in ``parts``, which are pairs (number, top); ranks are from 1."""
     return pd.DataFrame(
         {
             what: np.repeat([number for number, _ in parts], [len(top.column) for _, top in parts]),
@@ -168,7 +170,7 @@ def words_table(what: str, parts: Sequence[tuple[int, Top]], names: Sequence[str
 
 # -- names that someone gave ---------------------------------------------------------------------------------------
 def names_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Columns of, number, name: all names of the tables, in the form that :func:`read_names` reads."""
+    """Return all names in the tables, with columns of, number and name, as :func:`read_names` reads them."""
     parts = [("cluster", tables[table]) for table in ("clusters", "cut_clusters") if len(tables.get(table, ()))]
     rows = [(what, part[what], part["name"]) for what, part in [*parts, ("topic", tables["topics"])]]
     return pd.concat(
@@ -177,11 +179,12 @@ def names_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def read_names(path: str | Path) -> Names:
-    """Names of a CSV with the columns of, number and name, such as ``names.csv`` beside an HTML report; rows may be
-    missing.
+    """Read names from a CSV with columns of, number and name, such as ``names.csv`` of an HTML report.
 
-    ValueError, with the line, for another "of" than those of NAMED, for what is no number, an empty name, and a row
-    that another one contradicts.
+    Rows may be missing.
+
+    Raises ValueError, with the line, if "of" is not in NAMED, if a number or name is invalid, or if rows contradict
+    each other.
     """
     try:
         table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
@@ -204,7 +207,7 @@ def read_names(path: str | Path) -> Names:
 
 
 def check_names(names: Names, most: Mapping[str, int]) -> None:
-    """ValueError where ``names`` are of something else than NAMED, or of numbers outside 1 to ``most``."""
+    """Raise ValueError if ``names`` has other keys than NAMED, or numbers outside 1 to ``most``."""
     for what, given in names.items():
         if what not in most:
             raise ValueError(f"names are given of {what!r}; they can be of {', '.join(NAMED)}")

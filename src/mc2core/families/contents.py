@@ -1,8 +1,8 @@
-"""Topics that emit observations, vectors of D values: what they know of them, and compiled predictive densities.
+"""Topics that emit observations, vectors of D values: their statistics and compiled predictive densities.
 
-A family (:class:`mc2core.families.vectors.VectorFamily`) gives kernels its ``code`` and ``prior_sums``; sweeps add an
-observation to a topic, take it out, and ask for densities, and know nothing else of it. All densities are less the
-base measure, which is the same in all topics. With two sums of its observations, the prior's included:
+A family (:class:`mc2core.families.vectors.VectorFamily`) gives kernels its ``code`` and ``prior_sums``. Sweeps only add
+an observation to a topic, remove it, and compute densities. All densities are without the base measure, which is the
+same in all topics. A topic stores two sums of its observations, including those of the prior. The densities are:
 
 * **Diagonal Normal-Gamma** of (kappa, mu, a, b), of a coordinate each but for kappa and a: a product of Student's t,
 
@@ -21,8 +21,8 @@ base measure, which is the same in all topics. With two sums of its observations
 
   and without one of its own, x, prop. to |W| ((kappa - 1) / kappa)^(D/2) G(a + (D - 1)/2) / G(a - 1/2) (1 - r c q)^(a + D/2 - 1)
 
-Tables of what these hold of each topic are renewed when it gains or loses an observation, and powers are taken of
-products over coordinates. Plain twin: ``Family.log_normaliser`` (tests/mc2core/families/test_contents.py).
+Tables of the terms of each topic are updated when it gains or loses an observation, and powers are taken of products
+over coordinates. The plain version is ``Family.log_normaliser`` (tests/mc2core/families/test_contents.py).
 """  # noqa: E501
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ _NEAR_WHOLE = 1e-6
 
 
 class ContentTables(NamedTuple):
-    """What topics know, a column for each; columns without observations are the prior's.
+    """Statistics of topics, one column per topic; columns without observations have those of the prior.
 
-    Of Gauss-Wishart ``second`` has no rows, of all others ``scatter`` holds nothing.
+    For Gauss-Wishart, ``second`` has no rows; for all others, ``scatter`` is empty.
     """
 
     code: int  # of the family
@@ -206,7 +206,7 @@ def _factorise(m, tables):
 
 @kernel(error_model="numpy")
 def renew_all(tables):
-    """Fill in all that follows from counts and sums."""
+    """Compute all terms that follow from counts and sums."""
     for m in range(tables.n.size):
         if tables.code == GAUSS_WISHART:
             _factorise(m, tables)
@@ -234,7 +234,7 @@ def _add_sums(code, values, i, m, sign, first, second, scatter, unit):
 
 @kernel
 def sum_observations(code, values, topic, n, first, second, scatter, unit):
-    """Add every observation to the number and the sums of its topic."""
+    """Add every observation to the count and the sums of its topic."""
     for i in range(topic.size):
         n[topic[i]] += 1.0
         _add_sums(code, values, i, topic[i], 1.0, first, second, scatter, unit)
@@ -242,7 +242,7 @@ def sum_observations(code, values, topic, n, first, second, scatter, unit):
 
 @inner_kernel(error_model="numpy")
 def add_observation(tables, values, i, m, sign):
-    """Add observation i to topic m (``sign`` 1) or take it out (-1)."""
+    """Add observation i to topic m (``sign`` 1) or remove it (-1)."""
     code, n, first, second, scatter, prior = (
         tables.code, tables.n, tables.first, tables.second, tables.scatter, tables.prior
     )  # fmt: skip
@@ -272,7 +272,7 @@ def add_observation(tables, values, i, m, sign):
 
 @inner_kernel(error_model="numpy", fastmath={"contract"})
 def log_normal(values, i, n_columns, product, out, mean, slope, power, constant):
-    """As :func:`log_densities`, of Normal-Gamma."""
+    """As :func:`log_densities`, for Normal-Gamma."""
     dimension = mean.shape[0]
     for m in range(n_columns):
         out[m] = 0.0
@@ -292,7 +292,7 @@ def log_normal(values, i, n_columns, product, out, mean, slope, power, constant)
 
 @inner_kernel(error_model="numpy", fastmath={"contract"})
 def log_counts(values, i, n_columns, product, out, first, slope, constant, together):
-    """As :func:`log_densities`, of Gamma-Poisson."""
+    """As :func:`log_densities`, for Gamma-Poisson."""
     taken = 0
     for m in range(n_columns):
         out[m] = constant[m]
@@ -318,7 +318,7 @@ def log_counts(values, i, n_columns, product, out, first, slope, constant, toget
 
 @inner_kernel(error_model="numpy", fastmath={"contract"})
 def log_ones(values, i, n_columns, product, out, slope, constant):
-    """As :func:`log_densities`, of Beta-Bernoulli."""
+    """As :func:`log_densities`, for Beta-Bernoulli."""
     taken = 0
     for m in range(n_columns):
         out[m] = constant[m]
@@ -341,7 +341,7 @@ def log_ones(values, i, n_columns, product, out, slope, constant):
 
 @inner_kernel(error_model="numpy", fastmath={"contract"})
 def log_vectors(values, i, n_columns, product, out, mean, slope, power, constant, inverse):
-    """As :func:`log_densities`, of Gauss-Wishart; leaves squared distances in ``product``."""
+    """As :func:`log_densities`, for Gauss-Wishart; leaves squared distances in ``product``."""
     for m in range(n_columns):
         product[m] = 0.0
     for r in range(mean.shape[0]):
@@ -368,9 +368,9 @@ def log_vectors(values, i, n_columns, product, out, mean, slope, power, constant
 
 @inner_kernel(error_model="numpy")
 def log_densities(tables, values, i, n_columns, out, product):
-    """Fill in ``out[:n_columns]`` with ln p(observation i | topic) less its base measure.
+    """Fill ``out[:n_columns]`` with ln p(observation i | topic) without the base measure.
 
-    ``product`` (columns,) is left to :func:`log_density_without`.
+    ``product`` (columns,) is filled for :func:`log_density_without`.
     """
     code, mean, slope, power, constant = tables.code, tables.mean, tables.slope, tables.power, tables.constant
     if code == NORMAL_GAMMA:
@@ -385,7 +385,7 @@ def log_densities(tables, values, i, n_columns, out, product):
 
 @inner_kernel(error_model="numpy")
 def log_normal_without(values, i, m, mean, slope, power, own_constant, own_ratio):
-    """As :func:`log_density_without`, of Normal-Gamma."""
+    """As :func:`log_density_without`, for Normal-Gamma."""
     dimension, ratio, product, logs = mean.shape[0], own_ratio[m], 1.0, 0.0
     for d in range(dimension):
         z = values[i, d] - mean[d, m]
@@ -398,7 +398,7 @@ def log_normal_without(values, i, m, mean, slope, power, own_constant, own_ratio
 
 @inner_kernel(error_model="numpy")
 def log_counts_without(values, i, m, first, mean, own_constant, together):
-    """As :func:`log_density_without`, of Gamma-Poisson."""
+    """As :func:`log_density_without`, for Gamma-Poisson."""
     result, product, taken = own_constant[m], 1.0, 0
     for d in range(first.shape[0]):
         x, c = values[i, d], mean[d, m]
@@ -417,7 +417,7 @@ def log_counts_without(values, i, m, first, mean, own_constant, together):
 
 @inner_kernel(error_model="numpy")
 def log_ones_without(values, i, m, first, second, own_constant):
-    """As :func:`log_density_without`, of Beta-Bernoulli."""
+    """As :func:`log_density_without`, for Beta-Bernoulli."""
     dimension, result, product = first.shape[0], own_constant[m], 1.0
     for d in range(dimension):
         product *= (first[d, m] if values[i, d] == 1.0 else second[d, m]) - 1.0
@@ -429,14 +429,14 @@ def log_ones_without(values, i, m, first, second, own_constant):
 
 @inner_kernel(error_model="numpy")
 def log_vector_without(m, product, slope, power, own_constant, own_ratio):
-    """As :func:`log_density_without`, of Gauss-Wishart, by squared distances; NaN where they keep too few digits."""
+    """As :func:`log_density_without`, for Gauss-Wishart, from squared distances; NaN if too few digits are left."""
     left = 1.0 - own_ratio[m] * slope[0, m] * product[m]  # of the determinant
     return own_constant[m] + (power[m] - 1.0) * math.log(left) if left >= MIN_LEFT else math.nan
 
 
 @inner_kernel(error_model="numpy")
 def log_vector_anew(tables, values, i, m):
-    """As :func:`log_vector_without`, by a factor of its own."""
+    """As :func:`log_vector_without`, by a newly computed factor."""
     strength, freedom = tables.prior[1] + tables.n[m] - 1.0, 2.0 * tables.prior[2] + tables.n[m] - 1.0
     v, room = tables.room[0], tables.room[1:]
     result = log_student_anew(strength, freedom, tables.first[:, m], tables.scatter[m], 0.0, values[i], v, room)
@@ -445,9 +445,9 @@ def log_vector_anew(tables, values, i, m):
 
 @kernel(error_model="numpy")
 def log_density_without(tables, values, i, m, product):
-    """ln p(observation i | topic m without it) less its base measure, of a topic of at least two.
+    """Return ln p(observation i | topic m without it) without the base measure, for a topic of at least two.
 
-    ``product`` is as :func:`log_densities` of this observation left it.
+    ``product`` is the result of :func:`log_densities` for this observation.
     """
     code, mean, slope, power, own_constant, own_ratio = (
         tables.code, tables.mean, tables.slope, tables.power, tables.own_constant, tables.own_ratio
@@ -469,7 +469,7 @@ def _all_log_densities(tables, values, out, product):
 
 
 def log_gammas_of(family: VectorFamily, shape: tuple[int, int]) -> np.ndarray:
-    """(N + D + 1,) float64: ln G(a0 + i / 2), of Gaussian topics of at most N observations of D numbers."""
+    """Return ln G(a0 + i / 2), (N + D + 1,) float64, for Gaussian topics of at most N observations of D numbers."""
     of_gauss = family.code in (NORMAL_GAMMA, GAUSS_WISHART)
     return gammaln(family.prior_sums[2] + 0.5 * np.arange(sum(shape) + 1)) if of_gauss else np.zeros(0)
 
@@ -489,9 +489,10 @@ def content_tables(
     unit: np.ndarray,
     log_gammas: np.ndarray | None = None,
 ) -> ContentTables:
-    """Tables of (M, P) ``natural`` parameters, and of the prior from column M on.
+    """Return the tables of (M, P) ``natural`` parameters, with those of the prior from column M on.
 
-    ``unit`` (D,) is the scale of the family; ``log_gammas`` of :func:`log_gammas_of`, None: topics do not grow.
+    ``unit`` (D,) is the scale of the family. ``log_gammas`` comes from :func:`log_gammas_of`; None if topics do not
+    grow.
     """
     of_all = np.tile(family.prior(family.n_parameters(len(unit))), (columns, 1))
     of_all[: len(natural)] = natural
@@ -511,7 +512,7 @@ def content_tables(
 
 
 def with_columns(tables: ContentTables, family: VectorFamily, columns: int) -> ContentTables:
-    """The same tables, with more columns."""
+    """Return the tables with more columns."""
     known = family.natural_of(tables.n, tables.first.T, _second(tables.second, tables.scatter))
     return content_tables(family, known, columns, tables.unit, tables.log_gammas)
 
@@ -519,7 +520,7 @@ def with_columns(tables: ContentTables, family: VectorFamily, columns: int) -> C
 def natural_of_topics(
     family: VectorFamily, values: np.ndarray, topic: np.ndarray, n_topics: int, unit: np.ndarray
 ) -> np.ndarray:
-    """(M, P): posterior natural parameters of topics of the observations ``values``."""
+    """Return the posterior natural parameters of topics of the observations ``values``, (M, P)."""
     prior = np.tile(family.prior(family.n_parameters(len(unit))), (n_topics, 1))
     n, first, of_each, scatter = _columns(*family.parts(prior, unit))
     sum_observations(family.code, values, topic, n, first, of_each, scatter, unit)
@@ -541,10 +542,10 @@ def _second(of_each: np.ndarray, scatter: np.ndarray) -> np.ndarray:
 
 
 def relative_densities(log_p: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """(n, M) densities whose logarithms are given, over the highest of each row, in ``out`` if given; and (n,) the
-    logarithms of these.
+    """Return (n, M) densities relative to the highest of each row, from their logarithms, and the (n,) log maxima.
 
-    At least exp(:data:`MIN_LOG`): no sum over topics is 0, even where the topic of the highest has no weight.
+    Results are at least exp(:data:`MIN_LOG`), so that no sum over topics is 0, even if the topic with the maximum has
+    no weight. They are written to ``out`` if it is given.
     """
     highest = log_p.max(axis=1)
     return np.exp(np.maximum(log_p - highest[:, None], MIN_LOG), out=out), highest
@@ -552,14 +553,14 @@ def relative_densities(log_p: np.ndarray, out: np.ndarray | None = None) -> tupl
 
 @dataclass(frozen=True)
 class Contents:
-    """What topics that emit observations are known to be.
+    """Posterior parameters of topics that emit observations.
 
     Attributes
     ----------
     family : VectorFamily
     centre, scale : (D,) float64
-        Of the unit that the family is in: standardised numbers are (x - centre) / scale, rates of counts are those of
-        the family times scale.
+        Unit of the family: standardised numbers are (x - centre) / scale, and rates of counts are those of the family
+        times scale.
     natural : (M, P) float64
         Posterior natural parameters of each topic.
     """
@@ -571,30 +572,32 @@ class Contents:
 
     @property
     def mean(self) -> np.ndarray:
-        """(M, D): the expected mean of each topic's observations, in their own unit."""
+        """(M, D): expected mean of the observations of each topic, in the original unit."""
         return self.family.mean(self.natural) * self.scale + self.centre
 
     @property
     def sd(self) -> np.ndarray:
-        """(M, D): the standard deviation of each topic's observations, at the expected parameters (of Gaussians the
-        precision), in their own unit.
+        """(M, D): standard deviation of the observations of each topic, in the original unit.
+
+        It is computed at the expected parameters (for Gaussians, at the expected precision).
         """
         return self.family.sd(self.natural, self.scale)
 
     @property
     def covariance(self) -> np.ndarray:
-        """(M, D, D): the covariance of each topic's observations, as :attr:`sd`; diagonal but of ``GaussWishart``."""
+        """(M, D, D): covariance of the observations of each topic, as :attr:`sd`; full only for ``GaussWishart``."""
         return self.family.covariance(self.natural, self.scale)
 
     @property
     def n_observations(self) -> np.ndarray:
-        """(M,) float64: how many observations each topic has."""
+        """(M,) float64: number of observations of each topic."""
         return self.family.parts(self.natural, self.scale)[0]
 
     def log_densities(self, values: np.ndarray) -> np.ndarray:
-        """(n, M + 1): ln p(x | topic) of (n, D) observations in their own unit; the last column is a new topic's.
+        """Return ln p(x | topic), (n, M + 1), of (n, D) observations in the original unit; the last column is a new
+        topic.
 
-        ValueError for a value that the family does not take.
+        Raises ValueError for a value outside the domain of the family.
         """
         columns = len(self.natural) + 1
         out = np.empty((len(values), columns))

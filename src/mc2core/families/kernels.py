@@ -1,6 +1,7 @@
-"""Compiled posterior predictives of the families, for engines that go through documents one by one.
+"""Compiled posterior predictives of the families, for engines that visit documents one by one.
 
-Plain twins: ``Family.log_normaliser`` (A(eta + T) - A(eta)); tests/mc2core/families/test_families.py compares the two.
+The plain version is ``Family.log_normaliser`` (A(eta + T) - A(eta)); tests/mc2core/families/test_families.py compares
+both.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _MIN_SHAPE = 1e-300
 
 @numba.njit(inline="always")
 def log_rising(a, n):
-    """ln G(a + n) - ln G(a) for a > 0 and n >= 0 in float64."""
+    """Return ln G(a + n) - ln G(a) for a > 0 and n >= 0 in float64."""
     if n <= _SMALL_COUNT and n == math.floor(n):
         # a product of few factors is cheaper than two lgamma and loses no digits to their difference
         product = 1.0
@@ -114,7 +115,7 @@ def _gauss_wishart(values, start, end, natural, first):
 
 @kernel
 def log_predictive(indptr, indices, values, j, natural, totals, offsets, codes):
-    """Log posterior predictive of document j's contexts under one cluster, less the base measure.
+    """Return the log posterior predictive of document j's contexts under one cluster, without the base measure.
 
     Parameters
     ----------
@@ -157,7 +158,7 @@ def log_predictive_all(indptr, indices, values, natural, totals, offsets, codes,
 
 @inner_kernel
 def add_statistics(indptr, indices, values, j, sign, natural, totals, offsets):
-    """Add (sign 1.0) or take out (-1.0) document j's statistics; ``natural`` (D,), ``totals`` (C,) in place."""
+    """Add (sign 1.0) or remove (-1.0) document j's statistics in ``natural`` (D,) and ``totals`` (C,) in place."""
     c = 0
     for position in range(indptr[j], indptr[j + 1]):
         while indices[position] >= offsets[c + 1]:

@@ -1,8 +1,8 @@
-"""All contexts of a corpus side by side: what engines and scores work on.
+"""All contexts of a corpus together, as engines and scores use them.
 
-The statistics of every context form one CSR matrix (J, D), D the sum of the families' dimensions, and the natural
-parameters of K clusters one dense matrix (K, D). Contexts are independent given the cluster, so log likelihoods,
-log marginals and divergences add over the segments.
+The statistics of all contexts form one CSR matrix (J, D), where D is the sum of the dimensions of the families, and the
+natural parameters of K clusters form one dense matrix (K, D). Contexts are independent given the cluster, so log
+likelihoods, log marginals and divergences are summed over contexts.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from mc2core.families.base import Family
 
 
 class StackedContexts:
-    """The contexts that an engine was told to use, of one corpus.
+    """The contexts of a corpus that an engine uses.
 
     Attributes
     ----------
     names, families : lists, in alphabetical order of the names
     offsets : (C + 1,) int64
-        Context c owns columns offsets[c]:offsets[c + 1].
+        Context c has the columns offsets[c]:offsets[c + 1].
     codes : (C,) int64
         ``Family.code`` of each context, for compiled kernels.
     statistics : (J, D) float64 CSR
-        Of each context times the strength of its family.
+        Statistics of each context, multiplied by the strength of its family.
     log_base : (J,) float64
-        Sum of ln h over the contexts, each times the strength.
+        Sum of ln h over the contexts, each multiplied by the strength.
     prior : (D,) float64
 
     Raises
     ------
     ValueError
-        A family is given for a context the corpus does not have, or does not fit it.
+        If the corpus lacks a context, or if a family does not fit its context.
     """
 
     def __init__(self, corpus: Corpus, families: Mapping[str, Family]) -> None:
@@ -76,18 +76,18 @@ class StackedContexts:
         return len(self.prior)
 
     def segment(self, name: str) -> slice:
-        """Columns of the context ``name``."""
+        """Return the columns of the context ``name``."""
         c = self.names.index(name)
         return slice(int(self.offsets[c]), int(self.offsets[c + 1]))
 
     def segments(self, columns: np.ndarray | None = None) -> list[tuple[Family, slice]]:
-        """(family, its columns) of every context; its places in ``columns`` (ascending) where they are given."""
+        """Return (family, columns) of every context; with ``columns`` (ascending), the positions in these."""
         bounds = self.offsets if columns is None else np.searchsorted(columns, self.offsets)
         places = [slice(int(first), int(last)) for first, last in itertools.pairwise(bounds)]
         return list(zip(self.families, places, strict=True))
 
     def take(self, rows: np.ndarray) -> StackedContexts:
-        """The same contexts of some documents (a mini-batch)."""
+        """Return the contexts of the documents ``rows`` (a mini-batch)."""
         part = object.__new__(StackedContexts)
         part.__dict__.update(self.__dict__)
         part.statistics, part.log_base = take_rows(self.statistics, rows), self.log_base[rows]
@@ -95,9 +95,9 @@ class StackedContexts:
         return part
 
     def narrowed(self) -> tuple[np.ndarray, StackedContexts]:
-        """(D',) int64 columns in which a document has a statistic, ascending, and the same contexts in these alone.
+        """Return the columns with statistics of any document, ascending (D',) int64, and the contexts in these alone.
 
-        A document has all four columns of a number, or of a coordinate of a vector, or none of them.
+        For a number or a coordinate of a vector, a document has either all four columns or none.
         """
         statistics = self.statistics
         number = np.zeros(self.dimension, statistics.indices.dtype)
@@ -111,31 +111,31 @@ class StackedContexts:
         return columns, part
 
     def natural(self, cluster: np.ndarray, n_clusters: int) -> np.ndarray:
-        """(K, D) posterior natural parameters given (J,) cluster indices; -1 leaves a document out."""
+        """Return the (K, D) posterior natural parameters given (J,) cluster indices; -1 leaves a document out."""
         natural = np.tile(self.prior, (n_clusters, 1))
         self.add_statistics(cluster, natural)
         return natural
 
     def add_statistics(self, cluster: np.ndarray, natural: np.ndarray) -> None:
-        """Add the documents of (J,) ``cluster`` indices, -1 for none, to (K, D) ``natural`` in place."""
+        """Add the documents to (K, D) ``natural`` in place, by (J,) ``cluster`` indices; -1 leaves a document out."""
         if self.dimension:
             statistics = self.statistics
             kernels.sum_statistics(statistics.indptr, statistics.indices, statistics.data, cluster, natural)
 
     def sums_by_context(self, values: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
-        """(C, ...): sums of (D, ...) ``values`` over each context's columns, or over some ``columns`` (ascending)."""
+        """Return sums of (D, ...) ``values`` per context, (C, ...), over all or some ``columns`` (ascending)."""
         parts = [values[part].sum(axis=0) for _, part in self.segments(columns)]
         return np.array(parts) if parts else np.zeros((0, *values.shape[1:]))
 
     def log_marginal(self, natural: np.ndarray) -> np.ndarray:
-        """(...,): sum over contexts of A(eta_n) - A(eta_0)."""
+        """Return the sum over contexts of A(eta_n) - A(eta_0), (...,)."""
         total = np.zeros(natural.shape[:-1])
         for family, columns in self.segments():
             total += family.log_marginal(natural[..., columns])
         return total
 
     def kl(self, natural: np.ndarray) -> np.ndarray:
-        """(...,): KL of the posteriors from the priors, in nats."""
+        """Return the KL divergence of the posteriors from the priors, (...,), in nats."""
         total = np.zeros(natural.shape[:-1])
         for family, columns in self.segments():
             total += family.kl(natural[..., columns])
@@ -144,10 +144,10 @@ class StackedContexts:
     def expected_parameters(
         self, natural: np.ndarray, columns: np.ndarray | None = None, totals: np.ndarray | None = None
     ) -> np.ndarray:
-        """(..., D): E[t(phi)] of every context.
+        """Return E[t(phi)] of all contexts, (..., D).
 
-        ``natural`` may be of some ``columns`` only, all of a coordinate's or none, with the sums (..., C) over all
-        columns of each context as ``totals``.
+        ``natural`` may have only some ``columns``, which must have all or none of a coordinate; ``totals`` (..., C) are
+        then the sums over all columns of each context.
         """
         expected = np.zeros_like(natural)
         for c, (family, part) in enumerate(self.segments(columns)):
@@ -157,18 +157,18 @@ class StackedContexts:
         return expected
 
     def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        """(K, D): t(phi) of one draw for each row."""
+        """Draw phi for each row, and return t(phi), (K, D)."""
         drawn = np.zeros_like(natural)
         for family, columns in self.segments():
             drawn[..., columns] = family.draw_parameters(natural[..., columns], generator)
         return drawn
 
     def log_likelihood(self, parameters: np.ndarray) -> np.ndarray:
-        """(J, K): ln p(x_j | phi_k), to the strengths, given (K, D) t(phi_k); its expectation given E[t(phi_k)]."""
+        """Return ln p(x_j | phi_k) with strengths, (J, K), given (K, D) t(phi_k), or its mean given E[t(phi_k)]."""
         return np.asarray(self.statistics @ parameters.T) + self.log_base[:, None]
 
     def log_predictive(self, natural: np.ndarray) -> np.ndarray:
-        """(J, K): log posterior predictive of x_j, to the strengths, under each cluster's (K, D) natural parameters."""
+        """Return the log posterior predictive of x_j with strengths, (J, K), for (K, D) natural parameters."""
         out = np.empty((self.n_documents, len(natural)))
         kernels.log_predictive_all(
             self.statistics.indptr.astype(np.int64),
@@ -183,7 +183,7 @@ class StackedContexts:
         return out + self.log_base[:, None]
 
     def totals(self, natural: np.ndarray) -> np.ndarray:
-        """(K, C): sum of each cluster's natural parameters over each context's columns (Dirichlet totals)."""
+        """Return the sums of natural parameters over the columns of each context, (K, C) (totals of Dirichlets)."""
         totals = np.zeros((len(natural), len(self.names)))
         for c in range(len(self.names)):
             totals[:, c] = natural[:, self.offsets[c] : self.offsets[c + 1]].sum(axis=1)

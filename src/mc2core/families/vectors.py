@@ -1,9 +1,9 @@
-"""Families of vectors of D numbers: of contexts, a vector for each document, and of contents, one for each observation.
+"""Families of vectors of D numbers: contexts with a vector per document, and contents with a vector per observation.
 
-As contents, vectors are in a unit of their family: numbers are standardised over all observations of a corpus, and
-rates of counts are relative to the mean count, so that a prior says the same of every column. What topics know of
-their observations are a number n and two sums, ``first`` of x and ``second`` of what the family needs beside it
-(:mod:`mc2core.families.contents`), both with the prior's, of which natural parameters are made.
+As contents, vectors are in the unit of their family: numbers are standardised over all observations of a corpus, and
+rates of counts are relative to the mean count, so that a prior has the same meaning for every column. The statistics of
+a topic are the number n of observations and two sums, ``first`` of x and ``second`` of a term that depends on the
+family (:mod:`mc2core.families.contents`). Both include the prior, and determine the natural parameters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mc2core.families.base import Family, ScalarFamily
 
 
 class VectorFamily(Family):
-    """A family of one vector for each document or observation; a row of NaN is a missing one."""
+    """Base class of families of one vector per document or observation. A row of NaN is a missing vector."""
 
     kind: ClassVar[str] = "vector"
     #: kind of observations that it is of (``Corpus.content_kind``)
@@ -27,64 +27,64 @@ class VectorFamily(Family):
 
     @abstractmethod
     def n_parameters(self, length: int) -> int:
-        """The length of T(x) of vectors of ``length`` numbers."""
+        """Return the length of T(x) for vectors of ``length`` numbers."""
 
     @abstractmethod
     def length(self, size: int) -> int:
-        """The inverse of :meth:`n_parameters`."""
+        """Return the length of vectors with T(x) of length ``size``, the inverse of :meth:`n_parameters`."""
 
     @abstractmethod
     def check(self, values: np.ndarray) -> None:
-        """OutsideDomain, naming the row, for one of (n, D) known ``values`` that is outside the family's domain."""
+        """Raise OutsideDomain, with the row, if one of (n, D) ``values`` is outside the domain of the family."""
 
     @abstractmethod
     def rows(self, values: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """(n, P) statistics of (n, D) known values, in the unit of (D,) ``scale``."""
+        """Return the (n, P) statistics of (n, D) values without NaN, in the unit of (D,) ``scale``."""
 
     @abstractmethod
     def coordinate(self, natural: np.ndarray, number: int) -> tuple[ScalarFamily, np.ndarray]:
-        """The family of one coordinate by itself, and its (n, S) natural parameters, of (n, P) those of vectors."""
+        """Return the marginal family of a coordinate, and its (n, S) natural parameters from the (n, P) of vectors."""
 
     @abstractmethod
     def sd(self, natural: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """(M, D): standard deviation of observations at the expected parameters, in their own unit."""
+        """Return the standard deviation of observations at the expected parameters, (M, D), in the original unit."""
 
     def covariance(self, natural: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """(M, D, D): covariance of observations at the expected parameters, in their own unit."""
+        """Return the covariance of observations at the expected parameters, (M, D, D), in the original unit."""
         return self.sd(natural, scale)[:, :, None] ** 2 * np.eye(len(scale))
 
     # -- observations --------------------------------------------------------------------------------------
     def first_alike(self, length: int) -> np.ndarray:
-        """(P,) ints: for each statistic of vectors of ``length`` numbers the first that is always the same number."""
+        """Return, for each statistic of vectors of ``length`` numbers, the first that always equals it, (P,) ints."""
         return np.arange(self.n_parameters(length))
 
     @abstractmethod
     def parts(self, natural: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """n (M,), ``first`` (M, D) and ``second`` (M, D) or (M, D, D) of (M, P) natural parameters."""
+        """Return n (M,), ``first`` (M, D) and ``second`` (M, D) or (M, D, D) for (M, P) natural parameters."""
 
     @abstractmethod
     def natural_of(self, n: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """(M, P): the inverse of :meth:`parts`."""
+        """Return (M, P) natural parameters, the inverse of :meth:`parts`."""
 
     @property
     @abstractmethod
     def prior_sums(self) -> np.ndarray:
-        """(5,) float64, for compiled kernels: ``first``, weight, shape, ``second`` and its products without data."""
+        """Return the sums of the prior for kernels, (5,): ``first``, weight, shape, ``second`` and its products."""
 
     def unit(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(centre, scale), (D,) each, of the observations of a corpus."""
+        """Return the (centre, scale) of the observations of a corpus, (D,) each."""
         return np.zeros(values.shape[1]), np.ones(values.shape[1])
 
     def in_unit(self, values: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """(n, D) float64: observations as kernels take them."""
+        """Return observations in the unit of the family, as kernels expect them, (n, D) float64."""
         return np.ascontiguousarray((values - centre) / scale)
 
     def log_base_in(self, values: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """(n,): ln h(x) of (n, D) values of :meth:`in_unit`, of densities in their own unit."""
+        """Return ln h(x) of (n, D) values of :meth:`in_unit`, (n,), for densities in the original unit."""
         return self.log_base(values) - float(np.log(scale).sum())
 
     def features(self, values: np.ndarray) -> np.ndarray:
-        """(n, D): values of :meth:`in_unit` for k-means, with like spread."""
+        """Return features for k-means with similar variances, (n, D), from values of :meth:`in_unit`."""
         return values
 
     def _values(self, context: Any) -> np.ndarray:
@@ -100,18 +100,18 @@ class VectorFamily(Family):
 
 
 class CoordinateFamily(VectorFamily):
-    """A vector whose coordinates are independent, each of the same family of numbers.
+    """Base class of families of vectors with independent coordinates, all with the same family of numbers.
 
-    Natural parameters (..., S D) are those of the coordinates side by side, S of each. NaN is a missing coordinate.
+    Natural parameters (..., S D) concatenate those of the coordinates, S of each. NaN is a missing coordinate.
     """
 
     @property
     @abstractmethod
     def of_coordinate(self) -> ScalarFamily:
-        """The family of one coordinate."""
+        """Return the family of one coordinate."""
 
     def by_coordinate(self, natural: np.ndarray) -> np.ndarray:
-        """(..., D, S) of (..., S D) natural parameters or parameters."""
+        """Reshape (..., S D) natural parameters or parameters to (..., D, S)."""
         natural = np.asarray(natural, dtype=np.float64)
         return natural.reshape(*natural.shape[:-1], -1, self.of_coordinate.n_statistics)
 
@@ -127,7 +127,7 @@ class CoordinateFamily(VectorFamily):
 
     @abstractmethod
     def check_each(self, observed: np.ndarray, documents: np.ndarray) -> None:
-        """As of :class:`ScalarFamily`, of coordinates."""
+        """As :meth:`ScalarFamily.check_each`, for coordinates."""
 
     def check(self, values: np.ndarray) -> None:
         self.check_each(values.ravel(), np.repeat(np.arange(len(values)), values.shape[1]))

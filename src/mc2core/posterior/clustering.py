@@ -1,4 +1,4 @@
-"""Agreement of a clustering with the truth. Every measure takes the truth first, then the clustering."""
+"""Measures of agreement between a clustering and the truth; the truth is the first argument."""
 
 from __future__ import annotations
 
@@ -57,16 +57,17 @@ def _normalised(information: float, one: float, other: float) -> float:
 
 
 def purity(truth: Any, clusters: Any) -> float:
-    """Share of the documents that have the commonest label of their cluster, in (0, 1]; not symmetric.
+    """Return the share of documents that have the commonest label of their cluster, in (0, 1]. It is not symmetric.
 
-    ``truth`` and ``clusters`` are (J,) whole numbers or text, here and below. ValueError for other shapes or values.
+    As in the other measures, ``truth`` and ``clusters`` are (J,) whole numbers or strings. Raises ValueError for other
+    shapes or values.
     """
     table = _table(truth, clusters)
     return float(table.max(axis=0).toarray().sum() / table.sum())
 
 
 def nmi(truth: Any, clusters: Any) -> float:
-    """Normalised mutual information 2 I / (H(truth) + H(clusters)) in [0, 1] (UAI16, 5.3).
+    """Return the normalised mutual information 2 I / (H(truth) + H(clusters)) in [0, 1] (UAI16, 5.3).
 
     UAI16 prints the product H H in the denominator; with the sum, a perfect clustering has 1.
     """
@@ -75,14 +76,15 @@ def nmi(truth: Any, clusters: Any) -> float:
 
 
 def rand_index(truth: Any, clusters: Any) -> float:
-    """Share of the pairs of documents on which both agree (together or apart), in [0, 1]; not adjusted for chance."""
+    """Return the share of document pairs on which both agree, in [0, 1]. It is not adjusted for chance."""
     every, in_truth, in_clusters, in_both = _pairs(truth, clusters)
     return 1.0 - (in_truth + in_clusters - 2 * in_both) / every if every > 0 else 1.0
 
 
 def adjusted_rand_index(truth: Any, clusters: Any) -> float:
-    """Rand index adjusted for chance: 1 for equal partitions, 0 on average for random ones of the same sizes, at times
-    below (Hubert and Arabie, 1985, Comparing partitions, eq. 5). 1 where both put all documents together, or none.
+    """Return the Rand index adjusted for chance (Hubert and Arabie, 1985, Comparing partitions, eq. 5).
+
+    It is 1 for equal partitions, and 0 on average for random partitions of the same sizes; it may be negative.
     """
     every, in_truth, in_clusters, in_both = _pairs(truth, clusters)
     expected = in_truth * in_clusters / every if every > 0 else 0.0
@@ -91,16 +93,16 @@ def adjusted_rand_index(truth: Any, clusters: Any) -> float:
 
 
 def f_score(truth: Any, clusters: Any) -> float:
-    """F-score of pairs in [0, 1]: harmonic mean of precision and recall of "together in one cluster".
+    """Return the F-score of pairs in [0, 1]: the harmonic mean of precision and recall of "in the same cluster".
 
-    1 where neither puts any two documents together.
+    It is 1 if neither partition has two documents in the same cluster.
     """
     _, in_truth, in_clusters, in_both = _pairs(truth, clusters)
     return 2 * in_both / (in_truth + in_clusters) if in_truth + in_clusters > 0 else 1.0
 
 
 def variation_of_information(truth: Any, clusters: Any) -> float:
-    """H(truth) + H(clusters) - 2 I in bits, at least 0; a metric on partitions (NIPS12, eq. 19)."""
+    """Return H(truth) + H(clusters) - 2 I in bits, a metric on partitions (NIPS12, eq. 19)."""
     one, other, both = _entropies(_table(truth, clusters))
     return max(2.0 * both - one - other, 0.0) / float(np.log(2.0))
 
@@ -128,11 +130,11 @@ def _memberships(values: Any, name: str) -> sp.csr_matrix:
 
 
 def extended_nmi(truth: Any, clusters: Any) -> float:
-    """NMI of soft or multiple memberships, in [0, 1] (UAI16, 5.3: eNMI).
+    """Return the NMI of soft or multiple memberships, in [0, 1] (eNMI of UAI16, 5.3).
 
-    ``truth`` (J, L) and ``clusters`` (J, K), dense or sparse, at least 0, are taken as distributions over their
-    columns (rows are brought to sum 1), or are (J,) hard labels; p(l, k) = truth^T clusters / J. For hard labels it
-    equals :func:`nmi`. ValueError names the document that has a negative, infinite or no membership.
+    ``truth`` (J, L) and ``clusters`` (J, K) are non-negative matrices, dense or sparse, whose rows are normalised to
+    sum 1, or (J,) hard labels; p(l, k) = truth^T clusters / J. For hard labels, the result equals :func:`nmi`. Raises
+    ValueError, with the document, for a negative, infinite or empty membership.
     """
     known, found = _memberships(truth, "truth"), _memberships(clusters, "clusters")
     if known.shape[0] != found.shape[0]:

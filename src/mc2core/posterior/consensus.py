@@ -1,14 +1,14 @@
-"""One clustering for many: the consensus of the samples of a posterior, and how sure it is.
+"""Consensus clustering of the samples of a posterior, and its certainty.
 
-Binder's loss (1978) of a clustering against another is the number of pairs of documents that one has together and the
-other apart; here it is a share of all pairs, one minus the Rand index, and expected over samples (Lau and Green 2007).
-Moving document j to cluster k changes it by 1 / 2 - P(j and i together) for each member i of k, so that the labels of
-S samples are all that is needed: no table of pairs of documents is made.
+Binder's loss (1978) between two clusterings is the number of document pairs that one of them puts together and the
+other does not. Here it is a share of all pairs, one minus the Rand index, and its expectation over samples is minimised
+(Lau and Green 2007). Moving document j to cluster k changes it by 1 / 2 - P(j and i together) for each member i of k.
+So only the labels of S samples are needed, and no table of document pairs.
 
-The consensus starts from the sample of least expected loss and moves documents one by one to where the loss is least
-(Dahl, Johnson and Mueller 2022), among the clusters of that sample. So cluster k of the consensus is cluster k of a
-real sample, with its words, topics and contexts; and Binder's loss, which left free opens clusters for single
-documents (Wade and Ghahramani 2018), opens none.
+The consensus starts from the sample with the least expected loss and moves documents one by one to the cluster of that
+sample with the least loss (Dahl, Johnson and Mueller 2022). So cluster k of the consensus corresponds to cluster k of a
+sample, with its words, topics and contexts. Without this restriction, Binder's loss would open clusters for single
+documents (Wade and Ghahramani 2018).
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ MAX_CELLS = 1 << 28
 
 
 def representative(clusterings: Sequence[np.ndarray], n_topics: Sequence[int]) -> int:
-    """Which of S clusterings (J,) has the least expected loss; of equals that whose number of topics is nearest to the
-    median of all, then the last.
+    """Return the number of the clustering (J,) with the least expected loss.
+
+    Ties are resolved by the number of topics nearest to the median, then by the last number.
     """
     if len(clusterings) == 1:
         return 0
@@ -46,11 +47,11 @@ def representative(clusterings: Sequence[np.ndarray], n_topics: Sequence[int]) -
 
 
 def consensus(clusterings: Sequence[np.ndarray], start: int) -> np.ndarray:
-    """(J,) int32: the clustering numbered ``start``, refined.
+    """Return the consensus, (J,) int32, refined from the clustering ``start``.
 
-    Each document in turn moves to the cluster that lowers the expected loss most, until none moves. Numbers of clusters
-    are those of ``start``; one that loses all its documents stays empty. -1, where a document is in no cluster, counts
-    as one.
+    Each document in turn moves to the cluster that lowers the expected loss most, until no document moves. Clusters
+    keep their numbers in ``start``; some may become empty. -1, for documents without a cluster, is treated as a
+    cluster.
     """
     cluster = np.array(clusterings[start], dtype=np.int32)
     if len(clusterings) == 1:
@@ -68,10 +69,10 @@ def consensus(clusterings: Sequence[np.ndarray], start: int) -> np.ndarray:
 
 
 def shares(clusterings: Sequence[np.ndarray], cluster: np.ndarray, n_clusters: int) -> np.ndarray:
-    """(J, n_clusters) float64 in [0, 1]: with what share of the documents of a cluster a document is together.
+    """Return the share of the documents of each cluster that are together with a document, (J, n_clusters) float64.
 
-    The mean over ``clusterings`` and over the members of cluster k of ``cluster`` (J,) other than the document itself
-    (item consensus, Monti et al. 2003). For the cluster of a document that is alone in it, the share of the
+    It is the mean over ``clusterings`` and over the members of cluster k of ``cluster`` (J,) other than the document
+    itself (item consensus, Monti et al. 2003). If a document is alone in its cluster, it is the share of the
     clusterings in which it is alone. Rows need not sum to 1.
     """
     members = _members(clusterings)
@@ -88,14 +89,14 @@ def shares(clusterings: Sequence[np.ndarray], cluster: np.ndarray, n_clusters: i
 
 
 def agreement_between(clusterings: Sequence[np.ndarray]) -> dict[str, float]:
-    """``ari`` (adjusted Rand index) and ``vi_bits`` (variation of information), means over pairs of clusterings."""
+    """Return ``ari`` (adjusted Rand index) and ``vi_bits`` (variation of information), averaged over pairs."""
     pairs = list(itertools.combinations(clusterings, 2))
     measures = {"ari": adjusted_rand_index, "vi_bits": variation_of_information}
     return {name: float(np.mean([measure(*pair) for pair in pairs])) for name, measure in measures.items()}
 
 
 def interval(values: Sequence[float], share: float = 0.9) -> tuple[int, int]:
-    """The central interval of whole numbers that holds at least this share of them."""
+    """Return the central interval that contains at least the given share of whole numbers."""
     rest = (1.0 - share) / 2.0
     return int(np.quantile(values, rest, method="lower")), int(np.quantile(values, 1.0 - rest, method="higher"))
 

@@ -1,11 +1,10 @@
 """Hierarchy: clusterings of the fitted documents at every size, from the clusters of a fit down to one.
 
-From each size to the next, the two clusters whose union loses least marginal likelihood are joined, and then documents
-move, one after another, to the cluster that raises it most. What is compared is the log marginal likelihood of what
-clusters hold, given which documents are theirs: the topics of their words, Dirichlet around v epsilon (docs/model.md,
-section 2), or the words themselves where each cluster is a topic (FastEx, NIPS12 eq. 18), and their contexts, by their
-families. A word's topic is the likeliest in its document, whose proportions are estimated with those of all clusters
-together as their prior: topics that know the document's cluster would hold it there.
+Each step merges the two clusters whose union lowers the log marginal likelihood least. Then each document in turn moves
+to the cluster that raises it most. The likelihood is that of the topics of words, with proportions from a Dirichlet
+around v epsilon (docs/model.md, section 2), or of the words themselves if each cluster is a topic (FastEx, NIPS12 eq.
+18), and of the contexts, by their families. The tokens of a document in each topic are estimated with the proportions
+of all clusters together as prior, because with topics drawn under its own cluster, a document would never move.
 """
 
 from __future__ import annotations
@@ -62,27 +61,29 @@ _TINY = 1e-9  # nats: rounding moves no document
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """Clusterings at every size n from K to 1. Each but the first is made from the one before: join, then move.
+    """Clusterings at every size n from K to 1. Each one but the first is made from the previous: merge, then move.
 
     Attributes
     ----------
     cluster : (J,) int32
-        Clusters of the fit, 0..K-1, each with a document; -1 for a document of none, here and in every cut.
+        Clusters of the fit, 0..K-1, none empty; -1 for documents without a cluster, here and in every cut.
     joined : (K - 1, 2) int32
-        Step i joins the second to the first, which keeps its number; K - 1 - i are left.
+        Step i merges the second cluster into the first, which keeps its number; K - 1 - i clusters are left.
     start : (K,) int64
-        Moves of step i are ``start[i]:start[i + 1]`` of
+        ``start[i]:start[i + 1]`` are the moves of step i in ``document`` and ``to``.
     document, to : (N,) int32
-        documents and the clusters that they move to.
+        Documents, and the clusters to which they move.
     scores : (K,) float64
-        Log marginal likelihood in nats of what the clusters of size n hold, at n - 1.
+        Log marginal likelihood of the clustering of size n, in nats, at index n - 1.
     agreement : (K,) float64
-        At n - 1: mean adjusted Rand index of the cuts of size n of every two chains, or of one chain of this cut with
-        that made from single samples; NaN where fewer than half of them have so many clusters, or there is one sample.
+        At index n - 1, the mean adjusted Rand index between the cuts of size n of pairs of chains; for one chain,
+        between this cut and those made from single samples. NaN if fewer than half of them have so many clusters, or if
+        there is one sample.
     recommended : int
-        The recommended number of clusters (:func:`recommend`); K where the model fixes their number.
+        Recommended number of clusters (:func:`recommend`); K if the model fixes the number.
     whole : Hierarchy, optional
-        Where these are some documents of a fit (:meth:`of_documents`), that of all, and ``rows``, (n,) their numbers.
+        If this is restricted to some documents (:meth:`of_documents`), the hierarchy of all; ``rows`` (n,) are their
+        numbers.
     """
 
     cluster: np.ndarray
@@ -102,9 +103,9 @@ class Hierarchy:
         return len(self.scores)
 
     def cut(self, size: int) -> np.ndarray:
-        """(J,) int32: the cluster of each document, 0..size-1, where there are ``size``; -1 in none.
+        """Return the cluster of each document in the cut of ``size`` clusters, (J,) int32; -1 for none.
 
-        Clusters are numbered by their documents, the largest first. ValueError unless ``size`` lies between 1 and K.
+        Clusters are numbered from 0 in order of decreasing size. Raises ValueError unless ``size`` is between 1 and K.
         """
         if self.whole is not None:
             part: np.ndarray = self.whole.cut(size)[self.rows]
@@ -116,7 +117,7 @@ class Hierarchy:
         return cut
 
     def at(self, size: int) -> np.ndarray:
-        """(J,) int32: as :meth:`cut`, but with the numbers of the fit's clusters that are left (``joined``)."""
+        """As :meth:`cut`, but with the numbers of the clusters of the fit that are left (``joined``)."""
         if not 1 <= size <= self.n_clusters:
             raise ValueError(f"{size} clusters were asked for; cuts go from 1 to {self.n_clusters}, the fit's own")
         step = self.n_clusters - size
@@ -128,9 +129,9 @@ class Hierarchy:
         return np.where(found < 0, -1, joined[found]).astype(np.int32)
 
     def of_documents(self, rows: np.ndarray) -> Hierarchy:
-        """The same clusterings of some documents, their numbers ``rows`` ascending; clusters may be without any.
+        """Return the clusterings restricted to the documents ``rows`` (ascending); some clusters may be empty.
 
-        Scores are those of all, for as many documents.
+        Scores are those of all documents, scaled to this number.
         """
         place = np.searchsorted(rows, self.document)
         kept = np.flatnonzero(rows[np.minimum(place, len(rows) - 1)] == self.document)
@@ -146,12 +147,11 @@ class Hierarchy:
         )
 
     def table(self) -> pd.DataFrame:
-        """A row for each size, from 1 to K.
+        """Return one row per size, from 1 to K.
 
-        Columns clusters; log_marginal, nats a document; loss, what the step from one cluster more lowers it by (below
-        0 where moving documents gains more than joining loses); moved, the share of the documents that are elsewhere
-        than where joining alone puts their cluster of the step before; agreement; recommended, "yes" at
-        :attr:`recommended`.
+        The columns are clusters; log_marginal, in nats per document; loss, the decrease of log_marginal from one more
+        cluster (negative if moving documents gains more than merging loses); moved, the share of documents that the
+        moves of this step put into another cluster; agreement; recommended, "yes" at :attr:`recommended`.
         """
         import pandas as pd
 
@@ -168,8 +168,9 @@ class Hierarchy:
         )
 
     def shares(self, size: int, cluster: np.ndarray, n_clusters: int) -> np.ndarray:
-        """(n_clusters, size) float64, rows sum to 1: of the documents of each ``cluster`` (J,), the share that are in
-        each cluster of the cut; of all documents, for one that has none.
+        """Return the distribution of the documents of each ``cluster`` (J,) over the cut, (n_clusters, size) float64.
+
+        Rows sum to 1. A cluster without documents has the distribution of all documents.
         """
         found = self.cut(size)
         seen = np.flatnonzero((found >= 0) & (cluster >= 0))
@@ -180,12 +181,12 @@ class Hierarchy:
 
 
 def recommend(scores: np.ndarray, agreement: np.ndarray, are_chains: bool) -> int:
-    """The recommended number of clusters, above 1; 1 where more clusters explain nothing.
+    """Return the recommended number of clusters: at least 2, or 1 if more clusters explain nothing.
 
-    ``scores`` and ``agreement`` are those of :class:`Hierarchy`. Let E_n be the share of all that clusters explain, the
-    best score less that of one cluster, that n of them do. Where agreement is that of chains (``are_chains``), n has
-    the largest product of E_n and agreement: what clusters explain, as far as another start finds the same ones. Of one
-    chain, whose samples agree at any n, it has the largest E_n - ln n / ln max(K, ``MIN_SCALE``).
+    ``scores`` and ``agreement`` are those of :class:`Hierarchy`. E_n is the gain in score of n clusters over one, as a
+    share of the largest gain. For several chains (``are_chains``), the result maximises E_n times the agreement: the
+    clusters explain much, and other chains find the same ones. The samples of one chain agree at any n, so for one
+    chain the result maximises E_n - ln n / ln max(K, ``MIN_SCALE``).
     """
     explained = scores.max() - scores[0]
     if not explained > 0.0:
@@ -197,9 +198,9 @@ def recommend(scores: np.ndarray, agreement: np.ndarray, are_chains: bool) -> in
 
 
 def by_size(cluster: np.ndarray, n_clusters: int) -> np.ndarray:
-    """(n_clusters,) int64: the number of each cluster if the largest comes first, from 0; of equal ones the first.
+    """Return the rank of each cluster by size, (n_clusters,) int64, from 0 for the largest; ties keep their order.
 
-    ``cluster`` (J,) are the clusters of the documents, -1 for none.
+    ``cluster`` (J,) has the cluster of each document, or -1 for none.
     """
     sizes = np.bincount(cluster[cluster >= 0], minlength=n_clusters)
     number = np.empty(n_clusters, np.int64)
@@ -209,11 +210,12 @@ def by_size(cluster: np.ndarray, n_clusters: int) -> np.ndarray:
 
 # -- a descent -----------------------------------------------------------------------------------------------------
 def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
-    """The hierarchy of a fit; ``corpus`` is the one that was fitted.
+    """Return the hierarchy of a fit; ``corpus`` is the fitted corpus.
 
-    They start at the consensus of the samples, for the agreement also at that of each chain, or of one chain at
-    ``N_OTHERS`` of its samples. The same bits each time. ValueError: other documents, each document is a cluster (HDP),
-    there are more than ``MAX_CLUSTERS`` clusters or ``MAX_CELLS``, or the score of a cut is no number.
+    It starts from the consensus of the samples. For the agreement, further hierarchies start from the consensus of each
+    chain or, for one chain, from ``N_OTHERS`` of its samples. The result is deterministic. Raises ValueError for other
+    documents, if each document is a cluster (HDP), if there are more than ``MAX_CLUSTERS`` clusters or ``MAX_CELLS``
+    cells, or if a score is not finite.
     """
     if posterior.representative.documents_are_clusters:
         raise ValueError("each document is a cluster of its own in this posterior; there is nothing to join")
@@ -259,8 +261,10 @@ def _fixes_clusters(provenance: Mapping[str, Any]) -> bool:
 
 
 def merge_clusters(posterior: Posterior, corpus: Corpus, size: int) -> np.ndarray:
-    """(J,) int32, 0..size-1: the clusters of ``corpus``, which was fitted, joined until ``size`` are left, by the steps
-    of :func:`find_hierarchy`; as they are where there are no more. ValueError as there.
+    """Merge the clusters of the fitted ``corpus`` until ``size`` are left, and return them, (J,) int32 in 0..size-1.
+
+    Steps and errors are those of :func:`find_hierarchy`. If there are no more than ``size`` clusters, they do not
+    change.
     """
     held = _Held.of(posterior, corpus, [_numbered(posterior.cluster)])
     clusters = _Clusters(held, 0)
@@ -270,7 +274,7 @@ def merge_clusters(posterior: Posterior, corpus: Corpus, size: int) -> np.ndarra
 
 
 def are_too_many(n_clusters: int, columns: int) -> bool:
-    """Whether a hierarchy of so many clusters and topics, words and names take more memory than they may."""
+    """Return whether a hierarchy with so many clusters and columns would need too much memory."""
     return n_clusters > MAX_CLUSTERS or n_clusters * columns > MAX_CELLS
 
 
@@ -332,8 +336,9 @@ class _Held:
 
     @classmethod
     def of(cls, posterior: Posterior, corpus: Corpus, starts: list[np.ndarray]) -> _Held:
-        """Documents are looked at in blocks, and kept where they may move. ValueError where there are too many
-        clusters.
+        """Collect the sums of clusters in blocks of documents, which are kept if they may move.
+
+        Raises ValueError if there are too many clusters.
         """
         content, of_content = _content(posterior.representative)
         priors = {name: one.prior(posterior.dimensions[name]) for name, one in sorted(posterior.families.items())}
@@ -385,8 +390,9 @@ class _Held:
 
     @property
     def most_refined(self) -> int:
-        """Documents move at all sizes up to this one: sums over these of products are ``WORK`` at most. It is above 1
-        only where their counts are kept.
+        """Largest size up to which documents move at all sizes, within ``WORK`` products in total.
+
+        It is above 1 only if the counts of documents are kept.
         """
         return int(math.sqrt(2.0 * WORK / (SWEEPS * self.products)))
 
@@ -453,7 +459,7 @@ class _Clusters:
         self._swept = math.inf  # clusters when documents last moved
 
     def numbers(self) -> np.ndarray:
-        """(J,) int32: the number of each document's cluster, -1 for none."""
+        """Number of each document's cluster, (J,) int32; -1 for none."""
         return np.where(self._column < 0, np.int32(-1), self._number[self._column])
 
     def score(self) -> float:
@@ -463,9 +469,9 @@ class _Clusters:
         return float(of_counts + held.numbers.log_marginal(self._natural[:n]).sum())
 
     def step(self) -> tuple[tuple[int, int], np.ndarray]:
-        """Join two clusters, then move documents, if that does not cost too much at this size.
+        """Merge two clusters, and then move documents unless this is too expensive at this size.
 
-        Returns the numbers of the two, and :meth:`numbers` before documents move.
+        Returns the numbers of the two clusters, and :meth:`numbers` before documents move.
         """
         held, pair = self._held, self.join_best()
         before = self.numbers()
@@ -479,7 +485,7 @@ class _Clusters:
         return pair, before
 
     def join_best(self) -> tuple[int, int]:
-        """Join the two whose union changes the score most; returns their numbers, the smaller first, which stays."""
+        """Merge the two clusters whose union has the best score. Returns their numbers; the smaller one is kept."""
         place = int(self._changes[: self.n, : self.n].argmax())
         one, other = divmod(place, self.n)
         if self._number[one] > self._number[other]:
@@ -510,7 +516,7 @@ class _Clusters:
         return pair
 
     def sweep(self) -> bool:
-        """Each document in turn goes to the cluster that raises the score most; returns whether one moved."""
+        """Move each document in turn to the cluster that raises the score most. Returns whether any document moved."""
         held, counts, numbers = self._held, self._held.counts, self._held.numbers
         assert counts is not None
         of_counts = counts.indptr.astype(np.int64), counts.indices.astype(np.int64), counts.data, held.block, held.prior
@@ -523,7 +529,7 @@ class _Clusters:
         return bool(_sweep(of_counts, held.totals, of_numbers, clusters, self.n))
 
     def renew(self) -> None:
-        """What unions change, of the clusters whose documents have changed by ``_STALE``."""
+        """Recompute the gains of merges for clusters whose documents have changed by ``_STALE``."""
         for one in np.flatnonzero(self._came[: self.n] > _STALE * self._sizes[: self.n]):
             self._renew(int(one))
             self._came[one] = 0
@@ -667,12 +673,12 @@ _DESCRIBED = {
 
 
 def pack_hierarchy(hierarchy: Hierarchy) -> dict[str, np.ndarray]:
-    """A hierarchy as plain arrays, their names led by "hierarchy."."""
+    """Return a hierarchy as plain arrays with names that start with "hierarchy."."""
     return {f"{_PREFIX}{name}": np.asarray(getattr(hierarchy, name)) for name in _DESCRIBED}
 
 
 def unpack_hierarchy(arrays: Mapping[str, np.ndarray], n_documents: int) -> Hierarchy | None:
-    """The inverse of :func:`pack_hierarchy`; None where there are none. ValueError for what cannot be a hierarchy."""
+    """Return the hierarchy of :func:`pack_hierarchy`, or None. Raises ValueError if the arrays are invalid."""
     stored = {name.removeprefix(_PREFIX): array for name, array in arrays.items() if name.startswith(_PREFIX)}
     if not stored:
         return None
