@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import inspect
+import operator
 import re
 
 import pytest
@@ -49,6 +50,18 @@ def test_docstrings_say_parameters_that_are_there(name):
         names = {name.strip().lstrip("*") for entry in entries for name in entry.split(",")}
         has = inspect.signature(one).parameters
         assert names <= set(has), (one, names - set(has))
+
+
+def test_signatures_written_out_in_the_reference_are_those_of_the_code():
+    """Those that a reader sees without building the site."""
+    pages = "".join((ROOT / f"docs/api/{name}.rst").read_text() for name in ("corpus", "fit"))
+    written = re.findall(r"^    ((?:Corpus\.)?\w+)(\(\n.*?^    \))$", pages, re.M | re.S)
+    assert {"Corpus.from_texts", "fit"} <= {name for name, _ in written}
+    for name, parameters in written:
+        exec(f"def said{parameters}: ...", scope := {})
+        has = inspect.signature(operator.attrgetter(name)(mc2core))
+        plain = [one.replace(annotation=one.empty) for one in has.parameters.values()]
+        assert str(inspect.signature(scope["said"])) == str(inspect.Signature(plain)), name
 
 
 @pytest.mark.parametrize(("main", "program", "least"), [(mc2, "mc2", 6), (mc2papers, "mc2papers", 3)])

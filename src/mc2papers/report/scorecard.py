@@ -1,4 +1,4 @@
-"""The scorecard: the main claims of each paper, the printed figure next to ours, the verdict and the data.
+"""The scorecard: the main claims of each paper, the published number next to ours, the verdict and the data.
 
 ``assets/scorecard.csv`` names the claims, ``assets/recorded_claims.csv`` holds the verdicts of recorded runs. The
 reproduction report shows the scorecard of a run, with recorded verdicts where those are of better data. The README and
@@ -194,7 +194,7 @@ def in_short(table: pd.DataFrame) -> Iterator[str]:
     """Lines of the scorecard for the README: how many main claims have each verdict, and the sentences."""
     if table.empty:
         return
-    yield from (f"Of {len(table)} main claims: {said_counts(table)}.", "")
+    yield from (f"Verdicts on the {len(table)} main claims: {said_counts(table)}.", "")
     for paper, title in TITLES.items():
         if said := " ".join(sentences(table, paper)):
             yield _line(f"- **{title}.** {said}")
