@@ -1,4 +1,4 @@
-"""The contract between an engine and the one loop that runs every engine."""
+"""The interface of inference engines to the loop that runs them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from mc2core.posterior import Posterior, Sample
 
 
 class State(ABC):
-    """Everything the next step needs, and nothing else; ``step`` changes it in place.
+    """State of a run: everything that the next step needs, and nothing else. ``step`` changes it in place.
 
-    Every state has ``model``, ``cluster`` ((J,) int: the present cluster of each document) and ``progress``, the share
-    of the current iteration that is done (0 between two iterations).
+    Every state has ``model``, ``cluster`` ((J,) int: the current cluster of each document) and ``progress``, the
+    completed share of the current iteration (0 between two iterations).
     """
 
     model: Any
@@ -29,14 +29,14 @@ class State(ABC):
 
     @abstractmethod
     def arrays(self) -> dict[str, np.ndarray]:
-        """The state as named plain arrays, for a checkpoint. No copy is needed."""
+        """Return the state as a dict of plain arrays, for a checkpoint. They need not be copies."""
 
 
 class Engine(Settings, ABC):
-    """An inference algorithm. It has settings only, no model and no data.
+    """Base class of inference algorithms. An engine has only settings, no model and no data.
 
-    One call of :meth:`step` is one iteration: a sweep (Gibbs, FastEx) or an epoch (SVI). All its random numbers depend
-    on (seed, purpose, iteration, document), so the state alone continues a run with the same bits.
+    One call of :meth:`step` is one iteration: a sweep (Gibbs, FastEx) or an epoch (SVI). All random numbers depend on
+    (seed, purpose, iteration, document), so a run can be continued from its state with identical results.
     """
 
     #: name in configuration files and in the registry
@@ -58,13 +58,13 @@ class Engine(Settings, ABC):
 
     @property
     def default_chains(self) -> int:
-        """Chains of a fit that names no number of them; one on Spark, whose executors are no help to a second."""
+        """Default number of chains of a fit; one on Spark, whose executors cannot be shared by two chains."""
         return self.several_chains if self.n_shards is None else 1
 
     def supports(self, model: Model) -> None:
-        """ValueError, in one sentence, for a model that this engine with its settings cannot fit.
+        """Raise ValueError, with a message of one sentence, if this engine with its settings cannot fit the model.
 
-        The one place where combinations are refused; :meth:`init` and :meth:`restore` take what it lets pass.
+        Combinations are refused only here; :meth:`init` and :meth:`restore` rely on it.
         """
         if not isinstance(model, self.models):
             able = ", ".join(kind.name for kind in self.models)
@@ -72,45 +72,45 @@ class Engine(Settings, ABC):
 
     @classmethod
     def defaults_for(cls, model: type[Model]) -> dict[str, Any]:
-        """Settings that a kind of model needs, of a fit that names none: other ones than :meth:`defaults` has."""
+        """Return default settings for a kind of model, where they differ from :meth:`defaults`."""
         return {}
 
     @abstractmethod
     def init(self, model: Any, corpus: Corpus, seed: int) -> State:
-        """Starting state. ValueError where the corpus does not fit the settings."""
+        """Return the starting state. Raises ValueError if the corpus does not fit the settings."""
 
     @abstractmethod
     def step(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float]:
-        """Do iteration ``iteration`` (from 1); change ``state`` in place and return the row of the trace.
+        """Run iteration ``iteration`` (from 1), change ``state`` in place, and return the row of the trace.
 
-        The row has ``clusters`` and ``topics`` (in use) and one of ``log_joint``, ``elbo`` (nats).
+        The row has ``clusters`` and ``topics`` (in use), and ``log_joint`` or ``elbo`` (in nats).
         """
 
     def to_warm(self, model: Any, corpus: Corpus) -> tuple[Engine, Sequence[int]]:
-        """An engine and iterations that compile, on a few documents, all kernels of a run on the whole ``corpus``."""
+        """Return an engine and iterations that, on a few documents, compile all kernels of a run on ``corpus``."""
         return self, (1, 2)
 
     def advance(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float] | None:
-        """Do the next part of iteration ``iteration``: its row of the trace once it is done, None before.
+        """Run the next part of iteration ``iteration``. Returns its row of the trace once it is complete, else None.
 
-        A run can be saved, shown and stopped between two parts. Engines whose iterations are short do them in one.
+        A run can be saved, shown and stopped between two parts. Engines with short iterations run them in one part.
         """
         return self.step(corpus, state, seed, iteration)
 
     @abstractmethod
     def sample(self, corpus: Corpus, state: State) -> Sample:
-        """The state as scores see it; it is not changed."""
+        """Return the state as a sample for scores. The state does not change."""
 
     @abstractmethod
     def restore(self, model: Any, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
-        """The inverse of ``State.arrays``; ValueError where they do not fit the corpus."""
+        """Return the state from the result of ``State.arrays``. Raises ValueError if it does not fit the corpus."""
 
     def truncations(self, model: Any, corpus: Corpus) -> dict[str, int]:
-        """The most ``clusters`` and ``topics`` that a fit can find, where what it finds follows them; {} elsewhere."""
+        """Return the truncations of ``clusters`` and ``topics``, if results depend on them; {} otherwise."""
         return {}
 
     def in_this_process(self) -> Self:
-        """The engine that does all of this one's work in this process: itself where it needs no Spark."""
+        """Return an equivalent engine that works in this process: the engine itself unless it uses Spark."""
         if self.n_shards is None:
             return self
         alone = copy.copy(self)
@@ -119,7 +119,7 @@ class Engine(Settings, ABC):
 
 
 def posterior_of(model: Model, corpus: Corpus, samples: list[Sample], provenance: Mapping[str, Any]) -> Posterior:
-    """The posterior of some samples of a model on ``corpus``."""
+    """Return the posterior that consists of ``samples`` of a model on ``corpus``."""
     contexts = model.cluster_contexts
     return Posterior(
         samples=samples,
@@ -137,9 +137,9 @@ def posterior_of(model: Model, corpus: Corpus, samples: list[Sample], provenance
 
 
 def run_length(engine: Engine, iterations: Any, burn_in: Any, thin: Any) -> tuple[int, int, int]:
-    """The three as ints; ValueError where they leave no sample.
+    """Return the three numbers as ints. Raises ValueError if they leave no sample.
 
-    ``iterations`` None is the engine's default, ``burn_in`` None half of ``iterations``.
+    ``iterations`` None is the default of the engine, and ``burn_in`` None is half of ``iterations``.
     """
     iterations = engine.default_iterations if iterations is None else whole("iterations", iterations)
     thin = whole("thin", thin)
@@ -158,5 +158,5 @@ def run_length(engine: Engine, iterations: Any, burn_in: Any, thin: Any) -> tupl
 
 
 def n_samples(iterations: int, burn_in: int, thin: int) -> int:
-    """Samples that a run keeps: one at each multiple of ``thin`` after ``burn_in``, whose place does not hang on it."""
+    """Return the number of samples of a run: one at each multiple of ``thin`` after ``burn_in``."""
     return max(0, iterations // thin - burn_in // thin)

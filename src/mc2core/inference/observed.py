@@ -1,4 +1,4 @@
-"""Observations in place of words, as every engine takes them: in the unit of their family, and as words."""
+"""Observations in place of words, as engines use them: in the unit of their family, and as words."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ _FAR = 10.0
 
 @dataclass(frozen=True)
 class ObservedValues:
-    """A corpus' observations as topics emit them, in the unit of their family, so that its prior shrinks topics to
-    what all of them are.
+    """Observations of a corpus in the unit of their family, so that its prior shrinks topics to their overall mean.
 
     Attributes
     ----------
     family : VectorFamily
     values : (N, D) float64
     centre, scale : (D,) float64
-        Of that unit: ``VectorFamily.unit``.
+        Centre and scale of the unit (``VectorFamily.unit``).
     log_gammas : (N + D + 1,) float64
-        ln G(a0 + i / 2), of Gaussian families; empty of others.
+        ln G(a0 + i / 2) for Gaussian families; empty for others.
     """
 
     family: VectorFamily
@@ -41,7 +40,7 @@ class ObservedValues:
 
     @classmethod
     def of(cls, corpus: Corpus, family: VectorFamily) -> Self:
-        """ValueError for an observation that the family does not take."""
+        """Convert the observations of ``corpus``. Raises ValueError if one is outside the domain of ``family``."""
         table = np.asarray(corpus.observations)
         centre, scale = family.unit(table)
         values = family.in_unit(table, centre, scale)
@@ -52,9 +51,10 @@ class ObservedValues:
         return cls(family, values, centre, scale, log_gammas_of(family, values.shape))
 
     def start(self, n_topics: int, rng: np.random.Generator) -> np.ndarray:
-        """(N,) int32 topics to start from: k-means++ and k-means.
+        """Return starting topics of observations by k-means++ and k-means, (N,) int32.
 
-        Of directions to the observations from far below a plane that holds them, which differ as these do.
+        Spherical k-means is used on directions to the observations from a point far below the plane that contains them;
+        the directions differ as the observations do.
         """
         features = self.family.features(self.values)
         plane = np.full((len(features), 1), _FAR * np.sqrt(features.shape[1]))
@@ -64,7 +64,7 @@ class ObservedValues:
 
 
 def quantised(corpus: Corpus, topic: np.ndarray) -> Corpus:
-    """The corpus whose words are the topics, (N,) int32, that observations start in."""
+    """Return a corpus whose words are the starting topics of the observations, (N,) int32."""
     counts = sp.csr_matrix(
         (np.ones(len(topic), np.int32), topic.copy(), np.array(corpus.content.indptr)),  # sorted in place below
         shape=(corpus.n_documents, int(topic.max(initial=0)) + 1),

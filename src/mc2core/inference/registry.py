@@ -1,4 +1,4 @@
-"""Models and engines by the names that experiments tables and command lines give them, and the default of both."""
+"""Models and engines by their names in experiments tables and command lines, and their defaults."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ DEFAULT_MODEL, DEFAULT_ENGINE = "mc2", "gibbs"
 
 
 def default_names(model: str | None, engine: str | type[Engine] | None) -> tuple[str, str | type[Engine]]:
-    """The names of model and engine where one or both are None; the class of an engine stays as it is."""
+    """Return the names of model and engine, with the default for None; a class of an engine is returned as it is."""
     engine = engine or engine_for(model_class(model or DEFAULT_MODEL))
     return model or engine_class(engine).models[0].name, engine
 
 
 def engine_for(model: type[Model]) -> str:
-    """The first engine that fits a kind of model; ValueError where there is none."""
+    """Return the first engine that fits a kind of model. Raises ValueError if there is none."""
     for name in (DEFAULT_ENGINE, *sorted(ENGINES)):
         if issubclass(model, engine_class(name).models):
             return name
@@ -40,7 +40,7 @@ def specify(
     contexts: Any = None,
     threads: int = 1,
 ) -> tuple[Model, Engine]:
-    """A model and an engine from plain settings, as the experiments table or a command line holds them.
+    """Build a model and an engine from plain settings, as in the experiments table or a command line.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ def specify(
     Raises
     ------
     ValueError
-        Unknown model, engine or setting (with the nearest known one), a value that is refused, contexts for a model
-        that takes none, or a model that the engine does not support.
+        If a model, engine or setting is unknown (with the nearest known one), if a value is invalid, if the model takes
+        no contexts but some are given, or if the engine does not support the model.
     """
     model, engine = default_names(model, engine)
     kinds = model_class(model), engine_class(engine)
@@ -72,7 +72,7 @@ def specify(
 
 
 def specified_in(provenance: Mapping[str, Any], threads: int = 1) -> tuple[Model, Engine]:
-    """Model and engine of a fit from its provenance; ValueError where that does not hold them."""
+    """Return the model and the engine of a fit from its provenance. Raises ValueError if it lacks them."""
     try:
         of_model, of_engine = dict(provenance["model"]), dict(provenance["engine"])
         names, contexts = (of_model.pop("name"), of_engine.pop("name")), of_model.pop("contexts", None)
@@ -82,21 +82,21 @@ def specified_in(provenance: Mapping[str, Any], threads: int = 1) -> tuple[Model
 
 
 def takes_contexts(model: str) -> bool:
-    """Whether a model has contexts; those that have not are of words only."""
+    """Return whether a model takes contexts; other models use only words."""
     return "contexts" in model_class(model).names()
 
 
 def settings_of(model: str, engine: str | type[Engine]) -> dict[str, Any]:
-    """Settings of both with their defaults: arguments other than ``contexts`` and ``threads``."""
+    """Return the settings of both with their defaults: all arguments except ``contexts`` and ``threads``."""
     both = model_class(model).defaults() | engine_class(engine).defaults()
     return {name: value for name, value in both.items() if name not in ("contexts", "threads")}
 
 
 def model_class(name: str) -> Any:
-    """The class of a model; ValueError names the nearest one."""
+    """Return the class of a model. Raises ValueError with the nearest name if it is unknown."""
     return getattr(models, MODELS[choice("model", name, MODELS)])
 
 
 def engine_class(name: str | type[Engine]) -> Any:
-    """The class of an engine, as it is where it is given; ValueError names the nearest name."""
+    """Return the class of an engine, given by name or as such. Raises ValueError with the nearest name."""
     return getattr(inference, ENGINES[choice("engine", name, ENGINES)]) if isinstance(name, str) else name

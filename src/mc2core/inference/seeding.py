@@ -1,4 +1,4 @@
-"""Where chains and variational posteriors start: documents by k-means++ and k-means under Hellinger's distance."""
+"""Starts of chains and variational posteriors: k-means++ and k-means of documents by Hellinger distance."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _MAX_DENSE = 2**24  # entries of an array of centres, or of products with them, 
 def cluster_documents(
     corpus: Corpus, contexts: StackedContexts, n_clusters: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """(J,) int: documents by their words; those without words by their contexts under the clusters found.
+    """Cluster documents by their words, and documents without words by their contexts; returns (J,) int.
 
-    Where no document has words, clusters begin with one document each, drawn at random.
+    If no document has words, clusters begin with one random document each.
     """
     n_clusters = min(n_clusters, corpus.n_documents)
     has_words = corpus.document_lengths > 0
@@ -44,7 +44,7 @@ def cluster_documents(
 
 
 def cluster_words(corpus: Corpus, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
-    """(V,) int: k-means of words by the directions of their latent factors; 0 for words that no document has."""
+    """Cluster words by k-means of the directions of their latent factors; returns (V,) int, 0 for unused words."""
     cluster = np.zeros(corpus.n_words, np.int64)
     words = np.unique(corpus.content.indices)
     if len(words):
@@ -70,7 +70,7 @@ def _orthonormal(columns: np.ndarray) -> np.ndarray:
 
 
 def unit_rows(counts: sp.csr_matrix) -> sp.csr_matrix:
-    """Square roots of word frequencies: rows of length 1, whose squared distance is twice Hellinger's squared."""
+    """Return square roots of word frequencies: unit rows with sqrt(2) times the Hellinger distance."""
     total = np.maximum(np.asarray(counts.sum(axis=1), dtype=np.float64).ravel(), 1.0)
     rows = sp.csr_matrix(counts, dtype=np.float64)
     rows.data = np.sqrt(rows.data / np.repeat(total, np.diff(rows.indptr)))
@@ -78,10 +78,10 @@ def unit_rows(counts: sp.csr_matrix) -> sp.csr_matrix:
 
 
 def seed_rows(rows: sp.csr_matrix, n_seeds: int, rng: np.random.Generator) -> np.ndarray:
-    """k-means++ seeds (indices) of unit rows under Euclidean distance, the best of a few candidates each time.
+    """Return indices of k-means++ seeds of unit rows under Euclidean distance, each the best of a few candidates.
 
-    Arthur and Vassilvitskii (2007), with their greedy choice of candidates. Fewer than ``n_seeds`` where the rows have
-    fewer distinct places.
+    This is the method of Arthur and Vassilvitskii (2007) with their greedy choice of candidates. There are fewer than
+    ``n_seeds`` seeds if there are fewer distinct rows.
     """
     n = rows.shape[0]
     chosen = [int(rng.integers(n))]
@@ -103,7 +103,7 @@ def _squared_distances(rows: sp.csr_matrix, seeds: Any) -> np.ndarray:
 
 
 def cluster_rows(rows: sp.csr_matrix, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
-    """(n,) int: spherical k-means of unit rows from k-means++ seeds; clusters may end empty."""
+    """Cluster unit rows by spherical k-means from k-means++ seeds; returns (n,) int. Clusters may become empty."""
     centres = take_rows(rows, seed_rows(rows, n_clusters, rng))
     cluster = np.full(rows.shape[0], -1)
     with work("k-means", _LLOYD_PASSES, "passes") as told:
@@ -120,9 +120,9 @@ def cluster_rows(rows: sp.csr_matrix, n_clusters: int, rng: np.random.Generator)
 
 
 def join_nearest(content: sp.csr_matrix, cluster: np.ndarray, n_clusters: int) -> np.ndarray:
-    """(J,) int32 ``cluster``, where documents without one (-1) have that of the nearest centre of the others.
+    """Return ``cluster`` (J,) with documents without a cluster (-1) assigned to the nearest centre of the others.
 
-    Documents without words stay without.
+    Documents without words are not assigned.
     """
     joined = cluster.astype(np.int32)
     seated = np.flatnonzero(cluster >= 0)
@@ -155,6 +155,6 @@ def _nearest_centres(rows: sp.csr_matrix, centres: sp.csr_matrix) -> np.ndarray:
 
 
 def members(cluster: np.ndarray, n_clusters: int) -> sp.csr_matrix:
-    """(n_clusters, n) indicator of the rows of each cluster: its product with (n, V) rows sums them."""
+    """Return the (n_clusters, n) indicator matrix of clusters; its product with (n, V) rows has their sums."""
     n = len(cluster)
     return sp.csr_matrix((np.ones(n), (cluster, np.arange(n))), shape=(n_clusters, n))

@@ -1,10 +1,10 @@
-"""A corpus in shards on Spark: documents on executors, all else in this process.
+"""A corpus in shards on Spark: documents are processed by executors, everything else in this process.
 
-A corpus is cut into shards, consecutive ranges of its documents, in a folder that all executors read; each is a saved
-corpus that a process elsewhere opens alone. A step writes what its documents need to one file there and runs a job of
-one task for each shard. What the tasks return comes in the order of the shards, so that a result depends on their
-number at most. A task that was lost with its executor is done again, and gives the same bits: executors keep nothing
-but what follows from the shard.
+A corpus is split into shards, consecutive ranges of its documents, in a folder that all executors can read. Each shard
+is a saved corpus that another process can open by itself. A step writes the arrays that its documents need to one file
+in this folder and runs a job with one task per shard. The results of the tasks are in the order of the shards, so they
+depend at most on the number of shards. A task that was lost with its executor is run again with identical results,
+because executors store only data that follow from the shard.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _INDEX = "shards.json"
 
 
 class Shards(NamedTuple):
-    """Where the shards of a corpus are.
+    """Location of the shards of a corpus.
 
     folder : path
     bounds : (P + 1,) int64; shard p holds documents bounds[p]..bounds[p + 1] - 1
-    digests : of the shards' words and contexts
+    digests : digests of the words and contexts of the shards
     """
 
     folder: Path
@@ -44,10 +44,10 @@ class Shards(NamedTuple):
 
 
 def write_shards(corpus: Corpus, folder: str | os.PathLike[str], n_shards: int) -> Shards:
-    """Cut a corpus into shards below ``folder``, in a folder named after its digest, unless they are there already.
+    """Split a corpus into shards in a subfolder of ``folder`` named after its digest, unless they already exist.
 
-    Documents are shared out evenly; there are no more shards than documents. Shards hold words and contexts, and
-    neither labels nor what is known of the documents. One shard at a time is in memory.
+    Documents are distributed evenly; there are at most as many shards as documents. Shards have words and contexts, but
+    neither labels nor the table of documents. One shard at a time is in memory.
     """
     n_shards = min(n_shards, corpus.n_documents)
     folder = Path(folder) / f"{corpus.digest[:16]}-{n_shards}"
@@ -68,8 +68,10 @@ def write_shards(corpus: Corpus, folder: str | os.PathLike[str], n_shards: int) 
 
 
 def open_shard(shards: Shards, p: int) -> Corpus:
-    """Shard ``p``, memory-mapped. All of it is read and compared with its digest. ValueError where it is not there or
-    not as it was written."""
+    """Open shard ``p``, memory-mapped, after verifying its digest.
+
+    Raises ValueError if it is missing or was changed.
+    """
     path = shards.folder / name_of(p)
     shard = Corpus.load(path, verify=True)
     if shard.digest != shards.digests[p]:
@@ -78,18 +80,18 @@ def open_shard(shards: Shards, p: int) -> Corpus:
 
 
 def name_of(p: int) -> str:
-    """The folder of shard ``p``."""
+    """Return the name of the folder of shard ``p``."""
     return f"{p:05d}"
 
 
 # -- in this process -----------------------------------------------------------------------------------------------
 class Shard(NamedTuple):
-    """A shard as work on an executor sees it.
+    """A shard as passed to the work on an executor.
 
     number : p
     first, last : its documents are first..last - 1 of the corpus
     corpus : these documents
-    kept : what work has made of them, by any name, for the next step; an executor that starts anew has an empty one
+    kept : results that work stores for the next step, by name; empty on a new executor
     """
 
     number: int
@@ -104,7 +106,7 @@ Work = Callable[[Shard, Mapping[str, np.ndarray]], Any]
 
 
 class ShardedCorpus:
-    """The documents of a corpus on the executors of the Spark context that runs."""
+    """The documents of a corpus on the executors of the running Spark context."""
 
     def __init__(self, corpus: Corpus, n_shards: int) -> None:
         self.context = spark.context()
@@ -114,7 +116,7 @@ class ShardedCorpus:
         self.numbers = self.context.parallelize(range(len(self.shards.digests)), len(self.shards.digests))
 
     def run(self, arrays: Mapping[str, Any], work: Work) -> list[Any]:
-        """What ``work`` makes of each shard and these arrays, in the order of the shards."""
+        """Return the results of ``work`` for each shard and these arrays, in the order of the shards."""
         # a new name: on a file system of a network, one that was seen before may be an older file
         path = self.shards.folder / f"step-{socket.gethostname()}-{os.getpid()}-{next(self.steps)}.npz"
         with step_file(path, arrays), spark.in_a_sentence("Spark gave up a step"):
@@ -124,7 +126,7 @@ class ShardedCorpus:
 
 @contextlib.contextmanager
 def step_file(path: Path, arrays: Mapping[str, Any]) -> Iterator[None]:
-    """What documents need, at ``path`` while the block runs. The file is locked as long as its process lives."""
+    """Write the arrays of a step to ``path`` while the block runs. The file is locked until the process ends."""
     try:
         with path.open("wb") as stream:
             locks.take(stream.fileno(), wait=True)
@@ -135,13 +137,13 @@ def step_file(path: Path, arrays: Mapping[str, Any]) -> Iterator[None]:
 
 
 def write_step(stream: IO[bytes], arrays: Mapping[str, Any]) -> None:
-    """Write a step's arrays; nothing reads them before they are whole."""
+    """Write the arrays of a step; they are not read before they are complete."""
     np.savez(stream, **arrays)
     stream.flush()
 
 
 def remove_steps_of_killed_processes(folder: Path) -> None:
-    """Remove the files of steps that can be locked: their processes are gone."""
+    """Remove the files of steps that can be locked, because their processes have ended."""
     for path in folder.glob("step-*.npz"):
         with contextlib.suppress(FileNotFoundError), path.open("rb") as stream:
             if locks.take(stream.fileno(), wait=False):
@@ -152,7 +154,7 @@ _known: dict[str, Any] = {}
 
 
 def shards_of(corpus: Corpus, n_shards: int) -> ShardedCorpus:
-    """``corpus`` on executors; cut into shards, and the context started, when they are first used."""
+    """Return ``corpus`` on executors. Shards and the Spark context are created on first use."""
     key = corpus.digest, n_shards, spark.context()
     if _known.get("key") != key:
         _known.update(key=key, corpus=ShardedCorpus(corpus, n_shards))
@@ -166,7 +168,7 @@ _open: dict[tuple[str, int, str], Shard] = {}
 
 
 def visit(shards: Shards, path: Path, work: Work, numbers: Iterator[int]) -> Iterator[Any]:
-    """What ``work`` makes of the shards ``numbers`` and the step at ``path``."""
+    """Yield the results of ``work`` for the shards ``numbers`` and the step at ``path``."""
     for p in numbers:  # to the end, or Spark does not use this process again
         yield spark.marked(partial(_visit_one, shards, path, work, p), f"shard {name_of(p)}")
 

@@ -1,10 +1,10 @@
-"""What the words of documents, and their other contexts, say of a context that they do not show.
+"""Predictions of a context of documents from their words and their other contexts.
 
     p(x_j | w_j, y_j, fit) = 1/S sum_s sum_k P_s(z_j = k | w_j, y_j) p_s(x_j | k)
 
-over the S samples of a fit and the clusters of each: who most likely wrote a document (ICML14, section 4.2), when,
-with which tags. w_j are its words, y_j its contexts but for the one that is asked for, p_s(x | k) the posterior
-predictive of cluster k. A cluster that no document of the fit is in has no part in it.
+The sums are over the S samples of a fit and the clusters of each. Such predictions tell, for example, the likely
+authors, date or tags of a document (ICML14, section 4.2). w_j are its words, y_j its contexts except the predicted one,
+and p_s(x | k) is the posterior predictive of cluster k. Clusters without documents of the fit are left out.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class PredictedNames:
 
     Attributes
     ----------
-    names : list of A texts, the columns of the context
-    shares : (J, C) float64 CSR, rows sum to 1: of each document, over the clusters of all samples
-    probabilities : (C, A) float64, rows sum to 1: of one entry of the context in each of these clusters
+    names : list of the A names of the columns of the context
+    shares : (J, C) float64 CSR, rows sum to 1: shares of the clusters of all samples in each document
+    probabilities : (C, A) float64, rows sum to 1: probability of each name for one entry in each of these clusters
     """
 
     names: list[str]
@@ -48,13 +48,14 @@ class PredictedNames:
     probabilities: np.ndarray
 
     def of(self, rows: Any) -> np.ndarray:
-        """(n, A) float64, rows sum to 1: the probability of each name, for an entry of each of the documents ``rows``
-        (indices or a slice).
+        """Return the probability of each name for an entry of the documents ``rows`` (indices or a slice).
+
+        The result is (n, A) float64; rows sum to 1.
         """
         return np.asarray(self.shares[rows] @ self.probabilities)
 
     def ranking(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """(J, n) int64 columns, the likeliest first (of equals the first), and (J, n) float64 their probabilities."""
+        """Return the n likeliest columns of each document, (J, n) int64, and their probabilities, (J, n) float64."""
         if n < 1:
             raise ValueError(f"{n} names of each document were asked for; it must be at least 1")
         least = min(n, len(self.names))
@@ -67,7 +68,7 @@ class PredictedNames:
         return np.concatenate(columns), np.concatenate(found)
 
     def table(self, n: int = 5) -> pd.DataFrame:
-        """Columns document, rank (both from 1), name, probability: a row for each of a document's n likeliest names."""
+        """Return the n likeliest names of each document: document, rank (both from 1), name, probability."""
         import pandas as pd
 
         columns, found = self.ranking(n)
@@ -82,11 +83,11 @@ class PredictedNumbers:
 
     Attributes
     ----------
-    shares : (J, C) float64 CSR, rows sum to 1: of each document, over the clusters of all samples
+    shares : (J, C) float64 CSR, rows sum to 1: shares of the clusters of all samples in each document
     natural : (C, D) float64: natural parameters of each of these clusters
-    family : what the context was fitted with
+    family : likelihood family of the context
     unit : (mean, sd) by which the values of the fit were standardised
-    index : of the documents (:attr:`mc2core.Corpus.index`)
+    index : index of the documents (:attr:`mc2core.Corpus.index`)
     """
 
     shares: sp.csr_matrix
@@ -97,18 +98,18 @@ class PredictedNumbers:
 
     @property
     def mean(self) -> np.ndarray:
-        """(J,) float64: the expected value, of the means of the clusters."""
+        """(J,) float64: expected value, the weighted mean of the means of the clusters."""
         return self.shares @ self.family.mean(self.natural) * self.unit[1] + self.unit[0]
 
     def density(self, values: np.ndarray) -> np.ndarray:
-        """(J, n) float64: density at (n,) ``values`` (of counts their probability)."""
+        """Return the density, or for counts the probability, at (n,) ``values``, (J, n) float64."""
         values = (np.asarray(values, np.float64) - self.unit[0]) / self.unit[1]
         predictive = self.family.predictive(self.natural[:, None])
         of_value = predictive.pmf if self.family.is_discrete else predictive.pdf
         return self.shares @ of_value(values) / self.unit[1]
 
     def quantile(self, share: float) -> np.ndarray:
-        """(J,) float64: the least value that a document's is at or below with probability ``share``, in (0, 1)."""
+        """Return the ``share`` quantile of each document's predictive distribution, (J,) float64."""
         if not 0.0 < share < 1.0:
             raise ValueError(f"a quantile at {share!r} was asked for; it must lie between 0 and 1")
         natural, centre, sd = self.natural[np.unique(self.shares.indices)], self.unit[0], self.unit[1]
@@ -161,11 +162,11 @@ class PredictedNumbers:
         return middle
 
     def interval(self, share: float = 0.9) -> np.ndarray:
-        """(J, 2) float64: the central interval that holds a document's value with probability ``share``, in (0, 1)."""
+        """Return the central interval with probability ``share`` of each document's value, (J, 2) float64."""
         return np.stack([self.quantile(0.5 - share / 2.0), self.quantile(0.5 + share / 2.0)], axis=1)
 
     def table(self, share: float = 0.9) -> pd.DataFrame:
-        """A row for each document: document (from 1), mean, low, high, the bounds of :meth:`interval`."""
+        """Return one row per document: document (from 1), mean, and low and high, the bounds of :meth:`interval`."""
         import pandas as pd
 
         low, high = self.interval(share).T
@@ -179,11 +180,11 @@ class PredictedVectors:
 
     Attributes
     ----------
-    shares : (J, C) float64 CSR, rows sum to 1: of each document, over the clusters of all samples
+    shares : (J, C) float64 CSR, rows sum to 1: shares of the clusters of all samples in each document
     natural : (C, P) float64: natural parameters of each of these clusters
-    family : what the context was fitted with
+    family : likelihood family of the context
     unit : (mean, sd) by which the values of the fit were standardised, of each coordinate
-    index : of the documents (:attr:`mc2core.Corpus.index`)
+    index : index of the documents (:attr:`mc2core.Corpus.index`)
     """
 
     shares: sp.csr_matrix
@@ -194,11 +195,11 @@ class PredictedVectors:
 
     @property
     def mean(self) -> np.ndarray:
-        """(J, D) float64: the expected vector, of the means of the clusters."""
+        """(J, D) float64: expected vector, the weighted mean of the means of the clusters."""
         return self.shares @ self.family.mean(self.natural) * np.asarray(self.unit[1]) + np.asarray(self.unit[0])
 
     def coordinate(self, number: int) -> PredictedNumbers:
-        """The coordinate ``number``, 0 to D - 1, by itself, with its density and intervals."""
+        """Return the predictions of coordinate ``number`` (0 to D - 1) alone, with density and intervals."""
         n = self.family.mean(self.natural).shape[1]
         if not 0 <= number < n:
             raise ValueError(f"coordinate {number} was asked for; it must be 0 to {n - 1}")
@@ -207,7 +208,7 @@ class PredictedVectors:
         return PredictedNumbers(self.shares, natural, family, (mean, sd))
 
     def table(self) -> pd.DataFrame:
-        """A row for each document: document (from 1), and the mean of each coordinate, 0 to D - 1."""
+        """Return one row per document: document (from 1), and the mean of each coordinate, 0 to D - 1."""
         import pandas as pd
 
         table = pd.DataFrame(self.mean, index=self.index).rename(columns=str)
@@ -229,8 +230,9 @@ def _largest(probability: np.ndarray, n: int) -> np.ndarray:
 
 
 def mixed(shares: list[np.ndarray]) -> sp.csr_matrix:
-    """(J, C) CSR: the clusters' shares (J, K_s) of the S samples side by side, each sample's sums to 1/S; tiny ones
-    are left out.
+    """Concatenate the shares (J, K_s) of clusters in S samples to (J, C) CSR; those of a sample sum to 1/S.
+
+    Tiny shares are left out.
     """
     side_by_side = np.hstack(shares)
     side_by_side[side_by_side < _MIN] = 0.0

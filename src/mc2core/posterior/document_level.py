@@ -2,20 +2,20 @@
 
     p(w_j) = sum_k pi_k integral Dir(theta; omega tau_k) prod_i (sum_m theta_m psi_m,w_ji)
 
-The integral is that of the HDP and of LDA, with a cluster's own prior; it has unbiased estimators, of which
-``left_to_right`` is the one to trust: under a small omega topics of a document have several modes, and ``importance``
-is then mostly low. A document is hardly ever at home in more than a few clusters, so that only some are estimated:
-those that suit the topics it has under all clusters together, the less they do the more seldom.
+The integral is that of the HDP and of LDA, with the prior of a cluster. It has unbiased estimators. ``left_to_right``
+is preferable: under a small omega, the topics of a document have several modes, and ``importance`` is then mostly too
+low. Only a few clusters are plausible for a document, so the integral is estimated for those that suit its topics under
+all clusters together, with fewer draws for less plausible ones.
 
-Which cluster a document belongs to is another question: estimates of the integral err by more than clusters differ as
-soon as documents are long. It is answered by a Gibbs sampler of the document's topics and its cluster. Given its topics
-it would hardly leave a cluster, as others lack these. But a document's tokens sit at tables, each with a topic
-(Teh et al. 2006), and who sits together does not depend on the cluster: given that, the topics of the tables t are
-summed out,
+These estimates do not tell which cluster a document belongs to: for long documents, their errors exceed the differences
+between clusters. So the cluster is sampled together with the topics of the document. Given its topics, a document would
+hardly leave a cluster, because other clusters lack these topics. But its tokens sit at tables, each with a topic (Teh
+et al. 2006), and the seating does not depend on the cluster. Given the seating, the topics of the tables t are summed
+out,
 
     P(z_j = k | w_j, tables) ~ pi_k prod_t sum_m tau_km prod_i psi_m,w_ji over the tokens i of t,
 
-the cluster is drawn with the tables' topics, and these probabilities are averaged.
+then the cluster and the topics of the tables are drawn. The probabilities are averaged over sweeps.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ _SCALED = 8
 
 
 def priors_of(mixture: SampleMixture) -> tuple[np.ndarray, np.ndarray]:
-    """(K, M + 1) omega tau_k and (K,) ln pi_k, a new cluster's drawn one included where the mixture has it.
+    """Return omega tau_k, (K, M + 1), and ln pi_k, (K,), including those of a new cluster if the mixture has one.
 
-    Of an admixture (HDP, LDA), without a document level, v epsilon for all documents.
+    For an admixture (HDP, LDA) without a document level, it is v epsilon for all documents.
     """
     omega = mixture.sample.document_concentration
     if omega == np.inf:
@@ -124,8 +124,9 @@ def _fit_clusters(indptr, indices, counts, psi, prior, priors, log_weights, pass
 def choose_clusters(
     block: Block, priors: np.ndarray, log_weights: np.ndarray, psi: np.ndarray, threads: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(B, C) int64 and float64, C at most ``CLUSTERS``: the clusters that suit each document best, by the topics of its
-    words, and by how many nats they fall behind the first.
+    """Return the at most ``CLUSTERS`` clusters that suit each document best by the topics of its words, (B, C) int64.
+
+    The second result, (B, C) float64, is the distance of each from the first in nats.
 
     ``priors`` (K, M + 1) omega tau_k, ``log_weights`` (K,) ln pi_k, ``psi`` (U, M + 1).
     """
@@ -154,14 +155,16 @@ def log_likelihood(
     threads: int,
     done: Callable[[float], None],
 ) -> np.ndarray:
-    """(B,) float64: ln of the mean over samples of estimates of p(w_j) by ``kernel``, one of
-    :mod:`mc2core.posterior.perplexity_kernels`.
+    """Return ln of the mean over samples of estimates of p(w_j), (B,) float64.
 
-    Of each document's clusters those of :func:`choose_clusters` are kept. The first gets the draws of ``settings``
-    (draws or particles, passes or moves) over the square root of the number of samples, whose errors cancel, the
-    others fewer as they fall behind (``SLACK``), since they add little. exp of the result is unbiased for the sum over
-    these clusters at any number of draws, also below one (:func:`mc2core.posterior.perplexity_kernels.start`); leaving
-    out the others only lowers it. ``done`` is told how many documents are, for each sample.
+    ``kernel`` is one of :mod:`mc2core.posterior.perplexity_kernels`.
+
+    Only the clusters of :func:`choose_clusters` are used. The first gets the draws of ``settings`` (draws or particles,
+    passes or moves) divided by the square root of the number of samples, whose errors cancel. The others get fewer
+    draws the less plausible they are (``SLACK``), because they contribute little. exp of the result is unbiased for the
+    sum over these clusters for any number of draws, even below one
+    (:func:`mc2core.posterior.perplexity_kernels.start`). Leaving out the other clusters can only lower it. ``done`` is
+    called with the number of completed documents, for each sample.
     """
     buffers, (of_one, passes) = Buffers(), settings
     most = max(1.0, of_one / math.sqrt(len(mixtures)))
@@ -489,10 +492,10 @@ def _sample_clusters(block, psi, by_cluster, by_topic, log_prior, sweeps, doubt,
 
 
 class ClusterChains:
-    """P(z_j = k | w_j) for the clusters of a sample with a document level, prepared once for any number of documents.
+    """Computes P(z_j = k | w_j) for the clusters of a sample with a document level.
 
-    A chain for each document draws the topics of its tokens given its cluster, who sits together, and the cluster given
-    that; the means of its probabilities over sweeps are exact as these grow in number.
+    A Markov chain for each document draws the topics of its tokens given its cluster, the seating at tables, and the
+    cluster given the seating. The mean of its probabilities converges to the exact ones with the number of sweeps.
     """
 
     def __init__(self, sample: Sample) -> None:
@@ -506,10 +509,11 @@ class ClusterChains:
         self._priors = by_cluster, by_topic
 
     def probabilities(self, corpus: Corpus, log_prior: np.ndarray, threads: int) -> np.ndarray:
-        """(J, K) float64 for clusters whose prior has the logarithm ``log_prior`` (J, K).
+        """Return the probabilities of clusters, (J, K) float64, given the logarithm of their prior, ``log_prior`` (J,
+        K).
 
-        Streams are those of seed 0 and the document's words: its row depends neither on its neighbours nor on
-        ``threads``. NaN in the row of a document that the sample holds impossible.
+        Random streams are keyed by seed 0 and the words of the document, so its row depends neither on other documents
+        nor on ``threads``. The row of a document with probability 0 is NaN.
         """
         log_prior = log_prior - logsumexp(log_prior, axis=1, keepdims=True)
         key, n_clusters = streams.key(0, "prediction"), self._priors[0].shape[0]

@@ -1,4 +1,4 @@
-"""Likelihood of blocks of documents under a sample: clusters and topics summed out."""
+"""Likelihood of blocks of documents under a sample, with clusters and topics summed out."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _MAX_DOCUMENTS = 1 << 13
 
 
 class Block:
-    """Some documents over their distinct words.
+    """A block of documents over their distinct words.
 
     ``rows`` (B,) are their numbers in the corpus, ``words`` (U,) the distinct words' numbers in the corpus, ``counts``
-    the (B, U) CSR of their counts, ``by_word`` the same as CSC. ``emitted`` are the words, or of a corpus of
-    observations (U, D) these: what :meth:`SampleMixture.likely` takes.
+    the (B, U) CSR of their counts, ``by_word`` the same as CSC. ``emitted`` are the words or, for a corpus of
+    observations, these (U, D), as :meth:`SampleMixture.likely` takes them.
     """
 
     def __init__(self, corpus: Corpus, rows: np.ndarray) -> None:
@@ -46,7 +46,7 @@ class Block:
 
 
 def blocks(corpus: Corpus, n_clusters: int, most: int = _MAX_DOCUMENTS) -> list[np.ndarray]:
-    """Numbers of documents in blocks of at most ``most``, whose table of documents by clusters stays small."""
+    """Split the documents into blocks of at most ``most``, so that a table of documents by clusters stays small."""
     size = max(1, min(most, _CELLS // max(n_clusters, 1)))
     return [np.arange(start, min(start + size, corpus.n_documents)) for start in range(0, corpus.n_documents, size)]
 
@@ -54,9 +54,9 @@ def blocks(corpus: Corpus, n_clusters: int, most: int = _MAX_DOCUMENTS) -> list[
 def in_chunks(
     run: Callable[[int, int], None], n_documents: int, threads: int, size: int, done: Callable[[float], None]
 ) -> None:
-    """``run(first, last)`` over documents, ``size`` at a time, on threads; each writes its documents' values only.
+    """Call ``run(first, last)`` for chunks of ``size`` documents on threads; each call writes only to its documents.
 
-    ``done`` is told the documents of each chunk.
+    ``done`` is called with the number of documents of each chunk.
     """
 
     def run_chunk(start: int) -> int:
@@ -72,15 +72,15 @@ def in_chunks(
 class SampleMixture:
     """A sample as a mixture over its clusters, and these as mixtures over topics.
 
-    Topics are the M that are not uniform and, as topic M, all that is uniform over words.
+    Topics are the M topics that are not uniform and, as topic M, all that are uniform over words together.
 
-    That last one holds the topics not in use and those without words. Merging equal topics is exact, since parts of a
-    Dirichlet add up to a Dirichlet.
+    The last one stands for the topics not in use and those without words. Merging equal topics is exact, because sums
+    of components of a Dirichlet are Dirichlet.
 
-    ``log_weights`` (K,), ``tau`` (K, M + 1), sparse where the sample's is, and, where ``seed`` is given and the sample
-    leaves mass to it, a new cluster in row K, whose proportions are drawn from their prior Dir(v epsilon). ``alpha``
-    (M + 1,) is v epsilon. Where topics emit observations these take the place of words, and no topic is uniform: the
-    last is a new one.
+    Attributes are ``log_weights`` (K,) and ``tau`` (K, M + 1), which is sparse if that of the sample is. If ``seed`` is
+    given and the sample has mass for a new cluster, this is row K, with proportions drawn from their prior Dir(v
+    epsilon). ``alpha`` (M + 1,) is v epsilon. If topics emit observations, these replace words, and the last topic is a
+    new one.
     """
 
     def __init__(self, sample: Sample, seed: int | None = None, number: int = 0) -> None:
@@ -136,17 +136,19 @@ class SampleMixture:
         return proportions
 
     def likely(self, emitted: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """(U, M + 1) float64: how likely each of some words or (U, D) observations is in each topic, in ``out`` if
-        given; and (U,) the logarithm of what that is to be multiplied by.
+        """Return the probability or density of words or (U, D) observations in each topic, (U, M + 1), up to factors.
 
-        Of words :meth:`words` and 0. Densities may be beyond the range of float64 and are relative to the highest.
+        The logarithms of the factors, (U,), are the second result. The first is written to ``out`` if it is given.
+
+        For words, these are :meth:`words` and 0. Densities, which may exceed the range of float64, are relative to the
+        highest.
         """
         if self.sample.contents is None:
             return self.words(emitted, out), np.zeros(len(emitted))
         return relative_densities(self.sample.contents.log_densities(emitted), out)
 
     def words(self, words: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """(U, M + 1) float64: probability of each of some words in each topic, the last 1/V; in ``out`` if given."""
+        """Return the probability of words in each topic, the last one 1/V, (U, M + 1) float64, in ``out`` if given."""
         psi = np.empty((len(words), len(self._totals) + 1)) if out is None else out
         known = psi[:, :-1]
         if sp.issparse(self._by_word):
@@ -159,7 +161,7 @@ class SampleMixture:
         return psi
 
     def log_likelihood(self, block: Block) -> np.ndarray:
-        """(B, K) float64 nats: ln p(w_j | z_j = k) with the tokens' topics summed out."""
+        """Return ln p(w_j | z_j = k) with the topics of tokens summed out, (B, K) float64 in nats."""
         total = np.zeros((len(block.rows), self.tau.shape[0]))
         size = max(1, _CELLS // max(self.tau.shape))
         for start in range(0, len(block.words), size):
@@ -170,7 +172,7 @@ class SampleMixture:
         return total
 
     def log_likelihood_of(self, corpus: Corpus) -> np.ndarray:
-        """(J, K) float64 nats: :meth:`log_likelihood` of all documents; beside it, memory stays within about 100 MB."""
+        """Return :meth:`log_likelihood` of all documents, (J, K) float64 in nats, with about 100 MB of extra memory."""
         out = np.empty((corpus.n_documents, self.tau.shape[0]))
         with work("likelihood of documents in clusters", len(out), "documents") as told:
             for rows in blocks(corpus, self.tau.shape[0]):
@@ -180,14 +182,14 @@ class SampleMixture:
 
 
 def log_likelihood_of_clusters(corpus: Corpus, sample: Sample) -> np.ndarray:
-    """ln p(w_j | z_j = k) = sum_i ln sum_m tau_km psi_m,w_ji of every document under every cluster in use.
+    """Return ln p(w_j | z_j = k) = sum_i ln sum_m tau_km psi_m,w_ji of every document under every cluster in use.
 
-    ICML14, eq. 1-2 with the tokens' topics summed out. The mass of topics not in use counts as one topic uniform over
-    words.
+    This is ICML14, eq. 1-2, with the topics of tokens summed out. Topics not in use are treated as one topic that is
+    uniform over words.
 
     Returns
     -------
     (J, K) float64
-        Nats; 0 for an empty document.
+        In nats; 0 for an empty document.
     """
     return SampleMixture(sample).log_likelihood_of(corpus)

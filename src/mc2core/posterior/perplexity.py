@@ -1,12 +1,12 @@
-"""Held-out likelihood of documents, words only: five estimators with one meaning of perplexity for every engine.
+"""Held-out likelihood of documents, words only: five estimators that apply to the results of every engine.
 
     perplexity = exp(- sum_j ln p(w_j) / sum_j N_j)                       (ICML14, A.4; UAI16, 5.3)
 
-With several samples of the posterior, p(w_j) is averaged over samples inside the logarithm. Figures of different
-estimators measure different things and are never compared.
+With several samples of the posterior, p(w_j) is averaged over samples inside the logarithm. Results of estimators that
+measure different quantities must not be compared.
 
-A document's value depends on its own words and context, the posterior and the seed: not on the other documents of the
-corpus nor on the number of threads. (Matrix products of another size may differ in the last digits.)
+The result for a document depends on its own words and contexts, the posterior and the seed, but not on the other
+documents of the corpus or the number of threads. (Matrix products of another size may differ in the last digits.)
 """
 
 from __future__ import annotations
@@ -132,18 +132,18 @@ class Estimator:
     Attributes
     ----------
     name : str
-        In configuration files and tables.
+        Name in configuration files and tables.
     description : str
         One sentence for captions.
     run : callable
-        (block, mixtures of all samples, stacked contexts or None, seed, threads, done) -> (B,) nats. ``done`` is told
-        how many documents are, for each sample.
+        (block, mixtures of all samples, stacked contexts or None, seed, threads, done) -> (B,) nats. ``done`` is called
+        with the number of completed documents, for each sample.
     of_sample : callable
-        What it makes of each sample first.
+        Prepares a sample for ``run``.
     uses_context : bool
-        Whether it looks at the test documents' contexts.
+        Whether it uses the contexts of the test documents.
     takes_document_level : bool
-        Whether it is for models with a document level (a finite document_concentration).
+        Whether it supports models with a document level (a finite document_concentration).
     """
 
     name: str
@@ -194,13 +194,14 @@ ESTIMATORS: dict[str, Estimator] = {
 
 
 def estimator_of(name: str) -> Estimator:
-    """The estimator called ``name``; ValueError names the nearest one."""
+    """Return the estimator ``name``. Raises ValueError with the nearest name if there is none."""
     return ESTIMATORS[choice("estimator", name, ESTIMATORS)]
 
 
 def suited(posterior: Posterior) -> str:
-    """The estimator of p(words of a document) under the model itself: ``marginal`` where that is exact, and
-    ``left_to_right`` with a document level and of admixtures (HDP, LDA).
+    """Return the name of the estimator of p(w_j) under the model itself.
+
+    It is ``marginal`` if that is exact, and ``left_to_right`` with a document level and for admixtures (HDP, LDA).
     """
     has_theta = any(sample.has_document_level or sample.is_admixture for sample in posterior.samples)
     return "left_to_right" if has_theta else "marginal"
@@ -214,56 +215,58 @@ def log_likelihood(
     threads: int = 1,
     progress: bool | None = None,
 ) -> np.ndarray:
-    """ln p(w_j) of every document.
+    """Return ln p(w_j) of every document.
 
     ``marginal``
-        MC2, exact for each sample: sum_k pi_k prod_i sum_m tau_km psi_m,w_ji, with the mass of a cluster not seen so
-        far on one draw of its proportions from their prior.
+        For MC2: sum_k pi_k prod_i sum_m tau_km psi_m,w_ji, exact for each sample. The proportions of a new cluster are
+        one draw from their prior.
     ``context``
-        The same with pi_k prop. to pi_k p(x_j | cluster k), the posterior predictive of the document's own context
-        (prior predictive for a new cluster): ln p(w_j | x_j). Without a context it equals ``marginal``.
+        As ``marginal``, with pi_k multiplied by p(x_j | cluster k) and normalised: the posterior predictive of the
+        document's own context (for a new cluster, the prior predictive). This estimates ln p(w_j | x_j). Without
+        contexts, it equals ``marginal``.
     ``icml14``
-        ICML14, A.4 as printed: sum_i ln of the mean over samples of tau[z_j, l_ji] psi[l_ji, w_ji], with psi smoothed
-        by :data:`ICML14_SMOOTH`, and z_j and l_ji the likeliest given the document's words. How they are estimated the
-        paper does not say. Each token has one topic and the others are left out, so that this is no probability of a
-        document, and above ``marginal`` as a perplexity; it cannot be compared with any of the others.
+        The formula of ICML14, A.4 as published: sum_i ln of the mean over samples of tau[z_j, l_ji] psi[l_ji, w_ji],
+        with psi smoothed by :data:`ICML14_SMOOTH`, and with the likeliest z_j and l_ji given the document's words. (The
+        paper does not say how these are estimated.) The other topics of a token are left out, so this is not a
+        probability of a document. The perplexity is above that of ``marginal``, and cannot be compared with that of any
+        other estimator.
     ``importance``, ``left_to_right``
-        Wallach et al. 2009: the document's proportions are theta_j ~ DP(v, epsilon) over the topics in use and
-        one uniform topic for the rest (HDP; LDA where epsilon sums to 1). Monte Carlo, unbiased for p(w_j). Where
-        theta_j ~ DP(omega, tau_k), the sum over the clusters that matter of pi_k times that, each under its own prior
-        (:mod:`mc2core.posterior.document_level`). A cluster not seen so far has one draw of tau a sample, so
-        perplexities of the HDP of three levels, where that is every new document's cluster, are too high.
+        Monte Carlo estimators of Wallach et al. 2009, unbiased for p(w_j). The proportions of a document are theta_j ~
+        DP(v, epsilon) over the topics in use and one uniform topic for all others (HDP; LDA if epsilon sums to 1). If
+        theta_j ~ DP(omega, tau_k), the estimate is the sum of pi_k times this integral, with tau_k as prior, over the
+        clusters that matter (:mod:`mc2core.posterior.document_level`). A new cluster has one draw of tau per sample. In
+        the HDP with three levels, every new document is in a new cluster, so its perplexities are too high.
 
-        Unbiased they are in expectation; how long it takes differs. Proposals of ``importance`` settle on one way to
-        share a document's tokens among topics. Where others are likely, too, as under a small omega or v, these are
-        hardly ever drawn and then weigh much: of finitely many draws most estimates are below p(w_j), and so is ln of
-        any. ``left_to_right`` keeps several ways and is taken wherever ``marginal`` is not exact (:func:`suited`).
+        Both are unbiased, but differ in variance. Proposals of ``importance`` concentrate on one assignment of a
+        document's tokens to topics. If others are likely too, as under a small omega or v, these are rarely drawn and
+        then have large weights, so with finitely many draws most estimates are below p(w_j). ``left_to_right`` tracks
+        several assignments and is the default if ``marginal`` is not exact (:func:`suited`).
 
     Parameters
     ----------
     corpus : Corpus
-        Documents over the posterior's vocabulary.
+        Documents with the vocabulary of the posterior.
     posterior : mc2core.Posterior
     estimator : str or None
-        A name of ``ESTIMATORS``; None is that of :func:`suited`.
+        A name in ``ESTIMATORS``; None is the result of :func:`suited`.
     seed : int, at least 0
-        Of the random streams, which are keyed by the sample's number and the document's words.
+        Seed of the random streams, which are keyed by the number of the sample and the words of the document.
     threads : int
-        Never changes a result.
+        Number of threads. The result does not depend on it.
     progress : bool, optional
-        Whether it is told how far it is; see :func:`mc2core.base.progress.showing`.
+        Whether to show progress (:func:`mc2core.base.progress.showing`).
 
     Returns
     -------
     (J,) float64
-        Nats; 0 for an empty document, -inf for one the model holds impossible.
+        In nats; 0 for an empty document, -inf for a document with probability 0.
 
     Raises
     ------
     ValueError
-        Unknown estimator, or one that is not for the posterior's documents; negative seed, other words than its own, a
-        context of it that the corpus lacks or has other columns of, a document whose likelihood is no number, or
-        (Monte Carlo) one without a usable table concentration.
+        If the estimator is unknown or does not suit the posterior, if the seed is negative, if words or contexts of the
+        corpus do not match the posterior, if a likelihood is NaN, or (Monte Carlo) if the table concentration is not
+        usable.
     """
     chosen = estimator_of(suited(posterior) if estimator is None else estimator)
     if threads < 1:
@@ -308,9 +311,9 @@ def perplexity(
     threads: int = 1,
     progress: bool | None = None,
 ) -> float:
-    """exp(-sum_j ln p(w_j) / sum_j N_j), words only; see :func:`log_likelihood`. A uniform model gives V.
+    """Return exp(-sum_j ln p(w_j) / sum_j N_j), words only (:func:`log_likelihood`). A uniform model has perplexity V.
 
-    ValueError, beside those of :func:`log_likelihood`: the corpus has no tokens.
+    Raises ValueError as :func:`log_likelihood` does, and if the corpus has no tokens.
     """
     if corpus.observations is not None:
         raise ValueError("perplexity is of words; of observations log_density tells how well they are predicted")
@@ -328,9 +331,9 @@ def log_density(
     threads: int = 1,
     progress: bool | None = None,
 ) -> float:
-    """sum_j ln p(x_j) / sum_j N_j of observations, in nats and their own unit; see :func:`log_likelihood`.
+    """Return sum_j ln p(x_j) / sum_j N_j of observations, in nats, in the original unit (:func:`log_likelihood`).
 
-    ValueError, beside those of :func:`log_likelihood`: the corpus has words, or no observations.
+    Raises ValueError as :func:`log_likelihood` does, and if the corpus has words or no observations.
     """
     if corpus.observations is None:
         raise ValueError("the log density is of observations; words have a perplexity")

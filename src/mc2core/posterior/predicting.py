@@ -1,4 +1,4 @@
-"""Which clusters documents are in, by one sample: what it takes is prepared once, for one corpus or many small ones."""
+"""Predictions of clusters by one sample, prepared once for one corpus or for many small ones."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mc2core.posterior.sample import Sample
 
 
 class Predictor:
-    """P(z_j = k | w_j, x_j) over the clusters of a ``sample``.
+    """Computes P(z_j = k | w_j, x_j) for the clusters of a ``sample``.
 
-    ``contexts``: (K, D) posterior natural parameters of each context that x_j holds; none for words alone.
+    ``contexts`` has the (K, D) natural parameters of each context in x_j; it is empty for words alone.
     """
 
     def __init__(self, sample: Sample, contexts: Mapping[str, np.ndarray]) -> None:
@@ -27,9 +27,9 @@ class Predictor:
         self._clusters = ClusterChains(sample) if sample.has_document_level else SampleMixture(sample)
 
     def probabilities(self, corpus: Corpus, stacked: StackedContexts | None, threads: int) -> np.ndarray:
-        """(J, K) float64, rows sum to 1; ``stacked`` are the contexts of ``corpus``.
+        """Return the probabilities, (J, K) float64; rows sum to 1. ``stacked`` are the contexts of ``corpus``.
 
-        ValueError where a document is impossible, or ``threads`` below 1.
+        Raises ValueError if a document has probability 0 in all clusters, or if ``threads`` is below 1.
         """
         if threads < 1:
             raise ValueError(f"threads is {threads}; it must be at least 1")

@@ -1,4 +1,4 @@
-"""Tokens of a document that are expected in each topic, where its proportions are its own."""
+"""Expected tokens of documents in each topic, for documents with their own topic proportions."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ def _sum(values):
 
 @inner_kernel(error_model="numpy")
 def add_expected(likely, prior, tokens, count, weights, out):
-    """Add to ``out`` (M,) what of ``count`` tokens of a word is expected in each topic.
+    """Add the expected number of ``count`` tokens of a word in each topic to ``out`` (M,).
 
-    ``likely`` (M,) is the word's probability in each topic, ``prior`` and ``tokens`` what the document has of each.
+    ``likely`` (M,) is the probability of the word in each topic; ``prior`` and ``tokens`` are the pseudo-counts and
+    tokens of the document.
     """
     for m in range(prior.size):
         weights[m] = likely[m] * (prior[m] + tokens[m])
@@ -66,7 +67,7 @@ def expected_tokens(
     *,
     done: Callable[[float], None],
 ) -> np.ndarray:
-    """(J, M) float64: tokens of each document that are expected in each topic, by updates of their pseudo-counts.
+    """Return the expected tokens of each document in each topic, (J, M) float64, by updates of pseudo-counts.
 
     Parameters
     ----------
@@ -76,8 +77,8 @@ def expected_tokens(
     priors : (P, M) float64, C order
         Pseudo-counts before any token; ``kind`` (J,) int is the row of each document.
     passes : updates; after the first, each adds the tokens expected so far to the prior
-    threads : change no bit
-    done : is told how many documents are
+    threads : the result does not depend on their number
+    done : called with the number of completed documents
     """
     out = np.empty((content.shape[0], psi.shape[1]))
     arrays = content.indptr.astype(np.int64), content.indices.astype(np.int64), content.data.astype(np.int64)
@@ -90,11 +91,10 @@ def expected_tokens(
 
 
 class DocumentTopics:
-    """Tokens of documents that are expected in each topic of a ``sample``, given their clusters; prepared once for any
-    number of documents.
+    """Computes the expected tokens of documents in each topic of a ``sample``, given their clusters.
 
-    With a document level, a document's proportions come from ``_PASSES`` updates of their pseudo-counts, from the
-    cluster's. Tokens of topics not in use are left out.
+    With a document level, the proportions of a document come from ``_PASSES`` updates of pseudo-counts that start from
+    those of its cluster. Tokens of topics not in use are left out.
     """
 
     def __init__(self, sample: Sample) -> None:
@@ -115,7 +115,7 @@ class DocumentTopics:
             self._priors, self._passes = sample.document_concentration * self._priors, _PASSES
 
     def tokens(self, corpus: Corpus, cluster: np.ndarray, threads: int) -> sp.csr_matrix:
-        """(J, M) float64 CSR; ``cluster`` (J,) ints. ``threads`` change no bit."""
+        """Return the expected tokens, (J, M) float64 CSR, given ``cluster`` (J,), for any number of ``threads``."""
         if self._are_clusters:
             n = len(cluster)
             lengths = corpus.document_lengths.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Sample: one draw of the posterior, or its mean, as scores see it; and its form on disk."""
+"""Samples: draws from the posterior, or its mean, as scores use them, and their form on disk."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from mc2core.families.contents import Contents
 
 @dataclass(frozen=True)
 class SparseRows:
-    """A dense (K, D) float64 matrix, kept as the smallest value of each column and all entries above it.
+    """A dense (K, D) float64 matrix, stored as the smallest value of each column and all entries above it.
 
-    Natural parameters of a Dirichlet are its prior, the smallest value, plus counts, most of which are 0: with 12,000
-    authors a cluster has met some dozens of them. The dense matrix comes back to the last bit.
+    Natural parameters of a Dirichlet are its prior, the smallest value, plus counts, most of which are 0: of 12,000
+    authors, a cluster has only some dozens. The dense matrix is recovered exactly.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class SparseRows:
 
     @classmethod
     def of(cls, dense: np.ndarray) -> SparseRows:
-        """Of a (K, D) matrix, K >= 1."""
+        """Build it from a (K, D) matrix with K >= 1."""
         dense = np.asarray(dense, np.float64)
         least = dense.min(axis=0)
         row, column = np.nonzero(dense != least)
@@ -47,7 +47,7 @@ class SparseRows:
         return self.above.shape
 
     def dense(self, columns: slice = slice(None)) -> np.ndarray:
-        """(K, D) float64, or some columns of it."""
+        """Return the dense (K, D) float64 matrix, or some of its columns."""
         rows = np.tile(self.least, (self.shape[0], 1))
         # not by a sum: an entry may be 0
         rows[np.repeat(np.arange(self.shape[0]), np.diff(self.above.indptr)), self.above.indices] = self.above.data
@@ -63,21 +63,21 @@ class Sample:
     cluster_weights : (K,) float64, sums to 1
         E[pi_k] over the clusters in use.
     new_cluster_weight : float
-        Mass of a cluster not seen so far: group_concentration / (J + group_concentration), or 0; 1 where every
-        document has topic proportions of its own.
+        Mass of a new cluster: group_concentration / (J + group_concentration), or 0. It is 1 if every document has
+        topic proportions of its own.
     topic_given_cluster : (K, M) float64, rows sum to 1, dense or CSR
-        E[tau_km] over the topics in use, with a document level given the tables of documents.
-        Sparse where every cluster is a topic of its own, thousands of them.
+        E[tau_km] over the topics in use; with a document level, given the tables of documents. It is sparse if every
+        cluster is a topic of its own.
     new_topic_weight : (K,) float64
-        Mass of a topic not seen so far in each cluster; such a topic is uniform over words.
+        Mass of a new topic in each cluster; a new topic is uniform over words.
     topic_words : (M, V) CSR or dense, >= 0
-        Counts (or pseudo-counts) behind the topics, without the prior.
+        Counts (or pseudo-counts) of words in topics, without the prior.
     topic_word_prior : float
         s: word_given_topic = (topic_words + s) / (its row sum).
     topic_weights : (M,) float64, sums to less than 1
         epsilon_m; 1 - sum is the mass of topics not in use.
     table_concentration : float
-        v: proportions of a cluster, or of a document of an admixture, are drawn from DP(v, epsilon).
+        v: the proportions of a cluster, or of a document in an admixture, are drawn from DP(v, epsilon).
     contexts : SparseRows, (K, D)
         Posterior natural parameters of the stacked contexts of each cluster; :attr:`natural` gives them dense.
     cluster : (J,) int32
@@ -85,9 +85,9 @@ class Sample:
     log_joint : float
         Log joint (Gibbs) or ELBO (SVI) in nats.
     document_concentration : float
-        omega: a document draws its proportions from DP(omega, tau_k) of its cluster k; inf where it shares tau_k.
+        omega: a document in cluster k draws its proportions from DP(omega, tau_k); inf if it shares tau_k.
     contents : Contents or None
-        Topics that emit observations in place of words; ``topic_words`` counts none then.
+        Parameters of topics that emit observations; ``topic_words`` is then empty.
     """
 
     cluster_weights: np.ndarray
@@ -106,12 +106,12 @@ class Sample:
 
     @property
     def n_clusters(self) -> int:
-        """K, clusters in use."""
+        """Number K of clusters in use."""
         return len(self.cluster_weights)
 
     @property
     def n_topics(self) -> int:
-        """M, topics in use."""
+        """Number M of topics in use."""
         return len(self.topic_weights)
 
     @property
@@ -121,7 +121,7 @@ class Sample:
 
     @property
     def is_admixture(self) -> bool:
-        """Whether each document has its topic proportions and none is in a cluster, as in the HDP and LDA."""
+        """Whether documents have their own topic proportions and no clusters, as in the HDP and LDA."""
         return self.new_cluster_weight == 1.0
 
     @property
@@ -136,14 +136,14 @@ class Sample:
 
     @property
     def word_given_topic(self) -> np.ndarray:
-        """(M, V) float64, rows sum to 1. ValueError where topics emit observations."""
+        """Word distributions of topics, (M, V) float64. Raises ValueError if topics emit observations."""
         self.need_words()
         counts = self.topic_words.toarray() if sp.issparse(self.topic_words) else np.asarray(self.topic_words)
         counts = counts + np.float64(self.topic_word_prior)
         return counts / counts.sum(axis=1, keepdims=True)
 
     def need_words(self) -> None:
-        """ValueError where topics emit observations in place of words."""
+        """Raise ValueError if topics emit observations rather than words."""
         if self.contents is not None:
             raise ValueError("topics emit observations, not words: their numbers are in posterior.contents")
 
@@ -165,7 +165,7 @@ _SAMPLE_TABLES = {"topic_given_cluster": "topic_given_cluster", "topic_words": "
 
 
 def pack_sample(sample: Sample, prefix: str) -> dict[str, np.ndarray]:
-    """A sample as plain arrays, their names led by ``prefix``."""
+    """Return a sample as plain arrays with names that start with ``prefix``."""
     arrays = {f"{prefix}{name}": getattr(sample, name) for name in _SAMPLE_ARRAYS}
     arrays[f"{prefix}scalars"] = np.array([getattr(sample, name) for name in _SAMPLE_SCALARS])
     if sample.document_concentration == np.inf:
@@ -234,9 +234,10 @@ def _unpack_contents(stored: Mapping[str, np.ndarray], sizes: Mapping[str, int])
 
 
 def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str, sizes: Mapping[str, int]) -> Sample:
-    """The inverse of :func:`pack_sample`.
+    """Return the sample that :func:`pack_sample` packed.
 
-    ``sizes``: J, V and D, as far as they are known. ValueError where an array is missing or has another shape or type.
+    ``sizes`` has J, V and D, as far as they are known. Raises ValueError if an array is missing or has a wrong shape or
+    type.
     """
     stored = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
     try:

@@ -14,15 +14,16 @@ from mc2core.posterior import Posterior, clustering, perplexity
 def evaluate(
     posterior: Posterior, train: Corpus, test: Corpus | None, estimators: Sequence[str] = ("marginal",), seed: int = 0
 ) -> dict[str, Any]:
-    """Scores of a posterior: sizes, held-out perplexity (None without a test part), agreement with labels.
+    """Return scores of a posterior: sizes, held-out perplexity (None without a test part), and agreement with labels.
 
-    Perplexity is that of :func:`estimators_of`; ``estimator`` names the first, which is p(words of a document) under
-    the model itself where ``marginal`` comes first in ``estimators``: figures of several methods are then on one
-    footing. Clusters and topics are those in use, averaged over the samples kept, and clusters None where each document
-    is one (HDP); agreement is that of :attr:`Posterior.cluster`, ``scored_clusters`` clusters, with the labels of the
-    train part, where it has them and clusters hold more than one document.
+    Perplexities are by the estimators of :func:`estimators_of`, and ``estimator`` is the name of the first. If
+    ``marginal`` comes first in ``estimators``, this is p(words of a document) under the model itself, so that methods
+    can be compared. Clusters and topics are the numbers in use, averaged over samples; clusters is None if each
+    document is one (HDP). Agreement is that of :attr:`Posterior.cluster`, with ``scored_clusters`` clusters, with the
+    labels of the train part, if there are any.
 
-    ValueError: a part whose words, or where they are scored contexts, are not the posterior's, or another train part.
+    Raises ValueError if words or scored contexts of a part do not match the posterior, or if the train part is not the
+    fitted one.
     """
     posterior.check_fitted(train)
     names, alone = estimators_of(posterior, estimators), posterior.samples[0].documents_are_clusters
@@ -48,9 +49,10 @@ def predicted_agreement(
     progress: bool | None = None,
     cuts: Sequence[int | str] = ("all",),
 ) -> dict[str, Any]:
-    """Agreement of the clusters of documents, those of the fit or new ones (:meth:`Posterior.assign`), with their
-    labels at each of the ``cuts``, by its name; ``{}`` without labels, or where each document is a cluster (HDP).
-    ``threads`` and ``progress`` are those of :meth:`Posterior.predict_proba`.
+    """Return the agreement of clusters of fitted or new documents (:meth:`Posterior.assign`) with labels, per cut.
+
+    It is empty without labels, or if each document is a cluster (HDP). ``threads`` and ``progress`` are as in
+    :meth:`Posterior.predict_proba`.
     """
     if corpus.labels is None or posterior.samples[0].documents_are_clusters:
         return {}
@@ -64,11 +66,11 @@ def predicted_agreement(
 
 
 def estimators_of(posterior: Posterior, asked: Sequence[str]) -> list[str]:
-    """Those of the estimators asked for that suit a posterior.
+    """Return the estimators in ``asked`` that suit a posterior.
 
-    With a document level and of admixtures (HDP, LDA), ``marginal`` and ``context``, which weigh clusters
-    of documents, are replaced by ``left_to_right``: it is unbiased for the same quantity, p(words of a document).
-    ``icml14`` takes the proportions of a document from its cluster; it is left out for such posteriors.
+    With a document level and for admixtures (HDP, LDA), ``marginal`` and ``context`` are replaced by ``left_to_right``,
+    which is unbiased for the same quantity, p(words of a document). ``icml14``, in which a document has the proportions
+    of its cluster, is left out.
     """
     suited = perplexity.suited(posterior)
     if suited == "marginal":
@@ -78,14 +80,15 @@ def estimators_of(posterior: Posterior, asked: Sequence[str]) -> list[str]:
 
 
 def solutions_of(scores: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The clusterings that a file of scores tells of, one or several, each with its clusters and agreement, if any."""
+    """Return the clusterings in a file of scores, each with its number of clusters and its agreement, if any."""
     alone = {**scores, "clusters": scores.get("scored_clusters", scores.get("clusters"))}
     return scores.get("solutions", [alone])
 
 
 def agreement_with(labels: Any, cluster: np.ndarray) -> dict[str, float]:
-    """:func:`agreement` with labels of a corpus, one a document; with several of them (J, L), the extended NMI alone,
-    of the documents that have any.
+    """Return :func:`agreement` with the labels of a corpus.
+
+    If documents have several labels (J, L), it is only the extended NMI, over the documents that have labels.
     """
     if isinstance(labels, np.ndarray):
         return agreement(labels, cluster)
@@ -94,7 +97,7 @@ def agreement_with(labels: Any, cluster: np.ndarray) -> dict[str, float]:
 
 
 def agreement(labels: np.ndarray, cluster: np.ndarray) -> dict[str, float]:
-    """Clustering scores of docs/model.md, section 5 for (J,) ``cluster`` against (J,) true ``labels``."""
+    """Return the clustering scores of docs/model.md, section 5, for (J,) ``cluster`` and (J,) true ``labels``."""
     return {
         "purity": clustering.purity(labels, cluster),
         "nmi": clustering.nmi(labels, cluster),

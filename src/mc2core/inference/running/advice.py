@@ -1,4 +1,4 @@
-"""What a user should know before a fit is trusted: chains that disagree, texts that are short or hold markup."""
+"""Warnings about a fit: chains that disagree, and texts that are short or contain markup."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ MIN_AGREEMENT = 0.7
 
 
 def stuck_chains(traces: Sequence[Sequence[Mapping[str, float]]]) -> list[int]:
-    """Numbers, from 0, of the chains that have APART times fewer clusters than another whose log joint is far higher.
+    """Return the chains with APART times fewer clusters than another chain whose log joint is far higher, from 0.
 
-    ``traces`` are the rows of each chain, of whose later half clusters and log joint count. None where engines report
-    no ``log_joint``.
+    ``traces`` are the rows of each chain; clusters and log joint are taken from their later half. The list is empty if
+    engines report no ``log_joint``.
     """
     if len(traces) < 2 or not all(len(trace) > 3 and {"log_joint", "clusters"} <= trace[-1].keys() for trace in traces):
         return []
@@ -47,10 +47,10 @@ def stuck_chains(traces: Sequence[Sequence[Mapping[str, float]]]) -> list[int]:
 
 
 def advice(posterior: Posterior, corpus: Corpus) -> list[str]:
-    """Sentences on what makes the clusters of a fit less certain than they look; none where nothing is known to.
+    """Return sentences on the reasons why the clusters of a fit are less certain than they look, if any.
 
-    ``corpus`` may be the one that was fitted or other documents. Chains are compared at the recommended number of
-    clusters if the posterior keeps a hierarchy, else by all their clusters.
+    ``corpus`` is the fitted corpus or other documents. Chains are compared at the recommended number of clusters if the
+    posterior has a hierarchy, otherwise by all their clusters.
     """
     return [*_of_chains(posterior), *_of_texts(posterior, corpus)]
 

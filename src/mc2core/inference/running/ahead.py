@@ -1,4 +1,4 @@
-"""Compile kernels before they are needed: tiny fits of all engines, with what is read of them."""
+"""Compilation of kernels in advance, by tiny fits of all engines with scores and predictions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ITERATIONS = 4  # SVI joins topics from the fourth epoch on
 def compile_kernels(engine: str) -> None:
     """Compile the kernels of fits by ``engine``, of scores and of predictions, for corpora that are loaded from files.
 
-    Arrays of a corpus in memory have other types: for these, only kernels of the default model are compiled.
+    Arrays of a corpus in memory have other types; for these, only the kernels of the default model are compiled.
     """
     rng = streams.generator(0, "compile")
     group = np.arange(_N_DOCUMENTS) % _N_GROUPS  # so different that fits find several clusters, and join some

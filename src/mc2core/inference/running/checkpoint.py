@@ -1,4 +1,4 @@
-"""Checkpoints: all that a run needs to go on after a stop, bit for bit, in one file of plain arrays."""
+"""Checkpoints: files of plain arrays from which a stopped run can be resumed with identical results."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ ELSEWHERE = "write elsewhere, or remove it to start again"
 
 @dataclass
 class Checkpoint:
-    """A run after ``iteration`` whole iterations and maybe a part of the next one, which the state knows of.
+    """A run after ``iteration`` complete iterations and possibly a part of the next one, recorded in the state.
 
     Attributes
     ----------
     run : JSON-able
-        What must be the same for the run to go on: model, engine, seed, corpus digest, thinning; and the burn-in,
-        after which all samples are there. It may become another one (:meth:`drop`).
+        Values that must be the same when the run is resumed: model, engine, seed, corpus digest and thinning. It also
+        has the burn-in, after which all samples are kept; :meth:`drop` may change it.
     iteration : int
     seconds, cpu_seconds : float, spent so far by the clock and of processors
     state : named arrays of the engine's state
@@ -52,15 +52,15 @@ class Checkpoint:
 
     @property
     def begins_after(self) -> int:
-        """Iterations so far, from the first, whose samples were never kept or are dropped."""
+        """Number of first iterations whose samples were not kept or have been dropped."""
         return min(self.run["burn_in"], self.iteration)
 
     def lacks(self, burn_in: int) -> bool:
-        """Whether samples after ``burn_in`` were never kept or are dropped."""
+        """Return whether samples after ``burn_in`` were not kept or have been dropped."""
         return n_samples(self.begins_after, burn_in, self.run["thin"]) > 0
 
     def drop(self, burn_in: int) -> None:
-        """Leave the samples after ``burn_in``, or all where they begin later."""
+        """Drop the samples up to ``burn_in``."""
         begins, thin = self.begins_after, self.run["thin"]
         if self.lacks(burn_in):
             burn_in = begins
@@ -69,7 +69,7 @@ class Checkpoint:
 
 
 def write(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
-    """Write a checkpoint, whole or not at all."""
+    """Write a checkpoint atomically."""
     meta = {
         "format": FORMAT,
         "run": checkpoint.run,
@@ -92,10 +92,10 @@ def write(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
 def read(
     path: str | os.PathLike[str], run: Mapping[str, Any], sizes: Mapping[str, int] | None = None
 ) -> Checkpoint | None:
-    """The checkpoint at ``path``, or None where there is no file.
+    """Read the checkpoint at ``path``; None if there is no file.
 
-    ``sizes``: J and V of the corpus. The burn-in may be another one than that of ``run``. ValueError if the file is
-    damaged, was changed, or belongs to another run than ``run`` (it names the first difference).
+    ``sizes`` has J and V of the corpus. The burn-in may differ from that of ``run``. Raises ValueError if the file is
+    damaged, was changed, or belongs to another run than ``run`` (the message names the first difference).
     """
     if not Path(path).exists():
         return None
@@ -127,7 +127,7 @@ def read(
 
 
 def load(path: str | os.PathLike[str]) -> Checkpoint:
-    """The checkpoint of any run; the arrays of its state are for the engine to check."""
+    """Read the checkpoint of any run; the engine checks the arrays of the state."""
     return _unpack(path, *_open(path), {})
 
 
@@ -176,12 +176,12 @@ def _unpack(
 
 
 def is_one(arrays: Mapping[str, np.ndarray]) -> bool:
-    """Whether the arrays of a file are those of a checkpoint, not of a model."""
+    """Return whether the arrays of a file are those of a checkpoint, not of a model."""
     return any(name.startswith("state.") for name in arrays)
 
 
 def first_difference(stored: Any, asked: Any, names: Sequence[str] = ()) -> str | None:
-    """A phrase such as "seed is 1 there and 2 here", or None if the two JSON values are the same."""
+    """Return a phrase such as "seed is 1 there and 2 here", or None if the two JSON values are equal."""
     if isinstance(stored, dict) and isinstance(asked, dict):
         # in the order asked: the engine before what only some engines have
         for key in dict.fromkeys((*asked, *stored)):

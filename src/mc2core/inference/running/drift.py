@@ -1,4 +1,4 @@
-"""How new documents came to a fit that went on with them (``mc2 update``), and whether it still fits them."""
+"""Checks after ``mc2 update`` whether a fit still suits its new documents."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ MAX_LEFT_OUT = 0.2
 
 
 def drift(fitted: Mapping[str, Any], updates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """How the documents of the last update came to the model, before it learnt from them, and whether it still fits.
+    """Return how well the model fitted the documents of the last update before it learnt from them.
 
-    ``fitted`` and ``updates`` are those of a :class:`mc2core.inference.Stream`.
+    ``fitted`` and ``updates`` are attributes of a :class:`mc2core.inference.Stream`.
 
-    ``log_likelihood`` : nats a word, the bound on that of words and contexts. ``before`` : that of the documents of
-    the updates before, likewise before they were learnt from; of those of the fit, which it had learnt from, where this
-    is the first (None: it had not ended an epoch). ``in_small`` and ``left_out`` : shares of documents in clusters
-    that were small or empty, and of tokens without a column. ``warnings`` : sentences, one where the log likelihood is
-    lower than before by MIN_DRIFT, or FIRST_DRIFT, one for each share above its bound.
+    The result has these entries. ``log_likelihood``: lower bound on the log likelihood of words and contexts, in nats
+    per word. ``before``: the same for the documents of earlier updates or, for the first update, for the fitted
+    documents, from which the model had learnt (None if the fit completed no epoch). ``in_small`` and ``left_out``:
+    shares of documents in clusters that were small or empty, and of tokens without a column. ``warnings``: a sentence
+    if the log likelihood is lower than before by MIN_DRIFT, or FIRST_DRIFT for the first update, and one for each share
+    above its bound.
     """
     *earlier, now = updates
     known = earlier or [fitted]

@@ -1,4 +1,4 @@
-"""Fits and scores as files: what the workflow's jobs and the command line both do."""
+"""Fits and scores as files, for the jobs of the workflow and the command line."""
 
 from __future__ import annotations
 
@@ -41,28 +41,29 @@ def fit_corpus(
     keep_checkpoint: bool = False,
     **length: Any,
 ) -> dict[str, Any]:
-    """Fit a model by an engine and write posterior, trace and provenance into ``folder``; returns the provenance.
+    """Fit a model, write posterior, trace and provenance into ``folder``, and return the provenance.
 
     ``model`` and ``engine`` are names, None for the default; an engine of another package is its class. ``length`` has
     further arguments of :func:`mc2core.inference.running.loop.fit`: ``iterations``, ``chains`` (None is the engine's
     default), ``burn_in`` and so on.
 
-    ``snapshots_file`` is written too, a posterior of the samples at ``snapshots`` (iterations), if there are any.
+    If there are ``snapshots`` (iterations), a posterior of the samples at these is written to ``snapshots_file``.
 
-    A run that was killed resumes from ``checkpoint`` (and those of further chains beside it; in ``folder`` if not
-    given), which is removed once the outputs are there: the workflow runs a finished fit again where its code has
-    changed, and must then not resume from what older code made. With ``keep_checkpoint`` the caller removes it.
-    While it runs, a second fit that writes the same posterior is refused (ValueError).
-    Other contexts of the corpus than those in ``contexts`` are named in the log and not looked at, so they do not tie a
-    checkpoint.
-    With ``missing``, every context is missing in that share of the documents, drawn with the seed of the fit.
-    ``spark`` holds properties of Spark, for fits that use it (``n_shards``).
-    With ``keep_all`` the checkpoint stays, so that the fit goes on when more iterations are asked for, a run that a
-    signal stops leaves a posterior and provenance of what there is so far, and the posterior keeps its hierarchy
-    (:meth:`mc2core.Posterior.find_hierarchy`), where it has any, the fingerprints of its documents
-    (:mod:`mc2core.corpus.fingerprints`), and by SVI some of these (:mod:`mc2core.corpus.reservoir`), which ``mc2
-    update`` goes over again.
-    With ``follow_labels`` each row of the trace has ``vi_bits``, the distance of the clusters from the corpus' labels.
+    A killed run resumes from ``checkpoint`` (by default in ``folder``; further chains have their own next to it). The
+    checkpoint is removed once the outputs are written, because the workflow runs a fit again if its code has changed,
+    and must then not resume from the results of older code. With ``keep_checkpoint``, the caller removes it. While a
+    fit runs, a second fit that writes the same posterior is refused (ValueError).
+
+    Contexts of the corpus that are not in ``contexts`` are named in the log and not used, so a checkpoint does not
+    depend on them. With ``missing``, every context is missing in that share of the documents, drawn with the seed of
+    the fit. ``spark`` has properties of Spark, for fits that use it (``n_shards``). With ``follow_labels``, each row of
+    the trace has ``vi_bits``, the distance of the clusters from the labels.
+
+    With ``keep_all``, the checkpoint is kept, so that the fit can be continued with more iterations. If a signal stops
+    the run, posterior and provenance of the completed part are written. The posterior then also contains its hierarchy
+    (:meth:`mc2core.Posterior.find_hierarchy`), if it has one, the fingerprints of its documents
+    (:mod:`mc2core.corpus.fingerprints`) and, for SVI, a sample of the documents (:mod:`mc2core.corpus.reservoir`),
+    which ``mc2 update`` processes again.
     """
     folder = Path(folder)
     posterior, checkpoint = folder / "posterior.npz", checkpoint or folder / "checkpoint.npz"

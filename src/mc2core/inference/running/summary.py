@@ -1,4 +1,4 @@
-"""What a run found: numbers of clusters and topics, by how much they changed at its end, how far its chains agree."""
+"""Summary of a run: numbers of clusters and topics, their change at the end, and the agreement of chains."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ def found(
     names: Sequence[str] = _NAMES,
     truncations: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
-    """Numbers of clusters and topics in use, and what they were at the end of each chain and before its last third.
+    """Return the numbers of clusters and topics in use, and their course over the last third of each chain.
 
-    Whether a chain has converged cannot be told from one trace, so nothing is said of that.
+    Convergence cannot be determined from a single trace, so it is not reported.
 
     Parameters
     ----------
-    posterior : what the run leaves.
-    traces : rows of each chain, one an iteration.
-    names : those of the two that the engine finds; others are left out.
-    truncations : the most of each that the engine can find, where its numbers follow them.
+    posterior : result of the run.
+    traces : rows of each chain, one per iteration.
+    names : which of "clusters" and "topics" the engine infers; others are left out.
+    truncations : largest possible numbers, if the results depend on them.
 
     Returns
     -------
     dict
-        ``clusters``, ``topics``: int, :meth:`Posterior.number` of each. ``intervals``: dict, the least and the most
-        of each in 90 % of the samples; empty where there is one sample. ``over``: int, a third of the iterations.
-        ``before``, ``after``: dict, each number that many iterations before the end and at the end, for each chain;
-        empty where the third of a run is no iteration. ``chains``: :meth:`Posterior.between_chains`.
-        ``truncations``: dict of int, where there are any. A run adds ``warnings``
-        (:func:`mc2core.inference.running.advice.advice`) and, where it keeps a hierarchy, ``recommended``, a number.
+        ``clusters``, ``topics``: int, :meth:`Posterior.number` of each. ``intervals``: dict, central 90 % interval of
+        each over samples; empty if there is one sample. ``over``: int, a third of the iterations. ``before``,
+        ``after``: dict, each number ``over`` iterations before the end and at the end, per chain; empty if ``over`` is
+        0. ``chains``: :meth:`Posterior.between_chains`. ``truncations``: dict of int, if there are any. A run adds
+        ``warnings`` (:func:`mc2core.inference.running.advice.advice`) and, if it has a hierarchy, ``recommended``, the
+        number of clusters.
     """
     over = min(len(trace) for trace in traces) // 3
     about: dict[str, Any] = {"over": over, "before": {}, "after": {}, "intervals": {}}
@@ -55,7 +55,7 @@ def found(
 
 
 def sentence(about: Mapping[str, Any]) -> str:
-    """What :func:`found` says, in a sentence; "" where the engine reports neither number."""
+    """Return the result of :func:`found` as a sentence; "" if the engine reports neither number."""
     names = [name for name in _NAMES if name in about]
     if not names:
         return ""
@@ -69,7 +69,7 @@ def sentence(about: Mapping[str, Any]) -> str:
 
 
 def sentence_of_all(about: Sequence[Mapping[str, Any]]) -> str:
-    """What :func:`found` says of the fits of one run, one a seed, in a sentence; "" where none reports its numbers."""
+    """Return the results of :func:`found` for the fits of a run, one per seed, as a sentence; "" if there are none."""
     known = [one for one in about if any(name in one for name in _NAMES)]
     if len(known) < 2:
         return sentence(known[0]) if known else ""
@@ -88,7 +88,7 @@ ONE_CLUSTER = (
 
 
 def is_one_cluster(about: Mapping[str, Any]) -> bool:
-    """Whether a fit of topics found one cluster of documents."""
+    """Return whether a fit with topics found only one cluster of documents."""
     return about.get("clusters") == 1 and "topics" in about
 
 
@@ -97,7 +97,7 @@ def _meaning(known: Sequence[Mapping[str, Any]]) -> str:
 
 
 def agreement(chains: Mapping[str, Any]) -> str:
-    """What :meth:`Posterior.between_chains` says of several: "3 chains of 31, 33 and 36 clusters agree by ARI 0.71"."""
+    """Return the agreement as a phrase: "3 chains of 31, 33 and 36 clusters agree by ARI 0.71"."""
     name = next(name for name in _NAMES if name in chains)
     *numbers, last = map(str, chains[name])
     said = f"{len(chains[name])} chains of {', '.join(numbers)} and {last} {name}"

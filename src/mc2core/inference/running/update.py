@@ -1,7 +1,7 @@
-"""Fits as files that go on with new documents: ``mc2 update``.
+"""Updates of fits as files with new documents: ``mc2 update``.
 
-A fit by SVI goes on as a stream (:mod:`mc2core.inference.svi.stream`), and what it took is told beside what it knows:
-how likely documents were before they were learnt from. A Gibbs chain goes on over all documents, old and new.
+A fit by SVI continues as a stream (:mod:`mc2core.inference.svi.stream`); the likelihood of new documents before the
+update is reported. A Gibbs chain continues over all documents, old and new.
 """
 
 from __future__ import annotations
@@ -58,17 +58,17 @@ class _FitFile(NamedTuple):
 
     @classmethod
     def read(cls, path: Path) -> _FitFile:
-        """ValueError for a file that is missing, damaged or something else."""
+        """Read the file. Raises ValueError if it is missing, damaged or of another kind."""
         stamp = _stamp(path)
         arrays, digest = storage.read_signed(path)
         return cls(path, arrays, digest, Posterior.from_arrays(arrays, path), stamp)
 
     def latest(self) -> _FitFile:
-        """This one, or the file as it is now if it was replaced since."""
+        """Return this file, or the current one if it was replaced since."""
         return self if _stamp(self.path) == self.stamp else self.read(self.path)
 
     def stream(self, total_samples: int | None = None, threads: int = 1) -> Stream:
-        """The stream of an update, or one that goes on from a fit; ValueError where it cannot go on."""
+        """Return the stream of an update, or a new one from a fit. Raises ValueError if it cannot be continued."""
         from mc2core.inference.svi.stream import Stream, state_of
 
         posterior, checkpoint = self.posterior, self.path.parent / "checkpoint.npz"
@@ -116,31 +116,30 @@ def update_fit(
     threads: int = 1,
     progress: bool | None = None,
 ) -> dict[str, Any]:
-    """Go on with a fit by new documents; returns the provenance of what is written.
+    """Continue a fit with new documents, and return the provenance of the result.
 
-    By SVI: with the documents ``new`` in mini-batches, in their order; ``posterior.npz`` and ``provenance.json`` of
-    ``out`` are replaced when it is done. By Gibbs: sweeps over all documents, which ``new`` has to hold, those of the
-    fit first; ``out`` is another folder, in which all is as ``mc2 fit`` leaves it.
+    SVI processes the documents ``new`` in mini-batches, in their order; ``posterior.npz`` and ``provenance.json`` in
+    ``out`` are replaced at the end. Gibbs sweeps over all documents, so ``new`` must contain the fitted documents
+    first, followed by the new ones; ``out`` must be another folder, which gets the same files as by ``mc2 fit``.
 
-    A killed update goes on where it was when it is called again, and one that is done does nothing: the bits are those
-    of one that nothing stopped.
+    If a killed update is called again, it is resumed with identical results. A completed update does nothing.
 
     Parameters
     ----------
     fit : folder of ``mc2 fit`` or of an update, or ``posterior.npz`` in it
     new : folder of a corpus, or what ``mc2 import`` reads, in the form of the documents of the fit
-    out : folder; that of the fit, if not given
-    total_samples : of :class:`mc2core.inference.Stream`, at the first update by SVI
+    out : folder; by default that of the fit
+    total_samples : as in :class:`mc2core.inference.Stream`, for the first update by SVI
     columns : where a file holds words and contexts, if not where those of the fit were: "text", "bag", "counts",
         "contexts" and "id" of :func:`mc2core.corpus.readers.reading.read_own`
-    new_columns : words and values that the fit has not get columns where so many of the documents have them
-    iterations : by Gibbs: sweeps; as many as the fit had, if not given
-    threads : change no bit
+    new_columns : smallest number of documents in which a new word or value must occur to get a column
+    iterations : number of sweeps by Gibbs; by default as many as in the fit
+    threads : the result does not depend on their number
 
     Raises
     ------
     ValueError
-        A fit that cannot go on, documents that were fitted or taken before, or files of another update.
+        If the fit cannot be continued, if documents were already used, or if ``out`` has files of another update.
     """
     path, new, columns = posterior_file(fit), Path(new), dict(columns or {})
     file = _FitFile.read(path)
