@@ -139,7 +139,7 @@ class DiagonalNormalGamma(_GaussianVector, CoordinateFamily):
     """A vector of D numbers that are independent given the cluster or topic, each with the family :class:`NormalGamma`.
 
     Means are shrunk towards ``mu0`` with the weight of ``kappa0`` documents, and variances towards b0 / a0 with the
-    weight of 2 ``a0`` documents. For a standardised context (:meth:`mc2core.Corpus.standardised`), ``mu0`` 0 is the
+    weight of 2 ``a0`` documents. For a standardised context (:meth:`mc2core.Corpus.standardised`), ``mu0`` = 0 is the
     mean of the corpus. T(x) concatenates the statistics of the coordinates, 4 D numbers. NaN means a missing
     coordinate, and a row of NaN a missing vector.
 

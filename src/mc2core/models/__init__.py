@@ -278,7 +278,7 @@ def _priors(priors: Any, roles: tuple[str, ...], further: tuple[str, ...]) -> di
 
 
 def content_family(content: Any) -> VectorFamily | None:
-    """Return the checked ``content`` argument: a family of observations given as such or by its settings, or None."""
+    """Check the ``content`` argument, which may be the settings of a family, and return the family or None."""
     family = family_from_settings(content) if isinstance(content, Mapping) else content
     if family is not None and not (isinstance(family, VectorFamily) and family.strength == 1.0):
         known = ", ".join(f"{one.__name__}()" for one in FAMILIES.values() if issubclass(one, VectorFamily))
@@ -334,7 +334,7 @@ class MC2(TopicModel):
         embeddings of the corpus (:meth:`mc2core.Corpus.with_embeddings`) are used, if it has any; an empty list leaves
         them out.
     content : VectorFamily or mapping of its settings or None, default None
-        Family of the observations, if the corpus has these in place of words. None is the default of their kind:
+        Family of the observations, if the corpus has these in place of words. None selects the default for their kind:
         DiagonalNormalGamma for numbers, GammaPoissonVector for counts, BetaBernoulliVector for zeros and ones.
         GaussWishart is an alternative for numbers. For words, it must be None.
     group_concentration : float in [1e-10, 1e10] or "learn" or None, default None
@@ -422,7 +422,7 @@ class HDP(TopicModel):
     document_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         Concentration omega of that level. "learn" starts at 10.
     content : VectorFamily or mapping of its settings or None, default None
-        Family of the observations, if the corpus has these in place of words. None is the default of their kind:
+        Family of the observations, if the corpus has these in place of words. None selects the default for their kind:
         DiagonalNormalGamma for numbers, GammaPoissonVector for counts, BetaBernoulliVector for zeros and ones.
         GaussWishart is an alternative for numbers. For words, it must be None.
     table_concentration : float in [1e-10, 1e10] or "learn", default "learn"
@@ -564,7 +564,7 @@ class Mixture(Model):
         cluster, so it suits up to some hundreds of words.
     topic_word_prior : float in [1e-100, inf), default 0.1
         Dirichlet parameter a of every word. For "poisson", the shape of the Gamma prior of the rates; for the Gaussian
-        components, the weight of the prior mean 0 in documents. V * topic_word_prior must not exceed 1e9.
+        components, the weight of the prior mean 0 as a number of documents. V * topic_word_prior must not exceed 1e9.
     weight_prior : float in [1e-100, inf), default 0.1
         Dirichlet parameter of every cluster weight. K * weight_prior must not exceed 1e9.
     rate_prior : float in [1e-100, inf), default 1.0

@@ -114,10 +114,10 @@ class SVI(Engine):
         With tables: update topics after the tables ("sequential"), or all global parameters at once ("joint", Algorithm
         1 of UAI16), which may lower the ELBO. "joint" needs max_tables and mini-batches.
     learning_offset : float in [0, inf) or None, default None
-        Offset rho of the step sizes. None is the offset of the schedule; with a document level, the default schedule
-        has 8.
+        Offset rho of the step sizes. None takes the offset of the schedule; with a document level, that of the default
+        schedule is 8.
     learning_decay : float in (0.5, 1] or None, default None
-        Decay iota of the step sizes. None is the decay of the schedule.
+        Decay iota of the step sizes. None takes the decay of the schedule.
     initialisation : {"seeded", "gibbs", "random"}, default "seeded"
         Start from k-means of the documents, from a short Gibbs run, or at random (:mod:`mc2core.inference.svi.start`).
     n_shards : int in [1, inf) or None, default None
@@ -302,7 +302,7 @@ class SVI(Engine):
         return Globals.restore(model, (of_clusters, document_level.DocumentLevel), *given)
 
     def sample(self, corpus: Corpus, state: Globals) -> Sample:  # type: ignore[override]
-        """Return posterior means for clusters and topics in use; the weight of the others is left to new ones."""
+        """Return posterior means of the clusters and topics in use; new ones get the weight of all others."""
         clusters, topics = clusters_in_use(state), topics_in_use(state)
         weights = state.expected_weights()
         has_new, weights = len(clusters) < len(weights), weights[clusters]
