@@ -62,6 +62,13 @@ def test_modules_that_mypy_checks_strictly_are_there():
         assert fnmatch.filter(modules, pattern.removesuffix(".*")), pattern
 
 
+def test_every_mutation_still_finds_its_place():
+    """What tests/ is measured by: ``tools/mutations.py``."""
+    command = [sys.executable, ROOT / "tools/mutations.py", "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def pins(name):
     """Versions by package of a file of constraints, which names nothing else."""
     found = {}

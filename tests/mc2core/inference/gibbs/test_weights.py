@@ -9,15 +9,17 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import gammaln
 
-from mc2core.compute import streams
+from mc2core.compute import streams, variates
 from mc2core.inference.gibbs.assignments import Assignments
 from mc2core.inference.gibbs.weights import (
+    Concentrations,
     GammaPrior,
     draw_dirichlet_process_concentration,
     draw_table_concentration,
     draw_tables,
     draw_topic_prior,
     draw_topic_weights,
+    update_weights,
 )
 
 LIMIT = 5.3
@@ -147,6 +149,24 @@ def test_topic_weights_are_dirichlet_given_the_tables():
         weights.append([*assignments.topic_weights, assignments.remaining])
     for column, expected in zip(np.array(weights).T, np.array([4, 1, 0.5]) / 5.5, strict=True):
         assert score(column, expected) < LIMIT
+
+
+def test_an_update_draws_each_concentration_from_what_it_depends_on():
+    """Tables, eta, v, alpha and epsilon in turn: five documents in two clusters, seven tokens of three topics."""
+    cluster, topic = np.array([0, 1, 1, 1, 0], np.int32), np.array([0, 0, 1, 1, 2, 2, 2], np.int32)
+    assignments = Assignments(cluster, topic, np.array([0, 2, 3, 5, 6, 7]), np.array([0.4, 0.3, 0.2]), 0.1)
+    assignments.count()
+    concentrations, key = Concentrations(1.2, 2.5, 0.7), streams.key(4, "test")
+    priors = {"topic": GammaPrior(1.0, 2.0), "table": GammaPrior(1.5, 0.5), "group": GammaPrior(0.4, 2.0)}
+    rng = np.random.default_rng(11)
+    tables = draw_tables(np.array([[2, 0, 1], [0, 2, 2]], np.int32), 2.5 * np.array([0.4, 0.3, 0.2]), key)
+    eta = draw_dirichlet_process_concentration(0.7, 3, tables.sum(), priors["topic"], rng)
+    v = draw_table_concentration(2.5, np.array([3, 4]), tables.sum(), priors["table"], rng)
+    alpha = draw_dirichlet_process_concentration(1.2, 2, 5, priors["group"], rng)
+    epsilon = variates.dirichlet(np.append(tables, eta), rng)
+    update_weights(assignments, concentrations, priors, key, np.random.default_rng(11), clusters_are_fixed=False)
+    assert (concentrations.group, concentrations.table, concentrations.topic) == (alpha, v, eta)
+    assert [*assignments.topic_weights, assignments.remaining] == epsilon.tolist()
 
 
 @pytest.mark.parametrize(("shape", "rate"), [(0, 1), (1, -1), (np.nan, 1), (1, np.inf)])
