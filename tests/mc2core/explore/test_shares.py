@@ -1,6 +1,7 @@
 """Shares by groups and over numbers, and their intervals, against sums, simulation and the bootstrap written out."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -133,6 +134,22 @@ def test_nine_of_ten_intervals_hold_the_share_of_all_documents():
         hits = rng.binomial(n, p, 4000)
         low, high = shares.interval_of(hits / n, np.full(4000, float(n)))
         assert ((low <= p) & (p <= high)).mean() == pytest.approx(0.9, abs=0.05)
+
+
+def test_nine_of_ten_intervals_of_clusters_hold_their_share_and_effect():
+    """2,000 clusters, each with documents of its own: half of those of one group and 3 of 10 of those of the other."""
+    rng, n, m = np.random.default_rng(6), 120, 2000
+    group = np.arange(n) % 2
+    inside = rng.random((m, n)) < np.where(group, 0.5, 0.3)
+    one = variables.Variable("group", "", sp.csr_matrix(np.eye(2)[group]), ["first", "second"])
+    made = SimpleNamespace(
+        corpus=SimpleNamespace(n_documents=n), documents_of=sp.csr_matrix(inside, dtype=float), matched_samples=[],
+        document_topics=sp.csr_matrix((n, 0)),
+    )  # fmt: skip
+    share, effect = shares.shares_by_value(made, one), shares.effects(made, [one])
+    assert set(effect["value"]) == {"second"}
+    for table, truth in ((share, share["value"].map({"first": 0.3, "second": 0.5})), (effect, 0.2)):
+        assert ((table["low"] <= truth) & (truth <= table["high"])).mean() == pytest.approx(0.9, abs=0.03)
 
 
 def test_intervals_of_topics_are_as_wide_as_those_of_the_bootstrap_of_documents(description):
