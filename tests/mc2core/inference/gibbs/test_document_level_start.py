@@ -1,5 +1,6 @@
 """The start of a chain with a document level, and how little is left of it."""
 
+import itertools
 import math
 from types import SimpleNamespace
 
@@ -302,15 +303,19 @@ def test_a_start_that_joins_clusters_warns_of_nothing(caplog):
 
 @pytest.mark.parametrize("n_clusters", [math.inf, 5])
 def test_how_likely_a_clustering_is_agrees_with_the_sum_over_tables(n_clusters):
-    """ln p of the 15 partitions of four documents up to a constant, tau summed out exactly; and the priors."""
+    """ln p of the 15 partitions of four documents, with two rests of epsilon, up to a constant, tau summed out exactly;
+    and the priors.
+    """
     contexts, start, n_jm = corpus_and_state(FAMILIES)
     alpha, v, eta, omega = 1.3, 2.0, 0.8, 2.5
     priors = {"group": GammaPrior(2.0, 0.5), "topic": GammaPrior(1.0, 3.0)}
     differences = []
-    for z in partitions(4):
+    for z, rest in itertools.product(partitions(4), (0.3, 1e-3)):
         assignments = assignments_at(z, start)
-        eps = assignments.topic_weights
+        eps = assignments.topic_weights * (1.0 - rest) / assignments.topic_weights.sum()
+        assignments.topic_weights, assignments.remaining = eps, rest
         exact = log_clusters(z, alpha, n_clusters) + log_contexts(contexts, z)
+        exact += len(eps) * np.log(eta) - np.log(eps).sum() + (eta - 1.0) * np.log(rest)
         exact += sum(log_topics_of_cluster(n_jm[np.array(z) == k], eps, v, omega) for k in range(max(z) + 1))
         state = SimpleNamespace(
             assignments=assignments,
