@@ -88,7 +88,7 @@ def test_the_answer_comes_first_then_the_scorecard_and_pictures_and_all_else_is_
     assert 'data-verdict="not reproduced">Not reproduced</span>: MC2 without' in answers
     assert [re.sub("<[^>]*>", "", one) for one in re.findall("<p>(.*?)</p>", answers)] == [
         "Of 1 main claim of the three papers: 1 not reproduced.",
-        "Reproduced: none of the main claims.",
+        "None of the main claims is reproduced.",
         "Not reproduced: MC2 without contexts predicts held-out papers better than the HDP.",
         "Data: NIPS (real).",
     ]

@@ -76,7 +76,7 @@ def test_three_sentences_say_what_was_reproduced_what_not_and_on_which_data(noth
     assert scorecard.sentences(table, "icml2014") == [
         "Reproduced: MC2 predicts better than npTOT.",
         "Not reproduced: MC2 without contexts predicts held-out papers better than the HDP.",
-        "Data: NIPS (real); without a verdict: 1 of 3 main claims.",
+        "Data: NIPS (real). Claims without a verdict: 1 of 3.",
     ]
     assert scorecard.sentences(table, "uai2016") == []
 

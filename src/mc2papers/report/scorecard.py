@@ -116,8 +116,8 @@ def _kind(data: str) -> int:
 
 
 def _in_short(data: str) -> str:
-    """ "simulated", without the model that it is drawn from."""
-    return data.partition(" (")[0]
+    """Return the kind of data for readers: "simulated", without the model that it is drawn from."""
+    return data.partition(" (")[0].replace("of no paper", "other data")
 
 
 def _rank(row: Any) -> tuple[int, bool, bool]:
@@ -153,8 +153,8 @@ def sentences(table: pd.DataFrame, paper: str) -> list[str]:
     if here.empty:
         return []
     without = here["verdict"].isin(_NONE)
-    positive = _listed(here, (REPRODUCED, SUPPORTED)) or "Reproduced: none of the main claims"
-    negative = _listed(here, (NOT_REPRODUCED, CONTRADICTED, INCONCLUSIVE)) or "Not reproduced: none that has a verdict"
+    positive = _listed(here, (REPRODUCED, SUPPORTED)) or "None of the main claims is reproduced"
+    negative = _listed(here, (NOT_REPRODUCED, CONTRADICTED, INCONCLUSIVE)) or "No main claim with a verdict fails"
     kinds: dict[str, list[str]] = {}
     for _, row in here[~without].iterrows():
         names = kinds.setdefault(_in_short(row["data"]), [])
@@ -163,7 +163,7 @@ def sentences(table: pd.DataFrame, paper: str) -> list[str]:
     data = "; ".join(f"{', '.join(names)} ({kind})" for kind, names in kinds.items())
     third = f"Data: {data or 'none that can test these claims'}"
     if without.any():
-        third += f"; without a verdict: {without.sum()} of {len(here)} main claims"
+        third += f". Claims without a verdict: {without.sum()} of {len(here)}"
     return [f"{positive}.", f"{negative}.", f"{third}."]
 
 
