@@ -86,12 +86,12 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         Certainty of ``labels_``, in [0, 1]: the share of the document's clusters in all samples that lies in its
         cluster (:meth:`mc2core.Posterior.assign`). NaN for SVI, which keeps one sample.
     n_clusters_ : int
-        Number of clusters in ``labels_``. ``transform`` returns one column per cluster; for SVI, one per cluster of the
-        posterior.
+        Number of clusters in ``labels_``. ``transform`` returns one column for each of them;
+        for SVI, one for each cluster of the posterior, including clusters without documents.
     components_ : (M, V) float64
         Word distribution of each topic; rows sum to 1.
     n_features_in_ : int
-        V.
+        Number of words V.
 
     In all methods, X is a (J, V) matrix of word counts, sparse or dense: non-negative whole numbers, as
     ``CountVectorizer`` returns. ValueError is raised for anything else.

@@ -422,8 +422,9 @@ class Posterior:
         likeliest cluster and the result of :meth:`predict_proba`, which has the same arguments.
 
         ``cut`` is a number of clusters or "recommended" (:meth:`find_hierarchy`), or "all" for the clusters of the fit.
-        For the documents of the fit, the result is then the cluster in the cut, and the share of each cluster of the
-        cut among the documents of the document's cluster in each sample, averaged over samples. For other documents,
+        For the documents of the fit, the first array then has the cluster in the cut, and the second averages over
+        samples: of the documents that a sample has in one cluster with the document, the share that belongs to each
+        cluster of the cut. For other documents,
         the probability of each cluster of the fit is divided among the clusters of the cut in proportion to the fitted
         documents that it has in each. Clusters of a ``cut`` are numbered in order of decreasing size; without ``cut``,
         they are numbered as in the arrays of :attr:`representative`.

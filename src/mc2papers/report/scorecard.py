@@ -117,7 +117,7 @@ def _kind(data: str) -> int:
 
 def _in_short(data: str) -> str:
     """Return the kind of data for readers: "simulated", without the model that it is drawn from."""
-    return data.partition(" (")[0].replace("of no paper", "other data")
+    return data.partition(" (")[0].replace("of no paper", "not used in the papers")
 
 
 def _rank(row: Any) -> tuple[int, bool, bool]:

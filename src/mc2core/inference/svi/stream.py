@@ -278,7 +278,7 @@ class Stream:
         self.taken, self._posterior = np.append(self.taken, fingerprints), None
 
     def place(self, corpus: Corpus, new_columns: int) -> tuple[Corpus, alignment.New, list[Dropped]]:
-        """As :meth:`grow`, but also return the names that got columns and the names that were left out."""
+        """Like :meth:`grow`, but also return the names that were given columns and those that were left out."""
         known = {name: one for name, one in corpus.contexts.items() if name in self._columns.contexts}
         corpus = corpus.with_contexts(known)
         pattern, new = alignment.extended(alignment.schema_of(self.posterior), corpus, new_columns)
