@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import re
 import shutil
 
 from helpers.needs import BROWSERS
@@ -19,9 +20,9 @@ def running():
 
 
 @contextlib.contextmanager
-def _opened(browser, path, width=1300, height=900, scheme="light", missing=None):
-    """A page of a file, once it is drawn; afterwards, that nothing was said on the console, but of ``missing`` files
-    whose names begin so, or asked of a network.
+def _opened(browser, path, width=1300, height=900, scheme="light", ready="body[data-ready]", known=None):
+    """A page of a file, once it has what is ``ready``; afterwards, that nothing was said on the console, except what
+    matches ``known``, or asked of a network.
     """
     with browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme) as context:
         page = context.new_page()
@@ -30,7 +31,7 @@ def _opened(browser, path, width=1300, height=900, scheme="light", missing=None)
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
         page.goto(path.resolve().as_uri())
-        page.wait_for_selector("body[data-ready]", timeout=60_000)
+        page.wait_for_selector(ready, timeout=60_000)
         yield page
-    assert [one for one in said if not (missing and f"/{missing}" in one and "ERR_FILE_NOT_FOUND" in one)] == []
+    assert [one for one in said if not (known and re.search(known, one))] == []
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []

@@ -213,3 +213,21 @@ def test_in_a_browser_a_link_opens_a_card_and_its_picture_grows(opened, written)
         card.locator("summary").first.focus()
         page.keyboard.press("Enter")
         assert not page.locator("#uai2016_figure3 .caption").is_visible()
+
+
+@pytest.mark.needs("browser")
+def test_in_a_browser_a_table_of_claims_breaks_no_word(opened, tmp_path):
+    long = [" ".join(["gain in agreement +0.128 (95% +0.066 to +0.191)"] * n) for n in (2, 4, 4)]
+    claim = Claim("NUS-WIDE", long[0], "contradicted", long[1], long[2], data="simulated (correlated topics)")
+    raw = pd.DataFrame({"method": ["MC2"]})
+    write_table(tmp_path / "one", raw, raw, "One", ["A note."], [claim])
+    lines = """cells => cells.flatMap(cell => [...cell.textContent.matchAll(/[\\w.]+/g)].map(word => {
+        const range = document.createRange();
+        range.setStart(cell.firstChild, word.index);
+        range.setEnd(cell.firstChild, word.index + word[0].length);
+        return range.getClientRects().length;
+    }))"""
+    with opened(tmp_path / "one.html", width=720, ready=".claims") as page:
+        counts = page.locator(".claims td:not(:empty)").evaluate_all(lines)
+    assert len(counts) > 50
+    assert set(counts) == {1}

@@ -388,6 +388,23 @@ class TestDryRun:
         code, output = snakemake(checkout, "--lint")
         assert code == 0, output
 
+    @pytest.mark.workflow
+    @pytest.mark.needs("browser")
+    def test_snakemakes_report_opens_and_shows_a_figure_with_its_title_and_caption(self, checkout, opened):
+        for options in ((), ("--report", "report.html")):
+            code, output = snakemake(checkout, "uai2016_figure1", *options)
+            assert code == 0, output
+        known = "cdn.tailwindcss.com should not be used"  # of every report of Snakemake
+        with opened(checkout / "report.html", ready='text="Results"', known=known) as page:
+            assert "MC2 (Nguyen et al., ICML 2014)" in page.inner_text("body")
+            page.click('text="Results"')
+            row = page.locator("tr", has_text="figure 1")
+            assert "plate diagram" in row.inner_text()
+            row.locator("[iconname=eye]").click()
+            page.wait_for_function("[...document.images].some(one => one.naturalWidth > 300)")
+            row.locator("[iconname=information-circle]").click()
+            page.wait_for_selector("text=MC2 as documents are generated")
+
 
 @pytest.fixture
 def run_to_the_end(tmp_path_factory):

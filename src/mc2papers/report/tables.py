@@ -170,7 +170,7 @@ tbody tr:nth-child(even) {{ background: #f5f5f5; }}
 .claims {{ width: 100%; }}
 .claims td:nth-last-child(3) {{ font-weight: 600; color: var(--tone, #5f6673); }}
 {tones}
-.claims td {{ overflow-wrap: anywhere; min-width: 5em; }}
+.claims td {{ overflow-wrap: break-word; min-width: 5em; }}
 .scroll {{ overflow-x: auto; }}
 table:not(.claims) td {{ white-space: nowrap; }}
 @media (max-width: 700px) {{
