@@ -476,7 +476,7 @@ class HDP(TopicModel):
 
 
 class NPTOT(TopicModel):
-    """npTOT: an HDP in which topics emit a word and a time stamp for each token. The time stamp is that of its document.
+    """npTOT: an HDP in which topics emit a word and a time stamp for each token: the time of its document.
 
     The posterior does not keep the context.
 
