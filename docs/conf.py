@@ -13,7 +13,11 @@ from sphinx.application import Sphinx
 import mc2core
 
 DOCS = Path(__file__).parent
-sys.path.insert(0, str(DOCS))
+sys.path[:0] = [str(DOCS), str(DOCS.parent / "tools")]
+
+import example_texts  # noqa: E402
+
+example_texts.main(DOCS / "examples/crafts.csv", 500)  # read by an example, which links it
 
 project = "mc2core"
 author = "The MC2 experiments team"

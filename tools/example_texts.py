@@ -175,11 +175,11 @@ AUTHORS = {
 }  # fmt: skip
 
 
-def rows() -> list[dict[str, str | int]]:
+def rows(n_texts: int = N_TEXTS) -> list[dict[str, str | int]]:
     """A row per text: title, year, authors joined by ``"; "``, text; by year."""
     rng = random.Random(1)
     made: list[dict[str, str | int]] = []
-    for number in range(N_TEXTS):
+    for number in range(n_texts):
         craft = list(CRAFTS)[number % len(CRAFTS)]
         (middle, spread), titles, sentences = CRAFTS[craft]
         year = min(max(round(rng.gauss(middle, spread)), FIRST_YEAR), LAST_YEAR)
@@ -195,12 +195,12 @@ def rows() -> list[dict[str, str | int]]:
     return sorted(made, key=lambda row: row["year"])
 
 
-def main(path: str) -> None:
+def main(path: str | Path, n_texts: int = N_TEXTS) -> None:
     """Write the table."""
     with Path(path).open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, ["title", "year", "authors", "text"], lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows())
+        writer.writerows(rows(n_texts))
 
 
 if __name__ == "__main__":
