@@ -1,7 +1,7 @@
-"""New documents in the columns of earlier ones: their words, the values, kinds and units of their contexts.
+"""Alignment of new documents to the columns of earlier ones: words, and values, kinds and units of contexts.
 
-What the words and contexts mean is the earlier documents' and stays. Which column holds what is the new documents':
-the same names as before, unless others are given.
+The meaning of words and contexts is that of the earlier documents. The columns of the file are those of the new
+documents: the same names as before, unless others are given.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ _MAX_NAMED = 10
 
 @dataclass(frozen=True)
 class Schema:
-    """What new documents follow.
+    """Words and contexts to which new documents are aligned.
 
     Attributes
     ----------
     what : "the model" or "the corpus", for messages
     words : V names
     columns : ``{context: names of its columns}``, None for a number
-    vectors : ``{context: how many numbers a vector has}``, which no column holds
-    units : ``{context: (mean, sd)}`` of the numbers and vectors that are not in their own unit
-    form, settings : of the import that it came from (:mod:`mc2core.corpus.building.settings`); None and {} without one
-    unused : kinds of the contexts that the import of a model's documents had and that the model does not use: they are
-        read as the import read them, and keep their own columns and units
-    embeddings : how they were reduced, as ``imported`` holds it; None where there were none
+    vectors : ``{context: length of its vectors}``
+    units : ``{context: (mean, sd)}`` of numbers and vectors that are not in the original unit
+    form, settings : of the earlier import (:mod:`mc2core.corpus.building.settings`); None and {} without one
+    unused : kinds of the contexts in the import of a model's documents that the model does not use; they are read as in
+        that import, and keep their own columns and units
+    embeddings : reduction of the embeddings, as in ``imported``; None without embeddings
     """
 
     what: str
@@ -76,7 +76,7 @@ class Schema:
     embeddings: Mapping[str, Any] | None = None
 
     def columns_of(self, name: str) -> list[str] | None:
-        """Names of the columns of a context, None for a number; ValueError where there is none, or it is vectors."""
+        """Return the column names of a context; None for numbers. Raises ValueError if it is absent or has vectors."""
         if name in self.vectors:
             raise ValueError(
                 f"context {name!r} of {self.what} is vectors: a file of them ({name}=FILE.npy:vector) is needed, in "
@@ -88,13 +88,13 @@ class Schema:
         return self.columns[name]
 
     def kind_there(self, name: str) -> str:
-        """ "number", "counts" or "vector"; ValueError where there is no such context."""
+        """Return "number", "counts" or "vector". Raises ValueError if there is no such context."""
         if name in self.vectors:
             return "vector"
         return "number" if self.columns_of(name) is None else "counts"
 
     def kind_of(self, name: str) -> str:
-        """The kind of column that a context was read from, or may be; ValueError where there is no such context."""
+        """Return the kind of column for a context. Raises ValueError if there is no such context."""
         if name in self.unused:
             return self.unused[name]
         if name in self.vectors:
@@ -107,27 +107,27 @@ class Schema:
 
 
 class HasSchema(Protocol):
-    """A Corpus or a Model, as far as new documents can follow it."""
+    """Attributes of a corpus or a posterior that are needed to align new documents."""
 
     @property
     def vocabulary(self) -> list[str]:
-        """V words."""
+        """The V words."""
 
     @property
     def is_of_observations(self) -> bool:
-        """Whether documents are sets of observations, not of words."""
+        """Whether documents are sets of observations rather than words."""
 
     @property
     def context_names(self) -> Mapping[str, Sequence[str]]:
-        """Names of the columns of count contexts."""
+        """Column names of contexts of counts."""
 
     @property
     def context_kinds(self) -> Mapping[str, str]:
-        """ "number", "counts" or "vector" for each context."""
+        """Kind of each context: "number", "counts" or "vector"."""
 
     @property
     def vector_lengths(self) -> Mapping[str, int]:
-        """How many numbers a vector of each context of vectors has."""
+        """Length of the vectors of each context of vectors."""
 
     @property
     def units(self) -> Mapping[str, Unit]:
@@ -135,15 +135,15 @@ class HasSchema(Protocol):
 
     @property
     def imported(self) -> dict[str, Any] | None:
-        """How the documents were read."""
+        """Settings of the import of the documents."""
 
 
 def schema_of(like: HasSchema) -> Schema:
-    """What documents like those of a corpus, or like those a model was fitted on, look like.
+    """Return the schema of the documents of a corpus, or of the documents that a model was fitted on.
 
-    Of a model these are the contexts it was fitted with, and next to them those of the import that it does not use.
-    ValueError where words or columns have no names, a name
-    stands for two of them, or documents are sets of observations.
+    For a model, it has the contexts of the fit, and separately the contexts of the import that the fit does not use.
+    Raises ValueError if words or columns have no names, if a name occurs twice, or if documents are sets of
+    observations.
     """
     if not hasattr(like, "context_kinds"):
         raise ValueError(f"like is {type(like).__name__}; a Corpus or a Posterior is needed")
@@ -190,27 +190,27 @@ def _stored(what: str, imported: Any) -> tuple[str | None, dict[str, Any]]:
 
 
 def files_of(imported: Mapping[str, Any] | None) -> set[str]:
-    """Digests of the files, or folders of texts, that the documents were imported from, as far as they are known."""
+    """Return the digests of the files or folders from which the documents were imported, as far as known."""
     known = imported or {}
     return {one["digest"] for one in (known, *known.get("appended", ())) if "digest" in one}
 
 
 def align(schema: Schema, form: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
-    """Settings that documents of a ``form`` are read by.
+    """Return the settings for reading documents of a ``form``.
 
-    Where the pattern comes from the same form, columns are those of then, unless others are ``given``: a context that
-    is given has that column, under its name in the pattern, and its kind there where none is given.
+    If the schema comes from the same form, columns are those of the earlier import unless others are ``given``. A given
+    context keeps its name in the schema, and its kind unless another is given.
 
     Returns
     -------
-    settings : what is given, and what the pattern adds to it.
-    optional : columns of then, which nobody named for these documents.
+    settings : the given settings, completed by the schema.
+    optional : columns of the earlier import, which were not given for these documents.
 
     Raises
     ------
     ValueError
-        What is given contradicts the pattern: which words or values are counted, how words are made, or a context that
-        it does not have.
+        If the given settings contradict the schema: which words or values are counted, how words are made, or a context
+        that the schema lacks.
     """
     makes_words = form in (TABLE, TEXTS)
     made = {name: value for name, value in schema.settings.items() if makes_words and name in WORDS}
@@ -260,7 +260,7 @@ def _roles(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def lacking(corpus: Corpus, settings: Mapping[str, Any], optional: Collection[str]) -> list[Dropped]:
-    """Columns beside words and contexts that ``settings`` name, and that ``corpus`` was made without."""
+    """Return the columns in ``settings``, other than words and contexts, that ``corpus`` lacks."""
     kept = [column for column in (settings.get("id"), *settings.get("keep", ())) if column in optional]
     gone = [Dropped("columns", 1, f"{name!r}, not among those given") for name in kept if name not in corpus.documents]
     if settings.get("labels") in optional and corpus.labels is None:
@@ -272,13 +272,13 @@ def lacking(corpus: Corpus, settings: Mapping[str, Any], optional: Collection[st
 
 @dataclass(frozen=True)
 class New:
-    """Names that get columns: ``words``, and ``values`` of each context of counts that has new ones."""
+    """New names that get columns: ``words``, and ``values`` of contexts of counts."""
 
     words: list[str]
     values: dict[str, list[str]]
 
     def told(self) -> list[str]:
-        """Numbers and names, for a datasheet."""
+        """Return numbers and names for a datasheet."""
         lists = {"words": self.words, **{f"values of {name}": names for name, names in self.values.items()}}
         more = {what: ", ..." if len(names) > _MAX_NAMED else "" for what, names in lists.items()}
         return [
@@ -289,12 +289,12 @@ class New:
 
 
 def extended(schema: Schema, corpus: Corpus, least: int) -> tuple[Schema, New]:
-    """``schema`` with columns for the words and values of ``corpus`` that it lacks, behind its own.
+    """Return ``schema`` with additional columns for new words and values of ``corpus``.
 
     Parameters
     ----------
-    corpus : its words, and columns of contexts that the pattern has, are named; other contexts are not looked at.
-    least : a name gets a column where so many documents of ``corpus`` have it.
+    corpus : must have names for words and for columns of contexts in the schema; other contexts are ignored.
+    least : smallest number of documents of ``corpus`` in which a name must occur to get a column.
     """
     least, own = whole("new_columns", least), schema_of(corpus)
     words = _new_names(corpus.content, own.words, schema.words, least)
@@ -309,7 +309,7 @@ def extended(schema: Schema, corpus: Corpus, least: int) -> tuple[Schema, New]:
 
 
 def new_to(like: HasSchema, corpus: Corpus) -> New:
-    """The names of words and values of ``corpus``, which follows ``like``, that this has not."""
+    """Return the words and values of ``corpus``, which is aligned to ``like``, that ``like`` lacks."""
     before, now = schema_of(like), schema_of(corpus)
     values = {
         name: names[len(before.columns_of(name) or ()) :]
@@ -326,15 +326,15 @@ def _new_names(counts: sp.csr_matrix, names: Sequence[str], known: Sequence[str]
 
 
 def conform(make: Make, corpus: Corpus, schema: Schema) -> tuple[Corpus, list[Dropped]]:
-    """The documents of ``corpus`` in the columns of ``schema``.
+    """Return the documents of ``corpus`` with the columns of ``schema``.
 
-    Words and values that the pattern lacks are left out and counted. A context that the corpus lacks is missing in all
-    documents; contexts that are ``unused`` stay as they are.
+    Words and values that the schema lacks are left out and counted. A context that the corpus lacks is missing in all
+    documents. ``unused`` contexts do not change.
 
     Raises
     ------
     ValueError
-        A context that the pattern lacks or has of another kind, or no word that it has.
+        If the schema lacks a context or has another kind of it, or if the corpus has no word of the schema.
     """
     lost = f"unknown to {schema.what}"
     content, unknown = _in_columns(corpus.content, corpus.vocabulary, schema.words)

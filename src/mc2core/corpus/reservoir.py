@@ -1,6 +1,6 @@
-"""An even sample of documents that keep coming, of a bounded number (Vitter 1985, algorithm R).
+"""A uniform sample of bounded size from a stream of documents (Vitter 1985, algorithm R).
 
-Each document that came is among those kept with the same probability, whenever it came.
+Every document so far is in the sample with the same probability.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _PREFIX = "kept."
 
 
 def places(n_before: int, n_new: int, most: int) -> np.ndarray:
-    """(n,) int64: which documents are kept after ``n_new`` have come, ``n_before`` before them.
+    """Return which documents are kept after ``n_new`` documents that follow ``n_before`` earlier ones, (n,) int64.
 
-    The place of each among those kept before, and of a new one i the number of these + i.
+    Documents kept before have their place in the sample; new document i has the size of the sample plus i.
     """
     number = n_before + np.arange(n_new)
     chance = streams.generator(0, "documents kept", n_before).random(n_new)
@@ -35,12 +35,12 @@ def places(n_before: int, n_new: int, most: int) -> np.ndarray:
 
 
 def sample(corpus: Corpus) -> Corpus:
-    """Those kept of the documents of a corpus, which came first."""
+    """Return the sample of the documents of a first corpus."""
     return corpus.subset(places(0, corpus.n_documents, MOST)) if corpus.n_documents > MOST else corpus
 
 
 def update(kept: Corpus, n_before: int, new: Corpus) -> Corpus:
-    """Those kept after ``new`` have come, in the same columns, ``n_before`` documents before them."""
+    """Return the sample after the documents ``new``, which follow ``n_before`` others and have the same columns."""
     rows = places(n_before, new.n_documents, MOST)
     contexts = {name: _rows_of(one, new.contexts[name], rows) for name, one in kept.contexts.items()}
     return kept.with_documents(_rows_of(kept.content, new.content, rows), contexts)
@@ -55,7 +55,7 @@ def _rows_of(one: Any, other: Any, rows: np.ndarray) -> Any:
 
 # -- on disk -------------------------------------------------------------------------------------------------------
 def pack_kept(kept: Corpus) -> dict[str, np.ndarray]:
-    """Words and contexts as plain arrays, their names led by "kept."."""
+    """Return words and contexts as plain arrays with names that start with "kept."."""
     tables = {"content": kept.content} | {f"context.{name}": one for name, one in kept.contexts.items()}
     arrays: dict[str, np.ndarray] = {}
     for name, table in tables.items():
@@ -68,9 +68,9 @@ def pack_kept(kept: Corpus) -> dict[str, np.ndarray]:
 
 
 def unpack_kept(arrays: Mapping[str, np.ndarray], n_words: int, columns: Mapping[str, int | None]) -> Corpus | None:
-    """The inverse of :func:`pack_kept`; None where there are none. ValueError for what cannot be documents.
+    """Return the sample of :func:`pack_kept`, or None. Raises ValueError if the arrays are invalid.
 
-    ``columns`` : of each context of counts; None for numbers and vectors.
+    ``columns``: number of columns of each context of counts; None for numbers and vectors.
     """
     if f"{_PREFIX}content.indptr" not in arrays:
         return None

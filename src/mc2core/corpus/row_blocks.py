@@ -1,7 +1,7 @@
-"""Matrices of counts that may be larger than memory: numbers that go on in a file, and rows in blocks.
+"""Matrices of counts that may be larger than memory: numbers in temporary files, and rows in blocks.
 
-What is small stays in memory. Beyond that, numbers are in temporary files that have no name, in the folder that
-``TMPDIR`` names, and their arrays are mapped: pages that the system may drop.
+Small data stay in memory. Larger data are in unnamed temporary files in the folder ``TMPDIR``, and their arrays are
+memory-mapped, so that the system may drop pages.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _BLOCK = 1 << 20
 
 
 class Growing:
-    """Whole numbers, one after another, as int32."""
+    """A growing list of whole numbers, as int32."""
 
     def __init__(self) -> None:
         self._recent, self._written = array("i"), 0
         self._file: IO[bytes] | None = None
 
     def extend(self, numbers: Iterable[int]) -> None:
-        """Append numbers; OSError, which names the folder, where its disk is full."""
+        """Append numbers. Raises OSError, with the folder, if the disk is full."""
         if isinstance(numbers, np.ndarray):
             self._recent.frombytes(numbers.astype(np.int32).tobytes())
         else:
@@ -51,7 +51,7 @@ class Growing:
         self._recent = array("i")
 
     def all(self) -> np.ndarray:
-        """(n,) int32: all numbers so far."""
+        """Return all numbers so far, (n,) int32."""
         if self._file is None:
             return np.array(self._recent, np.int32)
         self._write()
@@ -59,16 +59,16 @@ class Growing:
 
 
 def csr_of(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, n_columns: int) -> sp.csr_matrix:
-    """CSR of these arrays, which it shares: SciPy's constructor would read mapped ones and copy them."""
+    """Return a CSR matrix that shares these arrays; SciPy's constructor would read and copy mapped ones."""
     matrix = sp.csr_matrix((len(indptr) - 1, n_columns), dtype=data.dtype)
     matrix.indptr, matrix.indices, matrix.data = indptr, indices, data
     return matrix
 
 
 def by_rows(function: Callable[..., sp.csr_matrix], *matrices: sp.csr_matrix) -> sp.csr_matrix:
-    """``function`` of CSR matrices of as many rows: int32 counts in canonical form. It looks at each row alone.
+    """Apply a row-wise ``function`` to CSR matrices with equal numbers of rows; returns canonical int32 counts.
 
-    It is given copies of all rows, where the matrices are large of some after others.
+    It gets copies of the rows, in blocks if the matrices are large.
     """
     if sum(one.nnz for one in matrices) <= _MAX_HELD:
         return function(*(_between(one, 0, one.shape[0]) for one in matrices))
@@ -105,7 +105,7 @@ def _between(matrix: sp.csr_matrix, first: int, last: int) -> sp.csr_matrix:
 
 
 def count_columns(matrix: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
-    """(A,) int64 rows that have an entry in each column of a canonical CSR matrix of counts, and sums of these."""
+    """Return the number of entries and the sum of each column of a canonical CSR matrix, (A,) int64 each."""
     spread, totals = np.zeros((2, matrix.shape[1]), np.int64)
     for first in range(0, matrix.nnz, _BLOCK):
         indices, data = (np.asarray(one[first : first + _BLOCK]) for one in (matrix.indices, matrix.data))

@@ -18,12 +18,12 @@ HALVES = ("validation", "report")
 
 
 def half(corpus: Corpus, which: str) -> Corpus:
-    """The documents of one of HALVES, in their order, with all words and names of the whole corpus.
+    """Return the documents of one of HALVES, in order, with all words and names of the corpus.
 
     Documents are ranked by the SHA-256 of their ids (column ``id`` of ``documents``, as UTF-8): the first J // 2 are
-    "validation", the others "report". So the halves depend on no seed and no order of the documents.
+    "validation", the others "report". So the halves depend neither on a seed nor on the order of documents.
 
-    ValueError: no such half, no column ``id``, or fewer than two documents.
+    Raises ValueError if there is no such half, no column ``id``, or fewer than two documents.
     """
     if which not in HALVES:
         raise ValueError(f"half is {which!r}; it must be one of {', '.join(HALVES)}")
@@ -38,13 +38,13 @@ def half(corpus: Corpus, which: str) -> Corpus:
 
 
 def without_contexts(corpus: Corpus, share: float, seed: int) -> Corpus:
-    """The corpus with every context missing in round(share * J) of its documents (ICML14, table 3).
+    """Return the corpus with every context missing in round(share * J) of its documents (ICML14, table 3).
 
-    Documents are drawn with ``seed`` and nested: those of a smaller share are among those of a larger one. Numbers
-    and vectors become NaN there, rows of counts become empty; nothing else changes. Share 0 changes nothing. With share
-    1 no document has a context: the contexts are there, but an engine learns nothing from them.
+    Documents are drawn with ``seed`` and nested: those of a smaller share are included in those of a larger one. Their
+    numbers and vectors become NaN, and their rows of counts become empty. With share 1, contexts exist but are missing
+    in all documents, so an engine learns nothing from them.
 
-    ValueError for a share outside 0..1 or a negative seed.
+    Raises ValueError for a share outside 0..1 or a negative seed.
     """
     check_share(share)
     order = streams.generator(seed, "missing contexts").permutation(corpus.n_documents)
@@ -61,7 +61,7 @@ def without_contexts(corpus: Corpus, share: float, seed: int) -> Corpus:
 
 
 def bare(corpus: Corpus) -> Corpus:
-    """Words and contexts alone, without names, labels and what is known of the documents."""
+    """Return the corpus with words and contexts alone, without names, labels and the table of documents."""
     part = copy.copy(corpus)
     part.labels, part.label_names, part.context_names = None, None, {}
     part._vocabulary, part._table, part._origin = None, None, None
@@ -70,7 +70,7 @@ def bare(corpus: Corpus) -> Corpus:
 
 
 def check_share(share: Any) -> None:
-    """ValueError for a ``share`` of documents without contexts that is no number from 0 to 1."""
+    """Raise ValueError unless ``share`` is a number from 0 to 1."""
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 <= share <= 1.0:
         raise ValueError(f"share of documents without contexts (missing) is {share!r}; it must lie between 0 and 1")
 
@@ -81,8 +81,9 @@ def _emptied(counts: sp.csr_matrix, kept: np.ndarray) -> sp.csr_matrix:
 
 
 def as_stored(part: Corpus, whole: Corpus) -> Corpus:
-    """``part`` of the corpus ``whole``, its arrays made of the same types, for which kernels are compiled: a
-    memory-mapped corpus has read-only arrays and wide row pointers, its subsets have not.
+    """Return ``part`` of the corpus ``whole`` with arrays of the same types, for which kernels are compiled.
+
+    A memory-mapped corpus has read-only arrays and wide row pointers, but its subsets do not.
     """
     pairs = [(part.content, whole.content), *((part.contexts[name], whole.contexts[name]) for name in part.contexts)]
     for few, many in pairs:

@@ -1,4 +1,4 @@
-"""Single values of a table or a list: numbers, dates, bags of names and text, or a ValueError that says why not."""
+"""Parsing of single values of a table or a list: numbers, dates, bags of names, and text."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?")
 
 
 def is_null(value: Any) -> bool:
-    """Whether it is None, NaN, NaT or pandas' NA."""
+    """Return whether a value is None, NaN, NaT or pandas' NA."""
     is_one = not isinstance(value, str | list | dict | tuple | set | frozenset | np.ndarray)
     return value is None or value is pd.NA or (is_one and value != value)
 
 
 def is_missing(value: Any) -> bool:
-    """Whether it stands for a missing number or date: null, or text that is empty, NA, NaN, null, none."""
+    """Return whether a value is a missing number or date: null, or one of the texts "", NA, NaN, null, none."""
     return value.strip().lower() in _MISSING if isinstance(value, str) else is_null(value)
 
 
 def parse_number(value: Any, decimal_comma: bool = False) -> float:
-    """A finite number, NaN where it is missing (:func:`is_missing`). ValueError for anything else.
+    """Parse a finite number; NaN if it is missing (:func:`is_missing`). Raises ValueError for anything else.
 
-    decimal_comma : text may have a comma for the point, "3,14".
+    decimal_comma : accept a decimal comma in text, as in "3,14".
     """
     if is_missing(value):
         return math.nan
@@ -62,12 +62,12 @@ def parse_number(value: Any, decimal_comma: bool = False) -> float:
 
 
 def parse_date(value: Any, form: str | None = None) -> float:
-    """A date as a year and its fraction: 2019-07-02 is 2019.4986; the start of what is named, "2019-07" that of July.
+    """Parse a date to a fractional year: 2019-07-02 is 2019.4986, and "2019-07" the start of July.
 
-    Read are years (2019, 2019.5), dates and times as ISO 8601 writes them, those of e-mails, date and time objects, and
-    periods; a time with a zone is brought to UTC. NaN where it is missing. ValueError for anything else.
+    Accepted are years (2019, 2019.5), dates and times in the formats of ISO 8601 and of e-mails, date and time objects,
+    and periods. Times with a zone are converted to UTC. NaN if it is missing. Raises ValueError for anything else.
 
-    form : as ``datetime.strptime`` takes it, "%d.%m.%Y"; text is then read by it alone.
+    form : format of ``datetime.strptime``, such as "%d.%m.%Y", which text must then have.
     """
     if is_missing(value):
         return math.nan
@@ -109,10 +109,10 @@ def _date_of_text(text: str, form: str | None) -> float | datetime.date:
 
 
 def parse_bag(value: Any, is_counted: bool, separator: str | None = ";") -> Mapping[str, int]:
-    """``{name: count}`` of a bag in any of its forms (:mod:`mc2core.corpus.building.columns`). ValueError else.
+    """Parse a bag in any of its forms (:mod:`mc2core.corpus.building.columns`) to ``{name: count}``.
 
-    is_counted : in text, a number after a colon is a count and no part of the name.
-    separator : between the names of a text; no other sign separates. None: a text is one name.
+    is_counted : whether a number after a colon in text is a count, not part of the name.
+    separator : separator of names in text; None means that a text is one name.
     """
     if is_null(value):
         return {}
@@ -143,7 +143,7 @@ def parse_bag(value: Any, is_counted: bool, separator: str | None = ";") -> Mapp
 
 
 def parse_text(value: Any, count: Callable[[str], Mapping[str, int]]) -> Mapping[str, int]:
-    """What ``count`` makes of a text, of none where it is missing. ValueError where it is no text."""
+    """Return ``count`` of a text, or of "" if it is missing. Raises ValueError for other types."""
     if is_null(value):
         return {}
     if not isinstance(value, str):
@@ -162,7 +162,7 @@ def _name(name: Any) -> str:
 
 
 def plain_text(value: str) -> str:
-    """Text on one line; control characters and halves of surrogate pairs, which no text file can keep, are refused."""
+    """Return text on one line. Raises ValueError for control characters and unpaired surrogates."""
     plain = " ".join(value.split())
     if not plain.isprintable() and any(map(_is_control, plain)):
         raise ValueError(f"found {shown(value)}; text has no control characters")
@@ -170,7 +170,7 @@ def plain_text(value: str) -> str:
 
 
 def without_controls(text: str) -> tuple[str, int]:
-    """``text`` with U+FFFD in place of what :func:`plain_text` refuses, and how many characters these are."""
+    """Replace characters that :func:`plain_text` refuses by U+FFFD; return the text and their number."""
     plain = "".join("\ufffd" if _is_control(sign) else sign for sign in text)
     return plain, sum(map(_is_control, text))
 

@@ -1,11 +1,11 @@
-"""What the columns of a table of documents are, and how their cells are gathered.
+"""Kinds of columns in a table of documents, and collection of their cells.
 
-A row gives a document's words, as running text or as a bag, and any number of contexts. A bag is a list of names or an
-object ``{name: count}``; in text, names with a separator between, a semicolon unless another is named
-(``graph; tree``): no other sign separates. An integer, True or False is a name as Python writes it. Only in a column of
-kind "counts" does a number after a colon count the name before it, 1 where there is none (``graph:2; tree``); elsewhere
-a colon belongs to the name, as in ``http://x.org:8080``.
-A label is a bag. A date is a year and its fraction (:func:`mc2core.corpus.building.cells.parse_date`).
+A row has the words of a document, as running text or as a bag, and any number of contexts. A bag is a list of names, a
+dict ``{name: count}``, or a text in which names are separated by a semicolon or another given separator
+(``graph; tree``). Integers, True and False are names as Python writes them. In columns of kind "counts", a number after
+a colon is the count of the name before it, 1 if there is none (``graph:2; tree``); in other columns, a colon belongs to
+the name, as in ``http://x.org:8080``. A label is a bag. A date is a fractional year
+(:func:`mc2core.corpus.building.cells.parse_date`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ POOLED = "(rare)"
 
 @dataclass(frozen=True)
 class ContextColumn:
-    """A column that is a context, of one of KINDS: "text" is its words; an empty number or date is missing."""
+    """Column of a context with one of KINDS; "text" is split into words, and empty numbers or dates are missing."""
 
     column: str
     kind: str
@@ -55,7 +55,7 @@ class ContextColumn:
 
 @dataclass(frozen=True)
 class Rare:
-    """Values of a context in fewer than ``min_documents`` documents are dropped, or counted together as POOLED."""
+    """Rule that drops values of a context in fewer than ``min_documents`` documents, or pools them as POOLED."""
 
     min_documents: int
     is_pooled: bool = False
@@ -63,7 +63,7 @@ class Rare:
     def apply(
         self, name: str, counts: sp.csr_matrix, names: list[str]
     ) -> tuple[sp.csr_matrix, list[str], list[Dropped]]:
-        """Counts and names that are kept, POOLED last, and what was dropped or pooled."""
+        """Return the counts and names that are kept, POOLED last, and the dropped or pooled ones."""
         spread = np.bincount(counts.indices, minlength=len(names))
         rare = spread < self.min_documents
         kept = [value for value, is_rare in zip(names, rare, strict=True) if not is_rare]
@@ -84,20 +84,20 @@ class Rare:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which column is what.
+    """Assignment of columns.
 
     content : column of the words.
     content_kind : "text" (cut into words by ``tokeniser``), "bag" (names as they are) or "counts" (names with counts).
     contexts : ``{name of the context: its column}``.
     labels : column of the true group: one name or number, or a list of them (several groups).
-    id : column of a name that no two documents share.
-    keep : columns kept beside the documents, such as a title.
-    tokeniser : of running text; for contexts of text, without its n-grams.
-    optional : columns that nobody named for this file, which may lack them; what they are is left out then (but for
-        ``content``), and so are labels where a document lacks one.
-    separators : ``{column: sign between the names of a bag}``, of "" for all columns that are not named.
-    date_format : of dates (:func:`mc2core.corpus.building.cells.parse_date`).
-    rare : ``{name of a context: what becomes of its rare values}``.
+    id : column of unique names of documents.
+    keep : further columns to keep, such as a title.
+    tokeniser : tokeniser of running text; contexts of text do not use its n-grams.
+    optional : columns that were not given for this file and may be absent; their contexts (but not ``content``) are
+        then left out, and so are labels if a document lacks one.
+    separators : ``{column: separator of names in a bag}``; "" stands for all other columns.
+    date_format : format of dates (:func:`mc2core.corpus.building.cells.parse_date`).
+    rare : ``{name of a context: rule for its rare values}``.
     word_counts : "raw", "presence" or "log" (:func:`mc2core.corpus.building.counts.damped`), of ``content``.
     """
 
@@ -132,14 +132,14 @@ class Layout:
 
     @property
     def columns(self) -> list[str]:
-        """Columns that are read."""
+        """Names of all columns that are read."""
         contexts = [one.column for one in self.contexts.values()]
         return [column for column in (self.content, *contexts, self.labels, self.id, *self.keep) if column]
 
     def among(self, columns: Sequence[str], where: str) -> Layout:
-        """This layout without its optional columns that are none of ``columns``.
+        """Return this layout without optional columns that are not in ``columns``.
 
-        ValueError, which begins with ``where``: the words stood in one of them, or there are no columns at all.
+        Raises ValueError, starting with ``where``, if the column of words is among them or no columns are left.
         """
         if not columns:
             raise ValueError(f"{where} has no document")
@@ -161,7 +161,7 @@ class Layout:
         )
 
     def reader(self, column: str, kind: str, tokeniser: Tokeniser) -> Callable[[Any], Mapping[str, int]]:
-        """What reads a cell of a column of names: of text by a tokeniser, of bags with the sign between its names."""
+        """Return the function that parses a cell of names: text by a tokeniser, bags by their separator."""
         if kind == "text":
             return partial(parse_text, count=tokeniser.count)
         separator = self.separators.get(column, self.separators.get("", SEPARATOR))
@@ -171,7 +171,7 @@ class Layout:
 class Names:
     """A column of words, names or labels.
 
-    ``read`` makes a cell ``{name: count}``, or raises a ValueError; ``names`` and ``others`` are those of
+    ``read`` converts a cell to ``{name: count}`` or raises ValueError; ``names`` and ``others`` are as in
     :class:`CountsBuilder`.
     """
 
@@ -188,16 +188,16 @@ class Names:
         self.append = self.builder.add
 
     def parse(self, value: Any, place: Any) -> Mapping[str, int]:
-        """``{name: count}`` of a cell."""
+        """Parse a cell to ``{name: count}``."""
         return self._read(value)
 
     def take(self) -> sp.csr_matrix:
-        """(J, A) counts of the cells so far; those added later begin anew."""
+        """Return the (J, A) counts of the cells so far, and start again."""
         return self.builder.finish()[0]
 
 
 class Labels:
-    """A column of labels, which ``read`` makes of a cell; ``without``: places of the documents that have none."""
+    """A column of labels, which ``read`` parses; ``without`` are the places of documents without labels."""
 
     remedy = ""
 
@@ -205,7 +205,7 @@ class Labels:
         self.column, self.builder, self.without, self._read = column, CountsBuilder(), list[Any](), read
 
     def parse(self, value: Any, place: Any) -> tuple[Mapping[str, int], Any]:
-        """Labels of a cell, and its place."""
+        """Return the labels of a cell, and its place."""
         return self._read(value), place
 
     def append(self, parsed: tuple[Mapping[str, int], Any]) -> None:
@@ -217,7 +217,7 @@ class Labels:
 
 
 class Numbers:
-    """A column of numbers or dates, NaN where one is missing; ``remedy``: what can be done where one cannot be read."""
+    """A column of numbers or dates, NaN if missing; ``remedy`` is the advice for values that cannot be read."""
 
     def __init__(self, column: str, kind: str, date_format: str | None = None, decimal_comma: bool = False) -> None:
         self.column, self.values = column, array("d")
@@ -230,20 +230,20 @@ class Numbers:
         self.append = self.values.append
 
     def parse(self, value: Any, place: Any) -> float:
-        """The number of a cell."""
+        """Parse the number in a cell."""
         return parse_date(value, self._date_format) if self._is_date else parse_number(value, self._decimal_comma)
 
     def take(self) -> np.ndarray:
-        """(J,) float64 of the cells so far; those added later begin anew."""
+        """Return the numbers of the cells so far, (J,) float64, and start again."""
         taken = np.array(self.values)
         del self.values[:]
         return taken
 
 
 class Facts:
-    """A column kept as text; ``unique``: no two rows share a value.
+    """A column kept as text. With ``unique``, all values must differ.
 
-    ``replaced``: control characters in values that need not be unique, each of which became U+FFFD.
+    ``replaced`` counts the control characters that were replaced by U+FFFD in values that need not be unique.
     """
 
     remedy = ""
@@ -253,7 +253,7 @@ class Facts:
         self._places: dict[str, Any] | None = {} if unique else None
 
     def parse(self, value: Any, place: Any) -> tuple[str, Any]:
-        """Text of a cell on one line, and its place."""
+        """Return the text of a cell on one line, and its place."""
         if isinstance(value, list | dict):
             raise ValueError(f"found {shown(value)}; text or a number is needed")
         text = "" if is_null(value) else str(value)

@@ -1,4 +1,4 @@
-"""Bags of names gathered document after document, and the rule that says which names are kept."""
+"""Collection of bags of names document by document, and the rule for the names that are kept."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_COUNT = 2**31 - 1
 
 @dataclass(frozen=True)
 class Dropped:
-    """``number`` of ``what`` ("documents", "tokens") that a reader left out, and ``why``."""
+    """Number of ``what`` ("documents", "tokens") that a reader left out, and the reason ``why``."""
 
     what: str
     number: int
@@ -30,12 +30,12 @@ class Dropped:
 
 
 class CountsBuilder:
-    """Rows of named counts, eight bytes for each distinct name of a row, in a temporary file where they are many.
+    """Collects rows of named counts, with eight bytes per distinct name of a row, in a temporary file if large.
 
     Parameters
     ----------
-    names : the columns, in this order; names outside are counted in ``outside`` and left out, or counted as
-        ``others`` where that is one of the names. None: whatever comes, in alphabetical order.
+    names : the columns, in order; other names are left out and counted in ``outside``, or counted as ``others`` if that
+        is one of the names. None accepts all names, in alphabetical order.
     """
 
     def __init__(self, names: Sequence[str] | None = None, others: str | None = None) -> None:
@@ -66,7 +66,7 @@ class CountsBuilder:
         self._ends.append(len(self._columns))
 
     def finish(self) -> tuple[sp.csr_matrix, list[str]]:
-        """((rows, A) int32 counts, the A names) of the rows so far; those that are added later begin anew."""
+        """Return the (rows, A) int32 counts of the rows so far and the A names, and start again."""
         names = sorted(self._column) if self._names is None else self._names
         rank = None
         if self._names is None:
@@ -88,9 +88,9 @@ WORD_COUNTS = ("raw", "presence", "log")
 
 
 def damped(counts: sp.csr_matrix, how: str) -> sp.csr_matrix:
-    """(J, V) counts for words that come in bursts, in a model where each token counts alone.
+    """Return (J, V) counts with reduced repetitions of words, for models in which each token counts separately.
 
-    how : "raw" leaves them, "presence" counts each word of a document once, "log" counts it 1 + floor(log2(n)) times.
+    how : "raw" changes nothing, "presence" counts each word of a document once, "log" 1 + floor(log2(n)) times.
     """
     if how == "raw":
         return counts
@@ -106,11 +106,11 @@ def damped(counts: sp.csr_matrix, how: str) -> sp.csr_matrix:
 
 @dataclass(frozen=True)
 class VocabularyRule:
-    """Which of the words seen are kept.
+    """Rule for the words that are kept.
 
-    min_df : a word is in at least so many documents.
-    max_df : and in at most this share of the documents.
-    max_features : of those, the ones with the most tokens (ties in alphabetical order); None keeps all.
+    min_df : smallest number of documents with the word.
+    max_df : largest share of documents with the word.
+    max_features : number of words with the most tokens (ties in alphabetical order); None keeps all.
     """
 
     min_df: int = 1
@@ -126,7 +126,7 @@ class VocabularyRule:
                 raise ValueError(f"{name} is {value}; it must be at least 1")
 
     def apply(self, counts: sp.csr_matrix, words: Sequence[str]) -> tuple[sp.csr_matrix, list[str], list[Dropped]]:
-        """Counts and words that are kept, in their order, and what was dropped."""
+        """Return the counts and words that are kept, in order, and the dropped ones."""
         spread, totals = count_columns(counts)
         rare = spread < self.min_df
         common = spread > self.max_df * counts.shape[0]

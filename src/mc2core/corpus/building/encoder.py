@@ -1,4 +1,4 @@
-"""Texts to embeddings, by a model of sentences that is in a folder on this machine."""
+"""Embeddings of texts by a local model of sentence-transformers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ _BATCH = 256  # texts from one report of progress to the next
 
 
 def encode(texts: Sequence[str], model: str | os.PathLike[str], cache: Path | None = None) -> np.ndarray:
-    """(n, D) float32: a vector for each text, by sentence-transformers; of an empty text a row of NaN.
+    """Return a vector per text by sentence-transformers, (n, D) float32; NaN for empty texts.
 
-    Vectors are kept in ``cache``, a file for each model, by the digests of texts, and texts that are there are not
-    encoded again. None: the folder mc2core/embeddings of the user's cache.
+    Vectors are stored in ``cache``, one file per model, by the digests of texts, so that no text is encoded twice. None
+    is the folder mc2core/embeddings of the user's cache.
 
-    ValueError if ``model`` is no folder: nothing is downloaded. MissingPackage without sentence-transformers.
+    Raises ValueError if ``model`` is not a folder, because nothing is downloaded, and MissingPackage without
+    sentence-transformers.
     """
     folder = Path(model)
     if not folder.is_dir():

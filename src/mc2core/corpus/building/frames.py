@@ -1,6 +1,6 @@
-"""Lists of texts and data frames to a corpus: what ``mc2 import`` does with files, from Python.
+"""Conversion of lists of texts and data frames to a corpus, the Python counterpart of ``mc2 import``.
 
-A corpus offers these functions as its own, so its class, ``make``, is handed to them and not imported.
+The class Corpus wraps these functions, so it is passed to them as ``make`` and not imported.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _schema(like: Any) -> alignment.Schema | None:
 
 
 def settings_of_words(tokenise: Tokenise | None, stop_words: Any, words: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given on words, in the settings of an import; the default of stop words is not given."""
+    """Return the given options for words as settings of an import; default stop words are left out."""
     given = {name: one for name, one in words.items() if one is not None}
     if "vocabulary" in given:
         given["vocabulary"] = list(given["vocabulary"])

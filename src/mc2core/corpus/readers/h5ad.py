@@ -1,7 +1,7 @@
 """AnnData files (.h5ad): cells as documents, genes as words, columns of ``obs`` and matrices of ``obsm`` as contexts.
 
-The file is HDF5 in the layout that the anndata project documents (encoding versions 0.1 and 0.2). It is read through
-h5py alone, so that no version of pandas is asked for. A forged file can crash the HDF5 library, and Python with it.
+The file is HDF5 in the layout of the anndata project (encoding versions 0.1 and 0.2). It is read by h5py alone, which
+needs no particular version of pandas. A manipulated file can crash the HDF5 library, and thus Python.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def read(
     ----------
     contexts : ``{name: column of obs}``; kind "number", "date" (years, or text that is a date: AnnData stores no other
         dates), or "bag" for a column of categories or text (one name a cell); or "vector", a dense matrix of obsm.
-    labels : column of obs with the true groups.
-    layer : take ``layers[layer]`` instead of X, which often holds logarithms and not counts.
-    optional : columns that obs, or obsm, may lack; their contexts are left out then, and so are labels where a cell
-        lacks one.
-    date_format : of dates (:func:`mc2core.corpus.building.cells.parse_date`).
+    labels : column of obs with the true classes.
+    layer : read ``layers[layer]`` instead of X, which often has logarithms rather than counts.
+    optional : columns that obs or obsm may lack; their contexts are then left out, and so are labels if a cell lacks
+        one.
+    date_format : format of dates (:func:`mc2core.corpus.building.cells.parse_date`).
 
     Returns
     -------
@@ -62,10 +62,10 @@ def read(
     Raises
     ------
     ValueError
-        One sentence: the file is damaged or of another layout, part of it lies in another file, a column is missing
-        (the nearest is named) or of another kind, or a value is not a count.
+        If the file is damaged or has another layout, if a part of it is in another file, if a column is missing (the
+        nearest is named) or has another kind, or if a value is not a count.
     MissingPackage
-        h5py is not installed.
+        If h5py is not installed.
     """
     path = Path(path)
     contexts = contexts or {}

@@ -1,6 +1,6 @@
-"""Documents from lines of JSON as they come, in the columns of a model: what ``mc2 import --like`` does with a file.
+"""Documents from a stream of JSON lines with the columns of a model, the counterpart of ``mc2 import --like``.
 
-Of the lines of a pipe many go together where many wait, and those there are where no more do.
+Lines that wait in a pipe are processed together; no batch waits for further lines.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _REMEMBERED = 1 << 14  # runs of letters whose words are kept: a stream may have
 
 
 class Documents(NamedTuple):
-    """Some lines as documents.
+    """Documents from some lines.
 
-    ``corpus`` is of those that could be read, None where there are none, ``lines`` and ``ids`` hold the number of each
-    and its id (None where it has none), ``bad`` what is wrong with the others.
+    ``corpus`` has the documents that could be read, or is None. ``lines`` and ``ids`` have their line numbers and ids
+    (or None), and ``bad`` has the errors of the others.
     """
 
     corpus: Corpus | None
@@ -51,13 +51,12 @@ class LineReader:
 
     Parameters
     ----------
-    like : as of :func:`mc2core.corpus.readers.reading.read_own`.
-    given : settings "text", "bag", "counts", "contexts" and "id", as there. Where neither they nor the import that the
-        model comes from say it, running text stands under "text", if the model's words were made of it, or a bag of
-        words under "words", a context under its name, and an id under "id". A vector is a list of numbers
-        under its name, an embedding as long as those of the fit before they were reduced.
+    like : as in :func:`mc2core.corpus.readers.reading.read_own`.
+    given : settings "text", "bag", "counts", "contexts" and "id", as there; by default those of the model's import.
+        Without these, the key of running text is "text" (or of a bag of words "words"), that of a context its name, and
+        that of an id "id". A vector is a list of numbers; an embedding has the length before the reduction.
 
-    ValueError: a setting that the model has decided, or words that were made by a function of the user's.
+    Raises ValueError if a setting is determined by the model, or if its words were made by a function of the user.
     """
 
     def __init__(self, like: HasSchema, given: Mapping[str, Any]) -> None:
@@ -95,7 +94,7 @@ class LineReader:
             self.unseen["the id"] = self._id
 
     def read(self, lines: Iterable[Line]) -> Documents:
-        """Documents of some lines, in their order; blank lines are skipped."""
+        """Return the documents of some lines, in order; blank lines are skipped."""
         found = Documents(None, [], [], [])
         for number, line in lines:
             if isinstance(line, bytes) and not line.strip():
@@ -128,7 +127,8 @@ class LineReader:
         return damped(content, self._word_counts), dict(zip(self._contexts, contexts, strict=True))
 
     def without(self, found: Documents, wrong: Mapping[int, tuple[str, str]]) -> Documents:
-        """``found`` without documents that are wrong in a context: which and why, by their number; they are bad."""
+        """Move documents whose contexts are ``wrong``, given by number, from the corpus of ``found`` to its bad lines.
+        """
         if not wrong or found.corpus is None:
             return found
         column_of = {name: one.column for name, one in zip(self._contexts, self._columns[1:], strict=True)}
@@ -154,9 +154,9 @@ def _layout(schema: Schema, given: Mapping[str, Any]) -> Layout:
 
 
 def batches_of_lines(stream: IO[bytes], most: int) -> Iterator[list[Line]]:
-    """Lines of ``stream``, which has a descriptor, at most ``most`` at a time; no batch waits for lines to come.
+    """Yield batches of at most ``most`` lines of ``stream``, which has a descriptor, without waiting for more.
 
-    Memory holds a batch and a line of at most MAX_LINE_BYTES, whatever comes.
+    At most a batch and a line of MAX_LINE_BYTES are in memory.
     """
     descriptor, batch = stream.fileno(), list[Line]()
     for line in _lines(descriptor):
@@ -199,7 +199,7 @@ class _Vectors:
         self.append = self._values.append
 
     def parse(self, value: Any, place: Any) -> list[float]:
-        """The numbers of a cell, NaN for null; ValueError where it is no list of so many."""
+        """Parse a list of numbers, NaN for null. Raises ValueError if it has another length or type."""
         if value is None:
             return [np.nan] * self._length
         if not isinstance(value, list) or len(value) != self._given:
@@ -213,7 +213,7 @@ class _Vectors:
         return reduced
 
     def take(self) -> np.ndarray:
-        """(J, D) float64, NaN where a coordinate is missing, of the cells so far; those added later begin anew."""
+        """Return the vectors so far, (J, D) float64 with NaN for missing coordinates, and start again."""
         taken = np.array(self._values, np.float64)
         self._values.clear()
         return taken

@@ -1,4 +1,4 @@
-"""Tables with an observation to a row: each names its document and has the numbers that take the place of words."""
+"""Tables with one observation per row: each row names its document and has the numbers of the observation."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from mc2core.corpus.checks import CONTENT_KINDS, not_of_kind
 
 
 def read(path: Path, settings: Mapping[str, Any], bad: BadRows) -> tuple[Corpus, list[Dropped]]:
-    """Documents in the order of their first rows, with the column ``document`` among what is known of them.
+    """Return the documents in the order of their first rows, with the column ``document`` in their table.
 
-    Contexts, labels and kept columns are of documents: all rows of one have the same. ``settings`` are those of
-    :func:`mc2core.corpus.readers.reading.read_own`; ``bad`` takes up the bad rows.
+    Contexts, labels and kept columns belong to documents, so they must be equal in all rows of a document. ``settings``
+    are those of :func:`mc2core.corpus.readers.reading.read_own`; ``bad`` collects bad rows.
 
-    ValueError: no column of documents or of observations, or one that is named twice, and rows without a document or a
-    number, with a number that is not of the kind, or with something else of their document than the rows before.
+    Raises ValueError if the column of documents or of observations is missing or given twice, if a row has no document
+    or number, if a number has the wrong kind, or if a row contradicts an earlier row of its document.
     """
     given, document = settings.get("observations", ()), settings.get("document")
     numbers = [name.strip() for name in given.split(",")] if isinstance(given, str) else list(given)
@@ -73,8 +73,9 @@ class _Seen:
         self.first: dict[str, tuple[int, Any, Sequence[Any]]] = {}
 
     def add(self, n_numbers: int, place: Any, row: Sequence[Any]) -> None:
-        """A row: document, numbers, and cells of the document's own, which must be those of its first row, or a
-        ValueError says which are not.
+        """Add a row: document, numbers, and cells of the document.
+
+        Raises ValueError if these cells differ from those in the first row of the document.
         """
         document, values, cells = row[0], row[1 : n_numbers + 1], row[n_numbers + 1 :]
         number, before, known = self.first.setdefault(document, (len(self.first), place, cells))
@@ -87,7 +88,7 @@ class _Seen:
         self.values.extend(values)
 
     def rows(self, layout: Layout) -> Iterator[tuple[Any, Sequence[Any]]]:
-        """A row for each document, in the order of ``layout.columns``."""
+        """Yield one row per document, in the order of ``layout.columns``."""
         for name, (_, place, cells) in self.first.items():
             own = dict(zip(self.columns, cells, strict=True))
             yield place, [[name], *(own.get(column, name) for column in layout.columns[1:])]

@@ -1,4 +1,4 @@
-"""Documents of your own: a reader for every form of file, and what an earlier import says of a new one."""
+"""Documents of users: a reader for every form of file, with the settings of an earlier import."""
 
 from __future__ import annotations
 
@@ -44,41 +44,38 @@ def read_own(
     new_columns: int | None = None,
     reads_unused: bool = True,
 ) -> tuple[Corpus, list[Dropped]]:
-    """Read a file of any form, or a folder of text files; its name tells which.
+    """Read a file of any form, or a folder of text files; the form follows from the name.
 
     Parameters
     ----------
-    settings : of LAYOUT; None and what is empty count as not given. ``contexts``: "[NAME=]COLUMN:KIND" each, or
-        "NAME=FILE.npy:vector", a matrix of numbers with a row for each document, which goes with every form; of AnnData
-        "[NAME=]KEY:vector" is a matrix of obsm.
-        ``tokeniser``: "unicode" or "a-z"; ``stop_words``: a language, a file of words, or "none"; ``separators``:
-        "[COLUMN=]SIGN" each; ``rare``: "NAME=N" or "NAME=N:pool" each; ``word_counts``: "raw", "presence" or "log";
-        ``skip_bad``: so many bad rows of a table are left out. ``document`` and ``observations``, a column and a list
-        of them: the table has an observation to a row (:mod:`mc2core.corpus.readers.observations`), of the ``kind``
-        "numbers" (default), "counts" or "binary". ``embeddings``: the .npy file of
-        :meth:`mc2core.Corpus.with_embeddings`, with every form, or a function that makes the matrix of the corpus.
-    like : read the documents as those of this corpus, or those this model was fitted on, were: in its words and the
-        columns, kinds and units of its contexts (a model's: those it was fitted with). Where it comes from a file of
-        the same form, the file's columns are known too; those that are given stand in their place, a context's under
-        its name in ``like``, "[NAME=]COLUMN" taking its kind as well. Where it does not, columns are given as ever. A
-        context, labels, id or kept column that the file lacks and that is not given is left out and told; the context
-        is missing in every document.
-    bad : takes up the bad rows of a table.
-    new_columns : words and values that ``like`` has not are left out; where a number is given, those that so many of
-        the documents have get columns behind its own.
-    reads_unused : whether contexts that the import of the documents of a model had, and that the model does not use,
-        are contexts of the new corpus, too.
+    settings : those in LAYOUT; None and empty values count as not given. ``contexts``: a list of "[NAME=]COLUMN:KIND",
+        or "NAME=FILE.npy:vector" for a matrix with one row per document, with every form; for AnnData,
+        "[NAME=]KEY:vector" is a matrix of obsm. ``tokeniser``: "unicode" or "a-z". ``stop_words``: a language, a file
+        of words, or "none". ``separators``: a list of "[COLUMN=]SIGN". ``rare``: a list of "NAME=N" or "NAME=N:pool".
+        ``word_counts``: "raw", "presence" or "log". ``skip_bad``: largest number of bad rows of a table that are left
+        out. ``document`` and ``observations``: a column and a list of columns of a table with one observation per row
+        (:mod:`mc2core.corpus.readers.observations`), of the ``kind`` "numbers" (default), "counts" or "binary".
+        ``embeddings``: the .npy file for :meth:`mc2core.Corpus.with_embeddings`, with every form, or a function that
+        computes the matrix for the corpus.
+    like : corpus or model whose words and contexts (columns, kinds and units) are used; for a model, the contexts of
+        the fit. If it comes from a file of the same form, columns default to those of that file; a context that is
+        given as "[NAME=]COLUMN" keeps its kind. Otherwise, columns must be given. If the file lacks a context, labels,
+        id or kept column that was not given, it is left out with a note; the context is missing in every document.
+    bad : collects the bad rows of a table.
+    new_columns : smallest number of documents in which a new word or value must occur to get a column; by default,
+        words and values that ``like`` lacks are left out.
+    reads_unused : whether the new corpus also has the contexts of a model's import that the model does not use.
 
     Returns
     -------
-    corpus : documents in the order of the file; its ``imported`` says how they were read.
-    dropped : what was left out and why, unknown words and values among it.
+    corpus : documents in the order of the file; ``imported`` has the settings.
+    dropped : the parts that were left out, with reasons, including unknown words and values.
 
     Raises
     ------
     ValueError
-        A setting that the form has no use for or that ``like`` has decided, what the reader finds wrong, or documents
-        without any word of ``like``.
+        If a setting does not apply to the form or is determined by ``like``, if the reader finds an error, or if
+        documents have no word of ``like``.
     """
     from mc2core.base import storage
     from mc2core.corpus import Corpus, alignment
@@ -190,7 +187,7 @@ def _read(
 
 
 def is_file_of_words(stop_words: Any) -> bool:
-    """Whether stop words are given as a file, and not as a language or "none"."""
+    """Return whether stop words are given as a file rather than a language or "none"."""
     return isinstance(stop_words, str) and bool(Path(stop_words).suffix or os.sep in stop_words)
 
 
@@ -202,7 +199,7 @@ def _stop_words(wanted: str) -> str | list[str]:
 
 
 def notes_of(corpus: Corpus) -> list[str]:
-    """How words were made of the documents, for a datasheet."""
+    """Return notes for a datasheet on how words were extracted."""
     from mc2core.corpus.building.tokens import has_pairs
     from mc2core.corpus.embeddings import projection_of
 

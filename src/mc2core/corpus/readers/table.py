@@ -1,8 +1,8 @@
-"""Your own documents: a table with one document to a row, or a folder of text files, becomes a Corpus.
+"""Documents of users: conversion of a table with one document per row, or a folder of text files, to a corpus.
 
-JSON Lines, CSV, TSV, Parquet and Excel files are read in one pass (:mod:`mc2core.base.records`); only counts
-are held in memory, eight bytes for each distinct word of a document. What cells may hold is said in
-:mod:`mc2core.corpus.building.columns`.
+JSON Lines, CSV, TSV, Parquet and Excel files are read in one pass (:mod:`mc2core.base.records`). Only counts are in
+memory, eight bytes per distinct word of a document. :mod:`mc2core.corpus.building.columns` describes the contents of
+cells.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def read_table(
     bad: BadRows | None = None,
     followed: Sequence[str] | None = None,
 ) -> tuple[Corpus, list[Dropped]]:
-    """Read a file, or a folder of text files, by :func:`mc2core.corpus.building.rows.corpus_of_rows`, which see.
+    """Read a file or a folder of text files by :func:`mc2core.corpus.building.rows.corpus_of_rows`.
 
-    ValueError names the file, and line and column of each bad row.
+    Raises ValueError with the file, and with line and column of each bad row.
     """
     path = Path(path)
     if layout.optional:
@@ -41,7 +41,7 @@ def read_table(
 
 
 def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
-    """Words, one to a line. ValueError names the line of a blank one or of one that comes a second time."""
+    """Read words, one per line. Raises ValueError, with the line, for blank or repeated words."""
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path} is missing")

@@ -1,8 +1,8 @@
 """The bag-of-words format of the UCI repository: ``docword.<name>.txt[.gz]`` beside ``vocab.<name>.txt``.
 
-docword has three lines of one number (documents, words, entries) and then an entry to a line: document, word, count,
-documents and words numbered from 1. It has no contexts and no labels. Entries are kept in temporary files where they
-are many; those that are not in the order of documents, as they are in UCI's own files, are put in order in memory.
+docword has three lines with one number each (documents, words, entries), and then one entry per line: document, word
+and count, with documents and words numbered from 1. It has no contexts and no labels. Many entries are stored in
+temporary files. Entries that are not in the order of documents, as in the files of UCI, are sorted in memory.
 """
 
 from __future__ import annotations
@@ -36,16 +36,15 @@ def read(path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None
     Parameters
     ----------
     path : the docword file, plain or compressed by gzip.
-    vocabulary : the vocab file; None: ``vocab.<name>.txt`` beside ``docword.<name>.txt``.
+    vocabulary : the vocab file; None is ``vocab.<name>.txt`` next to ``docword.<name>.txt``.
 
     Raises
     ------
     ValueError
-        One sentence with file and line: not three whole numbers, more announced than the file or the memory can hold,
-        a document or word outside what the first lines say, an entry given twice, another number of entries, a
-        vocabulary of another length, a damaged gzip.
+        If the first lines are not three whole numbers or exceed the file or the memory, if entries are out of range,
+        repeated or of another number, if the vocabulary has another length, or if the gzip file is damaged.
     OSError
-        That there is no room for temporary files; it names their folder.
+        If there is no space for temporary files; the message names their folder.
     """
     path = Path(path)
     if not path.is_file():
