@@ -127,8 +127,7 @@ class LineReader:
         return damped(content, self._word_counts), dict(zip(self._contexts, contexts, strict=True))
 
     def without(self, found: Documents, wrong: Mapping[int, tuple[str, str]]) -> Documents:
-        """Move documents whose contexts are ``wrong``, given by number, from the corpus of ``found`` to its bad lines.
-        """
+        """Move documents whose contexts are ``wrong``, by number, from the corpus of ``found`` to its bad lines."""
         if not wrong or found.corpus is None:
             return found
         column_of = {name: one.column for name, one in zip(self._contexts, self._columns[1:], strict=True)}

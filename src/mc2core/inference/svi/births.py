@@ -1,14 +1,14 @@
 """Birth moves of topics and clusters in a stream of documents, by SVI (docs/notes/arrivals.md).
 
-**Topics** are suggested after the first pass over a block of a stream: topics without tokens are given, for one pass,
-words of documents of the block that are like each other, and keep what documents then put there.
+**Topics** are suggested after the first pass over a block of a stream. For one pass, topics without tokens get the
+words of similar documents of the block; they keep the tokens that documents then assign to them.
 
-**Clusters** of a fit hardly part, so that documents of a new subject would stay in an old one. The last pass over a
-block is tried again with more clusters: each begins with the tables of documents that are like each other in their
-topics, and documents choose among all. New clusters are then merged as :mod:`.merging` does, and what is left is kept
-where the bound of the block is higher than without. Nothing is tried where, by the score of the union, each would lose
-much as a cluster. In this bound a document counts once at most, not as often as it does in a population: a few that are
-alike by chance would else become clusters.
+**Clusters** of a fit are hardly ever split, so documents on a new subject would stay in an old cluster. Therefore the
+last pass over a block is repeated with more clusters. Each new cluster begins with the tables of documents with similar
+topics, and documents choose among all clusters. New clusters are then merged as in :mod:`.merging`, and the rest is
+kept if the bound of the block is higher than without them. Nothing is tried if the score of the union shows that each
+new cluster would lower the bound much. In this bound, a document counts at most once, not as often as in the
+population; otherwise a few documents that are similar by chance would become clusters.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _MAX_LOSS = 1.0
 
 # -- topics --------------------------------------------------------------------------------------------------------
 def suggest_topics(state: Globals, batch: Batch, since: dict[str, Any], n: int, weight: float) -> None:
-    """Add up to ``n`` topics of words of documents that are like each other and like no topic, in place.
+    """Add up to ``n`` topics, in place, from words of documents that are similar to each other but to no topic.
 
-    ``weight`` is how often a document counts. Topics are added to the rows ``since`` (:meth:`.Globals.rows_of`), too.
+    Each document counts ``weight`` times. Topics are also added to the rows ``since`` (:meth:`.Globals.rows_of`).
     """
     counts = sp.csr_matrix((batch.counts, batch.indices, batch.indptr), (batch.n_documents, len(batch.words)))
     group = cluster_rows(unit_rows(counts), n, streams.generator(0, "svi.births", state.n_updates))
@@ -64,10 +64,10 @@ def suggest_topics(state: Globals, batch: Batch, since: dict[str, Any], n: int, 
 
 
 def is_of_one_topic(state: Globals, words: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """(n,) bool: whether ``counts`` (U, n) of ``words`` (U,) are what one of the topics gives, but for chance.
+    """Return whether ``counts`` (U, n) of ``words`` (U,) are consistent with one of the topics, (n,) bool.
 
-    By Pearson's statistic beside the topic that they are likeliest of, at most three standard deviations above its
-    mean (both exact for a multinomial distribution, however rare words are).
+    They are if Pearson's statistic for the likeliest topic is at most three standard deviations above its mean (both
+    exact for a multinomial distribution, even for rare words).
     """
     n_words, totals = len(state.topic_words), counts.sum(axis=0)
     size = state.n_m + n_words * state.topic_word_prior
@@ -97,7 +97,7 @@ def add_topics(state: Globals, n: int, rows: dict[str, Any]) -> None:
 
 # -- clusters ------------------------------------------------------------------------------------------------------
 class Alike(NamedTuple):
-    """G groups of documents that are like each other: (G, B) the weight of each in a group, and the sums of these."""
+    """G groups of similar documents: (G, B) weights of documents in groups, and their sums."""
 
     documents: sp.csr_matrix
     sizes: np.ndarray
@@ -105,7 +105,7 @@ class Alike(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """A state, (K,) the numbers that its clusters have of those before, and what the block's documents say of it.
+    """A trial state, with the earlier numbers (K,) of its clusters, and its evaluation on the documents of the block.
 
     ``bound``, of which ``of_topics`` is the divergence of topics, in nats, and ``candidates`` are those of ``counted``,
     in which each document of the block counts once at most.
@@ -137,7 +137,7 @@ def add_new_clusters(
     rate: float,
     pool: Executor | None,
 ) -> None:
-    """Add up to ``n`` clusters where the bound of a block is higher with them, behind those that there are, in place.
+    """Add up to ``n`` clusters, in place, if they raise the bound of a block; new clusters come last.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def _tables(state: Globals) -> float:
 def add_clusters(
     state: Globals, n_k: np.ndarray, n_km: np.ndarray, contexts: np.ndarray, batch: Batch, rows: dict[str, Any]
 ) -> None:
-    """Add n clusters of a Dirichlet process behind those that there are, in place.
+    """Add n clusters of a Dirichlet process, in place; new clusters come last.
 
     They begin with ``n_k`` (n,) documents, ``n_km`` (n, M) tables and ``contexts`` (n, columns of ``batch``)
     statistics. To ``rows``, which :meth:`.Globals.rows_of` gave of ``batch`` before, they are added with nothing.

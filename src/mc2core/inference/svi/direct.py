@@ -1,4 +1,4 @@
-"""Local step of SVI-MC2 by direct assignment of tokens to topics, and of all documents that share proportions.
+"""Local step of SVI-MC2 by direct assignment of tokens to topics, for documents without own proportions.
 
 **Documents** (UAI16, eq. 1): lse_k(w), the logarithm of the expected likelihood of a word w in cluster k with the
 token's topic or table summed out, is the same in every document. It is computed once for each distinct word of a
@@ -6,7 +6,7 @@ mini-batch; a document needs lse only (:func:`assign_documents`),
 
     ln mu_jk = E ln beta_k + E ln p(x_j | phi_k) + sum_w x_jw lse_k(w) - ln Z_j,
 
-and the global step needs small sums over documents only, which may come from anywhere.
+and the global step needs only small sums over documents, which may be computed elsewhere.
 
 **Words** are two dense products forward, two back (docs/model.md, Direct assignment). With P_m(w) = exp(E ln psi_mw)
 and W_km = exp(E ln tau_km), lse_k(w) = ln sum_m W_km P_m(w), and by the documents' masses R_k(w) and
@@ -15,11 +15,10 @@ Q = R / (P W^T)
     n_km = W_km (Q^T P)_km,    tokens of word w in topic m = P_m(w) (Q W)_wm.
 
 P is divided by its largest value of each word and W by that of each cluster, since exp(digamma(.001)) is 0 in float64.
-Pairs of a word and a cluster whose sum vanishes all the same (*lost* pairs) have a bound of lse from above at first;
-where a document has a share in such a cluster all the same, they are done one by one in logarithms and it is assigned
-again.
+If the sum of a word and a cluster still vanishes (a *lost* pair), an upper bound replaces lse at first. If a document
+has a share in such a cluster, lse is computed in logarithms, and the document is assigned again.
 
-Sums are taken in fixed blocks, in their order: bits do not depend on the threads.
+Sums are taken in the order of fixed blocks, so results do not depend on the threads.
 """
 
 from __future__ import annotations
@@ -133,7 +132,7 @@ Assign = Callable[[Batch, np.ndarray, Expectations, Executor | None], DocumentSt
 def assign_documents(
     batch: Batch, log_likelihood: np.ndarray, expected: Expectations, pool: Executor | None
 ) -> DocumentStatistics:
-    """q(z_j) of every document given lse (U, K), and their statistics."""
+    """Compute q(z_j) of every document given lse (U, K), and their statistics."""
     shares = batch.contexts.log_likelihood(expected.contexts) + expected.log_group
     log_evidence = np.empty(batch.n_documents)
     word_mass = np.empty_like(log_likelihood)
@@ -156,7 +155,7 @@ def assign_documents(
 
 # -- words ---------------------------------------------------------------------------------------------------------
 class WordTopics(NamedTuple):
-    """What the documents of a batch share, over its U distinct words.
+    """Terms over the U distinct words of a batch, which its documents share.
 
     of_topics : WordScores
     sums : (U, K) float64, sum_m tau_km weights_m; may vanish
@@ -192,7 +191,7 @@ def fill_likelihoods(weights, top, tau, highest, first, last, sums, log_likeliho
 def word_topics(
     state: Globals, log_tau: np.ndarray, expected: Expectations, words: np.ndarray, pool: Executor | None
 ) -> WordTopics:
-    """E ln psi and lse of the given words under the current globals, in the state's buffers."""
+    """Compute E ln psi and lse of words under the current global parameters, in the buffers of the state."""
     of_topics, highest = state.word_scores(expected, words, pool), log_tau.max(axis=1)
     tau = np.exp(log_tau - highest[:, None])
     tau[tau < MIN_FACTOR] = 0.0
@@ -267,7 +266,7 @@ def add_shares(sums, is_there, tau, n_km):
 
 
 def lost_pairs(likelihoods: WordTopics, word_mass: np.ndarray) -> list[tuple[int, int]]:
-    """(word, cluster) of the lost pairs that have a mass R_k(w)."""
+    """Return (word, cluster) of the lost pairs with a mass R_k(w)."""
     if not likelihoods.has_lost:
         return []
     words, clusters = np.nonzero((likelihoods.sums < MIN_SUM) & (word_mass > 0))
@@ -275,7 +274,7 @@ def lost_pairs(likelihoods: WordTopics, word_mass: np.ndarray) -> list[tuple[int
 
 
 def make_exact(likelihoods: WordTopics, pairs: list[tuple[int, int]]) -> bool:
-    """Compute lse of lost pairs in logarithms, in place; whether any was not known before."""
+    """Compute lse of lost pairs in logarithms, in place. Returns whether any was not known before."""
     new = set(pairs) - likelihoods.exact
     for word, k in sorted(new):
         likelihoods.log_likelihood[word, k] = logsumexp(likelihoods.of_topics.scores[word] + likelihoods.log_tau[k])
@@ -286,7 +285,7 @@ def make_exact(likelihoods: WordTopics, pairs: list[tuple[int, int]]) -> bool:
 def topic_statistics(
     likelihoods: WordTopics, word_mass: np.ndarray, pool: Executor | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(K, M) float64 expected tokens of each topic in each cluster, and (U, M) of each word, given R (U, K)."""
+    """Return the expected tokens of topics in clusters, (K, M), and of words in topics, (U, M), given R (U, K)."""
     n_words, n_topics = likelihoods.of_topics.weights.shape
     n_clusters, n_blocks = len(likelihoods.tau), -(-n_words // WORD_BLOCK)
     n_shares = min(_SHARES, n_blocks)
@@ -332,8 +331,9 @@ class DirectStep(LocalStep):
 
 
 def visit(state: Globals, batch: Batch, pool: Executor | None, assign: Assign = assign_documents) -> DirectStep:
-    """The local step of a mini-batch. Documents are assigned again while they have a share in lost pairs that are not
-    exact.
+    """Run the local step of a mini-batch.
+
+    Documents are assigned again as long as they have a share in lost pairs that are not exact.
     """
     expected = state.expectations(batch.columns)
     words = word_topics(state, state.over_topics.expected_log_tau(), expected, batch.words, pool)

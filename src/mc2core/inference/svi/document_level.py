@@ -1,19 +1,20 @@
 """SVI-MC2 with a document level, theta_j ~ DP(omega, tau_{z_j}): its local step and omega (docs/model.md).
 
-q(tau_k) = Dir(v eps_1 + t_k1, ..., v eps_M + t_kM, v eps_rest), t_km being expected tables of documents, with
-a_km = omega exp(E ln tau_km). omega has a point estimate where it is learnt. In the first epoch documents are held in
-the clusters where they start: under topics that are still those of clusters, all would gather in a few.
+q(tau_k) = Dir(v eps_1 + t_k1, ..., v eps_M + t_kM, v eps_rest), t_km being expected tables of documents, with a_km =
+omega exp(E ln tau_km). omega has a point estimate if it is learnt. In the first epoch, documents stay in their starting
+clusters: under the topics of the start, which belong to clusters, they would gather in a few clusters.
 
 **Local step**: the tree q(z_j) q(l_j | z_j), theta_j summed out. Under cluster k the tokens of a document have shares
 gamma_wm and expected counts n_m = sum_w x_jw gamma_wm; a pass
 
     gamma_wm prop. to exp(E ln psi_mw + digamma(a_km + n_m))
 
-with the n of the pass before never lowers their bound. Without counts to start from, the first pass leaves gamma to the
-words alone: the digamma of even counts below 1 would give a short document to the topic that the prior prefers. A
-document makes some passes under the clusters' mean prior; the clusters that its counts then suit best, the candidates,
-get further passes, each under its prior, over the topics that it uses. There is a q(l_j | z_j) for each candidate: with
-one q(theta_j) for all of them counts follow the cluster that a document is in, and clusters merge.
+with n from the previous pass never lowers their bound. Without previous counts, the first pass determines gamma by the
+words alone; the digamma of equal counts below 1 would assign a short document to the topic with the largest prior. A
+document makes some passes under the mean prior of clusters. The clusters that suit its counts best, the candidates,
+then get further passes, each under its own prior, over the topics that the document uses. Each candidate has its own
+q(l_j | z_j): with one q(theta_j) for all, counts would follow the current cluster of a document, and clusters would
+merge.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ LONGEST_STEP = 2.0
 # -- tables of documents -------------------------------------------------------------------------------------------
 @inner_kernel(error_model="numpy")
 def log_rising_factorial(a, n):
-    """ln G(a + n) - ln G(a) for a > 0, n >= 0."""
+    """Return ln G(a + n) - ln G(a) for a > 0, n >= 0."""
     if a < _LARGE:
         return log_gamma(a + n) - log_gamma(a)
     series = 1.0 / (12.0 * (a + n)) - 1.0 / (12.0 * a)
@@ -87,7 +88,7 @@ def log_rising_factorial(a, n):
 
 @inner_kernel(error_model="numpy")
 def expected_tables(a, n):
-    """a (digamma(a + n) - digamma(a)): its derivative by ln a."""
+    """Return a (digamma(a + n) - digamma(a)), the derivative of :func:`log_rising_factorial` by ln a."""
     if a < _LARGE:
         return a * (digamma(a + n) - digamma(a))
     b = a + n
@@ -96,7 +97,7 @@ def expected_tables(a, n):
 
 @inner_kernel(error_model="numpy")
 def tetragamma(x):
-    """Second derivative of digamma for x >= 1: shifted by 6, then the asymptotic series."""
+    """Return the second derivative of digamma for x >= 1, by a shift of 6 and the asymptotic series."""
     total = 0.0
     for i in range(6):
         total += 2.0 / ((x + i) * (x + i) * (x + i))
@@ -140,10 +141,10 @@ def sum_rising_factorials(cluster, share, counts, prior, first, last):
 
 @inner_kernel(error_model="numpy")
 def uncertain_tables(a, n, square):
-    """Expectation of a (digamma(a + N) - digamma(a)) over whole numbers N with mean ``n`` and variance n - ``square``.
+    """Return E[a (digamma(a + N) - digamma(a))] for whole numbers N with mean ``n`` and variance n - ``square``.
 
-    N is 0 as often as a binomial number with these moments; given that it is not, to second order about its mean (Teh,
-    Kurihara and Welling 2008).
+    P(N = 0) is that of a binomial distribution with these moments; positive N are treated to second order about their
+    mean (Teh, Kurihara and Welling 2008).
     """
     p = min(square / n, 1.0 - 1e-12)
     log_none = n * (np.log1p(-p) / p if p > 1e-9 else -1.0)
@@ -171,7 +172,7 @@ def add_tables(cluster, share, counts, squares, prior, is_uncertain, tables, of_
 
 
 def log_evidence(local: DocumentPosteriors, prior: np.ndarray, omega: float, pool: Executor | None) -> float:
-    """The sum above in nats, given (K, M) ``prior`` a."""
+    """Return the bound of documents given (K, M) ``prior`` a, in nats."""
     terms = in_blocks(
         pool,
         lambda first, last: sum_rising_factorials(local.cluster, local.share, local.counts, prior, first, last),
@@ -184,14 +185,14 @@ def log_evidence(local: DocumentPosteriors, prior: np.ndarray, omega: float, poo
 def tables_of(
     local: DocumentPosteriors, prior: np.ndarray, is_uncertain: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(K, M) float64 t_km, and (B,) float64, those of each document, or where ``is_uncertain`` what omega goes by."""
+    """Return t_km, (K, M), and the tables of each document, (B,); with ``is_uncertain``, those for omega."""
     tables, of_document = np.zeros_like(prior), np.zeros(len(local.lengths))
     add_tables(local.cluster, local.share, local.counts, local.squares, prior, is_uncertain, tables, of_document)
     return tables, of_document
 
 
 def tables_of_lengths(lengths: np.ndarray, omega: float) -> np.ndarray:
-    """omega (digamma(omega + N_j) - digamma(omega)): tables expected of documents before their words are seen."""
+    """Return omega (digamma(omega + N_j) - digamma(omega)), the expected tables of documents given their lengths."""
     return omega * (array_digamma(omega + lengths) - array_digamma(omega))
 
 
@@ -274,7 +275,7 @@ def run_passes(p, words, x, u, used, a, n, theta, total, best, n_passes):
 
 # -- local step ----------------------------------------------------------------------------------------------------
 class BatchCells(NamedTuple):
-    """Counts of a batch, document by document."""
+    """Counts of a batch by document."""
 
     indptr: np.ndarray
     indices: np.ndarray
@@ -282,7 +283,7 @@ class BatchCells(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """What a visit of the documents is given, and fills.
+    """Input and output arrays of a visit to documents.
 
     log_weights : (B, K) float64, E ln beta_k + E ln p(x_j | phi_k)
     prior, mean_prior : (K, M) and (M,) float64, a and its mean over clusters
@@ -316,7 +317,7 @@ class Candidates(NamedTuple):
         return shares
 
     def local(self, lengths: np.ndarray) -> DocumentPosteriors:
-        """What it filled, of documents of (B,) ``lengths``."""
+        """Return the local posteriors of documents with (B,) ``lengths``."""
         return DocumentPosteriors(self.cluster, self.share, self.counts, self.squares, lengths)
 
 
@@ -479,7 +480,7 @@ def visit_batch(
     kept: tuple[np.ndarray, np.ndarray] | None,
     pool: Executor | None,
 ) -> Candidates:
-    """Local posteriors of every document.
+    """Compute the local posteriors of every document.
 
     Parameters
     ----------
@@ -519,12 +520,12 @@ def visit_batch(
 # -- the document level and its step -------------------------------------------------------------------------------
 @dataclass(kw_only=True)
 class DocumentLevel:
-    """What a state with a document level has beside.
+    """Additional parts of a state with a document level.
 
-    ``document_concentration`` is omega, and ``omega_information`` the sum over documents of the squared slope of their
-    bound by ln omega, by mini-batches so far; 0 before the first. Full batches keep candidates ``local_cluster``
-    (J, A) of each document, -1 where it has fewer, and ``local_counts`` (J, A, M), its expected tokens under each; else
-    A is 0.
+    ``document_concentration`` is omega. ``omega_information`` is the sum over documents of the squared derivative of
+    their bound by ln omega, averaged over mini-batches so far; it is 0 before the first. Full batches store the
+    candidates of each document, ``local_cluster`` (J, A) with -1 for none, and its expected tokens under each,
+    ``local_counts`` (J, A, M); otherwise A is 0.
     """
 
     described: ClassVar[dict[str, Stored]] = {
@@ -544,7 +545,7 @@ class DocumentLevel:
 
     @classmethod
     def of(cls, model: MC2, settings: RunSettings, n_documents: int) -> DocumentLevel:
-        """That of a start."""
+        """Return the document level of a start."""
         n_candidates = min(CANDIDATES, settings.n_clusters) if settings.batch_size is None else 0
         return cls(
             document_concentration=model.start_of(DOCUMENT),
@@ -555,26 +556,26 @@ class DocumentLevel:
 
     @classmethod
     def fixed(cls, model: MC2) -> dict[str, Any]:
-        """Fields that no step changes."""
+        """Return the fields that no step changes."""
         return {"omega_prior": gamma_prior(model, DOCUMENT)}
 
     def prior(self, proportions: TopicProportions) -> np.ndarray:
-        """(K, M) a: omega exp(E ln tau)."""
+        """Return a = omega exp(E ln tau), (K, M)."""
         return np.maximum(self.document_concentration * np.exp(proportions.expected_log_tau()), MIN_PRIOR)
 
     def penalty(self) -> float:
-        """The density of ln omega relative to its mode where omega is learnt: at most 0, nats."""
+        """Log density of ln omega relative to its mode, in nats, at most 0; 0 if omega is fixed."""
         return log_density_of_log(self.document_concentration, self.omega_prior)
 
     def forget(self, n_documents: int, n_topics: int) -> None:
-        """Hold nothing of each of so many documents, in place."""
+        """Reset the stored posteriors to none for ``n_documents`` documents, in place."""
         self.local_cluster = np.empty((n_documents, 0), np.int32)
         self.local_counts = np.empty((n_documents, 0, n_topics))
 
 
 @dataclass
 class DocumentLevelStep(LocalStep):
-    """With posteriors of the documents, the (K, M) a and omega they were found under, and scores of words."""
+    """Local step with the posteriors of the documents, the (K, M) a and omega used for them, and scores of words."""
 
     posteriors: DocumentPosteriors
     prior: np.ndarray
@@ -606,7 +607,7 @@ class DocumentLevelStep(LocalStep):
 
 
 def visit(state: Globals, batch: Batch, pool: Executor | None) -> DocumentLevelStep:
-    """The local step of a mini-batch."""
+    """Run the local step of a mini-batch."""
     own, level = state.over_topics, state.level
     expected, prior, omega = state.expectations(batch.columns), level.prior(own), level.document_concentration
     words = state.word_scores(expected, batch.words, pool)
@@ -626,12 +627,12 @@ def visit(state: Globals, batch: Batch, pool: Executor | None) -> DocumentLevelS
 
 
 def held_clusters(state: Globals, batch: Batch) -> np.ndarray:
-    """(B,) int: the clusters in which documents are held, as all are in the first epoch; else -1."""
+    """Return the clusters to which documents are fixed in the first epoch, (B,) int; otherwise -1."""
     return state.cluster[batch.rows] if n_epochs(state) == 0 else np.full(batch.n_documents, -1)
 
 
 def n_epochs(state: Globals) -> int:
-    """Epochs that are over."""
+    """Return the number of completed epochs."""
     n_documents = len(state.cluster)
     return state.n_updates // -(-n_documents // (state.settings.batch_size or n_documents))
 
@@ -639,10 +640,10 @@ def n_epochs(state: Globals) -> int:
 def step_of_omega(
     own: DocumentLevel, omega: float, local: DocumentPosteriors, of_document: np.ndarray, scale: float, rate: float
 ) -> float:
-    """How far ln ``omega`` is to go by its natural gradient, given the tables ``of_document`` (B,) of some documents.
+    """Return the natural-gradient step of ln ``omega``, given the tables ``of_document`` (B,) of documents.
 
-    A step of EM, to where the slope given counts vanishes, is short: counts follow omega. The slopes of documents have
-    the information of their evidence as variance; it is blended, in place, over mini-batches.
+    An EM step, with counts fixed, would be short, because counts follow omega. The variance of the derivatives of
+    documents is the information of their evidence; it is averaged over mini-batches, in place.
     """
     assert own.omega_prior is not None
     shape, prior_rate = own.omega_prior
@@ -656,10 +657,10 @@ def step_of_omega(
 
 
 def ascend(state: Globals, local: DocumentPosteriors, pool: Executor | None) -> None:
-    """Steps of q(tau), of epsilon and v, and of omega, in turn and in place, given the documents of a full batch.
+    """Take steps of q(tau), of epsilon and v, and of omega, in turn and in place, given a full batch.
 
-    Each is backtracked until the bound does not fall. Expected tables are where a step of q(tau) would end, and one of
-    EM if all counts were whole numbers; below one token that argument does not hold.
+    Each step is halved until the bound does not fall. The step of q(tau) is towards the expected tables. It is an EM
+    step if all counts are whole numbers, but may lower the bound for counts below one token.
     """
 
     own, level = state.over_topics, state.level

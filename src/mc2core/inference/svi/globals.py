@@ -1,9 +1,9 @@
-"""q(globals) of SVI-MC2: its parameters, expectations, natural-gradient step and part of the ELBO (docs/model.md).
+"""Global posteriors of SVI-MC2: parameters, expectations, natural-gradient steps and part of the ELBO (docs/model.md).
 
-:class:`Globals` composes weights of clusters, topics, contexts, concentrations and the clusters' proportions. The three
-kinds of SVI differ in the proportions, over topics (:class:`TopicProportions`) or over tables
-(:class:`.tables.TableProportions`), in whether there is a document level (:class:`.document_level.DocumentLevel`), and
-in the local step, which returns a :class:`LocalStep`.
+:class:`Globals` consists of the weights of clusters, topics, contexts, concentrations and the proportions of clusters.
+The three kinds of SVI differ in the proportions, over topics (:class:`TopicProportions`) or tables
+(:class:`.tables.TableProportions`), in the document level (:class:`.document_level.DocumentLevel`), and in the local
+step, which returns a :class:`LocalStep`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MIN_FACTOR = 1e-150
 
 
 class RunSettings(NamedTuple):
-    """The engine's settings that a state follows, resolved for a corpus.
+    """Settings of the engine that a state uses, with defaults resolved for a corpus.
 
     n_clusters, n_topics : int, the truncations K and M
     n_tables : int or None, T; None without tables
@@ -71,46 +71,48 @@ class RunSettings(NamedTuple):
 # Weights of n atoms are beta_i = v_i prod_{l<i} (1 - v_l) with v_n = 1. A posterior is one array (2, ..., n - 1),
 # float64 > 0: the two parameters of each stick's Beta.
 def stick_posterior(counts: np.ndarray, concentration: float) -> np.ndarray:
-    """(2, ..., n - 1): Beta(1 + counts_i, concentration + sum_{l>i} counts_l) given (..., n) counts (UAI16, eq. 2)."""
+    """Return Beta(1 + counts_i, concentration + sum_{l>i} counts_l), (2, ..., n - 1), for (..., n) counts (UAI16, eq.
+    2).
+    """
     later = np.flip(np.cumsum(np.flip(counts, -1), -1), -1)[..., 1:]
     return np.stack([1.0 + counts[..., :-1], concentration + later])
 
 
 def stick_counts(sticks: np.ndarray, concentration: float) -> np.ndarray:
-    """(..., n): the counts behind sticks; of a posterior under another concentration the last one is at least 0."""
+    """Return the counts behind sticks, (..., n); under another concentration, the last one is at least 0."""
     last = np.maximum(sticks[1, ..., -1:] - concentration, 0.0)
     return np.concatenate([sticks[0] - 1.0, last], -1)
 
 
 def expected_log_sticks(sticks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(E ln v, E ln(1 - v)), each (..., n - 1)."""
+    """Return (E ln v, E ln(1 - v)), each (..., n - 1)."""
     total = array_digamma(sticks.sum(axis=0))
     return array_digamma(sticks[0]) - total, array_digamma(sticks[1]) - total
 
 
 def expected_log_weights(sticks: np.ndarray) -> np.ndarray:
-    """(..., n): E ln beta_i."""
+    """Return E ln beta_i, (..., n)."""
     log_v, log_remaining = expected_log_sticks(sticks)
     none = np.zeros((*log_v.shape[:-1], 1))
     return np.concatenate([log_v, none], -1) + np.concatenate([none, np.cumsum(log_remaining, -1)], -1)
 
 
 def expected_weights(sticks: np.ndarray) -> np.ndarray:
-    """(..., n): E beta_i; the last axis sums to 1."""
+    """Return E beta_i, (..., n); the last axis sums to 1."""
     v = sticks[0] / sticks.sum(axis=0)
     one = np.ones((*v.shape[:-1], 1))
     return np.concatenate([v, one], -1) * np.concatenate([one, np.cumprod(1.0 - v, -1)], -1)
 
 
 def stick_divergence(sticks: np.ndarray, concentration: float, log_concentration: float) -> float:
-    """Sum over all sticks of KL(Beta posterior || Beta(1, c)) in nats, given E[c] and E[ln c]."""
+    """Return the sum over sticks of KL(Beta posterior || Beta(1, c)) in nats, given E[c] and E[ln c]."""
     log_v, log_remaining = expected_log_sticks(sticks)
     log_q = (sticks[0] - 1.0) * log_v + (sticks[1] - 1.0) * log_remaining - betaln(sticks[0], sticks[1])
     return float(np.sum(log_q - log_concentration - (concentration - 1.0) * log_remaining))
 
 
 class ClusterWeights(NamedTuple):
-    """How parameters ``q`` of q(beta) are made and read: sticks, or the Dirichlet of a finite mixture.
+    """Form of the parameters ``q`` of q(beta): sticks, or the Dirichlet of a finite mixture.
 
     * ``n_clusters`` N: beta ~ Dir(alpha / N, ..., alpha / N); q is one row (1, N) and all N clusters stay.
     * ``is_truncated`` (UAI16): (2, K - 1) sticks; the last cluster has all that is left.
@@ -164,8 +166,7 @@ class ClusterWeights(NamedTuple):
 # -- concentrations ------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class ConcentrationPriors:
-    """Those of alpha, v and eta that have sticks behind them, in this order: where they start, which are learnt, and
-    their Gamma(shape, rate) priors.
+    """Starting values and Gamma(shape, rate) priors of the concentrations with sticks, in the order alpha, v, eta.
 
     A concentration c with prior Gamma(a, b) behind n Beta(1, c) sticks v_i has the posterior
     Gamma(a + n, b - sum_i E ln(1 - v_i)).
@@ -201,7 +202,7 @@ class ConcentrationPriors:
 
 
 class Concentrations(NamedTuple):
-    """E[c] and E[ln c] of the concentrations, and the divergence of what was learnt of them in nats."""
+    """E[c] and E[ln c] of the concentrations, and the divergence of the learnt ones in nats."""
 
     mean: np.ndarray
     mean_log: np.ndarray
@@ -209,12 +210,12 @@ class Concentrations(NamedTuple):
 
 
 def gamma_prior(model: MC2, role: str) -> tuple[float, float] | None:
-    """(shape, rate) of a concentration with a point estimate; None where it is fixed."""
+    """Return (shape, rate) of a concentration with a point estimate; None if it is fixed."""
     return model.prior_of(role) if model.is_learnt(role) else None
 
 
 def log_density_of_log(s: float, prior: tuple[float, float] | None) -> float:
-    """ln of the density of ln s under s ~ Gamma(shape, rate), relative to its mode: at most 0; 0 where s is fixed."""
+    """Return the log density of ln s under s ~ Gamma(shape, rate) relative to its mode; 0 if s is fixed."""
     if prior is None:
         return 0.0
     shape, rate = prior
@@ -222,7 +223,7 @@ def log_density_of_log(s: float, prior: tuple[float, float] | None) -> float:
 
 
 def backtracked(value: Callable[[float], float], now: float, halvings: int = 30) -> float:
-    """The first share 1, 1/2, 1/4, ... of a step at which ``value`` is at least ``now``; 0 where there is none."""
+    """Return the first share 1, 1/2, 1/4, ... of a step at which ``value`` is at least ``now``, or 0."""
     share = 1.0
     for _ in range(halvings):
         if value(share) >= now:
@@ -240,7 +241,7 @@ _MIN_S, _MAX_S = 1e-10, 1e10
 
 @inner_kernel(error_model="numpy")
 def trigamma(x):
-    """Derivative of digamma for x > 0: shifted by 8, then the asymptotic series."""
+    """Return the derivative of digamma for x > 0, by a shift of 8 and the asymptotic series."""
     total = 0.0
     for i in range(8):
         total += 1.0 / ((x + i) * (x + i))
@@ -252,7 +253,7 @@ def trigamma(x):
 
 @kernel(error_model="numpy")
 def sum_over_words(topic_words, s, first, last):
-    """Sums over words first..last-1 and topics of ln G(s + n) - ln G(s) and of its two derivatives by s."""
+    """Return sums over words first..last-1 and topics of ln G(s + n) - ln G(s) and its two derivatives by s."""
     at_s = log_gamma(s), digamma(s), trigamma(s)
     value, slope, curve = 0.0, 0.0, 0.0
     for w in range(first, last):
@@ -268,7 +269,7 @@ def sum_over_words(topic_words, s, first, last):
 def prior_terms(
     topic_words: np.ndarray, s: float, prior: tuple[float, float], pool: Executor | None
 ) -> tuple[float, float, float]:
-    """L(s) and the density of ln s, in nats, given (V, M) expected tokens, and its two derivatives by ln s."""
+    """Return L(s) plus the log density of ln s given (V, M) expected tokens, with two derivatives by ln s."""
     n_words, n_topics = topic_words.shape
     blocks = in_blocks(pool, lambda first, last: sum_over_words(topic_words, s, first, last), n_words, _ROW_BLOCK)
     value, slope, curve = (float(sum(terms)) for terms in zip(*blocks, strict=True))
@@ -281,7 +282,7 @@ def prior_terms(
 
 
 def best_topic_prior(topic_words: np.ndarray, s: float, prior: tuple[float, float], pool: Executor | None) -> float:
-    """The s at a maximum of the bound given (V, M) expected tokens, by Newton steps of ln s that never lower it."""
+    """Return the s that maximises the bound given (V, M) expected tokens, by Newton steps of ln s."""
     now = prior_terms(topic_words, s, prior, pool)
     for _ in range(_NEWTON_STEPS):
         step = -now[1] / now[2] if now[2] < 0 else np.sign(now[1]) * _LONGEST_STEP
@@ -346,9 +347,9 @@ class ObjectiveTerms(NamedTuple):
 
 @dataclass
 class Objective:
-    """F and the terms beside it (docs/model.md), given (K, M) expected tokens or tables ``n_km``.
+    """The objective F with its added terms (docs/model.md), given (K, M) expected tokens or tables ``n_km``.
 
-    ``prior`` is (shape, rate) of the Gamma prior of v, None where v is fixed.
+    ``prior`` is (shape, rate) of the Gamma prior of v, or None if v is fixed.
     """
 
     n_km: np.ndarray
@@ -369,7 +370,7 @@ class Objective:
         return self._latest[1]
 
     def value(self, weights: TopicWeights) -> float:
-        """Nats."""
+        """Return the objective, in nats."""
         f, penalty, _ = self.terms(weights)
         return f + penalty
 
@@ -378,7 +379,7 @@ class Objective:
         return np.asarray(weights.v * weights.topics * self.terms(weights)[2])
 
     def step_topics(self, weights: TopicWeights) -> TopicWeights:
-        """epsilon some way towards the expected tables; never lower."""
+        """Move epsilon towards the expected tables, without lowering the objective."""
         tables = self.expected_tables(weights)
         total = tables.sum() + self.eta
 
@@ -391,7 +392,7 @@ class Objective:
         return self._climbed(at, weights)
 
     def step_v(self, weights: TopicWeights) -> TopicWeights:
-        """v some way towards where its expected tables would put it, in logarithms; never lower."""
+        """Move ln v towards the value for its expected tables, without lowering the objective."""
         if self.prior is None:
             return weights
         shape, rate = self.prior
@@ -414,7 +415,7 @@ class Objective:
         return self._latest[0] if backtracked(value, now) and self._latest else weights
 
     def climbed(self, weights: TopicWeights, n_steps: int) -> TopicWeights:
-        """``n_steps`` steps of epsilon and v in turn."""
+        """Take ``n_steps`` steps of epsilon and v in turn."""
         for _ in range(n_steps):
             weights = self.step_v(self.step_topics(weights))
         return weights
@@ -467,7 +468,7 @@ class TopicProportions:
 
     @property
     def objective(self) -> Objective:
-        """What epsilon and v raise."""
+        """Objective of epsilon and v."""
         return Objective(self.n_km, self.eta, self.v_prior)
 
     def stick_arrays(self) -> tuple[np.ndarray, ...]:
@@ -481,7 +482,7 @@ class TopicProportions:
         return np.asarray(array_digamma(v * self.topic_weights + self.n_km) - total)
 
     def step_weights(self, n_steps: int) -> None:
-        """Steps of epsilon and v, in place."""
+        """Take steps of epsilon and v, in place."""
         self.weights = self.objective.climbed(self.weights, n_steps)
 
     def divergence(self, penalty: float = 0.0) -> float:
@@ -491,11 +492,11 @@ class TopicProportions:
         return float(np.sum(self.n_km[used] * self.expected_log_tau()[used])) - f - (own + penalty)
 
     def scale_counts(self, factor: float, concentrations: Concentrations) -> None:
-        """Let the counts be ``factor`` times as many, in place."""
+        """Multiply the counts by ``factor``, in place."""
         self.n_km *= factor
 
     def select(self, topics: np.ndarray) -> None:
-        """These topics alone, in place; the weights of others become part of what remains."""
+        """Keep only these topics, in place; the weights of the others are added to the remaining weight."""
         left = self.topic_weights[topics]
         self.remaining += float(self.topic_weights.sum() - left.sum())
         self.n_km, self.topic_weights = np.ascontiguousarray(self.n_km[:, topics]), left
@@ -512,7 +513,7 @@ class TopicProportions:
 # -- documents of a step -------------------------------------------------------------------------------------------
 @dataclass(kw_only=True)
 class Expectations:
-    """Expectations under q of what every local step multiplies; all float64.
+    """Expectations under q that all local steps use, as float64.
 
     log_group (K,) : E ln beta
     log_topic_total (M,) : digamma(sum_w lambda_mw)
@@ -527,7 +528,7 @@ class Expectations:
 
 
 class Batch(NamedTuple):
-    """Some documents over their distinct words.
+    """A batch of documents over their distinct words.
 
     words : (U,) int64, ascending numbers of the words in the corpus, or of its observations
     indptr (B + 1,) int64, indices (cells,) int32, counts (cells,) int32 : CSR of the counts over ``words``
@@ -556,13 +557,13 @@ class Batch(NamedTuple):
         return np.diff(before[self.indptr]).astype(np.float64)
 
     def narrowed(self) -> Batch:
-        """The same in those columns alone in which its documents have something."""
+        """Return the batch with only the context columns in which its documents have entries."""
         columns, contexts = self.contexts.narrowed()
         return self._replace(contexts=contexts, columns=self.columns[columns])
 
 
 def take_batch(corpus: Corpus, contexts: StackedContexts, rows: np.ndarray) -> Batch:
-    """The documents ``rows`` of a corpus whose contexts were stacked before."""
+    """Return the documents ``rows`` of a corpus as a batch."""
     taken = take_rows(corpus.content, rows)
     number = np.zeros(corpus.content.shape[1], np.int32)
     number[taken.indices] = 1
@@ -574,7 +575,7 @@ def take_batch(corpus: Corpus, contexts: StackedContexts, rows: np.ndarray) -> B
 
 @dataclass
 class DocumentStatistics:
-    """What the global step needs of documents; parts are added with ``+``, documents in their order.
+    """Statistics of documents for the global step; parts are joined by ``+``.
 
     cluster : (B,) int32, the likeliest of each document; -1 where its weights have no finite sum above 0
     log_evidence : float, sum_j ln Z_j in nats
@@ -604,7 +605,7 @@ class DocumentStatistics:
 def statistics_of(
     batch: Batch, shares: np.ndarray, log_evidence: np.ndarray, word_mass: np.ndarray
 ) -> DocumentStatistics:
-    """Those of a batch, given (B, K) mu_jk and (B,) ln Z_j."""
+    """Return the statistics of a batch, given (B, K) mu_jk and (B,) ln Z_j."""
     return DocumentStatistics(
         cluster=np.where(np.isfinite(shares).all(axis=1), shares.argmax(axis=1), -1).astype(np.int32),
         log_evidence=float(log_evidence.sum()),
@@ -617,7 +618,7 @@ def statistics_of(
 
 @dataclass
 class LocalStep(ABC):
-    """What a local step found of a mini-batch.
+    """Result of a local step on a mini-batch.
 
     before : Expectations that it was done under
     documents : DocumentStatistics
@@ -630,15 +631,15 @@ class LocalStep(ABC):
 
     @abstractmethod
     def step(self, state: Globals, scale: float, rate: float, pool: Executor | None) -> None:
-        """Natural-gradient step of the proportions, in place."""
+        """Take a natural-gradient step of the proportions, in place."""
 
     @abstractmethod
     def log_words(self) -> float:
-        """Expected ln p(words) of the tokens under the globals before, nats."""
+        """Return the expected ln p(words) of the tokens under the previous global parameters, in nats."""
 
     @abstractmethod
     def change_of_proportions(self, state: Globals, pool: Executor | None) -> float:
-        """How the step of proportions changed the bound of these documents, in nats."""
+        """Return the change of the bound of these documents by the step of proportions, in nats."""
 
 
 # -- scores of words -----------------------------------------------------------------------------------------------
@@ -694,7 +695,7 @@ def fill_weights(topic_words, shrink, words, prior, log_total, first, last, scor
 
 # -- natural-gradient steps ----------------------------------------------------------------------------------------
 def blend(old: np.ndarray, new: np.ndarray, rate: float) -> None:
-    """old = (1 - rate) old + rate new, in place; exactly ``new`` at rate 1."""
+    """Set old = (1 - rate) old + rate new, in place; exactly ``new`` at rate 1."""
     old *= 1.0 - rate
     old += rate * new
 
@@ -764,7 +765,7 @@ def renumbered(cluster: np.ndarray, number: np.ndarray) -> np.ndarray:
 # -- the state -----------------------------------------------------------------------------------------------------
 @dataclass(kw_only=True)
 class Globals(State):
-    """Parameters of the global posteriors, and the latest cluster of every document.
+    """State of SVI: parameters of the global posteriors, and the latest cluster of every document.
 
     ``group_weights`` are q(beta), as :class:`ClusterWeights` has it. q(psi_m) = Dir(s + shrink topic_words[:, m]); here
     ``topic_words`` (V, M) are expected tokens divided by ``shrink`` and s is ``topic_word_prior``; where topics emit
@@ -887,17 +888,17 @@ class Globals(State):
         )
 
     def copy(self) -> Self:
-        """Another state with the same arrays."""
+        """Return another state with the same arrays."""
         other = copy.copy(self)
         other.proportions, other.documents = copy.copy(self.proportions), copy.copy(self.documents)
         return other
 
     def become(self, other: Globals) -> None:
-        """Take all that ``other`` is, in place."""
+        """Replace all attributes by those of ``other``, in place."""
         vars(self).update(vars(other))
 
     def rows_of(self, batch: Batch) -> dict[str, Any]:
-        """What steps on ``batch`` change, copied. The state must be rescaled, so that no other rows change."""
+        """Return copies of the parts that steps on ``batch`` change. The state must be rescaled before."""
         tables = {"topic_words": batch.words, "context_counts": batch.columns}
         of_documents = "cluster", "local_cluster", "local_counts"
         return {
@@ -907,7 +908,7 @@ class Globals(State):
         }
 
     def go_back(self, batch: Batch, rows: Mapping[str, Any]) -> None:
-        """Undo the steps on ``batch`` since :meth:`rows_of`, in place, but where its documents are."""
+        """Undo the steps on ``batch`` since :meth:`rows_of`, in place, except the clusters of its documents."""
         parts = self._stored()
         for name, value in rows.items():
             if name == "topic_words":
@@ -965,7 +966,7 @@ class Globals(State):
         return self.law.expected(self.group_weights)
 
     def expectations(self, columns: np.ndarray | None = None) -> Expectations:
-        """Under the posteriors of this state; contexts in these columns (all of those in use), or in all."""
+        """Return expectations under the posteriors of this state, for all context columns or ``columns``."""
         if columns is None:
             contexts = self.contexts.expected_parameters(self.natural)
         else:
@@ -984,7 +985,7 @@ class Globals(State):
         return self.law.sticks(self.group_weights), *self.proportions.stick_arrays()
 
     def concentrations(self) -> Concentrations:
-        """Those with sticks behind them as they are used now."""
+        """Return the current values of the concentrations with sticks."""
         return self.priors.posteriors(self.concentration_rates, self.stick_arrays())
 
     def fill_scores(self, expected: Expectations, words: np.ndarray, first: int, last: int, scores: np.ndarray) -> None:
@@ -996,7 +997,7 @@ class Globals(State):
             fill_log_psi(self.topic_words, self.shrink, words, self.topic_word_prior, total, first, last, scores)
 
     def word_scores(self, expected: Expectations, words: np.ndarray, pool: Executor | None) -> WordScores:
-        """Scores of words or observations, in the state's buffers."""
+        """Compute the scores of words or observations, in the buffers of the state."""
         scores, weights = (self.buffers.empty(name, len(words), len(self.n_m)) for name in ("scores", "weights"))
         top, total = np.empty(len(words)), expected.log_topic_total
         known = self.topic_words, self.shrink, words, self.topic_word_prior, total
@@ -1011,7 +1012,7 @@ class Globals(State):
 
     # -- the ELBO --------------------------------------------------------------------------------------------------
     def divergence(self, pool: Executor | None = None, of_topics: float | None = None) -> float:
-        """KL of all global posteriors from their priors, in nats: what the ELBO pays for its globals.
+        """Return the KL divergence of all global posteriors from their priors, in nats.
 
         ``of_topics`` : that of the topics, :meth:`topic_divergence`, where it is known.
         """
@@ -1024,12 +1025,12 @@ class Globals(State):
         return total + float(np.sum(self.contexts.kl(self.natural))) + of_topics
 
     def proportions_divergence(self) -> float:
-        """That of the clusters' topics, less the penalties of all point estimates (at most 0)."""
+        """Return the divergence of the proportions minus the terms of all point estimates (at most 0)."""
         of_clusters = self.proportions.divergence(log_density_of_log(self.topic_word_prior, self.s_prior))
         return of_clusters if self.documents is None else of_clusters - self.documents.penalty()
 
     def topic_divergence(self, pool: Executor | None) -> float:
-        """Sum over topics of KL of q(psi_m) from its prior, in nats. ``shrink`` must be 1 of observations."""
+        """Return the KL divergence of all q(psi_m) from the prior, in nats. For observations, ``shrink`` must be 1."""
         if self.observed is not None:
             return self.observed.divergence(self.topic_words)
         s, n_words = self.topic_word_prior, len(self.topic_words)
@@ -1043,7 +1044,7 @@ class Globals(State):
         return float(np.sum(gammaln(totals) - gammaln(s * n_words))) + sum(in_blocks(pool, work, n_words, _ROW_BLOCK))
 
     def change(self, batch: Batch, local: LocalStep, pool: Executor | None) -> float:
-        """Nats by which the step that followed ``local`` changed the bound of its documents, posteriors being fixed."""
+        """Return the change of the bound of documents by the step after ``local``, in nats, given their posteriors."""
         before, after, documents = local.before, self.expectations(batch.columns), local.documents
         total = self.expected_log_words(after, batch.words, local.topic_words, pool) - local.log_words()
         total += float(np.sum(documents.n_k * (after.log_group - before.log_group)))
@@ -1072,10 +1073,11 @@ class Globals(State):
         pool: Executor | None,
         since: Mapping[str, Any] | None = None,
     ) -> None:
-        """Natural-gradient step of all globals but the concentrations with sticks, in place; ``scale`` is J / B.
+        """Take a natural-gradient step of all parameters except concentrations with sticks, in place; ``scale`` is J /
+        B.
 
-        It goes from the state as it is, or from the one ``since`` which the batch was visited before (:meth:`rows_of`):
-        its statistics are replaced then, not added.
+        It starts from the current state or, if the batch was visited before, from the rows ``since`` then
+        (:meth:`rows_of`), so that its statistics are replaced and not added.
         """
         if since is not None:
             self.go_back(batch, since)
@@ -1098,16 +1100,16 @@ class Globals(State):
         self.cluster[batch.rows] = cluster
 
     def step_concentrations(self) -> None:
-        """q of the concentrations given the sticks behind them, in place: exact, since they depend on globals only."""
+        """Update q of the concentrations with sticks, in place and exactly."""
         for i, one in enumerate(self.stick_arrays()):
             self.concentration_rates[i] = self.priors.rate[i] - np.sum(expected_log_sticks(one)[1])
 
     def blend_topic_words(
         self, words: np.ndarray, counts: np.ndarray, scale: float, rate: float, pool: Executor | None = None
     ) -> None:
-        """Move the expected tokens to (1 - rate) of themselves plus rate scale ``counts`` (U, M) at ``words`` (U,).
+        """Set expected tokens to (1 - rate) times themselves plus rate scale ``counts`` (U, M) at ``words`` (U,).
 
-        Sums of statistics likewise, of observations ``words`` that topics have shares ``counts`` of.
+        For observations ``words``, sums of statistics are updated by the shares ``counts`` of topics.
         """
         if self.observed is not None:
             rows, sums = np.arange(len(self.topic_words)), self.observed.sums(words, counts, pool)
@@ -1120,7 +1122,7 @@ class Globals(State):
             self.rescale()
 
     def blend_contexts(self, columns: np.ndarray, sums: np.ndarray, scale: float, rate: float) -> None:
-        """The same of the contexts' statistics and ``sums`` (K, columns) of those in use."""
+        """Update the statistics of contexts in the same way by ``sums`` (K, columns)."""
         counts = np.ascontiguousarray(sums.T)
         self.context_shrink, _ = blend_rows(self.context_counts, self.context_shrink, columns, counts, scale, rate)
         totals = self.contexts.sums_by_context(counts, columns)
@@ -1130,7 +1132,7 @@ class Globals(State):
 
     # -- between steps ---------------------------------------------------------------------------------------------
     def rescale(self) -> None:
-        """Multiply ``shrink`` into the counts and take their totals again."""
+        """Multiply the counts by ``shrink``, set it to 1, and compute their totals again."""
         if self.shrink != 1.0:
             self.topic_words *= self.shrink
             self.shrink = 1.0
@@ -1141,11 +1143,11 @@ class Globals(State):
         self.context_totals = self.contexts.sums_by_context(self.context_counts)
 
     def prune(self, pool: Executor | None, is_full: bool) -> None:
-        """s where it is learnt; clusters in order of size; clusters and topics not in use become part of what remains.
+        """Update s if it is learnt, sort clusters by size, and remove clusters and topics that are not in use.
 
-        Not in use are, after a full batch, those with nothing at all (which changes no bound), else those that no
-        document likes best and topics with less than half a token. The clusters of a finite mixture all stay. With
-        tables all keeps its truncation and its order.
+        After a full batch, only clusters and topics without any mass are removed, which does not change the bound.
+        Otherwise, clusters that are not the likeliest of any document and topics with less than half a token are
+        removed. All clusters of a finite mixture are kept. With tables, truncations and order do not change.
         """
         if self.law.is_truncated:
             return
@@ -1163,7 +1165,7 @@ class Globals(State):
         self.step_concentrations()
 
     def select(self, clusters: np.ndarray | None = None, topics: np.ndarray | None = None) -> None:
-        """These clusters, with the weights of their documents, and topics alone, in this order, in place; None: all."""
+        """Keep only these clusters, with their documents, and these topics, in this order, in place; None keeps all."""
         if clusters is not None:
             number = np.full(self.n_clusters, -1, np.int32)
             number[clusters] = np.arange(len(clusters), dtype=np.int32)
@@ -1182,7 +1184,7 @@ class Globals(State):
                 self.documents.local_counts = np.ascontiguousarray(self.documents.local_counts[:, :, topics])
 
     def scale_counts(self, factor: float) -> None:
-        """Let the statistics of the documents so far be those of ``factor`` times as many, in place."""
+        """Multiply the statistics of the documents so far by ``factor``, in place."""
         concentrations = self.concentrations()
         self.topic_words *= factor
         self.n_m *= factor
@@ -1194,13 +1196,13 @@ class Globals(State):
             self.documents.omega_information *= factor
 
     def set_documents(self, cluster: np.ndarray) -> None:
-        """Know the clusters (n,) of other documents, and nothing else of them, in place."""
+        """Replace the documents by others with the clusters (n,), in place."""
         self.cluster = cluster
         if self.documents is not None:
             self.documents.forget(len(cluster), len(self.n_m))
 
     def add_columns(self, contexts: StackedContexts, n_words: int) -> None:
-        """Have ``n_words`` words and the columns of ``contexts``, those that are new last and not met yet, in place."""
+        """Extend to ``n_words`` words and the columns of ``contexts``, in place; new ones come last and are empty."""
         more = np.zeros((n_words - len(self.topic_words), len(self.n_m)))
         self.topic_words = np.concatenate([self.topic_words, more])
         counts = np.zeros((contexts.dimension, self.n_clusters))
@@ -1212,11 +1214,11 @@ class Globals(State):
 
 
 def clusters_in_use(state: Globals) -> np.ndarray:
-    """Clusters that are the likeliest one of some document (visited, or at the start), ascending."""
+    """Return the clusters that are the likeliest one of at least one document, ascending."""
     return np.unique(state.cluster[state.cluster >= 0])
 
 
 def topics_in_use(state: Globals) -> np.ndarray:
-    """Topics in which at least half a token is expected, ascending; the largest one if there is none."""
+    """Return the topics in which at least half a token is expected, ascending; the largest one if there is none."""
     largest = state.n_m.max()
     return np.flatnonzero(state.n_m >= min(_MIN_TOKENS, largest)) if largest > 0 else np.zeros(0, np.int64)
