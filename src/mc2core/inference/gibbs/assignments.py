@@ -1,4 +1,4 @@
-"""Assignments of documents to clusters and of tokens to topics, all that is counted of them, and their start."""
+"""Assignments of documents to clusters and of tokens to topics, with their counts and their start."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _relabel(labels, new_label):
 
 @dataclass
 class Assignments:
-    """Who sits where: the sampler's state z, l, epsilon, and the counts that follow from z and l.
+    """The state z, l, epsilon of the sampler, and the counts that follow from z and l.
 
     Attributes
     ----------
@@ -79,22 +79,22 @@ class Assignments:
 
     @property
     def n_clusters(self) -> int:
-        """K, clusters in the tables (after :meth:`compact`: those in use)."""
+        """Number K of clusters in the tables (after :meth:`compact`, of clusters in use)."""
         return len(self.n_k)
 
     @property
     def n_topics(self) -> int:
-        """M, topics that carry a weight (after :meth:`compact`: those in use)."""
+        """Number M of topics with a weight (after :meth:`compact`, of topics in use)."""
         return len(self.topic_weights)
 
     def document_of(self, token: int) -> int:
-        """The document of a token (both numbers)."""
+        """Return the number of the document of a token."""
         return int(np.searchsorted(self.document_start, token, side="right")) - 1
 
     def count(self, n_clusters: int | None = None, counts: TopicCounts | None = None) -> None:
         """Recompute n_km and n_k from the assignments, for ``n_clusters`` or all clusters in use.
 
-        From ``counts``, n_jm of the tokens, where these are known: there are far fewer of them than of tokens.
+        If ``counts``, n_jm of the tokens, are given, they are used, because there are far fewer of them than tokens.
         """
         if n_clusters is None:
             n_clusters = int(self.cluster.max(initial=-1)) + 1
@@ -108,7 +108,7 @@ class Assignments:
     def compact(self) -> np.ndarray:
         """Drop empty clusters and topics; the others keep their order. ``remaining`` takes the weights of the dropped.
 
-        Returns the old numbers of the clusters that stay.
+        Returns the old numbers of the clusters that are kept.
         """
         clusters = np.flatnonzero(self.n_k)
         if len(clusters) < self.n_clusters:
@@ -152,7 +152,7 @@ def _count_topics(first, last, start, topic, n_topics, size, row_topic, row_coun
 
 @kernel
 def close_up(start, size, spread, closed):
-    """Copy ``size[j]`` entries of every document j, which begin at its first token, one after the other."""
+    """Copy ``size[j]`` entries of every document j, from its first token on, without gaps."""
     place = 0
     for j in range(size.size):
         for i in range(start[j], start[j] + size[j]):
@@ -161,7 +161,7 @@ def close_up(start, size, spread, closed):
 
 
 def count_topics(assignments: Assignments, pool: Executor | None = None) -> TopicCounts:
-    """n_jm of the assignments; the threads ``pool`` change no bit."""
+    """Return n_jm of the assignments, for any number of threads in ``pool``."""
     start, n_documents, n_tokens = assignments.document_start, len(assignments.cluster), len(assignments.topic)
     size, spread = np.zeros(n_documents, np.int64), np.empty((2, n_tokens), np.int32)
 
@@ -194,9 +194,9 @@ def _count_words(first, last, word, counts, topic, n_wm):
 def topics_of_words(
     content: sp.csr_matrix, topic: np.ndarray, columns: int, pool: Executor | None = None
 ) -> np.ndarray:
-    """(V, columns) int32 tokens of each word in each topic, ``columns`` at least M.
+    """Return the tokens of each word in each topic, (V, columns) int32; ``columns`` is at least M.
 
-    Each of the threads ``pool`` looks at all cells and counts words of its own.
+    Each thread of ``pool`` reads all cells and counts its own words.
     """
     n_wm = np.zeros((content.shape[1], columns), np.int32)
 
@@ -228,8 +228,10 @@ def _list_topics(first, last, word, counts, topic, place, listed):
 def topics_by_word(
     content: sp.csr_matrix, topic: np.ndarray, pool: Executor | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The topics of all tokens, word by word: (V + 1,) int64, where each word's begin, and (n_tokens,) int32, in the
-    order of documents. Threads as in :func:`topics_of_words`.
+    """Return the topics of all tokens by word: the first token of each word, (V + 1,) int64, and topics, (n_tokens,)
+    int32.
+
+    Tokens of a word are in the order of documents. Threads are used as in :func:`topics_of_words`.
     """
     n_w, listed = np.zeros(content.shape[1], np.int64), np.empty(len(topic), np.int32)
     _count_tokens(content.indices, content.data, n_w)
@@ -253,7 +255,7 @@ def _share_words(content: sp.csr_matrix, work: Callable[[int, int], None], pool:
 
 # -- the starting state ---------------------------------------------------------------------------------------
 def document_start(corpus: Corpus) -> np.ndarray:
-    """(J + 1,) int64: where each document's tokens begin."""
+    """Return the first token of each document, (J + 1,) int64."""
     return np.concatenate([[0], np.cumsum(corpus.document_lengths, dtype=np.int64)])
 
 
@@ -261,8 +263,10 @@ def start_assignments(
     corpus: Corpus, contexts: StackedContexts, n_clusters: int | None, n_topics: int, rng: np.random.Generator,
     topic: np.ndarray | None = None
 ) -> Assignments:  # fmt: skip
-    """Clusters by :func:`cluster_documents` (None: one for each document); topics as given, (n_tokens,) int32, or at
-    random.
+    """Return starting assignments.
+
+    Clusters come from :func:`cluster_documents` (None: one per document). Topics are the given ones, (n_tokens,) int32,
+    or random.
     """
     if n_clusters is None:
         cluster = np.arange(corpus.n_documents, dtype=np.int32)

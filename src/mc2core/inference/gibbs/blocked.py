@@ -1,4 +1,4 @@
-"""Blocked move: all (z_j, l_j) at once given the random measures, drawn from their conditionals first.
+"""Blocked move: all (z_j, l_j) are drawn at once, given random measures drawn from their conditionals.
 
 Given z, l and epsilon, the measures that the collapsed sampler integrates out are drawn: G_0 (weights epsilon, topics
 psi), pi, each cluster's tau_k and phi_k. Then documents are independent, and z_j is drawn with its tokens' topics
@@ -10,12 +10,12 @@ summed out:
 ``remaining`` by GEM(eta) until less than ``SMALLEST_TOPIC`` is left, so every atom above that weight (*active*) is
 known; likewise every cluster with pi_k above that of ``SMALLEST_CLUSTER`` documents. A token in a small topic stays
 there (it enters its document's weight as a factor tau_k,l), a document in a small cluster stays as it is, and
-everything else moves among the active atoms. Active and small are properties of the measures, not of z and l, and what
-moves stays among the active ones, so the move is a Gibbs step on the whole model. Collapsed sweeps and the next draw of
-epsilon move the rest.
+everything else moves among the active atoms. Active and small are properties of the measures, not of z and l, and moves
+stay among active atoms, so the move is a Gibbs step on the whole model. All others move in collapsed sweeps and after
+the next draw of epsilon.
 
-**Threads.** Words, then documents, then words again are cut into fixed blocks; streams of random numbers belong to
-words and documents, and sums over blocks are taken in their order, so bits do not depend on the number of threads.
+**Threads.** Words, documents and again words are split into fixed blocks. Random streams are keyed by words and
+documents, and sums over blocks are taken in order, so results do not depend on the number of threads.
 
 **Zeros.** psi and tau are float32. Gammas of psi below 1e-18 become 0, and so do entries of tau below 1e-38 of their
 topic's sum: they carry less than rounding, and subnormal products would cost a hundred cycles each. A token's own
@@ -55,7 +55,7 @@ _SAFE_PRIOR = 5.0  # the sum of V Gamma(s) is below 1e-30 with probability near 
 
 
 class CutTopics(NamedTuple):
-    """G_0's atoms above a weight (*active* topics, a column each), and the small ones that are in use."""
+    """Atoms of G_0 above a weight (*active* topics, one column each), and small ones in use."""
 
     weights: np.ndarray  # (M',) float64: of the M topics in use, then of new ones
     remaining: float  # the weight of all others
@@ -67,17 +67,17 @@ class CutTopics(NamedTuple):
 
 @dataclass(frozen=True)
 class Measures:
-    """The random measures, as far as the blocked move needs them.
+    """The parts of the random measures that the blocked move needs.
 
     Attributes
     ----------
     topics : CutTopics
     n_clusters : int
-        K', clusters in use and new ones.
+        Number K' of clusters, in use or new.
     active : (B,) int64
-        The active ones among them; all where clusters are fixed.
+        Active clusters; all if clusters are fixed.
     pi : (B,) float64
-        Their weights; empty where clusters are fixed.
+        Weights of active clusters; empty if clusters are fixed.
     psi : (V, width) float32
         Gammas, a column for each active topic and zeros up to whole vectors; topics are columns over their sums.
     tau : (B, width) float32
@@ -95,10 +95,10 @@ class Measures:
 
 
 def smallest_atom(usual: float, concentration: float) -> float:
-    """The weight above which atoms are active: ``usual``, or more where this would split off too many atoms.
+    """Return the weight above which atoms are active: ``usual``, or more if there would be too many atoms.
 
-    Until less than w remains of a measure, GEM(c) splits off 1 + Poisson(c ln(1/w)) atoms. Where c is so large, nearly
-    all of them are small at any w.
+    GEM(c) has 1 + Poisson(c ln(1/w)) atoms until less than w of the measure remains. For such large c, nearly all of
+    them are small for any w.
     """
     return max(usual, math.exp(-_MEAN_ATOMS / concentration))
 
@@ -106,8 +106,9 @@ def smallest_atom(usual: float, concentration: float) -> float:
 def split_remaining(
     remaining: float, law: PartitionLaw, n_known: int, smallest: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, float]:
-    """Split the mass ``remaining`` until less than ``smallest`` is left, as draws would meet its atoms: by GEM(alpha),
-    or where there are N atoms, of which ``n_known`` are known, by shares of Beta(1 + b, b for each of the others).
+    """Split the mass ``remaining`` in size-biased order until less than ``smallest`` is left.
+
+    Sticks are those of GEM(alpha) or, for N atoms of which ``n_known`` are known, from Beta(1 + b, b times the others).
 
     Returns the weights of the new atoms and the remaining mass.
     """
@@ -120,7 +121,7 @@ def split_remaining(
 
 
 def draw_sparse_dirichlet(n_words: int, n_columns: int, s: float, rng: np.random.Generator) -> np.ndarray:
-    """(V, n_columns): columns are draws of Dir(s, ..., s) that stay finite where all Gamma(s) would underflow."""
+    """Return draws of Dir(s, ..., s) in columns, (V, n_columns), finite even if all Gamma(s) would underflow."""
     logs = variates.log_gammas(np.full((n_words, n_columns), s), rng)
     psi = np.exp(logs - logs.max(axis=0))
     psi /= psi.sum(axis=0)
@@ -129,7 +130,7 @@ def draw_sparse_dirichlet(n_words: int, n_columns: int, s: float, rng: np.random
 
 @kernel(error_model="numpy")
 def draw_psi(key, first, last, cells, topics, topic, topic_word_prior, psi, sums):
-    """Gamma(n_mw + s) for words first..last-1 and the active topics; psi_m is their column over its sum.
+    """Draw Gamma(n_mw + s) for words first..last-1 and active topics; psi_m is a column divided by its sum.
 
     ``psi`` (V, width) float32 is filled, ``sums`` (width,) float64 gets the columns' sums over these words.
     """
@@ -156,7 +157,7 @@ def draw_psi(key, first, last, cells, topics, topic, topic_word_prior, psi, sums
 
 
 def cut_topics(assignments: Assignments, eta: float, rng: np.random.Generator) -> CutTopics:
-    """Split new topics off the rest until less than ``SMALLEST_TOPIC`` remains."""
+    """Split new topics off the remaining mass until less than ``SMALLEST_TOPIC`` is left."""
     smallest = smallest_atom(SMALLEST_TOPIC, eta)
     new, remaining = split_remaining(assignments.remaining, PartitionLaw.of(eta), assignments.n_topics, smallest, rng)
     weights = np.concatenate([assignments.topic_weights, new])
@@ -171,7 +172,7 @@ def cut_topics(assignments: Assignments, eta: float, rng: np.random.Generator) -
 
 
 def cut_clusters(n_k: np.ndarray, law: PartitionLaw, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Draw pi, new clusters among it until less than ``SMALLEST_CLUSTER`` remains; and which are active."""
+    """Draw pi, with new clusters until less than ``SMALLEST_CLUSTER`` remains, and return which clusters are active."""
     pi = variates.dirichlet(np.append(n_k + law.each, weight_of_new(law, len(n_k))), rng)
     smallest = smallest_atom(min(SMALLEST_CLUSTER / n_k.sum(), 0.05), law.alpha)
     new, _ = split_remaining(pi[-1] if len(n_k) < law.most else 0.0, law, len(n_k), smallest, rng)
@@ -188,7 +189,7 @@ def draw_topic_words(
     rng: np.random.Generator,
     pool: Executor | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """psi of the active topics, as Gammas (V, width) float32 and their sums (width,)."""
+    """Draw psi of the active topics, as Gammas (V, width) float32 and their sums (width,)."""
     n_words, n_columns = len(cells.start) - 1, len(topics.label)
     width = max(LANES, -(-n_columns // LANES) * LANES)
     psi = np.zeros((n_words, width), np.float32)
@@ -209,7 +210,7 @@ def draw_topic_words(
 def draw_tau(
     n_km: np.ndarray, topics: CutTopics, sums: np.ndarray, v: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """tau of clusters with counts ``n_km`` (B, M): of active topics, over ``sums``, and of small ones in use."""
+    """Draw tau of clusters with counts ``n_km`` (B, M): of active topics over ``sums``, and of small ones in use."""
     label, small, n_columns = topics.label, topics.small, len(topics.label)
     used = label[label < len(topics.column)]
     # active topics, small topics in use, and one entry for all that is left
@@ -239,7 +240,7 @@ def draw_measures(
     *,
     clusters_are_fixed: bool,
 ) -> Measures:
-    """Draw G_0, pi and tau given the assignments; ``key`` names psi's streams, one for each word."""
+    """Draw G_0, pi and tau given the assignments; ``key`` is that of the streams of psi, one per word."""
     topics = cut_topics(assignments, concentrations.topic, rng)
     n_km, n_clusters = assignments.n_km, assignments.n_clusters
     pi = np.zeros(0)
@@ -262,7 +263,7 @@ _WORDS_AT_ONCE = 16
 
 
 class LogFactors(NamedTuple):
-    """Factors of a document's weights that do not depend on its contexts, a column for each active cluster."""
+    """Factors of a document's weights that do not depend on its contexts, one column per active cluster."""
 
     pi: np.ndarray  # (K,) float64
     small: np.ndarray  # (small topics, K) float64: ln tau
@@ -270,7 +271,7 @@ class LogFactors(NamedTuple):
 
 
 class BlockedWork(NamedTuple):
-    """The document at hand and its weights."""
+    """Workspace for a document and its weights."""
 
     weight: np.ndarray  # (K,) float64
     candidates: np.ndarray  # (K,) int64: columns that are not left out, as many as there are
@@ -558,9 +559,10 @@ def move_blocked(
     *,
     clusters_are_fixed: bool = False,
 ) -> None:
-    """One blocked move, in place; clusters and topics that end empty are dropped.
+    """Make one blocked move, in place; clusters and topics that become empty are dropped.
 
-    ``content``: the corpus's CSR counts; ``pool``: threads to use; ``clusters_are_fixed``: move tokens only.
+    ``content`` has the CSR counts of the corpus, and ``pool`` the threads. With ``clusters_are_fixed``, only tokens
+    move.
     """
     rng = streams.generator(seed, "measures", iteration)
     key = streams.key(seed, "psi", iteration)

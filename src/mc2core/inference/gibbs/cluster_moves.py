@@ -7,21 +7,23 @@ The state is (z, tau) given l, epsilon, v, alpha and omega, with theta summed ou
 
 with p(z) of :mod:`mc2core.inference.gibbs.weights`.
 
-A move draws tau anew for the clusters it changes, from a scaled Dirichlet that depends on n_jm of their documents
-alone: Gammas of shape e_m and mean g_m, divided by their sum. g is a fixed point of g = (v eps + u) / (v + u.), u being
-the tables expected at parameters omega g, and e_m the curvature of tau_km's log posterior there: v eps_m and what is
-expected less the variance of the tables. With this density q_k a cluster enters the ratio of Metropolis and Hastings by
+A move draws tau of the clusters that it changes from a scaled Dirichlet that depends only on n_jm of their documents:
+Gammas of shape e_m and mean g_m, divided by their sum. g is a fixed point of g = (v eps + u) / (v + u.), where u are
+the tables expected at parameters omega g. e_m is the curvature of the log posterior of tau_km there: v eps_m plus the
+expectation minus the variance of the tables. With this density q_k, a cluster contributes to the Metropolis-Hastings
+ratio the factor
 
     R_k = alpha G(n_k + b) / G(1 + b) f_k(x) Dir(tau_k; v eps) / q_k(tau_k)
           prod_j prod_m G(omega tau_km + n_jm) / G(omega tau_km).
 
-**Proposals** (after Jain and Neal 2004). A document is drawn, and with probability 1/2 each another one of its
-cluster, which is to be split, or one of another cluster, which is to be merged with its own: a cluster in proportion to
-its documents, or to what these and tau make of the first document's topics. Restricted Gibbs starts with the two
-documents alone in two components. Three scans draw the components of all others given those before, and a last one
-proposes. A merge makes the same scans for the probability that the last proposes what is. With g in place of tau, R
-tells early what is hopeless: a first decision, corrected in the second (Christen and Fox 2005). R is kept for each
-cluster, exact and approximate (at g). Proposals are looked at on threads as those of topics are.
+**Proposals** (after Jain and Neal 2004). A document is drawn and then, with probability 1/2 each, another one from the
+same cluster, which is to be split, or one from another cluster, which is to be merged with it. The other cluster is
+drawn in proportion to its documents, or to these times the probability of the first document's topics given tau.
+Restricted Gibbs starts with the two documents in two components. Three scans draw the components of all others given
+those before, and a last scan makes the proposal. A merge makes the same scans to compute the probability of the current
+components. R with g in place of tau detects hopeless proposals early: this first decision is corrected by a second one
+(Christen and Fox 2005). R is stored for each cluster, exact and approximate (at g). Proposals are evaluated on threads
+in the same way as those of topics.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ FEW = 8  # tokens of a document in a topic: documents with 1, ..., FEW are talli
 
 
 class ClusterConstants(NamedTuple):
-    """What the moves do not change."""
+    """Constants of the moves."""
 
     law: PartitionLaw
     v: float
@@ -61,7 +63,7 @@ class ClusterConstants(NamedTuple):
 
 
 class ClusterWorkspace(NamedTuple):
-    """Two components of a split, and the union."""
+    """Workspace for two components of a split and their union."""
 
     members: np.ndarray  # (J,) int64
     component: np.ndarray  # (J,) int8, of each member: 0 or 1, or 2 of the union
@@ -85,7 +87,7 @@ class ClusterWorkspace(NamedTuple):
 
     @classmethod
     def of(cls, n_documents: int, n_columns: int, contexts: Contexts, n_slots: int) -> ClusterWorkspace:
-        """Not set to anything."""
+        """Return uninitialised arrays."""
         component, given = np.empty((2, n_documents), np.int8)
         g, shape, tau = np.empty((3, 3, n_columns))
         odds, inverse = np.empty((2, n_documents))
@@ -237,7 +239,7 @@ def evaluate(members, n, component, which, counts, constants, contexts, work):
 
 @inner_kernel(error_model="numpy")
 def draw_tau(stream, g, shape, tau):
-    """Gammas of these shapes and means over their sum, in place."""
+    """Draw Gammas of these shapes and means, divided by their sum, in place."""
     top, total = -np.inf, 0.0
     for m in range(tau.size):
         tau[m] = log_gamma_variate(stream, max(shape[m], MIN_POSITIVE)) + math.log(g[m] / shape[m])
@@ -259,7 +261,7 @@ _MIN_LOG_RATIO = (
 
 
 class ClusterSlots(NamedTuple):
-    """What is kept of the clusters, a slot for each; those from the number of clusters on are spare."""
+    """Stored values of the clusters, one slot each; slots from the number of clusters on are spare."""
 
     n_k: np.ndarray  # (slots,) int64, documents
     tau: np.ndarray  # (slots, M + 1) float64
@@ -592,7 +594,7 @@ def weigh_clusters(
     contexts: Contexts,
     pool: Executor | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(K,) float64 each: ln R_k of all clusters, and with g in place of tau.
+    """Return ln R_k of all clusters, exact and with g in place of tau, (K,) float64 each.
 
     Parameters
     ----------
@@ -626,13 +628,13 @@ def split_and_merge_clusters(
     min_log_ratio: float = _MIN_LOG_RATIO,
     pool: Executor | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Make ``n_proposals`` proposals; clusters change in place, and those that end empty are dropped.
+    """Make ``n_proposals`` proposals. Clusters change in place, and empty ones are dropped.
 
     Parameters
     ----------
     counts : n_jm
     tau : (K, M + 1) float64
-        Topic proportions of the clusters, the rest in the last column.
+        Topic proportions of the clusters, with the remaining mass in the last column.
     key : one stream for each proposal
     slack : nats, of the first decision; any value is exact
     min_log_ratio : of components after a scan to one cluster, below which restricted Gibbs ends; the same
@@ -643,7 +645,7 @@ def split_and_merge_clusters(
     (K, M + 1) float64
         tau of the clusters now in use.
     (2,) int64
-        Splits and merges made.
+        Numbers of accepted splits and merges.
     """
     n_clusters, columns = tau.shape
     slots, cluster = n_clusters + n_proposals, assignments.cluster

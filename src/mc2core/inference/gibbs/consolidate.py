@@ -1,11 +1,13 @@
 """Merge and remove topics in the burn-in of a start (docs/model.md, section 2).
 
-Topics that begin as clusters of words end in two ways that sweeps, which move a token at a time, hardly correct:
+Topics that begin as clusters of words may be wrong in two ways that sweeps, which move one token at a time, hardly
+correct:
 
-* One topic is two, each with some of its words, or in some of the documents. Each topic is tried with the one whose
-  documents are most like its own, and with the one whose words are. Two are merged if one topic is likelier than both,
-  by the density of :mod:`mc2core.inference.gibbs.topic_moves` over the probability of sequential allocation.
-* A topic is a remnant: a few words of several others. Its tokens are shared out among all others, one by one, each
+* One topic is split into two, each with some of its words or in some of its documents. Each topic is tried with the
+  topic of the most similar documents, and with that of the most similar words. Two topics are merged if the union is
+  likelier, by the density of :mod:`mc2core.inference.gibbs.topic_moves` divided by the probability of sequential
+  allocation.
+* A topic is an artefact: a few words of several others. Its tokens are distributed among all others, one by one, each
   given those before it. The product of their sums,
 
       prod_ji sum_m' (n_jm' + omega tau_km') (n_m'w + s) / (n_m' + V s),    k = z_j,  m' other than m,
@@ -14,7 +16,7 @@ Topics that begin as clusters of words end in two ways that sweeps, which move a
   how likely these words and their topic m are with it, over the probabilities with which the tokens would be drawn into
   m, each given all others.
 
-For a start alone: neither leaves the posterior invariant.
+Neither step leaves the posterior invariant, so they are used only in a start.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ from mc2core.inference.gibbs.weights import Concentrations
 
 # -- two topics that are one ----------------------------------------------------------------------------------
 def nearest(counts: sp.csr_matrix) -> np.ndarray:
-    """(M,) int64: for each column the other one whose cosine with it is largest."""
+    """Return, for each column, the other column with the largest cosine, (M,) int64."""
     products = (counts.T @ counts).toarray().astype(np.float64)
     lengths = np.sqrt(np.maximum(products.diagonal(), 1.0))
     cosines = products / lengths / lengths[:, None]
@@ -82,7 +84,7 @@ def merge_topics(
     assignments: Assignments, corpus: Corpus, tau: np.ndarray, tokens: Tokens, constants: TopicConstants,
     key: np.uint64
 ) -> np.ndarray:  # fmt: skip
-    """Join topics in place, and leave out those that are gone; returns (K, M + 1) float64 tau."""
+    """Merge topics in place, drop empty ones, and return tau, (K, M + 1) float64."""
     content, n_topics = corpus.content, assignments.n_topics
     n_wm = topics_of_words(content, assignments.topic, n_topics)
     rows = count_topics(assignments)

@@ -1,7 +1,7 @@
-"""How well states of a chain predict documents that were kept from them: by that several starts are compared.
+"""Prediction of held-out documents by states of a chain, by which several starts are compared.
 
-The density of a state is no guide where documents are short: it is higher where topics leave no choice how tokens are
-shared, so that one cluster has the highest (docs/notes/gibbs_document_level.md).
+The density of a state is misleading if documents are short: it is highest if topics determine the assignment of tokens,
+so one cluster has the highest value (docs/notes/gibbs_document_level.md).
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ _MIN_PROBABILITY = 1e-300
 
 
 def draw_holdout(corpus: Corpus, seed: int) -> np.ndarray:
-    """Ascending numbers of documents to keep back: one in ten of those that have tokens, at random, as far as they have
-    30,000 in all, but none of fewer than a hundred.
+    """Return the documents to hold out, in ascending order.
+
+    They are a random tenth of the documents with tokens, with at most 30,000 tokens in all; none if there are fewer
+    than a hundred documents.
     """
     lengths = corpus.document_lengths
     filled = np.flatnonzero(lengths)
@@ -39,11 +41,11 @@ def draw_holdout(corpus: Corpus, seed: int) -> np.ndarray:
 
 
 def log_weights(sample: Sample, corpus: Corpus, contexts: StackedContexts | None, seed: int) -> np.ndarray:
-    """(J, K) float64 nats: ln p(z_j = k) p(x_j | k) p(w_j | k).
+    """Return ln p(z_j = k) p(x_j | k) p(w_j | k), (J, K) float64 in nats.
 
-    p(w_j | k) is the product of each token's probability given those before it, in an order drawn for the document,
-    where their topics are not known but as likely as the counts so far have them: sums to 1 over all documents of as
-    many words, and needs no draws. Of long documents the first :data:`MAX_OF_ONE` tokens of that order.
+    p(w_j | k) is the product of the probabilities of tokens given earlier ones, in a random order. The topics of
+    earlier tokens enter by their expected counts, so no draws are needed, and the probabilities sum to 1 over all
+    documents of the same length. For long documents, only the first :data:`MAX_OF_ONE` tokens are used.
     """
     mixture = SampleMixture(sample)
     prior, weights = priors_of(mixture)

@@ -1,11 +1,11 @@
-"""Collapsed sweep over observations, which topics emit in place of words, and their likelihood.
+"""Collapsed sweep over observations, for topics that emit observations, and their likelihood.
 
     P(l_ji = m)         prop. to (n_km + v eps_m) p(x_ji | topic m without it)         (counts without it)
     P(l_ji = new topic) prop. to v eps_new p(x_ji | prior)
 
-where documents share their cluster's proportions, and with n_jm + omega tau_km and omega tau_k,new at the document
-level. It is the sweep over tokens with predictive densities (:mod:`mc2core.families.contents`) in place of those of
-words: all other moves see the topics of observations as they see those of tokens.
+if documents share the proportions of their cluster. With a document level, the weights are n_jm + omega tau_km and
+omega tau_k,new. This is the sweep over tokens with predictive densities (:mod:`mc2core.families.contents`) in place of
+word probabilities. All other moves depend only on topics, so they are the same as for tokens.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _SPARE = 8  # topics that can be born before tables grow
 
 
 class ObservationWork(NamedTuple):
-    """The document and the observation at hand; a column for each topic, and one for a new topic."""
+    """Workspace for a document and an observation, with one column per topic and one for a new topic."""
 
     prior: np.ndarray  # (columns,) float64: v eps_m or omega tau_km
     n: np.ndarray  # (columns,) float64: n_km or n_jm
@@ -176,25 +176,25 @@ def _sweep_observations(key, stream, position, start, cluster, topic, n_km, valu
 
 
 class Observations(ObservedValues):
-    """A corpus' observations, and the topics of a chain that emit them."""
+    """Observations of a corpus, with the topics of a chain that emit them."""
 
     def natural(self, assignments: Assignments) -> np.ndarray:
-        """(M, P): posterior natural parameters of each topic."""
+        """Return the posterior natural parameters of each topic, (M, P)."""
         return natural_of_topics(self.family, self.values, assignments.topic, assignments.n_topics, self.scale)
 
     def contents(self, assignments: Assignments) -> Contents:
-        """What the topics are known to be."""
+        """Return the posterior parameters of the topics."""
         return Contents(self.family, self.centre, self.scale, self.natural(assignments))
 
     def log_marginal(self, assignments: Assignments) -> list[float]:
-        """Terms of ln p(x | l) in nats, in the unit of the corpus, topics' parameters integrated out."""
+        """Return the terms of ln p(x | l) in nats, in the unit of the corpus, with topic parameters integrated out."""
         base = float(self.family.log_base_in(self.values, self.scale).sum())
         return [float(self.family.log_marginal(self.natural(assignments)).sum()), base]
 
     def sweep(
         self, assignments: Assignments, tau: np.ndarray, omega: float, concentrations: Concentrations, key: np.uint64
     ) -> np.ndarray:
-        """One sweep over all observations, as :func:`.tokens.sweep_document_topics`; returns tau of the topics in use.
+        """Sweep over all observations, as :func:`.tokens.sweep_document_topics`, and return tau of the topics in use.
 
         Without a document level ``tau`` has no rows.
         """

@@ -1,9 +1,9 @@
 """Split and merge moves of topics that emit observations, at the document level.
 
-The moves are the allocated ones of :mod:`mc2core.inference.gibbs.topic_moves`, which has the state, the
-shares of epsilon and tau and their ratios; predictive densities and marginal likelihoods of observations take the place
-of words'. A topic is merged with another one that is drawn half evenly and half by what the marginal likelihood says:
-with D the nats that the observations gain by it, for each of the smaller topic, the weight is exp(min(D, 0)).
+The moves are those by sequential allocation in :mod:`mc2core.inference.gibbs.topic_moves`, which has the state, the
+shares of epsilon and tau and their ratios. Predictive densities and marginal likelihoods of observations replace those
+of words. The topic to merge with is drawn uniformly or, with probability 1/2, with weights exp(min(D, 0)), where D is
+the gain of the log marginal likelihood in nats per observation of the smaller topic.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ def _allocate_sequentially(stream, n, fixed, first_topic, least, eps, tokens, co
 
 @dataclass
 class ObservedMoves:
-    """Proposals, one after another, that change the topics of a chain in place.
+    """Sequential proposals that change the topics of a chain in place.
 
     Attributes
     ----------
     observations : Observations
     tokens : Tokens
-        Their topics; the words are all 0 and not looked at.
+        Topics of the observations; words are all 0 and not used.
     components : Sides
     constants : TopicConstants
     eps : (slots,) float64
     tau : (slots, K) float64
     natural : (slots, P) float64
-        Posterior natural parameters; the prior's where a slot is empty.
+        Posterior natural parameters; those of the prior for empty slots.
     """
 
     observations: Observations

@@ -1,18 +1,18 @@
 """The starting state of a chain with a document level: the best of some short burn-ins (docs/model.md, section 2).
 
-Topics that begin at random end as many copies of each true one, which hundreds of sweeps do not merge, and a small
-omega erases the clusters of short documents. So a token begins with a topic of its word's, words being clustered by the
-documents they are in, and documents begin in clusters found by k-means, which are held in the burn-in. Topics that are
-still two for one, or of none, are merged and removed then (:mod:`mc2core.inference.gibbs.consolidate`), and all move.
-The best number of clusters for k-means is not known before: several numbers are tried, one of them 1, on all but a
-tenth of the documents, and with them goes on the state of the largest number unless another one predicts the tenth
-better by 1 % (:mod:`mc2core.inference.gibbs.holdout`, docs/notes/starts.md). Of fewer than a hundred documents none are
-held out, and the state of the highest posterior density goes on. It differs for the topics alone by more than clusters
-are worth: one cluster, or fewer than the number that is fixed, have to be ahead of that.
+Random starting topics end as many copies of each true topic, which hundreds of sweeps do not merge, and a small omega
+would remove the clusters of short documents. So words are clustered by their documents, and a token begins in the topic
+of its word. Documents begin in clusters found by k-means, which are fixed in the burn-in. Then duplicate topics are
+merged and artefacts removed (:mod:`mc2core.inference.gibbs.consolidate`), and everything moves. The best number of
+clusters for k-means is not known in advance. Several numbers are tried, one of them 1, on all but a tenth of the
+documents. The chain continues from the largest number, unless another one predicts the tenth better by 1 %
+(:mod:`mc2core.inference.gibbs.holdout`, docs/notes/starts.md). For fewer than a hundred documents, none are held out,
+and the state with the highest posterior density is used. Differences between topics alone exceed the effect of clusters
+on this density, so a state with one cluster, or with fewer than a fixed number, must be better by more than that.
 
-If the number of clusters is fixed and all are in use, none can be split: two classes that k-means puts together stay
-together. So such a start has twice as many clusters, which are merged to the number as in a hierarchy
-(:mod:`mc2core.posterior.hierarchy`) halfway through the sweeps that are compared (docs/notes/labelled.md).
+If the number of clusters is fixed and all are in use, none can be split, so two classes that k-means puts together
+would stay together. Therefore such a start has twice as many clusters, which are merged as in a hierarchy
+(:mod:`mc2core.posterior.hierarchy`) halfway through the last sweeps (docs/notes/labelled.md).
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ _WORDS_FOR_TOPIC, _TOKENS_FOR_TOPIC = 25, 10
 
 
 def topics_by_rule(corpus: Corpus) -> int:
-    """Topics at the start where none are set: the cube root of the tokens, 25 of 15,000 and 128 of two million.
+    """Return the default number of starting topics: the cube root of the tokens, such as 128 for two million.
 
-    Of few long documents more: one for 25 words, but at most one for ten tokens of a document. What tells their
-    clusters is in fine topics; under few, documents leave even the clusters they belong to (docs/notes/labelled.md).
+    For few long documents, it is one per 25 words, but at most one per ten tokens of a document. Their clusters differ
+    in fine topics; with fewer topics, documents leave even the right clusters (docs/notes/labelled.md).
     """
     return max(_topics_by_tokens(corpus), _topics_by_words(corpus))
 
@@ -90,10 +90,12 @@ def _topics_by_words(corpus: Corpus) -> int:
 
 
 def numbers_to_try(model: TopicModel, corpus: Corpus, start_clusters: int, columns: int) -> list[int | None]:
-    """Clusters of each start: ``start_clusters``, its square root and 1, or three times twice as many as the model is
-    told, if so many clusters of ``columns`` topics and names of contexts can be joined.
+    """Return the number of clusters of each start.
 
-    None: each document is a cluster of its own.
+    They are ``start_clusters``, its square root and 1. If the model fixes the number, they are three times twice that
+    number, if so many clusters with ``columns`` can be merged.
+
+    None means that each document is a cluster.
     """
     if not model.has_clusters:
         return [None]
@@ -111,9 +113,9 @@ def numbers_to_try(model: TopicModel, corpus: Corpus, start_clusters: int, colum
 def start_topics(
     model: TopicModel, corpus: Corpus, n_topics: int, rng: np.random.Generator
 ) -> tuple[Corpus, np.ndarray]:
-    """The corpus by whose words documents are clustered, and (n_tokens,) int32: the topic of each token, by its word.
+    """Return the corpus for clustering documents, and the topic of each token by its word, (n_tokens,) int32.
 
-    Topics of observations are found by k-means, and documents are clustered by these.
+    Topics of observations are found by k-means, and documents are clustered by their topics.
     """
     if model.content is not None:
         from mc2core.inference.gibbs.observations import Observations
@@ -128,9 +130,10 @@ def start_chain(
     model: TopicModel, corpus: Corpus, n_topics: int, start_clusters: int, kernel: str, seed: int,
     pool: Executor | None, sharded: Callable[[Corpus], ShardedCorpus | None]
 ) -> DocumentLevelState:  # fmt: skip
-    """The state that the chain begins with: of those from several numbers of clusters the one that predicts documents
-    best which were kept from all of them, or the likeliest where none are. ``sharded`` gives a corpus on Spark's
-    executors, if it is to be there.
+    """Return the state with which the chain begins: the best of several starts.
+
+    They are compared on held-out documents or, without these, by their density. ``sharded`` returns a corpus on Spark's
+    executors, if needed.
     """
     known, contexts = corpus, StackedContexts(corpus, model.cluster_contexts)
     numbers = numbers_to_try(model, corpus, start_clusters, _GROWTH * n_topics + contexts.dimension)
@@ -171,9 +174,9 @@ def start_chain(
 
 
 def best_start(scores: Sequence[float], n_clusters: Sequence[int | None]) -> int:
-    """The start that goes on: the largest, unless the best one leads it by 1 % of the held-out score.
+    """Return the start to use: that with most clusters, unless the best one is better by 1 % of the held-out score.
 
-    A chain leaves a start of too many clusters by merges, but seldom one of too few. Of equal numbers the best.
+    A chain reduces too many clusters by merges, but seldom splits too few. Among equal numbers, the best is used.
     """
     best = int(np.argmax(scores))
     largest = int(np.argmax([number or 0 for number in n_clusters]))
@@ -183,9 +186,9 @@ def best_start(scores: Sequence[float], n_clusters: Sequence[int | None]) -> int
 
 
 def likeliest(densities: Sequence[float], n_clusters: Sequence[int], least: int) -> int:
-    """The start of the highest log density; one of fewer than ``least`` clusters only where it is ahead beyond chance.
+    """Return the start with the highest log density; one with fewer than ``least`` clusters must be clearly better.
 
-    ``least`` is the number that is told, or 2.
+    ``least`` is the fixed number of clusters, or 2.
     """
     order = np.argsort(densities)[::-1]
     within = [i for i in order if densities[order[0]] - densities[i] <= _NOISE * abs(densities[order[0]])]
@@ -237,15 +240,16 @@ def _merge_clusters(state: DocumentLevelState, corpus: Corpus) -> None:
 
 
 def log_density(state: DocumentLevelState) -> float:
-    """ln p(w, x, l, z, epsilon, concentrations) of a state, theta, tau and psi summed out, up to a constant.
+    """Return ln p(w, x, l, z, epsilon, concentrations) of a state, with theta, tau and psi summed out, up to a
+    constant.
 
-    Not given tau, of which many clusters have more, and so fair to states of few.
+    Given tau, the density would favour many clusters.
     """
     return log_clustering(state) + sum(state.log_content())
 
 
 def log_clustering(state: DocumentLevelState) -> float:
-    """ln p(z, x, epsilon, concentrations, l), theta and tau summed out, up to what l alone decides.
+    """Return ln p(z, x, epsilon, concentrations, l) with theta and tau summed out, up to terms of l alone.
 
     tau is summed out by the estimate of :mod:`mc2core.inference.gibbs.cluster_moves`, within a few nats
     a cluster.

@@ -1,7 +1,7 @@
 """The state of a Gibbs chain and an iteration of it, without and with a document level.
 
-An iteration of :class:`SharedState`, whose documents share the proportions of their cluster, moves documents and tokens
-by the kernel asked for, then tables and concentrations:
+An iteration of :class:`SharedState`, in which documents share the proportions of their cluster, moves documents and
+tokens by the chosen kernel, and then tables and concentrations:
 
 * ``collapsed``: documents (:mod:`mc2core.inference.gibbs.documents`) and tokens (:mod:`mc2core.inference.gibbs.tokens`)
   one by one;
@@ -75,17 +75,17 @@ _DESCRIBED_LEVEL = {
 
 
 def cluster_proposals(n_documents: int) -> int:
-    """Proposals to split or merge clusters per iteration: one for 16 documents, since each looks at whole clusters."""
+    """Return the proposals to split or merge clusters per iteration: one per 16 documents, with bounds."""
     return min(max(n_documents // 16, 10), 100)
 
 
 def topic_proposals(n_tokens: int) -> int:
-    """Proposals to split or merge topics per iteration: 250, or one for twelve tokens if there are fewer than 3,000."""
+    """Return the proposals to split or merge topics per iteration: 250, or one per twelve tokens if that is less."""
     return min(max(n_tokens // 12, 10), 250)
 
 
 def observed_proposals(n_tokens: int) -> int:
-    """The same for topics that emit observations: 25, or one for twelve observations if there are fewer than 300."""
+    """Return the proposals for topics of observations: 25, or one per twelve observations if that is less."""
     return min(max(n_tokens // 12, 2), 25)
 
 
@@ -99,14 +99,14 @@ class GibbsState(State):
     assignments : Assignments
         z, l, epsilon and their counts.
     concentrations : Concentrations
-        alpha, v, eta now.
+        Current alpha, v and eta.
     topic_word_prior : float
-        s now.
+        Current s.
     content, contexts, observations
         The counts of the corpus, its contexts as clusters emit them, and its observations as topics do (None if it
         is of words). They follow from the corpus and are not stored.
     priors : dict
-        Of the concentrations that are learnt, by their role, "words" (s) and "document" (omega) among them.
+        Priors of the learnt concentrations by role, including "words" (s) and "document" (omega).
     omega : float
         The document concentration; infinite without a document level.
     log_joint : float
@@ -131,7 +131,7 @@ class GibbsState(State):
     def of(
         cls, model: TopicModel, corpus: Corpus, contexts: StackedContexts, assignments: Assignments, **more: Any
     ) -> Self:
-        """The state with these assignments and the concentrations that the model starts from."""
+        """Return the state with these assignments and the starting concentrations of the model."""
         alpha, v, eta = map(model.start_of, ROLES)
         concentrations = Concentrations(alpha, v, eta, model.most_clusters)
         observations = None
@@ -150,19 +150,19 @@ class GibbsState(State):
         self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None,
         sharded: ShardedCorpus | None
     ) -> np.ndarray | None:  # fmt: skip
-        """Move all but s, in place; neither ``pool`` nor ``sharded``, for kernels that use Spark, changes a bit.
+        """Move everything but s, in place. Results depend neither on ``pool`` nor on ``sharded`` (for Spark).
 
-        Returns n_wm, if it is known then.
+        Returns n_wm if it is known.
         """
 
     @property
     @abstractmethod
     def table_counts(self) -> np.ndarray:
-        """(K, M) int32: draws from tau_k that are known, tokens or tables of documents."""
+        """(K, M) int32: counts of the draws from tau_k, tokens or tables of documents."""
 
     @abstractmethod
     def log_topics(self, pool: Executor | None = None) -> list[float]:
-        """Terms of ln p(l | z, .) in nats; the threads ``pool`` change no bit."""
+        """Return the terms of ln p(l | z, .) in nats, for any ``pool`` of threads."""
 
     # -- what does not ------------------------------------------------------------------------------------------
     @property
@@ -179,7 +179,7 @@ class GibbsState(State):
         self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None,
         sharded: ShardedCorpus | None
     ) -> None:  # fmt: skip
-        """One iteration, in place."""
+        """Run one iteration, in place."""
         n_wm = self.sweep(corpus, kernel, seed, iteration, pool, sharded)
         if WORDS in self.priors:
             n_wm = self.words(pool) if n_wm is None else n_wm
@@ -189,7 +189,7 @@ class GibbsState(State):
         self.log_joint = self.compute_log_joint(pool, n_wm)
 
     def compute_log_joint(self, pool: Executor | None = None, n_wm: np.ndarray | None = None) -> float:
-        """``log_joint`` of the state as it is now; the threads ``pool`` change no bit. ``n_wm``: :meth:`words`."""
+        """Compute ``log_joint`` of the current state, for any ``pool`` of threads; ``n_wm`` is :meth:`words`."""
         assignments = self.assignments
         result = log_partition(self.concentrations.partition, assignments.n_k) if self.model.has_clusters else 0.0
         for term in [*self.log_topics(pool), *self.log_content(pool, n_wm), *self.log_contexts()]:
@@ -197,7 +197,7 @@ class GibbsState(State):
         return float(result)
 
     def log_content(self, pool: Executor | None = None, n_wm: np.ndarray | None = None) -> list[float]:
-        """Terms of ln p(w | l), psi summed out, in nats; the threads ``pool`` change no bit."""
+        """Return the terms of ln p(w | l) with psi summed out, in nats, for any ``pool`` of threads."""
         if self.observations is not None:
             return self.observations.log_marginal(self.assignments)
         assignments, total = self.assignments, self.topic_word_prior * self.content.shape[1]
@@ -207,16 +207,16 @@ class GibbsState(State):
         ]
 
     def words(self, pool: Executor | None = None) -> np.ndarray:
-        """(V, M) int32 tokens of each word in each topic, counted by the threads ``pool``."""
+        """Return the tokens of each word in each topic, (V, M) int32, counted by the threads ``pool``."""
         return topics_of_words(self.content, self.assignments.topic, self.assignments.n_topics, pool)
 
     def log_contexts(self) -> list[float]:
-        """Terms of the log marginal likelihood of the contexts, in nats."""
+        """Return the terms of the log marginal likelihood of the contexts, in nats."""
         natural = self.contexts.natural(self.assignments.cluster, self.assignments.n_clusters)
         return [self.contexts.log_marginal(natural).sum(), self.contexts.log_base.sum()]
 
     def report(self) -> dict[str, float]:
-        """A row of the trace."""
+        """Return a row of the trace."""
         return {
             "clusters": self.assignments.n_clusters,
             "topics": self.assignments.n_topics,
@@ -227,7 +227,7 @@ class GibbsState(State):
         }
 
     def sample(self) -> Sample:
-        """The state as scores see it."""
+        """Return the state as a sample for scores."""
         assignments, law, v = self.assignments, self.concentrations.partition, self.concentrations.table
         n_k, n_documents = assignments.n_k, len(assignments.cluster)
         # E[tau_k | tables, epsilon]: the topics in use, renormalised, and the mass of all others
@@ -269,7 +269,7 @@ class GibbsState(State):
 
     @classmethod
     def restore(cls, model: TopicModel, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Self:
-        """The inverse of :meth:`arrays`; ValueError if they do not fit model and corpus."""
+        """Return the state from its :meth:`arrays`. Raises ValueError if they do not fit model and corpus."""
         check(arrays, _DESCRIBED, {"J": corpus.n_documents, "N": corpus.n_tokens})
         remaining, group, table, topic_concentration, log_joint = map(float, arrays["scalars"])
         cluster, topic = arrays["cluster"].astype(np.int32), arrays["topic"].astype(np.int32)
@@ -287,12 +287,12 @@ class GibbsState(State):
 
 @dataclass
 class SharedState(GibbsState):
-    """State of a chain where documents share the topic proportions of their cluster, tau and psi summed out.
+    """State of a chain in which documents share the topic proportions of their cluster, with tau and psi summed out.
 
     Attributes
     ----------
     times : TokenTimes or None
-        The contexts as the tokens of npTOT have them: follow from the corpus, not stored.
+        Contexts of the tokens in npTOT. They follow from the corpus and are not stored.
     """
 
     times: TokenTimes | None = None
@@ -310,7 +310,7 @@ class SharedState(GibbsState):
 
     @cached_property
     def cells(self) -> WordCells:
-        """The corpus word by word, 12 bytes for each word of a document: made for the kernels that look at it."""
+        """The corpus by word, with 12 bytes per word of a document, for the kernels that use it."""
         content = self.content
         return word_cells(content.indptr, content.indices, content.data, content.shape[1])
 
@@ -332,7 +332,7 @@ class SharedState(GibbsState):
         return times + super().log_contexts()
 
     def draw_weights(self, seed: int, iteration: int) -> None:
-        """Move the tables of clusters, and given these v, eta, alpha and epsilon."""
+        """Draw the tables of clusters and, given these, v, eta, alpha and epsilon."""
         key, rng = streams.key(seed, "tables", iteration), streams.generator(seed, "weights", iteration)
         is_fixed = not self.model.has_clusters
         update_weights(self.assignments, self.concentrations, self.priors, key, rng, clusters_are_fixed=is_fixed)
@@ -375,9 +375,9 @@ class DocumentLevelState(GibbsState):
     Attributes
     ----------
     proportions : (K, M + 1) float64, rows sum to 1
-        tau_k; the last column holds all topics not in use.
+        tau_k; the last column is for all topics not in use.
     tables : (K, M) int32
-        t_km, tables of the documents of cluster k, when tau was drawn.
+        t_km: tables of the documents of cluster k at the last draw of tau.
     """
 
     proportions: np.ndarray = field(kw_only=True)
@@ -393,7 +393,7 @@ class DocumentLevelState(GibbsState):
         return state
 
     def start_proportions(self) -> None:
-        """Every cluster at epsilon: the next call of :meth:`move_all_but_tokens` draws from it."""
+        """Set tau of every cluster to epsilon, from which :meth:`move_all_but_tokens` then starts."""
         epsilon = np.append(self.assignments.topic_weights, self.assignments.remaining)
         self.proportions = np.tile(epsilon, (self.assignments.n_clusters, 1))
         self.tables = np.zeros_like(self.assignments.n_km)
@@ -432,7 +432,7 @@ class DocumentLevelState(GibbsState):
         self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None,
         sharded: ShardedCorpus | None
     ) -> np.ndarray | None:  # fmt: skip
-        """One sweep over all tokens, then splits and merges of topics, in place; returns n_wm, if it is known."""
+        """Sweep over all tokens, then split and merge topics, in place; returns n_wm if it is known."""
         assignments, given, s = self.assignments, (self.omega, self.concentrations), self.topic_word_prior
         key, topic_key = (streams.key(seed, purpose, iteration) for purpose in ("topics", "topic_moves"))
         tau, n_tokens, n_wm = self.proportions, corpus.n_tokens, None

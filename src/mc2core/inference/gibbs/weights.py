@@ -1,4 +1,4 @@
-"""Concentrations, table counts and weights given the assignments (ICML14 section 3.2 and appendix A.2, mended).
+"""Concentrations, table counts and weights given the assignments (ICML14, section 3.2 and appendix A.2, corrected).
 
 The concentrations' priors are Gamma(shape, rate); alpha, v, eta are ICML14's names of the concentrations of document
 clusters (group), of topics within a cluster (table) and of topics (topic); omega is that of documents around their
@@ -46,7 +46,7 @@ from mc2core.inference.gibbs.assignments import Assignments, TopicCounts, close_
 
 # -- the law of the clusters ----------------------------------------------------------------------------------
 class PartitionLaw(NamedTuple):
-    """What kernels need of it."""
+    """Parameters of the partition law for kernels."""
 
     alpha: float  # group concentration
     most: float  # N, infinite for a Dirichlet process
@@ -55,23 +55,23 @@ class PartitionLaw(NamedTuple):
 
     @classmethod
     def of(cls, alpha: float, most: float = math.inf) -> PartitionLaw:
-        """With the group concentration ``alpha`` and at most so many clusters."""
+        """Return the law for the group concentration ``alpha`` and at most ``most`` clusters."""
         return cls(float(alpha), float(most), alpha / most, math.lgamma(1.0 + alpha / most))
 
 
 @register_jitable(error_model="numpy")  # Python calls it as it is
 def weight_of_new(law, n_clusters):
-    """Of clusters not in use, all together, beside ``n_clusters`` that are; 0 where these are N."""
+    """Return the weight of all new clusters together if ``n_clusters`` are in use; 0 if these are N."""
     return law.alpha * (1.0 - n_clusters / law.most)
 
 
 def log_openings(law: PartitionLaw, n_clusters: int) -> float:
-    """ln prod_{i < K} (1 - i / N): what the K-th power of alpha leaves out."""
+    """Return ln prod_{i < K} (1 - i / N), the factor in addition to the K-th power of alpha."""
     return float(np.log1p(-np.arange(n_clusters) / law.most).sum())
 
 
 def log_partition(law: PartitionLaw, n_k: np.ndarray) -> float:
-    """ln p(z) in nats of clusters with (K,) ``n_k`` documents, each at least 1."""
+    """Return ln p(z) in nats for clusters with (K,) ``n_k`` documents, each at least 1."""
     result = len(n_k) * np.log(law.alpha) + (gammaln(n_k + law.each) - law.log_gamma_one).sum()
     result += log_openings(law, len(n_k))
     return float(result + (gammaln(law.alpha) - gammaln(law.alpha + n_k.sum())))
@@ -80,7 +80,7 @@ def log_partition(law: PartitionLaw, n_k: np.ndarray) -> float:
 # -- concentrations -------------------------------------------------------------------------------------------
 @dataclass
 class Concentrations:
-    """alpha, v and eta of ICML14, in this order (all > 0), and N, the most clusters that there can be."""
+    """The concentrations alpha, v and eta of ICML14 (all > 0), and N, the largest possible number of clusters."""
 
     group: float
     table: float
@@ -89,12 +89,12 @@ class Concentrations:
 
     @property
     def partition(self) -> PartitionLaw:
-        """The law of the clusters of documents."""
+        """Partition law of the clusters of documents."""
         return PartitionLaw.of(self.group, self.most_clusters)
 
 
 def no_cluster(document: int, contexts: StackedContexts, concentrations: Concentrations) -> ValueError:
-    """What to raise where a document's weights over clusters cannot be drawn from."""
+    """Return the error for a document whose cluster weights have no finite sum."""
     priors = "".join(f", {name}: {family!r}" for name, family in zip(contexts.names, contexts.families, strict=True))
     return ValueError(
         f"document {document}: the weights of the clusters it could be in have no finite sum above 0; look at its "
@@ -104,7 +104,7 @@ def no_cluster(document: int, contexts: StackedContexts, concentrations: Concent
 
 
 def no_topic(document: int, concentrations: Concentrations, prior: float | Family) -> ValueError:
-    """What to raise where the weights of a token's topics cannot be drawn from; ``prior`` is s, or the content's."""
+    """Return the error for a token whose topic weights have no finite sum; ``prior`` is s or that of the content."""
     of_content = f"content {prior!r}" if isinstance(prior, Family) else f"topic_word_prior {prior:g}"
     return ValueError(
         f"document {document}: the weights of a token's topics have no finite sum above 0; look at the priors "
@@ -133,7 +133,7 @@ def _within_range(concentration: float) -> float:
 def draw_dirichlet_process_concentration(
     concentration: float, n_atoms: int, n_draws: int, prior: GammaPrior, rng: np.random.Generator
 ) -> float:
-    """Escobar and West's update of a Dirichlet process's concentration given its atoms and draws.
+    """Draw the concentration of a Dirichlet process given its atoms and draws (Escobar and West).
 
     alpha: ``n_atoms`` = K clusters, ``n_draws`` = J documents (A.2 prints Beta(alpha_1 + 1, J)); eta: M topics and
     o_.. tables. Without draws there is no data and the prior is drawn.
@@ -151,7 +151,7 @@ def draw_dirichlet_process_concentration(
 def draw_table_concentration(
     concentration: float, n_tokens: np.ndarray, n_tables: int, prior: GammaPrior, rng: np.random.Generator
 ) -> float:
-    """Teh et al.'s (2006) update of v given the tokens of each cluster (n_k.) and all tables (o_..).
+    """Draw v given the tokens of each cluster (n_k.) and all tables (o_..) (Teh et al. 2006).
 
     A.2 prints table counts where its own joint has n_k.; tests compare with quadrature of that joint.
     """
@@ -164,7 +164,7 @@ def draw_table_concentration(
 def draw_topic_prior(
     s: float, topic_words: np.ndarray, prior: GammaPrior, key: np.uint64, rng: np.random.Generator
 ) -> float:
-    """s given (M, V) int32 tokens of each word in each topic: as v, with V tables' menus of mass s in every topic.
+    """Draw s given the tokens of each word in each topic, (M, V) int32, in the same way as v.
 
     With r_m ~ Beta(V s, n_m) and Antoniak's tables o_mw of n_mw tokens and mass s, s is Gamma given both, since
     G(V s) / G(V s + n_m) is prop. to the integral of r^(V s - 1) (1 - r)^(n_m - 1) over r.
@@ -205,7 +205,7 @@ def log_documents(
     omega: float,
     pool: Executor | None = None,
 ) -> float:
-    """ln p(l | z, tau, omega), theta summed out: a Dirichlet-multinomial for each document, in the sequence form.
+    """Return ln p(l | z, tau, omega) with theta summed out, a Dirichlet-multinomial of sequences per document.
 
     Parameters
     ----------
@@ -232,9 +232,9 @@ def draw_omega(
     rng: np.random.Generator,
     pool: Executor | None = None,
 ) -> float:
-    """One step of a slice sampler (Neal 2003) in ln omega; tables would hold omega where it is.
+    """Draw omega by one step of a slice sampler (Neal 2003) in ln omega; given tables, it would hardly move.
 
-    Returns the nearest value that settings may hold.
+    Returns the nearest value that is allowed as a setting.
     """
 
     def log_density(x: float) -> float:
@@ -261,7 +261,7 @@ def draw_omega(
 
 @kernel(error_model="numpy")
 def log_words(n_wm, s):
-    """Sum over topics and words of ln G(n_wm + s) - ln G(s)."""
+    """Return the sum over topics and words of ln G(n_wm + s) - ln G(s)."""
     result = 0.0
     at_zero = log_gamma(s)
     for w in range(n_wm.shape[0]):
@@ -274,7 +274,7 @@ def log_words(n_wm, s):
 # -- tables, epsilon and tau ----------------------------------------------------------------------------------
 @numba.njit(inline="always")
 def sample_tables(stream, n, a):
-    """Tables of n tokens at parameter a: token i opens one with probability a / (a + i) (Antoniak's law)."""
+    """Draw the tables of n tokens at parameter a: token i opens one with probability a / (a + i) (Antoniak)."""
     opened = np.int64(n > 0)
     for i in range(1, n):
         if streams.uniform(stream) * (a + i) < a:
@@ -284,13 +284,13 @@ def sample_tables(stream, n, a):
 
 @numba.njit(inline="always")
 def expect_tables(a, n):
-    """Tables expected of n >= 1 tokens at parameter a, beyond the first (an integral in place of the sum)."""
+    """Return the expected tables of n >= 1 tokens beyond the first, by an integral in place of the sum."""
     return a * log((a + n - 0.5) / (a + 0.5))
 
 
 @numba.njit(inline="always")
 def expect_table_shape(a, n):
-    """The same less the variance of the tables."""
+    """Return the expected tables minus their variance."""
     return a * a * (1.0 / (a + 0.5) - 1.0 / (a + n - 0.5))
 
 
@@ -306,7 +306,7 @@ def _draw_tables(key, n_km, prior, tables):
 def draw_tables(n_km: np.ndarray, prior: np.ndarray, key: np.uint64) -> np.ndarray:
     """Draw the number of tables of each topic, summed over clusters (o_.m).
 
-    o_km has the law of ICML14 A.2 without its Stirling numbers.
+    o_km has the distribution of ICML14, A.2; no Stirling numbers are needed.
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ def draw_tables(n_km: np.ndarray, prior: np.ndarray, key: np.uint64) -> np.ndarr
     Returns
     -------
     (M,) int64
-        Between the number of clusters that use the topic and its tokens.
+        Numbers between that of clusters that use the topic and that of its tokens.
     """
     tables = np.zeros(n_km.shape[1], np.int64)
     _draw_tables(key, n_km, prior, tables)
@@ -378,7 +378,7 @@ def sample_document_tables(
 
 
 def draw_topic_weights(assignments: Assignments, tables: np.ndarray, eta: float, rng: np.random.Generator) -> None:
-    """epsilon ~ Dir(o_.1, ..., o_.M, eta), in place."""
+    """Draw epsilon ~ Dir(o_.1, ..., o_.M, eta), in place."""
     weights = variates.dirichlet(np.append(tables, eta), rng)
     assignments.topic_weights, assignments.remaining = weights[:-1], float(weights[-1])
 
@@ -394,8 +394,8 @@ def update_weights(
 ) -> None:
     """Draw tables, eta, v, alpha and epsilon in turn, in place.
 
-    ``priors``: of those that are learnt of "topic", "table" and "group". ``clusters_are_fixed``: z says nothing of
-    alpha.
+    ``priors`` has those of the learnt ones of "topic", "table" and "group". With ``clusters_are_fixed``, alpha does not
+    depend on z.
     """
     tables = draw_tables(assignments.n_km, concentrations.table * assignments.topic_weights, key)
     total = int(tables.sum())
@@ -417,7 +417,7 @@ def update_weights(
 def draw_proportions(
     tables: np.ndarray, assignments: Assignments, concentrations: Concentrations, rng: np.random.Generator
 ) -> np.ndarray:
-    """(K, M + 1) float64: tau_k ~ Dir(v epsilon + t_k), the rest in the last column, given (K, M) ``tables``."""
+    """Draw tau_k ~ Dir(v epsilon + t_k) given (K, M) ``tables``: (K, M + 1), the last column for new topics."""
     prior = concentrations.table * np.append(assignments.topic_weights, assignments.remaining)
     shape = np.tile(prior, (len(tables), 1))
     shape[:, :-1] += tables
