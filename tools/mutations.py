@@ -102,7 +102,7 @@ def run(mutation: Mutation, checkout: Path, kernels: Path) -> tuple[str, str, fl
     until = time.monotonic() + LIMIT
     while (ended := os.wait4(child, os.WNOHANG))[0] == 0:
         if time.monotonic() > until:
-            os.killpg(child, signal.SIGKILL)
+            os.kill(child, signal.SIGKILL)
             until = math.inf
         time.sleep(0.1)
     seconds, output = ended[2].ru_utime + ended[2].ru_stime, log.read_text(encoding="utf-8")
@@ -119,7 +119,6 @@ def _call(mutation: Mutation, checkout: Path, kernels: Path, log: Path) -> int:
     import numba.core.config
     import pytest
 
-    os.setsid()
     os.chdir(checkout)
     handle = os.open(log, os.O_WRONLY | os.O_CREAT)
     os.dup2(handle, 1)
@@ -167,11 +166,17 @@ def judge(mutation: Mutation, results: Path, checkout: Path, kernels: Path) -> s
 
 
 def table(results: Path) -> str:
-    """Markdown of the last result of each mutation."""
-    last = {one["mutation"]: one for one in read(results)}
-    lines = ["| in | what it breaks | test that fails | seconds |", "|---|---|---|---:|"]
-    for one in mutations():
-        found = last.get(one.name, {"result": "not run", "test": "", "seconds": ""})
+    """Markdown of the last result of each mutation that was run, and how many these are."""
+    last, listed = {one["mutation"]: one for one in read(results)}, mutations()
+    rows = [(one, last[one.name]) for one in listed if one.name in last]
+    caught = sum(found["result"] == "caught" for _, found in rows)
+    lines = [
+        f"{caught} of the {len(rows)} mutations that were run are caught; `tools/mutations.toml` has {len(listed)}.",
+        "",
+        "| module | what the mutation breaks | test that fails | seconds |",
+        "|---|---|---|---:|",
+    ]
+    for one, found in rows:
         test = f"`{found['test'].rpartition('::')[2]}`" if found["result"] == "caught" else f"**{found['result']}**"
         lines.append(f"| {one.part} | {one.breaks} | {test} | {found['seconds']} |")
     return "\n".join(lines)
