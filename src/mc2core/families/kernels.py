@@ -20,6 +20,7 @@ _SMALL_COUNT = 16.0
 _LARGE = 1e8
 LAST_DIGIT = 2.0**-53
 _MIN_SHAPE = 1e-300
+_LEAST, _MOST = 1e-100, 1e100  # products of numbers up to about 1e150 stay within float64
 
 
 @numba.njit(inline="always")
@@ -50,22 +51,50 @@ def _dirichlet(indices, values, start, end, natural, total):
 
 @inner_kernel
 def _normal_gamma(indices, values, start, end, natural):
-    """Of a number, or of all coordinates of a vector, four columns each."""
-    result = 0.0
-    a_before, a_new_before, rising = 0.0, 0.0, 0.0
+    """Return the log predictive of a number, less the base measure."""
+    first = indices[start]
+    kappa_mu, kappa, a, rest = natural[first], natural[first + 1], natural[first + 2], natural[first + 3]
+    b = max(rest - 0.5 * kappa_mu * kappa_mu / kappa, LAST_DIGIT * rest)
+    kappa_mu_new = kappa_mu + values[start]
+    kappa_new = kappa + values[start + 1]
+    a_new = a + values[start + 2]
+    rest_new = rest + values[start + 3]
+    b_new = max(rest_new - 0.5 * kappa_mu_new * kappa_mu_new / kappa_new, LAST_DIGIT * rest_new)
+    rising = math.lgamma(a_new) - math.lgamma(a)
+    return rising - a_new * math.log(b_new) + a * math.log(b) - 0.5 * math.log(kappa_new / kappa)
+
+
+@inner_kernel(error_model="numpy")
+def _normal_gammas(indices, values, start, end, natural):
+    """Return the log predictive of a vector, less the base measure; each coordinate has four columns.
+
+    Logarithms are taken of products over coordinates of the same kappa and a: all, unless some are missing.
+    """
+    result, log_b, log_b_new, product, product_new = 0.0, 0.0, 0.0, 1.0, 1.0
+    kappa, a, kappa_new, a_new, inverse, inverse_new = 1.0, 1.0, 1.0, 1.0, 0.5, 0.5
+    n = 0
     for position in range(start, end, 4):
         first = indices[position]
-        kappa_mu, kappa, a, rest = natural[first], natural[first + 1], natural[first + 2], natural[first + 3]
-        b = max(rest - 0.5 * kappa_mu * kappa_mu / kappa, LAST_DIGIT * rest)
-        kappa_mu_new = kappa_mu + values[position]
-        kappa_new = kappa + values[position + 1]
-        a_new = a + values[position + 2]
-        rest_new = rest + values[position + 3]
-        b_new = max(rest_new - 0.5 * kappa_mu_new * kappa_mu_new / kappa_new, LAST_DIGIT * rest_new)
-        if a != a_before or a_new != a_new_before:  # seldom: coordinates differ in it only where some are missing
-            a_before, a_new_before, rising = a, a_new, math.lgamma(a_new) - math.lgamma(a)
-        result += rising - a_new * math.log(b_new) + a * math.log(b) - 0.5 * math.log(kappa_new / kappa)
-    return result
+        if natural[first + 1] != kappa or natural[first + 2] != a:
+            if n > 0:
+                rising = math.lgamma(a_new) - math.lgamma(a) - 0.5 * math.log(kappa_new / kappa)
+                result += n * rising - a_new * (log_b_new + math.log(product_new)) + a * (log_b + math.log(product))
+            log_b, log_b_new, product, product_new, n = 0.0, 0.0, 1.0, 1.0, 0
+            kappa, a = natural[first + 1], natural[first + 2]
+        if n == 0:
+            kappa_new, a_new = kappa + values[position + 1], a + values[position + 2]
+            inverse, inverse_new = 0.5 / kappa, 0.5 / kappa_new
+        kappa_mu, rest = natural[first], natural[first + 3]
+        kappa_mu_new, rest_new = kappa_mu + values[position], rest + values[position + 3]
+        product *= max(rest - kappa_mu * kappa_mu * inverse, LAST_DIGIT * rest)
+        product_new *= max(rest_new - kappa_mu_new * kappa_mu_new * inverse_new, LAST_DIGIT * rest_new)
+        if not (_LEAST < product < _MOST and _LEAST < product_new < _MOST):
+            log_b += math.log(product)
+            log_b_new += math.log(product_new)
+            product, product_new = 1.0, 1.0
+        n += 1
+    rising = math.lgamma(a_new) - math.lgamma(a) - 0.5 * math.log(kappa_new / kappa)
+    return result + n * rising - a_new * (log_b_new + math.log(product_new)) + a * (log_b + math.log(product))
 
 
 @inner_kernel
@@ -132,13 +161,17 @@ def log_predictive(indptr, indices, values, j, natural, totals, offsets, codes):
     last = indptr[j + 1]
     for c in range(len(codes)):
         start = position
+        if c == len(codes) - 1:
+            position = last
         while position < last and indices[position] < offsets[c + 1]:
             position += 1
         if position > start:
             if codes[c] == DIRICHLET:
                 result += _dirichlet(indices, values, start, position, natural, totals[c])
-            elif codes[c] == NORMAL_GAMMA:
+            elif codes[c] == NORMAL_GAMMA and position == start + 4:
                 result += _normal_gamma(indices, values, start, position, natural)
+            elif codes[c] == NORMAL_GAMMA:
+                result += _normal_gammas(indices, values, start, position, natural)
             elif codes[c] == GAMMA_POISSON:
                 result += _gamma_poisson(indices, values, start, position, natural)
             elif codes[c] == BETA_BERNOULLI:

@@ -273,6 +273,19 @@ def test_the_family_of_a_coordinate_is_made_and_checked_once(kind):
     assert at_strength({"x": family}, 1.0)["x"].of_coordinate.strength == 1.0
 
 
+def test_products_over_many_coordinates_stay_within_range():
+    """Of large, small and missing numbers; a lone coordinate has a kernel of its own."""
+    rng = np.random.default_rng(4)
+    vectors = rng.normal(size=(5, 120)) * np.repeat([1e-5, 1e4], 60)
+    vectors[3, 7:11], vectors[4, 1:] = np.nan, np.nan
+    family = DiagonalNormalGamma(0.4, 2.0, 1.5, 1e-6, strength=0.3)
+    stacked = StackedContexts(Corpus(np.ones((5, 1), int), contexts={"x": vectors}), {"x": family})
+    natural = stacked.natural(np.array([0, 1, 0, 1, 1]), 2)
+    expected = family.log_normaliser(natural + stacked.statistics.toarray()[:, None]) - family.log_normaliser(natural)
+    found = stacked.log_predictive(natural) - stacked.log_base[:, None]
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-10)
+
+
 def test_bag_predictive_sums_to_one():
     family, given = DirichletCategorical(0.3), np.array([[1, 2, 0]])
     pairs = [np.bincount([a, b], minlength=3) for a in range(3) for b in range(3)]
