@@ -117,7 +117,7 @@ def _kind(data: str) -> int:
 
 def _in_short(data: str) -> str:
     """Return the kind of data for readers: "simulated", without the model that it is drawn from."""
-    return data.partition(" (")[0].replace("of no paper", "not used in the papers")
+    return data.partition(" (")[0].replace("of no paper", "not in the papers")
 
 
 def _rank(row: Any) -> tuple[int, bool, bool]:
@@ -137,8 +137,8 @@ def once(claims: pd.DataFrame) -> pd.DataFrame:
 
 
 def _short(row: Any) -> str:
-    """Our numbers, without what follows a semicolon; else the deciding number without its interval. As many as fit."""
-    numbers = str(row["numbers"]).rpartition(": ")[2].partition(";")[0]
+    """Our numbers, without parentheses and what follows a semicolon, as many as fit; else the deciding number."""
+    numbers = re.sub(r" \([^)]*\)", "", str(row["numbers"])).rpartition(": ")[2].partition(";")[0]
     first, *others = (numbers or re.sub(r" \(.*\)$", "", str(row["reason"])).partition(": ")[0]).split(", ")
     for other in others:
         if len(first) + len(other) > _MAX_NUMBERS:
