@@ -74,9 +74,9 @@ def test_three_sentences_say_what_was_reproduced_what_not_and_on_which_data(noth
         claim("timestamp is the best context of MC2", "not testable on these data", "simulated (MC2)"),
     )
     assert scorecard.sentences(table, "icml2014") == [
-        "Reproduced: MC2 predicts better than npTOT.",
+        "Reproduced: MC2 predicts held-out papers better than npTOT.",
         "Not reproduced: MC2 without contexts predicts held-out papers better than the HDP.",
-        "Data: NIPS (real). Claims without a verdict: 1 of 3.",
+        "These verdicts are based on real data (NIPS). Number of claims without a verdict: 1 of 3.",
     ]
     assert scorecard.sentences(table, "uai2016") == []
 

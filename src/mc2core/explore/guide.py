@@ -6,7 +6,7 @@ from __future__ import annotations
 GOALS = (
     ("clusters and topics", "`MC2()` (default)", "`Gibbs()` (default)", "`mc2core.fit(corpus)`"),
     (
-        "the same for large corpora, or for documents that keep arriving",
+        "clusters and topics of more than 100,000 documents, or of documents that keep arriving",
         "`MC2()`",
         "`SVI()`",
         "`mc2core.fit(corpus, MC2(), SVI())`",
@@ -19,20 +19,20 @@ GOALS = (
         "`mc2core.fit(corpus, MC2(document_level=False))`",
     ),
     (
-        "many clusters of short texts, no topics",
+        "thousands of clusters of short texts, without topics",
         "`Mixture(n_clusters=1000)`",
         "`FastEx()`",
         "`mc2core.fit(corpus, Mixture(n_clusters=1000))`",
     ),
     ("topics only", "`HDP()`", "`Gibbs()`", "`mc2core.fit(corpus, HDP())`"),
     (
-        "topics per value of one context, as in npTOT",
+        "topics that depend on one context, such as the year (npTOT)",
         "`NPTOT(...)`",
         "`Gibbs()`",
         '`mc2core.fit(corpus, NPTOT(contexts=["year"]))`',
     ),
     (
-        "observations in place of words (numbers per document)",
+        "clusters of documents that consist of numbers in place of words",
         "`MC2()`",
         "`Gibbs()`",
         "`Corpus.from_observations(values, document)`",

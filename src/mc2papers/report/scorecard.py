@@ -50,9 +50,18 @@ TITLES = {
 _NONE = (NOT_TESTABLE, UNMET, NOT_RUN)
 COLUMNS = ("paper", "target", "dataset", "headline", "printed", "ours", "verdict", "data", "recorded")
 _ASSETS = Path(__file__).parent / "assets"
-_MAX_NUMBERS = 60  # characters of ours
+_MAX_NUMBERS = 40  # characters of ours
 #: of data, the most telling first
 _KINDS = ("real", "drawn as in the paper", "real, of no paper", "own", "simulated")
+#: kinds of data as sentences name them
+_DATA = {
+    "real": "real data",
+    "real excerpt": "an excerpt of real data",
+    "drawn as in the paper": "data drawn as in the paper",
+    "real, not in the papers": "real data that no paper uses",
+    "own": "our own data",
+    "simulated": "simulated data",
+}
 #: verdicts as sentences begin with them
 SAID = {
     REPRODUCED: "Reproduced",
@@ -160,10 +169,11 @@ def sentences(table: pd.DataFrame, paper: str) -> list[str]:
         names = kinds.setdefault(_in_short(row["data"]), [])
         if row["dataset"] not in names:
             names.append(row["dataset"])
-    data = "; ".join(f"{', '.join(names)} ({kind})" for kind, names in kinds.items())
-    third = f"Data: {data or 'none that can test these claims'}"
+    used = [f"{_DATA.get(kind, kind)} ({', '.join(names)})" for kind, names in kinds.items()]
+    data = " and ".join(filter(None, (", ".join(used[:-1]), *used[-1:])))
+    third = f"These verdicts are based on {data}" if data else "None of our data can test these claims"
     if without.any():
-        third += f". Claims without a verdict: {without.sum()} of {len(here)}"
+        third += f". Number of claims without a verdict: {without.sum()} of {len(here)}"
     return [f"{positive}.", f"{negative}.", f"{third}."]
 
 
@@ -183,21 +193,27 @@ def markdown(table: pd.DataFrame) -> Iterator[str]:
         here = table[table["paper"] == paper]
         if here.empty:
             continue
-        yield from (f"**{title}**", "", "| claim | paper | ours | verdict | data |", "|---|---|---|---|---|")
+        columns = "| claim | published result | our result | verdict | data |"
+        yield from (f"**{title}**", "", columns, "|---|---|---|---|---|")
         for _, row in here.iterrows():
-            cells = row["headline"], row["printed"], row["ours"], f"**{row['verdict']}**"
+            cells = row["headline"], row["printed"], row["ours"], row["verdict"]
             yield f"| {' | '.join(cells)} | {row['dataset']}, {_in_short(row['data'])} |"
         yield ""
 
 
 def in_short(table: pd.DataFrame) -> Iterator[str]:
-    """Lines of the scorecard for the README: how many main claims have each verdict, and the sentences."""
+    """Lines of the scorecard for the README: the counts of verdicts, a line per claim, and the data."""
     if table.empty:
         return
     yield from (f"Verdicts on the {len(table)} main claims: {said_counts(table)}.", "")
     for paper, title in TITLES.items():
-        if said := " ".join(sentences(table, paper)):
-            yield _line(f"- **{title}.** {said}")
+        if said := sentences(table, paper):
+            yield f"- **{title}**"
+            here = table[table["paper"] == paper]
+            for verdict in SAID:
+                for one in here.loc[here["verdict"] == verdict, "headline"]:
+                    yield textwrap.indent(_line(f"- {SAID[verdict]}: {one}."), "  ")
+            yield textwrap.indent(_line(f"- {said[-1]}"), "  ")
     yield ""
 
 
