@@ -79,6 +79,11 @@ def write_reproduction_report(
         )
 
 
+_RULE = """<p>A 95 % interval over seeds decides each claim. On the paper's data, a claim is reproduced or not
+reproduced. On other data, it is supported or contradicted, which is weaker evidence. Captions say where chains are
+shorter or data smaller than in the paper.</p>"""
+
+
 def _answers(card: pd.DataFrame) -> str:
     """How many main claims have each verdict, then three sentences on each paper."""
     parts = []
@@ -123,7 +128,7 @@ def _scorecard(card: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
     head = "".join(f"<th>{one}</th>" for one in ("verdict", "claim", "paper", "ours", "data"))
     return (
         f'<table id="scorecard"><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
-        f"<details><summary>What the verdicts mean</summary><ul>{meanings}</ul></details>"
+        f"{_RULE}<details><summary>What the verdicts mean</summary><ul>{meanings}</ul></details>"
     )
 
 
