@@ -43,58 +43,62 @@ def _goes_on(estimator: MC2Clusterer) -> bool:
 
 
 class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
-    """Cluster documents by their words, and words by topics, with scikit-learn's interface.
+    """Estimator of scikit-learn that clusters documents by their words and finds topics of words.
 
-    The numbers of clusters and topics are inferred unless ``n_clusters`` is set. Contexts need :func:`mc2core.fit`.
+    The number of topics is inferred, and also the number of clusters unless ``n_clusters`` is set. The estimator does
+    not use contexts; for these, use :func:`mc2core.fit`.
 
     Parameters
     ----------
     iterations : int, optional
-        Number of sweeps (Gibbs, FastEx) or epochs (SVI); by default 60, and 10 for SVI, as in :func:`mc2core.fit`.
+        Number of sweeps (Gibbs, FastEx) or epochs (SVI). The default is 60 sweeps or 10 epochs, as in
+        :func:`mc2core.fit`.
     n_clusters : int, optional
-        Fixed number of clusters, some of which may stay empty. By default, MC2 infers the number. It cannot be combined
-        with ``model``.
+        Fixed number of clusters, some of which may stay empty. By default, MC2 infers the number. If ``model`` is set,
+        set the number there instead.
     model : Model, optional
-        Model without contexts; by default ``MC2()``, in which each document has topic proportions around those of its
-        cluster. ``MC2(document_level=False)`` is the model of ICML14.
+        Model without contexts. The default is ``MC2()``, in which the topic proportions of a document vary around the
+        proportions of its cluster. ``MC2(document_level=False)`` is the model of ICML14.
     engine : Engine, optional
-        Inference engine; by default ``Gibbs()``.
+        Inference engine. The default is ``Gibbs()``.
     chains : int, optional
-        Number of independent chains whose samples form one posterior, as in :func:`mc2core.fit`; by default two, in
-        parallel on the available cores, and one for SVI.
+        Number of independent chains, whose samples form one posterior, as in :func:`mc2core.fit`. By default, two
+        chains run in parallel on the available cores; SVI has one chain.
     n_jobs : int, default 1
         Number of threads for transform and predict. The result does not depend on it.
     total_samples : int, optional
-        For partial_fit: number of documents that the posterior describes (:class:`mc2core.inference.Stream`); by
-        default the number of documents in the first fit.
+        Size of the population that the posterior describes after ``partial_fit`` (:class:`mc2core.inference.Stream`).
+        The default is the number of documents in the first fit.
     random_state : int, RandomState instance or None, default 0
         Seed of the run. Pass an int for reproducible results.
     vocabulary : V strings, optional
-        Words of the columns, in order; by default the column names of a DataFrame, dense or sparse, or else x0, x1, ...
-        A sparse matrix has no names, so set the words of a pipeline after the fit:
+        Words of the columns, in column order. By default, the words are the column names of a DataFrame, or x0, x1, ...
+        for other matrices. In a pipeline, X is often a sparse matrix without names; set its words after the fit:
         ``pipeline[-1].posterior_.vocabulary = list(pipeline[:-1].get_feature_names_out())``.
 
     Attributes
     ----------
     posterior_ : mc2core.Posterior
     labels_ : (J,) int64
-        Cluster of each document in the recommended clustering, numbered from 0 in order of decreasing size: one less
-        than the number in ``mc2 clusters`` and the HTML report. It is based on all samples, whereas ``predict`` uses
-        one sample, so the two may differ for some documents. With ``n_clusters``, for engines with ``partial_fit``, and
-        if no clustering is recommended, these are the clusters of the fit.
+        Cluster of each document in the recommended clustering. Clusters are numbered from 0 in order of decreasing
+        size, so a number is one less than in ``mc2 clusters`` and the HTML report. ``labels_`` uses all samples,
+        whereas ``predict`` uses one sample, so the two may differ for some documents. ``labels_`` contains the clusters
+        of the fit in three cases: if ``n_clusters`` is set, if the engine supports ``partial_fit``, or if no clustering
+        is recommended.
     probabilities_ : (J,) float64
-        Certainty of ``labels_``, in [0, 1]: the share of the document's clusters in all samples that lies in its
-        cluster (:meth:`mc2core.Posterior.assign`). NaN for SVI, which keeps one sample.
+        Certainty of ``labels_``, in [0, 1]. In each sample, the documents that share a cluster with the document are
+        considered; the certainty is the share of them that have the same label, averaged over samples
+        (:meth:`mc2core.Posterior.assign`). For SVI, which has one sample, it is NaN.
     n_clusters_ : int
-        Number of clusters in ``labels_``. ``transform`` returns one column for each of them;
-        for SVI, one for each cluster of the posterior, including clusters without documents.
+        Number of clusters in ``labels_``. ``transform`` returns one column per cluster. For SVI, it also returns
+        columns for the clusters of the posterior that have no documents.
     components_ : (M, V) float64
-        Word distribution of each topic; rows sum to 1.
+        Word distribution of each topic. Rows sum to 1.
     n_features_in_ : int
         Number of words V.
 
-    In all methods, X is a (J, V) matrix of word counts, sparse or dense: non-negative whole numbers, as
-    ``CountVectorizer`` returns. ValueError is raised for anything else.
+    In all methods, X is a sparse or dense (J, V) matrix of word counts, such as the result of ``CountVectorizer``. The
+    methods raise ValueError if X contains anything but non-negative whole numbers.
     """
 
     _stream: Stream | None = None
@@ -123,7 +127,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self.vocabulary = vocabulary
 
     def fit(self, X: Any, y: Any = None) -> MC2Clusterer:
-        """Fit the model to counts; ``y`` is ignored."""
+        """Fit the model to the word counts ``X``. ``y`` is ignored."""
         if self.total_samples is not None and not _goes_on(self):
             raise ValueError(f"total_samples is {self.total_samples}, which needs an engine with partial_fit: SVI()")
         counts = self._counts(X, reset=True)
@@ -154,12 +158,12 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     @available_if(_goes_on)
     def partial_fit(self, X: Any, y: Any = None) -> MC2Clusterer:
-        """Continue the fit with one pass over new counts; the first call is the same as ``fit``. ``y`` is ignored.
+        """Update the fit with new documents. The first call is the same as ``fit``. ``y`` is ignored.
 
-        Needs the engine SVI with mini-batches. Documents are processed in the order given
-        (:meth:`mc2core.inference.Stream.partial_fit`). As elsewhere in scikit-learn, documents that are passed again
-        are counted again, because rows have no ids. ``labels_`` are then the predictions for these documents, and
-        ``probabilities_`` their probabilities.
+        The engine must be SVI with mini-batches. Documents are processed in the order given
+        (:meth:`mc2core.inference.Stream.partial_fit`). Rows have no ids, so documents that are passed twice are counted
+        twice, as elsewhere in scikit-learn. After the call, ``labels_`` and ``probabilities_`` contain the predicted
+        clusters of the new documents and their probabilities.
         """
         stream = self._stream
         if stream is None:
@@ -182,20 +186,20 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self.components_ = posterior.word_given_topic
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the probability of each cluster given the words of a document: (J, ``n_clusters_``), rows sum to 1."""
+        """Return the (J, ``n_clusters_``) probabilities of clusters given the words of each document; rows sum to 1."""
         corpus = self._corpus(X)
         return self.posterior_.assign(corpus, False, self.n_jobs, progress=False, cut=self._cut)[1]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the likeliest cluster of each document, a (J,) int64 array."""
+        """Return the likeliest cluster of each document as a (J,) int64 array."""
         return self.transform(X).argmax(axis=1)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the log likelihood per word of new documents, in nats (higher is better; -ln V for a uniform guess).
+        """Return the log likelihood per word of documents, in nats (higher is better; a uniform model has -ln V).
 
-        This is the negative logarithm of the perplexity, estimated by ``marginal``, or by ``left_to_right`` if
-        documents have topic proportions of their own (:mod:`mc2core.posterior.perplexity`). Repeated calls give the
-        same value. ``y`` is ignored. NaN if no document has a word.
+        The score is the negative logarithm of the perplexity. The estimator is ``marginal``, or ``left_to_right`` if
+        documents have topic proportions of their own (:mod:`mc2core.posterior.perplexity`). Repeated calls return the
+        same value. The score is NaN if no document has a word. ``y`` is ignored.
         """
         corpus = self._corpus(X)
         if corpus.n_tokens == 0:

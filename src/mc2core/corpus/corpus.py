@@ -94,7 +94,7 @@ def _take(context: Context, rows: np.ndarray) -> Context:
 
 
 class Corpus:
-    """Documents, given as counts of words, with contexts.
+    """Collection of documents, as counts of words, with their contexts.
 
     A corpus is usually built by :meth:`from_texts`, :meth:`from_dataframe` or ``mc2 import``. The constructor takes
     counts.
@@ -104,7 +104,7 @@ class Corpus:
     content : (J, V) sparse or dense matrix, or DataFrame, of whole, non-negative counts
         Counts of V words in J documents. A document may be empty.
     vocabulary : V different strings, optional
-        The words; by default the columns of a DataFrame.
+        The words. By default, the column names of a DataFrame.
     contexts : mapping, optional
         Contexts by name. A context is a (J,) float array of numbers (NaN if missing), a (J, A) matrix of counts, sparse
         or of integers (empty row if missing), or a (J, D) dense float array of vectors (NaN for a missing coordinate).
@@ -117,17 +117,18 @@ class Corpus:
     label_names : strings, optional
         Names of the classes.
     units : ``{name: (mean, sd)}``, optional
-        Set by :meth:`standardised`: original value = stored value * sd + mean; for vectors two tuples of D floats.
+        Original mean and standard deviation of each context that :meth:`standardised` has scaled, so that the original
+        value is the stored value * sd + mean. For vectors, both are tuples of D floats.
 
     Attributes
     ----------
     imported : dict or None
         Settings of the import, so that later documents can be read in the same way.
     index : pandas Index or None
-        Index of the DataFrame or Series that the documents were read from. Tables of documents have it too.
+        Index of the DataFrame or Series from which the documents were read. Tables of documents use the same index.
     observations : (N, D) float64 or None
-        Observations, in the order of the documents, if :meth:`from_observations` built the corpus; otherwise None.
-        ``content`` is then a (J, N) matrix with one column per observation.
+        Observations, in the order of the documents, if :meth:`from_observations` built the corpus; otherwise None. If
+        there are observations, ``content`` is a (J, N) matrix with one column per observation.
     content_kind : {"words", "numbers", "counts", "binary"}
         Kind of the content: words, or observations that are numbers, counts, or zeros and ones.
 
@@ -217,7 +218,7 @@ class Corpus:
         kind : {"numbers", "counts", "binary"}, default "numbers"
             Kind of the values; "binary" means zeros and ones.
         names : D strings, optional
-            Names of the columns of ``values``; they become the ``vocabulary``.
+            Names of the columns of ``values``; they are stored as ``vocabulary``.
         n_documents : int, optional
             Number of documents; by default one more than the largest number in ``document``.
         context_names, label_names, units
@@ -226,7 +227,8 @@ class Corpus:
         Raises
         ------
         ValueError
-            If an observation is not finite, not of the given kind, or without a document. The message names the first.
+            If an observation is not finite, is not of the given kind, or has no document. The message names the first
+            one.
 
         Examples
         --------
@@ -282,8 +284,8 @@ class Corpus:
         embeddings : (J, D) matrix, optional
             Sentence embeddings of the documents (:meth:`with_embeddings`).
         like : Posterior or Corpus, optional
-            Fit or corpus whose vocabulary, contexts and units are used. Unknown words and values are left out, with a
-            warning in the log. The options below then have the values of the earlier import.
+            Fit or corpus whose vocabulary, contexts and units are used. Unknown words and values are left out, and a
+            warning is logged. The options below then take the values of the earlier import.
         tokenise : function (text) -> words, optional
             Function that replaces the built-in tokeniser.
         stop_words : language, list of words or None, default "english"
@@ -291,19 +293,21 @@ class Corpus:
         min_letters : int, optional
             Shortest word, in letters (default 2).
         max_ngram : int, optional
-            Length of the longest word sequences that are counted, in words (default 1: single words only).
+            Largest number of words in a sequence of words that is counted as one (default 1: single words only).
         vocabulary : strings, optional
-            Words to count, in the order of the columns.
+            The words to count, in column order.
         min_df, max_df, max_features : optional
-            Keep words that occur in at least ``min_df`` documents (default 1) and in at most the share ``max_df`` of
-            them, and the ``max_features`` most frequent ones.
+            Limits on the vocabulary. A word is kept if it occurs in at least ``min_df`` documents (default 1) and in at
+            most the share ``max_df`` of all documents. Of these words, the ``max_features`` most frequent are kept.
         word_counts : {"raw", "presence", "log"}, optional
-            Count of a word that occurs n times in a document: n (default), 1, or 1 + floor(log2 n).
+            Count that is stored for a word that occurs n times in a document: n ("raw", the default), 1 ("presence") or
+            1 + floor(log2 n) ("log").
 
         Raises
         ------
         ValueError
-            If documents cannot be read (the message names each, counted from 0), or if arguments contradict ``like``.
+            If documents cannot be read (the message gives their numbers, counted from 0), or if arguments contradict
+            ``like``.
 
         Examples
         --------
@@ -357,12 +361,12 @@ class Corpus:
         text : str, optional
             Column of running text.
         bag : str, optional
-            Column of words, lists of words or dicts of counts, in place of ``text``.
+            Column whose cells are words, lists of words or dicts of counts. It is used instead of ``text``.
         contexts : list of columns, or ``{name: column}``, optional
             Columns of numbers, dates, names or lists of names. Strings are taken as names; convert dates by
             ``pd.to_datetime``.
         labels, id : str, optional
-            Columns of the true classes and of the unique names of documents.
+            Column of the true classes; column of the unique ids of the documents.
         keep : list of columns, optional
             Further columns for tables and reports.
         separator : str, optional
@@ -375,7 +379,7 @@ class Corpus:
         Raises
         ------
         ValueError
-            If rows cannot be read (the message names each by its index), or if arguments contradict ``like``.
+            If rows cannot be read (the message gives their index), or if arguments contradict ``like``.
 
         Examples
         --------
@@ -401,14 +405,16 @@ class Corpus:
     def concatenate(cls, corpora: Iterable[Corpus]) -> Corpus:
         """Concatenate the documents of several corpora in memory.
 
-        Columns are matched by name. The result has the words, context values and labels of all corpora, starting with
-        the first corpus. If a corpus lacks a context or a column of ``documents``, its values are missing. Standardised
-        numbers are in the units of the first corpus that has them. ``imported`` is taken from the first corpus.
+        Columns are matched by name. The result has the words, context values and labels of all corpora; those of the
+        first corpus come first. If a corpus lacks a context or a column of ``documents``, the values are missing for
+        its documents. A standardised context has the units of the first corpus that contains it. ``imported`` is taken
+        from the first corpus.
 
         Raises
         ------
         ValueError
-            If there is no corpus, if columns have no names, or if contexts, vectors or labels differ in kind.
+            If no corpus is given, if columns have no names, or if contexts, vectors or labels differ in kind between
+            corpora.
         """
         from mc2core.corpus.concatenation import concatenate
 
@@ -432,7 +438,7 @@ class Corpus:
 
     @property
     def n_tokens(self) -> int:
-        """Sum of all counts."""
+        """Number of tokens: the sum of all counts."""
         return int(self.content.data.sum(dtype=np.int64))
 
     @property
@@ -452,7 +458,7 @@ class Corpus:
 
     @property
     def vocabulary(self) -> list[str]:
-        """The V words, or the names of the D columns of observations; ``w0``, ``w1``, ... if no names were given."""
+        """The V words, or the names of the D columns of observations. Without names, ``w0``, ``w1``, ..."""
         return placeholders(self.n_words) if self._vocabulary is None else self._vocabulary
 
     @property
@@ -462,7 +468,7 @@ class Corpus:
 
     @property
     def vector_lengths(self) -> dict[str, int]:
-        """Length of the vectors of each context of vectors."""
+        """Number of coordinates D of each vector context, by name."""
         return {name: self.contexts[name].shape[1] for name, kind in self.context_kinds.items() if kind == "vector"}
 
     @property
@@ -482,7 +488,8 @@ class Corpus:
         return self._documents
 
     def set_index(self, index: Any) -> None:
-        """Set the :attr:`index` of the documents. Raises ValueError unless it has one entry per document."""
+        """Set the :attr:`index` of the documents. It must have one entry per document; otherwise ValueError is
+        raised."""
         if index is not None and len(index) != self.n_documents:
             raise ValueError(f"the index has {len(index)} rows, but the corpus has {self.n_documents} documents")
         self.index = index
@@ -490,7 +497,7 @@ class Corpus:
             self._documents = self._documents.set_axis(index)
 
     def document_blocks(self) -> Iterator[pd.DataFrame]:
-        """Iterate over :attr:`documents` in blocks of 100,000 rows, which are not kept in memory."""
+        """Iterate over :attr:`documents` in blocks of 100,000 rows, without keeping the table in memory."""
         is_here = self._documents is not None or self._origin is not None or self.n_documents <= _TABLE_ROWS
         if is_here or self._table is None:
             yield self.documents
@@ -498,7 +505,7 @@ class Corpus:
             yield from self._table.blocks(self.n_documents, _TABLE_ROWS)
 
     def missing(self, name: str) -> np.ndarray:
-        """Return a (J,) bool mask of the documents that lack the context ``name`` (or all its coordinates)."""
+        """Return a (J,) bool mask of the documents without a value (or any coordinate) of the context ``name``."""
         context = self.contexts[name]
         if sp.issparse(context):
             return np.diff(context.indptr) == 0
@@ -506,7 +513,7 @@ class Corpus:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of content and contexts, without their names (:attr:`names_digest`)."""
+        """SHA-256 of the content and contexts. Names have a digest of their own (:attr:`names_digest`)."""
         if self._digest is None:
             arrays = {
                 "content.indptr": self.content.indptr.astype(np.int64, copy=False),
@@ -580,7 +587,7 @@ class Corpus:
 
     # -- parts of it ---------------------------------------------------------------------------------------
     def subset(self, rows: Any) -> Corpus:
-        """Return the corpus of some documents, given as indices (in that order) or as a boolean mask."""
+        """Return a corpus of selected documents, given as indices (the order is kept) or as a boolean mask."""
         rows = np.asarray(rows)
         if rows.dtype == bool:
             if rows.shape != (self.n_documents,):
@@ -606,9 +613,10 @@ class Corpus:
         return part
 
     def with_documents(self, content: sp.csr_matrix, contexts: Mapping[str, Any]) -> Corpus:
-        """Return a corpus of other documents with the columns of this one; the documents are not checked.
+        """Return a corpus of other documents with the columns of this corpus, without checking the documents.
 
-        ``content`` is a (J, V) int32 CSR matrix; ``contexts`` has every context of this corpus, in the same form.
+        ``content`` is a (J, V) int32 CSR matrix; ``contexts`` must contain every context of this corpus, in the same
+        form.
         """
         other = copy.copy(self)
         other.content, other.contexts = content, dict(contexts)
@@ -620,7 +628,8 @@ class Corpus:
     def with_contexts(self, contexts: Mapping[str, Any]) -> Corpus:
         """Return the same documents with other contexts.
 
-        Contexts that stay keep their names and units; their data are shared, not copied.
+        Contexts of this corpus that are passed again keep their column names and units. Their data are shared, not
+        copied.
         """
         changed = copy.copy(self)
         changed.contexts = {
@@ -639,9 +648,9 @@ class Corpus:
     def with_embeddings(self, vectors: Any, like: Any = None) -> Corpus:
         """Return the same documents with sentence embeddings as the context ``embedding``.
 
-        The directions of the vectors are reduced to their first principal components, at most 20, each with variance 1.
-        The corpus and its fits keep the reduction, in ``imported``. ``MC2()`` uses the context unless other contexts
-        are given, with a strength that depends on the lengths of the documents.
+        The vectors are scaled to length 1 and reduced to at most 20 principal components, each with variance 1. The
+        corpus and its fits store this reduction in ``imported``. ``MC2()`` uses the context by default. Its strength
+        then depends on the lengths of the documents.
 
         Parameters
         ----------
@@ -649,13 +658,13 @@ class Corpus:
             One row per document. A row of NaN or of zeros is a missing vector. A memory-mapped matrix is not copied
             whole.
         like : Corpus or Posterior, optional
-            Corpus or fit whose reduction is applied to the vectors.
+            Corpus or fit whose stored reduction is applied to the vectors. By default, a new reduction is computed.
 
         Raises
         ------
         ValueError
-            If the number of rows or columns is wrong, a vector has infinite or missing numbers (the document is named),
-            all vectors have the same direction, or ``like`` has no embeddings.
+            If the number of rows or columns is wrong, if a vector has infinite or missing numbers (the message names
+            the document), if all vectors have the same direction, or if ``like`` has no embeddings.
         """
         from mc2core.corpus import embeddings
 
@@ -676,8 +685,8 @@ class Corpus:
         """Return the corpus with a numeric context scaled to mean 0 and standard deviation 1 (docs/model.md, section
         1).
 
-        Each coordinate of a vector is scaled separately. With ``like``, the mean and standard deviation are taken from
-        that corpus, as test documents need. :func:`mc2core.fit` does this automatically.
+        Each coordinate of a vector is scaled separately. If ``like`` is given, its mean and standard deviation are
+        used; this is needed for test documents. :func:`mc2core.fit` standardises contexts automatically.
         """
         values = self.contexts.get(name)
         if values is None or sp.issparse(values):
@@ -704,7 +713,7 @@ class Corpus:
     def split(self, test_size: float = 0.1, seed: int = 0) -> tuple[Corpus, Corpus]:
         """Split documents at random into (train, test), each in the order of the corpus.
 
-        The test part has round(J * test_size) documents. Both parts have at least one document.
+        The test part has round(J * test_size) documents, but each part has at least one document.
         """
         if not 0 < test_size < 1:
             raise ValueError(f"test_size is {test_size}; it must lie between 0 and 1")
@@ -717,9 +726,9 @@ class Corpus:
         return self.subset(np.sort(order[n_test:])), self.subset(np.sort(order[:n_test]))
 
     def batches(self, size: int, seed: int, epoch: int, first: int = 0) -> Iterator[np.ndarray]:
-        """Yield the document indices of one pass in random order, in arrays of ``size`` (the last may be smaller).
+        """Yield the indices of all documents in random order, in arrays of ``size`` (the last may be smaller).
 
-        The first ``first`` mini-batches are skipped, to resume an interrupted pass.
+        The first ``first`` arrays are skipped, so that an interrupted pass can be resumed.
         """
         if size < 1:
             raise ValueError(f"batch size is {size}; it must be at least 1")
@@ -731,9 +740,9 @@ class Corpus:
 
     # -- disk ----------------------------------------------------------------------------------------------
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Save the corpus in ``folder`` (arrays as .npy, tables as text). An existing corpus there is replaced.
+        """Save the corpus in ``folder`` (arrays as .npy, tables as text). A corpus that is already there is replaced.
 
-        Raises ValueError if the folder holds anything but a corpus, or if names of contexts differ only in case.
+        Raises ValueError if the folder contains other files than a corpus, or if names of contexts differ only in case.
         """
         alike: dict[str, str] = {}
         for name in self.contexts:
@@ -794,8 +803,8 @@ class Corpus:
     def load(cls, folder: str | os.PathLike[str], *, verify: bool = False) -> Corpus:
         """Open a saved corpus. Its arrays and its table of documents stay on disk (memory-mapped).
 
-        If the folder is replaced or appended to later, this corpus does not change. Sizes, columns and the sum of
-        counts are checked; with ``verify``, the digest of each file is checked too. Raises ValueError if anything is
+        If the folder is later replaced or extended, the opened corpus does not change. Sizes, columns and the sum of
+        counts are checked. If ``verify`` is True, the digest of each file is checked too. Raises ValueError if data are
         missing, changed or out of range.
         """
         folder = Path(folder)
@@ -851,7 +860,7 @@ class Corpus:
 
 
 def own_index(documents: pd.DataFrame | None, content: Any) -> Any:
-    """Return the index of the table of documents, or None if it counts from 0; without a table, that of ``content``."""
+    """Return the index of ``documents`` or, without this table, of ``content``; None if it only counts from 0."""
     if documents is None:
         return content.index if hasattr(content, "iloc") else None
     index: Any = documents.index

@@ -34,19 +34,19 @@ _SHARES = ("documents", "count", "share", "low", "high")
 
 @dataclass(repr=False)
 class Fit:
-    """Result of :func:`fit`: a posterior and its documents, as DataFrames and plots (:mod:`mc2core.plots`).
+    """Result of :func:`fit`: the posterior and the documents, with tables as DataFrames.
 
-    ``Fit(posterior, corpus)`` gives the same for a loaded posterior, with the documents that were fitted or with
-    others.
+    ``Fit(posterior, corpus)`` gives the same tables for a loaded posterior. ``corpus`` may contain the fitted documents
+    or other documents. :mod:`mc2core.plots` draws plots of a fit.
 
-    Tables use the recommended clustering unless a ``cut`` is given: a number of clusters, or "all" for the clusters of
-    the fit. Clusters are numbered from 1 in order of decreasing size. Numbers and columns are the same as in
-    ``mc2 describe`` and its HTML report. Each table is computed once, on first use.
+    Tables use the recommended clustering unless a ``cut`` is given. A cut is a number of clusters, or "all" for the
+    clusters of the fit. Clusters are numbered from 1 in order of decreasing size. The cluster numbers and columns are
+    the same as in ``mc2 describe`` and its HTML report. Each table is computed once, on first use.
 
     Attributes
     ----------
     posterior, corpus, state, trace, provenance, snapshots
-        As in :class:`mc2core.inference.running.loop.RunResult`; for a loaded posterior, state and trace are None.
+        As in :class:`mc2core.inference.running.loop.RunResult`. For a loaded posterior, state and trace are None.
     """
 
     posterior: Posterior
@@ -64,18 +64,19 @@ class Fit:
 
     @cached_property
     def description(self) -> Description:
-        """The description from which all tables and plots are made."""
+        """Internal description of the fit, from which all tables and plots are computed."""
         from mc2core.explore.description import Description
 
         return Description.of(self.posterior, self.corpus, self.threads, self.names)
 
     def rename(self, names: Names) -> None:
-        """Give clusters and topics names of your own.
+        """Set names of clusters and topics, which tables, plots and reports show.
 
         Parameters
         ----------
         names : mapping
-            For example ``{"cluster": {1: "Trade"}, "topic": {3: "Oil"}}``. Earlier names are kept.
+            Names by number, for example ``{"cluster": {1: "Trade"}, "topic": {3: "Oil"}}``. Other clusters and topics
+            keep their names.
 
         Raises
         ------
@@ -93,24 +94,25 @@ class Fit:
             self.__dict__.pop(name, None)
 
     def topics(self) -> pd.DataFrame:
-        """Return one row per topic of the representative sample, the most frequent first.
+        """Return a table with one row per topic of the representative sample, the most frequent first.
 
         The columns are:
 
-        - topic, name, tokens (expected number in the documents), share (of the fitted tokens), clusters (number that
-          use the topic);
-        - npmi (coherence) and the value expected by chance;
-        - words (likeliest) and distinctive_words (most relevant);
+        - topic and name; tokens (expected number in the documents), share (of the fitted tokens), and clusters (number
+          of clusters that use the topic);
+        - npmi (coherence of the words), and the npmi expected by chance (if tokens are permuted among documents);
+        - words (the likeliest) and distinctive_words (the most relevant);
         - found: the share of samples that contain the topic;
-        - for each number or date, the trend: Spearman's rank correlation of the topic's share with it.
+        - for each context of numbers or dates, the trend: Spearman's rank correlation between the context and the share
+          of the topic.
 
-        If topics emit observations, NAME_mean and NAME_sd replace words and npmi. For HDP, the columns are topic,
-        share, and words or means.
+        If topics emit observations, columns NAME_mean and NAME_sd replace words and npmi. For HDP, the columns are
+        topic, share, and words or means.
         """
         return self._of_topics["topics"].copy()
 
     def clusters(self, cut: int | str = "recommended") -> pd.DataFrame:
-        """Return one row per cluster that has documents.
+        """Return a table with one row per cluster that has documents.
 
         Parameters
         ----------
@@ -120,9 +122,9 @@ class Fit:
         Returns
         -------
         DataFrame
-            The columns are cluster, name, documents, share, weight, words and distinctive_words; with several samples
-            also certainty, found and chains. Contexts, kept columns and labels have a column with their commonest
-            values, or ``context_NAME_mean`` and ``context_NAME_sd``.
+            The columns are cluster, name, documents, share, weight, words and distinctive_words. If there are several
+            samples, the columns certainty, found and chains are added. Contexts, kept columns and labels have a column
+            with their commonest values or, for numbers, ``context_NAME_mean`` and ``context_NAME_sd``.
         """
         if self.description.without_clusters:
             raise ValueError("the model has no clusters of documents: each has topics of its own")
@@ -134,7 +136,7 @@ class Fit:
         return rows.drop(columns=["cut", "number", "joins"]).reset_index(drop=True)
 
     def documents(self, cut: int | str = "recommended") -> pd.DataFrame:
-        """Return one row per document: its cluster with its probability, title, label and contexts.
+        """Return a table with one row per document: cluster, probability of the cluster, title, label and contexts.
 
         Parameters
         ----------
@@ -152,10 +154,10 @@ class Fit:
         return table
 
     def document_topics(self) -> pd.DataFrame:
-        """Return the topics of each document, the most frequent first: document, topic, name, tokens, share.
+        """Return a table with one row per document and topic; the most frequent topic of a document comes first.
 
-        Topics with less than 1 % of a document's tokens are left out. For FastEx, where each cluster is a topic, the
-        table is empty.
+        The columns are document, topic, name, tokens and share. Topics with less than 1 % of a document's tokens are
+        left out. For FastEx, where each cluster is a topic, the table is empty.
         """
         from mc2core.explore.documents import document_topics
 
@@ -164,9 +166,9 @@ class Fit:
         return table
 
     def contexts(self, name: str | None = None, cut: int | str = "recommended") -> pd.DataFrame:
-        """Return the share of each cluster and topic per value of the contexts, kept columns and labels.
+        """Return the share of each cluster and topic for each value of the contexts, kept columns and labels.
 
-        Numbers and dates are binned.
+        Numbers and dates are grouped into bins.
 
         Parameters
         ----------
@@ -179,7 +181,7 @@ class Fit:
         -------
         DataFrame
             The columns are of ("cluster" or "topic"), number, name, context, value (or start and end of a bin),
-            documents, count, share, and low and high, the ends of its 90 % interval
+            documents, count, share, low and high. ``low`` and ``high`` are the ends of the 90 % interval of the share
             (:func:`mc2core.explore.shares.shares_by_value`).
         """
         import pandas as pd
@@ -216,9 +218,10 @@ class Fit:
         Returns
         -------
         DataFrame
-            The columns are of ("cluster" or "topic"), number, name, context, value and reference (for groups; the
-            reference is the commonest value), documents, effect (for numbers: per unit, such as a year), and low and
-            high, the ends of its 90 % interval.
+            The columns are of ("cluster" or "topic"), number, name, context, value, reference, documents, effect, low
+            and high. For groups, ``effect`` is the difference between ``value`` and ``reference``, the commonest value.
+            For numbers, it is the change per unit, such as per year. ``low`` and ``high`` are the ends of the 90 %
+            interval of the effect.
 
         Raises
         ------
@@ -245,13 +248,13 @@ class Fit:
         phrases: bool = False,
         seed: int = 0,
     ) -> Report:
-        """Return the HTML report, which a notebook shows in its cell. If ``folder`` is given, the report and its tables
-        are also written there.
+        """Return the HTML report, which notebooks display, and write it with its tables to ``folder`` if given.
 
-        ``title`` is the heading. ``texts`` are the texts to show: a list, the name of a kept column, or the imported
-        file. With ``phrases``, names may contain frequent phrases of two words. ``seed`` is the seed of the map. Names
-        given by :meth:`rename` are used. Raises ValueError as :func:`mc2core.explore.describe.report` does, and
-        MissingPackage if scikit-learn, which computes the map, is not installed.
+        ``title`` is the heading. ``texts`` are the texts of the documents: a list, the name of a kept column, or the
+        imported file. If ``phrases`` is True, names of clusters and topics may contain frequent phrases of two words.
+        ``seed`` is the seed of the map of documents. Names set by :meth:`rename` are shown. Raises ValueError if an
+        argument is invalid (:func:`mc2core.explore.describe.report`), and MissingPackage if scikit-learn, which
+        computes the map, is not installed.
         """
         from mc2core.explore.describe import DEFAULT_TITLE, report
 
@@ -264,7 +267,7 @@ class Fit:
     def methods(self) -> str:
         """Return a paragraph for the methods section of a paper: model, engine, data, settings and versions.
 
-        Raises ValueError if the provenance of the posterior lacks the settings of the fit.
+        Raises ValueError if the settings of the fit are not in the provenance of the posterior.
         """
         from mc2core.explore.methods import paragraph
 

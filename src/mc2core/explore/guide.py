@@ -50,7 +50,7 @@ report    fit.methods()
 
 
 def guide() -> None:
-    """Print, for each goal, a suitable model and engine with the first calls.
+    """Print a table of goals with a suitable model, an engine and the first calls for each goal.
 
     See Also
     --------

@@ -24,9 +24,9 @@ _ENGINES = {
 
 
 def paragraph(posterior: Posterior, corpus: Corpus, about: Mapping[str, Any], recommended: int) -> str:
-    """Return the paragraph, with the ``recommended`` number of clusters.
+    """Return the paragraph for the methods section, which reports the ``recommended`` number of clusters.
 
-    Raises ValueError if the provenance ``about`` lacks the model, the engine or the iterations.
+    ``about`` is the provenance of the fit. Raises ValueError if it lacks the model, the engine or the iterations.
     """
     if not {"model", "engine", "iterations"} <= set(about):
         raise ValueError("the posterior has no provenance of a fit; mc2core.fit and mc2 fit leave one")

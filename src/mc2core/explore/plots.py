@@ -1,8 +1,9 @@
 """Plots of a fit by matplotlib, one function each.
 
-Each function draws into ``ax`` or, without it, into a new figure, and returns the axes. ``ax.figure.savefig(path)``
-saves the figure; pyplot is not needed. ``found`` is a fit (:class:`mc2core.Fit`). Clusters and topics have the numbers
-of its tables. Raises MissingPackage if matplotlib is not installed.
+Each function draws into ``ax``, or into a new figure if ``ax`` is not given, and returns the axes.
+``ax.figure.savefig(path)`` saves the figure; pyplot is not needed. ``found`` is a fit (:class:`mc2core.Fit`). Clusters
+and topics have the same numbers as in the tables of the fit. The functions raise MissingPackage if matplotlib is not
+installed.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ _LONGEST = 40  # characters of a name
 def topics_over_time(
     found: Fit, context: str | None = None, topics: Sequence[int] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw the share of topics over a number or a date, one line per topic, with 90 % intervals.
+    """Draw the shares of topics as a function of a number or date, one line per topic, with 90 % intervals.
 
     Parameters
     ----------
     found : Fit
     context : str, optional
-        The number or date; it may be left out if there is only one.
+        Name of the context of numbers or dates. It may be left out if there is only one such context.
     topics : numbers, optional
         Topics to draw; by default the six most frequent.
     ax : matplotlib Axes, optional
@@ -55,7 +56,7 @@ def topics_over_time(
     Raises
     ------
     ValueError
-        If the context or a topic does not exist, or if the context has groups.
+        If the context or a topic does not exist, or if the values of the context are names.
     """
     chosen = list(found.topics()["topic"].head(_MAX_LINES)) if topics is None else list(topics)
     emitted = "observations" if found.posterior.is_of_observations else "words"
@@ -69,13 +70,13 @@ def clusters_over_time(
     cut: int | str = "recommended",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the share of clusters over a number or a date, one line per cluster, with 90 % intervals.
+    """Draw the shares of clusters as a function of a number or date, one line per cluster, with 90 % intervals.
 
     Parameters
     ----------
     found : Fit
     context : str, optional
-        The number or date; it may be left out if there is only one.
+        Name of the context of numbers or dates. It may be left out if there is only one such context.
     clusters : numbers, optional
         Clusters to draw; by default the six largest.
     cut : int or "all", optional
@@ -85,7 +86,7 @@ def clusters_over_time(
     Raises
     ------
     ValueError
-        If the context, a cluster or the cut does not exist, or if the context has groups.
+        If the context, a cluster or the cut does not exist, or if the values of the context are names.
     """
     largest = found.clusters(cut).sort_values("documents", ascending=False, kind="stable")
     chosen = list(largest["cluster"].head(_MAX_LINES)) if clusters is None else list(clusters)
@@ -116,7 +117,7 @@ def _over_time(
 def clusters_by_context(
     found: Fit, context: str | None = None, cut: int | str = "recommended", ax: Axes | None = None
 ) -> Axes:
-    """Draw a heat map of the share of each cluster per value of a context, or per bin of a number.
+    """Draw a heat map of the share of each cluster for each value (or bin of values) of a context.
 
     The 20 largest clusters and the 30 most frequent values are drawn.
 
@@ -124,7 +125,7 @@ def clusters_by_context(
     ----------
     found : Fit
     context : str, optional
-        A context, kept column or label; it may be left out if there is only one.
+        Name of a context, kept column or label. It may be left out if there is only one.
     cut : int or "all", optional
         Number of clusters, or "all" for those of the fit; by default the recommended clustering.
     ax : matplotlib Axes, optional
@@ -164,7 +165,7 @@ def clusters_by_context(
 
 
 def hierarchy(found: Fit, size: int | None = None, ax: Axes | None = None) -> Axes:
-    """Draw how clusters merge, from many on the left to one on the right.
+    """Draw how clusters merge in the hierarchy, from many clusters on the left to one on the right.
 
     A line leads from each cluster to the cluster of the next smaller cut that receives most of its documents.
 
@@ -172,7 +173,8 @@ def hierarchy(found: Fit, size: int | None = None, ax: Axes | None = None) -> Ax
     ----------
     found : Fit
     size : int, optional
-        Number of clusters on the left, for which there must be a cut; by default the largest up to twelve.
+        Number of clusters on the left; the hierarchy must have a cut with this number. By default, the largest cut with
+        at most twelve clusters.
     ax : matplotlib Axes, optional
 
     Raises
@@ -231,15 +233,15 @@ def hierarchy(found: Fit, size: int | None = None, ax: Axes | None = None) -> Ax
 def map_of_documents(
     found: Fit, colour: str | None = None, cut: int | str = "recommended", seed: int = 0, ax: Axes | None = None
 ) -> Axes:
-    """Draw the documents as points; documents with similar words and clusters lie near each other (t-SNE).
+    """Draw a map of the documents by t-SNE: documents with similar words and clusters lie near each other.
 
-    The map is that of the HTML report (:func:`mc2core.explore.documents.layout`); it needs scikit-learn.
+    The map is the same as in the HTML report (:func:`mc2core.explore.documents.layout`). It needs scikit-learn.
 
     Parameters
     ----------
     found : Fit
     colour : str, optional
-        Context, kept column or label that determines the colours of the points; by default the cluster.
+        Context, kept column or label by which points are coloured. By default, they are coloured by cluster.
     cut : int or "all", optional
         Number of clusters, or "all" for those of the fit; by default the recommended clustering.
     seed : int
@@ -277,13 +279,13 @@ def words(
 ) -> Axes:
     """Draw the most distinctive words of a topic or a cluster.
 
-    Bars show the probability of a word in the topic or cluster, marks its probability in the whole corpus.
+    Bars show the probability of each word in the topic or cluster. Marks show its probability in the whole corpus.
 
     Parameters
     ----------
     found : Fit
     topic, cluster : int
-        Number of the topic or of the cluster; exactly one of them must be given.
+        Number of the topic or of the cluster. Exactly one of the two must be given.
     n : int
         Number of words.
     ax : matplotlib Axes, optional
@@ -322,7 +324,7 @@ def trace(fit: Fit, what: str | None = None, ax: Axes | None = None) -> Axes:
     ----------
     fit : Fit
     what : str, optional
-        Column of the trace; by default the first of clusters, topics, elbo and log_joint that the trace has.
+        Column of the trace. By default, the first of the columns clusters, topics, elbo and log_joint that exists.
     ax : matplotlib Axes, optional
 
     Raises
@@ -352,7 +354,10 @@ def trace(fit: Fit, what: str | None = None, ax: Axes | None = None) -> Axes:
 
 
 def agreement(found: Fit, ax: Axes | None = None) -> Axes:
-    """Draw the agreement of each pair of chains: the adjusted Rand index of their clusters (1: equal, 0: chance).
+    """Draw the agreement of each pair of chains.
+
+    The agreement is the adjusted Rand index of the clusters of both chains. It is 1 for equal clusters and 0 on average
+    for independent clusters.
 
     Parameters
     ----------
@@ -362,7 +367,7 @@ def agreement(found: Fit, ax: Axes | None = None) -> Axes:
     Raises
     ------
     ValueError
-        If there is only one chain, or if the model has no clusters of documents (HDP).
+        If there is only one chain, or if the model is HDP, which has no clusters of documents.
     """
     chains = found.posterior.chains
     if not chains:

@@ -16,10 +16,11 @@ from mc2core.families.kernels import DIRICHLET
 
 
 class DirichletCategorical(Family):
-    """x is a sparse bag of counts over A categories; phi ~ Dirichlet(concentration, ..., concentration).
+    """Family of bags: x is a sparse bag of counts over A categories, and phi ~ Dirichlet(concentration, ...).
 
-    The likelihood is that of the sequence, without a multinomial coefficient (docs/model.md, section 1). T(x) = counts,
-    t(phi) = ln phi, h = 1. An empty bag means a missing observation.
+    The likelihood of a bag is the probability of its items in one given order, so it has no multinomial coefficient
+    (docs/model.md, section 1). As an exponential family, T(x) = counts, t(phi) = ln phi and h = 1. An empty bag is a
+    missing observation.
     """
 
     code = DIRICHLET

@@ -61,14 +61,15 @@ class _Gaussian(Family):
 
 
 class NormalGamma(_Gaussian, ScalarFamily):
-    """x ~ Normal(mu, 1/lambda); mu ~ Normal(mu0, 1/(kappa0 lambda)), lambda ~ Gamma(a0, rate b0).
+    """Family of numbers: x ~ Normal(mu, 1/lambda); mu ~ Normal(mu0, 1/(kappa0 lambda)), lambda ~ Gamma(a0, rate b0).
 
-    T(x) = (x, 1, 1/2, x**2/2), t(phi) = (lambda mu, -lambda mu**2/2, ln lambda, -lambda),
-    eta = (kappa mu, kappa, a, b + kappa mu**2/2) (docs/model.md). With a = a0 + N/2, the power of lambda in the
-    prior density is a - 1/2, so A(eta) = ln G(a) - a ln b - ln(kappa)/2 + ln(2 pi)/2.
+    As an exponential family (docs/model.md, section 1), T(x) = (x, 1, 1/2, x**2/2), t(phi) = (lambda mu, -lambda
+    mu**2/2, ln lambda, -lambda) and the natural parameters are eta = (kappa mu, kappa, a, b + kappa mu**2/2). The
+    density of (mu, lambda) has the factor lambda**(a - 1/2), so A(eta) = ln G(a) - a ln b - ln(kappa)/2 + ln(2 pi)/2.
+    Here G is the gamma function.
 
-    Sums of squares lose digits unless values are centred and scaled. :func:`mc2core.fit` therefore standardises them,
-    and ``mu0``, ``kappa0``, ``a0`` and ``b0`` refer to standardised numbers.
+    Sums of squares lose precision unless values are centred and scaled. :func:`mc2core.fit` therefore standardises
+    values. The parameters ``mu0``, ``kappa0``, ``a0`` and ``b0`` refer to the standardised values.
     """
 
     code = NORMAL_GAMMA
@@ -80,7 +81,7 @@ class NormalGamma(_Gaussian, ScalarFamily):
 
     @staticmethod
     def standard(natural: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return (mu, kappa, a, b), each (...,), for (..., 4) natural parameters; rounding never makes b 0."""
+        """Return the parameters mu, kappa, a, b, each (...,), for (..., 4) natural parameters. b is always positive."""
         kappa_mu, kappa, a, rest = np.moveaxis(np.asarray(natural, dtype=np.float64), -1, 0)
         mu = kappa_mu / kappa
         return mu, kappa, a, np.maximum(rest - 0.5 * kappa_mu * mu, LAST_DIGIT * rest)
@@ -136,15 +137,15 @@ class _GaussianVector(_Gaussian, VectorFamily):
 
 
 class DiagonalNormalGamma(_GaussianVector, CoordinateFamily):
-    """A vector of D numbers that are independent given the cluster or topic, each with the family :class:`NormalGamma`.
+    """Family of vectors of D numbers, which are independent given the cluster or topic; each is :class:`NormalGamma`.
 
-    Means are shrunk towards ``mu0`` with the weight of ``kappa0`` documents, and variances towards b0 / a0 with the
-    weight of 2 ``a0`` documents. For a standardised context (:meth:`mc2core.Corpus.standardised`), ``mu0`` = 0 is the
-    mean of the corpus. T(x) concatenates the statistics of the coordinates, 4 D numbers. NaN means a missing
-    coordinate, and a row of NaN a missing vector.
+    The prior shrinks means towards ``mu0`` with the weight of ``kappa0`` documents. It shrinks variances towards ``b0``
+    / ``a0`` with the weight of 2 ``a0`` documents. For a standardised context (:meth:`mc2core.Corpus.standardised`),
+    ``mu0`` = 0 is the mean of the corpus. T(x) consists of 4 D numbers, the concatenated statistics of the coordinates.
+    NaN marks a missing coordinate. If all coordinates are NaN, the vector is missing.
 
-    The likelihoods of the D coordinates multiply, so a long vector outweighs the words of a document. With a
-    ``strength`` of 1 / D, it counts as much as one number.
+    The likelihood of a vector is the product over its D coordinates, so a long vector can outweigh the words of a
+    document. With a ``strength`` of 1 / D, the vector has the weight of one number.
     """
 
     code = NORMAL_GAMMA
@@ -155,7 +156,7 @@ class DiagonalNormalGamma(_GaussianVector, CoordinateFamily):
         return NormalGamma(**self.settings())
 
     def standard(self, natural: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return (mu, kappa, a, b), each (..., D), for (..., 4 D) natural parameters."""
+        """Return the parameters mu, kappa, a, b, each (..., D), for (..., 4 D) natural parameters."""
         return NormalGamma.standard(self.by_coordinate(natural))
 
     def sd(self, natural: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -176,16 +177,17 @@ class DiagonalNormalGamma(_GaussianVector, CoordinateFamily):
 
 
 class GaussWishart(_GaussianVector):
-    """A vector of D numbers with a covariance: x ~ Normal(mu, Lambda^-1), mu ~ Normal(mu0, (kappa0 Lambda)^-1),
-    Lambda ~ Wishart(nu0, (2 b0 I)^-1), nu0 = D - 1 + 2 a0.
+    """Family of vectors of D numbers with a full covariance.
 
-    The marginal of each number is :class:`NormalGamma` with the same hyper-parameters; for D = 1, the families agree.
-    Correlated numbers need one topic, whereas :class:`DiagonalNormalGamma` needs several. The cost grows with the
-    square of D.
+    The model is x ~ Normal(mu, Lambda^-1), mu ~ Normal(mu0, (kappa0 Lambda)^-1) and Lambda ~ Wishart(nu0, (2 b0 I)^-1),
+    with nu0 = D - 1 + 2 a0. The marginal distribution of each number is :class:`NormalGamma` with the same
+    hyper-parameters. For D = 1, the two families are the same. One topic can describe correlated numbers, for which
+    :class:`DiagonalNormalGamma` needs several topics. The cost grows with the square of D.
 
-    T(x) = (x, 1, 1, x x'), t(phi) = (Lambda mu, -mu' Lambda mu / 2, ln det(Lambda) / 2, -Lambda / 2), eta = (kappa mu,
-    kappa, nu - D, Psi + kappa mu mu'), D + 2 + D**2 numbers, and A(eta) = ln G_D(nu / 2) + nu D / 2 ln 2 -
-    nu / 2 ln det(Psi) - D / 2 ln(kappa / 2 pi). A row of NaN is a missing vector; a vector with some NaN is refused.
+    As an exponential family (docs/model.md, section 1), T(x) = (x, 1, 1, x x') and t(phi) = (Lambda mu, -mu' Lambda mu
+    / 2, ln det(Lambda) / 2, -Lambda / 2). The natural parameters are the D + 2 + D**2 numbers eta = (kappa mu, kappa,
+    nu - D, Psi + kappa mu mu'), and A(eta) = ln G_D(nu / 2) + nu D / 2 ln 2 - nu / 2 ln det(Psi) - D / 2 ln(kappa / 2
+    pi). If all coordinates are NaN, the vector is missing. Vectors with only some NaN are refused.
     """
 
     code = GAUSS_WISHART
@@ -204,7 +206,8 @@ class GaussWishart(_GaussianVector):
         return self.natural_of(np.zeros(1), self.kappa0 * mean, products[None])[0]
 
     def standard(self, natural: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return mu (..., D), kappa (...,), nu (...,) and Psi (..., D, D) for (..., P) natural parameters."""
+        """Return the parameters mu (..., D), kappa (...,), nu (...,), Psi (..., D, D) for (..., P) natural
+        parameters."""
         natural = np.asarray(natural, dtype=np.float64)
         length = self.length(natural.shape[-1])
         kappa, freedom = natural[..., length], natural[..., length + 1] + length

@@ -39,9 +39,10 @@ class _Poisson(Family):
 
 
 class GammaPoisson(_Poisson, ScalarFamily):
-    """x ~ Poisson(rate); rate ~ Gamma(a0, rate b0). The predictive is negative binomial (docs/model.md, section 1).
+    """Family of counts: x ~ Poisson(rate), and the rate has the prior Gamma(shape a0, rate b0).
 
-    T(x) = (x, 1), t(phi) = (ln rate, -rate), eta = (a, b), ln h(x) = -ln x!.
+    The predictive distribution is negative binomial. As an exponential family (docs/model.md, section 1), T(x) = (x,
+    1), t(phi) = (ln rate, -rate), eta = (a, b) and ln h(x) = -ln x!.
     """
 
     name: ClassVar[str] = "gamma_poisson"
@@ -90,9 +91,9 @@ class GammaPoisson(_Poisson, ScalarFamily):
 
 
 class GammaPoissonVector(_Poisson, CoordinateFamily):
-    """A vector of D counts that are independent given the cluster or topic, each with the family :class:`GammaPoisson`.
+    """Family of vectors of D counts, which are independent given the cluster or topic; each is :class:`GammaPoisson`.
 
-    For observations, rates are relative to the mean count of the column: their prior mean ``a0`` / ``b0`` should be 1.
+    For observations, a rate is relative to the mean count of its column, so the prior mean ``a0`` / ``b0`` should be 1.
     """
 
     name: ClassVar[str] = "gamma_poisson_vector"

@@ -1,4 +1,4 @@
-"""Models with their contexts, hyper-parameters and priors.
+"""Models of a corpus, with their hyper-parameters, priors and contexts.
 
 The engines that fit them are in :mod:`mc2core.inference`.
 """
@@ -63,12 +63,14 @@ MIN_PRIOR = 1e-100
 
 
 class Model(Settings, ABC):
-    """A model of a corpus: its levels, hyper-parameters, priors and contexts, without data and without an algorithm.
+    """Base class of models: levels, hyper-parameters, priors and contexts, without data and without an algorithm.
 
     Attributes
     ----------
-    contexts : dict mapping context names to families; a family is None until :meth:`for_corpus` chooses it
-    content : VectorFamily of the observations; None if topics emit words
+    contexts : dict from str to Family or None
+        Family of each context, by name. It is None until :meth:`for_corpus` chooses the family.
+    content : VectorFamily or None
+        Family of the observations; None if topics emit words.
     """
 
     #: name in experiments tables and on the command line
@@ -85,7 +87,7 @@ class Model(Settings, ABC):
     uses_embeddings: bool = False
 
     def settings(self) -> dict[str, Any]:
-        """Return the arguments of the constructor as values for JSON."""
+        """Return the arguments of the constructor as a dict that can be written as JSON."""
         values = super().settings()
         if "content" in values:
             values["content"] = self.content and family_settings(self.content)
@@ -94,20 +96,20 @@ class Model(Settings, ABC):
         return values
 
     def describe(self) -> str:
-        """Return a short description of the model for users."""
+        """Return a short description of the model, as ``mc2 fit`` shows it."""
         return type(self).__name__
 
     @property
     def cluster_contexts(self) -> dict[str, Family]:
-        """The ``contexts`` that are emitted by clusters of documents."""
+        """The contexts that depend on the cluster of a document."""
         return self.contexts
 
     def for_corpus(self, corpus: Corpus) -> Model:
-        """Return the model with a family for each context and for observations.
+        """Return a copy of the model in which every context, and the observations if any, have a family.
 
-        If no family was given, the default for the kind in ``corpus`` is used.
+        If no family was set, the default for the kind of the data in ``corpus`` is used.
 
-        Raises ValueError if the corpus lacks a context, or if its content has another kind.
+        Raises ValueError if the corpus lacks a context, or if the model is for another kind of content.
         """
         for name in self.contexts:
             if name not in corpus.contexts:
@@ -156,16 +158,16 @@ class TopicModel(Model):
     Attributes
     ----------
     n_clusters : int or None
-        Number of clusters N of a finite mixture; None for a Dirichlet process, in which it is unbounded.
+        Number of clusters N of a finite mixture. None is a Dirichlet process, in which the number is unbounded.
     group_concentration, table_concentration, topic_concentration : float or "learn"
         The concentrations alpha, v and eta of ICML14.
     document_level : bool
-        Whether a document's topic proportions are drawn around those of its cluster, from DP(omega, .).
+        Whether each document has topic proportions of its own, drawn from DP(omega, proportions of its cluster).
     document_concentration : float or "learn"
-        omega.
+        Concentration omega of the document level.
     topic_word_prior : float or "learn"
-        s.
-    concentration_priors : dict of str to [shape, rate]
+        Parameter s of the symmetric Dirichlet prior of a topic's words.
+    concentration_priors : dict of str to [shape, rate] of the Gamma prior
     """
 
     #: whether documents are clustered; else each is a cluster of its own
@@ -205,9 +207,10 @@ class TopicModel(Model):
             self.refuse_words()
 
     def refuse_idle_priors(self, fixed: Mapping[str, str] | None = None) -> None:
-        """Raise ValueError if a prior was set for a concentration that is not learnt.
+        """Raise ValueError if a prior was set for a concentration that the engine does not learn.
 
-        ``fixed`` maps each concentration that the engine does not learn to the setting that it would need.
+        The keys of ``fixed`` are the concentrations that the engine does not learn. The values are the settings with
+        which it would learn them.
         """
         for role, prior in self.concentration_priors.items():
             if role == DOCUMENT and not self.document_level:
@@ -219,7 +222,7 @@ class TopicModel(Model):
                 raise ValueError(f"concentration_priors[{role!r}] needs {needs}")
 
     def refuse_words(self) -> None:
-        """Raise ValueError if a setting for words was changed although topics emit observations."""
+        """Raise ValueError if a setting that applies only to words was changed in a model of observations."""
         self.refuse_idle({"topic_word_prior": "a corpus of words, and this one holds observations"})
 
     def _set_document_level(self, document_level: bool, document_concentration: float | str) -> None:
@@ -239,7 +242,7 @@ class TopicModel(Model):
         return getattr(self, CONCENTRATIONS[role]) == LEARN
 
     def start_of(self, role: str) -> float:
-        """Return the value of the concentration ``role``; if it is learnt, its starting value."""
+        """Return the fixed value of the concentration ``role`` or, if it is learnt, its starting value."""
         return _START[role] if self.is_learnt(role) else float(getattr(self, CONCENTRATIONS[role]))
 
     def prior_of(self, role: str) -> tuple[float, float]:
@@ -249,7 +252,7 @@ class TopicModel(Model):
 
 
 def concentration(name: str, value: float | str) -> float | str:
-    """Return a concentration: a checked number, or LEARN."""
+    """Check a concentration, and return it as a float or as LEARN."""
     if isinstance(value, str) and value != LEARN:
         raise ValueError(f"{name} is {value!r}; it must be a number or {LEARN!r}")
     return LEARN if isinstance(value, str) else prior_count(name, value)
@@ -278,7 +281,7 @@ def _priors(priors: Any, roles: tuple[str, ...], further: tuple[str, ...]) -> di
 
 
 def content_family(content: Any) -> VectorFamily | None:
-    """Check the ``content`` argument, which may be the settings of a family, and return the family or None."""
+    """Return the ``content`` argument, a family or its settings, as a family or None."""
     family = family_from_settings(content) if isinstance(content, Mapping) else content
     if family is not None and not (isinstance(family, VectorFamily) and family.strength == 1.0):
         known = ", ".join(f"{one.__name__}()" for one in FAMILIES.values() if issubclass(one, VectorFamily))
@@ -287,9 +290,10 @@ def content_family(content: Any) -> VectorFamily | None:
 
 
 def context_families(contexts: Any) -> dict[str, Any]:
-    """Return a checked copy of a ``contexts`` argument: names with a family, its settings, or None.
+    """Return the ``contexts`` argument as a dict from names to families or None.
 
-    A list of names becomes a mapping to None: the family then follows from the kind of the context.
+    A family may be given as its settings. For a list of names, all values are None. None means that the family is
+    chosen by the kind of the context.
     """
     if contexts is None:
         return {}
@@ -312,35 +316,38 @@ def context_families(contexts: Any) -> dict[str, Any]:
 
 
 class MC2(TopicModel):
-    """Multilevel clustering with contexts: clusters of documents, topics of words, and contexts per cluster.
+    """Multilevel clustering with contexts (MC2): clusters of documents, topics of words, and contexts per cluster.
 
-    The numbers of clusters and topics are inferred, unless ``n_clusters`` is set. The default has a document level, our
-    extension; ``MC2(document_level=False)`` is the model of the papers (ICML14, UAI16).
+    The number of topics is inferred, and also the number of clusters unless ``n_clusters`` is set. By default, the
+    model has a document level, which is our extension. ``MC2(document_level=False)`` is the model of the papers
+    (ICML14, UAI16).
 
     Parameters
     ----------
     document_level : bool, default True
-        Whether each document has topic proportions of its own, drawn around those of its cluster: DP(omega, tau). If
-        False, all documents of a cluster share its proportions.
+        Whether each document has topic proportions of its own, drawn from DP(omega, tau), where tau are the proportions
+        of its cluster. If False, all documents of a cluster have the proportions tau.
     document_concentration : float in [1e-10, 1e10] or "learn", default "learn"
-        Concentration omega of the document level. A large value keeps documents close to their cluster. "learn" starts
-        at 10.
+        Concentration omega of the document level. The larger omega, the closer the proportions of documents are to the
+        proportions of their cluster. "learn" starts at 10.
     n_clusters : int in [1, 2147483647] or None, default None
-        Fixed number of clusters N: a finite mixture with weights Dirichlet(alpha / N, ..., alpha / N). Some of the N
-        may stay empty. None infers the number (a Dirichlet process).
+        Fixed number of clusters N. The model is then a finite mixture, whose weights have the prior Dirichlet(alpha /
+        N, ..., alpha / N). Some of the N clusters may stay empty. With None, the model is a Dirichlet process, and the
+        number of clusters is inferred.
     contexts : list of names, or mapping of names to families or None, default None
-        Contexts of the corpus that take part in the model. A family may be an object, a mapping of its settings, or
-        None for the default of its kind: NormalGamma for numbers, DirichletCategorical for counts. By default the
-        embeddings of the corpus (:meth:`mc2core.Corpus.with_embeddings`) are used, if it has any; an empty list leaves
-        them out.
+        Contexts of the corpus that the model uses. A family may be an object, a mapping of its settings, or None for
+        the default: NormalGamma for numbers, DirichletCategorical for counts. If ``contexts`` is None, the model uses
+        the embeddings of the corpus, if there are any (:meth:`mc2core.Corpus.with_embeddings`). With an empty list, the
+        model uses no context.
     content : VectorFamily or mapping of its settings or None, default None
-        Family of the observations, if the corpus has these in place of words. None selects the default for their kind:
-        DiagonalNormalGamma for numbers, GammaPoissonVector for counts, BetaBernoulliVector for zeros and ones.
-        GaussWishart is an alternative for numbers. For words, it must be None.
+        Family of the observations, if the corpus has observations instead of words. None selects the default for the
+        kind of the observations: DiagonalNormalGamma for numbers, GammaPoissonVector for counts, BetaBernoulliVector
+        for zeros and ones. GaussWishart is an alternative for numbers. If the corpus has words, ``content`` must be
+        None.
     group_concentration : float in [1e-10, 1e10] or "learn" or None, default None
-        Concentration alpha of the clusters; "learn" starts at 1. None is "learn"; with n_clusters, it is fixed at 10 N
-        but at most 100. With smaller values, clusters of short documents become empty; with larger values, the sizes of
-        many clusters become too equal.
+        Concentration alpha of the clusters; "learn" starts at 1. None means "learn" or, if n_clusters is N, the fixed
+        value min(10 N, 100). If n_clusters is set, a smaller alpha lets clusters of short documents become empty. A
+        larger alpha makes the sizes of many clusters too equal.
     table_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         Concentration v of the topic proportions of clusters; "learn" starts at 1.
     topic_concentration : float in [1e-10, 1e10] or "learn", default "learn"
@@ -348,7 +355,8 @@ class MC2(TopicModel):
     topic_word_prior : float in [1e-10, 1e10] or "learn", default 0.01
         Parameter s of the symmetric Dirichlet prior of a topic's words; "learn" starts at 0.01.
     concentration_priors : dict of {"group", "table", "topic", "words", "document"} to pair of float in [1e-10, 1e10] or None, default None
-        Gamma prior (shape, rate) of each learnt concentration. The default is (1, 1), and (1, 0.01) for "document".
+        Gamma prior (shape, rate) of each learnt concentration. The default is (1, 0.01) for "document" and (1, 1) for
+        all others.
 
     Raises
     ------
@@ -412,19 +420,20 @@ class MC2(TopicModel):
 
 
 class HDP(TopicModel):
-    """Hierarchical Dirichlet process: topics whose number is inferred, without clusters and contexts.
+    """Hierarchical Dirichlet process: a topic model without clusters and contexts, which infers the number of topics.
 
     Parameters
     ----------
     document_level : bool, default False
-        Whether to add a third level of proportions, DP(omega, tau). This is MC2 with a document level in which each
-        document is a cluster of its own; it serves as a comparison.
+        Whether to add a third level of topic proportions, DP(omega, tau). The result is MC2 with a document level in
+        which each document is a cluster of its own. It is meant for comparisons with MC2.
     document_concentration : float in [1e-10, 1e10] or "learn", default "learn"
-        Concentration omega of that level. "learn" starts at 10.
+        Concentration omega of the document level. "learn" starts at 10.
     content : VectorFamily or mapping of its settings or None, default None
-        Family of the observations, if the corpus has these in place of words. None selects the default for their kind:
-        DiagonalNormalGamma for numbers, GammaPoissonVector for counts, BetaBernoulliVector for zeros and ones.
-        GaussWishart is an alternative for numbers. For words, it must be None.
+        Family of the observations, if the corpus has observations instead of words. None selects the default for the
+        kind of the observations: DiagonalNormalGamma for numbers, GammaPoissonVector for counts, BetaBernoulliVector
+        for zeros and ones. GaussWishart is an alternative for numbers. If the corpus has words, ``content`` must be
+        None.
     table_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         Concentration v of the topic proportions of documents; "learn" starts at 1.
     topic_concentration : float in [1e-10, 1e10] or "learn", default "learn"
@@ -432,7 +441,8 @@ class HDP(TopicModel):
     topic_word_prior : float in [1e-10, 1e10] or "learn", default 0.01
         Parameter s of the symmetric Dirichlet prior of a topic's words; "learn" starts at 0.01.
     concentration_priors : dict of {"table", "topic", "words", "document"} to pair of float in [1e-10, 1e10] or None, default None
-        Gamma prior (shape, rate) of each learnt concentration. The default is (1, 1), and (1, 0.01) for "document".
+        Gamma prior (shape, rate) of each learnt concentration. The default is (1, 0.01) for "document" and (1, 1) for
+        all others.
 
     Raises
     ------
@@ -476,14 +486,16 @@ class HDP(TopicModel):
 
 
 class NPTOT(TopicModel):
-    """npTOT: an HDP in which topics emit a word and a time stamp for each token: the time of its document.
+    """Nonparametric topics over time (npTOT): an HDP in which each topic has a distribution of times.
 
-    The posterior does not keep the context.
+    A topic emits a word and a time for each of its tokens. The time of a token is the time of its document. The
+    posterior does not store the distributions of times.
 
     Parameters
     ----------
     contexts : list of names, or mapping of names to families or None
-        Exactly one context of numbers, with the family NormalGamma and strength 1. It may be missing in some documents.
+        The context of times: exactly one context of numbers, with the family NormalGamma and strength 1. Its value may
+        be missing in some documents.
     table_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         Concentration v of the topic proportions of documents; "learn" starts at 1.
     topic_concentration : float in [1e-10, 1e10] or "learn", default "learn"
@@ -557,19 +569,20 @@ class Mixture(Model):
     Parameters
     ----------
     n_clusters : int in [1, 2147483647], default 100
-        Number of clusters K. It may exceed the number of documents; some clusters then stay empty.
+        Number of clusters K. If it exceeds the number of documents, some clusters stay empty.
     component : {"multinomial", "poisson", "gaussian", "gauss_wishart"}, default "multinomial"
-        Distribution of the word counts in a cluster. "poisson" has a rate per word. "gaussian" has a mean per word and
-        one precision per cluster. "gauss_wishart" has a full covariance matrix per cluster; it needs 16 V^2 bytes per
-        cluster, so it suits up to some hundreds of words.
+        Distribution of the word counts in a cluster. "multinomial" has a probability per word. "poisson" has a rate per
+        word. "gaussian" has a mean per word and one precision per cluster. "gauss_wishart" has a full covariance matrix
+        per cluster. It needs 16 V^2 bytes per cluster, so the vocabulary should have at most a few hundred words.
     topic_word_prior : float in [1e-100, inf), default 0.1
-        Dirichlet parameter a of every word. For "poisson", the shape of the Gamma prior of the rates; for the Gaussian
-        components, the weight of the prior mean 0 as a number of documents. V * topic_word_prior must not exceed 1e9.
+        Prior parameter a. For "multinomial", it is the Dirichlet parameter of every word. For "poisson", it is the
+        shape of the Gamma prior of the rates. For the Gaussian components, it is the weight of the prior mean 0, as a
+        number of documents. V * topic_word_prior must not exceed 1e9.
     weight_prior : float in [1e-100, inf), default 0.1
         Dirichlet parameter of every cluster weight. K * weight_prior must not exceed 1e9.
     rate_prior : float in [1e-100, inf), default 1.0
-        Rate of the Gamma prior of the rates ("poisson") or, with shape 1, of the precisions (Gaussian components). The
-        value 1 suits data with variances near 1 within clusters.
+        Rate of a Gamma prior. For "poisson", it is the prior of the rates. For the Gaussian components, it is the prior
+        of the precisions, with shape 1. The value 1 is suitable if variances within clusters are near 1.
 
     Raises
     ------

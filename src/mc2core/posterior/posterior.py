@@ -1,4 +1,4 @@
-"""The posterior: the result of every engine. Scores, tables and figures read only a corpus and a posterior."""
+"""The posterior, which is the result of every engine. Scores, tables and figures use only a corpus and a posterior."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FEWEST_TOKENS = 0.01
 
 
 def posterior_file(path: str | os.PathLike[str]) -> Path:
-    """Return the file of a saved posterior: ``path``, or POSTERIOR in it if it is the folder of a fit."""
+    """Return the file of a saved posterior, given the file itself or the folder of a fit."""
     path = Path(path)
     return path / POSTERIOR if (path / POSTERIOR).is_file() else path
 
@@ -74,26 +74,27 @@ class Posterior:
     Attributes
     ----------
     samples : list of Sample
-        Samples, one chain after another. Engines that do not sample return one.
+        Samples, one chain after another. Engines that do not sample return one sample.
     families : dict
-        Likelihood family of each context of the fit, by name.
+        Family (likelihood and prior) of each context of the fit, by name.
     vocabulary : list of str
-        The words.
+        The words of the fit, or the names of the columns of observations.
     provenance : dict
         Model, engine, seed, versions, digests and running times.
     imported : dict or None
-        How the documents were read (:class:`mc2core.Corpus`).
+        Settings with which the documents were imported (:class:`mc2core.Corpus`).
     hierarchy : Hierarchy or None
-        Clusterings of every size.
+        Clusterings of the documents with every number of clusters (:meth:`find_hierarchy`).
     fingerprints : (n,) int64 or None
-        Fingerprints of the documents with ids that ``mc2 fit`` and ``mc2 update`` have used
+        Fingerprints of the documents that ``mc2 fit`` and ``mc2 update`` have used, if these have ids
         (:mod:`mc2core.corpus.fingerprints`).
     kept : Corpus or None
-        For fits by SVI, a sample of the documents (:mod:`mc2core.corpus.reservoir`).
+        For fits by SVI, a random sample of the documents, with which the fit can be continued
+        (:mod:`mc2core.corpus.reservoir`).
 
     See Also
     --------
-    mc2core.Fit : the same with the documents, as data frames.
+    mc2core.Fit : the posterior with its documents, as data frames.
 
     Examples
     --------
@@ -151,15 +152,15 @@ class Posterior:
     # -- samples -------------------------------------------------------------------------------------------
     @cached_property
     def representative(self) -> Sample:
-        """The sample with the least expected loss, from which words, topics and tables are taken."""
+        """The sample with the least expected Binder loss. Words, topics and tables are taken from this sample."""
         return self.samples[self._first]
 
     @cached_property
     def cluster(self) -> np.ndarray:
-        """(J,) int32: consensus clustering of the samples, numbered from 0 as in :attr:`representative`.
+        """(J,) int32: cluster of each document in the consensus of the samples.
 
-        Some clusters of the representative may have no documents here. -1 marks documents without a cluster, as in a
-        run that was stopped early.
+        Clusters are numbered from 0, as in :attr:`representative`. Some clusters of the representative may have no
+        documents in the consensus. Documents without a cluster have -1; this occurs if a run was stopped early.
         """
         if self.samples[0].documents_are_clusters:
             return self.samples[0].cluster
@@ -168,14 +169,14 @@ class Posterior:
 
     @cached_property
     def n_clusters(self) -> int:
-        """Number of clusters that have documents; for HDP, the number of documents."""
+        """Number of clusters that have documents. For HDP, it is the number of documents."""
         if self.samples[0].documents_are_clusters:
             return self.representative.n_clusters
         return len(np.unique(self.cluster[self.cluster >= 0]))
 
     @cached_property
     def by_size(self) -> np.ndarray:
-        """(K,) int64: rank of each cluster of :attr:`cluster` by size, from 0 for the largest."""
+        """(K,) int64: rank by size of each cluster in :attr:`cluster`; the largest has rank 0."""
         from mc2core.posterior.hierarchy import by_size
 
         return by_size(self.cluster, self.representative.n_clusters)
@@ -184,9 +185,9 @@ class Posterior:
     def certainty(self) -> np.ndarray:
         """(J,) float64 in [0, 1]: certainty with which each document belongs to its :attr:`cluster`.
 
-        It is the share of the other documents of the cluster that are in one cluster with the document, averaged over
-        samples (:func:`mc2core.posterior.consensus.shares`). NaN if there is one sample, for HDP, and for documents
-        without a cluster.
+        In each sample, the certainty is the share of the other documents of the cluster that are in one cluster with
+        the document. It is averaged over samples (:func:`mc2core.posterior.consensus.shares`). It is NaN if there is
+        only one sample, for HDP, and for documents without a cluster.
         """
         sure = np.full(len(self.cluster), np.nan)
         if self._is_of_several:
@@ -219,17 +220,17 @@ class Posterior:
 
     @cached_property
     def chains(self) -> list[Posterior]:
-        """Posterior of each chain; an empty list if there is only one chain."""
+        """List of the posteriors of the single chains, which is empty if there is only one chain."""
         bounds = np.cumsum([0, *self.provenance.get("chains", [])])
         parts = [self.samples[first:last] for first, last in itertools.pairwise(bounds)]
         return [replace(self, samples=part, provenance={}, hierarchy=None) for part in parts]
 
     def between_chains(self) -> dict[str, Any]:
-        """Return the agreement of the chains of the fit; {} for one chain.
+        """Return the agreement of the chains of the fit as a dict, which is empty for a single chain.
 
-        ``clusters`` and ``topics`` list the numbers of clusters and topics in each chain. ``ari`` and ``vi_bits`` are
-        means over pairs of chains (:func:`mc2core.posterior.consensus.agreement_between`). For HDP, only ``topics`` is
-        returned.
+        ``clusters`` and ``topics`` are lists of the numbers of clusters and topics in each chain. ``ari`` (adjusted
+        Rand index) and ``vi_bits`` (variation of information) are means over pairs of chains
+        (:func:`mc2core.posterior.consensus.agreement_between`). For HDP, only ``topics`` is returned.
         """
         if not (chains := self.chains):
             return {}
@@ -240,16 +241,16 @@ class Posterior:
         return about
 
     def number(self, what: str) -> int:
-        """Return the number of "clusters" that have documents, or of "topics" in the representative."""
+        """Return the number of clusters with documents ("clusters") or of topics in the representative ("topics")."""
         return self.n_clusters if what == "clusters" else self.representative.n_topics
 
     def interval(self, what: str) -> tuple[int, int]:
-        """Return the central 90 % interval over samples of the number of "clusters" or "topics"."""
+        """Return the central 90 % interval of the number of "clusters" or "topics" over the samples."""
         return consensus.interval([getattr(sample, f"n_{what}") for sample in self.samples])
 
     @property
     def cluster_weights(self) -> np.ndarray:
-        """(K,) float64: weights of the clusters of the representative; they sum to 1."""
+        """(K,) float64: weights of the clusters of the representative, which sum to 1."""
         return self.representative.cluster_weights
 
     @property
@@ -265,7 +266,7 @@ class Posterior:
 
     @property
     def contents(self) -> Contents | None:
-        """Parameters of topics that emit observations, with ``mean`` and ``sd``; None if topics emit words."""
+        """Parameters of the topics, with ``mean`` and ``sd``, if topics emit observations; None if they emit words."""
         return self.representative.contents
 
     @property
@@ -279,12 +280,12 @@ class Posterior:
 
     @property
     def content_kind(self) -> str:
-        """Kind of the content: "words", or for observations "numbers", "counts" or "binary"."""
+        """Kind of the content: "words", or "numbers", "counts" or "binary" if topics emit observations."""
         return "words" if self.contents is None else self.contents.family.content_kind
 
     @property
     def n_words(self) -> int:
-        """Size V of the vocabulary; for observations, their dimension."""
+        """Size V of the vocabulary or, if topics emit observations, the dimension of an observation."""
         return self.samples[0].topic_words.shape[1]
 
     @property
@@ -294,7 +295,7 @@ class Posterior:
 
     @property
     def vector_lengths(self) -> dict[str, int]:
-        """Length of the vectors of each context of vectors."""
+        """Number of coordinates of each vector context of the fit, by name."""
         families = self.families.items()
         return {name: one.length(self.dimensions[name]) for name, one in families if isinstance(one, VectorFamily)}
 
@@ -314,9 +315,10 @@ class Posterior:
         )
 
     def context_mean(self, name: str) -> np.ndarray:
-        """Return the posterior mean of a context in each cluster.
+        """Return the posterior mean of a context in each cluster of the representative.
 
-        It is (K, A) probabilities, or (K,) values or (K, D) vectors in the original unit.
+        The result is a (K, A) array of probabilities for a context of counts, (K,) for numbers, and (K, D) for vectors.
+        Numbers and vectors are in the original unit.
         """
         parameters = self.context_parameters(name)
         mean = self.families[name].mean(parameters)
@@ -334,9 +336,9 @@ class Posterior:
 
     # -- documents -----------------------------------------------------------------------------------------
     def check_corpus(self, corpus: Corpus) -> None:
-        """Raise ValueError unless ``corpus`` has the words, or the columns of observations, of the fit, in that order.
+        """Raise ValueError unless ``corpus`` has the words (or columns of observations) of the fit in the same order.
 
-        If either has no names for them, only their number is compared, and a warning is logged.
+        If the corpus or the posterior has no names for them, only their number is compared, and a warning is logged.
         """
         of_fit, of_corpus = (
             kind if kind == "words" else f"observations ({CONTENT_KINDS[kind]})"
@@ -355,7 +357,7 @@ class Posterior:
             raise ValueError(f"the corpus has {corpus.n_documents} documents, but the model was fitted on {fitted}")
 
     def was_fitted_on(self, corpus: Corpus) -> bool:
-        """Return whether ``corpus``, in the contexts and units of the posterior, is the corpus that was fitted."""
+        """Return whether ``corpus`` is the fitted corpus, compared in the contexts and units of the posterior."""
         names = [name for name in self.families if name in corpus.contexts]
         if corpus.content.nnz == 0 and not names:
             return False
@@ -363,10 +365,10 @@ class Posterior:
         return matching.in_units(seen, names, self.units).digest == self.provenance.get("corpus")
 
     def of_documents(self, corpus: Corpus, rows: np.ndarray) -> tuple[Posterior, Corpus]:
-        """Return the posterior and the corpus restricted to the documents ``rows``, given in ascending order.
+        """Return the posterior and the corpus, both restricted to the documents ``rows`` (ascending indices).
 
-        If ``corpus`` is not the fitted one, only the corpus is restricted. The representative is that of all documents.
-        Clusters and hierarchy of the documents do not change.
+        If ``corpus`` is not the fitted corpus, only the corpus is restricted. The restricted posterior has the same
+        representative, and its documents have the same clusters and the same hierarchy, as with all documents.
         """
         some = corpus.subset(rows)
         if not self.was_fitted_on(corpus):
@@ -384,10 +386,10 @@ class Posterior:
         return part, some
 
     def stacked(self, corpus: Corpus, families: Mapping[str, Family] | None = None) -> StackedContexts:
-        """Return the contexts of the fit in ``corpus``, or ``families`` of them, in the units of the fit.
+        """Return the contexts of ``corpus`` in the units of the fit: all contexts of the fit, or those in ``families``.
 
-        Raises ValueError if a context is absent or has other columns. If corpus or posterior have no names for columns,
-        only their number is compared, and a warning is logged.
+        Raises ValueError if a context is absent or has other columns. If the corpus or the posterior has no names for
+        the columns, only their number is compared, and a warning is logged.
         """
         families = self.families if families is None else families
         for name, known in self.vector_lengths.items():
@@ -414,23 +416,24 @@ class Posterior:
         progress: bool | None = None,
         cut: int | str | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the cluster of each document, (J,) int64, and the probability of each cluster, (J, K) float64.
+        """Return the cluster of each document (J,) int64, and the probability of each cluster (J, K) float64.
 
-        For the documents of a fit with several samples, these are :attr:`cluster`, and for each cluster the share of
-        its documents that are in one cluster with the document, averaged over samples
-        (:func:`mc2core.posterior.consensus.shares`). For other documents, and if ``use_context`` is False, they are the
-        likeliest cluster and the result of :meth:`predict_proba`, which has the same arguments.
+        If ``corpus`` is the fitted corpus and there are several samples, the first array is :attr:`cluster`. The second
+        array then has, for each document and cluster, the share of the documents of the cluster that are in one cluster
+        with the document, averaged over samples (:func:`mc2core.posterior.consensus.shares`). For other documents, or
+        if ``use_context`` is False, the second array is the result of :meth:`predict_proba`, which has the same
+        arguments. The first array is then the likeliest cluster.
 
         ``cut`` is a number of clusters or "recommended" (:meth:`find_hierarchy`), or "all" for the clusters of the fit.
-        For the documents of the fit, the first array then has the cluster in the cut, and the second averages over
-        samples: of the documents that a sample has in one cluster with the document, the share that belongs to each
-        cluster of the cut. For other documents,
-        the probability of each cluster of the fit is divided among the clusters of the cut in proportion to the fitted
-        documents that it has in each. Clusters of a ``cut`` are numbered in order of decreasing size; without ``cut``,
-        they are numbered as in the arrays of :attr:`representative`.
+        With a cut, the first array has the clusters of the cut. For the fitted documents, consider the documents that
+        are in one cluster with a document in a sample. The second array has the share of them that belongs to each
+        cluster of the cut, averaged over samples. For other documents, the probability of each cluster of the fit is
+        divided among the clusters of the cut, in proportion to the numbers of fitted documents that the two clusters
+        have in common. Clusters of a cut are numbered in order of decreasing size. Without a cut, clusters are numbered
+        as in :attr:`representative`.
 
         Raises ValueError if the cut does not exist, if the posterior has no hierarchy and ``corpus`` is not the fitted
-        one, or if the model has no clusters of documents (HDP).
+        corpus, or if the model is HDP, which has no clusters of documents.
         """
         if self.representative.documents_are_clusters:
             raise ValueError("each document is a cluster of its own in this posterior; there are none to assign to")
@@ -464,12 +467,13 @@ class Posterior:
         return probability.argmax(axis=1), probability
 
     def find_hierarchy(self, corpus: Corpus) -> Hierarchy:
-        """Cluster the documents of the fit at every size (:class:`mc2core.posterior.hierarchy.Hierarchy`).
+        """Return the hierarchy: one clustering of the documents for every number of clusters.
 
-        ``corpus`` is the corpus that was fitted. The result is kept in :attr:`hierarchy` and saved with the posterior.
+        ``corpus`` is the corpus that was fitted. The result (:class:`mc2core.posterior.hierarchy.Hierarchy`) is stored
+        in :attr:`hierarchy` and saved with the posterior.
 
-        Raises ValueError if ``corpus`` is not the fitted corpus, or if the model has no clusters of documents (HDP) or
-        too many.
+        Raises ValueError if ``corpus`` is not the fitted corpus, if the model is HDP, which has no clusters of
+        documents, or if there are too many clusters.
         """
         from mc2core.posterior.hierarchy import find_hierarchy
 
@@ -479,12 +483,12 @@ class Posterior:
     def predict_proba(
         self, corpus: Corpus, use_context: bool = True, threads: int = 1, progress: bool | None = None
     ) -> np.ndarray:
-        """Return the (J, K) probability of each cluster given the words and contexts of a document.
+        """Return the (J, K) probabilities of the clusters given the words and contexts of each document.
 
-        The clusters are those of the representative; rows sum to 1. With a document level, the probabilities are
-        estimated by Gibbs sampling of the topics and the cluster of each document: 100 sweeps, or 20 if one cluster is
-        nearly certain by then (:mod:`mc2core.posterior.document_level`). Repeated calls give the same result for any
-        number of threads.
+        The columns are the clusters of the representative, and rows sum to 1. With a document level, the probabilities
+        are estimated by Gibbs sampling of the topics and the cluster of each document. There are 100 sweeps per
+        document, or 20 if one cluster is nearly certain by then (:mod:`mc2core.posterior.document_level`). Repeated
+        calls give the same result, with any number of threads.
 
         Parameters
         ----------
@@ -495,7 +499,7 @@ class Posterior:
         threads : int
             Number of threads.
         progress : bool, optional
-            Show progress; by default as in :func:`mc2core.fit`.
+            Whether to show progress. The default is the same as in :func:`mc2core.fit`.
 
         Raises
         ------
@@ -509,16 +513,16 @@ class Posterior:
     def predict(
         self, corpus: Corpus, use_context: bool = True, threads: int = 1, progress: bool | None = None
     ) -> np.ndarray:
-        """Return the likeliest cluster of each document, numbered from 0; see :meth:`predict_proba`."""
+        """Return the likeliest cluster of each document, numbered from 0, by :meth:`predict_proba`."""
         likeliest: np.ndarray = self.predict_proba(corpus, use_context, threads, progress).argmax(axis=1)
         return likeliest
 
     def predictor(
         self, use_context: bool = True, names: Iterable[str] | None = None, sample: Sample | None = None
     ) -> Predictor:
-        """Return the part of :meth:`predict_proba` that does not depend on documents.
+        """Return an object that stores all quantities of :meth:`predict_proba` that do not depend on documents.
 
-        It is computed for the representative or another ``sample``, with all contexts or those in ``names``.
+        It is computed for ``sample``, by default the representative, and for the contexts ``names``, by default all.
         """
         from mc2core.posterior.predicting import Predictor
 
@@ -531,9 +535,9 @@ class Posterior:
     ) -> PredictedNames | PredictedNumbers | PredictedVectors:
         """Predict the context ``name`` of documents from their words and other contexts.
 
-        The prediction is averaged over all samples (:mod:`mc2core.posterior.contexts`). Values of the context in
-        ``corpus`` are ignored and may be absent. If documents were part of the fit, their own values have influenced
-        the parameters of their clusters.
+        The prediction is averaged over all samples (:mod:`mc2core.posterior.contexts`). Values of this context in
+        ``corpus`` are ignored and may be absent. For documents that were part of the fit, the prediction is not
+        independent of their values, because these influenced the parameters of the clusters.
 
         Parameters
         ----------
@@ -561,7 +565,7 @@ class Posterior:
         return replace(found, shares=mixed(shares), index=corpus.index)
 
     def predictive(self, name: str, samples: Sequence[Sample]) -> PredictedNames | PredictedNumbers | PredictedVectors:
-        """Return the predictive distributions of the context ``name`` in the clusters of ``samples``.
+        """Return the predictive distribution of the context ``name`` in each cluster of each of ``samples``.
 
         Raises ValueError if the fit has no such context.
         """
@@ -595,8 +599,9 @@ class Posterior:
     ) -> np.ndarray:
         """Return ln p(w_j) of each document, in nats, by an estimator of :mod:`mc2core.posterior.perplexity`.
 
-        ``estimator`` None is ``marginal`` if the documents of a cluster share its topic proportions (it is then exact),
-        and otherwise ``left_to_right``. For observations, the result is the log density in the original unit.
+        By default, ``estimator`` is ``marginal`` if all documents of a cluster share its topic proportions, because
+        ``marginal`` is then exact. Otherwise, the default is ``left_to_right``. For observations, the result is the log
+        density in the original unit.
         """
         from mc2core.posterior import perplexity
 
@@ -610,9 +615,9 @@ class Posterior:
         threads: int = 1,
         progress: bool | None = None,
     ) -> float:
-        """Return the perplexity of words, exp(-sum_j ln p(w_j) / sum_j N_j). A uniform model has perplexity V.
+        """Return the perplexity of the words, exp(-sum_j ln p(w_j) / sum_j N_j).
 
-        ``estimator`` is as in :meth:`log_likelihood`.
+        A uniform model has perplexity V. ``estimator`` has the same values as in :meth:`log_likelihood`.
         """
         from mc2core.posterior import perplexity
 
@@ -628,8 +633,8 @@ class Posterior:
     ) -> float:
         """Return the mean log density per observation, sum_j ln p(x_j) / sum_j N_j, in nats (higher is better).
 
-        Observations are in their original unit. The arguments are those of :meth:`perplexity`. Raises ValueError for a
-        corpus of words.
+        The density is per original unit of the observations. The arguments are the same as for :meth:`perplexity`.
+        Raises ValueError for a corpus of words.
         """
         from mc2core.posterior import perplexity
 
@@ -637,11 +642,11 @@ class Posterior:
 
     # -- disk ----------------------------------------------------------------------------------------------
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the posterior as one .npz file, atomically."""
+        """Save the posterior as one .npz file. An existing file is replaced only when the new file is complete."""
         storage.write_arrays(path, self.arrays())
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the whole posterior as a dict of plain arrays, for saving to a file."""
+        """Return the posterior as a dict of plain arrays, which can be saved to a file."""
         meta = {
             "format": FORMAT,
             "n_samples": len(self.samples),
@@ -672,7 +677,7 @@ class Posterior:
     def load(cls, path: str | os.PathLike[str]) -> Posterior:
         """Read a saved posterior from its file or from the folder of its fit.
 
-        Raises ValueError if the file is damaged, was changed or has another format.
+        Raises ValueError if the file is damaged, has been changed or has another format.
         """
         path = posterior_file(path)
         return cls.from_arrays(storage.read_arrays(path), path)
