@@ -1,4 +1,4 @@
-"""FastEx: a finite mixture for thousands of clusters, sampled with hashed proposals (NIPS12)."""
+"""FastEx (NIPS12): sampling of finite mixtures with thousands of clusters by cheap proposals."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TRIES_PER_VISIT = 2
 
 
 class MixtureEngine(Engine):
-    """Base class of engines that sample the clusters of a finite mixture: the parts that are common to all sweeps."""
+    """Base class of the engines that sample the clusters of a finite mixture."""
 
     models = (Mixture,)
     keeps_samples: ClassVar[bool] = False
@@ -78,7 +78,8 @@ class MixtureEngine(Engine):
         return kind
 
     def init(self, model: Mixture, corpus: Corpus, seed: int) -> State:
-        """Put each document in a cluster drawn uniformly. Raises ValueError if the settings do not fit the corpus."""
+        """Draw a starting cluster for each document uniformly. Raises ValueError if the settings do not fit the
+        corpus."""
         kind = self._checked(model, corpus)
         cluster = streams.generator(seed, "fastex init").integers(
             0, model.n_clusters, corpus.n_documents, dtype=np.int32
@@ -99,7 +100,7 @@ class MixtureEngine(Engine):
         return state
 
     def step(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float]:
-        """Do one sweep. ``proposed`` and ``accepted`` in the result count moves to another cluster, per document."""
+        """Run one sweep. Returns, among others, the proposed and accepted moves to another cluster per document."""
         assert isinstance(state, MixtureState)
         moves, key = np.zeros(2, np.int64), streams.key(seed, "fastex sweep", iteration)
         with thread_budget(self.threads) as pool:
@@ -116,7 +117,8 @@ class MixtureEngine(Engine):
         }
 
     def sample(self, corpus: Corpus, state: State) -> Sample:
-        """Return the clusters in use. Each has a topic of its own, with the relative frequencies of its words."""
+        """Return a sample with the clusters in use. Each cluster has its own topic, with the frequencies of its
+        words."""
         assert isinstance(state, MixtureState)
         used = np.flatnonzero(state.sizes)
         label = np.zeros(state.model.n_clusters, np.int64)
@@ -145,53 +147,56 @@ class MixtureEngine(Engine):
 class FastEx(MixtureEngine):
     """Markov chain Monte Carlo for mixtures with many clusters (NIPS12).
 
-    Each sweep visits each document once, in order. The proposal determines which clusters are tried for a document:
+    Each sweep visits every document once, in the order of the corpus. The setting ``proposal`` determines which
+    clusters are proposed for a document:
 
-    - "exact": scores all clusters (collapsed Gibbs sampling);
-    - "neighbours": tries the clusters of similar documents, which are found once by shared rare words (our variant);
-    - "hash": tries clusters with similar bit signatures, as in the paper.
+    - "exact" scores all clusters (collapsed Gibbs sampling).
+    - "neighbours" proposes the clusters of similar documents. These are found once, before the first sweep, by shared
+      rare words (our variant).
+    - "hash" proposes clusters whose bit signature is similar to the signature of the document, as in the paper.
 
-    The last two accept or reject by Metropolis-Hastings. All proposals leave the posterior invariant, up to rounding in
-    float32, with two exceptions: several documents per round, and the balanced projection before sweep 33, while it is
-    still being fitted.
+    Proposals of "neighbours" and "hash" are accepted or rejected by Metropolis-Hastings. All proposals leave the
+    posterior invariant, up to rounding in float32, with two exceptions for "hash": if ``documents_per_round`` exceeds
+    1, and in the first 32 sweeps with the projection "balanced", which is still being fitted.
 
     Parameters
     ----------
     bits : {8, 16, 32, 64, 128, 256}, default 128
-        Length of a signature in bits. With 128 bits, fewer unlikely clusters are proposed than with 32, the length in
-        the paper.
+        For "hash": length of a signature in bits. The paper uses 32 bits; with 128 bits, fewer unlikely clusters are
+        proposed.
     projection : {"balanced", "paper"}, default "balanced"
-        Whether documents and parameters are centred and scaled before hashing ("balanced", two moves per visit), or
-        hashed as in the paper ("paper", one move per visit).
+        For "hash": vectors that are hashed. "balanced" centres and scales documents and parameters before hashing, and
+        makes two moves per visit. "paper" hashes them as in the paper, and makes one move per visit.
     proposal : {"hash", "exact", "neighbours", "auto"}, default "auto"
-        How clusters are proposed. "auto" is "exact" up to 2,000 clusters if its tables need at most 2 GiB. For more
-        clusters, it is "neighbours" if components are multinomial, half of the documents have a word that occurs in 2
-        to ``list_budget`` documents, and at most 16 GiB of memory are needed. Otherwise it is "exact" if its tables
-        need at most 2 GiB, and else "hash". The choice depends only on the corpus and the settings. Settings of
-        proposals that cannot be chosen must not be set.
+        How clusters are proposed. "auto" chooses "exact" up to 2,000 clusters if its tables need at most 2 GiB. For
+        more clusters, "auto" chooses "neighbours" under three conditions: components are multinomial, half of the
+        documents have a word that occurs in 2 to ``list_budget`` documents, and at most 16 GiB of memory are needed.
+        Otherwise, "auto" chooses "exact" if its tables need at most 2 GiB, and "hash" if not. The choice depends only
+        on the corpus and the settings. Settings for other proposals must not be set.
     failure_probability : float in (0, 1) or None, default None
-        Probability that the upper bound on the scores, which then replaces their estimate, fails (NIPS12, eq. 15). None
-        uses the estimate.
+        For "hash": if set, an upper bound replaces the estimates of the scores, and the bound fails with this
+        probability (NIPS12, eq. 15). With None, the estimates are used.
     inverse_temperature : float in (0, 1], default 0.8
-        Power to which the hashed proposal is raised; the paper has 1. Smaller values tolerate errors of the estimate.
+        For "hash": power to which the proposal distribution is raised. The paper uses 1. Smaller values make the
+        sampler less sensitive to errors of the estimated scores.
     documents_per_round : int in [1, inf), default 1
-        Number of documents that hashed proposals sample at once. With 1, the chain is exact and uses one thread. With
-        more, the documents of a round are sampled from the same statistics on all threads, as in NIPS12, section 5.
-        This is approximate, so rounds should be far smaller than the corpus.
+        For "hash": number of documents that are sampled at once. With 1, the chain is exact and uses one thread. With
+        larger values, the documents of a round are sampled from the same statistics on all threads, as in NIPS12,
+        section 5. This is approximate, so a round should have far fewer documents than the corpus.
     n_neighbours : int in [1, inf), default 8
-        For "neighbours": number of nearest documents that are stored per document, 4 bytes each.
+        For "neighbours": number of similar documents that are stored per document. Each needs 4 bytes.
     list_budget : int in [1, 2147483647], default 4000
-        For "neighbours": largest number of entries of the words' document lists, rarest words first, that are read to
-        find the neighbours of a document.
+        For "neighbours": limit on the search for similar documents. For each of its words, rarest first, the list of
+        the documents that contain the word is read, up to this number of entries in total.
     n_proposals : int in [1, 1000], default 4
         For "neighbours": number of Metropolis-Hastings moves per visit.
     uniform_share : float in (0, 1], default 0.05
         For "neighbours": share of proposals that are drawn uniformly from all clusters.
     exact_sweeps : list of int in [1, inf), default (5,)
-        For "neighbours": numbers of the sweeps that score all clusters.
+        For "neighbours": sweeps that score all clusters, numbered from 1.
     threads : int in [1, inf), default 1
-        Number of threads. The result does not depend on it. Threads are used by "neighbours", by "hash" with several
-        documents per round, and (two of them) by exact sweeps over at least 100,000 clusters.
+        Number of threads. The result does not depend on it. Several threads are used by "neighbours" and by "hash" with
+        several documents per round. Exact sweeps use two threads if there are at least 100,000 clusters.
 
     Raises
     ------
@@ -279,11 +284,11 @@ class FastEx(MixtureEngine):
             self.refuse_idle(dict.fromkeys(_OF_NEIGHBOURS, option("component", "multinomial")))
 
     def chosen_proposal(self, model: Mixture, corpus: Corpus) -> str:
-        """Return the proposal that is set; for "auto", the one that is chosen for this corpus."""
+        """Return the proposal of the setting or, for "auto", the proposal that is chosen for this corpus."""
         return choose_proposal(corpus, self._settings(model)) if self.proposal == "auto" else self.proposal
 
     def to_warm(self, model: Mixture, corpus: Corpus) -> tuple[Engine, Sequence[int]]:
-        """As :meth:`Engine.to_warm`, with the proposal that "auto" chooses for the corpus, and an exact sweep."""
+        """Extend :meth:`Engine.to_warm` by the proposal that "auto" chooses for the corpus, and by an exact sweep."""
         engine = copy(self)
         engine.proposal = self.chosen_proposal(model, corpus)
         return engine, (1, 2, *self.exact_sweeps[:1])
@@ -308,7 +313,7 @@ class FastEx(MixtureEngine):
 
 
 def choose_proposal(corpus: Corpus, settings: ChainSettings) -> str:
-    """Return the proposal that "auto" stands for; it depends only on the corpus and the settings."""
+    """Return the proposal that "auto" chooses, which depends only on the corpus and the settings."""
     if settings.component == GAUSS_WISHART:
         return ExactState.proposal
     is_small = table_bytes(corpus, settings.n_clusters) <= MAX_EXACT_BYTES

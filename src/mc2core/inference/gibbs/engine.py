@@ -32,28 +32,29 @@ KERNELS = ("collapsed", "blocked", "interleaved", "parallel")
 
 
 class Gibbs(Engine):
-    """Gibbs sampler of MC2, the HDP and npTOT (ICML14, section 3.2).
+    """Inference by Gibbs sampling, for MC2 (ICML14, section 3.2), the HDP and npTOT.
 
     Parameters
     ----------
     kernel : {"collapsed", "blocked", "interleaved", "parallel"}, default "interleaved"
-        Sampling scheme. "collapsed" moves one document or token at a time. "blocked" draws the parameters and then
-        moves all documents and tokens given these. "interleaved" does both in each iteration. With a document level,
-        "interleaved" is the same as "collapsed", and "parallel" sweeps tokens on all threads, at a cost that hardly
-        depends on the number of topics. npTOT needs "collapsed", its default. Observations need "collapsed" or
-        "interleaved".
+        Sampling scheme. "collapsed" moves one document or token at a time. "blocked" draws the parameters, and then
+        moves all documents and tokens given the parameters. "interleaved" does both in each iteration. With a document
+        level, "interleaved" is the same as "collapsed", and "blocked" is not available. "parallel" needs a document
+        level; it moves tokens on all threads, at a cost that hardly depends on the number of topics. npTOT needs
+        "collapsed", which is its default. Observations need "collapsed" or "interleaved".
     start_topics : int in [1, 2147483647] or None, default None
-        Largest number of topics in the starting state. None is 50; with a document level, it is the cube root of the
-        number of tokens, or more if documents are few and long.
+        Largest number of topics in the starting state. None means 50. With a document level, None means the cube root
+        of the number of tokens, or more if documents are few and long.
     start_clusters : int in [1, 2147483647], default 20
-        Largest number of clusters in the starting state. It cannot be combined with n_clusters of the model, which
-        replaces it. With a document level, three starts are compared on held-out documents: with this number of
-        clusters, its square root and 1; if n_clusters is set, all three with twice that number. The start with this
-        number is used unless another one is better by 1 %. For fewer than a hundred documents, the start with the
-        highest joint density is used. For corpora of more than a million tokens, there is only one start.
+        Largest number of clusters in the starting state. It must not be set if n_clusters of the model is set, which
+        replaces it. With a document level, three starting states are compared on held-out documents: with
+        start_clusters clusters, its square root and 1. The first of them is used unless another state is better by 1 %.
+        If n_clusters is set, all three start with twice this number, and the best state is used. For fewer than a
+        hundred documents, the state with the highest joint density is used. For corpora of more than a million tokens,
+        there is only one starting state.
     n_shards : int in [1, inf) or None, default None
-        Number of parts into which Spark splits the corpus (docs/how_to/spark.md); needs the kernel "parallel". None
-        does not use Spark. The result does not depend on it.
+        Number of parts into which Spark splits the corpus (docs/how_to/spark.md). It needs the kernel "parallel". With
+        None, Spark is not used. The result does not depend on this setting.
     threads : int in [1, inf), default 1
         Number of threads. The result does not depend on it.
 
@@ -64,7 +65,7 @@ class Gibbs(Engine):
 
     See Also
     --------
-    SVI : faster, with one approximation in place of samples.
+    SVI : a faster engine, which returns one approximation instead of samples.
 
     Examples
     --------
@@ -168,10 +169,11 @@ class Gibbs(Engine):
         return state.sample()
 
     def extend(self, model: TopicModel, corpus: Corpus, arrays: Mapping[str, np.ndarray], seed: int) -> GibbsState:
-        """Return the state of a chain that continues with added documents (:mod:`mc2core.inference.gibbs.continued`).
+        """Return the state of a chain that is continued with added documents.
 
-        ``arrays`` describe the state for the first documents of ``corpus``; new columns must come last in ``corpus``.
-        Raises ValueError if the arrays do not fit the corpus, or if topics emit observations.
+        ``arrays`` is the saved state of the chain (:mod:`mc2core.inference.gibbs.continued`). ``corpus`` contains its
+        documents, followed by the added documents; new words and context values must be the last columns. Raises
+        ValueError if the arrays do not match the corpus, or if topics emit observations.
         """
         if model.content is not None:  # new ones would change the unit of all
             raise ValueError("a fit of observations does not go on with documents added; fit all of them anew")
@@ -202,9 +204,9 @@ def _refuse_too_much(
 def start_bytes(
     corpus: Corpus, n_clusters: int, n_topics: int, has_document_level: bool, has_times: bool, threads: int
 ) -> int:
-    """Return the bytes that a state with the given numbers of clusters and topics needs, with its sweep.
+    """Return the number of bytes needed by a state with the given sizes, including its sweep.
 
-    ``has_document_level``: each document has a DP of its own; ``has_times``: tokens have contexts.
+    ``has_document_level`` is True if documents have topic proportions of their own; ``has_times`` is True for npTOT.
     """
     n_tokens = corpus.n_tokens
     # tokens' topics, twice; counts of topics in clusters; weights; the corpus word by word

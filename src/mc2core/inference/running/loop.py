@@ -1,4 +1,4 @@
-"""The loop that runs every engine: trace, samples, checkpoints, progress and signals."""
+"""The loop that runs every engine, with its trace, samples, checkpoints, progress and signals."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _EVERY = 50
 
 @dataclass(repr=False)
 class RunResult:
-    """Result of a run.
+    """Result of a run: the posterior, the final state, the trace and the provenance.
 
     Attributes
     ----------
@@ -62,17 +62,19 @@ class RunResult:
         State of the first chain after the last iteration.
     trace : DataFrame
         One row per iteration and chain. The columns are chain (from 1), iteration, seconds, and the values that the
-        engine reports (clusters, topics, log_joint or elbo, ...). Seconds are cumulative and count the start and the
-        steps, without compilation and callbacks; chains that run in parallel share them evenly.
+        engine reports (clusters, topics, log_joint or elbo, ...). ``seconds`` is the cumulative time of the start and
+        the steps, without compilation and callbacks. For chains that run in parallel, it is divided evenly among them.
     provenance : dict
         Model, engine, seed, corpus digest, versions, git commit, machine, cores, seconds (elapsed) and cpu_seconds (of
-        all threads). ``inferred`` has the numbers of clusters and topics, their intervals, their course in each chain,
-        and the agreement of chains (:func:`mc2core.inference.running.summary.found`).
+        all threads). The entry ``inferred`` has the numbers of clusters and topics with their intervals, their values
+        over the iterations of each chain, and the agreement of the chains
+        (:func:`mc2core.inference.running.summary.found`).
     corpus : Corpus
-        The corpus as given: in its original units, including contexts that the model does not use.
-    snapshots : Posterior, or None where none were asked for
-        One sample of the first chain per snapshot. ``snapshots.provenance["snapshot_times"]`` has the iteration (with
-        fraction) and the seconds of each.
+        The corpus that was passed to :func:`fit`. It is in its original units, and includes contexts that the model
+        does not use.
+    snapshots : Posterior or None
+        One sample of the first chain per requested snapshot; None if no snapshots were requested.
+        ``snapshots.provenance["snapshot_times"]`` has the iteration (with fraction) and the seconds of each snapshot.
     """
 
     posterior: Posterior
@@ -166,7 +168,7 @@ class _Chain:
 def asked_for(
     model: Model, engine: Engine, corpus: Corpus, seed: int, burn_in: int, thin: int, snapshots: Sequence[float]
 ) -> dict[str, Any]:
-    """Return what must not change when a chain is resumed: settings, seed and the contexts that it uses."""
+    """Return the values that must not change when a chain is resumed: settings, seed and used contexts."""
     parts: dict[str, Model | Engine] = {"model": model, "engine": engine}
     asked: dict[str, Any] = {part: {"name": one.name} | one.settings() for part, one in parts.items()}
     asked |= {"seed": seed, "corpus": corpus.digest, "names": corpus.names_digest}
@@ -230,7 +232,7 @@ def _begin(
 
 
 def seeds_of(seed: int, chains: int) -> list[int]:
-    """Return a seed for each chain. The first has the seed of the fit, so it equals a fit with one chain."""
+    """Return a seed for each chain. The first chain has the seed of the fit, so it equals a fit with one chain."""
     return [seed, *(int(streams.key(seed, "chain", number) >> np.uint64(33)) for number in range(1, chains))]
 
 
@@ -287,63 +289,66 @@ def fit(
         Documents to fit. Numeric contexts are standardised internally; results and new documents are in the original
         unit.
     model : Model, optional
-        The model, by default ``MC2()``: with a document level and without contexts.
+        The model. The default is ``MC2()``, which has a document level and uses no contexts except embeddings.
     engine : Engine, optional
-        The inference engine. By default ``Gibbs()``, or the engine of the model if ``Gibbs()`` does not fit it.
+        The inference engine. The default is ``Gibbs()`` or, if ``Gibbs()`` does not support the model, the default
+        engine of the model.
     iterations : int, optional
-        Number of sweeps (Gibbs, FastEx) or epochs (SVI), counted from the start of the run. By default 60, and 10 for
-        SVI.
+        Number of sweeps (Gibbs, FastEx) or epochs (SVI), counted from the start of the run. The default is 60 sweeps or
+        10 epochs.
     seed : int
         Seed of the random numbers. The same corpus, settings and seed give identical results, bit for bit, for any
         number of threads and after a resume.
     chains : int
-        Number of independent chains. Their samples make one posterior, and their agreement shows how certain the
+        Number of independent chains. Their samples form one posterior, and their agreement shows how certain the
         clusters are (:meth:`mc2core.Posterior.between_chains`). The first chain equals a fit with one chain. By
-        default, :func:`mc2core.fit` runs two chains in parallel on the available cores, but one by SVI and on Spark.
+        default, :func:`mc2core.fit` runs two chains in parallel on the available cores. For SVI and on Spark, the
+        default is one chain.
     burn_in : int, optional
         Number of iterations before the first sample. By default, the first half of the completed iterations is
-        discarded, so that a stopped run has samples too. Engines that do not sample accept neither ``burn_in`` nor
-        ``thin``.
+        discarded, so that a run that is stopped early has samples too. ``burn_in`` and ``thin`` are not allowed for
+        engines that do not sample.
     thin : int
-        Keep every thin-th iteration after the burn-in.
+        Interval between samples: after the burn-in, every thin-th iteration gives a sample.
     callback : function, optional
-        Called with (iteration, state) after each step of each chain; its time is not counted. It must not change the
-        state. It may return a dict of numbers, which become columns of the trace.
+        Function that is called with (iteration, state) after each step of each chain. It must not change the state. It
+        may return a dict of numbers, which become columns of the trace. Its running time is not counted.
     checkpoint : path, optional
-        File from which the run can be resumed, or continued with more iterations, with identical results. If it exists,
-        the run starts from it. It is written every ``checkpoint_every`` iterations, about every minute, at the end, and
-        when the process is asked to stop (SIGINT, SIGTERM). Further chains use NAME.chain2.npz and so on.
+        File from which the run can be resumed, or continued with more iterations. The results are the same as without
+        an interruption. If the file exists, the run starts from it. It is written every ``checkpoint_every``
+        iterations, about every minute, at the end, and when the process receives SIGINT or SIGTERM. Further chains use
+        NAME.chain2.npz and so on.
     checkpoint_every : int
         Number of iterations between two checkpoints.
     trace : path, optional
-        File for the trace, as tab-separated values.
+        File to which the trace is written, as tab-separated values.
     snapshots : numbers from 0 to ``iterations``, optional
-        Iterations at which the state of the first chain is kept as a sample, for example for plots over time.
+        Iterations at which a sample of the first chain is stored, for example to plot the course of the run.
     progress : bool, optional
         Whether to show progress. By default, it is shown as a bar in a terminal or notebook, and as lines in the log
         elsewhere.
     on_stop : function, optional
-        Called with the fit so far if a signal stops the run. ``provenance["stopped_at"]`` of the fit is the last
-        iteration.
+        Function that is called with the fit so far if a signal stops the run. ``provenance["stopped_at"]`` of this fit
+        is the number of the last iteration.
 
     Returns
     -------
     Fit
-        The posterior, with tables and plots (:class:`mc2core.Fit`).
+        The posterior and the documents, with tables and plots (:class:`mc2core.Fit`).
 
     Raises
     ------
     ValueError
         If an argument is invalid, or if the checkpoint belongs to another run.
     KeyboardInterrupt, SystemExit
-        If SIGINT or SIGTERM (exit code 143) stops the run. A checkpoint is written first, except during the start; a
-        second signal stops the run at once.
+        If SIGINT or SIGTERM (exit code 143) stops the run. Before the run stops, the checkpoint is written, unless the
+        run is still in its start. A second signal stops the run at once.
 
     See Also
     --------
     mc2core.models.MC2 : the default model.
     mc2core.inference.Gibbs : the default engine.
-    mc2core.sklearn.MC2Clusterer : the same as an estimator of scikit-learn.
+    mc2core.sklearn.MC2Clusterer : an estimator of scikit-learn that runs this function.
 
     Examples
     --------
@@ -572,7 +577,7 @@ def _trace_file(path: Any, rows: list[dict[str, float]]) -> Iterator[Callable[[d
 
 
 def tell_unused(corpus: Corpus, used: Collection[str]) -> None:
-    """Log a warning that names the contexts of the corpus that are not ``used``."""
+    """Log a warning if the model does not use some contexts of the corpus; ``used`` are the contexts it uses."""
     if ignored := sorted(set(corpus.contexts) - set(used)):
         logger.warning("contexts of the corpus that this fit does not use: %s", ", ".join(ignored))
 

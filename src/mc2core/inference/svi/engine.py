@@ -1,7 +1,7 @@
 """SVI-MC2: stochastic variational inference for MC2 (UAI16), with exact tree inference in the local step.
 
-One mini-batch is a local step (:func:`local_step`) and a global step, which the state does
-(:meth:`mc2core.inference.svi.globals.Globals.step`); the engine chooses the sizes and runs the loop.
+Each mini-batch consists of a local step (:func:`local_step`) and a global step, which is a method of the state
+(:meth:`mc2core.inference.svi.globals.Globals.step`). The engine chooses the sizes and runs the loop.
 """
 
 from __future__ import annotations
@@ -62,12 +62,13 @@ MAX_TOPICS = {False: 640, True: 800}
 
 
 def truncations_by_rule(model: MC2, corpus: Corpus, n_clusters: int | None, max_topics: int | None) -> tuple[int, int]:
-    """Return the truncations (K, M) without tables: the given ones or, for None, the defaults.
+    """Return the truncations (K, M) for SVI without tables; None is replaced by the default.
 
-    The default is one cluster per four documents, and two topics per cluster: in all trials, more clusters had lower
-    perplexity on validation documents (docs/notes/svi.md); the maximum limits the running time. With a document level,
-    it is one cluster per 25 documents (one per four up to 20 clusters), and eight topics per cluster, but at most one
-    per thousand tokens (docs/notes/svi_document_level.md): during a run, clusters merge but are hardly ever split.
+    The default is one cluster per four documents, up to a maximum, and two topics per cluster. In all trials, more
+    clusters gave lower perplexity on validation documents (docs/notes/svi.md). The maximum limits the running time.
+    With a document level, the default is one cluster per 25 documents (one per four up to 20 clusters), and eight
+    topics per cluster, but at most one topic per thousand tokens (docs/notes/svi_document_level.md). It is lower
+    because, during a run, clusters are merged but hardly ever split.
     """
     level, n = model.document_level, corpus.n_documents
     by_rule = max(-(-n // 25), min(-(-n // 4), 20)) if level else -(-n // 4)
@@ -77,7 +78,7 @@ def truncations_by_rule(model: MC2, corpus: Corpus, n_clusters: int | None, max_
 
 
 def local_step(state: Globals, batch: Batch, pool: Executor | None, assign: direct.Assign | None = None) -> LocalStep:
-    """Run the local step for ``state``. Without a document level, ``assign`` may assign the documents."""
+    """Run the local step for ``state``. ``assign`` is the function that assigns documents without a document level."""
     if state.documents is not None:
         return document_level.visit(state, batch, pool)
     visit = direct.visit if isinstance(state.proportions, TopicProportions) else tables.visit
@@ -85,44 +86,47 @@ def local_step(state: Globals, batch: Batch, pool: Executor | None, assign: dire
 
 
 class SVI(Engine):
-    """Stochastic variational inference of MC2 (UAI16). One iteration is one epoch.
+    """Stochastic variational inference (SVI) for MC2 (UAI16). One iteration is one epoch.
 
     With a document level, documents stay in their starting clusters for the first epoch. At the end of each epoch,
-    topics and clusters are merged if this does not lower the ELBO; a fixed number of clusters is not changed. Without
-    tables, the group concentration has a Gamma posterior, the table concentration and topic_word_prior have point
-    estimates, and the topic concentration is not learnt (it is 1 unless set).
+    topics and clusters are merged if this does not lower the evidence lower bound (ELBO). Clusters are not merged if
+    their number is fixed. Without tables, group_concentration has a Gamma posterior. table_concentration and
+    topic_word_prior have point estimates. topic_concentration is not learnt; it is 1 unless set.
 
     Parameters
     ----------
     max_clusters : int in [1, 2147483647] or None, default None
-        Largest number of clusters (truncation K). None is a quarter of the number of documents, from 2 to 320. With a
-        document level, it is one per 25 documents (one per four up to 20 clusters), from 2 to 100. With tables, it is
-        40. It must be None if the model has n_clusters.
+        Largest number of clusters (truncation K). None means a quarter of the number of documents, but from 2 to 320.
+        With a document level, None means one cluster per 25 documents (one per four up to 20 clusters), but from 2 to
+        100. With tables, None means 40. max_clusters must be None if n_clusters of the model is set.
     max_tables : int in [1, 2147483647] or None, default None
-        Tables per cluster (truncation T), as in UAI16. None assigns tokens to topics directly, without tables.
+        Number of tables per cluster (truncation T), as in UAI16. With None, tokens are assigned to topics directly,
+        without tables.
     max_topics : int in [1, 2147483647] or None, default None
-        Largest number of topics (truncation M). None is 2 K. With a document level, it is 8 K but at most one per 1,000
-        tokens or K + 1, whichever is larger. With tables, it is 120.
+        Largest number of topics (truncation M). None means 2 K. With a document level, None means 8 K, but at most one
+        topic per 1,000 tokens or K + 1, whichever is larger. With tables, None means 120.
     batch_size : int in [1, inf) or "auto" or None, default "auto"
-        Documents per mini-batch. "auto" is 400; with a document level, it is 1/32 of the corpus, from 20 to 400. None
-        uses the whole corpus with step size 1 (coordinate ascent).
+        Number of documents per mini-batch. "auto" means 400; with a document level, it means 1/32 of the corpus, but
+        from 20 to 400. With None, each step uses the whole corpus and has step size 1 (coordinate ascent).
     schedule : {"default", "paper"}, default "default"
-        Step size (t + learning_offset)**-learning_decay of mini-batch t = 1, 2, ...: "default" has offset 64 and decay
-        0.7, "paper" has offset 1 and decay 0.8. With batch_size=None, schedule, learning_offset and learning_decay must
-        not be set.
+        Schedule of the step sizes. Mini-batch t = 1, 2, ... has the step size (t + learning_offset)**-learning_decay.
+        "default" has offset 64 and decay 0.7; "paper" has offset 1 and decay 0.8. With batch_size=None, schedule,
+        learning_offset and learning_decay must not be set.
     global_step : {"sequential", "joint"}, default "sequential"
-        With tables: update topics after the tables ("sequential"), or all global parameters at once ("joint", Algorithm
-        1 of UAI16), which may lower the ELBO. "joint" needs max_tables and mini-batches.
+        Order of the global updates with tables. "sequential" updates topics after tables. "joint" updates all global
+        parameters at once, as in Algorithm 1 of UAI16, which may lower the ELBO. "joint" needs max_tables and
+        mini-batches.
     learning_offset : float in [0, inf) or None, default None
-        Offset rho of the step sizes. None takes the offset of the schedule; with a document level, that of the default
-        schedule is 8.
+        Offset rho of the step sizes. None means the offset of the schedule. With a document level, the offset of the
+        default schedule is 8.
     learning_decay : float in (0.5, 1] or None, default None
-        Decay iota of the step sizes. None takes the decay of the schedule.
+        Decay iota of the step sizes. None means the decay of the schedule.
     initialisation : {"seeded", "gibbs", "random"}, default "seeded"
-        Start from k-means of the documents, from a short Gibbs run, or at random (:mod:`mc2core.inference.svi.start`).
+        Starting state: from k-means of the documents ("seeded"), from a short Gibbs run ("gibbs"), or random
+        ("random"); see :mod:`mc2core.inference.svi.start`.
     n_shards : int in [1, inf) or None, default None
-        Number of parts into which Spark splits the corpus (docs/how_to/spark.md). None does not use Spark. The result
-        depends on this number, but not on the number of executors.
+        Number of parts into which Spark splits the corpus (docs/how_to/spark.md). With None, Spark is not used. The
+        result depends on n_shards, but not on the number of executors.
     threads : int in [1, inf), default 1
         Number of threads. The result does not depend on it.
 
@@ -133,14 +137,15 @@ class SVI(Engine):
 
     See Also
     --------
-    Gibbs : samples of the posterior.
+    Gibbs : an engine that returns samples of the posterior.
     Stream : continues a fit by SVI with new documents.
 
     Notes
     -----
-    For a full batch, ``state.elbo`` is exact: it is the ELBO of the global parameters with the local posteriors from
-    which they were computed. For mini-batches, it is the sum of ln Z_j over the documents of the epoch, each under the
-    global parameters at its visit, minus the KL divergences at the end of the epoch.
+    With batch_size=None, ``state.elbo`` is exact: it is the ELBO of the global parameters with the local posteriors
+    from which they were computed. With mini-batches, ``state.elbo`` is an estimate: the sum of ln Z_j over the
+    documents of the epoch, minus the KL divergences at the end of the epoch. ln Z_j is the contribution of document j
+    to the ELBO (docs/model.md, section 3), under the global parameters at the visit to the document.
 
     Examples
     --------
@@ -297,12 +302,12 @@ class SVI(Engine):
         return state
 
     def restored(self, model: MC2, *given: Any) -> Globals:
-        """Call :meth:`.Globals.restore` of the kind of state that this engine uses."""
+        """Return a state from its saved arrays, by :meth:`.Globals.restore` of the kind of state of this engine."""
         of_clusters = TopicProportions if self.max_tables is None else tables.TableProportions
         return Globals.restore(model, (of_clusters, document_level.DocumentLevel), *given)
 
     def sample(self, corpus: Corpus, state: Globals) -> Sample:  # type: ignore[override]
-        """Return posterior means of the clusters and topics in use; new ones get the weight of all others."""
+        """Return posterior means of the clusters and topics in use. New ones have the weight of all unused ones."""
         clusters, topics = clusters_in_use(state), topics_in_use(state)
         weights = state.expected_weights()
         has_new, weights = len(clusters) < len(weights), weights[clusters]
@@ -333,7 +338,7 @@ class SVI(Engine):
 
     # -- the run -------------------------------------------------------------------------------------------
     def resolved(self, model: MC2, corpus: Corpus) -> RunSettings:
-        """Return the settings of the run, with defaults that depend on ``corpus`` resolved."""
+        """Return the settings of the run, with the values that the defaults have for ``corpus``."""
         n_clusters, max_topics, size = model.n_clusters or self.max_clusters, self.max_topics, self.batch_size
         if self.max_tables is None:
             n_clusters, max_topics = truncations_by_rule(model, corpus, n_clusters, max_topics)
@@ -345,9 +350,9 @@ class SVI(Engine):
         return RunSettings(n_clusters, self.max_tables, max_topics, size, self.global_step == "joint")
 
     def visit(self, corpus: Corpus, state: Globals, rows: np.ndarray, pool: Executor | None) -> float:
-        """Process the next mini-batch of an epoch, the documents ``rows``, in place.
+        """Process the documents ``rows``, the next mini-batch of an epoch, and update the state in place.
 
-        Returns the sum of their ln Z_j, in nats, under the global parameters before the step.
+        Returns the sum of ln Z_j over these documents, in nats, under the global parameters before the step.
         """
         rate = self.rate(state.model, state.n_updates)
         evidence = self.batch_step(corpus, state, rows, rate, pool)[1].documents.log_evidence
@@ -356,7 +361,7 @@ class SVI(Engine):
         return evidence
 
     def end_epoch(self, state: Globals, pool: Executor | None) -> None:
-        """Finish an epoch in place: reorder and prune the state, and compute its ELBO."""
+        """Finish an epoch: reorder and prune the state in place, and compute its ELBO."""
         state.rescale()
         state.prune(pool, is_full=False)
         state.elbo = state.evidence - state.divergence(pool)
@@ -365,7 +370,7 @@ class SVI(Engine):
     def batch_step(
         self, corpus: Corpus, state: Globals, rows: np.ndarray, rate: float, pool: Executor | None
     ) -> tuple[Batch, LocalStep]:
-        """Take one natural-gradient step on the documents ``rows``, in place."""
+        """Update the state in place by one natural-gradient step on the documents ``rows``."""
         batch = take_batch(corpus, state.contexts, rows).narrowed()
         if len(batch.words) * (len(state.n_m) + state.n_clusters) < _MIN_FOR_THREADS:
             pool = None
@@ -379,10 +384,10 @@ class SVI(Engine):
         return batch, local
 
     def full_step(self, corpus: Corpus, state: Globals, pool: Executor | None) -> float:
-        """Take a step of coordinate ascent on the whole corpus, in place, and return the ELBO in nats.
+        """Update the state in place by one step of coordinate ascent on the whole corpus; return the ELBO in nats.
 
-        The local posteriors remain those under the old global parameters, where their part of the ELBO is sum_j ln Z_j.
-        The change of this part under the new global parameters is linear in the statistics.
+        The local posteriors are computed under the old global parameters, where their part of the ELBO is sum_j ln Z_j.
+        Under the new global parameters, this part changes by an amount that is linear in the statistics.
         """
         batch, local = self.batch_step(corpus, state, np.arange(corpus.n_documents), 1.0, pool)
         elbo = local.documents.log_evidence + state.change(batch, local, pool) - state.divergence(pool)

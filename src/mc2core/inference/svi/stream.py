@@ -1,21 +1,21 @@
-"""Streams: fits by SVI that continue with new documents, by the population posterior.
+"""Streams: fits by SVI that are continued with new documents, by means of the population posterior.
 
-A corpus is finite, but a stream has no end. Its posterior describes a *population*: a given number of documents, drawn
-from the same source as those of the stream (McInerney, Ranganath and Blei, "The Population Posterior and Bayesian
-Modeling on Streams", NIPS 2015). A mini-batch of B documents represents the population in the way that a mini-batch of
-a fit represents its corpus: its statistics are multiplied by population / B, and the global parameters move towards
-them with the next step size of the engine's schedule. The size of the population is a setting, not the number of
-documents so far: a larger population makes the posterior narrower, a longer stream does not. If the population is the
-corpus of a fit, one pass over its documents is an epoch.
+A corpus is finite, but a stream of documents has no end. The posterior of a stream describes a *population*: a given
+number of documents, drawn from the same source as the documents of the stream (McInerney, Ranganath and Blei, "The
+Population Posterior and Bayesian Modeling on Streams", NIPS 2015). A mini-batch of B documents represents the
+population in the same way as a mini-batch of a fit represents its corpus. Its statistics are multiplied by population /
+B, and the global parameters move towards them with the next step size of the engine's schedule. The size of the
+population is a setting. It does not grow with the stream: a larger population makes the posterior narrower, whereas a
+longer stream does not. If the population is the corpus of a fit, one pass over its documents is an epoch.
 
-A fit visits a document in each epoch, but a stream receives it once. So a stream processes documents in blocks of at
-least 400, with several passes over each block. Each pass replaces the block's statistics of the pass before, in the
-global parameters that contain these (as in memoised variational inference: Hughes and Sudderth, "Memoized online
-variational inference for Dirichlet process mixture models", NIPS 2013). A block moves the global parameters as far as
-its mini-batches would. Topics are added after the first pass, and clusters after the last
-(:mod:`mc2core.inference.svi.births`). Each block is followed by mini-batches of earlier documents, so that these can
-use new topics and clusters too. They are drawn from the documents that the stream keeps, an even sample of all so far
-(docs/notes/arrivals.md).
+A fit visits each document once per epoch, but a stream receives each document only once. Therefore a stream processes
+documents in blocks of at least 400, with several passes over each block. In the global parameters, each pass replaces
+the statistics that the previous pass computed for the block (as in memoised variational inference: Hughes and Sudderth,
+"Memoized online variational inference for Dirichlet process mixture models", NIPS 2013). A block moves the global
+parameters as far as its mini-batches would. Topics are added after the first pass, and clusters after the last
+(:mod:`mc2core.inference.svi.births`). After each block, mini-batches of earlier documents are processed, so that these
+documents can use new topics and clusters too. They are drawn from the kept documents, which are a uniform random sample
+of all documents so far (docs/notes/arrivals.md).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _AGAIN = 6
 
 
 class Fitted(Protocol):
-    """A :class:`mc2core.Fit`, or the parts of one that are stored on disk."""
+    """A :class:`mc2core.Fit`, or an object with the parts of a fit that are stored on disk."""
 
     @property
     def posterior(self) -> Posterior:
@@ -78,26 +78,26 @@ class Fitted(Protocol):
 
     @property
     def trace(self) -> pd.DataFrame:
-        """The trace, with a column ``tokens``."""
+        """The trace of the fit, with a column ``tokens``."""
 
     @property
     def corpus(self) -> Corpus:
-        """The fitted documents, or the sample of them that :mod:`mc2core.corpus.reservoir` keeps."""
+        """The fitted documents, or the random sample of them that is saved with a fit by SVI."""
 
 
 class Visit(NamedTuple):
-    """Record of one block of a stream, from before the stream has learnt from it.
+    """Record of one block of a stream. Its evidence is computed before the block changes the posterior.
 
     documents, tokens : int
     log_evidence : float
-        Lower bound sum_j ln Z_j on the log probability of words and contexts, in nats. A new context value has its
-        prior probability.
+        Lower bound sum_j ln Z_j on the log probability of the words and contexts of the block, in nats. A context value
+        that is new has its prior probability.
     in_small : int
         Number of documents whose likeliest cluster contained less than 1 % of the latest documents.
     clusters_born, clusters_gone, topics_born, topics_gone : int
-        Numbers of clusters and topics that came into use and went out of use. A cluster is in use if it is the
-        likeliest cluster of at least one of the latest or kept documents, and a topic if at least half a token is
-        expected in it.
+        Numbers of clusters and topics that came into use ("born") or went out of use ("gone"). A cluster is in use if
+        it is the likeliest cluster of at least one of the latest or kept documents. A topic is in use if its expected
+        number of tokens is at least one half.
     """
 
     documents: int
@@ -115,15 +115,15 @@ class Stream:
 
     The posterior describes a population of ``total_samples`` documents (McInerney, Ranganath and Blei 2015). Documents
     are processed in the order given, in blocks of 400 or of one mini-batch, whichever is larger. The step sizes
-    continue those of the fit. The fit itself is not changed.
+    continue the schedule of the fit. ``fit`` itself is not changed.
 
-    - Topics are added for words that the existing topics do not explain, up to ``max_topics`` or its default (not with
-      tables).
-    - Clusters are added if they improve the ELBO of a block, up to ``max_clusters`` or its default. This needs a
-      document level, and a number of clusters that is not fixed.
+    - Topics are added for words that the existing topics do not explain, up to ``max_topics`` of the engine or its
+      default. With tables, no topics are added.
+    - Clusters are added if they improve the ELBO of a block, up to ``max_clusters`` of the engine or its default. This
+      needs a model with a document level in which the number of clusters is not fixed.
     - For each new document, six earlier documents are processed again. They are drawn from at most 2,000 kept
-      documents, which are an even sample of all so far.
-    - Clusters and topics may go out of use. Existing clusters are not merged.
+      documents, a uniform random sample of all documents so far.
+    - Unused clusters and topics are removed after every ``total_samples`` documents. Existing clusters are not merged.
     - :meth:`grow` adds columns for new words and context values.
 
     Parameters
@@ -131,11 +131,11 @@ class Stream:
     fit : mc2core.Fit
         A fit by SVI with mini-batches (``batch_size`` is not None) and without Spark.
     total_samples : int in [1, inf), optional
-        Number of documents that the posterior describes; by default the number of fitted documents. A larger number
-        makes the posterior narrower.
+        Size of the population that the posterior describes. The default is the number of fitted documents. A larger
+        number makes the posterior narrower.
     passes : int in [1, inf), default 3
-        Number of passes over each block. With 1, documents are processed in mini-batches as in an epoch of a fit: no
-        clusters or topics are added, and no documents are processed again.
+        Number of passes over each block. With 1, documents are processed in mini-batches, as in an epoch of a fit. Then
+        no clusters or topics are added, and no earlier documents are processed again.
     threads : int in [1, inf), default 1
         Number of threads. The result does not depend on it.
 
@@ -146,12 +146,13 @@ class Stream:
     n_documents : int
         Number of new documents so far.
     fitted : dict
-        Sizes and evidence of the fit: ``documents``, ``tokens``, ``log_evidence`` (of the last epoch, in nats),
-        ``words``, ``clusters`` and ``topics`` (truncations), and the ``dimensions`` of contexts.
+        Description of the original fit: the numbers of ``documents``, ``tokens`` and ``words``, the truncations
+        ``clusters`` and ``topics``, the ``dimensions`` of the contexts, and ``log_evidence`` (of the last epoch, in
+        nats).
     updates : list of dicts
         One entry per call of ``mc2 update``.
     taken : (n,) int64
-        Fingerprints of documents with ids (:mod:`mc2core.corpus.fingerprints`).
+        Fingerprints of the documents with ids that the stream has received (:mod:`mc2core.corpus.fingerprints`).
 
     Raises
     ------
@@ -215,7 +216,7 @@ class Stream:
 
     @property
     def total_samples(self) -> int:
-        """Number of documents that the posterior describes."""
+        """Size of the population that the posterior describes, in documents."""
         return cast(int, self._state.settings.total_samples)
 
     @property
@@ -233,8 +234,8 @@ class Stream:
     def posterior(self) -> Posterior:
         """The current posterior.
 
-        ``cluster`` covers the latest documents, including those of the fit, at most ``total_samples``.
-        ``provenance["stream"]`` has the number of new documents and the settings of the stream.
+        ``cluster`` contains the latest ``total_samples`` documents at most, which may include documents of the fit.
+        ``provenance["stream"]`` contains the number of new documents and the settings of the stream.
         """
         if self._posterior is None:
             stream = {"documents": self.n_documents, "fitted": self.fitted, "updates": self.updates}
@@ -247,18 +248,20 @@ class Stream:
         return self._posterior
 
     def grow(self, corpus: Corpus, new_columns: int = 1) -> Corpus:
-        """Add columns for new words and context values, and return the documents with the columns of the stream.
+        """Add columns for new words and context values, and return the documents in the columns of the stream.
 
-        A new column starts with its prior count. The probability of each known word in a topic of n expected tokens
-        therefore changes by the factor (n + s V) / (n + s V'), where V' is the new number of words.
+        A new column starts with its prior count s. In a topic with n expected tokens, the probability of each known
+        word therefore changes by the factor (n + s V) / (n + s V'), where V and V' are the old and new numbers of
+        words.
 
         Parameters
         ----------
         corpus : Corpus
-            New documents, with names for words and context values. Contexts that the stream lacks are left out;
-            contexts that the documents lack are treated as missing.
+            New documents. Words and context values must have names. Contexts that are not in the stream are left out.
+            Contexts of the stream that are not in ``corpus`` are treated as missing.
         new_columns : int in [1, inf), default 1
-            Smallest number of documents in which a new word or value must occur to get a column; others are left out.
+            Smallest number of documents in which a new word or value must occur to get a column. Rarer words and values
+            are left out.
 
         Returns
         -------
@@ -268,17 +271,17 @@ class Stream:
         Raises
         ------
         ValueError
-            If names are missing, if a context has another kind, or if no word has a column. The stream is then
-            unchanged.
+            If names are missing, if a context has another kind than in the stream, or if no word has a column. The
+            stream is then unchanged.
         """
         return self.place(corpus, new_columns)[0]
 
     def remember(self, fingerprints: np.ndarray) -> None:
-        """Add fingerprints to ``taken``."""
+        """Add fingerprints of documents to the attribute ``taken``."""
         self.taken, self._posterior = np.append(self.taken, fingerprints), None
 
     def place(self, corpus: Corpus, new_columns: int) -> tuple[Corpus, alignment.New, list[Dropped]]:
-        """Like :meth:`grow`, but also return the names that were given columns and those that were left out."""
+        """Run :meth:`grow`, and also return the names with new columns and the names that were left out."""
         known = {name: one for name, one in corpus.contexts.items() if name in self._columns.contexts}
         corpus = corpus.with_contexts(known)
         pattern, new = alignment.extended(alignment.schema_of(self.posterior), corpus, new_columns)
@@ -294,9 +297,9 @@ class Stream:
     def partial_fit(self, corpus: Corpus) -> Stream:
         """Update the posterior with new documents, in the order given.
 
-        Documents are processed in blocks of :attr:`block`. Several calls give the same result as one call, bit for bit,
-        if all calls but the last have whole blocks. After ``total_samples`` documents, clusters and topics that are not
-        in use are removed. Documents that are passed again are counted again.
+        Documents are processed in blocks of :attr:`block` documents. Several calls give the same result as one call,
+        bit for bit, if all calls except the last consist of whole blocks. After every ``total_samples`` documents,
+        clusters and topics that are not in use are removed. Documents that are passed twice are counted twice.
 
         Parameters
         ----------
@@ -311,15 +314,16 @@ class Stream:
         Raises
         ------
         ValueError
-            If words or contexts differ from those of the fit; the stream is then unchanged. Also if a document has
-            probability 0 in all clusters; the stream has then learnt from the earlier blocks.
+            If words or contexts differ from the fit; the stream is then unchanged. ValueError is also raised if a
+            document has probability 0 in all clusters; the stream then includes the earlier blocks.
         """
         for _ in self.visits(corpus):
             pass
         return self
 
     def visits(self, corpus: Corpus, first: int = 0) -> Iterator[Visit]:
-        """Run :meth:`partial_fit` from document ``first`` on, and yield a record of each block."""
+        """Process documents as :meth:`partial_fit` does, from document ``first`` on, and yield a record of each
+        block."""
         self.posterior.check_corpus(corpus)
         contexts = self.posterior.stacked(corpus)
         state, size = self._state, self.block
@@ -445,7 +449,7 @@ class Stream:
     def load(cls, path: str | os.PathLike[str], *, threads: int = 1) -> Stream:
         """Read a saved stream from its file, or from the folder of a fit that ``mc2 update`` has updated.
 
-        Raises ValueError if the file is damaged, was changed or contains no stream.
+        Raises ValueError if the file is damaged, has been changed or contains no stream.
         """
         path = posterior_file(path)
         arrays = storage.read_arrays(path)
@@ -455,7 +459,7 @@ class Stream:
     def from_arrays(
         cls, arrays: Mapping[str, np.ndarray], posterior: Posterior, path: str | os.PathLike[str], *, threads: int = 1
     ) -> Stream:
-        """Build a stream from the arrays of :meth:`save` and their ``posterior``; error messages name ``path``."""
+        """Build a stream from the arrays of a saved stream and its ``posterior``; error messages name ``path``."""
         if "stream" not in posterior.provenance:
             raise ValueError(f"{path} holds a posterior, but no stream to go on with")
         stream = cls.__new__(cls)
@@ -515,11 +519,11 @@ def _pair(provenance: Mapping[str, Any], threads: int) -> tuple[MC2, SVI]:
 
 
 def state_of(posterior: Posterior, arrays: Mapping[str, np.ndarray], n_tokens: int) -> Globals:
-    """Return the state of a fit from the arrays of its checkpoint.
+    """Return the state of a fit, built from the arrays of its checkpoint.
 
     Raises ValueError if the fit cannot be continued, or if the arrays do not match it.
 
-    ``n_tokens`` : of the documents that were fitted.
+    ``n_tokens`` is the number of tokens of the fitted documents.
     """
     model, engine = _pair(posterior.provenance, 1)
     n_documents = max(np.size(arrays.get("cluster", ())), 1)
