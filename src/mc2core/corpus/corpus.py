@@ -488,8 +488,7 @@ class Corpus:
         return self._documents
 
     def set_index(self, index: Any) -> None:
-        """Set the :attr:`index` of the documents. It must have one entry per document; otherwise ValueError is
-        raised."""
+        """Set the :attr:`index` of the documents. Raises ValueError unless it has one entry per document."""
         if index is not None and len(index) != self.n_documents:
             raise ValueError(f"the index has {len(index)} rows, but the corpus has {self.n_documents} documents")
         self.index = index
@@ -682,8 +681,7 @@ class Corpus:
         return changed
 
     def standardised(self, name: str, like: Corpus | None = None) -> Corpus:
-        """Return the corpus with a numeric context scaled to mean 0 and standard deviation 1 (docs/model.md, section
-        1).
+        """Return the corpus with a numeric context scaled to mean 0 and standard deviation 1.
 
         Each coordinate of a vector is scaled separately. If ``like`` is given, its mean and standard deviation are
         used; this is needed for test documents. :func:`mc2core.fit` standardises contexts automatically.

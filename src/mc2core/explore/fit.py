@@ -102,9 +102,9 @@ class Fit:
           of clusters that use the topic);
         - npmi (coherence of the words), and the npmi expected by chance (if tokens are permuted among documents);
         - words (the likeliest) and distinctive_words (the most relevant);
-        - found: the share of samples that contain the topic;
-        - for each context of numbers or dates, the trend: Spearman's rank correlation between the context and the share
-          of the topic.
+        - found (share of the samples that contain the topic);
+        - a trend for each context of numbers or dates (Spearman's rank correlation between the context and the share of
+          the topic).
 
         If topics emit observations, columns NAME_mean and NAME_sd replace words and npmi. For HDP, the columns are
         topic, share, and words or means.
@@ -117,7 +117,7 @@ class Fit:
         Parameters
         ----------
         cut : int or "all", optional
-            Number of clusters, or "all" for those of the fit; by default the recommended clustering.
+            Number of clusters, or "all" for the clusters of the fit. The default is the recommended clustering.
 
         Returns
         -------
@@ -141,8 +141,8 @@ class Fit:
         Parameters
         ----------
         cut : int or "all", optional
-            Number of clusters, or "all" for those of the fit; by default the recommended clustering. ``probability``
-            always refers to the recommended clustering.
+            Number of clusters, or "all" for the clusters of the fit. The default is the recommended clustering.
+            ``probability`` always refers to the recommended clustering.
         """
         from mc2core.explore.documents import document_tables
 
@@ -173,14 +173,14 @@ class Fit:
         Parameters
         ----------
         name : str, optional
-            Name of one context; by default, all contexts are used.
+            Name of one context. By default, all contexts are used.
         cut : int or "all", optional
-            Number of clusters, or "all" for those of the fit; by default the recommended clustering.
+            Number of clusters, or "all" for the clusters of the fit. The default is the recommended clustering.
 
         Returns
         -------
         DataFrame
-            The columns are of ("cluster" or "topic"), number, name, context, value (or start and end of a bin),
+            The columns are ``of`` ("cluster" or "topic"), number, name, context, value (or start and end of a bin),
             documents, count, share, low and high. ``low`` and ``high`` are the ends of the 90 % interval of the share
             (:func:`mc2core.explore.shares.shares_by_value`).
         """
@@ -203,30 +203,31 @@ class Fit:
         return table[[*(one for one in order if one in table), *_SHARES]]
 
     def effects(self, contexts: str | Sequence[str], cut: int | str = "recommended") -> pd.DataFrame:
-        """Estimate the effect of each context on the share of each cluster and topic, with the other contexts held
-        fixed.
+        """Estimate the effect of each context on the shares of clusters and topics, given the other contexts.
 
-        The estimates come from a linear regression over the documents.
+        The estimates are the coefficients of a linear regression over the documents, in which the other contexts are
+        held fixed.
 
         Parameters
         ----------
         contexts : str or list of str
             Contexts, kept columns or labels.
         cut : int or "all", optional
-            Number of clusters, or "all" for those of the fit; by default the recommended clustering.
+            Number of clusters, or "all" for the clusters of the fit. The default is the recommended clustering.
 
         Returns
         -------
         DataFrame
-            The columns are of ("cluster" or "topic"), number, name, context, value, reference, documents, effect, low
-            and high. For groups, ``effect`` is the difference between ``value`` and ``reference``, the commonest value.
-            For numbers, it is the change per unit, such as per year. ``low`` and ``high`` are the ends of the 90 %
-            interval of the effect.
+            The columns are ``of`` ("cluster" or "topic"), number, name, context, value, reference, documents, effect,
+            low and high. For groups, ``effect`` is the difference between ``value`` and ``reference``, the commonest
+            value. For numbers, it is the change per unit, such as per year. ``low`` and ``high`` are the ends of the 90
+            % interval of the effect.
 
         Raises
         ------
         ValueError
-            If a context does not exist, has several values in a document, or is determined by the others.
+            If a context does not exist, if it has several values in a document, or if it is determined by the other
+            contexts.
         """
         from mc2core.explore.shares import effects
         from mc2core.explore.variables import variables_of

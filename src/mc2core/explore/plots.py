@@ -80,7 +80,7 @@ def clusters_over_time(
     clusters : numbers, optional
         Clusters to draw; by default the six largest.
     cut : int or "all", optional
-        Number of clusters, or "all" for those of the fit; by default the recommended clustering.
+        Number of clusters, or "all" for the clusters of the fit. The default is the recommended clustering.
     ax : matplotlib Axes, optional
 
     Raises
@@ -127,7 +127,7 @@ def clusters_by_context(
     context : str, optional
         Name of a context, kept column or label. It may be left out if there is only one.
     cut : int or "all", optional
-        Number of clusters, or "all" for those of the fit; by default the recommended clustering.
+        Number of clusters, or "all" for the clusters of the fit. The default is the recommended clustering.
     ax : matplotlib Axes, optional
 
     Raises
@@ -243,7 +243,7 @@ def map_of_documents(
     colour : str, optional
         Context, kept column or label by which points are coloured. By default, they are coloured by cluster.
     cut : int or "all", optional
-        Number of clusters, or "all" for those of the fit; by default the recommended clustering.
+        Number of clusters, or "all" for the clusters of the fit. The default is the recommended clustering.
     seed : int
         Seed of the map.
     ax : matplotlib Axes, optional

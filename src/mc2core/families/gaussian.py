@@ -206,8 +206,7 @@ class GaussWishart(_GaussianVector):
         return self.natural_of(np.zeros(1), self.kappa0 * mean, products[None])[0]
 
     def standard(self, natural: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return the parameters mu (..., D), kappa (...,), nu (...,), Psi (..., D, D) for (..., P) natural
-        parameters."""
+        """Return mu (..., D), kappa (...,), nu (...,) and Psi (..., D, D) for (..., P) natural parameters."""
         natural = np.asarray(natural, dtype=np.float64)
         length = self.length(natural.shape[-1])
         kappa, freedom = natural[..., length], natural[..., length + 1] + length

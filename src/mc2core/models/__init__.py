@@ -105,7 +105,7 @@ class Model(Settings, ABC):
         return self.contexts
 
     def for_corpus(self, corpus: Corpus) -> Model:
-        """Return a copy of the model in which every context, and the observations if any, have a family.
+        """Return the model with a family for every context and, if topics emit observations, for the observations.
 
         If no family was set, the default for the kind of the data in ``corpus`` is used.
 
@@ -143,8 +143,8 @@ class Model(Settings, ABC):
 def embedding_family(corpus: Corpus, name: str) -> DiagonalNormalGamma:
     """Return the family of the embeddings ``name`` of a corpus, with the default strength.
 
-    The strength, at most 1, is ``_COMPONENTS_PER_TOKEN`` times the mean number of tokens of the documents that have
-    any, divided by the number of components (docs/notes/embeddings.md).
+    The strength is ``_COMPONENTS_PER_TOKEN`` times the mean number of tokens per document (without empty documents),
+    divided by the number of components, but at most 1 (docs/notes/embeddings.md).
     """
     lengths = corpus.document_lengths
     tokens = float(lengths[lengths > 0].mean()) if lengths.any() else np.inf
@@ -158,7 +158,8 @@ class TopicModel(Model):
     Attributes
     ----------
     n_clusters : int or None
-        Number of clusters N of a finite mixture. None is a Dirichlet process, in which the number is unbounded.
+        Number of clusters N of a finite mixture. With None, the model is a Dirichlet process, in which the number is
+        unbounded.
     group_concentration, table_concentration, topic_concentration : float or "learn"
         The concentrations alpha, v and eta of ICML14.
     document_level : bool
@@ -167,7 +168,7 @@ class TopicModel(Model):
         Concentration omega of the document level.
     topic_word_prior : float or "learn"
         Parameter s of the symmetric Dirichlet prior of a topic's words.
-    concentration_priors : dict of str to [shape, rate] of the Gamma prior
+    concentration_priors : dict from concentration names to the [shape, rate] of their Gamma priors
     """
 
     #: whether documents are clustered; else each is a cluster of its own
@@ -346,8 +347,8 @@ class MC2(TopicModel):
         None.
     group_concentration : float in [1e-10, 1e10] or "learn" or None, default None
         Concentration alpha of the clusters; "learn" starts at 1. None means "learn" or, if n_clusters is N, the fixed
-        value min(10 N, 100). If n_clusters is set, a smaller alpha lets clusters of short documents become empty. A
-        larger alpha makes the sizes of many clusters too equal.
+        value min(10 N, 100). With a smaller fixed alpha, clusters of short documents tend to become empty. With a
+        larger one and many clusters, their sizes become too equal.
     table_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         Concentration v of the topic proportions of clusters; "learn" starts at 1.
     topic_concentration : float in [1e-10, 1e10] or "learn", default "learn"
@@ -425,8 +426,9 @@ class HDP(TopicModel):
     Parameters
     ----------
     document_level : bool, default False
-        Whether to add a third level of topic proportions, DP(omega, tau). The result is MC2 with a document level in
-        which each document is a cluster of its own. It is meant for comparisons with MC2.
+        Whether to add a third level of topic proportions, drawn from DP(omega, tau), where tau are the proportions of
+        the document in the HDP. The result is MC2 with a document level in which each document is a cluster of its own.
+        It is meant for comparisons with MC2.
     document_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         Concentration omega of the document level. "learn" starts at 10.
     content : VectorFamily or mapping of its settings or None, default None

@@ -185,9 +185,9 @@ class Posterior:
     def certainty(self) -> np.ndarray:
         """(J,) float64 in [0, 1]: certainty with which each document belongs to its :attr:`cluster`.
 
-        In each sample, the certainty is the share of the other documents of the cluster that are in one cluster with
-        the document. It is averaged over samples (:func:`mc2core.posterior.consensus.shares`). It is NaN if there is
-        only one sample, for HDP, and for documents without a cluster.
+        For each sample, the share of the other documents of the cluster that are in one cluster with the document is
+        computed. The certainty is the mean of these shares (:func:`mc2core.posterior.consensus.shares`). It is NaN if
+        there is only one sample, for HDP, and for documents without a cluster.
         """
         sure = np.full(len(self.cluster), np.nan)
         if self._is_of_several:
@@ -367,8 +367,8 @@ class Posterior:
     def of_documents(self, corpus: Corpus, rows: np.ndarray) -> tuple[Posterior, Corpus]:
         """Return the posterior and the corpus, both restricted to the documents ``rows`` (ascending indices).
 
-        If ``corpus`` is not the fitted corpus, only the corpus is restricted. The restricted posterior has the same
-        representative, and its documents have the same clusters and the same hierarchy, as with all documents.
+        If ``corpus`` is not the fitted corpus, only the corpus is restricted. The restriction does not change the
+        representative sample, or the clusters and the hierarchy of the remaining documents.
         """
         some = corpus.subset(rows)
         if not self.was_fitted_on(corpus):
@@ -425,12 +425,12 @@ class Posterior:
         arguments. The first array is then the likeliest cluster.
 
         ``cut`` is a number of clusters or "recommended" (:meth:`find_hierarchy`), or "all" for the clusters of the fit.
-        With a cut, the first array has the clusters of the cut. For the fitted documents, consider the documents that
-        are in one cluster with a document in a sample. The second array has the share of them that belongs to each
-        cluster of the cut, averaged over samples. For other documents, the probability of each cluster of the fit is
-        divided among the clusters of the cut, in proportion to the numbers of fitted documents that the two clusters
-        have in common. Clusters of a cut are numbered in order of decreasing size. Without a cut, clusters are numbered
-        as in :attr:`representative`.
+        With a cut, the first array has the clusters of the cut. For a fitted document, the second array is computed
+        from the documents that are in one cluster with it in a sample: the probability of a cluster of the cut is the
+        share of these documents that belongs to it, averaged over samples. For other documents, the probability of each
+        cluster of the fit is divided among the clusters of the cut, in proportion to the numbers of fitted documents
+        that they share with it. Clusters of a cut are numbered in order of decreasing size. Without a cut, clusters are
+        numbered as in :attr:`representative`.
 
         Raises ValueError if the cut does not exist, if the posterior has no hierarchy and ``corpus`` is not the fitted
         corpus, or if the model is HDP, which has no clusters of documents.

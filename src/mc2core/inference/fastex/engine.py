@@ -78,8 +78,7 @@ class MixtureEngine(Engine):
         return kind
 
     def init(self, model: Mixture, corpus: Corpus, seed: int) -> State:
-        """Draw a starting cluster for each document uniformly. Raises ValueError if the settings do not fit the
-        corpus."""
+        """Draw the starting cluster of each document. Raises ValueError if the settings do not fit the corpus."""
         kind = self._checked(model, corpus)
         cluster = streams.generator(seed, "fastex init").integers(
             0, model.n_clusters, corpus.n_documents, dtype=np.int32
@@ -117,8 +116,7 @@ class MixtureEngine(Engine):
         }
 
     def sample(self, corpus: Corpus, state: State) -> Sample:
-        """Return a sample with the clusters in use. Each cluster has its own topic, with the frequencies of its
-        words."""
+        """Return a sample of the clusters in use. Each cluster has a topic with the frequencies of its words."""
         assert isinstance(state, MixtureState)
         used = np.flatnonzero(state.sizes)
         label = np.zeros(state.model.n_clusters, np.int64)

@@ -322,8 +322,7 @@ class Stream:
         return self
 
     def visits(self, corpus: Corpus, first: int = 0) -> Iterator[Visit]:
-        """Process documents as :meth:`partial_fit` does, from document ``first`` on, and yield a record of each
-        block."""
+        """Run :meth:`partial_fit` from document ``first`` on, and yield a :class:`Visit` after each block."""
         self.posterior.check_corpus(corpus)
         contexts = self.posterior.stacked(corpus)
         state, size = self._state, self.block
