@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
+from mc2core.base.checks import counted
 from mc2core.explore.description import Description, chosen_samples
 from mc2core.families.contents import Contents
+from mc2core.posterior import Posterior
 
 MIN_JACCARD = 0.5
 """Of the documents of a cluster and those of a sample's clusters that lie in it; below, it is dissolved there (Hennig,
@@ -17,6 +20,7 @@ MIN_OVERLAP = 0.5
 """Of two topics of observations (Bhattacharyya's coefficient) that are taken as one."""
 N_COMPARED = 10
 """Likeliest words of a topic; a sample has it where one of its topics shares half of them."""
+_NUMBERS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
 
 
 def found_clusters(description: Description) -> np.ndarray:
@@ -58,6 +62,24 @@ def chains_of(description: Description, found: np.ndarray) -> np.ndarray:
     bounds = np.cumsum(description.posterior.provenance.get("chains", [len(description.posterior.samples)]))
     chain = np.searchsorted(bounds, chosen_samples(description.posterior), side="right")
     return sum((found[chain == one].mean(axis=0) > 0.5).astype(int) for one in np.unique(chain))
+
+
+def n_chains(posterior: Posterior) -> int:
+    """Return the number of chains whose samples the posterior has."""
+    return max(len(posterior.provenance.get("chains", [])), 1)
+
+
+def of_runs(posterior: Posterior, clusters: pd.DataFrame) -> str | None:
+    """Return in words how many clusters of the table all chains found, or None if it has no column ``chains``."""
+    if "chains" not in clusters:
+        return None
+    n = n_chains(posterior)
+    sure = clusters[clusters["chains"] == n]
+    runs, every = _NUMBERS.get(n, str(n)), "both" if n == 2 else f"all {_NUMBERS.get(n, str(n))}"
+    return (
+        f"{runs} runs from different starts: {len(sure)} of the {len(clusters)} clusters "
+        f"({counted(int(sure['documents'].sum()), 'documents')}) came out in {every}"
+    )
 
 
 def found_topics(description: Description) -> np.ndarray:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from mc2core.base import pages
 from mc2core.explore import texts as of_texts
+from mc2core.explore.agreement import n_chains
 from mc2core.explore.description import Description
 from mc2core.explore.predicted import predictions
 from mc2core.explore.tables import Tables
@@ -27,6 +28,8 @@ MAX_OF_DOCUMENT = 3
 MIN_OF_DOCUMENT = 0.05
 MAX_TOPICS = 200
 """Topics, the commonest, whose shares the HTML report shows."""
+MIN_SURE = 0.5
+"""Documents whose cluster is less probable have the next likeliest cluster on the HTML report."""
 MAX_NODES = 2000
 """Clusters of all cuts, the largest, whose shares the HTML report shows."""
 _COLUMNS = {
@@ -43,6 +46,7 @@ _COLUMNS = {
     "topic_means": None,
     "topic_clusters": None,
     "topic_documents": None,
+    "document_clusters": None,
     "document_topics": ("document", "topic", "share"),
     "shares": ("of", "number", "context", "value", "documents", "share", "low", "high"),
     "trends": ("of", "number", "context", "start", "end", "period", "documents", "share", "low", "high"),
@@ -78,6 +82,7 @@ def build(
         "clusters": description.n_clusters,
         "recommended": description.recommended,
         "of_observations": description.is_of_observations,
+        "runs": n_chains(description.posterior),
         "without_clusters": description.without_clusters,
         "sizes": description.sizes,
         "cuts": _cuts(description, rows),
@@ -149,6 +154,8 @@ def _parts(description: Description, tables: Tables) -> list[tuple[str, pd.DataF
             is_large = table["share"] >= MIN_OF_DOCUMENT
             is_shown = table["document"].isin(_shown_documents(description, tables)["document"])
             table = table[is_large & is_shown].groupby("document").head(MAX_OF_DOCUMENT)
+        elif name == "document_clusters":
+            table = _next_clusters(_shown_documents(description, tables), table)
         elif name.endswith("_means"):
             table = table[table[name.removesuffix("_means")].isin(shown if name.startswith("cluster") else topics)]
             table = table.groupby(name.removesuffix("_means")).head(MAX_MEANS)
@@ -160,8 +167,17 @@ def _parts(description: Description, tables: Tables) -> list[tuple[str, pd.DataF
         if name == "shares":
             place = table.groupby(["of", "number", "context"]).cumcount()
             table = table.loc[place < MAX_VALUES]
+        if name == "document_clusters" and table.empty:
+            continue
         parts.append((name, table.loc[:, [one for one in columns or table.columns if one in table]]))
     return parts
+
+
+def _next_clusters(documents: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    """The likeliest other cluster of each unsure document."""
+    own = documents.loc[documents["probability"] < MIN_SURE].set_index("document")["cluster"]
+    rows = table.loc[table["document"].isin(own.index)]
+    return rows.loc[rows["cluster"] != rows["document"].map(own)].groupby("document").head(1)
 
 
 def _of_documents(description: Description, documents: pd.DataFrame) -> dict[str, Any]:

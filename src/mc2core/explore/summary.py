@@ -32,6 +32,8 @@ def summary(description: Description, tables: Tables, title: str) -> str:
         lines += [f"{counted(came['update'], 'updates')} with {counted(came['so_far'], 'documents')}."]
         lines += [f"**The model may no longer fit: {plain(came['warnings'])}.**"] if came["warnings"] else []
         lines += [""]
+    if "clusters by run" in told:
+        lines += [f"{plain(told['clusters by run'].capitalize())}.", ""]
     for name, said in told.items():
         lines += [f"**{plain(said)}.**", ""] if name.startswith("warning ") else []
     lines += ["## Clusters", ""]

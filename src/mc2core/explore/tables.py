@@ -13,6 +13,7 @@ from mc2core.base import storage
 from mc2core.base.progress import work
 from mc2core.corpus.checks import CONTENT_KINDS
 from mc2core.corpus.embeddings import projection_of
+from mc2core.explore.agreement import of_runs
 from mc2core.explore.arrivals import arrivals_table
 from mc2core.explore.clusters import agreement, cluster_tables
 from mc2core.explore.description import Description
@@ -30,9 +31,9 @@ _DIGITS = "%.6g"
 
 def tables_of(description: Description, seed: int = 0) -> dict[str, pd.DataFrame]:
     """Return all tables by name. Empty tables (without labels or contexts) are left out, except topics."""
-    tables = {"summary": _summary(description)}
     with work("tables of clusters"):
-        tables |= cluster_tables(description)
+        of_clusters = cluster_tables(description)
+    tables = {"summary": _summary(description, of_clusters["clusters"]), **of_clusters}
     with work("tables of topics and shares"):
         tables |= shares_tables(description)
         tables |= topic_tables(description, tables["trends"], seed)
@@ -51,7 +52,7 @@ def write_tables(folder: Path, tables: Tables) -> None:
             table.to_csv(stream, index=False, float_format=_DIGITS)
 
 
-def _summary(description: Description) -> pd.DataFrame:
+def _summary(description: Description, clusters: pd.DataFrame) -> pd.DataFrame:
     """What is described: name, value."""
     corpus, posterior = description.corpus, description.posterior
     provenance: Mapping[str, Any] = posterior.provenance
@@ -89,6 +90,8 @@ def _summary(description: Description) -> pd.DataFrame:
     rows |= {name: provenance[name] for name in ("seed", "iterations") if name in provenance}
     chains = posterior.between_chains()
     rows["chains"] = agreement_of(chains) if chains else ONE_CHAIN
+    if (said := of_runs(posterior, clusters)) is not None:
+        rows["clusters by run"] = said
     rows |= {f"warning {i}": said for i, said in enumerate(advice(posterior, corpus), start=1)}
     rows |= {f"{name} of all clusters": value for name, value in agreement(description, description.n_clusters).items()}
     return pd.DataFrame({"name": list(rows), "value": [str(one) for one in rows.values()]})

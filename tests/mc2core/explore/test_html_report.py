@@ -159,10 +159,17 @@ def test_it_says_how_sure_the_numbers_are_and_how_far_chains_agree(opened, descr
     describe(several, description.corpus, tmp_path / "out")
     k, m, n = sample.n_clusters, sample.n_topics, Description.of(several, description.corpus).recommended
     with opened(tmp_path / "out/index.html") as page:
-        said = page.inner_text("#summary")
+        said, technical = page.inner_text("#summary"), page.text_content("#technical p")
+        assert (
+            page.inner_text("#runs")
+            == f"Two runs from different starts: {n} of the {n} clusters (60 documents) came out in both."
+        )
+        assert " · Found by both runs" in page.inner_text("#facts")
+        assert page.locator("#clusters .under").first.inner_text().endswith(" % · in both runs")
     assert f"{k} clusters ({k} to {k} in 90 % of the samples), {n} recommended · " in said
     assert f" · {m} topics (2 to {m} in 90 % of the samples)" in said
-    assert f" · 2 chains of {k} and {k} clusters agree by ARI 1.00, VI 0.00 bits" in said
+    assert technical == f"2 chains of {k} and {k} clusters agree by ARI 1.00, VI 0.00 bits"
+    assert "ARI" not in said
 
 
 def test_of_observations_it_shows_means_and_says_nothing_of_words(opened, tmp_path):
@@ -301,7 +308,11 @@ def test_a_click_on_a_document_opens_its_cluster_and_hovering_says_its_title(ope
             cluster = int(re.search(r"Cluster (\d+)", page.inner_text("#tip"))[1])
             assert page.inner_text("#panel-title").startswith(f"Cluster {cluster}: ")
             assert page.get_attribute(f"#clusters [data-cluster='{cluster}']", "aria-current") == "true"
-            assert f"{(description.cluster == cluster - 1).sum()} documents" in page.inner_text("#facts")
+            n_documents = (description.cluster == cluster - 1).sum()
+            assert f"{n_documents} documents" in page.inner_text("#facts")
+        page.keyboard.press("Escape")
+        page.click("#to-members")
+        assert page.locator("#members-list tbody tr").count() == n_documents
 
 
 def test_search_finds_words_titles_and_names(opened, folder):
@@ -539,7 +550,7 @@ def test_printed_no_list_is_cut_and_a_dark_choice_is_kept(opened, folder):
         assert page.evaluate("document.documentElement.scrollWidth") <= 720
         assert page.is_hidden("#search")
         assert page.locator("#map canvas").bounding_box()["height"] > 200
-        assert odd <= page.locator("#odd tbody button:visible").count()
+        assert odd <= page.locator("#misfits tbody button:visible").count()
 
 
 def test_trends_are_drawn_for_contexts_of_numbers(opened, folder):
@@ -634,7 +645,7 @@ def test_without_being_asked_for_no_text_is_in_the_page(opened, folder):
         page.click("#typical button >> nth=0")
         assert page.inner_text("#reader-marks") == "Texts were not put in this report: mc2 describe --texts does."
         assert page.inner_text("#reader-text") == ""
-        assert re.search(r"probability of cluster \d+: \d", page.inner_text("#reader-facts"))
+        assert re.search(r"\d % sure that it belongs to this cluster", page.inner_text("#reader-facts"))
         table = pd.read_csv(folder / "document_topics.csv")
         number = 1 + pd.read_csv(folder / "documents.csv")["title"].tolist().index(page.inner_text("#reader-title"))
         shares = table[(table["document"] == number) & (table["share"] >= 0.05)].head(3)
@@ -710,12 +721,21 @@ def test_a_summary_can_be_taken_along(opened, folder):
 def test_several_clusters_and_topics_are_compared_with_intervals(opened, folder, description):
     with opened(folder / "index.html") as page:
         assert page.locator("#picks .pick").count() == 3
+        page.click("#clusters [data-cluster] >> nth=2")  # the selected one comes first
+        first = page.get_attribute("#picks .pick >> nth=0", "title")
+        assert first == page.inner_text("#panel-title")
         page.locator("#picks button").last.click()
         assert page.locator("#picks .pick").count() == 2
         page.select_option("#compare-add", index=1)
         assert page.locator("#picks .pick").count() == 3
         rows = csv_of(page, "#compare-part .saves button >> nth=0")
-        assert {row["value"] for row in rows} == set(description.corpus.context_names["author"])
+        known = pd.read_csv(folder / "documents.csv")
+        authors = (
+            known["context_author"].fillna("").str.split("; ").map(lambda one: [name.split(":")[0] for name in one])
+        )
+        year = known.assign(author=authors).explode("author").groupby("author")["context_year"].mean()
+        in_time = sorted(description.corpus.context_names["author"], key=lambda one: year[one])
+        assert list(dict.fromkeys(row["value"] for row in rows)) == in_time
         assert all(float(row["low"]) <= float(row["share"]) <= float(row["high"]) for row in rows)
         page.select_option("#compare-what", "topic")
         assert {row["of"].split()[0] for row in csv_of(page, "#compare-part .saves button >> nth=0")} == {"Topic"}
@@ -807,13 +827,24 @@ def test_what_is_unsure_is_marked(opened, description, tmp_path):
         doubtful = (probability < 0.5).sum()
         assert f"Hollow dots: {doubtful} document" in page.inner_text("#unsure")
         page.click("#unsure button")
-        rows = page.locator("#odd tbody tr").all_inner_texts()
+        rows = page.locator("#between tbody tr").all_inner_texts()
         listed = [float(re.search(r"([\d.]+) %", one)[1]) for one in rows]
-        assert listed[:doubtful] == pytest.approx(100 * probability[:doubtful], abs=0.51)  # as rounded
-        assert all(one >= 50 for one in listed[doubtful:])
-        assert listed == sorted(listed)
-        page.click("#odd tbody button >> nth=0")
-        assert page.inner_text("#reader-title") == rows[0].split("\t")[0]
+        assert listed == pytest.approx(100 * probability[:doubtful], abs=0.51)  # as rounded
+        assert page.inner_text("#between output") == f"({doubtful} documents)"
+        title = page.inner_text("#panel-title")
+        last = page.locator("#between tbody button").last
+        last.scroll_into_view_if_needed()
+        before = last.bounding_box()["y"]
+        last.click()
+        assert page.inner_text("#reader-title") == rows[-1].split("\t")[0]
+        assert last.bounding_box()["y"] == pytest.approx(before, abs=2)  # the reader's place is kept
+        assert page.inner_text("#panel-title") == title
+        assert (
+            last.locator("xpath=ancestor::table").bounding_box()["x"]
+            + last.locator("xpath=ancestor::table").bounding_box()["width"]
+            <= page.locator("#reader").bounding_box()["x"]
+        )
+        page.click("#reader-close")
         page.select_option("#colour", "sure")
         assert page.inner_text("#legend").split("\n")[-1] == "100 %"
 

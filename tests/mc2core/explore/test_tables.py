@@ -206,6 +206,37 @@ def test_of_several_samples_documents_are_in_their_consensus(description):
     k, m = sample.n_clusters, sample.n_topics
     assert said["clusters in 90 % of the samples"] == f"{k} to {k}"
     assert said["topics in 90 % of the samples"] == f"2 to {m}"
+    assert "clusters by run" not in said
+
+
+def test_clusters_that_only_some_chains_found_are_counted_apart(description):
+    """Of four chains, two agree with the fit, and two have the documents of clusters 2 and 3 anywhere in these."""
+    sample, rng = description.posterior.samples[0], np.random.default_rng(0)
+    by_size = Description.of(description.posterior, description.corpus).at(description.recommended)
+    apart = sample.cluster.copy()
+    apart[by_size != 0] = rng.permutation(apart[by_size != 0])
+    samples = [sample, sample, *(dataclasses.replace(sample, cluster=apart) for _ in range(2))]
+    provenance = description.posterior.provenance | {"chains": [1, 1, 1, 1]}
+    posterior = dataclasses.replace(description.posterior, samples=samples, provenance=provenance)
+    found = tables.tables_of(Description.of(posterior, description.corpus))
+    sure = found["clusters"][found["clusters"]["chains"] == 4]
+    assert 0 < len(sure) < len(found["clusters"])
+    n, documents = len(found["clusters"]), sure["documents"].sum()
+    told = f"{len(sure)} of the {n} clusters ({documents} documents) came out in all four"
+    said = found["summary"].set_index("name")["value"]["clusters by run"]
+    assert said == f"four runs from different starts: {told}"
+    assert f"Four runs from different starts: {told}." in summary(
+        Description.of(posterior, description.corpus), found, "x"
+    )
+
+
+def test_of_an_unsure_document_the_report_has_the_likeliest_other_cluster():
+    known = pd.DataFrame({"document": [1, 2, 3], "cluster": [1, 2, 3], "probability": [0.4, 0.9, 0.3]})
+    of_clusters = pd.DataFrame(
+        [(1, 1, 0.4), (1, 5, 0.35), (1, 2, 0.25), (2, 2, 0.9), (2, 1, 0.1), (3, 4, 0.6), (3, 3, 0.3)],
+        columns=["document", "cluster", "probability"],
+    )
+    assert html_report._next_clusters(known, of_clusters).to_numpy().tolist() == [[1, 5, 0.35], [3, 4, 0.6]]
 
 
 def test_a_context_that_counts_less_than_in_the_model_is_said_to(description, made):
@@ -441,6 +472,9 @@ def test_every_number_on_the_page_is_in_a_table(model, tmp_path):
         in_file = files[name][list(shown.columns)]
         if name == "document_topics":  # the commonest of each document
             in_file = in_file[in_file["share"] >= 0.05].groupby("document").head(3)
+        if name == "document_clusters":  # the likeliest other cluster of unsure documents
+            of_page = set(zip(shown["document"], shown["cluster"], strict=True))
+            in_file = in_file[[one in of_page for one in zip(in_file["document"], in_file["cluster"], strict=True)]]
         assert len(shown) > 0
         assert sorted(map(str, shown.astype(object).where(shown.notna(), None).to_numpy().tolist())) == sorted(
             map(str, in_file.astype(object).where(in_file.notna(), None).to_numpy().tolist())

@@ -34,7 +34,23 @@ const sharesOf = (what, number, context) => (trends.get(`${what} ${number} ${con
 // values that begin with a number, months and days of the week in their order, others by how common they are
 const CALENDAR = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec", "mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 const rankOf = (name) => (/^[-+]?\d/.test(name ?? "") ? parseFloat(name) : (CALENDAR.indexOf(name?.slice(0, 3).toLowerCase()) + 1) || NaN);
-const inOrder = (rows) => (rows.every((row) => rankOf(row.value) === rankOf(row.value)) ? rows.slice().sort((a, b) => rankOf(a.value) - rankOf(b.value)) : rows);
+// others by the mean time of their documents, or else by how common they are
+const clock = DESCRIPTION.variables.find((one) => one.date) ?? DESCRIPTION.variables.find((one) => one.number && /year|date|time|month|day/i.test(one.name)), timesOf = new Map();
+const timeOf = (name) => {
+  if (!timesOf.has(name)) {
+    const sums = new Map();
+    for (const row of documents) {
+      const time = clock && row[`in ${clock.name}`], own = row[`in ${name}`] ?? (known(row.label) ? [row.label] : []);
+      if (known(time) && Array.isArray(own)) for (const one of own) { const [sum, n] = sums.get(one) || [0, 0]; sums.set(one, [sum + time, n + 1]); }
+    }
+    timesOf.set(name, new Map([...sums].map(([one, [sum, n]]) => [one, sum / n])));
+  }
+  return timesOf.get(name);
+};
+const inOrder = (rows, name) => {
+  const isRanked = rows.every((row) => !Number.isNaN(rankOf(row.value))), time = isRanked ? null : timeOf(name), rank = (row) => (isRanked ? rankOf(row.value) : time.get(row.value));
+  return isRanked || rows.every((row) => time.has(row.value)) ? rows.slice().sort((a, b) => rank(a) - rank(b)) : rows;
+};
 const variables = DESCRIPTION.variables.filter((one) => sharesOf("topic", topics[0]?.topic, one.name).length);
 const aboutVariable = new Map(DESCRIPTION.variables.map((one) => [one.name, one]));
 for (const [name, context] of Object.entries(DESCRIPTION.contexts))
@@ -118,7 +134,13 @@ const numberOf = (node) => {
 };
 const nameOf = (node) => (noClusters ? "All documents" : nodes.has(node) ? `${numberOf(node)}: ${nodes.get(node).name}` : numberOf(node));
 const topicName = (number) => `Topic ${number}: ${byTopic.get(number).name}`;
-const isUnsure = (row) => known(row.found) && row.found < 0.5;
+// a cluster that other runs did not find is one of several possible groupings
+const isUnsure = (row) => (known(row.found) && row.found < 0.5) || (row.topic === undefined && known(row.chains) && row.chains < DESCRIPTION.runs);
+const inRuns = (row) => (row.chains < DESCRIPTION.runs ? `in ${row.chains} of ${DESCRIPTION.runs} runs` : DESCRIPTION.runs === 2 ? "in both runs" : `in all ${DESCRIPTION.runs} runs`);
+const sayFound = (row) => {
+  if (known(row.chains)) return row.chains < DESCRIPTION.runs ? `Unsure: only ${row.chains} of ${DESCRIPTION.runs} runs found it` : `Found by ${DESCRIPTION.runs === 2 ? "both" : `all ${DESCRIPTION.runs}`} runs`;
+  return row.found < 0.5 ? "Unsure: fewer than half of the samples contain it" : row.found < 1 ? "Most samples contain it" : "All samples contain it";
+};
 // a topic whose likeliest words meet in documents hardly more often than by chance may be noise; without NPMI nobody knows
 const isCoherent = (row) => row.npmi === undefined || (row.npmi !== null && row.npmi - row.npmi_by_chance >= Math.max(0.1, 3 * row.npmi_by_chance_sd));
 // the coherent topics first, each kind in its order

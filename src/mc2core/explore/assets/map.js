@@ -94,7 +94,7 @@ const mapPoints = () => {
   const colour = colouring(), size = points.length > 3000 ? 16 : points.length > 400 ? 30 : 70;
   drawLegend(colour.legend);
   const doubtful = left !== DESCRIPTION.recommended ? 0 : points.filter((row) => row.probability < MIN_SURE).length;
-  fill($("unsure"), doubtful ? [` Hollow dots: ${many(doubtful, "document")} whose cluster is less than half sure. `, element("button", "List them", { type: "button", className: "link", onclick: () => listOdd("probability") })] : []);
+  fill($("unsure"), doubtful ? [` Hollow dots: ${many(doubtful, "document")} whose cluster is less than half sure. `, element("button", "List them", { type: "button", className: "link", onclick: listBetween })] : []);
   const lights = hits || lit || hiddenKeys.size, isLit = (row) => (hits ? hits.has(row.document) : lit ? groupOf.get(row) === chosen : !hiddenKeys.has(colour.key(row)));
   $("hits").textContent = hits ? `${many(points.filter(isLit).length, "document")} found by the search ${points.filter(isLit).length === 1 ? "is" : "are"} lit. A click beside the dots shows all.` : "";
   const drawn = points.map((row) => {
@@ -104,7 +104,7 @@ const mapPoints = () => {
   return lights ? drawn.sort((a, b) => a.lit - b.lit) : drawn; // what is lit lies on top
 };
 const factsOf = (row) => {
-  const facts = noClusters ? [] : [`${nameOf(groupOf.get(row))}${left !== DESCRIPTION.recommended ? ` (recommended: ${nameOf(row.cluster)})` : ""}`, `probability of cluster ${row.cluster}: ${percent(row.probability)}`];
+  const facts = noClusters ? [] : [`${nameOf(groupOf.get(row))}${left !== DESCRIPTION.recommended ? ` (recommended: ${nameOf(row.cluster)})` : ""}`, `${percent(row.probability)} sure that it belongs to ${left === DESCRIPTION.recommended && groupOf.get(row) === row.cluster ? "this cluster" : `cluster ${row.cluster}`}`];
   if (row.label) facts.push(`label: ${row.label}`);
   for (const name of Object.keys(DESCRIPTION.contexts)) {
     const value = row[`in ${name}`];

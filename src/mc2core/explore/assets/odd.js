@@ -1,36 +1,87 @@
-// -- what is odd -----------------------------------------------------------------------------------------------
-// documents that no cluster fits well, and those whose words are unlike their cluster's
-const MAX_MISFIT = 3, MAX_ODD = 500;
-let oddBy = "misfit", oddDown = true;
-const odd = documents.filter((row) => row.probability < MIN_SURE || row.misfit > MAX_MISFIT);
-const ODD = { title: ["document", (row) => row.title], cluster: ["cluster of the fit", (row) => nodes.get(row.cluster)?.name ?? String(row.cluster)],
-  probability: ["probability", (row) => percent(row.probability)], misfit: ["misfit", (row) => digits(row.misfit && +row.misfit.toFixed(1))], tokens: [TOKENS, (row) => whole(row.tokens)] };
-const drawOdd = () => {
-  $("odd-part").hidden = !odd.length;
-  const key = (row) => (typeof row[oddBy] === "string" ? row[oddBy].toLowerCase() : oddBy === "cluster" ? ODD.cluster[1](row) : row[oddBy] ?? -Infinity);
-  const rows = odd.slice().sort((a, b) => { const [x, y] = [key(a), key(b)]; return (x < y ? -1 : x > y) * (oddDown ? -1 : 1); });
-  $("odd-about").textContent = `${many(rows.length, "document")}${ofMap}: no cluster is at least ${percent(MIN_SURE)} probable, or the misfit is above ${MAX_MISFIT}. The misfit says how much less the ${TOKENS} of a document overlap`
-    + ` with its cluster than those of documents of its length (in standard deviations).${rows.length > MAX_ODD ? ` The first ${MAX_ODD} are shown.` : ""}`;
-  const table = tableOf([], []), head = element("tr"), names = Object.keys(ODD).filter((name) => !(noClusters && ["cluster", "probability"].includes(name)) && rows.some((row) => known(row[name])));
+// -- lists of documents ----------------------------------------------------------------------------------------
+const MAX_MISFIT = 3, MAX_LISTED = 500, TOO_SHORT = 10;
+const nextOf = new Map(rowsOf(T.document_clusters).map((row) => [row.document, row]));
+const clusterName = (number) => nodes.get(number)?.name ?? String(number);
+const sayNext = (row) => { const next = nextOf.get(row.document); return next ? `${clusterName(next.cluster)} (${percent(next.probability)})` : "–"; };
+const sayLength = (row) => `${whole(row.tokens)}${!ofObservations && row.tokens < TOO_SHORT ? " (too short to judge)" : ""}`;
+// of each column its title, its text and what it is sorted by
+const COLUMNS = {
+  title: ["document", (row) => row.title],
+  cluster: ["cluster", (row) => clusterName(row.cluster)],
+  probability: ["how sure", (row) => percent(row.probability), (row) => row.probability],
+  next: ["other likely cluster (how sure)", sayNext, (row) => nextOf.get(row.document)?.probability],
+  misfit: ["misfit", (row) => digits(row.misfit && +row.misfit.toFixed(1)), (row) => row.misfit],
+  tokens: [TOKENS, sayLength, (row) => row.tokens],
+};
+const countOf = (rows) => (rows.length > MAX_LISTED ? `the first ${MAX_LISTED} of ${many(rows.length, "document")}` : many(rows.length, "document")) + ofMap;
+const listing = (id, rows, names, state) => {
+  const { by, down } = state, box = $(id), [, say, value] = COLUMNS[by], key = value ? (row) => value(row) ?? -Infinity : (row) => say(row).toLowerCase();
+  const sorted = rows.slice().sort((a, b) => { const [x, y] = [key(a), key(b)]; return (x < y ? -1 : x > y) * (down ? -1 : 1); });
+  const table = tableOf([], []), head = element("tr");
+  table.classList.add("documents-table");
   for (const name of names) {
-    const cell = element("th"), button = element("button", `${ODD[name][0]}${name === oddBy ? (oddDown ? " ▾" : " ▴") : ""}`, { type: "button", className: "link" });
-    button.onclick = () => { [oddBy, oddDown] = [name, name === oddBy ? !oddDown : name === "misfit" || name === "tokens"]; drawOdd(); };
-    if (name === oddBy) cell.setAttribute("aria-sort", oddDown ? "descending" : "ascending");
+    const cell = element("th"), button = element("button", `${COLUMNS[name][0]}${name === by ? (down ? " ▾" : " ▴") : ""}`, { type: "button", className: "link" });
+    button.onclick = () => { Object.assign(state, { by: name, down: name === by ? !down : ["misfit", "tokens", "next"].includes(name) }); listing(id, rows, names, state); };
+    if (name === by) cell.setAttribute("aria-sort", down ? "descending" : "ascending");
     cell.append(button);
     head.append(cell);
   }
   table.tHead.replaceChildren(head);
-  for (const row of rows.slice(0, MAX_ODD)) {
-    const made = line(names.map((name) => ODD[name][1](row)), "td"), open = element("button", row.title, { type: "button", className: "link", onclick: () => opens(row, markedOfCluster(groupOf.get(row)))() });
+  for (const row of sorted.slice(0, MAX_LISTED)) {
+    const made = line(names.map((name) => COLUMNS[name][1](row)), "td"), open = element("button", row.title, { type: "button", className: "link" });
+    // the list becomes narrower beside the text: the row stays where it was
+    open.onclick = () => {
+      const before = open.getBoundingClientRect().top;
+      openDocument(row.document, markedOfCluster(groupOf.get(row)));
+      box.scrollTop += open.getBoundingClientRect().top - before;
+    };
     made.firstChild.replaceChildren(open);
     table.tBodies[0].append(made);
   }
-  fill($("odd"), [table]);
+  fill(box, [table]);
 };
-const listOdd = (by) => {
-  [oddBy, oddDown] = [by, by === "misfit"];
-  drawOdd();
-  $("odd-title").focus();
+
+// -- what is odd -----------------------------------------------------------------------------------------------
+// documents that no cluster fits well, and those whose cluster is unsure
+const misfits = documents.filter((row) => row.misfit > MAX_MISFIT), undecided = noClusters ? [] : documents.filter((row) => row.probability < MIN_SURE);
+const ODD = {
+  misfits: [misfits, noClusters ? ["title", "misfit", "tokens"] : ["title", "cluster", "misfit", "tokens"], { by: "misfit", down: true },
+    `The ${TOKENS} of these documents are unlike those of their cluster. The misfit says how much less they overlap with it than documents of their length usually do, in standard deviations; above ${MAX_MISFIT} it is listed.`],
+  between: [undecided, ["title", "cluster", "probability", "next", "tokens"], { by: "probability", down: false },
+    `It is less than ${percent(MIN_SURE)} sure that these documents belong to their cluster. The least certain come first.`],
+};
+const drawOdd = () => {
+  $("odd-part").hidden = !misfits.length && !undecided.length;
+  for (const [id, [rows, names, state, about]] of Object.entries(ODD)) {
+    const part = $(id);
+    part.hidden = !rows.length;
+    part.querySelector("output").textContent = `(${countOf(rows)})`;
+    part.querySelector("p").textContent = about + (!ofObservations && rows.some((row) => row.tokens < TOO_SHORT) ? ` Texts of fewer than ${TOO_SHORT} words are too short to judge.` : "");
+    listing(`${id}-list`, rows, names, state);
+  }
+};
+const listBetween = () => $("between").querySelector("h3").focus();
+
+// -- all documents of a cluster --------------------------------------------------------------------------------
+const memberOrder = { by: "probability", down: true };
+const drawMembers = () => {
+  const rows = documents.filter((row) => groupOf.get(row) === chosen), isOfFit = left === DESCRIPTION.recommended && !noClusters;
+  if (!isOfFit && memberOrder.by === "probability") Object.assign(memberOrder, { by: "title", down: false });
+  $("members").querySelector("p").textContent = rows.length > MAX_LISTED || ofMap ? `${countOf(rows)}.` : "";
+  listing("members-list", rows, ["title", ...(isOfFit ? ["probability"] : []), "tokens"], memberOrder);
+};
+const offerMembers = () => {
+  const said = `All ${many(nodes.get(chosen).documents, "document")}`;
+  $("members").querySelector("summary").textContent = `${said} of ${nameOf(chosen)}`;
+  $("to-members").textContent = said;
+  if ($("members").open) drawMembers();
+};
+$("members").ontoggle = () => { if ($("members").open) drawMembers(); };
+$("to-members").onclick = () => {
+  $("members").open = true;
+  drawMembers();
+  $("members").scrollIntoView({ block: "nearest" });
+  $("members").querySelector("summary").focus({ preventScroll: true });
 };
 
 // -- names that the reader of the report gives -------------------------------------------------------------------

@@ -13,7 +13,7 @@ const item = (number, text, action, node, current) => {
   line.append(button);
   return line;
 };
-const unsure = (row) => element("span", "unsure", { className: "unsure", title: `found in ${percent(row.found)} of the samples` });
+const unsure = (row) => element("span", row.topic === undefined && known(row.chains) ? inRuns(row) : "unsure", { className: "unsure", title: `found in ${percent(row.found)} of the samples` });
 // within its list: scrollIntoView would move the HTML report as well
 const keepInSight = (list) => {
   const one = list.querySelector("[aria-current]")?.getBoundingClientRect(), box = list.getBoundingClientRect();
@@ -23,8 +23,9 @@ const keepInSight = (list) => {
 const wordsOf = (row) => [row.distinctive_words ? row.distinctive_words.split(" ").slice(3).join(", ") : "", ...(numbers.get(row.cluster) || []).slice(0, 1).map((one) => `${one.context} ${sayNumber(one.context, one.median)} (median)`)].filter(Boolean).join(" · ");
 const listClusters = () => { $("list-count").textContent = `(${whole(groups.length)})`; fill($("clusters"), groups.map((row) => {
   const line = item(String(row.number), row.name, () => show(row.cluster), row.cluster, row.cluster === chosen);
-  const text = line.firstChild.lastChild, under = element("span", `${many(row.documents, "document")} `, { className: "under" });
+  const text = line.firstChild.lastChild, under = element("span", `${many(row.documents, "document")}, ${percent(row.share)} `, { className: "under" });
   if (isUnsure(row)) under.append(unsure(row));
+  else if (known(row.chains)) under.append(element("span", `· ${inRuns(row)}`, { className: "runs" }));
   text.append(under);
   if (row.cluster === chosen) {
     const more = element("span", wordsOf(row), { className: "excerpt" });
@@ -47,9 +48,8 @@ const block = (...children) => { const made = element("div", undefined, { classN
 
 const howSure = (row, what) => {
   if (!known(row.found)) return [];
-  const chains = known(row.chains) ? `, in ${row.chains} of ${told.chains.split(" ")[0]} chains` : "";
-  const together = known(row.certainty) ? [`its documents are together with ${percent(row.certainty)} certainty`] : [];
-  return [...together, `found in ${percent(row.found)} of the samples${chains}${row.found < 0.5 ? `: an unsure ${what}` : ""}`];
+  const runs = known(row.chains) ? `, ${inRuns(row)}` : "", together = known(row.certainty) ? [`${percent(row.certainty)} certain that its documents belong together`] : [];
+  return [`found in ${percent(row.found)} of the samples${runs}${what === "topic" && row.found < 0.5 ? ": an unsure topic" : ""}`, ...together];
 };
 const choose = (node, focus = false) => {
   chosen = node;
@@ -57,12 +57,14 @@ const choose = (node, focus = false) => {
   drawMap();
   const row = nodes.get(node);
   $("panel-title").textContent = nameOf(node);
-  const facts = [`${many(row.documents, "document")}, ${percent(row.share)} of all`, ...howSure(row, "cluster")];
+  const facts = [`${many(row.documents, "document")}, ${percent(row.share)} of all`, ...(known(row.found) ? [sayFound(row)] : [])];
   if (row.label) facts.push(`commonest label ${row.label}: ${percent(row.label_share)}`);
   $("facts").textContent = facts.join(" · ");
+  $("facts-more").textContent = howSure(row, "cluster").join(" · ");
   drawCluster();
   listDocuments("typical", (typical.get(node) || []), (one) => short(one.overlap), markedOfCluster(node));
   aboutCluster(node);
+  offerMembers();
   keepInSight($("clusters"));
   drawCompare();
   drawTree();
@@ -83,12 +85,12 @@ const aboutCluster = (node) => {
   about.replaceChildren();
   for (const [name, rows] of grouped(values.get(node) || [], "context")) {
     const common = rows.filter((row) => row.by_share <= 8).sort((a, b) => a.by_share - b.by_share);
-    about.append(block(element("h3", name), tableOf(["", "documents", "share", "× average"], common.map((row) => [row.value, digits(row.count), percent(row.share), short(row.lift)]))));
+    about.append(block(element("h3", name), tableOf(["", "documents", `share of the cluster's ${DESCRIPTION.contexts[name].values.some((one) => one.length > 1) ? "values" : "documents"}`, "× average"], common.map((row) => [row.value, digits(row.count), percent(row.share), short(row.lift)]))));
   }
   for (const row of numbers.get(node) || []) about.append(block(element("h3", row.context), element("p", sayNumbers(row))));
   trendCharts(about, "cluster", node, "Share of documents");
   const those = labels.get(node) || [];
-  if (those.length) about.append(block(element("h3", "Labels"), tableOf(["label", "documents", "share"], those.slice(0, 8).map((row) => [row.label, whole(row.documents), percent(row.share)]))));
+  if (those.length) about.append(block(element("h3", "Labels"), tableOf(["label", "documents", "share of the cluster's documents"], those.slice(0, 8).map((row) => [row.label, whole(row.documents), percent(row.share)]))));
   const used = (usedBy.get(node) || []).slice().sort((a, b) => b.share_of_cluster - a.share_of_cluster).slice(0, 8);
   if (used.length && topics.length) {
     const list = element("ul", undefined, { className: "list" });
@@ -197,16 +199,23 @@ const search = () => {
 };
 
 // -- controls --------------------------------------------------------------------------------------------------
+const sayAgreement = (ari) => (ari >= 0.9 ? "agree closely" : ari >= 0.7 ? "mostly agree" : ari >= 0.4 ? "agree only in part" : "hardly agree");
 const sayMerged = () => {
   $("groups-number").textContent = `${whole(left)} of ${whole(K)}`;
-  const cut = hierarchy.get(left), parts = [];
+  const cut = hierarchy.get(left), parts = [], exact = [];
   const scores = left < K && cut ? cut : Object.fromEntries(DESCRIPTION.summary.filter(([name]) => name.endsWith(" of all clusters")).map(([name, value]) => [name.split(" ")[0], +value]));
   if (cut?.recommended) parts.push("the recommended number of clusters");
   if (left === K) parts.push("all clusters of the fit");
-  else if (cut) parts.push(cut.loss > 0 ? `merging to so few makes the documents less likely, by ${short(cut.loss)} nats per document` : "merging to so few loses nothing: the documents become no less likely");
-  if (cut && cut.agreement !== null) parts.push(`agreement between ${/^\d/.test(told.chains ?? "") ? "chains" : "samples"} (ARI) ${short(cut.agreement)}`);
-  if (known(scores.nmi)) parts.push(`against the labels: NMI ${digits(scores.nmi)}, ARI ${digits(scores.ari)}, purity ${digits(scores.purity)}`);
-  $("merged").textContent = parts.join(" · ");
+  else if (cut && !cut.recommended) parts.push(left < DESCRIPTION.recommended ? "coarser than recommended" : "finer than recommended");
+  if (left < K && cut && !(cut.loss > 0)) parts.push("merging loses nothing");
+  if (left < K && cut?.loss > 0) exact.push(`the merged clusters make the documents less likely, by ${short(cut.loss)} nats per document`);
+  if (cut && cut.agreement !== null && left > 1) {
+    const those = DESCRIPTION.runs > 1 ? "runs" : "samples";
+    parts.push(`the ${those} ${sayAgreement(cut.agreement)}`);
+    exact.push(`agreement of the ${those} (ARI) ${short(cut.agreement)}`);
+  }
+  if (known(scores.nmi)) exact.push(`against the labels: NMI ${digits(scores.nmi)}, ARI ${digits(scores.ari)}, purity ${digits(scores.purity)}`);
+  fill($("merged"), [parts.join(" · "), ...(exact.length ? [element("span", exact.join(" · "), { className: "soft" })] : [])]);
 };
 const setLeft = (n) => {
   cut(n);
@@ -264,11 +273,11 @@ const TERMS = [
   ["Name", ofObservations ? "Of a topic, the means that are furthest from those of all observations, in standard deviations of these; of a cluster, the topics that are commoner in it than elsewhere. Other names can be given: mc2 describe --names."
     : "The three most distinctive words: probable here, and more probable than elsewhere (relevance: 0.3 times the log of the probability plus 0.7 times the log of the lift). Other names can be given: mc2 describe --names."],
   ["× average", `How many times a ${ofObservations ? "" : "word or "}value is as common here as in the whole corpus (its lift).`],
-  ["Probability of a document's cluster", hasSamples ? "The share of its cluster's other documents that it is together with, over samples." : "As of this one sample of the posterior."],
+  ["How sure a document's cluster is", hasSamples ? "Of the documents that a sample puts into one cluster with it, the share that is in its cluster here; the mean over samples." : "The probability of the cluster given this one sample of the posterior."],
   ...(hasSamples ? [["In 90 % of the samples", "The middle nine tenths of the posterior's samples. The numbers before it, and all topics and what is said of them, are those of one of them, the one whose clusters are nearest to the others'."]] : []),
   ["90 % interval", "Where the share of all such documents lies with 90 % probability, given these."],
-  ...(hasSamples ? [["Found, unsure", "A cluster is found in a sample if some of the sample's clusters together share at least half of the documents that are in either (Jaccard index); a topic, if one topic of the sample " + (ofObservations ? "overlaps with it by half (Bhattacharyya's coefficient)" : "has half of its ten likeliest words") + ". Found in less than half of the samples: unsure."]] : []),
-  ...(told.chains ? [["Chains", "Independent runs. ARI is 1 where they agree and 0 where they agree as chance would; VI, the variation of information, is 0 bits where they agree."]] : []),
+  ...(hasSamples ? [["Found, unsure", "A cluster is found in a sample if some of the sample's clusters together share at least half of the documents that are in either (Jaccard index); a topic, if one topic of the sample " + (ofObservations ? "overlaps with it by half (Bhattacharyya's coefficient)" : "has half of its ten likeliest words") + ". Found in less than half of the samples: unsure; so is a cluster that only some of the runs found."]] : []),
+  ...(told.chains ? [["Runs (chains)", "Independent fits from different starts. A run has found a cluster if more than half of its samples have. ARI is 1 where they agree and 0 where they agree as chance would; VI, the variation of information, is 0 bits where they agree."]] : []),
   ...(hierarchy.size ? [["Cut", "Clusters joined two by two, the pair first that costs least of the log marginal likelihood, the probability of the data given the clusters. Recommended is the number of clusters that explains most of what the chains agree on."]] : []),
   ...(hasScores ? [["NMI, ARI, purity", "Agreement with the labels: shared information (0 to 1), pairs put together rightly beyond chance (0 by chance, 1 at best), and the share of documents in a cluster of mostly their own label."]] : []),
   ...(topics.length && !ofObservations ? [["Coherence (NPMI)", "Whether the ten likeliest words of a topic meet in documents more often than by chance: 0 as by chance, 1 at most. Beside it: what it is on permuted documents. A topic is marked as not coherent unless it is 0.1 and three ± above."]] : []),
@@ -316,9 +325,17 @@ $("missing").textContent = missing.length ? `Not in this report: ${missing.join(
 $("summary").textContent = ["documents", "words", "tokens", "observations", "numbers", "counts", "zeros or ones", "clusters", "topics"].filter((name) => known(counted[name])).map((name) => {
   const range = told[`${name} in 90 % of the samples`];
   return `${whole(counted[name])} ${name}${range ? ` (${range} in 90 % of the samples)` : ""}${name === "clusters" ? `, ${whole(DESCRIPTION.recommended)} recommended` : ""}`;
-}).concat(told.chains ?? []).join(" · ")
+}).concat(DESCRIPTION.runs > 1 ? [] : told.chains ?? []).join(" · ")
   + (points.length < nDocuments ? ` · the map shows ${whole(points.length)} of them, drawn at random` : "");
-fill($("warnings"), DESCRIPTION.summary.filter(([name]) => name.startsWith("warning ")).map(([, said]) => element("p", `${said[0].toUpperCase()}${said.slice(1)}.`, { className: "warning" })));
+const sentence = (said) => (said ? `${said[0].toUpperCase()}${said.slice(1)}.` : "");
+$("runs").textContent = sentence(told["clusters by run"]);
+// what only those who know the measures read
+const MEASURE = / \((adjusted Rand index [^)]*)\)/, warnings = DESCRIPTION.summary.filter(([name]) => name.startsWith("warning ")).map(([, said]) => said);
+const technical = DESCRIPTION.runs > 1 ? [told.chains, ...warnings.map((said) => MEASURE.exec(said)).filter(Boolean).map(([, said]) => `at the recommended number of clusters: ${said}`)] : [];
+$("technical").hidden = !technical.length;
+$("technical").lastElementChild.textContent = technical.join(" · ");
+fill($("warnings"), warnings.map((said) => element("p", sentence(said.replace(MEASURE, "")), { className: "warning" })));
+$("clusters-about").textContent = `A cluster is a group of documents that have much in common.${topicsOf.size ? ` A topic is a group of ${TOKENS} that occur together; a document can have several.` : ""}`;
 const searched = [...(ofObservations ? [] : ["word"]), "title", "name", ...(hasTexts ? ["text"] : [])];
 $("search").placeholder = `${searched.slice(0, -1).join(", ")} or ${searched.at(-1)}`;
 if (ofObservations) {

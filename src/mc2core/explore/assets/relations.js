@@ -12,13 +12,13 @@ const drawCompare = () => {
   const possible = choices();
   picks = picks.filter((one) => possible.includes(one));
   const first = compareWhat === "cluster" ? chosen : topic;
-  const shown = [...(first !== null && possible.includes(first) && !picks.includes(first) ? [first] : []), ...picks];
+  const shown = [...(possible.includes(first) ? [first] : []), ...picks.filter((one) => one !== first)];
   fill($("compare-add"), [element("option", "…", { value: "" }), ...possible.filter((one) => !shown.includes(one)).map((one) => element("option", cutTo(nameOfPick(one), 60), { value: one }))]);
   const colour = new Map(shown.map((one, i) => [one, PALETTE[i % PALETTE.length]]));
   const shapeOf = (i) => SHAPES[i % SHAPES.length];
   fill($("picks"), shown.map((one) => {
     const pick = signed(element("span", shortOf(one), { className: "pick", title: nameOfPick(one) }), colour.get(one), shapeOf(shown.indexOf(one)));
-    if (picks.includes(one) && shown.length > 1) {
+    if (one !== first) {
       const button = element("button", "×", { type: "button", onclick: () => { picks = picks.filter((other) => other !== one); drawCompare(); } });
       button.setAttribute("aria-label", `Remove ${nameOfPick(one)}`);
       pick.append(" ", button);
@@ -29,19 +29,20 @@ const drawCompare = () => {
   if ($("compare").children.length !== asked.length)
     fill($("compare"), asked.map(({ name, role }, i) => {
       const one = element("div", null, { className: "block" }), chart = element("div", null, { id: `compare-${i}`, className: "chart" });
-      one.append(element("h3", name === role ? name : `${name} (${role})`), chart);
+      one.append(element("h3", name === role ? name : `${name} (${role})`), element("p", null, { className: "soft small" }), chart);
       return one;
     }));
   asked.forEach((variable, i) => {
     const { name } = variable, title = `Share of ${compareWhat}s among the ${what} by ${name}`;
-    const rows = shown.flatMap((one, series) => inOrder(sharesOf(compareWhat, one, name)).map((row, place) => ({ ...row, place, series, name: nameOfPick(one), colour: colour.get(one), shape: shapeOf(series) })));
+    $(`compare-${i}`).previousElementSibling.textContent = `Share of the ${compareWhat === "cluster" ? "documents" : `${TOKENS} in the documents`} ${variable.number ? `of each step of ${name}` : `with each ${name}`} that is in the ${compareWhat}`;
+    const rows = shown.flatMap((one, series) => inOrder(sharesOf(compareWhat, one, name), name).map((row, place) => ({ ...row, place, series, name: nameOfPick(one), colour: colour.get(one), shape: shapeOf(series) })));
     const say = (d) => `${variable.number ? step(name, d) : d.value}\n${d.name}\n${sayShare(d)}\n${many(d.documents, "document")}`;
     const columns = ({ name: of, documents: n, share, low, high, ...row }) => ({ ...(variable.number ? { start: row.start, end: row.end } : { value: row.value }), of, documents: n, share, low, high });
     draw(`compare-${i}`, variable.number ? "trend" : "groups", variable.number ? { trend: rows } : { groups: rows }, say, title, { rows: rows.map(columns), isDate: variable.date });
   });
-  const several = known(told["clusters in 90 % of the samples"]), more = variables.length - asked.length;
+  const several = known(told["clusters in 90 % of the samples"]), disagree = DESCRIPTION.runs > 1 ? "runs or samples disagree" : "samples disagree", more = variables.length - asked.length;
   fill($("compare-about"), [`Of all ${what} with a value or in a step, the share in each ${compareWhat}. Bands and lines are 90 % intervals, from `
-    + (compareWhat === "topic" ? "how far documents differ in the topic. " : `how few documents there are${several ? " and how far samples of the posterior put them elsewhere" : "; one sample does not tell how sure the clusters are"}. `),
+    + (compareWhat === "topic" ? "how far documents differ in the topic: the longer the line, the more they differ. " : `how few documents there are${several ? ` and how far samples put them elsewhere: a long line means that the documents are few, or that ${disagree}` : "; one sample does not tell how sure the clusters are"}. `),
     ...(more ? [element("button", `and ${more} more`, { type: "button", className: "link", onclick: () => { allVariables = true; drawCompare(); } })] : [])]);
 };
 
@@ -65,7 +66,7 @@ const heatCells = () => {
   }
   const variable = aboutVariable.get(by), known = groups.length ? sharesOf("cluster", rows[0].cluster, by).length : 0, shown = variable.number ? known : Math.min(known, most);
   for (const [down, row] of rows.entries())
-    for (const [across, one] of inOrder(sharesOf("cluster", row.cluster, by).slice(0, shown)).entries())
+    for (const [across, one] of inOrder(sharesOf("cluster", row.cluster, by).slice(0, shown), by).entries())
       cells.push({ down, across, row: line(row), column: variable.number ? step(by, one) : cutTo(one.value, 30), share: one.share, low: one.low, high: one.high, documents: one.documents, average: row.share, cluster: row.cluster });
   return { cells, more: known - shown, what: by };
 };
