@@ -136,9 +136,9 @@ const nameOf = (node) => (noClusters ? "All documents" : nodes.has(node) ? `${nu
 const topicName = (number) => `Topic ${number}: ${byTopic.get(number).name}`;
 // a cluster that other runs did not find is one of several possible groupings
 const isUnsure = (row) => (known(row.found) && row.found < 0.5) || (row.topic === undefined && known(row.chains) && row.chains < DESCRIPTION.runs);
-const inRuns = (row) => (row.chains < DESCRIPTION.runs ? `in ${row.chains} of ${DESCRIPTION.runs} runs` : DESCRIPTION.runs === 2 ? "in both runs" : `in all ${DESCRIPTION.runs} runs`);
+const inRuns = (row) => (row.chains === 0 ? "in no single run" : row.chains < DESCRIPTION.runs ? `in ${row.chains} of ${DESCRIPTION.runs} runs` : DESCRIPTION.runs === 2 ? "in both runs" : `in all ${DESCRIPTION.runs} runs`);
 const sayFound = (row) => {
-  if (known(row.chains)) return row.chains < DESCRIPTION.runs ? `Unsure: only ${row.chains} of ${DESCRIPTION.runs} runs found it` : `Found by ${DESCRIPTION.runs === 2 ? "both" : `all ${DESCRIPTION.runs}`} runs`;
+  if (known(row.chains)) return row.chains < DESCRIPTION.runs ? (row.chains ? `Unsure: only ${row.chains} of ${DESCRIPTION.runs} runs found it` : "Unsure: no single run found it; it is a compromise") : `Found by ${DESCRIPTION.runs === 2 ? "both" : `all ${DESCRIPTION.runs}`} runs`;
   return row.found < 0.5 ? "Unsure: fewer than half of the samples contain it" : row.found < 1 ? "Most samples contain it" : "All samples contain it";
 };
 // a topic whose likeliest words meet in documents hardly more often than by chance may be noise; without NPMI nobody knows
