@@ -187,7 +187,7 @@ class GaussWishart(_GaussianVector):
     As an exponential family (docs/model.md, section 1), T(x) = (x, 1, 1, x x') and t(phi) = (Lambda mu, -mu' Lambda mu
     / 2, ln det(Lambda) / 2, -Lambda / 2). The natural parameters are the D + 2 + D**2 numbers eta = (kappa mu, kappa,
     nu - D, Psi + kappa mu mu'), and A(eta) = ln G_D(nu / 2) + nu D / 2 ln 2 - nu / 2 ln det(Psi) - D / 2 ln(kappa / 2
-    pi). If all coordinates are NaN, the vector is missing. Vectors with only some NaN are refused.
+    pi). If all coordinates are NaN, the vector is missing. A vector in which only some coordinates are NaN is rejected.
     """
 
     code = GAUSS_WISHART

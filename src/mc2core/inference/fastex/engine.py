@@ -184,8 +184,8 @@ class FastEx(MixtureEngine):
     n_neighbours : int in [1, inf), default 8
         For "neighbours": number of similar documents that are stored per document. Each needs 4 bytes.
     list_budget : int in [1, 2147483647], default 4000
-        For "neighbours": limit on the search for similar documents. For each of its words, rarest first, the list of
-        the documents that contain the word is read, up to this number of entries in total.
+        For "neighbours": limit on the search for similar documents. For each word of a document, rarest first, the
+        search reads the list of the documents that contain the word. It reads at most this number of entries in total.
     n_proposals : int in [1, 1000], default 4
         For "neighbours": number of Metropolis-Hastings moves per visit.
     uniform_share : float in (0, 1], default 0.05
@@ -286,7 +286,7 @@ class FastEx(MixtureEngine):
         return choose_proposal(corpus, self._settings(model)) if self.proposal == "auto" else self.proposal
 
     def to_warm(self, model: Mixture, corpus: Corpus) -> tuple[Engine, Sequence[int]]:
-        """Extend :meth:`Engine.to_warm` by the proposal that "auto" chooses for the corpus, and by an exact sweep."""
+        """Like :meth:`Engine.to_warm`, with the proposal that "auto" chooses for the corpus, and with an exact sweep."""
         engine = copy(self)
         engine.proposal = self.chosen_proposal(model, corpus)
         return engine, (1, 2, *self.exact_sweeps[:1])

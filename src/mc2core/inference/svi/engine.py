@@ -96,9 +96,10 @@ class SVI(Engine):
     Parameters
     ----------
     max_clusters : int in [1, 2147483647] or None, default None
-        Largest number of clusters (truncation K). None means a quarter of the number of documents, but from 2 to 320.
-        With a document level, None means one cluster per 25 documents (one per four up to 20 clusters), but from 2 to
-        100. With tables, None means 40. max_clusters must be None if n_clusters of the model is set.
+        Largest number of clusters (truncation K). None means a quarter of the number of documents, but at least 2 and
+        at most 320. With a document level, None means one cluster per 25 documents (one per four up to 20 clusters),
+        but at least 2 and at most 100. With tables, None means 40. max_clusters must be None if n_clusters of the model
+        is set.
     max_tables : int in [1, 2147483647] or None, default None
         Number of tables per cluster (truncation T), as in UAI16. With None, tokens are assigned to topics directly,
         without tables.
