@@ -286,7 +286,7 @@ class FastEx(MixtureEngine):
         return choose_proposal(corpus, self._settings(model)) if self.proposal == "auto" else self.proposal
 
     def to_warm(self, model: Mixture, corpus: Corpus) -> tuple[Engine, Sequence[int]]:
-        """Like :meth:`Engine.to_warm`, with the proposal that "auto" chooses for the corpus, and with an exact sweep."""
+        """Like :meth:`Engine.to_warm`, with the proposal that "auto" chooses for the corpus, and an exact sweep."""
         engine = copy(self)
         engine.proposal = self.chosen_proposal(model, corpus)
         return engine, (1, 2, *self.exact_sweeps[:1])
