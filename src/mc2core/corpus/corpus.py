@@ -106,8 +106,9 @@ class Corpus:
     vocabulary : V different strings, optional
         The words. By default, the column names of a DataFrame.
     contexts : mapping, optional
-        Contexts by name. A context is a (J,) float array of numbers (NaN if missing), a (J, A) matrix of counts, sparse
-        or of integers (empty row if missing), or a (J, D) dense float array of vectors (NaN for a missing coordinate).
+        Contexts by name. A context is a (J,) float array of numbers (NaN if missing), a (J, A) matrix of counts, either
+        sparse or dense with an integer dtype (empty row if missing), or a (J, D) dense float array of vectors (NaN for
+        a missing coordinate).
     labels : (J,) ints or (J, L) sparse membership, optional
         True classes, for scores only.
     documents : pandas DataFrame of J rows, optional

@@ -356,8 +356,8 @@ def trace(fit: Fit, what: str | None = None, ax: Axes | None = None) -> Axes:
 def agreement(found: Fit, ax: Axes | None = None) -> Axes:
     """Draw the agreement of each pair of chains.
 
-    The agreement is the adjusted Rand index of the clusters of both chains. It is 1 for equal clusters and 0 on average
-    for independent clusters.
+    The agreement of two chains is the adjusted Rand index between their clusterings. It is 1 for equal clusters and 0
+    on average for independent clusters.
 
     Parameters
     ----------

@@ -418,11 +418,11 @@ class Posterior:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the cluster of each document (J,) int64, and the probability of each cluster (J, K) float64.
 
-        If ``corpus`` is the fitted corpus and there are several samples, the first array is :attr:`cluster`. The second
-        array then has, for each document and cluster, the share of the documents of the cluster that are in one cluster
-        with the document, averaged over samples (:func:`mc2core.posterior.consensus.shares`). For other documents, or
-        if ``use_context`` is False, the second array is the result of :meth:`predict_proba`, which has the same
-        arguments. The first array is then the likeliest cluster.
+        If ``corpus`` is the fitted corpus and there are several samples, the first array is :attr:`cluster`. Entry (j,
+        k) of the second array is then the share of the documents of cluster k that are in the same cluster as document
+        j in a sample, averaged over samples (:func:`mc2core.posterior.consensus.shares`). For other documents, or if
+        ``use_context`` is False, the second array is the result of :meth:`predict_proba`, which has the same arguments.
+        The first array is then the likeliest cluster.
 
         ``cut`` is a number of clusters or "recommended" (:meth:`find_hierarchy`), or "all" for the clusters of the fit.
         With a cut, the first array has the clusters of the cut. For a fitted document, the second array is computed

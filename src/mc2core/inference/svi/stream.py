@@ -314,8 +314,8 @@ class Stream:
         Raises
         ------
         ValueError
-            If words or contexts differ from the fit; the stream is then unchanged. ValueError is also raised if a
-            document has probability 0 in all clusters; the stream then includes the earlier blocks.
+            If the words or contexts differ from those of the fit. The stream is then left unchanged. ValueError is also
+            raised if a document has probability 0 in all clusters; the stream then includes the earlier blocks.
         """
         for _ in self.visits(corpus):
             pass
