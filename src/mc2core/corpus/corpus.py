@@ -1133,7 +1133,7 @@ def write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
-    """Read corpus.json. Raises ValueError if a field is missing or has a wrong type.
+    """Read corpus.json. Raises ValueError if a field is missing or has the wrong type.
 
     "files" and "checksum" are absent from corpora that were saved before these fields existed.
     """

@@ -496,8 +496,8 @@ class NPTOT(TopicModel):
     Parameters
     ----------
     contexts : list of names, or mapping of names to families or None
-        The context of times: exactly one context of numbers, with the family NormalGamma and strength 1. Its value may
-        be missing in some documents.
+        The context that holds the times: exactly one numeric context, with the family NormalGamma and strength 1. Its
+        value may be missing in some documents.
     table_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         Concentration v of the topic proportions of documents; "learn" starts at 1.
     topic_concentration : float in [1e-10, 1e10] or "learn", default "learn"

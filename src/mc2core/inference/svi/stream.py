@@ -271,8 +271,8 @@ class Stream:
         Raises
         ------
         ValueError
-            If names are missing, if a context has another kind than in the stream, or if no word has a column. The
-            stream is then unchanged.
+            If names are missing, if the kind of a context differs from its kind in the stream, or if no word has a column.
+            The stream is then unchanged.
         """
         return self.place(corpus, new_columns)[0]
 
