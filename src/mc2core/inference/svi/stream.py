@@ -271,7 +271,7 @@ class Stream:
         Raises
         ------
         ValueError
-            If names are missing, if the kind of a context differs from its kind in the stream, or if no word has a column.
+            If names are missing, if a context has another kind in the stream, or if no word has a column.
             The stream is then unchanged.
         """
         return self.place(corpus, new_columns)[0]
