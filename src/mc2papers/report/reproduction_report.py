@@ -79,9 +79,8 @@ def write_reproduction_report(
         )
 
 
-_RULE = """<p>A 95 % interval over seeds decides each claim. On the paper's data, a claim is reproduced or not
-reproduced. On other data, it is supported or contradicted, which is weaker evidence. Captions say where chains are
-shorter or data smaller than in the paper.</p>"""
+_RULE = """<p>A 95 % interval over seeds decides each claim. On the paper's data, or on data drawn as in the paper, a
+claim is reproduced or not reproduced. On other data, it is supported or contradicted, which is weaker evidence.</p>"""
 
 
 def _answers(card: pd.DataFrame) -> str:
