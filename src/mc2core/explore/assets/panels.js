@@ -25,7 +25,7 @@ const listClusters = () => { $("list-count").textContent = `(${whole(groups.leng
   const line = item(String(row.number), row.name, () => show(row.cluster), row.cluster, row.cluster === chosen);
   const text = line.firstChild.lastChild, under = element("span", `${many(row.documents, "document")}, ${percent(row.share)} `, { className: "under" });
   if (isUnsure(row)) under.append(unsure(row));
-  else if (known(row.chains)) under.append(element("span", `· ${inRuns(row)}`, { className: "runs" }));
+  else if (known(row.chains)) under.append("· ", element("span", inRuns(row), { className: "runs" }));
   text.append(under);
   if (row.cluster === chosen) {
     const more = element("span", wordsOf(row), { className: "excerpt" });
