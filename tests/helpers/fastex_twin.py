@@ -94,10 +94,15 @@ def assert_invariant(p, kernels, tolerance=1e-12):
 
 
 @numba.njit
-def first_uniform(key, j):
+def uniforms_of(key, j, n):
+    """The first uniform numbers of document j."""
     stream = np.zeros(2, np.uint64)
     streams.seek(stream, key, j)
-    return streams.uniform(stream)
+    return np.array([streams.uniform(stream) for _ in range(n)])
+
+
+def first_uniform(key, j):
+    return uniforms_of(key, j, 1)[0]
 
 
 def small_corpus(n_documents=40, n_words=30, seed=0):

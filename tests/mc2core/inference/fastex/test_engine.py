@@ -1,19 +1,16 @@
-"""FastEx: exact enumeration, the table against a dict, caches against recomputation, resume, bad settings."""
+"""FastEx: the table against a dict, caches against recomputation, resume, bad settings."""
 
 import numba
 import numpy as np
 import pytest
 from helpers.fastex_twin import (
-    STATES,
     TINY,
     A,
     B,
     G,
     K,
-    assert_stationary,
     hashed_vectors,
     log_joint,
-    posterior,
     settings_of,
     small_corpus,
 )
@@ -22,68 +19,17 @@ from helpers.hashing import signs
 
 from mc2core import Corpus
 from mc2core.compute import streams
-from mc2core.compute.signatures import BITS
 from mc2core.compute.threads import thread_budget
 from mc2core.inference.fastex import engine as fastex_engine
 from mc2core.inference.fastex import exact
 from mc2core.inference.fastex.components import GAUSSIAN, MULTINOMIAL, OVERLAP_UNIT, POISSON
-from mc2core.inference.fastex.exact import ExactChain, ExactState, Terms, fill_terms, sweep_exact
-from mc2core.inference.fastex.hashed import HashedState, add_or_remove, choose, sweep, workspace
+from mc2core.inference.fastex.exact import ExactState
+from mc2core.inference.fastex.hashed import HashedState, add_or_remove, choose, workspace
 from mc2core.inference.fastex.sparse_counts import add_to, count_at, count_bits, empty_table, grown
 from mc2core.inference.running.loop import fit
 
 
-@numba.njit
-def count_states(n, seed, chain, slots, used, cluster, visits):
-    moves = np.zeros(2, np.int64)
-    place = 3 ** np.arange(cluster.size - 1, -1, -1)
-    for t in range(n):
-        sweep(seed + np.uint64(t), 0, chain, slots, used, cluster, moves)
-        visits[(cluster * place).sum()] += 1
-
-
-@numba.njit
-def count_states_exact(n, seed, model, log_gamma, cells, tables, clusters, cluster, visits):
-    moves, ahead, n_clusters = np.zeros(2, np.int64), np.empty(0, np.int64), clusters.n_k.size
-    terms = Terms(np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters))
-    scratch, likely = np.empty(n_clusters), np.empty(n_clusters, np.int64)
-    place = 3 ** np.arange(cluster.size - 1, -1, -1)
-    fill_terms(model, clusters, terms)
-    data = ExactChain(model, log_gamma, cells, tables, clusters, terms), cluster, moves, ahead, scratch, likely
-    for t in range(n):
-        sweep_exact(seed + np.uint64(t), 0, cluster.size, *data)
-        visits[(cluster * place).sum()] += 1
-
-
-class TestPosterior:
-    @pytest.mark.parametrize(
-        ("bits", "is_balanced", "failure", "component", "n_proposals"),
-        [(bits, is_balanced, None, MULTINOMIAL, 1 + is_balanced) for bits in BITS for is_balanced in (True, False)]
-        + [(16, True, 0.1, MULTINOMIAL, 1), (64, False, 0.1, POISSON, 1), (64, True, None, POISSON, 2)]
-        + [(64, False, None, GAUSSIAN, 1), (64, True, None, GAUSSIAN, 2)],
-    )
-    def test_hashed_chain_has_the_enumerated_posterior(self, bits, is_balanced, failure, component, n_proposals):
-        settings = settings_of(component, bits, is_balanced, failure, n_proposals=n_proposals)
-        state = HashedState(TINY, settings, np.array([0, 1, 2, 0]))
-        batches = np.zeros((40, len(STATES)), np.int64)
-        for batch, visits in enumerate(batches):
-            count_states(
-                1000, streams.key(1, "test", batch), state.chain, state.slots, state.used, state.cluster, visits
-            )
-        assert_stationary(batches, posterior(component))
-
-    @pytest.mark.parametrize("clusters_per_document", [4, 2, 0])  # all words frequent, two of three, none
-    @pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
-    def test_exact_chain_has_the_enumerated_posterior(self, component, clusters_per_document, monkeypatch):
-        monkeypatch.setattr(exact, "CLUSTERS_PER_DOCUMENT", clusters_per_document)
-        state = ExactState(TINY, settings_of(component), np.array([0, 1, 2, 0]))
-        assert len(state.tables.counts) == {4: 3, 2: 2, 0: 0}[clusters_per_document]
-        batches = np.zeros((40, len(STATES)), np.int64)
-        for batch, visits in enumerate(batches):
-            data = state.constants, state.log_gamma, state.cells, state.tables, state.clusters
-            count_states_exact(1000, streams.key(1, "test", batch), *data, state.cluster, visits)
-        assert_stationary(batches, posterior(component))
-
+class TestProposal:
     @pytest.mark.parametrize("is_balanced", [True, False])
     @pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
     def test_proposal_does_not_know_where_the_document_is(self, is_balanced, component):

@@ -1,4 +1,4 @@
-"""Gauss-Wishart clusters: factors, densities, transition matrices, a plain twin, Geweke's joint test, resume."""
+"""Gauss-Wishart clusters: factors, densities, transition matrices, a plain twin, resume."""
 
 import re
 
@@ -25,18 +25,16 @@ from mc2core import Corpus
 from mc2core.base import memory
 from mc2core.compute import streams
 from mc2core.families.factors import change_by_rank_one, squared_distance
-from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN, DocumentCells
+from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN
 from mc2core.inference.fastex.exact import ExactState
 from mc2core.inference.fastex.gauss_wishart import (
     FactoredClusters,
     GaussWishartState,
     Priors,
     add_or_remove,
-    count_documents,
     log_evidence_with,
     no_clusters,
     refresh_all,
-    sweep,
     weigh_document,
     workspace,
     write_document,
@@ -150,45 +148,6 @@ class TestDensities:
         assert state_of(x, cluster).log_joint == pytest.approx(gaussian.log_joint, rel=1e-12)
 
 
-def precision_and_mean(generator, rows):
-    """A draw from a cluster's posterior: precision matrix by Bartlett's decomposition, then the mean; V = 2."""
-    strength, total = A + len(rows), rows.sum(axis=0)
-    psi = 2 * B * np.eye(2) + rows.T @ rows - np.outer(total, total) / strength
-    degrees = 3 + len(rows)
-    lower = np.array([[np.sqrt(generator.chisquare(degrees)), 0.0], [generator.normal(), 0.0]])
-    lower[1, 1] = np.sqrt(generator.chisquare(degrees - 1))
-    root = np.linalg.cholesky(np.linalg.inv(psi)) @ lower  # precision = root root'
-    return root, total / strength + np.linalg.solve(root.T, generator.normal(size=2)) / np.sqrt(strength)
-
-
-def draw_documents(generator, cluster, rows):
-    """Documents given parameters that are drawn given the clusters' ``rows``, a list."""
-    x = np.empty((len(cluster), 2))
-    for k, own in enumerate(rows):
-        root, mean = precision_and_mean(generator, own)
-        for j in np.flatnonzero(cluster == k):
-            x[j] = mean + np.linalg.solve(root.T, generator.normal(size=2))
-    return x
-
-
-def bounded(x, cluster):
-    """Statistics of a joint draw that have moments, the variances of Student's t having none."""
-    together = cluster[:, None] == cluster
-    pairs = np.triu_indices(len(cluster), 1)
-    small = np.tanh(x)
-    return np.array(
-        [
-            together[pairs].mean(),
-            small[:, 0].mean(),
-            (small**2).mean(),
-            (small[:, 0] * small[:, 1]).mean() ** 2,
-            (together * (small @ small.T))[pairs].mean(),
-            (together * np.abs(small[:, None, 0] - small[None, :, 0]))[pairs].mean(),
-            np.exp(-np.abs(x)).mean(),
-        ]
-    )
-
-
 def correlated_corpus(n_documents=240):
     """Two clusters of the same means and variances, one with words that go together, one with words that do not."""
     generator = np.random.default_rng(8)
@@ -234,39 +193,6 @@ class TestChain:
         for name in FactoredClusters._fields:
             assert np.array_equal(getattr(state.clusters, name), getattr(fresh.clusters, name)), name
         assert state.log_joint == fresh.log_joint
-
-    def test_forward_draws_and_the_chain_agree(self):
-        """Geweke 2004: documents, real numbers here, and clusters drawn from the model, and by turns from the chain.
-
-        7 statistics: false-alarm rate below 7 * P(|N| > 4.5) = 5e-5.
-        """
-        generator, n_documents, none = np.random.default_rng(6), 4, [np.empty((0, 2))] * K
-        model, n = Priors(A, G, B), 6000
-
-        def prior_clusters():
-            return generator.choice(K, n_documents, p=generator.dirichlet(np.full(K, G))).astype(np.int32)
-
-        forward = []
-        for _ in range(n):
-            cluster = prior_clusters()
-            forward.append(bounded(draw_documents(generator, cluster, none), cluster))
-        cluster, moves, work = prior_clusters(), np.zeros(2, np.int64), workspace(K, 2)
-        x, chain = draw_documents(generator, cluster, none), []
-        indptr, words = 2 * np.arange(n_documents + 1), np.tile(np.arange(2, dtype=np.int32), n_documents)
-        for t in range(n):
-            documents = DocumentCells(indptr, words, x.ravel(), x.sum(axis=1))
-            clusters = no_clusters(K, 2)
-            clusters = clusters._replace(sums=clusters.sums.astype(float), scatter=clusters.scatter.astype(float))
-            count_documents(documents, clusters, cluster)
-            refresh_all(model, clusters)
-            assert sweep(streams.key(7, "test", t), model, documents, clusters, cluster, moves, work) == n_documents
-            x = draw_documents(generator, cluster, [x[cluster == k] for k in range(K)])
-            chain.append(bounded(x, cluster))
-        forward, chain = np.array(forward), np.array(chain)
-        batches = chain.reshape(50, -1, chain.shape[1]).mean(axis=1)
-        error = np.sqrt(forward.var(axis=0) / n + batches.var(axis=0, ddof=1) / 50)
-        assert moves[0] > n
-        assert np.max(np.abs(forward.mean(axis=0) - chain.mean(axis=0)) / error) < 4.5
 
     def test_finds_clusters_that_differ_by_their_covariance_alone(self):
         corpus, truth = correlated_corpus()

@@ -20,6 +20,7 @@ from helpers.fastex_twin import (
     matrices,
     posterior,
     settings_of,
+    uniforms_of,
 )
 from scipy.special import gammaln
 
@@ -107,9 +108,11 @@ def test_exact_draws_with_gsdmms_priors_are_those_of_its_paper():
             np.testing.assert_allclose(row, printed / printed.sum(), rtol=1e-5)
 
 
+@pytest.mark.parametrize("clusters_per_document", [4, 2, 0])
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_exact_sweeps_draw_from_these_rows(component):
+def test_exact_sweeps_draw_from_these_rows(component, clusters_per_document, monkeypatch):
     """The sweep's own bookkeeping, over 300 sweeps: a document's uniform number tells where its row sends it."""
+    monkeypatch.setattr(exact, "CLUSTERS_PER_DOCUMENT", clusters_per_document)
     kernels = exact_kernels(component)
     state, i = ExactState(TINY, settings_of(component), STATES[5]), 5
     for t in range(300):
@@ -130,15 +133,20 @@ def log_evidences(documents, clusters, slots, constants, j, own):
     return logs
 
 
-def moves(state, j, n_proposals):
-    """(K, K) of ``n_proposals`` Metropolis-Hastings moves of document j, the others being where they are in
-    ``state``."""
+def weights_of(state, j):
+    """(K,) weights of the proposal for document j, and (K,) exact log evidences; its own cluster's without it."""
     own, work = int(state.cluster[j]), workspace(state.clusters)
     args = state.documents, state.clusters, state.projection, state.constants, state.slots
     choose(*args, j, own, np.zeros(2, np.uint64), work)
-    n_clusters = len(state.sizes)
-    weights = work.weights[:n_clusters]
     logs = log_evidences(state.documents, state.clusters, state.slots, state.constants, j, own)
+    return work.weights[: len(state.sizes)], logs
+
+
+def moves(state, j, n_proposals):
+    """(K, K) of ``n_proposals`` Metropolis-Hastings moves of document j, the others being where they are in
+    ``state``."""
+    weights, logs = weights_of(state, j)
+    n_clusters = len(weights)
     one = np.empty((n_clusters, n_clusters))
     for k in range(n_clusters):
         ratios = [log_acceptance(logs[k], logs[m], weights[k], weights[m]) for m in range(n_clusters)]
@@ -169,6 +177,36 @@ def hashed_rows(settings):
 def test_hashed_moves_leave_the_posterior_as_it_is(component, n_proposals, bits, is_balanced, failure):
     rows = hashed_rows(settings_of(component, bits, is_balanced, failure, n_proposals=n_proposals))
     assert_invariant(posterior(component), matrices(rows))
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+@pytest.mark.parametrize("n_proposals", [1, 3])
+@pytest.mark.parametrize(("is_balanced", "failure"), [(True, None), (False, 0.1)])
+def test_hashed_sweeps_make_these_moves(component, n_proposals, is_balanced, failure):
+    """100 sweeps by the same uniform numbers: proposals from the weights, and acceptances, of :func:`moves`."""
+    settings = settings_of(component, 64, is_balanced, failure, n_proposals=n_proposals)
+    state = HashedState(TINY, settings, np.array([0, 1, 2, 0]))
+    cluster, projection_fit = state.cluster.copy(), (state.centre, state.scale, state.inverse_temperature)
+    found, made = np.zeros(2, np.int64), np.zeros(2, np.int64)
+    for t in range(100):
+        key = streams.key(4, "test", t)
+        state.sweep(key, found)
+        for j in range(TINY.n_documents):
+            uniforms = iter(uniforms_of(key, j, 2 * n_proposals))
+            weights, logs = weights_of(HashedState(TINY, settings, cluster, projection_fit), j)
+            own = now = int(cluster[j])
+            for _ in range(n_proposals):
+                new = int(np.searchsorted(np.cumsum(weights), next(uniforms) * weights.sum(dtype=np.float64)))
+                if new != now:
+                    made[0] += 1
+                    ratio = log_acceptance(logs[now], logs[new], weights[now], weights[new])
+                    if ratio >= 0 or next(uniforms) < np.exp(ratio):
+                        now = new
+            made[1] += now != own
+            cluster[j] = now
+        assert np.array_equal(state.cluster, cluster)
+    assert made.tolist() == found.tolist()
+    assert 40 < made[1] < made[0]
 
 
 @pytest.mark.parametrize("component", COMPONENTS)

@@ -1,4 +1,4 @@
-"""Every Gibbs kernel against the exact posterior of tiny corpora.
+"""Every Gibbs kernel against the exact posterior of tiny corpora, without a document level and with it.
 
 Frequencies of events (numbers of clusters and topics, pairs that share one, the likeliest states) over a run are
 compared with their exact probabilities, in units of standard errors by means of 50 batches, but at least those of
@@ -10,81 +10,107 @@ less that events take. A test fails beyond 6 standard errors: for Student's t wi
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from helpers.crossed import crossed
+from helpers.document_level_enumeration import log_document_level_topics
 from helpers.gibbs_chains import (
     DOCUMENTS,
     FAMILIES,
     assert_chain_follows,
     corpus_of,
+    document_level_exact_of,
     exact_of,
     fixed,
 )
+from helpers.gibbs_enumeration import partitions
 
-from mc2core.corpus import Corpus
 from mc2core.families import NormalGamma
 
-KERNELS = ("collapsed", "blocked", "interleaved")
-
-
+MANY = [[0, 0], [1], [], [0, 1]]
+#: contexts of the corpus, and families
+ALL, VECTORS, WEAK = (FAMILIES[name] for name in ("all, some missing", "vectors, some missing", "of strength 1/4"))
+YEARS = {"year": np.array([0.1, 0.2, 2.0, np.nan])}, {"year": NormalGamma(0.0, 0.3, 2.0, 0.3)}
+NO_CONTEXTS = {}, {}
 SWEEPS = {"collapsed": 1600, "blocked": 1200, "interleaved": 800}
+#: documents, contexts, other settings
+CASES = {
+    "contexts": (DOCUMENTS, ALL, {}),
+    "vectors": (DOCUMENTS, VECTORS, {}),
+    "weak contexts": (DOCUMENTS, WEAK, {}),
+    "many topics and clusters": (
+        MANY,
+        NO_CONTEXTS,
+        {
+            "group_concentration": 4.0,
+            "table_concentration": 6.0,
+            "topic_concentration": 5.0,
+            "topic_word_prior": 0.02,
+        },
+    ),
+    "two clusters at most": (DOCUMENTS, ALL, {"n_clusters": 2}),
+    "three clusters at most": (
+        MANY,
+        NO_CONTEXTS,
+        {"n_clusters": 3, "group_concentration": 4.0, "table_concentration": 6.0, "topic_word_prior": 0.1},
+    ),
+    "HDP": (DOCUMENTS, NO_CONTEXTS, {"model": "hdp"}),
+    "no content": ([[]] * 4, YEARS, {}),
+}
 
 
-@pytest.mark.parametrize(("family", "kernel"), crossed(list(FAMILIES), KERNELS))
-def test_posterior_with_contexts(family, kernel):
-    contexts, families = FAMILIES[family]
-    corpus = corpus_of(DOCUMENTS, 3, contexts)
-    engine = fixed(kernel=kernel, contexts=families)
-    assert_chain_follows(engine, corpus, exact_of(DOCUMENTS, 3, corpus), SWEEPS[kernel])
+def assert_case_follows(case, sweeps, exact_of, **more):
+    documents, (contexts, families), settings = case
+    n_words = 1 + max(itertools.chain(*documents), default=2)
+    corpus = corpus_of(documents, n_words, contexts)
+    engine, exact = fixed(contexts=families, **settings | more), exact_of(documents, n_words, corpus)
+    if most := settings.get("n_clusters"):  # each number of clusters occurs, the most among them
+        assert {max(z) + 1 for z, _ in exact(engine.model)} == set(range(1, most + 1))
+    assert_chain_follows(engine, corpus, exact, sweeps)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_posterior_with_many_topics_and_clusters(kernel):
-    documents = [[0, 0], [1], [], [0, 1]]
-    corpus = corpus_of(documents, 2)
-    engine = fixed(
-        kernel=kernel, group_concentration=4.0, table_concentration=6.0, topic_concentration=5.0, topic_word_prior=0.02
-    )
-    assert_chain_follows(engine, corpus, exact_of(documents, 2, corpus), SWEEPS[kernel])
+@pytest.mark.parametrize(("case", "kernel"), crossed(list(CASES), list(SWEEPS)))
+def test_chains_have_the_enumerated_posterior(case, kernel):
+    assert_case_follows(CASES[case], SWEEPS[kernel], exact_of, kernel=kernel)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_posterior_of_at_most_two_clusters_with_contexts(kernel):
-    """A finite mixture over three documents: two clusters, of which one may be empty."""
-    contexts, families = FAMILIES["all, some missing"]
-    corpus = corpus_of(DOCUMENTS, 3, contexts)
-    engine = fixed(kernel=kernel, contexts=families, n_clusters=2)
-    exact = exact_of(DOCUMENTS, 3, corpus)
-    assert {max(z) for z, _ in exact(engine.model)} == {0, 1}
-    assert_chain_follows(engine, corpus, exact, SWEEPS[kernel])
+# -- with a document level -----------------------------------------------------------------------------------------
+def test_the_enumeration_sums_to_one_over_partitions():
+    """p(l | z) of five tokens in three documents, two of them in one cluster, over the 52 partitions of the tokens."""
+    total = 0.0
+    for topics in partitions(5):
+        n_jm = np.zeros((3, max(topics) + 1), int)
+        np.add.at(n_jm, ([0, 0, 1, 1, 2], list(topics)), 1)
+        total += np.exp(log_document_level_topics(n_jm, (0, 0, 1), 0.7, 1.5, 0.9))
+    assert total == pytest.approx(1.0, abs=1e-12)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_posterior_of_at_most_three_clusters(kernel):
-    """Of four documents, with clusters that empty and come back."""
-    documents = [[0, 0], [1], [], [0, 1]]
-    corpus = corpus_of(documents, 2)
-    engine = fixed(
-        kernel=kernel, n_clusters=3, group_concentration=4.0, table_concentration=6.0, topic_concentration=2.0,
-        topic_word_prior=0.1,
-    )  # fmt: skip
-    exact = exact_of(documents, 2, corpus)
-    assert {max(z) for z, _ in exact(engine.model)} == {0, 1, 2}
-    assert_chain_follows(engine, corpus, exact, SWEEPS[kernel])
+#: sweeps and omega of cases; the one of many topics fails where a new topic's share of its own cluster's rest is drawn
+#: like those of the others, the one of small concentrations where shares of new topics are not drawn in logarithms
+LEVEL = {
+    "contexts": (1000, 0.5),
+    "weak contexts": (1000, 3.0),
+    "many topics and clusters": (4000, 4.0),
+    "two clusters at most": (2000, 3.0),
+    "three clusters at most": (2000, 3.0),
+    "HDP": (1000, 0.8),
+    "small concentrations": (1000, 1.5),
+}
+SMALL = {"table_concentration": 0.05, "topic_concentration": 0.3, "topic_word_prior": 0.05}
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_posterior_of_the_hdp(kernel):
-    corpus = corpus_of(DOCUMENTS, 3)
-    engine = fixed("hdp", kernel=kernel)
-    assert_chain_follows(engine, corpus, exact_of(DOCUMENTS, 3, corpus), SWEEPS[kernel])
+@pytest.mark.parametrize(("case", "kernel"), crossed(list(LEVEL), ["collapsed", "parallel"]))
+def test_document_level_chains_have_the_enumerated_posterior(case, kernel):
+    sweeps, omega = LEVEL[case]
+    case = CASES.get(case, ([[0, 1], [0, 1], [1]], NO_CONTEXTS, SMALL))
+    assert_case_follows(case, sweeps, document_level_exact_of, kernel=kernel, document_concentration=omega)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_posterior_without_content_is_that_of_a_mixture(kernel):
-    values = np.array([0.1, 0.2, 2.0, np.nan])
-    corpus = Corpus(sp.csr_matrix((4, 3), dtype=int), contexts={"year": values})
-    engine = fixed(kernel=kernel, contexts={"year": NormalGamma(0.0, 0.3, 2.0, 0.3)})
-    assert_chain_follows(engine, corpus, exact_of([[], [], [], []], 3, corpus), SWEEPS[kernel])
+@pytest.mark.parametrize(
+    ("case", "omega", "kernel"),
+    [("no content", 0.8, "collapsed"), ("contexts", 1e8, "parallel"), ("contexts", 1e8, "collapsed")],
+)
+def test_without_content_or_with_a_large_omega_it_is_mc2(case, omega, kernel):
+    assert_case_follows(CASES[case], 1000, exact_of, kernel=kernel, document_concentration=omega)

@@ -1,18 +1,18 @@
-"""Geweke's joint test (2004) of every kernel with learned concentrations and two contexts, one of them sparse.
+"""Geweke's joint test (2004): every kernel, all concentrations and s learnt, three contexts, one of them sparse.
 
 Draws of (concentrations, assignments, data) made forwards from the model are compared with a chain that alternates a
-step of the sampler with fresh data given the assignments. Errors of the chain's means come from 40 batches. Ten
-statistics are compared for each kernel at 5.5 standard errors, nine where tokens have times, twelve where s is
-learnt: a false alarm has a chance of about 1e-4 for the file (Student's t with 39 degrees of freedom), and seeds are
-fixed.
+step of the sampler with fresh data given the assignments. Errors of the chain's means come from 40 batches. At most 13
+statistics are compared for each kernel at 5.5 standard errors: a false alarm has a chance of about 1e-4 for the file
+(Student's t with 39 degrees of freedom), and seeds are fixed.
 """
+
+import functools
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.fits import gibbs, without_log_joint
 from helpers.gibbs_forward import (
-    BATCHES,
     FAMILIES,
     FORWARD,
     LENGTHS,
@@ -23,6 +23,7 @@ from helpers.gibbs_forward import (
     corpus_of,
     draw_assignments,
     draw_data,
+    draw_document_level_assignments,
     draw_topics,
     draw_words,
     statistics,
@@ -30,89 +31,77 @@ from helpers.gibbs_forward import (
 
 from mc2core import Corpus
 
+ALL_PRIORS = PRIORS | {"document": (3.0, 2.0), "words": (2.0, 3.0)}
+ALPHA = 6.0  # of at most three clusters
 
-def draw_prior(rng):
-    return [rng.gamma(shape, 1 / rate) for shape, rate in PRIORS.values()]
+
+def row_of(numbers, has_level, cluster, topic, content, contexts):
+    """Statistics of all that is drawn; ``numbers`` are alpha, v, eta, omega and s."""
+    *concentrations, omega, s = numbers
+    row = statistics(concentrations, cluster, topic, content, contexts)
+    if has_level:
+        first, second = topic[: LENGTHS[0]], topic[LENGTHS[0] : LENGTHS[0] + LENGTHS[1]]
+        row[5] = np.log(omega)
+        row[6] = len(np.unique(first)) + 10 * len(np.intersect1d(first, second)) * float(cluster[0] == cluster[1])
+    return [*row, np.log(s), float(content[0] @ content[3]) * np.log(s)]
 
 
-@pytest.fixture(scope="module")
-def forward():
-    """(FORWARD, 10) statistics of draws from the model itself."""
-    rng, rows = np.random.default_rng(19), []
+@functools.cache
+def forward_draws(has_level, n_clusters):
+    """((FORWARD, 13) statistics of draws from the model itself, a corpus of the last of them)."""
+    rng, rows = np.random.default_rng(29), []
     for _ in range(FORWARD):
-        concentrations = draw_prior(rng)
-        cluster, topic = draw_assignments(*concentrations, rng)
-        content, contexts, topic = draw_data(cluster, topic, rng)
-        rows.append(statistics(concentrations, cluster, topic, content, contexts))
-    return np.array(rows)
+        drawn = {role: rng.gamma(shape, 1 / rate) for role, (shape, rate) in ALL_PRIORS.items()}
+        numbers = list((drawn | ({} if n_clusters is None else {"group": ALPHA})).values())
+        if has_level:
+            cluster, topic = draw_document_level_assignments(numbers[:4], n_clusters, rng)
+        else:
+            cluster, topic = draw_assignments(*numbers[:3], rng)
+        content, contexts, topic = draw_data(cluster, topic, rng, numbers[4])
+        rows.append(row_of(numbers, has_level, cluster, topic, content, contexts))
+    return np.array(rows), corpus_of(content, contexts)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "kernel",
+    ("has_level", "n_clusters", "kernel"),
     [
-        pytest.param("collapsed", marks=pytest.mark.thorough),
-        pytest.param("blocked", marks=pytest.mark.thorough),
-        "interleaved",  # sweeps of both
+        (False, None, "interleaved"),  # sweeps of both
+        pytest.param(False, None, "collapsed", marks=pytest.mark.thorough),
+        pytest.param(False, None, "blocked", marks=pytest.mark.thorough),
+        (True, None, "collapsed"),
+        (True, None, "parallel"),
+        pytest.param(True, 3, "collapsed", marks=pytest.mark.thorough),
     ],
 )
-def test_forward_draws_and_the_chain_agree(kernel, forward):
-    rng = np.random.default_rng(20)
+def test_forward_draws_and_the_chain_agree(has_level, n_clusters, kernel):
+    """Of at most three clusters alpha is held, and so one statistic says nothing."""
+    forward, corpus = forward_draws(has_level, n_clusters)
+    rng, priors, told = np.random.default_rng(30), dict(ALL_PRIORS), {"start_clusters": 2}
+    if not has_level:
+        del priors["document"]
+    if n_clusters is not None:
+        del priors["group"]
+        told = {"n_clusters": n_clusters, "group_concentration": ALPHA}
     engine = gibbs(
-        kernel=kernel, contexts=FAMILIES, topic_word_prior=TOPIC_PRIOR, concentration_priors=PRIORS,
-        start_topics=2, start_clusters=2,
+        document_level=has_level, contexts=FAMILIES, topic_word_prior="learn", concentration_priors=priors,
+        start_topics=2, kernel=kernel, **told,
     )  # fmt: skip
-    concentrations = draw_prior(rng)
-    cluster, topic = draw_assignments(*concentrations, rng)
-    content, contexts, topic = draw_data(cluster, topic, rng)
-    corpus = corpus_of(content, contexts)
-    state = engine.init(corpus, 0)
-    chain = []
+    state, chain = engine.init(corpus, 0), []
     for iteration in range(1, SWEEPS + 1):
         engine.step(corpus, without_log_joint(state), 0, iteration)
-        content, contexts, topic = draw_data(state.cluster, state.topic, rng)
+        content, contexts, topic = draw_data(state.cluster, state.topic, rng, state.topic_word_prior)
         corpus = corpus_of(content, contexts)
         arrays = state.arrays() | {"topic": topic}
-        _, *concentrations, _ = arrays["scalars"].tolist()
+        numbers = [*arrays["scalars"].tolist()[1:4], float(arrays.get("document_concentration", 1.0))]
         state = engine.restore(corpus, arrays)
-        chain.append(statistics(concentrations, state.cluster, topic, content, contexts))
-    chain = np.array(chain[SWEEPS % BATCHES :])
-
-    assert_agree(chain, forward.mean(axis=0), forward.std(axis=0) / np.sqrt(FORWARD))
-
-
-@pytest.mark.slow
-def test_forward_draws_and_the_chain_agree_where_s_is_learnt():
-    def all_statistics(concentrations, s, cluster, topic, content, contexts):
-        found = statistics(concentrations, cluster, topic, content, contexts)
-        return [*found, np.log(s), float(content[0] @ content[3]) * np.log(s)]
-
-    rng, rows = np.random.default_rng(23), []
-    for _ in range(FORWARD):
-        *concentrations, s = [*draw_prior(rng), rng.gamma(2.0, 1 / 3.0)]
-        cluster, topic = draw_assignments(*concentrations, rng)
-        content, contexts, topic = draw_data(cluster, topic, rng, s)
-        rows.append(all_statistics(concentrations, s, cluster, topic, content, contexts))
-    forward = np.array(rows)
-
-    engine = gibbs(
-        contexts=FAMILIES, concentration_priors={**PRIORS, "words": (2.0, 3.0)}, start_topics=2, start_clusters=2,
-        topic_word_prior="learn",
-    )  # fmt: skip
-    corpus = corpus_of(content, contexts)
-    state = engine.init(corpus, 0)
-    chain = []
-    for iteration in range(1, SWEEPS + 1):
-        engine.step(corpus, without_log_joint(state), 0, iteration)
-        s = state.topic_word_prior
-        content, contexts, topic = draw_data(state.cluster, state.topic, rng, s)
-        corpus = corpus_of(content, contexts)
-        arrays = state.arrays() | {"topic": topic}
-        _, *concentrations, _ = arrays["scalars"].tolist()
-        state = engine.restore(corpus, arrays)
-        chain.append(all_statistics(concentrations, s, state.cluster, topic, content, contexts))
-    chain = np.array(chain[SWEEPS % BATCHES :])
-    assert_agree(chain, forward.mean(axis=0), forward.std(axis=0) / np.sqrt(FORWARD))
+        numbers.append(state.topic_word_prior)
+        chain.append(row_of(numbers, has_level, state.cluster, topic, content, contexts))
+    chain, varies = np.array(chain), forward.std(axis=0) > 1e-9
+    assert varies.sum() == 13 - (n_clusters is not None)
+    assert chain[:, ~varies] == pytest.approx(np.log(ALPHA))
+    forward = forward[:, varies]
+    assert_agree(chain[:, varies], forward.mean(axis=0), forward.std(axis=0) / np.sqrt(FORWARD))
 
 
 # -- times of tokens -----------------------------------------------------------------------------------------------
@@ -150,7 +139,7 @@ def test_forward_draws_and_the_chain_agree_where_tokens_have_times():
     rng = np.random.default_rng(21)
     clusters, rows, logs = np.arange(len(LENGTHS)), [], []
     for _ in range(FORWARD):
-        concentrations = draw_prior(rng)
+        concentrations = [rng.gamma(shape, 1 / rate) for shape, rate in PRIORS.values()]
         topic = draw_topics(clusters, *concentrations[1:], rng)
         logs.append(log_times(topic))
         content, topic = draw_words(topic, rng)
