@@ -16,6 +16,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import getitem
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,24 +63,22 @@ class Built:
     conclusion: str = ""
 
 
-def no_options(configuration: Configuration, target: str) -> dict[str, Any]:
-    """A target that reads nothing of the configuration."""
-    return {}
+def options_of(*names: str, **entries: str) -> Callable[[Configuration, str], dict[str, Any]]:
+    """``options`` of a target that reads these parts of the configuration.
 
-
-def options_of(*names: str) -> Callable[[Configuration, str], dict[str, Any]]:
-    """``options`` of a target that reads these parts of the configuration, its datasets' where there are several."""
+    names : "corpora" and "lengths" of its datasets, its "runs"
+    entries : name of an option: the entry of the configuration that it is, as "fit.letters"
+    """
 
     def options(configuration: Configuration, target: str) -> dict[str, Any]:
-        datasets = registry()[target].datasets
         parts: dict[str, Callable[[], Any]] = {
-            "n_seeds": lambda: configuration.config["seeds"],
-            "estimators": lambda: configuration.config["estimators"],
-            "threads": lambda: configuration.config["threads"],
-            "corpora": lambda: configuration.corpora_of(datasets),
-            "lengths": lambda: configuration.lengths_of(datasets),
+            "corpora": lambda: configuration.corpora_of(registry()[target].datasets),
+            "lengths": lambda: configuration.lengths_of(registry()[target].datasets),
+            "runs": lambda: {run: configuration.runs[run] for run in configuration.runs_of(target)},
         }
-        return {name: parts[name]() for name in names}
+        config = configuration.config
+        found = {name: functools.reduce(getitem, path.split("."), config) for name, path in entries.items()}
+        return found | {name: parts[name]() for name in names}
 
     return options
 
@@ -114,7 +113,7 @@ class Target:
     inputs: Mapping[str, str] = field(default_factory=dict)
     datasets: tuple[str, ...] = ()
     draws: tuple[str, ...] = ()
-    options: Callable[[Configuration, str], dict[str, Any]] = no_options
+    options: Callable[[Configuration, str], dict[str, Any]] = field(default_factory=options_of)
     notes: tuple[str, ...] = ()
     has_paper: bool = False
     has_claims: bool = False

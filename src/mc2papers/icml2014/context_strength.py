@@ -14,12 +14,11 @@ from mc2papers.report.agreement import MEASURES
 from mc2papers.report.captions import counted
 from mc2papers.report.claims import GAIN, REPRODUCED, Claim, Statistic, judge, mean_of, unmet
 from mc2papers.report.tables import number
-from mc2papers.targets import Built, Files, Options, Target
+from mc2papers.targets import Built, Files, Options, Target, options_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from mc2papers.configuration import Configuration
 
 #: gain by column of the fits: label, and whether it is a change in per cent, for which lower is better
 GAINS = {
@@ -235,10 +234,6 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, shown=shown(table), figure=figure, conclusion=conclude(table, paper), claims=claims)
 
 
-def _options(configuration: Configuration, name: str) -> dict[str, Any]:
-    return {"study": configuration.config["context_strength"]}
-
-
 def _caption(options: Options) -> str:
     study = options["study"]
     return (
@@ -256,7 +251,7 @@ TARGET = Target(
     caption=_caption,
     inputs={"fits": "context strength"},
     datasets=("nuswide",),
-    options=_options,
+    options=options_of(study="context_strength"),
     notes=(
         "bits: mutual information of context and class as drawn; the largest is the entropy of the class. The words of "
         "a document are drawn from none of the compared models. Gain: with the context less without, paired by corpus, "

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from mc2papers.targets import Built, Files, Options, Target
-
-if TYPE_CHECKING:
-    from mc2papers.configuration import Configuration
+from mc2papers.targets import Built, Files, Options, Target, options_of
 
 
 def _build(files: Files, options: Options) -> Built:
@@ -23,10 +18,6 @@ def _build(files: Files, options: Options) -> Built:
     corpus, model = Corpus.load(folder / "train"), Posterior.load(files["models"][0])
     table = cluster.describe(corpus, model, **options["sizes"])
     return Built(table, figure=cluster.draw(table, describe(storage.read_json(folder / "source.json"))))
-
-
-def _options(configuration: Configuration, name: str) -> dict[str, Any]:
-    return {"sizes": configuration.config["figure3"], "corpus": configuration.config["corpora"]["nips"]}
 
 
 def _caption(options: Options) -> str:
@@ -46,6 +37,6 @@ TARGET = Target(
     caption=_caption,
     inputs={"corpora": "corpora", "models": "first models"},
     datasets=("nips",),
-    options=_options,
+    options=options_of(sizes="figure3", corpus="corpora.nips"),
     memory_mb=1000,
 )

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from mc2papers.targets import Built, Files, Options, Target
-
-if TYPE_CHECKING:
-    from mc2papers.configuration import Configuration
+from mc2papers.targets import Built, Files, Options, Target, options_of
 
 
 def _build(files: Files, options: Options) -> Built:
@@ -33,10 +28,6 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, figure=figure, claims=[match])
 
 
-def _options(configuration: Configuration, name: str) -> dict[str, Any]:
-    return {"figure4": configuration.config["figure4"], "corpus": configuration.config["corpora"]["pnas"]}
-
-
 def _caption(options: Options) -> str:
     word = options["figure4"]["word"]
     topic = f'The topic in which "{word}" is likeliest' if word else "The topic with the narrowest peak in time"
@@ -57,7 +48,7 @@ TARGET = Target(
     caption=_caption,
     inputs={"corpora": "corpora", "models": "first models"},
     datasets=("pnas",),
-    options=_options,
+    options=options_of(figure4="figure4", corpus="corpora.pnas"),
     has_claims=True,
     memory_mb=1000,
 )

@@ -41,6 +41,6 @@ TARGET = Target(
     caption=_caption,
     inputs={"scores": "scores"},
     datasets=("nuswide",),
-    options=options_of("n_seeds", "corpora", "lengths"),
+    options=options_of("corpora", "lengths", n_seeds="seeds"),
     has_claims=True,
 )

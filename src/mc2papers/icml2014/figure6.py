@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from mc2papers.datasets.origins import MC2
 from mc2papers.report.captions import say_data, say_sources
-from mc2papers.targets import Built, Files, Options, Target
-
-if TYPE_CHECKING:
-    from mc2papers.configuration import Configuration
+from mc2papers.targets import Built, Files, Options, Target, options_of
 
 
 def _build(files: Files, options: Options) -> Built:
@@ -27,10 +22,6 @@ def _build(files: Files, options: Options) -> Built:
     table = cluster_map.describe(Corpus.load(folder / "train"), models, **options["figure6"])
     figure = cluster_map.draw(table, describe(about))
     return Built(table, figure=figure, claims=[cluster_map.judge_separation(table, about["title"])])
-
-
-def _options(configuration: Configuration, name: str) -> dict[str, Any]:
-    return {"figure6": configuration.config["figure6"], "corpora": configuration.corpora_of(("nuswide",))}
 
 
 def _caption(options: Options) -> str:
@@ -54,7 +45,7 @@ TARGET = Target(
     caption=_caption,
     inputs={"corpora": "corpora", "models": "models"},
     datasets=("nuswide",),
-    options=_options,
+    options=options_of("corpora", figure6="figure6"),
     has_claims=True,
     memory_mb=1000,
 )

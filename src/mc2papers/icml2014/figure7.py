@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from mc2papers.report.captions import counted
-from mc2papers.targets import Built, Files, Options, Target
-
-if TYPE_CHECKING:
-    from mc2papers.configuration import Configuration
+from mc2papers.targets import Built, Files, Options, Target, options_of
 
 
 def _build(files: Files, options: Options) -> Built:
@@ -19,10 +14,6 @@ def _build(files: Files, options: Options) -> Built:
     rows = pd.concat([pd.read_csv(path) for path in files["sizes"]])
     points = sizes.summarise(rows)
     return Built(points, figure=sizes.draw(points), claims=sizes.judge_sizes(rows))
-
-
-def _options(configuration: Configuration, name: str) -> dict[str, Any]:
-    return {"figure": configuration.config["figure7"]}
 
 
 def _caption(options: Options) -> str:
@@ -46,6 +37,6 @@ TARGET = Target(
     caption=_caption,
     inputs={"sizes": "sizes"},
     datasets=("letters",),
-    options=_options,
+    options=options_of(figure="figure7"),
     has_claims=True,
 )

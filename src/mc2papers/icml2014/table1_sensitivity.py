@@ -11,13 +11,12 @@ import pandas as pd
 from mc2core.base import storage
 from mc2papers.report.captions import counted, say_source
 from mc2papers.report.tables import mean_and_sd, number, spread
-from mc2papers.targets import Built, Files, Options, Target
+from mc2papers.targets import Built, Files, Options, Target, options_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from mc2core.corpus import Corpus
-    from mc2papers.configuration import Configuration
 
 #: estimators by column, in the order of the table
 ESTIMATORS = {"marginal": "p(words)", "left_to_right": "p(words), left to right", "icml14": "printed formula"}
@@ -214,13 +213,6 @@ def _build(files: Files, options: Options) -> Built:
     )
 
 
-def _options(configuration: Configuration, name: str) -> dict[str, Any]:
-    study = configuration.config["table1_sensitivity"]
-    return {"n_clusters": study["n_clusters"], "n_starts": study["starts"], "n_seeds": study["seeds"]} | {
-        "corpus": configuration.config["corpora"]["nips"]
-    }
-
-
 def _caption(options: Options) -> str:
     return (
         "Perplexity of MC2 and the HDP by unprinted choices, "
@@ -238,7 +230,12 @@ TARGET = Target(
     caption=_caption,
     inputs={"scores": "scores", "models": "models", "corpora": "corpora"},
     datasets=("nips",),
-    options=_options,
+    options=options_of(
+        n_clusters="table1_sensitivity.n_clusters",
+        n_starts="table1_sensitivity.starts",
+        n_seeds="table1_sensitivity.seeds",
+        corpus="corpora.nips",
+    ),
     notes=(
         "p(words): held-out perplexity, exact for MC2 as printed, by left_to_right for the HDP and our document level. "
         "Training documents: the same of the documents that the chain has seen. Printed formula: appendix A.4.",

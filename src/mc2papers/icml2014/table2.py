@@ -75,7 +75,7 @@ TARGET = Target(
     caption=_caption,
     inputs={"scores": "scores", "corpora": "corpora"},
     datasets=("nuswide",),
-    options=options_of("estimators", "n_seeds", "corpora", "lengths"),
+    options=options_of("corpora", "lengths", estimators="estimators", n_seeds="seeds"),
     notes=(*NOTES, ABOUT_UNIGRAMS),
     has_paper=True,
     has_claims=True,

@@ -174,7 +174,7 @@ TARGET = Target(
     caption=_caption,
     inputs={"scores": "scores"},
     datasets=("nuswide",),
-    options=options_of("n_seeds", "corpora", "lengths"),
+    options=options_of("corpora", "lengths", n_seeds="seeds"),
     notes=(
         "Ours: mean ± sd over seeds, of the consensus of the samples' clusters; K is their number.",
         ABOUT_DOCUMENT_LEVEL,

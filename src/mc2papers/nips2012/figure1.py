@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import pandas as pd
 
 from mc2papers.nips2012.convergence import (
@@ -15,10 +13,7 @@ from mc2papers.nips2012.convergence import (
 )
 from mc2papers.report.captions import counted, say_data, say_source
 from mc2papers.report.claims import Claim
-from mc2papers.targets import Built, Files, Options, Target
-
-if TYPE_CHECKING:
-    from mc2papers.configuration import Configuration
+from mc2papers.targets import Built, Files, Options, Target, options_of
 
 
 def figure_claims(curves: pd.DataFrame) -> list[Claim]:
@@ -41,14 +36,6 @@ def _build(files: Files, options: Options) -> Built:
     return Built(curves, figure=figure, claims=figure_claims(curves))
 
 
-def _options(configuration: Configuration, name: str) -> dict[str, Any]:
-    return {
-        "runs": {run: configuration.runs[run] for run in configuration.runs_of(name)},
-        "corpus": configuration.config["corpora"]["w100"],
-        "n_seeds": configuration.config["nips2012"]["seeds"],
-    }
-
-
 def _caption(options: Options) -> str:
     return (
         "Variation of information (bits; 0 is perfect) between categories of articles and clusters, over seconds of "
@@ -69,6 +56,6 @@ TARGET = Target(
     caption=_caption,
     inputs={"traces": "traces", "corpora": "corpora"},
     datasets=("w100",),
-    options=_options,
+    options=options_of("runs", corpus="corpora.w100", n_seeds="nips2012.seeds"),
     has_claims=True,
 )

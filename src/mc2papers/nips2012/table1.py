@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import pandas as pd
 
 from mc2papers.datasets.origins import ORIGINS
@@ -11,10 +9,7 @@ from mc2papers.nips2012.convergence import BITS, FASTEX, PLAIN
 from mc2papers.report.captions import counted, say_source
 from mc2papers.report.claims import ORDER, Claim, judge, mean_of, ratio_of, unmet
 from mc2papers.report.tables import PAPER, number
-from mc2papers.targets import Built, Files, Options, Target
-
-if TYPE_CHECKING:
-    from mc2papers.configuration import Configuration
+from mc2papers.targets import Built, Files, Options, Target, options_of
 
 PROPOSAL, TOTAL = "proposal", "total"
 STANDARD = "standard collapsed Gibbs"
@@ -135,10 +130,6 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, shown=format_speed_table(table), claims=claims)
 
 
-def _options(configuration: Configuration, name: str) -> dict[str, Any]:
-    return {"grid": configuration.config["nips2012"]["table1"], "n_seeds": configuration.config["seeds"]}
-
-
 def _caption(options: Options) -> str:
     grid = options["grid"]
     return (
@@ -161,7 +152,7 @@ TARGET = Target(
     caption=_caption,
     inputs={"times": "times"},
     draws=("articles",),
-    options=_options,
+    options=options_of(grid="nips2012.table1", n_seeds="seeds"),
     notes=NOTES,
     has_paper=True,
     has_claims=True,

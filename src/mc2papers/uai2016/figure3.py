@@ -42,6 +42,6 @@ TARGET = Target(
     caption=_caption,
     inputs={"curves": "curves"},
     datasets=("nips", "nuswide"),
-    options=options_of("estimators", "n_seeds", "threads", "corpora"),
+    options=options_of("corpora", estimators="estimators", n_seeds="seeds", threads="threads"),
     has_claims=True,
 )

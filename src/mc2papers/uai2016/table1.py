@@ -141,7 +141,7 @@ TARGET = Target(
     caption=_caption,
     inputs={"speed": "speed"},
     datasets=("nips", "nuswide"),
-    options=options_of("n_seeds", "corpora"),
+    options=options_of("corpora", n_seeds="seeds"),
     notes=SPEED_NOTES,
     has_paper=True,
     has_claims=True,

@@ -124,7 +124,7 @@ TARGET = Target(
     caption=_caption,
     inputs={"batches": "batches"},
     datasets=("pubmed",),
-    options=options_of("n_seeds", "corpora"),
+    options=options_of("corpora", n_seeds="seeds"),
     notes=(
         "The mean of the mini-batches is over their documents: what is left of a corpus is the last mini-batch, whose "
         "few documents agree by chance. One in which no document has a heading has no eNMI and counts under neither "

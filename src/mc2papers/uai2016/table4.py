@@ -111,7 +111,7 @@ TARGET = Target(
     caption=_caption,
     inputs={"batches": "batches"},
     datasets=("aua",),
-    options=options_of("n_seeds", "corpora"),
+    options=options_of("corpora", n_seeds="seeds"),
     notes=(
         "Ours: mean ± sd over seeds of the means over an epoch's mini-batches, by their documents, as the paper takes "
         "them; K is the number of clusters in a mini-batch. The likeliest cluster of each user "
