@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -44,6 +45,24 @@ def test_every_target_keeps_the_contract():
         assert (ROOT / f"workflow/paper/{target.printed}").is_file() or not target.has_paper
         assert {"csv", "html"} <= target.outputs().keys() or {"csv", "png"} <= target.outputs().keys()
     assert list(dict.fromkeys(target.paper for target in targets.registry().values())) == list(targets.PAPERS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "files"),
+    [
+        (
+            "models",
+            ["results/fits/b/0/posterior.npz", "results/fits/b/1/posterior.npz", "results/fits/a/0/posterior.npz"],
+        ),
+        ("first models", ["results/fits/b/0/posterior.npz", "results/fits/a/0/posterior.npz"]),
+        ("corpora", ["results/corpora/nips"]),
+        ("sizes", ["results/sizes/icml2014.csv"]),
+    ],
+)
+def test_files_of_a_kind_are_those_of_the_runs_fits_or_corpora(kind, files):
+    runs = {"b": {"dataset": "nips"}, "a": {"dataset": "nips"}}
+    configuration = SimpleNamespace(runs=runs, runs_of=lambda target: list(runs), seeds_of={"b": [0, 1], "a": [0]}.get)
+    assert inputs.files_of(kind, configuration, "icml2014_table1") == files
 
 
 def test_a_module_without_a_contract_is_refused(tmp_path):

@@ -31,7 +31,7 @@ def files_for(target, kind):
 
     def files(wildcards):
         try:
-            return inputs.KINDS[kind](CONFIGURATION, target.name)
+            return inputs.files_of(kind, CONFIGURATION, target.name)
         except ValueError as error:
             raise WorkflowError(str(error)) from None
 
