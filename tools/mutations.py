@@ -120,7 +120,7 @@ def _call(mutation: Mutation, checkout: Path, kernels: Path, log: Path) -> int:
     import pytest
 
     os.chdir(checkout)
-    handle = os.open(log, os.O_WRONLY | os.O_CREAT)
+    handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(handle, 1)
     os.dup2(handle, 2)
     os.environ |= {"PYTHONPATH": str(checkout / "src"), "NUMBA_CACHE_DIR": str(kernels)}

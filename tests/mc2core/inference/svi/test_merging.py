@@ -139,7 +139,7 @@ class TestGains:
                 assert bound(joined, topic_of) - now == pytest.approx(gain, abs=1e-7)
 
     def test_gains_of_clusters_are_log_marginals(self):
-        corpus, _, state = small_state(3, **FIXED)
+        corpus, _, state = small_state(3, **FIXED | {"group_concentration": 0.6})  # at 1 its logarithm is 0
         documents = SampledDocuments.of(corpus, state, None)
         visit = documents.visit(state).candidates
         pairs, gains = cluster_gains(state, visit, 1.0)
