@@ -90,13 +90,10 @@ def exact_of(corpus, family=FAMILY):
 @pytest.mark.parametrize(
     ("model", "settings"),
     [
-        ("mc2", {}),
         ("mc2", {"contexts": USED}),
-        ("mc2", {"document_concentration": 0.5}),
         ("mc2", {"document_concentration": 3.0, "contexts": USED}),
-        ("mc2", {"n_clusters": 2, "document_concentration": 2.0}),
+        ("mc2", {"n_clusters": 2, "document_concentration": 0.5}),
         ("hdp", {}),
-        ("hdp", {"document_concentration": 2.0}),
     ],
 )
 def test_the_chain_has_the_enumerated_posterior(model, settings):

@@ -5,8 +5,8 @@ nothing of bias. Here many short chains start from exact draws of the posterior 
 then the topic weights given the tables). If the kernel leaves the posterior invariant, every state of every chain has
 its law, and chains are independent. An event's frequency is compared with its probability in units of the standard
 error between chains. Student's t with 399 degrees of freedom passes 6 with a chance of 4e-9; rarer events than 0.04 are
-left out, which 400 chains would judge by a skewed sum. With at most 35 events in 28 runs a change of the seeds gives a
-false alarm once in 2e5 times.
+left out, which 400 chains would judge by a skewed sum. With at most 35 events in 16 runs a change of the seeds gives a
+false alarm once in 4e5 times.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def exact_start(engine, corpus, z, topics, v, eta, rng):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "value", "small"),
-    crossed([*itertools.product(["collapsed", "blocked"], [1e-4, 1e-3, 1e-2]), ("interleaved", 1e-3)], list(SETTINGS)),
+    crossed([*itertools.product(["collapsed", "blocked"], [1e-4, 1e-2])], list(SETTINGS)),
 )
 def test_chains_that_start_in_the_posterior_stay_in_it(small, value, kernel):
     engine = engine_of(kernel=kernel, **{SETTINGS[small]: value})
