@@ -16,6 +16,12 @@ N_SHOWN = 10
 """Words in a row of the tables of clusters and topics."""
 N_NAME = 3
 """Words in a name."""
+NAME_WEIGHT = 0.4
+"""Power of the probability in the score of a word of a name (docs/notes/names.md)."""
+SHARED = 0.7
+"""Share of a word's score in a cluster that it has in another one, from which on it tells neither apart."""
+MIN_LIFT = 1.1
+"""Lift above which a word is distinctive."""
 WEIGHT = 0.3
 """Of the log probability in the relevance of a word; the rest is that of its log lift (docs/notes/names.md)."""
 MIN_TOKENS = 5
@@ -61,18 +67,18 @@ def of_words(
 ) -> Emitted:
     """Return the words of each cluster or topic (``what``), in their order.
 
-    ``siblings`` are groups of these, by position, such as the clusters of a cut. Their names share words only if no
-    other words distinguish them.
+    ``siblings`` are groups of these, by position, such as the clusters of a cut. Words that are as distinctive of one
+    as of another stand in their names only if no other words distinguish them.
     """
     columns = {
         "words": [said(vocabulary, top, top.by_probability) for top in tops],
         "distinctive_words": [said(vocabulary, top, top.by_relevance) for top in tops],
     }
     table = words_table(what, list(enumerate(tops, start=1)), vocabulary)
-    taken: dict[int, set[int]] = {}
+    shared: dict[int, set[int]] = {}
     for group in siblings:
-        taken |= _of_others(dict(zip(group, (tops[one] for one in group), strict=True)))
-    names = [name_of(vocabulary, top, taken.get(place, set()), phrases) for place, top in enumerate(tops)]
+        shared |= _shared(dict(zip(group, (tops[one] for one in group), strict=True)))
+    names = [name_of(vocabulary, top, shared.get(place, set()), phrases) for place, top in enumerate(tops)]
     return Emitted(names, columns, {f"{what}_words": table})
 
 
@@ -107,21 +113,20 @@ def said(names: Sequence[str], top: Top, places: np.ndarray, n: int = N_SHOWN) -
 def name_of(
     vocabulary: Sequence[str],
     top: Top,
-    taken: Set[int] = frozenset(),
+    shared: Set[int] = frozenset(),
     phrases: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Return a name: the N_NAME most relevant words, separated by commas.
+    """Return a name: the N_NAME words with the highest scores (:func:`_scores`), separated by commas.
 
-    Words that are commoner here than elsewhere and not ``taken`` by others come first, if they are among the first
-    N_SHOWN. Of words that differ only by an ending of one or two letters, such as singular and plural, only the first
-    is used. ``phrases`` replace their words.
+    Words that are ``shared`` with others come after the other distinctive ones among the first N_SHOWN. Of forms of a
+    word, such as singular and plural, only the first is used. ``phrases`` replace their words.
     """
     chosen: list[str] = []
-    order = np.argsort(top.by_relevance)
-    if taken:
-        tells = (top.by_relevance < N_SHOWN) & (top.lift > 1.0) & ~np.isin(top.column, list(taken))
-        order = order[np.argsort(~tells[order], kind="stable")]
-    for one in order:
+    scores = _scores(top)
+    order = np.lexsort((top.by_relevance, -scores))
+    first = order[:N_SHOWN][scores[order[:N_SHOWN]] > 0.0]
+    tells = first[~np.isin(top.column[first], list(shared))]
+    for one in [*tells, *order[~np.isin(order, tells)]]:
         word = vocabulary[top.column[one]]
         if not any(_is_form_of(word, other) for said in chosen for other in said.split()):
             chosen.append(phrases.get(word, word))
@@ -130,28 +135,38 @@ def name_of(
     return ", ".join(chosen)
 
 
-def _of_others(tops: Mapping[int, Top]) -> dict[int, set[int]]:
-    """By key: the columns that name another of ``tops``. Each of the N_SHOWN most relevant words that are commoner
-    there than elsewhere goes to the one for which it is most relevant, as long as that one has fewer than N_NAME.
+def _scores(top: Top) -> np.ndarray:
+    """How well each word of ``top`` names it: probability ** NAME_WEIGHT * log lift, and 0 below MIN_LIFT."""
+    return np.where(top.lift > MIN_LIFT, top.probability**NAME_WEIGHT * np.log(top.lift), 0.0)
+
+
+def _shared(tops: Mapping[int, Top]) -> dict[int, set[int]]:
+    """By key: the columns among its first N_SHOWN that are among the first of another of ``tops``, too, with at least
+    SHARED of the score that they have here.
     """
-    relevance = {key: WEIGHT * np.log(top.probability) + (1.0 - WEIGHT) * np.log(top.lift) for key, top in tops.items()}
-    pairs = [
-        (-relevance[key][one], key, int(top.column[one]))
-        for key, top in tops.items()
-        for one in np.argsort(top.by_relevance)[:N_SHOWN]
-        if top.lift[one] > 1.0
-    ]
-    owner: dict[int, int] = {}
-    n_owned = dict.fromkeys(tops, 0)
-    for _, key, column in sorted(pairs):
-        if column not in owner and n_owned[key] < N_NAME:
-            owner[column], n_owned[key] = key, n_owned[key] + 1
-    return {key: {column for column, other in owner.items() if other != key} for key in tops}
+    firsts: dict[int, list[tuple[int, float]]] = {}
+    best: dict[int, list[float]] = {}
+    for key, top in tops.items():
+        scores = _scores(top)
+        order = np.lexsort((top.by_relevance, -scores))[:N_SHOWN]
+        firsts[key] = [(int(top.column[one]), float(scores[one])) for one in order if scores[one] > 0.0]
+        for column, score in firsts[key]:
+            best[column] = sorted([*best.get(column, []), score], reverse=True)[:2]
+    return {
+        key: {column for column, score in first if _of_another(best[column], score) >= SHARED * score}
+        for key, first in firsts.items()
+    }
+
+
+def _of_another(best: Sequence[float], score: float) -> float:
+    """The highest of the ``best`` two scores that is not this one, or 0."""
+    return best[0] if score < best[0] else best[1] if len(best) > 1 else 0.0
 
 
 def _is_form_of(one: str, other: str) -> bool:
+    """Whether words differ by an ending of at most two letters, or of three after at least four letters."""
     short, long = sorted((one, other), key=len)
-    return len(short) >= 3 and len(long) - len(short) <= 2 and long.startswith(short)
+    return len(short) >= 3 and len(long) - len(short) <= 2 + (len(short) > 3) and long.startswith(short)
 
 
 def words_table(what: str, parts: Sequence[tuple[int, Top]], names: Sequence[str]) -> pd.DataFrame:

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers.explored_fits import HOSTILE, corpus, data_of, gibbs
-from helpers.small_posteriors import word_given_cluster
 
 from mc2core.explore import texts, words
 from mc2core.explore.description import Description
@@ -18,58 +17,67 @@ def posterior():
     return gibbs(corpus())
 
 
-def test_a_name_is_of_the_most_relevant_words_and_not_of_the_commonest(posterior):
+def test_a_name_is_of_words_that_are_frequent_here_and_rarer_elsewhere(posterior):
     made = corpus()
     tables = tables_of(Description.of(posterior, made))
     sample = posterior.representative
     everywhere = np.asarray(made.content.sum(axis=0)).ravel() + sample.topic_word_prior
     everywhere = everywhere / everywhere.sum()
-    psi = (sample.word_given_topic, tables["topics"].set_index("topic")["name"])
-    tau = (word_given_cluster(sample), tables["clusters"].set_index("cluster")["name"])
-    for probability, names in (psi, tau):
-        relevance = 0.3 * np.log(probability) + 0.7 * np.log(probability / everywhere)
-        for number, name in names.items():
-            chosen = name.split(", ")
-            assert 1 <= len(set(chosen)) == len(chosen) <= 3
-            place = [made.vocabulary.index(word) for word in chosen]
-            value = relevance[number - 1, place]
-            if probability is tau[0]:  # clusters side by side share no words
-                continue
-            assert (np.diff(value) <= 0).all()
-            often = probability[number - 1] >= 0.5 * probability[number - 1].max()  # none of these is too rare
-            assert (relevance[number - 1, often] <= value[0] + 1e-12).all()
+    names = tables["topics"].set_index("topic")["name"]
+    for number, name in names.items():
+        probability = sample.word_given_topic[number - 1]
+        score = probability**0.4 * np.log(np.maximum(probability / everywhere, 1.0))
+        often = score[probability >= 0.5 * probability.max()]  # none of these is too rare
+        chosen = [score[made.vocabulary.index(word)] for word in name.split(", ")]
+        assert chosen == sorted(chosen, reverse=True)
+        assert chosen == pytest.approx(np.sort(often)[::-1][: len(chosen)])
+
+
+def test_a_name_takes_a_frequent_word_before_one_that_is_rare_but_only_here():
+    vocabulary = ["the", "energy", "synfuels", "oil"]
+    probability, base = np.array([0.6, 0.02, 0.0006, 0.01]), np.array([0.6, 0.002, 2e-6, 0.001])
+    top = words.top_of(probability, base, np.ones(4, bool))
+    assert vocabulary[top.column[top.by_relevance == 0][0]] == "synfuels"  # as LDAvis ranks them
+    assert words.name_of(vocabulary, top) == "energy, oil, synfuels"
+
+
+def top_in_order(n):
+    """``n`` words, each more probable and more distinctive than those after it."""
+    return words.Top(np.arange(n), np.linspace(0.2, 0.1, n), np.linspace(9.0, 3.0, n), np.arange(n), np.arange(n))
 
 
 def test_of_forms_of_a_word_a_name_has_one():
-    vocabulary = ["infection", "infections", "art", "arts", "gram", "program", "sepsis"]
-    top = words.Top(*np.array([np.arange(7)] * 5))
-    assert words.name_of(vocabulary, top) == "infection, art, gram"
+    vocabulary = ["infection", "infections", "art", "arts", "child", "children", "gram", "program", "sepsis"]
+    assert words.name_of(vocabulary, top_in_order(9)) == "infection, art, child"
+    assert words.name_of(vocabulary[6:], top_in_order(3)) == "gram, program, sepsis"
 
 
-def test_clusters_side_by_side_share_a_word_only_where_nothing_else_tells_more():
-    vocabulary = ["new", "energy", "child", "tax", "war", "peace"]
-    base = np.full(6, 1 / 6)
-    tops = [
-        words.top_of(np.array(p), base, np.ones(6, bool))
-        for p in (
-            [0.4, 0.3, 0.1, 0.18, 0.01, 0.01],
-            [0.5, 0.01, 0.2, 0.03, 0.17, 0.09],
-            [0.4, 0.2, 0.2, 0.1, 0.08, 0.02],
-        )
-    ]
+def test_words_that_name_two_clusters_equally_well_come_last():
+    """Of three clusters, the first two have federal alike; tax is far more distinctive of the third."""
+    vocabulary = ["federal", "budget", "deficit", "housing", "local", "tax", "income", "a", "b"]
+    probability = np.array(
+        [
+            [0.2, 0.12, 0.1, 0.0, 0.0, 0.05, 0.0, 0.08, 0.45],
+            [0.2, 0.0, 0.0, 0.12, 0.1, 0.0, 0.0, 0.08, 0.5],
+            [0.0, 0.0, 0.0, 0.0, 0.0, 0.3, 0.12, 0.08, 0.5],
+        ]
+    )
+    probability = (probability + 1e-4) / (probability + 1e-4).sum(axis=1, keepdims=True)
+    base = np.array([0.05, 0.02, 0.02, 0.02, 0.02, 0.03, 0.02, 0.08, 0.74])
+    tops = [words.top_of(one, base, np.ones(9, bool)) for one in probability]
     alone = words.of_words("cluster", tops, vocabulary).names
-    assert sum("new" in name for name in alone) == 3
+    assert alone == ["budget, federal, deficit", "housing, federal, local", "tax, income, b"]
     names = words.of_words("cluster", tops, vocabulary, [range(3)]).names
-    # new goes to the second, where it is most relevant, and energy to the first; the third has nothing of its own
-    assert names == ["energy, tax, new", "new, child, war", "new, energy, child"]
-    assert words.of_words("cluster", tops, vocabulary, [range(2), [2]]).names[:2] == names[:2]
+    assert names == ["budget, deficit, federal", "housing, local, federal", "tax, income, b"]
+    # side by side with the third alone, nothing is shared
+    assert words.of_words("cluster", tops, vocabulary, [[0, 2], [1]]).names == alone
 
 
 def test_two_words_that_follow_each_other_stand_in_a_name_where_they_do_so_often():
     said = ["The solar Panel works.", "a solar panel", "solar panels", "Solar panel; a panel"] + ["solar panel"] * 3
     assert texts.phrases_of(said, ["solar", "panel", "works"]) == {"solar": "solar panel", "panel": "solar panel"}
     assert texts.phrases_of(said[:4], ["solar", "panel"]) == {}  # five times at least
-    top = words.Top(*np.array([np.arange(3)] * 5))
+    top = top_in_order(3)
     assert words.name_of(["solar", "panel", "works"], top, phrases={"solar": "solar panel"}) == "solar panel, works"
 
 
