@@ -13,10 +13,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from helpers import fits
-from helpers.explored_fits import HOSTILE, corpus, fastex, gibbs, of_contexts_alone
+from helpers.explored_fits import HOSTILE, corpus, data_of, fastex, gibbs, of_contexts_alone
 from helpers.observed import crossed_corpus
 
 from mc2core import Corpus
+from mc2core.base import pages
 from mc2core.explore.describe import describe
 from mc2core.explore.description import Description
 from mc2core.explore.predicted import predictions
@@ -166,6 +167,7 @@ def test_it_says_how_sure_the_numbers_are_and_how_far_chains_agree(opened, descr
         )
         assert " · Found by both runs" in page.inner_text("#facts")
         assert page.locator("#clusters .under").first.inner_text().endswith(" % · in both runs")
+        assert page.inner_text("#merged").endswith(f" · {n} of the {n} clusters came out in both runs")
     assert f"{k} clusters ({k} to {k} in 90 % of the samples), {n} recommended · " in said
     assert f" · {m} topics (2 to {m} in 90 % of the samples)" in said
     assert technical == f"2 chains of {k} and {k} clusters agree by ARI 1.00, VI 0.00 bits"
@@ -364,7 +366,8 @@ def test_the_slider_goes_through_the_levels_and_says_how_well_they_agree(opened,
             for one in page.locator("#clusters [data-cluster]").all()
         ]
         assert sizes == sorted(np.bincount(kept.cut(2)).tolist(), reverse=True)
-        said = page.inner_text("#merged")
+        said = page.inner_text("#merged") + page.text_content("#merged-technical")
+        assert "ARI" not in page.inner_text("#map-part")
         row = pd.read_csv(folder / "hierarchy.csv").iloc[1]
         assert f"ARI {float(f'{row.ari:.4g}'):g}" in said
         assert f"less likely, by {float(f'{row.loss:.2g}'):g} nats per document" in said
@@ -387,6 +390,32 @@ def test_clusters_without_documents_are_not_listed(opened, description, tmp_path
             page.keyboard.press(key)
             assert re.match(r"Cluster \d+( of \d+)?: ", page.inner_text("#panel-title"))
         assert page.locator("#clusters [data-cluster]").count() == len(used)
+
+
+def test_one_measure_says_how_sure_clusters_are_and_another_stands_in_the_technical_details(opened, folder, tmp_path):
+    """Two runs of which one found half of the clusters, and a warning of their adjusted Rand index."""
+    table = pd.read_csv(folder / "clusters.csv")
+    chains = [2] * (len(table) // 2) + [0] * (len(table) - len(table) // 2)
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    data = data_of(text)
+    n_nodes = len(data["nodes"]["cluster"])
+    data["nodes"]["chains"] = (chains + [1] * n_nodes)[:n_nodes]
+    data["nodes"]["found"] = [one / 2 for one in data["nodes"]["chains"]]
+    data["runs"] = 2
+    warning = "the recommended 3 of each agree only in part (adjusted Rand index 0.50; 1 if identical): take care"
+    data["summary"] += [["clusters by run", f"two runs: {len(table) // 2} of the {len(table)} came out in both"]]
+    data["summary"] += [["warning 1", warning], ["warning 2", "markup in the texts"]]
+    script = f"<script>{pages.data_script('DESCRIPTION', data)}</script>"
+    text = re.sub(r"<script>window\.DESCRIPTION = .*?</script>", lambda _: script, text, flags=re.S)
+    (tmp_path / "index.html").write_text(text, encoding="utf-8")
+    with opened(tmp_path / "index.html") as page:
+        assert f"{len(table) // 2} of the {len(table)} clusters came out in both runs" in page.inner_text("#merged")
+        assert page.locator("#clusters .runs").count() == len(table) // 2
+        assert page.locator("#clusters .unsure").count() == len(table) - len(table) // 2
+        assert page.inner_text("#runs").endswith("iterations or chains.")
+        assert page.inner_text("#warnings") == "Markup in the texts."
+        assert "agree" not in page.inner_text("header") + page.inner_text("#map-part")
+        assert warning in page.text_content("#technical p")
 
 
 def test_documents_that_came_later_are_told_with_a_warning(opened, folder, description, tmp_path):

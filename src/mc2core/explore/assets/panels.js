@@ -89,7 +89,7 @@ const aboutCluster = (node) => {
   }
   for (const row of numbers.get(node) || []) about.append(block(element("h3", row.context), element("p", sayNumbers(row))));
   trendCharts(about, "cluster", node, "Share of documents");
-  const those = labels.get(node) || [];
+  const runs = DESCRIPTION.runs, those = groups.filter((row) => (known(row.chains) ? row.chains === runs : row.found >= 0.5));
   if (those.length) about.append(block(element("h3", "Labels"), tableOf(["label", "documents", "share of the cluster's documents"], those.slice(0, 8).map((row) => [row.label, whole(row.documents), percent(row.share)]))));
   const used = (usedBy.get(node) || []).slice().sort((a, b) => b.share_of_cluster - a.share_of_cluster).slice(0, 8);
   if (used.length && topics.length) {
@@ -199,7 +199,12 @@ const search = () => {
 };
 
 // -- controls --------------------------------------------------------------------------------------------------
-const sayAgreement = (ari) => (ari >= 0.9 ? "agree closely" : ari >= 0.7 ? "mostly agree" : ari >= 0.4 ? "agree only in part" : "hardly agree");
+// the same measure as that of the badges in the list and of the sentence above the map
+const sayRuns = () => {
+  const those = ;
+  if (!groups.length || !known(groups[0].found)) return [];
+  return [`${whole(those.length)} of the ${many(groups.length, "cluster")} ${known(groups[0].chains) ? `came out in ${runs === 2 ? "both" : `all ${runs}`} runs` : "came out in most samples"}`];
+};
 const sayMerged = () => {
   $("groups-number").textContent = `${whole(left)} of ${whole(K)}`;
   const cut = hierarchy.get(left), parts = [], exact = [];
@@ -209,13 +214,12 @@ const sayMerged = () => {
   else if (cut && !cut.recommended) parts.push(left < DESCRIPTION.recommended ? "coarser than recommended" : "finer than recommended");
   if (left < K && cut && !(cut.loss > 0)) parts.push("merging loses nothing");
   if (left < K && cut?.loss > 0) exact.push(`the merged clusters make the documents less likely, by ${short(cut.loss)} nats per document`);
-  if (cut && cut.agreement !== null && left > 1) {
-    const those = DESCRIPTION.runs > 1 ? "runs" : "samples";
-    parts.push(`the ${those} ${sayAgreement(cut.agreement)}`);
-    exact.push(`agreement of the ${those} (ARI) ${short(cut.agreement)}`);
-  }
+  if (left > 1) parts.push(...sayRuns());
+  if (cut && cut.agreement !== null && left > 1) exact.push(`agreement of the ${DESCRIPTION.runs > 1 ? "runs" : "samples"} on pairs of documents (ARI) ${short(cut.agreement)}`);
   if (known(scores.nmi)) exact.push(`against the labels: NMI ${digits(scores.nmi)}, ARI ${digits(scores.ari)}, purity ${digits(scores.purity)}`);
-  fill($("merged"), [parts.join(" · "), ...(exact.length ? [element("span", exact.join(" · "), { className: "soft" })] : [])]);
+  $("merged").textContent = parts.join(" · ");
+  $("merged-technical").hidden = !exact.length;
+  $("merged-technical").lastElementChild.textContent = exact.join(" · ");
 };
 const setLeft = (n) => {
   cut(n);
@@ -328,13 +332,16 @@ $("summary").textContent = ["documents", "words", "tokens", "observations", "num
 }).concat(DESCRIPTION.runs > 1 ? [] : told.chains ?? []).join(" · ")
   + (points.length < nDocuments ? ` · the map shows ${whole(points.length)} of them, drawn at random` : "");
 const sentence = (said) => (said ? `${said[0].toUpperCase()}${said.slice(1)}.` : "");
-$("runs").textContent = sentence(told["clusters by run"]);
-// what only those who know the measures read
-const MEASURE = / \((adjusted Rand index [^)]*)\)/, warnings = DESCRIPTION.summary.filter(([name]) => name.startsWith("warning ")).map(([, said]) => said);
-const technical = DESCRIPTION.runs > 1 ? [told.chains, ...warnings.map((said) => MEASURE.exec(said)).filter(Boolean).map(([, said]) => `at the recommended number of clusters: ${said}`)] : [];
+// How sure the clusters are is said by one measure, which runs found them; another is for those who know it.
+const MEASURE = /adjusted Rand index/, warnings = DESCRIPTION.summary.filter(([name]) => name.startsWith("warning ")).map(([, said]) => said);
+const byRun = told["clusters by run"], differing = byRun ? warnings.filter((said) => MEASURE.test(said)) : [], shownWarnings = warnings.filter((said) => !differing.includes(said));
+const areAllFound = (byCut.get(DESCRIPTION.recommended) || []).every((row) => !isUnsure(row));
+$("runs").textContent = sentence(byRun) + (!differing.length ? "" : areAllFound ? " Many single documents still change their cluster from run to run." : " Take the others with care: look at fewer clusters, or run more iterations or chains.");
+$("runs").className = differing.length ? "warning" : "";
+const technical = DESCRIPTION.runs > 1 ? [told.chains, ...differing] : [];
 $("technical").hidden = !technical.length;
 $("technical").lastElementChild.textContent = technical.join(" · ");
-fill($("warnings"), warnings.map((said) => element("p", sentence(said.replace(MEASURE, "")), { className: "warning" })));
+fill($("warnings"), shownWarnings.map((said) => element("p", sentence(said), { className: "warning" })));
 $("clusters-about").textContent = `A cluster is a group of documents that have much in common.${topicsOf.size ? ` A topic is a group of ${TOKENS} that occur together; a document can have several.` : ""}`;
 const searched = [...(ofObservations ? [] : ["word"]), "title", "name", ...(hasTexts ? ["text"] : [])];
 $("search").placeholder = `${searched.slice(0, -1).join(", ")} or ${searched.at(-1)}`;
