@@ -26,6 +26,8 @@ MAX_VALUES = 20
 MAX_OF_DOCUMENT = 3
 """Topics of one document on the HTML report, the commonest, of MIN_OF_DOCUMENT or more."""
 MIN_OF_DOCUMENT = 0.05
+MAX_OF_TOPIC = 8
+"""Values of a context, those with most tokens, that the HTML report shows of a topic."""
 MAX_TOPICS = 200
 """Topics, the commonest, whose shares the HTML report shows."""
 MIN_SURE = 0.5
@@ -46,6 +48,8 @@ _COLUMNS = {
     "topic_means": None,
     "topic_clusters": None,
     "topic_documents": None,
+    "topic_values": ("topic", "context", "value", "share", "lift", "by_share"),
+    "topic_numbers": ("topic", "context", "lower_quarter", "median", "upper_quarter"),
     "document_clusters": None,
     "document_topics": ("document", "topic", "share"),
     "shares": ("of", "number", "context", "value", "documents", "share", "low", "high"),
@@ -159,6 +163,8 @@ def _parts(description: Description, tables: Tables) -> list[tuple[str, pd.DataF
         elif name.endswith("_means"):
             table = table[table[name.removesuffix("_means")].isin(shown if name.startswith("cluster") else topics)]
             table = table.groupby(name.removesuffix("_means")).head(MAX_MEANS)
+        elif name == "topic_values":
+            table = table[table["by_share"] <= MAX_OF_TOPIC]
         elif "of" in table:
             wanted = table["number"].isin(large).where(table["of"] == "cluster", table["number"].isin(topics))
             table = table.loc[wanted]

@@ -14,6 +14,7 @@ from mc2core.explore.agreement import found_topics
 from mc2core.explore.coherence import coherence
 from mc2core.explore.description import Description
 from mc2core.explore.documents import flattened
+from mc2core.explore.variables import LABEL, variables_of
 from mc2core.explore.words import N_SHOWN, Emitted, Top, of_words, often_enough, top_of
 from mc2core.posterior import Posterior
 
@@ -21,6 +22,8 @@ MIN_SHARE = 0.01
 """Of a cluster's tokens: topics with less are not among those that it uses."""
 N_DOCUMENTS = 10
 """Typical documents of a topic."""
+N_VALUES = 10
+"""Commonest values of a context, and as many by relevance."""
 MAX_ON_MAP = 200
 """Topics that have a place on their map."""
 _NEIGHBOURS = 8  # perplexity of t-SNE
@@ -57,8 +60,8 @@ def describe_topics(posterior: Posterior, n_words: int = 10) -> pd.DataFrame:
 def topic_tables(
     description: Description, trends: pd.DataFrame, seed: int = 0, with_map: bool = True
 ) -> dict[str, pd.DataFrame]:
-    """Return the tables topics (the commonest first), topic_words (for observations topic_means), topic_clusters and
-    topic_documents, by name.
+    """Return the tables topics (the commonest first), topic_words (for observations topic_means), topic_clusters,
+    topic_documents, topic_values and topic_numbers, by name.
 
     The ``share`` of a topic is always that of :func:`fitted_shares`; ``tokens`` are its expected tokens in the
     described documents. ``trends`` are those of :func:`mc2core.explore.shares.shares_tables`. ``seed`` is used by
@@ -96,6 +99,7 @@ def topic_tables(
         **emitted.tables,
         "topic_clusters": uses,
         "topic_documents": _typical(description),
+        **_of_contexts(description),
     }
 
 
@@ -148,6 +152,47 @@ def _typical(description: Description) -> pd.DataFrame:
             best = best[np.argsort(-of_document[best], kind="stable")]
             rows += [(topic + 1, i, document[one] + 1, of_document[one]) for i, one in enumerate(best, start=1)]
     return pd.DataFrame(rows, columns=["topic", "rank", "document", "share"])
+
+
+def _of_contexts(description: Description) -> dict[str, pd.DataFrame]:
+    """The tables topic_values and topic_numbers: the contexts and kept columns of the documents of each topic.
+
+    ``tokens`` are the expected tokens of the topic in documents with the value, ``share`` their share of the topic's
+    tokens, and ``lift`` is this share divided by that of all tokens. Numbers are weighted by the topic's tokens.
+    """
+    values: list[tuple[Any, ...]] = []
+    numbers: list[tuple[Any, ...]] = []
+    tokens = sp.csr_matrix(description.document_topics.T)
+    of_topic = np.asarray(tokens.sum(axis=1)).ravel()
+    length = np.asarray(tokens.sum(axis=0)).ravel()
+    used = np.flatnonzero(of_topic > 0)
+    for variable in variables_of(description):
+        if variable.is_number:
+            seen = np.flatnonzero(~np.isnan(variable.values))
+            seen = seen[np.argsort(variable.values[seen], kind="stable")]
+            weights, sorted_values = sp.csr_matrix(tokens[:, seen]), variable.values[seen]
+            for topic in used:
+                cumulative = np.cumsum(weights[[topic]].toarray().ravel())
+                if len(seen) and cumulative[-1] > 0:
+                    places = np.searchsorted(cumulative, np.array([0.25, 0.5, 0.75]) * cumulative[-1])
+                    quarters = sorted_values[np.minimum(places, len(seen) - 1)]
+                    numbers.append((topic + 1, variable.name, cumulative[-1], *quarters))
+        elif variable.role != LABEL:
+            has = sp.csr_matrix(variable.values > 0, dtype=np.float64)
+            counts, base = sp.csr_matrix(tokens @ has), np.asarray(length @ has).ravel() / max(length.sum(), 1e-300)
+            for topic in used:
+                part = counts[[topic]].toarray().ravel()
+                top = top_of(part / of_topic[topic], np.where(base > 0, base, 1.0), part > 0, N_VALUES)
+                for i, column in enumerate(top.column):
+                    places = int(top.by_probability[i]) + 1, int(top.by_relevance[i]) + 1
+                    shares = top.probability[i], top.lift[i]
+                    values.append((topic + 1, variable.name, variable.names[column], part[column], *shares, *places))
+    columns = ["topic", "context", "value", "tokens", "share", "lift", "by_share", "by_relevance"]
+    spread = ["topic", "context", "tokens", "lower_quarter", "median", "upper_quarter"]
+    return {
+        "topic_values": pd.DataFrame(values, columns=columns),
+        "topic_numbers": pd.DataFrame(numbers, columns=spread),
+    }
 
 
 def topic_map(description: Description, seed: int = 0) -> np.ndarray:

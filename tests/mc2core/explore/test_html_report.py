@@ -418,6 +418,33 @@ def test_one_measure_says_how_sure_clusters_are_and_another_stands_in_the_techni
         assert warning in page.text_content("#technical p")
 
 
+def test_a_topic_has_who_and_when_as_a_cluster_has(opened, folder, description):
+    """Shares of a topic's expected tokens by author, summed here over documents."""
+    tokens = description.document_topics.toarray()
+    authors = description.corpus.contexts["author"].toarray() > 0
+    names = description.corpus.context_names["author"]
+    with opened(folder / "index.html") as page:
+        topic = int(re.search(r"\d+", page.inner_text("#topic-title"))[0]) - 1
+        block = page.locator("#topic-about .block:has(h3:text-is('author'))")
+        assert block.locator("thead").inner_text().split("\t")[1] == "share of the topic's words"
+        rows = [row.split("\t") for row in block.locator("tbody tr").all_inner_texts()]
+        year = page.inner_text("#topic-about .block:has(h3:text-is('year'))")
+    share = authors.T @ tokens[:, topic] / tokens[:, topic].sum()
+    lift = share / (authors.T @ tokens.sum(axis=1) / tokens.sum())
+    assert rows[0][0] == names[share.argmax()]
+    for name, said, times in rows:
+        place = names.index(name)
+        assert float(said.rstrip(" %")) == pytest.approx(100 * share[place], rel=0.06)
+        assert float(times) == pytest.approx(lift[place], rel=0.06)
+    years = (
+        description.corpus.contexts["year"] * description.corpus.units["year"][1] + description.corpus.units["year"][0]
+    )
+    order = np.argsort(years[~np.isnan(years)], kind="stable")
+    weight = tokens[~np.isnan(years), topic][order]
+    median = years[~np.isnan(years)][order][np.searchsorted(np.cumsum(weight), weight.sum() / 2)]
+    assert f"median {median:.0f}; half of the topic's words" in year
+
+
 def test_documents_that_came_later_are_told_with_a_warning(opened, folder, description, tmp_path):
     with opened(folder / "index.html") as page:
         assert not page.is_visible("#arrivals-part")

@@ -25,6 +25,7 @@ const typical = grouped(rowsOf(T.cluster_documents), "cluster"), labels = groupe
 const topicsOf = grouped(rowsOf(T.document_topics), "document");
 const topicTypical = grouped(rowsOf(T.topic_documents), "topic");
 const values = grouped(rowsOf(T.cluster_values), "cluster"), numbers = grouped(rowsOf(T.cluster_numbers), "cluster");
+const topicValues = grouped(rowsOf(T.topic_values), "topic"), topicNumbers = grouped(rowsOf(T.topic_numbers), "topic");
 const topics = rowsOf(T.topics), byTopic = new Map(topics.map((row) => [row.topic, row])), uses = grouped(rowsOf(T.topic_clusters), "topic");
 const usedBy = grouped(rowsOf(T.topic_clusters), "cluster");
 // shares by value and over numbers alike, of a cluster or topic by context

@@ -123,6 +123,14 @@ const chooseTopic = (number, focus = false) => {
   listDocuments("topic-typical", near, (one) => percent(one.share), markedOfTopic(number));
   const about = $("topic-about");
   about.replaceChildren();
+  for (const [name, rows] of grouped(topicValues.get(number) || [], "context")) {
+    const table = tableOf(["", `share of the topic's ${TOKENS}`, "× average"], rows.sort((a, b) => a.by_share - b.by_share).map((row) => [row.value, percent(row.share), short(row.lift)]));
+    about.append(block(element("h3", name), table));
+  }
+  for (const { context, lower_quarter: low, median, upper_quarter: high } of topicNumbers.get(number) || []) {
+    const say = (x) => sayNumber(context, x), half = low === high ? `at ${say(median)}` : `from ${say(low)} to ${say(high)}`;
+    about.append(block(element("h3", context), element("p", `median ${say(median)}; half of the topic's ${TOKENS} ${half}`)));
+  }
   trendCharts(about, "topic", number, `Share of ${TOKENS}`);
   const list = element("ul", undefined, { className: "list" });
   const shown = (uses.get(number) || []).filter((one) => colours.has(one.cluster)).sort((a, b) => b.share_of_cluster - a.share_of_cluster).slice(0, 10);
