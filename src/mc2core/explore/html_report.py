@@ -56,7 +56,7 @@ _COLUMNS = {
     "trends": ("of", "number", "context", "start", "end", "period", "documents", "share", "low", "high"),
     "arrivals": None,
 }
-_SCRIPTS = ("data.js", "charts.js", "map.js", "texts.js", "relations.js", "arrivals.js", "odd.js", "panels.js")
+_SCRIPTS = ("data", "charts", "map", "texts", "relations", "arrivals", "odd", "search", "panels")
 MAX_MEANS = 12
 """Numbers of an observation, those by which a topic or cluster is told, whose means the HTML report shows."""
 _OF_NODES = ("cluster", "name", "cut", "number", "documents", "share", "joins")
@@ -105,7 +105,7 @@ def build(
     given = [pages.data_script("DESCRIPTION", data), pages.data_script("CHARTS", charts)]
     body = _asset("html_report.html").replace("{title}", html.escape(title))
     # one function, so that no name of theirs meets one of the library's
-    script = "\n".join(['"use strict";', "(() => {", *map(_asset, _SCRIPTS), "})();"])
+    script = "\n".join(['"use strict";', "(() => {", *(_asset(f"{name}.js") for name in _SCRIPTS), "})();"])
     scripts = [vega, *given, script]
     files = {"index.html": pages.page(title, body, _asset("html_report.css"), scripts, beside=len(said) > 1)}
     if len(said) > 1:

@@ -214,7 +214,7 @@ def test_a_document_has_what_is_given_beside_what_its_clusters_predict(opened, f
     with opened(folder / "index.html", width=390) as page:
         for document in (4, 5, 7):  # one with all contexts, without a year, without an author
             page.fill("#search", f"part {document}")
-            page.click("#results button >> nth=0")
+            page.click("#results .hit button >> nth=0")
             rows = page.locator("#reader-predicted tbody tr").all_inner_texts()
             author, year = (row.split("\t") for row in rows)
             which = told["year"]["of"][document]
@@ -235,9 +235,9 @@ def test_titles_and_names_are_text(opened, folder):
         assert page.title() == "Lakes & <b>woods</b>"
         assert page.inner_text("h1") == "Lakes & <b>woods</b>"
         page.fill("#search", "onerror")
-        assert page.inner_text("#results button") == HOSTILE
+        assert page.inner_text("#results .hit button") == HOSTILE
         page.fill("#search", "<i>chen")
-        assert page.inner_text("#results button").startswith("<i>Chen</i>: ")
+        assert page.inner_text("#results .hit button").startswith("<i>Chen</i>: ")
         assert page.locator("main img, main b, main i, main script").count() == 0
 
 
@@ -323,14 +323,16 @@ def test_search_finds_words_titles_and_names(opened, folder):
         assert "Clusters with the word" in page.inner_text("#results")
         assert "Topics with the word" in page.inner_text("#results")
         page.fill("#search", "part 41")
-        assert page.inner_text("#results button") == "On stars, part 41"
+        assert page.inner_text("#results .hit button") == "On stars, part 41"
         page.fill("#search", "41 STARS")  # all parts, in any order
-        assert page.locator("#results button").all_inner_texts() == ["On stars, part 41"]
+        assert page.locator("#results .hit button").all_inner_texts() == ["On stars, part 41"]
+        page.fill("#search", "tars")  # inside a word
+        assert page.inner_text("#results") == "nothing found"
         page.fill("#search", "okafor")
-        assert page.inner_text("#results button").startswith("Okafor: On lakes")
-        n_found = page.locator("#results button").count()
+        assert page.inner_text("#results .hit button").startswith("Okafor: On lakes")
+        n_found = page.locator("#found-list tbody tr").count()
         assert page.inner_text("#hits").startswith(f"{n_found} documents found by the search are lit.")
-        page.locator("#results button").first.click()
+        page.locator("#results .hit button").first.click()
         assert page.evaluate("document.activeElement.id") == "reader-title"
         assert page.inner_text("#hits").startswith(f"{n_found} documents")
         page.fill("#search", "nothing like it")
@@ -416,6 +418,62 @@ def test_one_measure_says_how_sure_clusters_are_and_another_stands_in_the_techni
         assert page.inner_text("#warnings") == "Markup in the texts."
         assert "agree" not in page.inner_text("header") + page.inner_text("#map-part")
         assert warning in page.text_content("#technical p")
+
+
+def test_what_is_found_is_counted_by_context_and_over_time_and_listed(opened, tmp_path):
+    """Documents that have the word wood1, counted here from the counts of words."""
+    made = corpus()
+    describe(gibbs(made), made, tmp_path / "out", texts=texts_of(made))
+    has = made.content.toarray()[:, made.vocabulary.index("wood1")] > 0
+    authors, names = made.contexts["author"].toarray() > 0, made.context_names["author"]
+    with opened(tmp_path / "out/index.html") as page:
+        page.fill("#search", "wood1")
+        table = page.locator("#found .block:has(h3:text-is('By author'))")
+        page.wait_for_selector("#found canvas")
+        rows = [row.split("\t") for row in table.locator("tbody tr").all_inner_texts()]
+        found = {name.strip(): (int(n), int(of)) for name, n, of, _ in rows}
+        both = {name: (int((has & own).sum()), int(own.sum())) for name, own in zip(names, authors.T, strict=True)}
+        assert found == {name: counts for name, counts in both.items() if counts[0]}
+        assert [n for n, _ in found.values()] == sorted((n for n, _ in found.values()), reverse=True)
+        assert f"Found in {has.sum()} documents, {100 * has.mean():.2g} %." in page.inner_text("#results")
+        first = rows[0][0].strip()
+        assert f"Most by author: {first} ({found[first][0]} of {found[first][1]})" in page.inner_text("#results")
+        steps = csv_of(page, "#found .block:has(#found-over-0) .saves button >> nth=0")
+        assert sum(int(row["found"]) for row in steps) == (has & ~np.isnan(made.contexts["year"])).sum()
+        assert page.inner_text("#found-of") == f"{has.sum()} documents"
+        table.locator("tbody button").first.click()
+        listed = page.locator("#found-list tbody tr")
+        assert page.inner_text("#found-of").startswith(f"{found[first][0]} documents with author {first}")
+        assert listed.count() == found[first][0]
+        listed.first.locator("button").click()
+        page.wait_for_selector("#reader-text mark")
+        assert set(page.locator("#reader-text mark").all_inner_texts()) == {"wood1"}
+        page.click("#reader-close")
+        page.click("#found-of button")
+        assert page.inner_text("#found-of") == f"{has.sum()} documents"
+        page.fill("#search", "nothing like it")
+        assert page.is_hidden("#found-part")
+
+
+def test_no_list_scrolls_within_and_long_ones_have_a_button_that_shows_all(opened, tmp_path):
+    made = corpus(150)
+    describe(gibbs(made), made, tmp_path / "out")
+    scrolling = """[...document.querySelectorAll("main *")].filter((one) => one.checkVisibility() &&
+        /auto|scroll/.test(getComputedStyle(one).overflowY) && one.scrollHeight > one.clientHeight + 1)
+        .map((one) => one.id)"""
+    with opened(tmp_path / "out/index.html") as page:
+        page.click("#to-members")
+        page.fill("#search", "on")
+        size = int(re.match(r"All (\d+) documents", page.inner_text("#to-members"))[1])
+        assert size > 20
+        rows = page.locator("#members-list tbody tr:visible")
+        assert rows.count() == 20
+        assert page.evaluate(scrolling) == []
+        page.click(f"#members-list button:text-is('Show all {size} documents')")
+        assert rows.count() == size
+        assert page.evaluate(scrolling) == []
+        page.click("#members-list button:text-is('Show the first 20')")
+        assert rows.count() == 20
 
 
 def test_a_topic_has_who_and_when_as_a_cluster_has(opened, folder, description):
@@ -677,9 +735,9 @@ def test_search_finds_texts_and_reads_them_when_asked(opened, with_texts):
             assert page.inner_text("#results .kind") == "nothing found"
             page.click("#results button")
         page.wait_for_selector("#results .excerpt mark")
-        assert page.locator("#results button").count() == 1
+        assert page.locator("#results .hit").count() == 1
         assert page.inner_text("#results .excerpt mark") == "end41."
-        page.click("#results button")
+        page.click("#results .hit button")
         page.wait_for_selector("#reader-text mark")
         assert page.inner_text("#reader-title") == "On stars, part 41"
         assert page.inner_text("#reader-text mark") == "end41."

@@ -1,5 +1,21 @@
+// -- long lists ------------------------------------------------------------------------------------------------
+// Of a long list the first rows are shown, and a button shows all. Print shows the rows that were made, MAX_MADE at least.
+const wholeLists = new Set(), MAX_MADE = 500;
+const shorten = (list, first, what, key = list.id, n = list.children.length, redraw = null) => {
+  const rows = [...list.children], isWhole = wholeLists.has(key), after = list.closest("table") ?? list;
+  rows.forEach((row, i) => row.classList.toggle("beyond", !isWhole && i >= first && !row.querySelector("[aria-current]")));
+  if (after.nextElementSibling?.classList.contains("more")) after.nextElementSibling.remove();
+  if (rows.length <= first) return;
+  const button = element("button", isWhole ? `Show the first ${first}` : `Show all ${many(n, what)}`, { type: "button", className: "more" });
+  button.onclick = () => {
+    if (!wholeLists.delete(key)) wholeLists.add(key);
+    if (redraw) redraw();
+    else shorten(list, first, what, key);
+  };
+  after.after(button);
+};
 // -- lists of documents ----------------------------------------------------------------------------------------
-const MAX_MISFIT = 3, MAX_LISTED = 500, TOO_SHORT = 10;
+const MAX_MISFIT = 3, FIRST_DOCUMENTS = 20, TOO_SHORT = 10;
 const nextOf = new Map(rowsOf(T.document_clusters).map((row) => [row.document, row]));
 const clusterName = (number) => nodes.get(number)?.name ?? String(number);
 const sayNext = (row) => { const next = nextOf.get(row.document); return next ? `${clusterName(next.cluster)} (${percent(next.probability)})` : "–"; };
@@ -13,32 +29,33 @@ const COLUMNS = {
   misfit: ["misfit", (row) => digits(row.misfit && +row.misfit.toFixed(1)), (row) => row.misfit],
   tokens: [TOKENS, sayLength, (row) => row.tokens],
 };
-const countOf = (rows) => (rows.length > MAX_LISTED ? `the first ${MAX_LISTED} of ${many(rows.length, "document")}` : many(rows.length, "document")) + ofMap;
-const listing = (id, rows, names, state) => {
+const countOf = (rows) => many(rows.length, "document") + ofMap;
+const listing = (id, rows, names, state, marks = (row) => markedOfCluster(groupOf.get(row))) => {
   const { by, down } = state, box = $(id), [, say, value] = COLUMNS[by], key = value ? (row) => value(row) ?? -Infinity : (row) => say(row).toLowerCase();
   const sorted = rows.slice().sort((a, b) => { const [x, y] = [key(a), key(b)]; return (x < y ? -1 : x > y) * (down ? -1 : 1); });
   const table = tableOf([], []), head = element("tr");
   table.classList.add("documents-table");
   for (const name of names) {
     const cell = element("th"), button = element("button", `${COLUMNS[name][0]}${name === by ? (down ? " ▾" : " ▴") : ""}`, { type: "button", className: "link" });
-    button.onclick = () => { Object.assign(state, { by: name, down: name === by ? !down : ["misfit", "tokens", "next"].includes(name) }); listing(id, rows, names, state); };
+    button.onclick = () => { Object.assign(state, { by: name, down: name === by ? !down : ["misfit", "tokens", "next"].includes(name) }); listing(id, rows, names, state, marks); };
     if (name === by) cell.setAttribute("aria-sort", down ? "descending" : "ascending");
     cell.append(button);
     head.append(cell);
   }
   table.tHead.replaceChildren(head);
-  for (const row of sorted.slice(0, MAX_LISTED)) {
+  for (const row of wholeLists.has(id) ? sorted : sorted.slice(0, MAX_MADE)) {
     const made = line(names.map((name) => COLUMNS[name][1](row)), "td"), open = element("button", row.title, { type: "button", className: "link" });
     // the list becomes narrower beside the text: the row stays where it was
     open.onclick = () => {
       const before = open.getBoundingClientRect().top;
-      openDocument(row.document, markedOfCluster(groupOf.get(row)));
-      box.scrollTop += open.getBoundingClientRect().top - before;
+      openDocument(row.document, marks(row));
+      scrollBy(0, open.getBoundingClientRect().top - before);
     };
     made.firstChild.replaceChildren(open);
     table.tBodies[0].append(made);
   }
   fill(box, [table]);
+  shorten(table.tBodies[0], FIRST_DOCUMENTS, "document", id, rows.length, () => listing(id, rows, names, state, marks));
 };
 
 // -- what is odd -----------------------------------------------------------------------------------------------
@@ -67,7 +84,7 @@ const memberOrder = { by: "probability", down: true };
 const drawMembers = () => {
   const rows = documents.filter((row) => groupOf.get(row) === chosen), isOfFit = left === DESCRIPTION.recommended && !noClusters;
   if (!isOfFit && memberOrder.by === "probability") Object.assign(memberOrder, { by: "title", down: false });
-  $("members").querySelector("p").textContent = rows.length > MAX_LISTED || ofMap ? `${countOf(rows)}.` : "";
+  $("members").querySelector("p").textContent = ofMap ? `${countOf(rows)}.` : "";
   listing("members-list", rows, ["title", ...(isOfFit ? ["probability"] : []), "tokens"], memberOrder);
 };
 const offerMembers = () => {

@@ -14,11 +14,7 @@ const item = (number, text, action, node, current) => {
   return line;
 };
 const unsure = (row) => element("span", row.topic === undefined && known(row.chains) ? inRuns(row) : "unsure", { className: "unsure", title: `found in ${percent(row.found)} of the samples` });
-// within its list: scrollIntoView would move the HTML report as well
-const keepInSight = (list) => {
-  const one = list.querySelector("[aria-current]")?.getBoundingClientRect(), box = list.getBoundingClientRect();
-  if (one) list.scrollTop += Math.min(one.top - box.top, 0) + Math.max(one.bottom - box.bottom, 0);
-};
+const FIRST_CLUSTERS = 24, FIRST_TOPICS = 15;
 // beside its entry, since the panel may be far below
 const wordsOf = (row) => [row.distinctive_words ? row.distinctive_words.split(" ").slice(3).join(", ") : "", ...(numbers.get(row.cluster) || []).slice(0, 1).map((one) => `${one.context} ${sayNumber(one.context, one.median)} (median)`)].filter(Boolean).join(" · ");
 const listClusters = () => { $("list-count").textContent = `(${whole(groups.length)})`; fill($("clusters"), groups.map((row) => {
@@ -35,7 +31,7 @@ const listClusters = () => { $("list-count").textContent = `(${whole(groups.leng
   line.firstChild.dataset.cluster = row.cluster;
   line.firstChild.setAttribute("aria-label", `${nameOf(row.cluster)}, ${many(row.documents, "document")}${isUnsure(row) ? ", unsure" : ""}`);
   return line;
-})); };
+})); shorten($("clusters"), FIRST_CLUSTERS, "cluster"); };
 const tableOf = (head, rows) => {
   const table = element("table", undefined, { className: "bars" }), top = element("thead"), body = element("tbody");
   top.append(line(head, "th"));
@@ -65,7 +61,6 @@ const choose = (node, focus = false) => {
   listDocuments("typical", (typical.get(node) || []), (one) => short(one.overlap), markedOfCluster(node));
   aboutCluster(node);
   offerMembers();
-  keepInSight($("clusters"));
   drawCompare();
   drawTree();
   if (focus) $("panel-title").focus();
@@ -89,7 +84,7 @@ const aboutCluster = (node) => {
   }
   for (const row of numbers.get(node) || []) about.append(block(element("h3", row.context), element("p", sayNumbers(row))));
   trendCharts(about, "cluster", node, "Share of documents");
-  const runs = DESCRIPTION.runs, those = groups.filter((row) => (known(row.chains) ? row.chains === runs : row.found >= 0.5));
+  const those = labels.get(node) || [];
   if (those.length) about.append(block(element("h3", "Labels"), tableOf(["label", "documents", "share of the cluster's documents"], those.slice(0, 8).map((row) => [row.label, whole(row.documents), percent(row.share)]))));
   const used = (usedBy.get(node) || []).slice().sort((a, b) => b.share_of_cluster - a.share_of_cluster).slice(0, 8);
   if (used.length && topics.length) {
@@ -102,12 +97,12 @@ const aboutCluster = (node) => {
 const coherenceOf = (row) => row.npmi === undefined ? [] : row.npmi === null ? ["coherence not known: fewer than two of its words are in five documents"]
   : [`coherence (NPMI) ${short(row.npmi)}, by chance ${short(row.npmi_by_chance)} ± ${short(row.npmi_by_chance_sd)}`];
 const incoherent = () => element("span", "not coherent", { className: "unsure", title: "its likeliest words meet in documents hardly more often than by chance: it may be noise" });
-const listTopics = () => fill($("topics"), listedTopics.map((row) => {
+const listTopics = () => { fill($("topics"), listedTopics.map((row) => {
   const line = item(percent(row.share), `${row.topic}: ${row.name} `, () => nearTopic(row.topic), null, row.topic === topic);
   if (!isCoherent(row)) { line.classList.add("doubtful"); line.firstChild.lastChild.append(incoherent()); }
   if (isUnsure(row)) line.firstChild.lastChild.append(unsure(row));
   return line;
-}));
+})); shorten($("topics"), FIRST_TOPICS, "topic"); };
 const rises = (name, r) => `${Math.abs(r) < 0.3 ? "no clear trend with" : r > 0 ? "more of it with" : "less of it with"} ${name} (rank correlation ${short(r)})`;
 const chooseTopic = (number, focus = false) => {
   topic = number;
@@ -136,7 +131,6 @@ const chooseTopic = (number, focus = false) => {
   const shown = (uses.get(number) || []).filter((one) => colours.has(one.cluster)).sort((a, b) => b.share_of_cluster - a.share_of_cluster).slice(0, 10);
   list.append(...shown.map((one) => item(percent(one.share_of_cluster), nameOf(one.cluster), () => show(one.cluster, true), one.cluster)));
   if (!noClusters) about.append(block(element("h3", `Clusters, by its share of their ${TOKENS}`), list));
-  keepInSight($("topics"));
   drawTopicMap();
   if (compareWhat === "topic") drawCompare();
   if (focus) $("topic-title").focus();
@@ -144,72 +138,10 @@ const chooseTopic = (number, focus = false) => {
 // a topic that is chosen far from its words brings them into sight
 const nearTopic = (number) => { chooseTopic(number); $("topic-bars").scrollIntoView({ block: "nearest", behavior: "smooth" }); };
 
-// -- search ----------------------------------------------------------------------------------------------------
-const MAX_FOUND = 30;
-// the text comes beside what is seen, and what was found stays lit
-const opens = (row, marks) => () => { choose(groupOf.get(row)); openDocument(row.document, marks); };
-// documents that were found stand out on the map
-const light = (found) => {
-  const before = hits;
-  hits = found?.length ? new Set(found.map(([row]) => row.document)) : null;
-  if (hits || before) drawMap();
-};
-const search = () => {
-  const asked = $("search").value.trim().toLowerCase(), results = $("results"), parts = asked.split(/\s+/);
-  results.replaceChildren();
-  if (asked.length < 2) return light(null);
-  const kind = (name, rows) => { if (rows.length) results.append(element("li", name, { className: "kind" }), ...rows); };
-  // all parts, in any order
-  const has = (text) => { const lower = text.toLowerCase(); return parts.every((part) => lower.includes(part)); };
-  const begins = (list) => parts.every((part) => (list || []).some((one) => one.word.toLowerCase().startsWith(part)));
-  kind(`Topics with the ${ofObservations ? "name" : "word"}`, topics.filter((row) => has(row.name) || begins(topicWords.get(row.topic))).slice(0, 6)
-    .map((row) => item(String(row.topic), row.name, () => chooseTopic(row.topic, true))));
-  kind(`Clusters with the ${ofObservations ? "name" : "word"}`, groups.filter((row) => has(row.name) || begins(words.get(row.cluster))).slice(0, 6)
-    .map((row) => item(String(row.number), row.name, () => show(row.cluster, true), row.cluster)));
-  const matches = [];
-  for (const row of documents) {
-    if (has(row.title)) matches.push([row, row.title]);
-    else {
-      for (const name of Object.keys(DESCRIPTION.contexts)) {
-        const value = row[`in ${name}`], met = Array.isArray(value) && value.find(has);
-        if (met) { matches.push([row, `${met}: ${row.title}`]); break; }
-      }
-    }
-  }
-  const first = (found) => (found.length > MAX_FOUND ? `, the first ${MAX_FOUND} of ${whole(found.length)}` : "");
-  const searched = { of: `what was searched: ${asked}`, words: parts };
-  kind(`Documents${ofMap}${first(matches)}`, matches.slice(0, MAX_FOUND).map(([row, text]) => item(null, text, opens(row, searched), groupOf.get(row))));
-  if (hasTexts && allTexts()) {
-    const inText = [], safe = new RegExp(parts.map((part) => part.replaceAll(/[.*+?^${}()|[\]\\/]/g, "\\$&")).join("|"), "giu");
-    for (const row of documents) {
-      const text = knownText(row.document);
-      if (text && has(text)) inText.push([row, text]);
-    }
-    light([...matches, ...inText]);
-    kind(`Texts${ofMap}${first(inText)}`, inText.slice(0, MAX_FOUND).map(([row, text]) => {
-      const line = item(null, row.title, opens(row, searched), groupOf.get(row)), part = element("span", null, { className: "excerpt" });
-      part.append(...excerpt(text, safe));
-      line.append(part);
-      return line;
-    }));
-  } else light(matches);
-  if (hasTexts && !allTexts()) {
-    const ask = item(null, "Search the texts, too", async () => {
-      ask.firstChild.disabled = true;
-      try {
-        for (const script of scripts.keys()) { ask.firstChild.lastChild.textContent = `reading texts: ${script + 1} of ${scripts.length}`; await load(script); }
-        search();
-      } catch (error) { ask.firstChild.lastChild.textContent = error.message; }
-    });
-    results.append(ask);
-  }
-  if (!results.querySelector("button") || (hasTexts && !allTexts() && results.children.length === 1)) results.prepend(element("li", `nothing found${ofMap}`, { className: "kind" }));
-};
-
 // -- controls --------------------------------------------------------------------------------------------------
 // the same measure as that of the badges in the list and of the sentence above the map
 const sayRuns = () => {
-  const those = ;
+  const runs = DESCRIPTION.runs, those = groups.filter((row) => (known(row.chains) ? row.chains === runs : row.found >= 0.5));
   if (!groups.length || !known(groups[0].found)) return [];
   return [`${whole(those.length)} of the ${many(groups.length, "cluster")} ${known(groups[0].chains) ? `came out in ${runs === 2 ? "both" : `all ${runs}`} runs` : "came out in most samples"}`];
 };
@@ -283,7 +215,7 @@ $("report-close").onclick = () => $("report-box").close();
 const hasSamples = known(told["clusters in 90 % of the samples"]), hasScores = known(told["nmi of all clusters"]);
 const TERMS = [
   ["Name", ofObservations ? "Of a topic, the means that are furthest from those of all observations, in standard deviations of these; of a cluster, the topics that are commoner in it than elsewhere. Other names can be given: mc2 describe --names."
-    : "The three most distinctive words: probable here, and more probable than elsewhere (relevance: 0.3 times the log of the probability plus 0.7 times the log of the lift). Other names can be given: mc2 describe --names."],
+    : "Three words that are frequent here and rarer elsewhere: those with the highest probability to the power 0.4 times the log of the lift. Words that name two clusters equally well come last. Other names can be given: mc2 describe --names."],
   ["× average", `How many times a ${ofObservations ? "" : "word or "}value is as common here as in the whole corpus (its lift).`],
   ["How sure a document's cluster is", hasSamples ? "Of the documents that a sample puts into one cluster with it, the share that is in its cluster here; the mean over samples." : "The probability of the cluster given this one sample of the posterior."],
   ...(hasSamples ? [["In 90 % of the samples", "The middle nine tenths of the posterior's samples. The numbers before it, and all topics and what is said of them, are those of one of them, the one whose clusters are nearest to the others'."]] : []),
@@ -305,6 +237,7 @@ const redraw = () => {
   choose(chosen ?? groups[0].cluster);
   drawHeat();
   drawArrivals();
+  if ($("search").value) search();
   if (topics.length) chooseTopic(topic ?? listedTopics[0].topic);
 };
 // the browser may keep nothing for files
