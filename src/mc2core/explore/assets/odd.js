@@ -74,7 +74,7 @@ const drawOdd = () => {
     part.hidden = !rows.length;
     part.querySelector("output").textContent = `(${countOf(rows)})`;
     part.querySelector("p").textContent = about + (!ofObservations && rows.some((row) => row.tokens < TOO_SHORT) ? ` Texts of fewer than ${TOO_SHORT} words are too short to judge.` : "");
-    listing(`${id}-list`, rows, names, state);
+    listing(`${id}-list`, rows, narrow() ? names.filter((name) => name !== "tokens") : names, state);
   }
 };
 const listBetween = () => $("between").querySelector("h3").focus();
