@@ -941,6 +941,8 @@ def test_what_is_unsure_is_marked(opened, description, tmp_path):
         doubtful = (probability < 0.5).sum()
         assert f"Hollow dots: {doubtful} document" in page.inner_text("#unsure")
         page.click("#unsure button")
+        assert page.locator("#between tbody tr:visible").count() == 20 < doubtful
+        page.click(f"#between-list button:text-is('Show all {doubtful} documents')")
         rows = page.locator("#between tbody tr").all_inner_texts()
         listed = [float(re.search(r"([\d.]+) %", one)[1]) for one in rows]
         assert listed == pytest.approx(100 * probability[:doubtful], abs=0.51)  # as rounded

@@ -155,7 +155,7 @@ const sayMerged = () => {
   if (left < K && cut && !(cut.loss > 0)) parts.push("merging loses nothing");
   if (left < K && cut?.loss > 0) exact.push(`the merged clusters make the documents less likely, by ${short(cut.loss)} nats per document`);
   if (left > 1) parts.push(...sayRuns());
-  if (cut && cut.agreement !== null && left > 1) exact.push(`agreement of the ${DESCRIPTION.runs > 1 ? "runs" : "samples"} on pairs of documents (ARI) ${short(cut.agreement)}`);
+  if (cut && cut.agreement !== null && left > 1) exact.push(`adjusted Rand index ${short(cut.agreement)} between the ${DESCRIPTION.runs > 1 ? "runs" : "samples"}, each merged to ${many(left, "cluster")} on its own`);
   if (known(scores.nmi)) exact.push(`against the labels: NMI ${digits(scores.nmi)}, ARI ${digits(scores.ari)}, purity ${digits(scores.purity)}`);
   $("merged").textContent = parts.join(" · ");
   $("merged-technical").hidden = !exact.length;
