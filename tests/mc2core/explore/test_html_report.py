@@ -438,6 +438,12 @@ def test_what_is_found_is_counted_by_context_and_over_time_and_listed(opened, tm
         assert f"Found in {has.sum()} documents, {100 * has.mean():.2g} %." in page.inner_text("#results")
         first = rows[0][0].strip()
         assert f"Most by author: {first} ({found[first][0]} of {found[first][1]})" in page.inner_text("#results")
+        table.locator("thead button:text-is('share found')").click()
+        by_share = [row.split("\t") for row in table.locator("tbody tr").all_inner_texts()]
+        share = [float(row[-1].rstrip(" %")) for row in by_share]
+        assert share == sorted(share, reverse=True)
+        assert {row[0] for row in by_share} == {row[0] for row in rows}
+        table.locator("thead button:text-is('found')").click()
         steps = csv_of(page, "#found .block:has(#found-over-0) .saves button >> nth=0")
         assert sum(int(row["found"]) for row in steps) == (has & ~np.isnan(made.contexts["year"])).sum()
         assert page.inner_text("#found-of") == f"{has.sum()} documents"

@@ -102,20 +102,23 @@ const wilson = (found, n) => {
   return { share: p, low: Math.max(0, middle - half), high: Math.min(1, middle + half) };
 };
 const numbersOfDocuments = () => Object.keys(DESCRIPTION.contexts).filter((name) => DESCRIPTION.contexts[name].number && stepsOf(name).length > 1);
+// those with most that were found, and the one with the largest share, as far as its documents are enough to say so
+const sayMost = (name, sorted, say, n) => {
+  if (!sorted.length) return "";
+  const first = sorted.slice(0, n), [largest] = sorted.slice().sort((a, b) => wilson(b.found, b.documents).low - wilson(a.found, a.documents).low);
+  const share = largest === first[0] ? "" : `; largest share: ${say(largest)} (${percent(largest.found / largest.documents)})`;
+  return `Most by ${name}: ${first.map((one) => `${say(one)} (${whole(one.found)} of ${whole(one.documents)})`).join(", ")}${share}.`;
+};
 // in a sentence: how many, who most, and when most
 const sayTally = (rows) => {
   const said = [`Found in ${many(rows.length, "document")}, ${percent(rows.length / documents.length)}${documents.length < nDocuments ? ` of the ${whole(documents.length)} in this report` : ""}.`];
   for (const [name, valuesIn] of groupings().filter(([one]) => one !== "cluster").slice(0, MAX_COLUMNS_FOUND)) {
-    const [first, second] = tallied(rows, valuesIn), say = (one) => `${cutTo(one.value, 40)} (${whole(one.found)} of ${whole(one.documents)})`;
-    if (first) said.push(`Most by ${name}: ${[first, second].filter(Boolean).map(say).join(", ")}.`);
+    said.push(sayMost(name, tallied(rows, valuesIn), (one) => cutTo(one.value, 40), 2));
   }
-  for (const name of numbersOfDocuments().slice(0, 1)) {
-    const [best] = inSteps(rows, name).sort((a, b) => b.found - a.found);
-    if (best) said.push(`Most by ${name}: ${sayStep(name, best)} (${whole(best.found)} of ${whole(best.documents)}).`);
-  }
-  return [said.join(" ")];
+  for (const name of numbersOfDocuments().slice(0, 1)) said.push(sayMost(name, inSteps(rows, name).sort((a, b) => b.found - a.found), (one) => sayStep(name, one), 1));
+  return [said.filter(Boolean).join(" ")];
 };
-let foundOnly = null;
+let foundOnly = null, tallyBy = "found";
 const foundCharts = new Map(); // by the name of their place
 const foundOrder = { by: "title", down: false };
 const listFound = (rows, searched) => {
@@ -136,8 +139,11 @@ const tally = (asked, rows, searched) => {
   const parts = groupings().map(([name, valuesIn, say = (value) => value]) => {
     const found = tallied(rows, valuesIn);
     if (!found.length) return null;
-    const table = tableOf([name, "found", "documents", "share found"], found.map((one) => ["", whole(one.found), whole(one.documents), percent(one.share)]));
+    if (tallyBy === "share") found.sort((a, b) => b.share - a.share || b.found - a.found);
+    const table = tableOf([name, "", "documents", ""], found.map((one) => ["", whole(one.found), whole(one.documents), percent(one.share)]));
     found.forEach((one, i) => table.tBodies[0].rows[i].cells[0].replaceChildren(element("button", say(one.value), { type: "button", className: "link", onclick: () => only(`${name} ${say(one.value)}`, (row) => valuesIn(row).includes(one.value)) })));
+    for (const [cell, by, text] of [[1, "found", "found"], [3, "share", "share found"]])
+      table.tHead.rows[0].cells[cell].append(element("button", `${text}${tallyBy === by ? " ▾" : ""}`, { type: "button", className: "link", onclick: () => { tallyBy = by; tally(asked, rows, searched); } }));
     const made = block(element("h3", `By ${name}`), table);
     shorten(table.tBodies[0], FIRST_VALUES, "value", `found by ${name}`);
     return made;
