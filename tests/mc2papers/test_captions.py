@@ -18,11 +18,7 @@ CAPITALS = {
 BEGINS = (
     r"(?:A|An|At|Below|Beside|Bars|Both|Compare|Fits|It|Left|Lines|Mean|On|Ours|Paper|Points|Right|Seconds|The|They)"
 )
-LACKS = {
-    "nothing": None,
-    "pyspark": "Spark needs the package pyspark, which is not installed: pip install 'mc2core[spark]'",
-    "Java": "Spark needs Java 17, which is not on the PATH or in JAVA_HOME; Debian: openjdk-17-jre-headless",
-}
+SPARK = {"Spark": True, "no Spark": False}
 
 
 def the_configuration(**changes):
@@ -32,15 +28,15 @@ def the_configuration(**changes):
     return configuration.Configuration(config, list(config["corpora"]), runs)
 
 
-@pytest.fixture(scope="module", params=LACKS)
+@pytest.fixture(scope="module", params=SPARK)
 def said(request):
-    """(name, text) of every caption and note, where Spark lacks something and where it does not."""
-    whole, lack = the_configuration(), LACKS[request.param]
+    """(name, text) of every caption and note, where Spark is and where it is not."""
+    whole, has_spark = the_configuration(), SPARK[request.param]
     found = []
     for name, target in targets.registry().items():
         options = target.options(whole, name)
-        if "lack" in options:
-            options |= {"lack": lack} | ({"lda": None} if lack and "lda" in options else {})
+        if "has_spark" in options:
+            options |= {"has_spark": has_spark} | ({} if has_spark or "lda" not in options else {"lda": None})
         found.append((name, target.caption(options)))
         found += [(name, note) for note in target.notes]
     assert len(found) > 40

@@ -97,9 +97,12 @@ class TestIntervals:
         ],
     )
     def test_what_never_arrives_is_not_sooner(self, ratios, counted, verdict):
-        found = ratio_of("times", ratios, above=3.0, digits=1)
-        assert found == ratio_of("times", counted, above=3.0, digits=1)
+        found, same = (ratio_of("times", one, above=3.0, digits=1) for one in (ratios, counted))
+        assert (found.least, found.most) == (same.least, same.most)
         assert found.verdict == verdict
+        is_any = not np.isnan(ratios).all()
+        said = f"{same.said}; 1 of the 3 seeds never get there and count as no sooner"
+        assert found.said == (said if is_any else "none of the 3 seeds gets there")  # no "times 1.0"
 
     @pytest.mark.parametrize(("start", "leaves"), [(101.0, False), (101.1, True), (99.0, False)])
     def test_a_chain_leaves_its_start_by_more_than_one_per_cent(self, start, leaves):
@@ -208,6 +211,18 @@ class TestClaims:
             found = unless(claim, "the rival learns nothing")
             assert found.verdict == verdict
             assert found.reason.startswith("the rival learns nothing; x ") == (sign > 0)
+
+    @pytest.mark.parametrize(("number", "sign"), [(29, 1.0), (29, -1.0), (30, 1.0)])
+    def test_a_claim_about_too_few_documents_is_not_tested_whatever_they_say(self, number, sign):
+        claim = judge("NIPS", "x", [mean_of("x", [sign, 1.1 * sign], above=0, digits=1)])
+        found = claims.too_few(claim, number, "documents with a context")
+        if number == 30:
+            assert found == claim
+            return
+        assert found.verdict == "not testable on these data"
+        assert found.reason == f"29 documents with a context, fewer than 30; {claim.reason}"
+        absent = unmet("NIPS", "x", "no fit")
+        assert claims.too_few(absent, 1, "documents") == absent
 
     def test_a_claim_on_a_dataset_that_its_target_does_not_name_is_refused(self):
         with pytest.raises(

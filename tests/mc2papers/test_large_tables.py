@@ -97,10 +97,10 @@ class TestTable2:
         assert claims == table2.perplexity_table(printed, PAPER2, ["marginal"])[1]
 
     def test_what_spark_lacks_is_said_where_lda_is_judged(self):
-        _, claims = table2.perplexity_table([score([], 2200.0)], PAPER2, ["marginal"], "Spark needs Java 17, which")
-        assert (claims[-1].verdict, claims[-1].said) == ("not run", "Spark needs Java 17, which")
+        _, claims = table2.perplexity_table([score([], 2200.0)], PAPER2, ["marginal"], has_spark=False)
+        assert (claims[-1].verdict, claims[-1].said) == ("not run", "no Spark here")
         scores = [*WITHOUT, *seeds([], [2000.0, 2001.0], "LDA, scikit-learn")]
-        _, claims = table2.perplexity_table(scores, PAPER2, ["marginal"], "Spark needs Java 17, which")
+        _, claims = table2.perplexity_table(scores, PAPER2, ["marginal"], has_spark=False)
         assert claims[-1].verdict == "not reproduced"
         assert claims[-1].numbers == "SVI-MC2 2,200.0, LDA, scikit-learn 2,000.5"
 
@@ -120,28 +120,37 @@ def timed(*rows):
 
 class TestTable4:
     @pytest.mark.parametrize(
-        ("rows", "lack", "numbers"),
+        ("rows", "has_spark", "numbers"),
         [
-            ([("threads", 1, 500, 2.0)], "Spark needs Java 17", "Spark needs Java 17"),
-            ([("local[2]", 2, 500, 2.0)], None, "no cluster of one worker and of several was timed"),
+            ([("threads", 1, 500, 2.0)], False, "no Spark here"),
+            ([("local[2]", 2, 500, 2.0)], True, "no cluster of one worker and of several was timed"),
             (
                 [("local-cluster[1,1,9]", 1, 500, 3.0), ("local-cluster[2,1,9]", 2, 500, 2.0)],
-                None,
-                "on 2 workers: needs 8 nodes; speed-up 1.50 (95% 1.43 to 1.58, 3 timings)",
+                True,
+                "on 2 workers: needs 8 nodes and all sizes; "
+                "speed-up in batches of 500 1.50 (95% 1.43 to 1.58, 3 timings)",
             ),
             (
                 [("local-cluster[1,1,9]", 1, 500, 4.0), ("local-cluster[8,1,9]", 8, 500, 2.0)],
-                None,
-                "on 8 workers: speed-up 2.00 (95% 1.90 to 2.10, 3 timings)",
+                True,
+                "on 8 workers: needs 8 nodes and all sizes; "
+                "speed-up in batches of 500 2.00 (95% 1.90 to 2.10, 3 timings)",
+            ),
+            (
+                [(f"local-cluster[{n},1,9]", n, size, 4.8 / n) for size in (500, 1000) for n in (1, 8)],
+                True,
+                "on 8 workers: speed-up in batches of 500 8.00 (95% 7.61 to 8.41, 3 timings)",
             ),
         ],
     )
-    def test_speedups_of_nodes_are_judged_only_on_as_many(self, rows, lack, numbers):
+    def test_speedups_of_nodes_are_judged_only_on_as_many(self, rows, has_spark, numbers):
         paper = pd.read_csv(ROOT / "workflow/paper/uai2016_running_time.csv")
-        claims = running_time.judge_nodes(timed(*rows), paper, lack)
-        assert claims[0].text == "8 nodes of the order of 1.5 times as fast as one in batches of 500"
+        claims = running_time.judge_nodes(timed(*rows), paper, has_spark)
+        assert [one.text for one in claims] == [
+            "8 nodes about as many times as fast as one as printed (1.5 in batches of 500, 1.8 in batches of 1,000)"
+        ]
         assert claims[0].said == numbers
-        assert claims[0].verdict == ("reproduced" if "8 workers" in numbers else "not run")
+        assert claims[0].verdict == ("reproduced" if "8.00" in numbers else "not run")
         shown = running_time.format_table(timed(*rows), paper)
         assert shown["s"].tolist()[-1] == "64,800 (18 hours)"
         assert (
@@ -170,7 +179,7 @@ class TestTable4:
         paper = pd.read_csv(ROOT / "workflow/paper/uai2016_running_time.csv")
         both = pd.concat([gibbs, rows])
         assert running_time.judge_batches(both) == running_time.judge_batches(rows)
-        assert running_time.judge_nodes(both, paper, None) == running_time.judge_nodes(rows, paper, None)
+        assert running_time.judge_nodes(both, paper, True) == running_time.judge_nodes(rows, paper, True)
         shown = running_time.format_table(both, paper)
         assert shown["what"].str.startswith("Gibbs").tolist()[:3] == [True, True, False]
         assert shown["batch"].tolist()[:3] == ["", "", "500"]
@@ -231,7 +240,7 @@ def test_a_table_of_scores_is_made_with_its_claims(tmp_path):
     for number, contexts in enumerate(([], ["mesh"])):
         (tmp_path / f"{number}.json").write_text(json.dumps(score(contexts, 2000.0 + number)))
         files.append(str(tmp_path / f"{number}.json"))
-    options = {"estimators": ["marginal"], "n_seeds": 1, "corpora": {}, "lda": None, "lack": None}
+    options = {"estimators": ["marginal"], "n_seeds": 1, "corpora": {}, "lda": None, "has_spark": True}
     paper = [str(ROOT / f"workflow/paper/{name}.csv")]
     sources = {"pubmed": {"source": "simulated"}}
     targets.make(name, {"scores": files, "corpora": [], "paper": paper}, options, sources, tmp_path / name)
@@ -304,9 +313,15 @@ class TestTable3:
         assert none["enmi"].tolist() == pytest.approx([0.105, 0.305, 0.505, 0.305])
         assert none["epoch"].tolist() == pytest.approx([0.305] * 4)
         assert none["documents"].tolist() == [100, 200, 300, 400]
-        (claim,) = table3.judge_contexts(pd.DataFrame(rows), PAPER3, "PubMed")
+        large = pd.DataFrame(rows).assign(documents=lambda one: 10 * one["documents"])
+        (claim,) = table3.judge_contexts(large, PAPER3, "PubMed")
         assert claim.text == "eNMI of mini-batches 29% higher, as printed, with 1% of contexts than with none"
         assert claim.verdict == verdict
+        # 1 % of 400 documents are 4, of which nothing is said
+        (small,) = table3.judge_contexts(pd.DataFrame(rows), PAPER3, "PubMed")
+        if few:
+            assert (small.verdict, small.numbers) == ("not testable on these data", claim.numbers)
+            assert small.reason == f"4 documents with a context, fewer than 30; {claim.reason}"
         shown = table3.format_table(table, PAPER3)
         columns = ["contexts", "paper, eNMI", "after 25%", "after 50%", "after 100%", "seeds", "without eNMI"]
         assert shown.loc[0, columns].tolist() == [
@@ -333,7 +348,7 @@ class TestTable3:
         assert table["seeds"].tolist() == [2, 2, 2, 1]
         shown = table3.format_table(table, PAPER3)
         assert shown[["seeds", "without eNMI"]].to_numpy().tolist() == [["2", "0"], ["2", "1"]]
-        (claim,) = table3.judge_contexts(rows, PAPER3, "PubMed")
+        (claim,) = table3.judge_contexts(rows.assign(documents=50 * rows["documents"]), PAPER3, "PubMed")
         assert ", without the 1 of 4 mini-batches that have no eNMI: beyond 1.29 times" in claim.said
 
     def test_table_4_is_of_two_classes_of_85_and_15_per_cent(self):
@@ -362,7 +377,7 @@ class TestTable3:
 
     def test_measures_with_contexts_are_judged_by_seed(self):
         scores = [
-            score(contexts, value + 10 * seed * wide, missing=missing, seed=seed)
+            score(contexts, value + 10 * seed * wide, missing=missing, seed=seed) | {"documents": 3000}
             for contexts, value, missing, wide in (
                 (["product"], 3000.0, 0.0, 1.1), (["product"], 2000.0, 0.99, 0.9), ([], 2500.0, 0.0, 1.0),
             )
@@ -372,6 +387,9 @@ class TestTable3:
         assert (few.text, few.verdict) == (
             "all four measures higher with 1% of contexts than with none", "not reproduced",
         )  # fmt: skip
+        small = table4.judge_contexts([one | {"documents": 2999} for one in scores], PAPER4)
+        assert [one.verdict for one in small] == ["not testable on these data", "reproduced"]
+        assert small[0].reason.startswith("29 users with a context, fewer than 30; ")
         assert all_of_them.verdict == "reproduced"
         assert all_of_them.numbers.startswith("purity 0.301 ± 0.001 against 0.251 ± 0.001, NMI 0.301 ± 0.001")
         # one measure that is tied leaves all of them open

@@ -121,17 +121,19 @@ def judge_order(
     worse: tuple[str, Mapping[str, pd.Series]],
     unigrams: pd.Series | None = None,
     favours: str | None = None,
+    no_rival: str = "",
 ) -> Claim:
     """Whether every fit of one method is below every fit of another.
 
     Being below a rival that has learnt nothing, or learning nothing oneself, does not support it: each is to be below
-    unigrams by more than GAIN.
+    unigrams by more than GAIN. Nor does it if the rival is not the paper's (:func:`lost_lead`).
 
     Parameters
     ----------
     better, worse : name of the method, and perplexity by seed for each of its features
     unigrams : perplexity of UNIGRAMS on the data
     favours : of the claim; the better method unless given
+    no_rival : why being below the other method supports nothing, "" if it does
     """
     (name, low), (other, high) = better, worse
     if absent := [one for one, rows in (better, worse) if not rows]:
@@ -145,11 +147,38 @@ def judge_order(
         for two in high
     ]
     if unigrams is None:
-        return judge(dataset, text, leads, numbers, name if favours is None else favours)
+        return unless(judge(dataset, text, leads, numbers, name if favours is None else favours), no_rival)
     level = float(unigrams.mean())
     claim = judge(dataset, text, leads, f"{numbers}; unigrams {level:,.1f}", name if favours is None else favours)
     idle = [one for one, mean in zip((name, other), means, strict=True) if not leaves_start(level, mean)]
-    return unless(claim, f"{' and '.join(idle)} no more than {GAIN:.0%} below unigrams" if idle else "")
+    return unless(claim, f"{' and '.join(idle)} no more than {GAIN:.0%} below unigrams" if idle else no_rival)
+
+
+def lost_lead(
+    name: str,
+    rows: Mapping[str, pd.Series],
+    reference: Mapping[str, pd.Series],
+    paper: pd.DataFrame,
+    other: str = "HDP",
+) -> str:
+    """Why a method is no rival: the paper prints it below a reference, and ours is above it by more than GAIN.
+
+    What others lead over such a method by is not what the paper says of them. "" if it keeps its place.
+
+    Parameters
+    ----------
+    name, rows : of the method, its perplexity by seed for each of its features
+    reference, other : the same of the reference, and its name
+    paper : columns method and perplexity as printed, of one dataset
+    """
+    printed = paper.groupby("method")["perplexity"].min()
+    if not rows or not reference or not {name, other} <= set(printed.dropna().index):
+        return ""
+    here = min(one.mean() for one in rows.values()) / min(one.mean() for one in reference.values()) - 1
+    there = printed[name] / printed[other] - 1
+    if there >= 0 or here <= GAIN:
+        return ""
+    return f"{name} is {here:.0%} above {other}, where the paper prints it {-there:.0%} below, and so no rival"
 
 
 def _flat(

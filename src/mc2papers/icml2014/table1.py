@@ -17,6 +17,7 @@ from mc2papers.icml2014.perplexity_rows import (
     UNIGRAMS,
     format_perplexity_table,
     judge_order,
+    lost_lead,
     perplexities,
     perplexity_rows,
     unigram_score,
@@ -40,12 +41,14 @@ def perplexity_table(
     """ICML14 table 1: the rows of :func:`perplexity_rows`, and its claims on each dataset."""
     fits = perplexities(scores, estimators)
     claims = [
-        one for dataset in fits for one in (*_claims(dataset, fits[dataset]), _judge_clusters(dataset, scores, paper))
+        one
+        for dataset in fits
+        for one in (*_claims(dataset, fits[dataset], paper), _judge_clusters(dataset, scores, paper))
     ]
     return perplexity_rows(scores, paper, estimators), claims
 
 
-def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series]) -> list[Claim]:
+def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series], paper: pd.DataFrame) -> list[Claim]:
     by_method: dict[str, dict[str, pd.Series]] = {"HDP": {}, "npTOT": {}, "MC2": {}}
     for (method, features), values in fits.items():
         by_method.setdefault(method, {})[features] = values
@@ -74,7 +77,15 @@ def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series]) -> list[Cla
         ("MC2 with any context is below HDP", ("MC2", contexts), ("HDP", hdp)),
     )
     unigrams = by_method.get(UNIGRAMS, {}).get(_WORDS)
-    return [best, *(judge_order(dataset, *one, unigrams) for one in below), every]
+    printed = paper[paper["dataset"] == dataset]
+    return [
+        best,
+        *(
+            judge_order(dataset, *one, unigrams, no_rival=lost_lead(one[2][0], one[2][1], hdp, printed))
+            for one in below
+        ),
+        every,
+    ]
 
 
 def _judge_clusters(dataset: str, scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> Claim:

@@ -28,9 +28,9 @@ VERDICTS = {
     REPRODUCED: "the interval supports the claim, on the paper's data or on data drawn as the paper draws them",
     SUPPORTED: "the interval supports the claim, on data of another kind",
     NOT_REPRODUCED: "the interval lies against the claim, on the paper's data or on data drawn as the paper draws them",
-    CONTRADICTED: "the interval lies against the claim, on data of another kind",
+    CONTRADICTED: "the interval lies against the claim, on data of another kind, which is weaker evidence",
     INCONCLUSIVE: "the interval includes the bound",
-    NOT_TESTABLE: "the simulator builds in the answer, or a rival learns nothing",
+    NOT_TESTABLE: "the simulator builds in the answer, a rival is none, or there are too few data",
     UNMET: "what the claim assumes does not hold in this run",
     NOT_RUN: "needs Spark, 8 nodes, 16 cores or figures that are not printed",
 }
@@ -44,6 +44,12 @@ ANY_SIMULATOR = "any simulator"
 ORDER = 10**0.5
 #: least relative gain over a start or over unigrams that counts as one
 GAIN = 0.01
+#: fewest documents that a claim may be about, such as those with a context; with fewer, chance decides
+FEWEST = 30
+#: fewest documents per class or cluster, on average
+FEWEST_PER_CLUSTER = 5
+#: why claims on Spark are not run; how to install it is said where the run is configured
+NO_SPARK = "no Spark here"
 #: of every interval
 LEVEL = 0.95
 COLUMNS = ("dataset", "data", "whose", "claim", "verdict", "numbers", "reason")
@@ -54,7 +60,9 @@ RULE = (
     "paired by seed where methods are compared, and of the logs of ratios. Intervals of shares of fits are Clopper and "
     "Pearson's. Seeds share one corpus and one split, and times share one job, so that intervals do not cover other "
     "data or runs. About one in twenty claims that lie on their bound is decided by chance. "
-    f"A gain of less than {GAIN:.0%} over a start or over unigrams counts as none."
+    f"A gain of less than {GAIN:.0%} over a start or over unigrams counts as none. A rival that does not keep its "
+    "printed lead over the HDP is none. A claim about fewer than "
+    f"{FEWEST} documents, or fewer than {FEWEST_PER_CLUSTER} per class, is not tested."
 )
 
 
@@ -123,12 +131,18 @@ def ratio_of(
     Parameters
     ----------
     ratios : (n,) positive float, one for each repeat; NaN for one that never arrives. It counts as 1, not sooner, or as
-        the least of the others where one of them is later still.
+        the least of the others where one of them is later still. If none arrives, there is no ratio to show.
     over : what the repeats are
     """
     ratios = np.asarray(ratios, np.float64)
+    n_never, n = int(np.isnan(ratios).sum()), len(ratios)
     ratios = np.where(np.isnan(ratios), np.fmin.reduce(ratios, initial=1.0), ratios)
-    return _bounded(name, np.log(ratios), np.exp, above=above, below=below, digits=digits, over=over)
+    found = _bounded(name, np.log(ratios), np.exp, above=above, below=below, digits=digits, over=over)
+    if not n_never:
+        return found
+    if n_never == n:
+        return replace(found, said=f"none of the {n} {over} gets there")
+    return replace(found, said=f"{found.said}; {n_never} of the {n} {over} never get there and count as no sooner")
 
 
 def _bounded(
@@ -256,6 +270,11 @@ def unmet(dataset: str, text: str, reason: str, numbers: str = "", whose: str = 
     return Claim(dataset, text, UNMET, numbers, reason, whose=whose)
 
 
+def untestable(dataset: str, text: str, reason: str, numbers: str = "", whose: str = PAPERS_OWN) -> Claim:
+    """A claim that the data of this run cannot test, whatever the numbers."""
+    return Claim(dataset, text, NOT_TESTABLE, numbers, reason, whose=whose)
+
+
 def not_run(dataset: str, text: str, reason: str, numbers: str = "") -> Claim:
     """A claim that needs machines, software or figures that are not here."""
     return Claim(dataset, text, NOT_RUN, numbers, reason)
@@ -266,6 +285,16 @@ def unless(claim: Claim, reason: str, verdict: str = NOT_TESTABLE) -> Claim:
     if claim.verdict != REPRODUCED or not reason:
         return claim
     return replace(claim, verdict=verdict, reason=f"{reason}; {claim.reason}")
+
+
+def too_few(claim: Claim, number: float, what: str) -> Claim:
+    """The claim, but NOT_TESTABLE where it is about fewer documents than FEWEST, whatever the interval says.
+
+    number, what : "5" and "documents with a context"
+    """
+    if number >= FEWEST or claim.verdict not in (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE):
+        return claim
+    return replace(claim, verdict=NOT_TESTABLE, reason=f"{number:,.0f} {what}, fewer than {FEWEST}; {claim.reason}")
 
 
 def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:

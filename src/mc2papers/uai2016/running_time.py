@@ -8,7 +8,7 @@ import pandas as pd
 
 from mc2core.compute.spark import missing
 from mc2papers.report.captions import counted, say_data, say_sources
-from mc2papers.report.claims import Claim, judge, not_run, of_order, ratio_of, unmet
+from mc2papers.report.claims import NO_SPARK, Claim, judge, not_run, of_order, ratio_of, unmet
 from mc2papers.report.tables import number, spread
 from mc2papers.targets import Built, Files, Options, Target
 
@@ -22,31 +22,40 @@ _METHODS = {"svi": "SVI-MC2, an epoch", "gibbs": "Gibbs, document level, a sweep
 _PRINTED = "SVI-MC2, as printed (epochs not said)"
 
 
-def judge_nodes(rows: pd.DataFrame, paper: pd.DataFrame, lack: str | None) -> list[Claim]:
+def judge_nodes(rows: pd.DataFrame, paper: pd.DataFrame, has_spark: bool) -> list[Claim]:
     """The paper's speed-ups of several nodes over one, by the size of mini-batches, and ours on as many workers as ran.
 
     Parameters
     ----------
     rows : dataset, engine, place, workers, batch_size, iteration, seconds; place is "threads" or a master of Spark
     paper : columns dataset, nodes, batch_size, hours, speedup_over_one_node as printed
-    lack : why there are no rows of Spark, if there are none
+    has_spark : whether Spark is here; if not, there are no rows of it
     """
     claims, dataset = [], rows["dataset"].iloc[0]
     on_spark = rows[(rows["place"] != _THREADS) & (rows["engine"] == "svi")]
     printed = paper.dropna(subset="speedup_over_one_node").drop_duplicates(["nodes", "batch_size"])
-    for _, one in printed.iterrows():
-        nodes, size, wanted = int(one["nodes"]), int(one["batch_size"]), float(one["speedup_over_one_node"])
-        text = f"{nodes} nodes of the order of {wanted} times as fast as one in batches of {size:,}"
-        workers, times = _speed_up(on_spark[on_spark["batch_size"] == size])
-        if lack or times.empty:
-            claims.append(not_run(dataset, text, lack or "no cluster of one worker and of several was timed"))
+    for number_of_nodes, here in printed.groupby("nodes"):
+        nodes = int(str(number_of_nodes))
+        wanted = {int(one["batch_size"]): float(one["speedup_over_one_node"]) for _, one in here.iterrows()}
+        said = ", ".join(f"{times} in batches of {size:,}" for size, times in wanted.items())
+        text = f"{nodes} nodes about as many times as fast as one as printed ({said})"
+        if not has_spark:
+            claims.append(not_run(dataset, text, NO_SPARK))
             continue
-        ratio = ratio_of("speed-up", times, above=of_order(wanted), digits=2, over="timings")
-        numbers = f"on {workers} workers"
-        if workers != nodes:
-            claims.append(not_run(dataset, text, f"needs {nodes} nodes; {ratio.said}", numbers))
-            continue
-        claims.append(judge(dataset, text, [ratio], numbers))
+        timed = {size: _speed_up(on_spark[on_spark["batch_size"] == size]) for size in wanted}
+        ratios = [
+            ratio_of(f"speed-up in batches of {size:,}", times, above=of_order(wanted[size]), digits=2, over="timings")
+            for size, (_, times) in timed.items()
+            if len(times)
+        ]
+        workers = max(number for number, _ in timed.values())
+        if not ratios:
+            claims.append(not_run(dataset, text, "no cluster of one worker and of several was timed"))
+        elif len(ratios) < len(wanted) or workers != nodes:
+            reason = f"needs {nodes} nodes and all sizes; {'; '.join(one.said for one in ratios)}"
+            claims.append(not_run(dataset, text, reason, f"on {workers} workers"))
+        else:
+            claims.append(judge(dataset, text, ratios, f"on {workers} workers"))
     return claims
 
 
@@ -80,7 +89,7 @@ def judge_batches(rows: pd.DataFrame) -> list[Claim]:
     if not claims:
         claims = [unmet(dataset, text, "one size of mini-batches or one number of workers was timed")]
     hours = "17 to 18.5 hours for a million documents on 8 nodes", "Spark an order of magnitude faster"
-    return claims + [not_run(dataset, one, "needs 8 nodes of 16 cores") for one in hours]
+    return claims + [not_run(dataset, one, "needs a cluster of 8 nodes with 16 cores each") for one in hours]
 
 
 def format_table(rows: pd.DataFrame, paper: pd.DataFrame) -> pd.DataFrame:
@@ -121,7 +130,7 @@ def format_table(rows: pd.DataFrame, paper: pd.DataFrame) -> pd.DataFrame:
 # -- the contract --------------------------------------------------------------------------------------------------
 def _build(files: Files, options: Options) -> Built:
     rows, paper = pd.concat([pd.read_csv(path) for path in files["epochs"]]), pd.read_csv(files["paper"][0])
-    claims = [*judge_nodes(rows, paper, options["lack"]), *judge_batches(rows)]
+    claims = [*judge_nodes(rows, paper, options["has_spark"]), *judge_batches(rows)]
     return Built(rows, shown=format_table(rows, paper), claims=claims)
 
 
@@ -129,15 +138,15 @@ def _options(configuration: Configuration, name: str) -> dict[str, Any]:
     datasets = {configuration.runs[run]["dataset"] for run in configuration.runs_of(name)}
     return {
         "corpora": configuration.corpora_of(sorted(datasets)),
-        "lack": missing(),
+        "has_spark": missing() is None,
         **configuration.config["running_time"],
     }
 
 
 def _caption(options: Options) -> str:
     spark = f"and on Spark {counted(options['n_shards'], 'shard')}, masters {', '.join(options['masters'])}."
-    if options["lack"]:
-        spark = f"but not on Spark: {options['lack']}."
+    if not options["has_spark"]:
+        spark = f"but not on Spark: {NO_SPARK}."
     return (
         "Seconds of an epoch of SVI-MC2, with tables as printed, by the size of its mini-batches, on "
         f"{say_data(options['corpora'])}, beside the paper's hours on 8 nodes for corpora of a million documents.\n\n"

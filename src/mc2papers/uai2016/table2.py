@@ -21,7 +21,7 @@ from mc2papers.icml2014.perplexity_rows import (
     unigram_score,
 )
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_data, say_sources
-from mc2papers.report.claims import ANY_SIMULATOR, Claim, not_run
+from mc2papers.report.claims import ANY_SIMULATOR, NO_SPARK, Claim, not_run
 from mc2papers.targets import Built, Files, Options, Target
 from mc2papers.uai2016.methods import about_svi
 
@@ -47,24 +47,24 @@ def perplexity_table(
     scores: Sequence[Mapping[str, Any]],
     paper: pd.DataFrame,
     estimators: Sequence[str],
-    lack: str | None = None,
+    has_spark: bool = True,
 ) -> tuple[pd.DataFrame, list[Claim]]:
     """UAI16 table 2: the rows of :func:`perplexity_rows`, and its claims.
 
     paper : columns dataset, context, context_available_percent, method, perplexity as printed.
-    lack : what Spark lacks, where LDA was not fitted for that.
+    has_spark : whether LDA could be fitted.
     """
     features = np.where(paper["context_available_percent"] == 100, paper["context"].map(_PRINTED), WORDS)
     table = perplexity_rows(scores, paper.assign(features=features), estimators, FEATURES)
     claims: list[Claim] = []
     for dataset, fits in perplexities(scores, estimators, FEATURES).items():
         contexts = sorted(set(_PRINTED.values()) & set(table.loc[table["dataset"] == dataset, "features"]))
-        claims += _claims(dataset, fits, contexts, lack)
+        claims += _claims(dataset, fits, contexts, has_spark)
     return table, claims
 
 
 def _claims(
-    dataset: str, fits: Mapping[tuple[str, str], pd.Series], contexts: Sequence[str], lack: str | None
+    dataset: str, fits: Mapping[tuple[str, str], pd.Series], contexts: Sequence[str], has_spark: bool
 ) -> list[Claim]:
     """That the context lowers SVI-MC2's perplexity, and that LDA's is higher than without it."""
     words = {WORDS: fits[SVI, WORDS]} if (SVI, WORDS) in fits else {}
@@ -76,8 +76,8 @@ def _claims(
         better = f"{SVI} with {name.partition('+')[2]}", {name: fits[SVI, name]} if (SVI, name) in fits else {}
         judged.append(judge_order(dataset, WITH_CONTEXTS, better, (f"{SVI} without", words), unigrams, ANY_SIMULATOR))
     text = f"{SVI} without contexts is below LDA"
-    if lack and not lda:
-        return [*judged, not_run(dataset, text, lack)]
+    if not has_spark and not lda:
+        return [*judged, not_run(dataset, text, NO_SPARK)]
     return [*judged, judge_order(dataset, text, (SVI, words), (rival, lda), unigrams, MC2)]
 
 
@@ -86,7 +86,7 @@ def _build(files: Files, options: Options) -> Built:
     scores = [storage.read_json(path) for path in files["scores"]]
     estimators = options["estimators"]
     scores += [unigram_score(folder, estimators) for folder in files["corpora"]]
-    table, claims = perplexity_table(scores, pd.read_csv(files["paper"][0]), estimators, options["lack"])
+    table, claims = perplexity_table(scores, pd.read_csv(files["paper"][0]), estimators, options["has_spark"])
     return Built(table, shown=format_perplexity_table(table, estimators, (SVI, WORDS)), claims=claims)
 
 
@@ -97,13 +97,13 @@ def _options(configuration: Configuration, name: str) -> dict[str, Any]:
         "n_seeds": configuration.config["seeds"],
         "corpora": configuration.corpora_of(DATASETS),
         "lda": configuration.runs[on_spark[0]]["fit"]["settings"] if on_spark else None,
-        "lack": missing(),
+        "has_spark": missing() is None,
     }
 
 
 def _caption(options: Options) -> str:
     lda = options["lda"]
-    rival = f"MLlib's LDA was not fitted: {options['lack']}." if options["lack"] else "MLlib's LDA was not fitted."
+    rival = f"MLlib's LDA was not fitted{'' if options['has_spark'] else f': {NO_SPARK}'}."
     if lda:
         rival = (
             f"LDA is MLlib's online variational Bayes with {lda['n_topics']} topics, fitted once and so not judged: "

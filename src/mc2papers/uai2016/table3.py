@@ -6,7 +6,7 @@ import pandas as pd
 
 from mc2papers.datasets.origins import MC2
 from mc2papers.report.captions import counted, say_data, say_sources
-from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, unmet
+from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, too_few, unmet
 from mc2papers.report.tables import PAPER, mean_and_sd, mean_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target, options_of
 from mc2papers.uai2016.methods import about_svi
@@ -54,6 +54,8 @@ def by_batch(rows: pd.DataFrame) -> pd.DataFrame:
 def judge_contexts(rows: pd.DataFrame, paper: pd.DataFrame, dataset: str) -> list[Claim]:
     """Whether eNMI of an epoch is higher with few contexts than with none by the printed ratio or more.
 
+    Of some documents at least, or chance decides (:data:`mc2papers.report.claims.FEWEST`).
+
     rows : of :func:`by_batch`
     paper : columns context_available_percent, extended_nmi as printed
     """
@@ -71,7 +73,9 @@ def judge_contexts(rows: pd.DataFrame, paper: pd.DataFrame, dataset: str) -> lis
         if lacking.any():
             numbers += f", without the {lacking.sum()} of {len(lacking)} mini-batches that have no eNMI"
         lead = difference(few, gain * none, above=0, digits=3, name=f"beyond {gain:.2f} times")
-        claims.append(judge(dataset, text, [lead], numbers, favours=ANY_SIMULATOR))
+        claim = judge(dataset, text, [lead], numbers, favours=ANY_SIMULATOR)
+        n_few = round(rows["documents"].max() * share / 100)
+        claims.append(too_few(claim, n_few, "documents with a context"))
     return claims
 
 

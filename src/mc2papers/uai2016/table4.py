@@ -13,7 +13,7 @@ from mc2papers.icml2014.table3 import KEY as MISSING_PERCENT
 from mc2papers.icml2014.table3 import agreement_table, by_share, format_table
 from mc2papers.report.agreement import MEASURES
 from mc2papers.report.captions import counted, say_data, say_sources
-from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, unmet
+from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, too_few, unmet
 from mc2papers.report.tables import mean_sd
 from mc2papers.targets import Built, Files, Options, Target, options_of
 from mc2papers.uai2016.methods import about_svi
@@ -57,6 +57,7 @@ def epoch_scores(rows: pd.DataFrame, title: str) -> list[dict[str, Any]]:
         sizes = np.diff(here["documents"], prepend=0)
         means = {name: float(np.average(here[name], weights=sizes)) for name in ("clusters", *_SHOWN)}
         about = {"run": "", "title": title, "method": "SVI-MC2", "seed": seed, "source": here["source"].iloc[0]}
+        about |= {"documents": int(here["documents"].max())}
         scores.append(about | {"contexts": ["product"] if percent else [], "missing": 1 - percent / 100} | means)
     return scores
 
@@ -81,7 +82,9 @@ def judge_contexts(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> 
             difference(fitted[name][share], fitted[name][0], above=0, digits=3, name=f"difference in {label}")
             for name, label in MEASURES.items()
         ]
-        claims.append(judge(dataset, text, leads, numbers, favours=ANY_SIMULATOR))
+        claim = judge(dataset, text, leads, numbers, favours=ANY_SIMULATOR)
+        n_few = np.floor(scores[0].get("documents", np.inf) * share / 100)
+        claims.append(too_few(claim, n_few, "users with a context"))
     return claims
 
 
