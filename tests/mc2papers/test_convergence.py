@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from mc2core.corpus import Corpus
 from mc2core.inference.fastex.hashed import propose_all
 from mc2core.inference.running.files import fit_corpus
 from mc2core.inference.running.loop import fit
+from mc2papers import other_work
 from mc2papers.nips2012 import convergence, figure1, standard, table1, table2
 from mc2papers.nips2012 import convergence_figure as picture
 from mc2papers.nips2012 import times as speed
@@ -372,6 +374,8 @@ TIMES = pd.DataFrame(
     ],
     columns=["part", "method", "clusters", "bits", "seed", "microseconds_per_document", "in_use"],
 )
+MEASURED = list(TIMES)
+TIMES = TIMES.assign(other_cores=0.0)
 PRINTED = pd.DataFrame(
     [("total", 100, 8, 69.52), ("total", 1000, 8, 103.91)],
     columns=["part", "clusters", "bits", "microseconds_per_document"],
@@ -505,8 +509,33 @@ class TestTimes:
                 ("proposal", 1000, 2.0 + proposal),
             )
         ]
-        claim = table1.speed_table(pd.DataFrame(rows, columns=TIMES.columns), PRINTED)[1][1]
+        claim = table1.speed_table(pd.DataFrame(rows, columns=MEASURED).assign(other_cores=0.0), PRINTED)[1][1]
         assert (claim.text, claim.verdict) == ("the total grows, and most of it by the proposal (32 bits)", expected)
+
+    @pytest.mark.parametrize(
+        ("cores", "why"),
+        [(0.25, ""), (0.26, "timed beside other work on 0.3 cores; "), (np.nan, "timed with unknown other work; ")],
+    )
+    def test_times_beside_other_work_decide_nothing(self, cores, why):
+        claim, *others = table1.speed_table(TIMES.assign(other_cores=cores), PRINTED)[1]
+        assert claim.verdict == ("inconclusive" if why else "reproduced")
+        assert claim.reason.startswith(f"{why}at 8 bits 1.41")
+        assert {one.verdict for one in others} == {"precondition not met"}
+
+    def test_other_work_is_that_of_other_processes(self, tmp_path, monkeypatch):
+        def busy(user):
+            (tmp_path / "stat").write_text(f"cpu  {user} 0 0 999 99 0 0 0 7 0\ncpu0 1 2\n")
+            return other_work._busy_seconds(tmp_path / "stat")
+
+        ticks = os.sysconf("SC_CLK_TCK")
+        assert busy(ticks * 30) == 30.0
+        assert np.isnan(other_work._busy_seconds(tmp_path / "none"))
+        # in 10 s by the clock all processes took 14 s, of which this one took 9
+        clock, seconds, own = iter([100.0, 110.0]), iter([50.0, 64.0]), iter([1.0, 10.0])
+        monkeypatch.setattr(other_work, "_busy_seconds", lambda: next(seconds))
+        monkeypatch.setattr(other_work.time, "perf_counter", lambda: next(clock))
+        monkeypatch.setattr(other_work.os, "times", lambda: os.times_result((next(own), 0.0, 0.0, 0.0, 0.0)))
+        assert other_work.OtherWork().cores() == 0.5
 
     def test_where_the_bound_leaves_one_cluster_plain_estimates_decide(self):
         stuck = TIMES.assign(in_use=1)
@@ -526,7 +555,9 @@ class TestTimes:
             for seed in (0, 1)
             for k, value in ((100, 100.0), (1000, slow[seed]))
         ]
-        claim = table1.speed_table(pd.concat([TIMES, pd.DataFrame(rows, columns=TIMES.columns)]), PRINTED)[1][2]
+        claim = table1.speed_table(pd.concat([TIMES, pd.DataFrame(rows, columns=MEASURED)]), PRINTED)[1][2]
+        said = f"{np.mean(slow) / 100:.1f} times as long for 10 times K, 100 us at K = 100, {np.mean(slow):,.0f} us at"
+        assert claim.numbers.startswith(said)
         assert (claim.text, claim.verdict) == (
             "the time of standard collapsed Gibbs is linear in K (within half an order)", verdict,
         )  # fmt: skip

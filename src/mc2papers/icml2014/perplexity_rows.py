@@ -154,24 +154,18 @@ def judge_order(
     return unless(claim, f"{' and '.join(idle)} no more than {GAIN:.0%} below unigrams" if idle else no_rival)
 
 
-def lost_lead(
-    name: str,
-    rows: Mapping[str, pd.Series],
-    reference: Mapping[str, pd.Series],
-    paper: pd.DataFrame,
-    other: str = "HDP",
-) -> str:
-    """Why a method is no rival: the paper prints it below a reference, and ours is above it by more than GAIN.
+def lost_lead(name: str, rows: Mapping[str, pd.Series], reference: Mapping[str, pd.Series], paper: pd.DataFrame) -> str:
+    """Why a method is no rival: the paper prints it below the HDP, and ours is above it by more than GAIN.
 
     What others lead over such a method by is not what the paper says of them. "" if it keeps its place.
 
     Parameters
     ----------
     name, rows : of the method, its perplexity by seed for each of its features
-    reference, other : the same of the reference, and its name
+    reference : the same of the HDP
     paper : columns method and perplexity as printed, of one dataset
     """
-    printed = paper.groupby("method")["perplexity"].min()
+    printed, other = paper.groupby("method")["perplexity"].min(), "HDP"
     if not rows or not reference or not {name, other} <= set(printed.dropna().index):
         return ""
     here = min(one.mean() for one in rows.values()) / min(one.mean() for one in reference.values()) - 1

@@ -29,6 +29,7 @@ from mc2papers.nips2012.convergence import (
 )
 from mc2papers.nips2012.standard import microseconds_per_document
 from mc2papers.nips2012.table1 import PROPOSAL, STANDARD, TOTAL
+from mc2papers.other_work import OtherWork
 
 logger = logging.getLogger(__name__)
 _MORE_SWEEPS = 3
@@ -66,9 +67,10 @@ def time_documents(
     5: the first after which the projection stays as it is. ``more_clusters``: further K, at which nothing is hashed,
     with three sweeps over as many documents or twice as many as clusters, whichever is more. Where documents are
     hashed, a chain is timed for each of ``n_seeds``. Returns the columns part, method, clusters, bits (0 where nothing
-    is hashed), seed, microseconds_per_document and in_use (clusters with documents at the end of the chain).
+    is hashed), seed, microseconds_per_document, in_use (clusters with documents at the end of the chain) and
+    other_cores (mean number of cores that other processes took meanwhile).
     """
-    rows = []
+    rows, other = [], OtherWork()
     printed = {"proposal": "hash", **AS_PRINTED, "topic_word_prior": WORD_PRIOR}
     hashed: list[_Cell] = [(FASTEX, b, {**printed, "bits": b}) for b in bits]
     hashed += [(PLAIN, b, {"proposal": "hash", **_PLAIN, "bits": b}) for b in bits]
@@ -103,5 +105,5 @@ def time_documents(
                         rows.append((part, method, k, b, seed, seconds / size * 1e6, in_use))
                         logger.info("K = %d, %s, %d bits, %s: %.2f us a document", k, method, b, part, rows[-1][-2])
     columns = ["part", "method", "clusters", "bits", "seed", "microseconds_per_document", "in_use"]
-    table = pd.DataFrame(rows, columns=columns)
+    table = pd.DataFrame(rows, columns=columns).assign(other_cores=other.cores())
     return table.sort_values("part", kind="stable", ignore_index=True)

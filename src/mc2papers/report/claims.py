@@ -29,7 +29,7 @@ VERDICTS = {
     SUPPORTED: "the interval supports the claim, on data of another kind",
     NOT_REPRODUCED: "the interval lies against the claim, on the paper's data or on data drawn as the paper draws them",
     CONTRADICTED: "the interval lies against the claim, on data of another kind, which is weaker evidence",
-    INCONCLUSIVE: "the interval includes the bound",
+    INCONCLUSIVE: "the interval includes the bound, or times were taken beside other work",
     NOT_TESTABLE: "the simulator builds in the answer, a rival is none, or there are too few data",
     UNMET: "what the claim assumes does not hold in this run",
     NOT_RUN: "needs Spark, 8 nodes, 16 cores or figures that are not printed",
@@ -44,6 +44,8 @@ ANY_SIMULATOR = "any simulator"
 ORDER = 10**0.5
 #: least relative gain over a start or over unigrams that counts as one
 GAIN = 0.01
+#: cores that other work may take while times are taken; with more, they decide nothing
+OTHER_CORES = 0.25
 #: fewest documents that a claim may be about, such as those with a context; with fewer, chance decides
 FEWEST = 30
 #: fewest documents per class or cluster, on average
@@ -62,7 +64,8 @@ RULE = (
     "data or runs. About one in twenty claims that lie on their bound is decided by chance. "
     f"A gain of less than {GAIN:.0%} over a start or over unigrams counts as none. A rival that does not keep its "
     "printed lead over the HDP is none. A claim about fewer than "
-    f"{FEWEST} documents, or fewer than {FEWEST_PER_CLUSTER} per class, is not tested."
+    f"{FEWEST} documents, or fewer than {FEWEST_PER_CLUSTER} per class, is not tested. Microseconds that were taken "
+    f"while other work took more than {OTHER_CORES} cores leave a claim inconclusive."
 )
 
 
@@ -295,6 +298,17 @@ def too_few(claim: Claim, number: float, what: str) -> Claim:
     if number >= FEWEST or claim.verdict not in (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE):
         return claim
     return replace(claim, verdict=NOT_TESTABLE, reason=f"{number:,.0f} {what}, fewer than {FEWEST}; {claim.reason}")
+
+
+def timed_alone(claim: Claim, cores: float) -> Claim:
+    """The claim on times, but INCONCLUSIVE where more than OTHER_CORES did other work meanwhile, or it is not known.
+
+    cores : of :meth:`mc2papers.other_work.OtherWork.cores`
+    """
+    if cores <= OTHER_CORES or claim.verdict not in (REPRODUCED, NOT_REPRODUCED):
+        return claim
+    beside = "with unknown other work" if np.isnan(cores) else f"beside other work on {cores:.1f} cores"
+    return replace(claim, verdict=INCONCLUSIVE, reason=f"timed {beside}; {claim.reason}")
 
 
 def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
