@@ -100,3 +100,20 @@ def test_what_is_seen_of_a_caption_has_at_most_60_words_on_any_data():
         for name, target in targets.registry().items():
             seen = target.caption(target.options(whole, name)).partition("\n\n")[0]
             assert len(seen.split()) <= 60, (name, seen)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "has", "lacks"),
+    [
+        (["nips"], ["NIPS (real);", "section of the proceedings"], ["W100:", "W1000)", "Articles"]),
+        (["w100", "w1000"], ["Articles: W100: simulated", "(3 of W1000)"], ["NIPS: the truth"]),
+    ],
+)
+def test_table_2_of_fastex_is_said_to_be_of_the_data_that_it_has(chosen, has, lacks):
+    whole = the_configuration()
+    whole.config["corpora"]["nips"] = {"source": "real"}
+    runs = {name: run for name, run in whole.runs.items() if run["dataset"] in chosen}
+    target = targets.registry()["nips2012_table2"]
+    text = target.caption(target.options(configuration.Configuration(whole.config, chosen, runs), target.name))
+    assert all(one in text for one in has), text
+    assert not any(one in text for one in lacks), text

@@ -102,7 +102,7 @@ def _build(files: Files, options: Options) -> Built:
 def _options(configuration: Configuration, name: str) -> dict[str, Any]:
     return {
         "runs": {run: configuration.runs[run] for run in configuration.runs_of(name)},
-        "corpora": {dataset: configuration.config["corpora"][dataset] for dataset in ("w100", "w1000", "nips")},
+        "corpora": configuration.corpora_of(("w100", "w1000", "nips")),
         "n_seeds": configuration.config["nips2012"]["seeds"],
         "w1000_seeds": configuration.config["seeds"],
     }
@@ -110,14 +110,20 @@ def _options(configuration: Configuration, name: str) -> dict[str, Any]:
 
 def _caption(options: Options) -> str:
     corpora = options["corpora"]
-    truth = "section of the proceedings" if corpora["nips"]["source"] == "real" else "cluster a paper was drawn from"
+    seeds, truth = counted(options["n_seeds"], "seed"), []
+    if "w1000" in corpora and len(corpora) > 1:
+        seeds += f" ({options['w1000_seeds']} of W1000)"
+    if articles := {name: one for name, one in corpora.items() if name != "nips"}:
+        truth.append(f"Articles: {say_sources(articles)}")
+    if "nips" in corpora:
+        is_real = corpora["nips"]["source"] == "real"
+        kind = "section of the proceedings" if is_real else "cluster a paper was drawn from"
+        truth.append(f"NIPS: the truth is the {kind}; the paper has no such row.")
     return (
         "Variation of information (bits; 0 is perfect) of each method after its last sweep, and how much sooner than "
         "the baseline it reaches the baseline's last VI, on "
-        f"{say_data({name: corpora[name] for name in ('w100', 'w1000', 'nips')})}; mean and sd over "
-        f"{counted(options['n_seeds'], 'seed')} ({options['w1000_seeds']} of W1000).\n\n"
-        f"Articles: {say_sources({name: corpora[name] for name in ('w100', 'w1000')})} NIPS: the "
-        f"truth is the {truth}. Notes below the table say what counts as reached. Paper: NIPS 2012, table 2: 9.25 and "
+        f"{say_data(corpora)}; mean and sd over {seeds}.\n\n"
+        f"{' '.join(truth)} Notes below the table say what counts as reached. Paper: NIPS 2012, table 2: 9.25 and "
         "37.37 times sooner on W100 and W1000."
     )
 
