@@ -20,6 +20,7 @@ from operator import getitem
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mc2papers.report.extent import extent_of_runs
 from mc2papers.report.fidelity import departures
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ class Target:
     draws : what it draws itself, whatever the configuration says, of :data:`mc2papers.datasets.origins.ORIGINS`
     options : ``options(configuration, name)``: what ``build`` and ``caption`` need to know of the configuration, as
     JSON-able values
+    extent : ``extent(configuration, name)``: what its claims rest on, by dataset
+        (:func:`mc2papers.report.extent.extent_of_runs`)
     notes : lines below a table
     has_paper : whether :attr:`printed` holds printed figures; it is "paper" in ``files``
     has_claims : whether the numbers are held against what the paper claims
@@ -114,6 +117,7 @@ class Target:
     datasets: tuple[str, ...] = ()
     draws: tuple[str, ...] = ()
     options: Callable[[Configuration, str], dict[str, Any]] = field(default_factory=options_of)
+    extent: Callable[[Configuration, str], dict[str, dict[str, Any]]] = extent_of_runs
     notes: tuple[str, ...] = ()
     has_paper: bool = False
     has_claims: bool = False
@@ -147,12 +151,21 @@ class Target:
         return f"{__package__}.{self.name.replace('_', '.', 1)}"
 
     def sources(self, configuration: Configuration) -> dict[str, dict[str, str]]:
-        """What the configuration says of the data that its claims may be on: ``source`` and ``drawn_from`` by
-        dataset."""
+        """What the configuration says of the data that its claims may be on: ``source``, ``drawn_from`` and ``extent``
+        by dataset."""
         said = ("source", "drawn_from")
         chosen = configuration.corpora_of(self.datasets).items()
         known = {name: {key: entry[key] for key in said if key in entry} for name, entry in chosen}
-        return known | {name: {"source": "simulated"} for name in self.draws}
+        known |= {name: {"source": "simulated"} for name in self.draws}
+        extent = self.extent(configuration, self.name) if self.has_claims else {}
+        return {name: one | {"extent": extent.get(name, {})} for name, one in known.items()}
+
+    def corpora(self, configuration: Configuration) -> list[str]:
+        """Folders of the corpora that its claims are on."""
+        if not self.has_claims:
+            return []
+        used = {run["dataset"] for run in configuration.runs.values() if self.name in run["targets"]}
+        return [f"results/corpora/{name}" for name in self.datasets if name in used & set(configuration.chosen)]
 
     def outputs(self, folder: str = "results") -> dict[str, str]:
         """Files it makes by their suffix, and "claims"; the first is the one the report shows."""
@@ -195,14 +208,22 @@ def make(
 ) -> None:
     """Build a target and write its files, each whole or not at all: ``stem``.csv and so on, ``stem``_claims.csv.
 
+    files : also "of_claims", the folders of :meth:`Target.corpora`
     sources : of :meth:`Target.sources`. ValueError for a claim on none of them.
     """
+    from mc2core.base import storage
     from mc2papers.datasets.origins import ORIGINS, data_of
     from mc2papers.report.claims import on_data, write_claims
+    from mc2papers.report.extent import said
 
     target, stem = registry()[name], Path(stem)
     built = target.build(files, options)
-    data = {ORIGINS[dataset].title: data_of(dataset, corpus) for dataset, corpus in sources.items()}
+    data, documents = {}, {}
+    for folder in map(Path, files.get("of_claims", ())):
+        documents[folder.name] = storage.read_json(folder / "source.json")["documents"]
+    for dataset, corpus in sources.items():
+        size, limits = said(corpus.get("extent", {}), documents.get(dataset))
+        data[ORIGINS[dataset].title] = replace(data_of(dataset, corpus), size=size, limits=limits)
     claims = on_data(built.claims, data)
     if target.is_table or target.is_study:
         from mc2papers.report.tables import write_table

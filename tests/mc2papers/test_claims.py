@@ -249,7 +249,9 @@ class TestClaims:
         judged.append(unmet("NIPS", "A below C", "no fit of C"))
         claims.write_claims(tmp_path / "c.csv", "icml2014_table1", on_data(judged, {"NIPS": Data("real", True)}))
         rows = pd.read_csv(tmp_path / "c.csv")
-        assert list(rows) == ["target", "dataset", "data", "whose", "claim", "verdict", "numbers", "reason"]
+        assert list(rows) == [
+            "target", "dataset", "data", "size", "limits", "whose", "claim", "verdict", "numbers", "reason",
+        ]  # fmt: skip
         assert rows["verdict"].tolist() == ["reproduced", "not reproduced", "precondition not met"]
         assert set(rows["whose"]) == {"paper"}
         assert set(rows["data"]) == {"real"}

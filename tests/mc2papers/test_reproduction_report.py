@@ -17,7 +17,16 @@ from mc2papers.report.tables import write_table
 BELOW_HDP = "MC2 without contexts is below HDP"
 CLAIMS = [
     Claim("NIPS", "MC2 <b>below</b> npTOT", "reproduced", "1 against 2", "difference -1", data="real"),
-    Claim("NIPS", BELOW_HDP, "not reproduced", "MC2 3, HDP 2; unigrams 9", "difference +1", data="real"),
+    Claim(
+        "NIPS",
+        BELOW_HDP,
+        "not reproduced",
+        "MC2 3, HDP 2; unigrams 9",
+        "difference +1",
+        data="real",
+        size="all 9 documents",
+        limits="short chains",
+    ),
     Claim("NIPS", "third", "not reproduced", "", data="real"),
     Claim("PNAS", "fourth", "precondition not met", "", data="simulated (MC2)"),
     Claim("PNAS", "fifth", "inconclusive", "", data="simulated (MC2)"),
@@ -95,7 +104,8 @@ def test_the_answer_comes_first_then_the_scorecard_and_pictures_and_all_else_is_
     (row,) = re.findall(r'<tr data-verdict="not reproduced">(.*?)</tr>', text[places[1] : places[2]])
     assert '<a href="#icml2014_table1">MC2 without contexts predicts held-out papers better than the HDP</a>' in row
     assert re.findall(r'data-label="(\w+)">([^<]*)<', row) == [
-        ("paper", "perplexity 1,583.2, HDP 1,922.1"), ("ours", "MC2 3, HDP 2"), ("data", "NIPS: real"),
+        ("paper", "perplexity 1,583.2, HDP 1,922.1"), ("ours", "MC2 3, HDP 2"),
+        ("data", "NIPS, real; all 9 documents; limits: short chains"),
     ]  # fmt: skip
     line = re.search(r'id="icml2014_table1"><summary>(.*?)</summary>', text, re.S)[1]
     assert re.findall(r'data-verdict="[^"]+">([^<]+)<', line) == IN_ORDER

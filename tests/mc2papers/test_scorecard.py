@@ -16,7 +16,7 @@ NOTHING = scorecard.recorded().iloc[:0]
 def claim(claim, verdict, data="real", dataset="NIPS", target="icml2014_table1", numbers="", reason="x 1 (95% 0 to 2)"):
     return {
         "target": target, "dataset": dataset, "data": data, "whose": "paper", "claim": claim, "verdict": verdict,
-        "numbers": numbers, "reason": reason,
+        "numbers": numbers, "reason": reason, "size": "all 1,740 documents", "limits": "short chains",
     }  # fmt: skip
 
 
@@ -79,6 +79,31 @@ def test_three_sentences_say_what_was_reproduced_what_not_and_on_which_data(noth
         "These verdicts are based on real data (NIPS). Number of claims without a verdict: 1 of 3.",
     ]
     assert scorecard.sentences(table, "uai2016") == []
+
+
+def test_what_the_printed_numbers_cannot_be_comes_first(nothing_recorded):
+    bound = "the printed perplexities are possible with the printed numbers of clusters"
+    against = claim(bound, "not reproduced", numbers="at least 2 to 3; more")
+    table = card(claim(HDP, "not reproduced"), against)
+    assert table["headline"][0] == "MC2 can have the published perplexities with the published numbers of clusters"
+    first, *others = scorecard.sentences(table, "icml2014")
+    assert first == (
+        "No MC2 with the published numbers of clusters can have the published perplexities: "
+        "published 984.7 to 1,583.2 with K 8 to 32; at least 2 to 3."
+    )
+    assert others[1] == "Not reproduced: MC2 without contexts predicts held-out papers better than the HDP."
+    alone = scorecard.sentences(card(against | {"verdict": "inconclusive"}), "icml2014")
+    assert len(alone) == 3
+    assert alone[1].startswith("Inconclusive: MC2 can have")
+
+
+def test_data_are_shown_with_their_size_and_what_limits_a_verdict(nothing_recorded):
+    (row,) = card(claim(HDP, "not reproduced")).to_dict("records")
+    assert scorecard.said_data(row) == "NIPS, real; all 1,740 documents; limits: short chains"
+    assert "(short chains)." in "\n".join(scorecard.in_short(card(claim(HDP, "not reproduced"))))
+    none = {"verdict": "not run"}
+    assert scorecard.said_data(row | none) == "NIPS, real; all 1,740 documents"
+    assert scorecard.said_data(row | {"size": "", "limits": ""}) == "NIPS, real"
 
 
 def test_a_run_is_recorded_in_place_of_an_older_one_on_the_same_data(monkeypatch):

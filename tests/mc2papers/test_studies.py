@@ -196,6 +196,20 @@ class TestContextStrength:
         assert gains["UAI 16, table 3", "nmi"] == pytest.approx(batches[1] - batches[0])
 
 
+@pytest.mark.parametrize(
+    ("least", "is_real", "verdict"),
+    [(990.0, True, "not reproduced"), (980.0, True, "reproduced"), (990.0, False, "not testable on these data")],
+)
+def test_printed_perplexities_are_held_against_what_their_clusters_can_have(least, is_real, verdict):
+    bound = pd.DataFrame({"clusters": [8, 15, 19], "bound": [1200.0, least, 1000.0]})
+    paper = pd.DataFrame({"clusters": [8.0, 15.0], "perplexity": [1246.3, 984.7]})
+    claim = table1_sensitivity.judge_bound("NIPS", bound, paper, is_real)
+    assert (claim.verdict, claim.of) == (verdict, "icml2014_table1")
+    assert claim.numbers == f"at least {least:,.0f} to 1,200 on the training papers"
+    if verdict == "not reproduced":
+        assert claim.reason == "printed 984.7 for K = 15, 1% below the least of 15 word distributions, 990"
+
+
 def test_a_study_is_written_as_a_figure_and_a_table_with_its_conclusion(tmp_path):
     fits = tmp_path / "fits.csv"
     TestContextStrength().fits().to_csv(fits, index=False)

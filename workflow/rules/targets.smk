@@ -63,6 +63,7 @@ for target in targets.registry().values():
             target.name
         input:
             **{name: files_for(target, kind) for name, kind in target.inputs.items()},
+            of_claims=target.corpora(CONFIGURATION),
         output:
             **outputs_of(target),
         log:

@@ -38,11 +38,14 @@ class Data:
     is_papers : whether they are the paper's: real, an excerpt, or drawn as the paper draws them.
     owner : the model that the data were drawn from in place of real ones, which makes a claim in favour of it circular;
         "" for data that were not drawn, and for those that the paper draws itself.
+    size, limits : what a verdict on them rests on, and what limits it, of :func:`mc2papers.report.extent.said`.
     """
 
     label: str
     is_papers: bool = False
     owner: str = ""
+    size: str = ""
+    limits: str = ""
 
 
 ORIGINS = {

@@ -13,8 +13,12 @@ from mc2papers.datasets.origins import ORIGINS
 from mc2papers.report.agreement import MEASURES
 from mc2papers.report.captions import counted
 from mc2papers.report.claims import GAIN, REPRODUCED, Claim, Statistic, judge, mean_of, unmet
+from mc2papers.report.extent import extent_of_runs, paper_sizes
 from mc2papers.report.tables import number
 from mc2papers.targets import Built, Files, Options, Target, options_of
+
+if TYPE_CHECKING:
+    from mc2papers.configuration import Configuration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -234,6 +238,17 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, shown=shown(table), figure=figure, conclusion=conclude(table, paper), claims=claims)
 
 
+def _extent(configuration: Configuration, name: str) -> dict[str, dict[str, Any]]:
+    study, paper = configuration.config["context_strength"], paper_sizes()["icml2014", "nuswide"]["documents"]
+    drawn = f"{round(study['scale'] * paper):,} of {paper:,}"
+    repeats = counted(study["repeats"], "corpus", "corpora")
+    found = extent_of_runs(configuration, name)
+    return {
+        dataset: one | {"documents": drawn, "repeats": repeats, "limits": ["few documents", *one["limits"]]}
+        for dataset, one in found.items()
+    }
+
+
 def _caption(options: Options) -> str:
     study = options["study"]
     return (
@@ -252,6 +267,7 @@ TARGET = Target(
     inputs={"fits": "context strength"},
     datasets=("nuswide",),
     options=options_of(study="context_strength"),
+    extent=_extent,
     notes=(
         "bits: mutual information of context and class as drawn; the largest is the entropy of the class. The words of "
         "a document are drawn from none of the compared models. Gain: with the context less without, paired by corpus, "

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from mc2papers.report.captions import counted
+from mc2papers.report.extent import paper_sizes, said_sweeps
 from mc2papers.targets import Built, Files, Options, Target, options_of
+
+if TYPE_CHECKING:
+    from mc2papers.configuration import Configuration
 
 
 def _build(files: Files, options: Options) -> Built:
@@ -14,6 +20,20 @@ def _build(files: Files, options: Options) -> Built:
     rows = pd.concat([pd.read_csv(path) for path in files["sizes"]])
     points = sizes.summarise(rows)
     return Built(points, figure=sizes.draw(points), claims=sizes.judge_sizes(rows))
+
+
+def _extent(configuration: Configuration, name: str) -> dict[str, dict[str, Any]]:
+    figure = configuration.config["figure7"]
+    length, limits = said_sweeps({figure["iterations"]}, paper_sizes()["icml2014", "letters"]["sweeps"])
+    least, most = (end(figure["n_documents"] + [figure["fixed_n_documents"]]) for end in (min, max))
+    return {
+        "letters": {
+            "documents": f"{least:,} to {most:,}",
+            "length": length,
+            "repeats": counted(figure["repeats"], "repeat"),
+            "limits": limits,
+        }
+    }
 
 
 def _caption(options: Options) -> str:
@@ -38,5 +58,6 @@ TARGET = Target(
     inputs={"sizes": "sizes"},
     datasets=("letters",),
     options=options_of(figure="figure7"),
+    extent=_extent,
     has_claims=True,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +11,13 @@ import pandas as pd
 
 from mc2core.base import storage
 from mc2papers.report.captions import counted, say_source
+from mc2papers.report.claims import Claim, Statistic, judge, untestable
+from mc2papers.report.extent import extent_of_runs
 from mc2papers.report.tables import mean_and_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target, options_of
+
+if TYPE_CHECKING:
+    from mc2papers.configuration import Configuration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,6 +26,8 @@ if TYPE_CHECKING:
 
 #: estimators by column, in the order of the table
 ESTIMATORS = {"marginal": "p(words)", "left_to_right": "p(words), left to right", "icml14": "printed formula"}
+#: the table whose claim the bound judges
+_OF = "icml2014_table1"
 _MODELS = {"mc2": "MC2", "hdp": "HDP", "nptot": "npTOT"}
 
 
@@ -88,6 +96,29 @@ def conclude(table: pd.DataFrame, bound: pd.DataFrame, paper: pd.DataFrame, is_r
         f"{first} Of the {len(gaps)} printed perplexities {n_below} are below the least that as many word "
         f"distributions reach on the training papers themselves, by {100 * gaps.min():.0f} to {100 * gaps.max():.0f}%."
     )
+
+
+def judge_bound(dataset: str, bound: pd.DataFrame, paper: pd.DataFrame, is_real: bool) -> Claim:
+    """Whether K word distributions can have the printed perplexities, for each printed K.
+
+    A bound has no spread over seeds. It is that of the training papers, which are easier to describe than others.
+    """
+    text = "the printed perplexities are possible with the printed numbers of clusters"
+    by_clusters, gaps = bound.set_index("clusters")["bound"], below_bound(bound, paper)
+    least = by_clusters.loc[paper["clusters"].astype(int)].to_numpy(float)
+    numbers = f"at least {least.min():,.0f} to {least.max():,.0f} on the training papers"
+    if not is_real:
+        return replace(untestable(dataset, text, "the printed perplexities are of the real papers", numbers), of=_OF)
+    statistics = [
+        Statistic(
+            printed - at_least,
+            printed - at_least,
+            f"printed {printed:,.1f} for K = {k:.0f}, {abs(gap):.0%} {'below' if gap > 0 else 'above'} the least of "
+            f"{k:.0f} word distributions, {at_least:,.0f}",
+        )
+        for printed, k, at_least, gap in zip(paper["perplexity"], paper["clusters"], least, gaps, strict=True)
+    ]
+    return replace(judge(dataset, text, statistics, numbers), of=_OF)
 
 
 def _said(change: float) -> str:
@@ -210,7 +241,14 @@ def _build(files: Files, options: Options) -> Built:
         shown=shown(table, bound, marked),
         figure=draw(table, bound, marked, data),
         conclusion=conclude(table, bound, paper, is_real),
+        claims=[judge_bound(scores[0]["title"], bound, paper, is_real)],
     )
+
+
+def _extent(configuration: Configuration, name: str) -> dict[str, dict[str, Any]]:
+    starts = counted(configuration.config["table1_sensitivity"]["starts"], "start")
+    about = {"length": f"best of {starts}", "repeats": "", "limits": []}
+    return {dataset: one | about for dataset, one in extent_of_runs(configuration, name).items()}
 
 
 def _caption(options: Options) -> str:
@@ -243,7 +281,9 @@ TARGET = Target(
         "A sample of MC2 as printed has no more of them. It was searched for by hard EM, so that the least may be lower"
         " still. It does not hold for models in which each document has its own proportions (HDP, our document level).",
     ),
+    extent=_extent,
     has_paper=True,
+    has_claims=True,
     is_study=True,
     memory_mb=2000,
 )

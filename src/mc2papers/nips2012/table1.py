@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pandas as pd
 
 from mc2papers.datasets.origins import ORIGINS
 from mc2papers.nips2012.convergence import BITS, FASTEX, PLAIN
 from mc2papers.report.captions import counted, say_source
 from mc2papers.report.claims import ORDER, Claim, judge, mean_of, ratio_of, timed_alone, unmet
+from mc2papers.report.extent import said_sweeps
 from mc2papers.report.tables import PAPER, number
 from mc2papers.targets import Built, Files, Options, Target, options_of
+
+if TYPE_CHECKING:
+    from mc2papers.configuration import Configuration
 
 PROPOSAL, TOTAL = "proposal", "total"
 STANDARD = "standard collapsed Gibbs"
@@ -138,6 +144,12 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, shown=format_speed_table(table), claims=claims)
 
 
+def _extent(configuration: Configuration, name: str) -> dict[str, dict[str, Any]]:
+    grid, seeds = configuration.config["nips2012"]["table1"], configuration.config["seeds"]
+    length, _ = said_sweeps({grid["sweeps"]}, None)
+    return {"articles": {"documents": f"{grid['n_documents']:,}", "length": length, "repeats": counted(seeds, "chain")}}
+
+
 def _caption(options: Options) -> str:
     grid = options["grid"]
     return (
@@ -161,6 +173,7 @@ TARGET = Target(
     inputs={"times": "times"},
     draws=("articles",),
     options=options_of(grid="nips2012.table1", n_seeds="seeds"),
+    extent=_extent,
     notes=NOTES,
     has_paper=True,
     has_claims=True,

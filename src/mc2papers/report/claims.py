@@ -54,7 +54,7 @@ FEWEST_PER_CLUSTER = 5
 NO_SPARK = "no Spark here"
 #: of every interval
 LEVEL = 0.95
-COLUMNS = ("dataset", "data", "whose", "claim", "verdict", "numbers", "reason")
+COLUMNS = ("dataset", "data", "size", "limits", "whose", "claim", "verdict", "numbers", "reason")
 #: for captions and notes, of every target with claims
 RULE = (
     f"The {LEVEL:.0%} interval of each number that a claim is about decides: it supports the claim if it lies wholly "
@@ -231,6 +231,7 @@ class Claim:
     favours : the model that the claim favours, "" for none: data drawn from that model cannot test it. No
         simulated data can if it is ANY_SIMULATOR
     data : what the dataset is; filled in by :func:`on_data`
+    size, limits : documents, lengths of chains and repeats, and what of them limits the verdict; so too
     whose : PAPERS_OWN or OURS
     of : the target whose claim it is; "" for that which judges it
     """
@@ -242,6 +243,8 @@ class Claim:
     reason: str = ""
     favours: str = ""
     data: str = ""
+    size: str = ""
+    limits: str = ""
     whose: str = PAPERS_OWN
     of: str = ""
 
@@ -330,13 +333,16 @@ def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
                 one = replace(one, verdict=NOT_TESTABLE, reason=f"{why}; {one.reason}")
             elif not of.is_papers or one.whose == OURS:
                 one = replace(one, verdict=_ELSEWHERE.get(one.verdict, one.verdict))
-        known.append(replace(one, data=of.label))
+        known.append(replace(one, data=of.label, size=of.size, limits=of.limits))
     return known
 
 
 def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
     """The COLUMNS of claims whose data are known."""
-    rows = [(one.dataset, one.data, one.whose, one.text, one.verdict, one.numbers, one.reason) for one in claims]
+    rows = [
+        (one.dataset, one.data, one.size, one.limits, one.whose, one.text, one.verdict, one.numbers, one.reason)
+        for one in claims
+    ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 

@@ -113,8 +113,11 @@ def _scorecard(card: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
             lines.append(f'<tr><th colspan="5" scope="rowgroup">{html.escape(title)}</th></tr>')
         for _, row in here.iterrows():
             said = html.escape(str(row["headline"]))
-            claim = f'<a href="#{row["target"]}">{said}</a>' if row["target"] in known else said
-            data = f"{row['dataset']}: {row['data']}" + (f", recorded {row['recorded']}" if row["recorded"] else "")
+            # the card of a recorded verdict is of other data in this run, or not there
+            is_here = row["target"] in known and not row["recorded"]
+            claim = f'<a href="#{row["target"]}">{said}</a>' if is_here else said
+            data = scorecard.said_data(row)
+            data += f"; recorded {row['recorded']}, not of this run" if row["recorded"] else ""
             cells = "".join(
                 f'<td data-label="{label}">{html.escape(str(value))}</td>'
                 for label, value in (("paper", row["printed"]), ("ours", row["ours"]), ("data", data))
@@ -125,9 +128,13 @@ def _scorecard(card: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
             )
     meanings = "".join(f"<li>{_badge(verdict)}: {html.escape(meaning)}.</li>" for verdict, meaning in VERDICTS.items())
     head = "".join(f"<th>{one}</th>" for one in ("verdict", "claim", "paper", "ours", "data"))
+    about = (
+        "In the last column, “200 of 600 sweeps” means 200 of ours where the paper has 600. Limits are fewer than half "
+        "of the paper's documents or sweeps, and fewer than 500 documents of data that no paper uses."
+    )
     return (
         f'<table id="scorecard"><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
-        f"{_RULE}<details><summary>What the verdicts mean</summary><ul>{meanings}</ul></details>"
+        f"{_RULE}<p>{about}</p><details><summary>What the verdicts mean</summary><ul>{meanings}</ul></details>"
     )
 
 

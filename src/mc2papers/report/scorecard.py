@@ -48,7 +48,10 @@ TITLES = {
 }
 #: no verdict
 _NONE = (NOT_TESTABLE, UNMET, NOT_RUN)
-COLUMNS = ("paper", "target", "dataset", "headline", "printed", "ours", "verdict", "data", "recorded")
+COLUMNS = (
+    "paper", "target", "dataset", "headline", "printed", "ours", "verdict",
+    "data", "size", "limits", "recorded", "lead",
+)  # fmt: skip
 _ASSETS = Path(__file__).parent / "assets"
 _MAX_NUMBERS = 40  # characters of ours
 #: of data, the most telling first
@@ -74,8 +77,9 @@ SAID = {
 
 @functools.cache
 def headlines() -> pd.DataFrame:
-    """The main claims: paper, target, dataset and claim (patterns with ``*``), headline, printed."""
-    return pd.read_csv(_ASSETS / "scorecard.csv")
+    """The main claims: paper, target, dataset and claim (patterns with ``*``), headline, printed, and lead: what to
+    say first of the paper where the claim fails."""
+    return pd.read_csv(_ASSETS / "scorecard.csv").fillna("")
 
 
 @functools.cache
@@ -104,11 +108,13 @@ def scorecard(claims: pd.DataFrame) -> pd.DataFrame:
         best = found.iloc[rank.index(min(rank))]
         rows.append(
             {
-                **one[["paper", "target", "headline", "printed"]],
+                **one[["paper", "target", "headline", "printed", "lead"]],
                 "dataset": best["dataset"],
                 "ours": _short(best),
                 "verdict": best["verdict"],
                 "data": best["data"],
+                "size": best["size"],
+                "limits": best["limits"],
                 "recorded": best["date"],
             }
         )
@@ -157,24 +163,33 @@ def _short(row: Any) -> str:
 
 
 def sentences(table: pd.DataFrame, paper: str) -> list[str]:
-    """Three sentences on a paper: which of its main claims are reproduced, which not, and on which data."""
+    """What to say first of a paper, then which of its main claims are reproduced, which not, and on which data."""
     here = table[table["paper"] == paper]
     if here.empty:
         return []
     without = here["verdict"].isin(_NONE)
+    leads = here[(here["lead"] != "") & here["verdict"].isin((NOT_REPRODUCED, CONTRADICTED))]
+    first = [f"{row['lead']}: published {row['printed']}; {row['ours']}." for _, row in leads.iterrows()]
+    n_without, here = int(without.sum()), here.drop(leads.index)
     positive = _listed(here, (REPRODUCED, SUPPORTED)) or "None of the main claims is reproduced"
     negative = _listed(here, (NOT_REPRODUCED, CONTRADICTED, INCONCLUSIVE)) or "No main claim with a verdict fails"
     kinds: dict[str, list[str]] = {}
-    for _, row in here[~without].iterrows():
+    for _, row in pd.concat([leads, here[~here["verdict"].isin(_NONE)]]).iterrows():
         names = kinds.setdefault(_in_short(row["data"]), [])
         if row["dataset"] not in names:
             names.append(row["dataset"])
     used = [f"{_DATA.get(kind, kind)} ({', '.join(names)})" for kind, names in kinds.items()]
     data = " and ".join(filter(None, (", ".join(used[:-1]), *used[-1:])))
     third = f"These verdicts are based on {data}" if data else "None of our data can test these claims"
-    if without.any():
-        third += f". Number of claims without a verdict: {without.sum()} of {len(here)}"
-    return [f"{positive}.", f"{negative}.", f"{third}."]
+    if n_without:
+        third += f". Number of claims without a verdict: {n_without} of {len(without)}"
+    return [*first, f"{positive}.", f"{negative}.", f"{third}."]
+
+
+def said_data(row: Any) -> str:
+    """ "NIPS, real; all 1,740 documents, 200 of 600 sweeps, 3 seeds; limits: short chains"."""
+    limits = f"limits: {row['limits']}" if row["limits"] and row["verdict"] not in _NONE else ""
+    return "; ".join(filter(None, (f"{row['dataset']}, {_in_short(row['data'])}", row["size"], limits)))
 
 
 def _listed(here: pd.DataFrame, verdicts: tuple[str, ...]) -> str:
@@ -197,7 +212,7 @@ def markdown(table: pd.DataFrame) -> Iterator[str]:
         yield from (f"**{title}**", "", columns, "|---|---|---|---|---|")
         for _, row in here.iterrows():
             cells = row["headline"], row["printed"], row["ours"], row["verdict"]
-            yield f"| {' | '.join(cells)} | {row['dataset']}, {_in_short(row['data'])} |"
+            yield f"| {' | '.join(cells)} | {said_data(row)} |"
         yield ""
 
 
@@ -211,8 +226,9 @@ def in_short(table: pd.DataFrame) -> Iterator[str]:
             yield f"- **{title}**"
             here = table[table["paper"] == paper]
             for verdict in SAID:
-                for one in here.loc[here["verdict"] == verdict, "headline"]:
-                    yield textwrap.indent(_line(f"- {SAID[verdict]}: {one}."), "  ")
+                for _, row in here[here["verdict"] == verdict].iterrows():
+                    limits = f" ({row['limits']})" if row["limits"] else ""
+                    yield textwrap.indent(_line(f"- {SAID[verdict]}: {row['headline']}{limits}."), "  ")
             yield textwrap.indent(_line(f"- {said[-1]}"), "  ")
     yield ""
 
@@ -245,11 +261,7 @@ def every_claim() -> str:
         for _, row in here.iterrows():
             name = row["claim"] if row["whose"] == PAPERS_OWN else f"{row['claim']} (our variant)"
             ours = "; ".join(filter(None, (row["numbers"], row["reason"])))
-            lines.append(
-                _line(
-                    f"- {name} ({row['dataset']}, {_in_short(row['data'])}): **{row['verdict']}**. {pages.plain(ours)}"
-                )
-            )
+            lines.append(_line(f"- {name} ({said_data(row)}): **{row['verdict']}**. {pages.plain(ours)}"))
     return "\n".join(lines) + "\n"
 
 

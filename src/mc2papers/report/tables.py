@@ -66,12 +66,14 @@ def mean_sd(values: pd.Series, digits: int = 0) -> str:
 def by_whose(claims: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Claims of the papers, then those on our variants, under their headings; none that is empty.
 
-    claims : with the COLUMNS of :mod:`mc2papers.report.claims`, and others
+    claims : with the COLUMNS of :mod:`mc2papers.report.claims`, and others; what they rest on is put to the data
     """
+    size = claims["size"].fillna("").astype(str)
+    claims = claims.assign(data=claims["data"] + size.where(size == "", "; " + size))
     is_papers = claims["whose"] == PAPERS_OWN
     parts = {"claims of the papers": claims[is_papers], "our variants": claims[~is_papers]}
     own = [name for name in claims if name not in COLUMNS]
-    columns = [*own, *(name for name in COLUMNS if name != "whose")]
+    columns = [*own, *(name for name in COLUMNS if name not in ("whose", "size", "limits"))]
     return {name: part[columns] for name, part in parts.items() if len(part)}
 
 

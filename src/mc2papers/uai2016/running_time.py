@@ -9,6 +9,7 @@ import pandas as pd
 from mc2core.compute.spark import missing
 from mc2papers.report.captions import counted, say_data, say_sources
 from mc2papers.report.claims import NO_SPARK, Claim, judge, not_run, of_order, ratio_of, unmet
+from mc2papers.report.extent import extent_of_runs
 from mc2papers.report.tables import number, spread
 from mc2papers.targets import Built, Files, Options, Target
 
@@ -143,6 +144,11 @@ def _options(configuration: Configuration, name: str) -> dict[str, Any]:
     }
 
 
+def _extent(configuration: Configuration, name: str) -> dict[str, dict[str, Any]]:
+    timed = {"length": "3 timed epochs", "repeats": "1 fit"}
+    return {dataset: one | timed for dataset, one in extent_of_runs(configuration, name).items()}
+
+
 def _caption(options: Options) -> str:
     spark = f"and on Spark {counted(options['n_shards'], 'shard')}, masters {', '.join(options['masters'])}."
     if not options["has_spark"]:
@@ -164,6 +170,7 @@ TARGET = Target(
     inputs={"epochs": "epochs"},
     datasets=("wikipedia",),
     options=_options,
+    extent=_extent,
     notes=(
         "Ours: mean ± sd of epochs 2 to 4 of one fit, which do the same on any number of workers; on Spark, one core a "
         "worker, on the machine that runs the driver.",

@@ -7,6 +7,7 @@ import pandas as pd
 from mc2papers.datasets.origins import MC2
 from mc2papers.report.captions import counted, say_data, say_sources
 from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, too_few, unmet
+from mc2papers.report.extent import extent_of_one_epoch
 from mc2papers.report.tables import PAPER, mean_and_sd, mean_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target, options_of
 from mc2papers.uai2016.methods import about_svi
@@ -129,6 +130,7 @@ TARGET = Target(
     inputs={"batches": "batches"},
     datasets=("pubmed",),
     options=options_of("corpora", n_seeds="seeds"),
+    extent=extent_of_one_epoch,
     notes=(
         "The mean of the mini-batches is over their documents: what is left of a corpus is the last mini-batch, whose "
         "few documents agree by chance. One in which no document has a heading has no eNMI and counts under neither "

@@ -14,6 +14,7 @@ from mc2papers.icml2014.table3 import agreement_table, by_share, format_table
 from mc2papers.report.agreement import MEASURES
 from mc2papers.report.captions import counted, say_data, say_sources
 from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, too_few, unmet
+from mc2papers.report.extent import extent_of_one_epoch
 from mc2papers.report.tables import mean_sd
 from mc2papers.targets import Built, Files, Options, Target, options_of
 from mc2papers.uai2016.methods import about_svi
@@ -115,6 +116,7 @@ TARGET = Target(
     inputs={"batches": "batches"},
     datasets=("aua",),
     options=options_of("corpora", n_seeds="seeds"),
+    extent=extent_of_one_epoch,
     notes=(
         "Ours: mean ± sd over seeds of the means over an epoch's mini-batches, by their documents, as the paper takes "
         "them; K is the number of clusters in a mini-batch. The likeliest cluster of each user "

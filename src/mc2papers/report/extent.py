@@ -1,0 +1,118 @@
+"""How much a verdict rests on: documents, lengths of chains and repeats of ours beside the paper's.
+
+They come from the settings of a run and the corpora that it built, never by hand: a reader is to see at a glance
+whether a claim failed on the paper's data in the paper's time, or on a small sample in a short chain.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+from collections.abc import Mapping
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from mc2papers.engines import ENGINES
+
+if TYPE_CHECKING:
+    from mc2papers.configuration import Configuration
+
+#: below this share of the paper's documents or sweeps, a verdict is limited by them
+_SHARE = 0.5
+#: documents below which data that no paper has are few
+_FEW = 500
+#: marks rows of tables that no paper has
+_OURS = "(ours)"
+
+
+@functools.cache
+def paper_sizes() -> dict[tuple[str, str], dict[str, int]]:
+    """Documents and sweeps of each paper by (paper, dataset), where it prints them."""
+    text = resources.files("mc2papers.report").joinpath("assets/paper_sizes.csv").read_text(encoding="utf-8")
+    return {
+        (row["paper"], row["dataset"]): {name: int(row[name]) for name in ("documents", "sweeps") if row[name]}
+        for row in csv.DictReader(text.splitlines())
+    }
+
+
+def extent_of_runs(configuration: Configuration, name: str) -> dict[str, dict[str, Any]]:
+    """Return what claims of a target rest on, by dataset, as far as the settings of its runs tell.
+
+    Rows of ours do not count, unless there are no others.
+
+    Returns
+    -------
+    Each with ``length`` (in words), ``repeats`` (in words), ``limits`` and ``paper_documents``; JSON-able.
+    """
+    found = {}
+    runs = {run: one for run, one in configuration.runs.items() if name in one["targets"]}
+    for dataset in dict.fromkeys(one["dataset"] for one in runs.values()):
+        here = {run: one for run, one in runs.items() if one["dataset"] == dataset}
+        here = {run: one for run, one in here.items() if _OURS not in one["method"]} or here
+        of = name.partition("_")[0]
+        paper = paper_sizes().get(("icml2014" if of == "labelled" else of, dataset), {})
+        lengths: dict[str, set[int]] = {}
+        for fit in (one["fit"] for one in here.values()):
+            lengths.setdefault(fit["engine"], set()).add(fit.get("iterations"))
+        epochs = lengths.pop("svi", set())
+        # where chains of Gibbs are compared, those of other models are beside them
+        sweeps = lengths.get("gibbs") or set().union(*(lengths[one] for one in lengths.keys() & {*ENGINES}))
+        length, limits = said_sweeps(sweeps, paper.get("sweeps"))
+        seeds = max(len(configuration.seeds_of(run)) for run in here)
+        found[dataset] = {
+            "length": ", ".join(filter(None, (length, _counted(_range(epochs), "epoch")))),
+            "repeats": _counted(f"{seeds}", "seed"),
+            "limits": limits,
+            "paper_documents": paper.get("documents"),
+        }
+    return found
+
+
+def extent_of_one_epoch(configuration: Configuration, name: str) -> dict[str, dict[str, Any]]:
+    """Return the same of a target that follows the first epoch of its fits."""
+    return {dataset: one | {"length": "1 epoch"} for dataset, one in extent_of_runs(configuration, name).items()}
+
+
+def said_sweeps(sweeps: set[int], paper: int | None) -> tuple[str, list[str]]:
+    """ "60 of 600 sweeps", and the limit that this is, if it is one."""
+    if not sweeps:
+        return "", []
+    is_short = paper is not None and max(sweeps) < _SHARE * paper
+    of = f" of {paper:,}" if paper is not None and max(sweeps) != paper else ""
+    return f"{_counted(f'{_range(sweeps)}{of}', 'sweep')}", ["short chains"] if is_short else []
+
+
+def said(extent: Mapping[str, Any], documents: int | None) -> tuple[str, str]:
+    """Say what a verdict rests on, and what limits it, each in a few words; "" for nothing.
+
+    Parameters
+    ----------
+    extent : of :func:`extent_of_runs`; ``documents`` in it, in words, stands before those of the corpus
+    documents : of the corpus, held-out ones included
+    """
+    if not extent:
+        return "", ""
+    limits, text = list(extent.get("limits", ())), extent.get("documents")
+    paper = extent.get("paper_documents")
+    if text is None and documents is not None:
+        text = f"{documents:,}" if paper is None else f"all {documents:,}"
+        if paper is not None and documents != paper:
+            text = f"{documents:,} of {_large(paper)}"
+        if documents < (_FEW if paper is None else _SHARE * paper):
+            limits.insert(0, "few documents")
+    parts = (f"{text} documents" if text else "", extent.get("length"), extent.get("repeats"))
+    return ", ".join(one for one in parts if one), ", ".join(limits)
+
+
+def _large(number: int) -> str:
+    """ "1.1 million"."""
+    return f"{number / 1e6:g} million" if number >= 10**6 else f"{number:,}"
+
+
+def _range(numbers: set[int]) -> str:
+    least, most = (min(numbers), max(numbers)) if numbers else (0, 0)
+    return "" if not numbers else f"{most:,}" if least == most else f"{least:,} to {most:,}"
+
+
+def _counted(number: str, one: str) -> str:
+    return number and f"{number} {one}{'' if number == '1' else 's'}"
