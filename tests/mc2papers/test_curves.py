@@ -104,7 +104,7 @@ GIBBS = [(0, 0.1, 900), (10, 1.0, 500), (20, 2.0, 410), (40, 4.0, 400)]
         (
             [(0, 0.5, 800), (1, 0.9, 400), (2, 0.95, 399)],
             ["not reproduced", "not reproduced", "not reproduced"],
-            "SVI never at that level, Gibbs first at its usual state after 4 s",
+            "SVI never at the level of Gibbs, Gibbs first at its usual state after 4 s",
         ),
         # only twice as soon
         (

@@ -58,9 +58,10 @@ def extent_of_runs(configuration: Configuration, name: str) -> dict[str, dict[st
         # where chains of Gibbs are compared, those of other models are beside them
         sweeps = lengths.get("gibbs") or set().union(*(lengths[one] for one in lengths.keys() & {*ENGINES}))
         length, limits = said_sweeps(sweeps, paper.get("sweeps"))
+        passes = _counted(_range(epochs), "epoch")
         seeds = max(len(configuration.seeds_of(run)) for run in here)
         found[dataset] = {
-            "length": ", ".join(filter(None, (length, _counted(_range(epochs), "epoch")))),
+            "length": f"{length} (SVI: {passes})" if length and passes else length or passes,
             "repeats": _counted(f"{seeds}", "seed"),
             "limits": limits,
             "paper_documents": paper.get("documents"),

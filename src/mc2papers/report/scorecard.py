@@ -53,7 +53,7 @@ COLUMNS = (
     "data", "size", "limits", "recorded", "lead",
 )  # fmt: skip
 _ASSETS = Path(__file__).parent / "assets"
-_MAX_NUMBERS = 40  # characters of ours
+_MAX_NUMBERS = 60  # characters of ours
 #: of data, the most telling first
 _KINDS = ("real", "drawn as in the paper", "real, of no paper", "own", "simulated")
 #: kinds of data as sentences name them
@@ -168,8 +168,8 @@ def sentences(table: pd.DataFrame, paper: str) -> list[str]:
     if here.empty:
         return []
     without = here["verdict"].isin(_NONE)
-    leads = here[(here["lead"] != "") & here["verdict"].isin((NOT_REPRODUCED, CONTRADICTED))]
-    first = [f"{row['lead']}: published {row['printed']}; {row['ours']}." for _, row in leads.iterrows()]
+    leads = here[_fails(here)]
+    first = [_lead(row) for _, row in leads.iterrows()]
     n_without, here = int(without.sum()), here.drop(leads.index)
     positive = _listed(here, (REPRODUCED, SUPPORTED)) or "None of the main claims is reproduced"
     negative = _listed(here, (NOT_REPRODUCED, CONTRADICTED, INCONCLUSIVE)) or "No main claim with a verdict fails"
@@ -190,6 +190,15 @@ def said_data(row: Any) -> str:
     """ "NIPS, real; all 1,740 documents, 200 of 600 sweeps, 3 seeds; limits: short chains"."""
     limits = f"limits: {row['limits']}" if row["limits"] and row["verdict"] not in _NONE else ""
     return "; ".join(filter(None, (f"{row['dataset']}, {_in_short(row['data'])}", row["size"], limits)))
+
+
+def _fails(table: pd.DataFrame) -> pd.Series:
+    """Rows that are to be said first, since their claim fails."""
+    return (table["lead"] != "") & table["verdict"].isin((NOT_REPRODUCED, CONTRADICTED))
+
+
+def _lead(row: Any) -> str:
+    return f"{row['lead']}: published {row['printed']}; {row['ours']}."
 
 
 def _listed(here: pd.DataFrame, verdicts: tuple[str, ...]) -> str:
@@ -225,6 +234,9 @@ def in_short(table: pd.DataFrame) -> Iterator[str]:
         if said := sentences(table, paper):
             yield f"- **{title}**"
             here = table[table["paper"] == paper]
+            for _, row in here[_fails(here)].iterrows():
+                yield textwrap.indent(_line(f"- {_lead(row)}"), "  ")
+            here = here[~_fails(here)]
             for verdict in SAID:
                 for _, row in here[here["verdict"] == verdict].iterrows():
                     limits = f" ({row['limits']})" if row["limits"] else ""

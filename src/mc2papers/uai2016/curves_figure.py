@@ -155,7 +155,11 @@ def _claims_of(here: pd.DataFrame, dataset: str, form: str) -> list[Claim]:
     if why := _idle(by_seed, form):
         return [*(unmet(dataset, text, why, levels, whose) for text in reach), little]
     there = by_seed["svi"].dropna()
-    times = f"{form} at the level of Gibbs after {there.mean():.3g} s" if len(there) else f"{form} never at that level"
+    times = (
+        f"{form} at the level of Gibbs after {there.mean():.3g} s"
+        if len(there)
+        else f"{form} never at the level of Gibbs"
+    )
     if 0 < len(there) < len(seeds):
         times += f" in {len(there)} of {len(seeds)} seeds"
     times += f", Gibbs first at its usual state after {by_seed['gibbs'].mean():.3g} s"
