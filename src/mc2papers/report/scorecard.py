@@ -212,16 +212,18 @@ def _listed(here: pd.DataFrame, verdicts: tuple[str, ...]) -> str:
 
 # -- documents -----------------------------------------------------------------------------------------------------
 def markdown(table: pd.DataFrame) -> Iterator[str]:
-    """Lines of the scorecard as a table for docs."""
+    """Lines of the scorecard for docs: a list, since rows of a table would be too long to read as they are."""
     for paper, title in TITLES.items():
         here = table[table["paper"] == paper]
         if here.empty:
             continue
-        columns = "| claim | published result | our result | verdict | data |"
-        yield from (f"**{title}**", "", columns, "|---|---|---|---|---|")
+        yield from (f"**{title}**", "")
         for _, row in here.iterrows():
-            cells = row["headline"], row["printed"], row["ours"], row["verdict"]
-            yield f"| {' | '.join(cells)} | {said_data(row)} |"
+            ours = f"{row['ours']}." if not row["ours"].endswith("…") else row["ours"]
+            yield _line(
+                f"- **{row['verdict']}**: {row['headline']}. Published: {row['printed']}. Ours: {ours} "
+                f"Data: {said_data(row)}."
+            )
         yield ""
 
 
