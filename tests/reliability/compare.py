@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-TIMED = re.compile("seconds|speedup")  # names of columns and keys: a time, or a quotient of times
+TIMED = re.compile("seconds|speedup|other_cores")  # names of columns and keys: of times, or of what ran beside
 TIMED_CLAIM = re.compile(r"\b(?:times?|sooner)\b")  # its verdict and numbers depend on how fast the machine is
 # what says how results were made, not what they are: logs, when and where a fit ran
 ASIDE = {"logs", "checkpoints", "warm_kernels"}
