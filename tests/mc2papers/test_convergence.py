@@ -514,7 +514,11 @@ class TestTimes:
 
     @pytest.mark.parametrize(
         ("cores", "why"),
-        [(0.25, ""), (0.26, "timed beside other work on 0.3 cores; "), (np.nan, "timed with unknown other work; ")],
+        [
+            (0.25, ""),
+            (0.26, "timed beside other work on 0.3 cores; "),
+            (np.nan, "timed while other work may have run; "),
+        ],
     )
     def test_times_beside_other_work_decide_nothing(self, cores, why):
         claim, *others = table1.speed_table(TIMES.assign(other_cores=cores), PRINTED)[1]

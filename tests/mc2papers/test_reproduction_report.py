@@ -99,7 +99,7 @@ def test_the_answer_comes_first_then_the_scorecard_and_pictures_and_all_else_is_
         "Of 1 main claim of the three papers: 1 not reproduced.",
         "None of the main claims is reproduced.",
         "Not reproduced: MC2 without contexts predicts held-out papers better than the HDP.",
-        "These verdicts are based on real data (NIPS).",
+        "These verdicts are based on real data (NIPS). Verdicts limited by short chains: 1 of 1.",
     ]
     (row,) = re.findall(r'<tr data-verdict="not reproduced">(.*?)</tr>', text[places[1] : places[2]])
     assert '<a href="#icml2014_table1">MC2 without contexts predicts held-out papers better than the HDP</a>' in row

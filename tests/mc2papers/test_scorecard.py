@@ -76,7 +76,8 @@ def test_three_sentences_say_what_was_reproduced_what_not_and_on_which_data(noth
     assert scorecard.sentences(table, "icml2014") == [
         "Reproduced: MC2 predicts held-out papers better than npTOT.",
         "Not reproduced: MC2 without contexts predicts held-out papers better than the HDP.",
-        "These verdicts are based on real data (NIPS). Number of claims without a verdict: 1 of 3.",
+        "These verdicts are based on real data (NIPS). Verdicts limited by short chains: 2 of 2. "
+        "Claims without a verdict: 1 of 3.",
     ]
     assert scorecard.sentences(table, "uai2016") == []
 
@@ -95,6 +96,23 @@ def test_what_the_printed_numbers_cannot_be_comes_first(nothing_recorded):
     alone = scorecard.sentences(card(against | {"verdict": "inconclusive"}), "icml2014")
     assert len(alone) == 3
     assert alone[1].startswith("Inconclusive: MC2 can have")
+
+
+def test_a_claim_without_a_verdict_says_why(nothing_recorded):
+    why = "npTOT is 55% above HDP; MC2 less npTOT -1 (95% -2 to -0)"
+    for verdict, ours in (
+        ("not testable on these data", "MC2 3, npTOT 4; npTOT is 55% above HDP"),
+        ("reproduced", "MC2 3, npTOT 4"),
+        ("inconclusive", "MC2 3, npTOT 4"),
+    ):
+        (row,) = card(claim(NPTOT, verdict, numbers="MC2 3, npTOT 4; unigrams 9", reason=why)).to_dict("records")
+        assert row["ours"] == ours
+    alone = card(claim(NPTOT, "not run", reason="no Spark here"))
+    assert alone["ours"].tolist() == ["no Spark here"]
+    timed = card(
+        claim(NPTOT, "inconclusive", numbers="3 times", reason="timed beside other work; times 3 (95% 2 to 4)")
+    )
+    assert timed["ours"].tolist() == ["3 times; timed beside other work"]
 
 
 def test_data_are_shown_with_their_size_and_what_limits_a_verdict(nothing_recorded):

@@ -310,7 +310,7 @@ def timed_alone(claim: Claim, cores: float) -> Claim:
     """
     if cores <= OTHER_CORES or claim.verdict not in (REPRODUCED, NOT_REPRODUCED):
         return claim
-    beside = "with unknown other work" if np.isnan(cores) else f"beside other work on {cores:.1f} cores"
+    beside = "while other work may have run" if np.isnan(cores) else f"beside other work on {cores:.1f} cores"
     return replace(claim, verdict=INCONCLUSIVE, reason=f"timed {beside}; {claim.reason}")
 
 

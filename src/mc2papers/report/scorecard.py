@@ -110,7 +110,7 @@ def scorecard(claims: pd.DataFrame) -> pd.DataFrame:
             {
                 **one[["paper", "target", "headline", "printed", "lead"]],
                 "dataset": best["dataset"],
-                "ours": _short(best),
+                "ours": "; ".join(dict.fromkeys(filter(None, (_short(best), _why(best))))),
                 "verdict": best["verdict"],
                 "data": best["data"],
                 "size": best["size"],
@@ -162,6 +162,13 @@ def _short(row: Any) -> str:
     return first
 
 
+def _why(row: Any) -> str:
+    """Why there is no verdict, or none that times decide: what stands before the statistic."""
+    reason = str(row["reason"]) if row["numbers"] else ""  # without numbers, it is what is shown already
+    is_timed = row["verdict"] == INCONCLUSIVE and reason.startswith("timed ")
+    return reason.partition("; ")[0] if row["verdict"] in _NONE or is_timed else ""
+
+
 def sentences(table: pd.DataFrame, paper: str) -> list[str]:
     """What to say first of a paper, then which of its main claims are reproduced, which not, and on which data."""
     here = table[table["paper"] == paper]
@@ -181,8 +188,11 @@ def sentences(table: pd.DataFrame, paper: str) -> list[str]:
     used = [f"{_DATA.get(kind, kind)} ({', '.join(names)})" for kind, names in kinds.items()]
     data = " and ".join(filter(None, (", ".join(used[:-1]), *used[-1:])))
     third = f"These verdicts are based on {data}" if data else "None of our data can test these claims"
+    judged = table[(table["paper"] == paper) & ~table["verdict"].isin(_NONE)]
+    for limit in dict.fromkeys(one for several in judged["limits"] for one in several.split(", ") if one):
+        third += f". Verdicts limited by {limit}: {judged['limits'].str.contains(limit).sum()} of {len(judged)}"
     if n_without:
-        third += f". Number of claims without a verdict: {n_without} of {len(without)}"
+        third += f". Claims without a verdict: {n_without} of {len(without)}"
     return [*first, f"{positive}.", f"{negative}.", f"{third}."]
 
 
