@@ -75,25 +75,21 @@ use rule * from mc2 as mc2_*
 """
 
 
-def test_the_default_profile_is_taken_beside_the_snakefile_and_from_anywhere(there, here):
+def test_the_default_profile_is_taken_from_anywhere(there, here):
     # "quiet: [host]" of the profile leaves out the line that names the host
-    call = ["-n", "uai2016_figure1"]
-    for folder, entry in ((there, []), (here, ["--snakefile", there / "Snakefile"])):
-        code, output = snakemake(folder, *call, *entry)
+    for more, is_taken in (([], True), (["--workflow-profile", "none"], False)):
+        code, output = snakemake(here, "-n", "uai2016_figure1", "--snakefile", there / "Snakefile", *more)
         assert code == 0, output
-        assert "workflow specific profile" in output
-        assert "  Host: " not in output
-    code, output = snakemake(there, *call, "--workflow-profile", "none")
-    assert code == 0, output
-    assert "  Host: " in output
+        assert ("workflow specific profile" in output) == is_taken
+        assert ("  Host: " in output) != is_taken
 
 
 @pytest.fixture(scope="module")
 def default_jobs(tmp_path_factory):
-    """What the default configuration runs in a checkout, by its root entry."""
+    """What the default configuration runs in a checkout, by the entry that others take as a module."""
     checkout = tmp_path_factory.mktemp("checkout")
     copy_checkout(checkout)
-    code, output = snakemake(checkout, "-n")
+    code, output = snakemake(checkout, "-n", "--snakefile", "workflow/Snakefile")
     assert code == 0, output
     jobs = planned(output)
     assert jobs["all"] == jobs["report_html"] == jobs["icml2014_table1"] == 1
@@ -109,9 +105,8 @@ def python_below(folder):
     return folder / ".venv/bin/python"
 
 
-@pytest.mark.parametrize("name", ["a folder", "it's $HOME (1)"])
-def test_the_environment_may_lie_in_a_folder_with_a_blank(tmp_path, name):
-    there = tmp_path / name
+def test_the_environment_may_lie_in_a_folder_with_blanks_and_quotes(tmp_path):
+    there = tmp_path / "it's $HOME (1)"
     there.mkdir()
     copy_checkout(there)
     command = [python_below(there), "-m", "snakemake", "--cores", "1", "icml2014_figure1"]
@@ -133,12 +128,6 @@ def test_the_first_command_of_the_readme_works_in_a_folder_with_a_blank(tmp_path
     done = subprocess.run(f"{main} uai2016_figure1", shell=True, cwd=there, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (there / "results/uai2016/uai2016_figure1.png").stat().st_size > 1000
-
-
-def test_both_entries_make_the_default_configuration(there, default_jobs):
-    code, output = snakemake(there, "-n", "--snakefile", "workflow/Snakefile")
-    assert code == 0, output
-    assert planned(output) == default_jobs
 
 
 def test_runs_in_a_folder_without_any_configuration(there, here, tmp_path, default_jobs):

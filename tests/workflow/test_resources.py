@@ -40,13 +40,13 @@ def test_threads_do_not_depend_on_how_snakemake_is_called(checkout):
     """A job of a cluster is Snakemake called anew with all cores of its node: it has to ask for what it was given."""
     (checkout / "threads.smk").write_text(THREADS)
     found = []
-    for called in (["--cores", "1"], ["--cores", "7"], ["--cores", "all", "--mode", "subprocess", "--force"]):
+    for called in (["--cores", "7"], ["--cores", "all", "--mode", "subprocess", "--force"]):
         code, output = snakemake(checkout, "-n", "--snakefile", "threads.smk", *called, "--", "icml2014_figure1")
         assert code == 0, output
         found.append(threads_of_rules(output))
     assert len(found[0]) > 30
     assert "nips2012_times takes 1 threads" in found[0]
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1]
 
 
 @pytest.mark.workflow

@@ -221,20 +221,19 @@ class TestBound:
         assert elbo == pytest.approx(naive_direct_elbo(corpus, state, known.mean[0]), abs=1e-9)
 
     @pytest.mark.parametrize(
-        ("strength", "is_fixed", "concentrations", "initialisation"),
+        ("strength", "is_fixed", "concentrations"),
         crossed(
             [(0.25, False), (1.0, False), (1.0, True)],
             [FIXED, {}, {"group_concentration": 1}, {"table_concentration": 1, "topic_word_prior": "learn"}],
-            ["random", "seeded"],
         ),
     )
-    def test_full_batch_never_lowers_the_elbo(self, strength, is_fixed, concentrations, initialisation):
+    def test_full_batch_never_lowers_the_elbo(self, strength, is_fixed, concentrations):
         for seed, (n_clusters, n_topics) in enumerate([(1, 1), (3, 2), (2, 5), (6, 6)]):
             corpus = small_corpus(seed, n_documents=12, n_words=8, mean_count=1.5)
             contexts = at_strength(dict(itertools.islice(FAMILIES.items(), seed)), strength)
             engine = direct(
-                n_clusters, n_topics, is_fixed=is_fixed, contexts=contexts, initialisation=initialisation,
-                **({"topic_word_prior": 0.05} | concentrations),
+                n_clusters, n_topics, is_fixed=is_fixed, contexts=contexts,
+                initialisation=["seeded", "random"][seed % 2], **({"topic_word_prior": 0.05} | concentrations),
             )  # fmt: skip
             trace = fit(corpus, *engine, iterations=15, seed=seed, progress=False).trace
             assert np.diff(trace.elbo).min() > -1e-9
@@ -242,7 +241,7 @@ class TestBound:
 
     @pytest.mark.parametrize(
         ("strength", "is_fixed", "v", "topic_word_prior"),
-        crossed([(0.0, False), (0.25, False), (1.0, False), (1.0, True)], [1.3, "learn"], [0.4, 0.05]),
+        crossed([(0.25, False), (1.0, False), (1.0, True)], [(1.3, 0.4), ("learn", 0.05), (1.3, 0.05)]),
     )
     def test_elbo_stays_below_the_enumerated_evidence(self, strength, is_fixed, v, topic_word_prior):
         """Below ln p(w, x | eps, v) at the fit's own eps and v, so below its largest value over eps and v."""

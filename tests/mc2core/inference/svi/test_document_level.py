@@ -204,16 +204,16 @@ class TestTables:
 
 class TestBound:
     @pytest.mark.parametrize(
-        ("strength", "is_fixed", "omega", "initialisation"),
-        crossed([(0.25, False), (1.0, False), (1.0, True)], ["learn", 0.01, 2.0, 1e6], ["random", "seeded"]),
+        ("strength", "is_fixed", "omega"),
+        crossed([(0.25, False), (1.0, False), (1.0, True)], ["learn", 0.01, 2.0, 1e6]),
     )
-    def test_full_batch_never_lowers_the_elbo(self, strength, is_fixed, omega, initialisation):
+    def test_full_batch_never_lowers_the_elbo(self, strength, is_fixed, omega):
         for seed, (n_clusters, n_topics) in enumerate([(1, 1), (3, 2), (2, 5), (7, 6)]):
             corpus = small_corpus(seed, n_documents=12, n_words=8, mean_count=1.5)
             contexts = at_strength(dict(itertools.islice(FAMILIES.items(), seed)), strength)
             one = engine(
-                n_clusters, n_topics, omega, is_fixed=is_fixed, contexts=contexts, initialisation=initialisation,
-                topic_word_prior=0.05,
+                n_clusters, n_topics, omega, is_fixed=is_fixed, contexts=contexts, topic_word_prior=0.05,
+                initialisation=["seeded", "random"][seed % 2],
             )  # fmt: skip
             trace = fit(corpus, *one, iterations=15, seed=seed, progress=False).trace
             assert np.diff(trace.elbo).min() > -1e-7
@@ -221,7 +221,7 @@ class TestBound:
 
     @pytest.mark.parametrize(
         ("strength", "is_fixed", "omega", "topic_word_prior"),
-        crossed([(0.0, False), (0.25, False), (1.0, False), (1.0, True)], ["learn", 0.7], [0.4, 0.05]),
+        crossed([(0.25, False), (1.0, False), (1.0, True)], [("learn", 0.4), (0.7, 0.05), ("learn", 0.05)]),
     )
     def test_elbo_stays_below_the_enumerated_evidence(self, strength, is_fixed, omega, topic_word_prior):
         content = np.array([[2, 1, 0], [0, 0, 2], [0, 1, 1]])
@@ -235,14 +235,8 @@ class TestBound:
                 group_concentration=0.8, topic_concentration=0.6,
             )  # fmt: skip
             state = fit(corpus, *one, iterations=25, seed=seed, progress=False).state
-            given = (
-                2,
-                0.8,
-                state.over_topics.weights,
-                is_fixed,
-                log_words(corpus, topic_word_prior),
-                state.document_concentration,
-            )
+            words = log_words(corpus, topic_word_prior)
+            given = 2, 0.8, state.over_topics.weights, is_fixed, words, state.document_concentration
             known = log_evidence_given_weights(corpus.document_lengths, contexts, *given)
             penalty = state.over_topics.objective.terms(state.over_topics.weights)[1] + state.level.penalty()
             assert penalty <= 0

@@ -57,9 +57,10 @@ def log_evidence(corpus, contexts, n_clusters, n_tables, n_topics, concentration
 
 
 class TestBound:
-    @pytest.mark.parametrize("concentrations", [FIXED, {}])
-    @pytest.mark.parametrize("initialisation", ["random", "seeded"])
-    @pytest.mark.parametrize("strength", [0.25, 1.0])
+    @pytest.mark.parametrize(
+        ("strength", "concentrations", "initialisation"),
+        [(0.25, FIXED, "random"), (0.25, {}, "seeded"), (1.0, FIXED, "seeded"), (1.0, {}, "random")],
+    )
     def test_full_batch_never_lowers_the_elbo(self, strength, concentrations, initialisation):
         smallest = np.inf
         for seed, truncations in enumerate([*TRUNCATIONS, *TRUNCATIONS]):
@@ -84,7 +85,7 @@ class TestBound:
         # evidence
         [((2, 2, 2), 0.4, 16), ((2, 2, 1), 0.05, 8)],
     )
-    @pytest.mark.parametrize("strength", [0.0, 0.25, 1.0])
+    @pytest.mark.parametrize("strength", [0.25, 1.0])
     def test_elbo_stays_below_the_enumerated_evidence(self, strength, truncations, topic_word_prior, n_names):
         content = np.array([[1, 1, 0], [0, 0, 1], [0, 1, 0]])
         corpus = Corpus(content, contexts={"time": np.array([0.5, np.nan, -1.0])}, units={"time": (0.0, 1.0)})
