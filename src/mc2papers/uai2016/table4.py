@@ -24,18 +24,6 @@ KEY = "context_available_percent"
 _SHOWN = MEASURES | {"exchanged_purity": "purity, roles exchanged"}
 
 
-def shares_of_pairs(rand_index: float, f_score: float) -> tuple[float, float]:
-    """Shares of all pairs of users that are in one class, and in one cluster, if clusters tell nothing of the classes.
-
-    Then RI = 1 - A - B + 2 A B and F = 2 A B / (A + B), A being the larger of the two. The three printed pairs of RI
-    and F give A near 0.7487, that of two classes of 85.3 and 14.7 %, and 14 to 15 clusters of equal size.
-    """
-    total = (1 - rand_index) / (1 - f_score)  # A + B
-    product = f_score * total / 2
-    root = (total**2 / 4 - product) ** 0.5
-    return total / 2 + root, total / 2 - root
-
-
 def table_of(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> pd.DataFrame:
     """UAI16 table 4: the rows of :func:`agreement_table` by the share of contexts that is there, ascending.
 

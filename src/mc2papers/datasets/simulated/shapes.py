@@ -419,7 +419,7 @@ PUBMED = Shape(
 # Functions that users of an application call, and the other products they have, which tell little of the group (UAI16
 # table 4: NMI near 0.03): hence their large mass. UAI16 has about 10,000 functions, two classes of users and more than
 # a million of them. That 85 % of the users are in one class follows from the Rand indices and F-scores that it prints
-# (mc2papers.uai2016.table4). How many users there are, and all else here, it does not say.
+# (test_table_4_is_of_two_classes_of_85_and_15_per_cent). How many users there are, and all else here, it does not say.
 AUA = Shape(
     n_documents=1_200_000,
     n_words=10_000,
