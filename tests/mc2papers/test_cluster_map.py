@@ -74,7 +74,8 @@ def test_clusters_are_not_judged_by_maps_that_do_not_separate_the_classes():
     share = cluster_map.neighbours_alike(line(clusters, mixed)).mean()
     assert 0.3 < share < 0.7
     assert claim.numbers.startswith(f"{share:.0%} of nearest neighbours")
-    assert claim.reason.startswith(f"the map does not even separate the true classes: share {share:.2f} (95% ")
+    why = f"the map does not even separate the true classes ({share:.0%} of neighbours alike); clusters: share"
+    assert claim.reason.startswith(f"{why} {share:.2f} (95% ")
     # clusters that are separated are so whatever the classes
     places = np.concatenate([np.arange(12), 100 + np.arange(12)])
     apart = [line(clusters, places, seed, classes=mixed % 2) for seed in (0, 1)]

@@ -125,7 +125,8 @@ def judge_separation(table: pd.DataFrame, dataset: str) -> Claim:
     share = mean_of("share", list(means.values()), above=SEPARATED, digits=2, over="fits")
     claim = judge(dataset, text, [share], numbers, favours=MC2)
     if claim.verdict != REPRODUCED and of_classes < SEPARATED:
-        return unmet(dataset, text, f"the map does not even separate the true classes: {claim.reason}", claim.numbers)
+        why = f"the map does not even separate the true classes ({of_classes:.0%} of neighbours alike)"
+        return unmet(dataset, text, f"{why}; clusters: {claim.reason}", claim.numbers)
     return claim
 
 
