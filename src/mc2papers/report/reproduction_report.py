@@ -194,7 +194,7 @@ def _claims(claims: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
 
 def _by_verdict(claims: pd.DataFrame) -> list[Any]:
     """Rows in the order of VERDICTS."""
-    told = claims.fillna("")
+    told = claims.astype(object).fillna("")
     return [row for verdict in VERDICTS for row in told[told["verdict"] == verdict].itertuples()]
 
 

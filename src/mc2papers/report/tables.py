@@ -68,7 +68,8 @@ def by_whose(claims: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
     claims : with the COLUMNS of :mod:`mc2papers.report.claims`, and others; what they rest on is put to the data
     """
-    size = claims["size"].fillna("").astype(str)
+    claims = claims.astype(object).fillna("")  # cells that a file has empty
+    size = claims["size"].astype(str)
     claims = claims.assign(data=claims["data"] + size.where(size == "", "; " + size))
     is_papers = claims["whose"] == PAPERS_OWN
     parts = {"claims of the papers": claims[is_papers], "our variants": claims[~is_papers]}
