@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from importlib import resources
 from typing import Any
 
@@ -57,6 +57,8 @@ _COLUMNS = {
     "arrivals": None,
 }
 _SCRIPTS = ("data", "charts", "map", "texts", "relations", "arrivals", "odd", "search", "panels")
+_SHARES = frozenset({"share", "low", "high", "probability", "lift", "share_of_cluster", "overlap"})
+"""Columns of which the HTML report shows two digits."""
 MAX_MEANS = 12
 """Numbers of an observation, those by which a topic or cluster is told, whose means the HTML report shows."""
 _OF_NODES = ("cluster", "name", "cut", "number", "documents", "share", "joins")
@@ -97,7 +99,10 @@ def build(
         ],
         "contexts": _of_documents(description, tables["documents"]),
         "predicted": _predicted(description, rows),
-        "tables": {name: _packed(part) for name, part in _parts(description, tables)},
+        "tables": {
+            name: _packed(part, _SHARES if name != "documents" else frozenset())
+            for name, part in _parts(description, tables)
+        },
         "texts": {"scripts": [(part + 1).tolist() for part in parts], "inside": said if len(said) == 1 else None},
     }
     charts = json.loads(_asset("charts.json"))
@@ -221,20 +226,21 @@ def _predicted(description: Description, rows: np.ndarray) -> dict[str, Any]:
     return told
 
 
-def _packed(table: pd.DataFrame) -> dict[str, Any]:
-    """Columns by name: numbers to six digits, as in the files; texts as {"levels", "codes"}."""
+def _packed(table: pd.DataFrame, shares: Set[str] = frozenset()) -> dict[str, Any]:
+    """Columns by name: numbers to six digits, as in the files, ``shares`` to four; texts as {"levels", "codes"}."""
     packed: dict[str, Any] = {}
     for name, column in table.items():
         if pd.api.types.is_numeric_dtype(column):
-            packed[str(name)] = [_digits(one) for one in column.to_numpy(dtype=np.float64, na_value=np.nan)]
+            digits = 4 if name in shares else 6
+            packed[str(name)] = [_digits(one, digits) for one in column.to_numpy(dtype=np.float64, na_value=np.nan)]
         else:
             codes, levels = pd.factorize(column.astype(object))
             packed[str(name)] = {"levels": [str(one) for one in levels], "codes": codes.tolist()}
     return packed
 
 
-def _digits(value: float) -> float | int | None:
+def _digits(value: float, digits: int = 6) -> float | int | None:
     if not np.isfinite(value):
         return None
-    rounded = float(f"{value:.6g}")
+    rounded = float(f"{value:.{digits}g}")
     return int(rounded) if rounded.is_integer() else rounded

@@ -230,6 +230,17 @@ def test_a_document_has_what_is_given_beside_what_its_clusters_predict(opened, f
             page.click("#reader-close")
 
 
+def test_shares_have_no_more_digits_than_the_report_shows_and_two_for_its_sums(folder):
+    data = data_of((folder / "index.html").read_text(encoding="utf-8"))["tables"]
+    shares = [x for one in ("shares", "trends") for part in ("share", "low", "high") for x in data[one][part]]
+    shares += data["cluster_words"]["probability"] + data["topic_words"]["lift"]
+    shares = [x for x in shares if x]
+    assert len(shares) > 100
+    assert all(float(f"{x:.4g}") == x for x in shares)
+    exact = pd.read_csv(folder / "shares.csv")["share"]
+    assert any(float(f"{x:.4g}") != x for x in exact)
+
+
 def test_titles_and_names_are_text(opened, folder):
     with opened(folder / "index.html") as page:
         assert page.title() == "Lakes & <b>woods</b>"
@@ -808,7 +819,7 @@ def test_pictures_and_tables_are_saved(opened, folder, description):
         rows = csv_of(page, "#save-topics button")
         table = pd.read_csv(folder / "topics.csv")
         assert [row["name"] for row in rows] == table["name"].tolist()
-        assert [float(row["share"]) for row in rows] == pytest.approx(table["share"].tolist(), rel=1e-5)
+        assert [float(row["share"]) for row in rows] == pytest.approx(table["share"].tolist(), rel=1e-3)
         points = csv_of(page, "#map-part .saves button >> nth=0")
         assert points[2]["title"] == HOSTILE
         assert len(points) == description.corpus.n_documents
@@ -816,7 +827,7 @@ def test_pictures_and_tables_are_saved(opened, folder, description):
         shares = pd.read_csv(folder / "trends.csv")
         number = int(re.match(r"Cluster (\d+)", trend[0]["of"])[1])
         one = shares[(shares["of"] == "cluster") & (shares["number"] == number) & (shares["context"] == "year")]
-        assert float(trend[0]["high"]) == pytest.approx(one["high"].iloc[0], rel=1e-5)
+        assert float(trend[0]["high"]) == pytest.approx(one["high"].iloc[0], rel=1e-3)
         for place, begin in ((1, b"<svg"), (2, b"\x89PNG")):
             for part in ("#map-part", "#tree-part", "#heat-part"):
                 with page.expect_download() as caught:
@@ -872,9 +883,9 @@ def test_the_heat_map_shows_contexts_and_topics(opened, folder, description):
     assert len(rows) == 3 * len(np.unique(cluster))
     for row in rows:
         one = found[(found["number"] == int(row["cluster"])) & (found["value"] == row["column"])].iloc[0]
-        assert float(row["share"]) == pytest.approx(one["share"], rel=1e-5)
+        assert float(row["share"]) == pytest.approx(one["share"], rel=1e-3)
         whole = (cluster == int(row["cluster"]) - 1).mean()
-        assert float(row["ratio"]) == pytest.approx(one["share"] / whole, rel=1e-4)
+        assert float(row["ratio"]) == pytest.approx(one["share"] / whole, rel=2e-3)
 
 
 def test_values_with_an_order_stand_in_it_and_what_is_not_there_is_quiet(opened, description, tmp_path):
