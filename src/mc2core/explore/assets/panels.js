@@ -276,9 +276,10 @@ const sentence = (said) => (said ? `${said[0].toUpperCase()}${said.slice(1)}.` :
 // How sure the clusters are is said by one measure, which runs found them; another is for those who know it.
 const MEASURE = /adjusted Rand index/, warnings = DESCRIPTION.summary.filter(([name]) => name.startsWith("warning ")).map(([, said]) => said);
 const byRun = told["clusters by run"], differing = byRun ? warnings.filter((said) => MEASURE.test(said)) : [], shownWarnings = warnings.filter((said) => !differing.includes(said));
-const areAllFound = (byCut.get(DESCRIPTION.recommended) || []).every((row) => !isUnsure(row));
-$("runs").textContent = sentence(byRun) + (!differing.length ? "" : areAllFound ? " Many single documents still change their cluster from run to run." : " Take the others with care: look at fewer clusters, or run more iterations or chains.");
-$("runs").className = differing.length ? "warning" : "";
+const recommended = byCut.get(DESCRIPTION.recommended) || [], nFound = recommended.filter((row) => row.chains === DESCRIPTION.runs).length;
+const isDoubtful = differing.length > 0 || (byRun && 2 * nFound < recommended.length);
+$("runs").textContent = sentence(byRun) + (!isDoubtful ? "" : nFound === recommended.length ? " Many single documents still change their cluster from run to run." : " Take the others with care: look at fewer clusters, or run more iterations or chains.");
+$("runs").className = isDoubtful ? "warning" : "";
 const technical = DESCRIPTION.runs > 1 ? [told.chains, ...differing] : [];
 $("technical").hidden = !technical.length;
 $("technical").lastElementChild.textContent = technical.join(" · ");
