@@ -55,7 +55,7 @@ class MakeSource(sdist):
 def description():
     """The README without its pictures and links into the checkout, which lead nowhere from a package index."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    text = re.sub(r"^!\[.*?\]\([^)]*\)\n(\n\*.*?\*\n)?", "", text, flags=re.M)
+    text = re.sub(r"^!\[[^\]]*\]\([^)]*\)\n(\n\*(?!\*).*?\*\n)?", "", text, flags=re.M | re.S)
     return re.sub(r"\[([^\]]*)\]\((?!https?:)[^)]*\)", r"\1", text)
 
 

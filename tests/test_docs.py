@@ -5,6 +5,7 @@ import importlib
 import inspect
 import operator
 import re
+import runpy
 
 import pytest
 from helpers.paths import ROOT
@@ -127,3 +128,15 @@ def test_the_table_of_models_and_engines_is_that_of_the_guide():
     from mc2core.explore import guide
 
     assert guide.table() in (ROOT / "docs/how_to/choosing_model.md").read_text(encoding="utf-8")
+
+
+def test_the_long_description_has_no_part_of_a_picture(monkeypatch):
+    """Neither its caption, which may have several lines, nor its address; bold text at the start of a line stays."""
+    made = {}
+    monkeypatch.setattr("setuptools.setup", lambda **settings: made.update(settings))
+    runpy.run_path(str(ROOT / "setup.py"))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (caption,) = re.findall(r"^!\[.*\n\n\*([^[(]*)", readme, re.M)
+    assert caption not in made["long_description"]
+    assert ".png" not in made["long_description"]
+    assert made["long_description"].count("**") == readme.count("**")
