@@ -291,6 +291,14 @@ class TestDryRun:
         assert name not in recorded.index or recorded.loc[name, "jobs"] == planned["total"]
 
     @pytest.mark.workflow
+    def test_the_readme_counts_the_jobs_of_table_1_on_real_papers(self, checkout):
+        change = ("--configfile", "config/nips.yaml", "--config", "datasets=nips")
+        code, output = snakemake(checkout, "-n", "icml2014_table1", *change)
+        assert code == 0, output
+        recorded = pd.read_csv(ROOT / "src/mc2papers/report/assets/recorded_times.csv", index_col="configuration")
+        assert jobs(output)["total"] == recorded.loc["nips.yaml", "jobs"]
+
+    @pytest.mark.workflow
     def test_dry_run_of_each_target_by_name_and_by_paper(self, checkout):
         code, output = snakemake(checkout, "-n", *sorted(TARGETS))
         assert code == 0, output
