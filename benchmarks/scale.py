@@ -42,9 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tokens", type=int, default=85, help="of a document; 85 are about 60 different words")
     parser.add_argument("--predicted", type=int, help="documents of mc2 predict (default: all)")
     parser.add_argument("--folder", type=Path, required=True, help="for files; what is there is replaced")
-    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--engine", choices=["svi", "gibbs"], default="svi", help="gibbs: with the defaults of mc2 fit")
+    parser.add_argument("--epochs", type=int, default=1, help="of SVI")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--set", dest="settings", action="append", default=[], help="of the model and of SVI")
+    parser.add_argument("--set", dest="settings", action="append", default=[], help="of the model and the engine")
     options = parser.parse_args(arguments)
     folder, threads = options.folder, ["--threads", str(options.threads)]
     folder.mkdir(parents=True, exist_ok=True)
@@ -54,9 +55,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write(more, options.documents, options.tokens, first=options.documents)
     contexts = ["--context", "year:number", "--context", "journal:bag"]
     given = ["--text", "text", "--id", "id", *contexts, "--min-df", "2"]
-    chosen = [f"max_clusters={_CLUSTERS}", f"max_topics={_TOPICS}", "batch_size=500", *options.settings]
-    chosen = [part for setting in chosen for part in ("--set", setting)]
-    own = ["--context", "year", "--context", "journal", "--iterations", str(options.epochs), *threads]
+    chosen = list(options.settings)
+    own = ["--context", "year", "--context", "journal", *threads]
+    if options.engine == "svi":
+        chosen = [f"max_clusters={_CLUSTERS}", f"max_topics={_TOPICS}", "batch_size=500", *chosen]
+        own += ["--iterations", str(options.epochs)]
+    own += [part for setting in chosen for part in ("--set", setting)]
     posterior = str(fit / "posterior.npz")
     n_predicted = options.predicted or options.documents
     part = folder / "predicted.jsonl"
@@ -65,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     data, page, n = str(folder / "data"), str(folder / "page"), options.documents
     commands = {
         "import": (n, ["import", str(records), *given, "--out", data], None),
-        "fit": (n, ["fit", data, "--engine", "svi", *chosen, *own, "--out", str(fit)], None),
+        "fit": (n, ["fit", data, "--engine", options.engine, *own, "--out", str(fit)], None),
         "predict": (n_predicted, ["predict", posterior, *threads], part),
         "describe": (n, ["describe", posterior, data, *threads, "--out", page], None),
         "import --like": (n, ["import", str(more), "--like", posterior, "--out", str(folder / "like")], None),
