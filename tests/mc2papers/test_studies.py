@@ -161,6 +161,7 @@ class TestContextStrength:
         assert found["icml2014_table3"].reason.endswith("; on average from 0.6 bits on")
         assert "at 1.0 of 2.0 bits purity +0.500, NMI +0.500, Rand" in found["icml2014_table3"].said
         assert found["icml2014_table2"].verdict == "inconclusive"  # 1 % is on the bound
+        assert found["icml2014_table2"].numbers == "at 1.0 of 2.0 bits perplexity -1.0%, at most -1.0% wanted"
         assert found["uai2016_table4"].verdict == "inconclusive"  # F-score as without
         more = context_strength.judge_contexts(both, printed | {"nmi": 0.9})
         assert [one.verdict for one in more if one.of == "icml2014_table3"] == ["not reproduced"]

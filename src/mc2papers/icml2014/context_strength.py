@@ -116,10 +116,10 @@ def judge_contexts(fits: pd.DataFrame, printed: Mapping[str, float]) -> list[Cla
             leads.append(mean_of(label, gain, digits=1 if is_change else 3, over="corpora", is_difference=True, **side))
         first = at.iloc[0]
         numbers = f"at {first['bits']:.1f} of {first['class_bits']:.1f} bits " + ", ".join(
-            f"perplexity {at.loc[name, 'gain']:+.1f}%"
+            f"perplexity {at.loc[name, 'gain']:+.1f}%, at most {bound:+.1f}% wanted"
             if name in lower
             else f"{MEASURES[name]} {at.loc[name, 'gain']:+.3f}"
-            for name in bounds
+            for name, bound in bounds.items()
         )
         claim = judge(dataset, text, leads, numbers)
         needed = [bits_needed(curves[name], bound) for name, bound in bounds.items()]
