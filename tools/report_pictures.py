@@ -9,13 +9,13 @@ from pathlib import Path
 
 #: the parts in the order of their numbers, and how far from their corner a number stands, in pixels
 PARTS = {
-    "#summary": (-14, 8),
+    "#summary": (-12, 10),
     "#colour": (0, -6),
-    "#groups": (-6, 6),
+    "#groups": (24, 8),
     "#map": (0, 8),
     "#legend": (-12, 8),
     "#search": (0, 0),
-    "#clusters": (0, 8),
+    "#clusters": (-2, 8),
     "#panel-title": (-12, 6),
     "#cluster-bars": (-8, 4),
     "#typical": (-8, 8),
@@ -40,6 +40,10 @@ def take(report, picture, width=1400, height=1250, numbered=False):
         page.goto(Path(report).resolve().as_uri())
         page.wait_for_selector("body[data-ready]")
         page.wait_for_timeout(500)
+        if numbered:
+            page.add_style_tag(content="body { padding-left: 12px; }")
+            page.evaluate("dispatchEvent(new Event('resize'))")
+            page.wait_for_timeout(500)
         for number, (part, offset) in enumerate(PARTS.items() if numbered else (), start=1):
             page.evaluate(NUMBER, [part, number, *offset])
         page.screenshot(path=picture)
