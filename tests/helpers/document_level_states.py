@@ -6,11 +6,12 @@ import itertools
 import math
 
 import numpy as np
-from helpers.gibbs_chains import corpus_of
-from helpers.gibbs_enumeration import stirling
+from helpers.gibbs_chains import BATCHES, assert_visits_follow, corpus_of
+from helpers.gibbs_enumeration import canonical, stirling
 from helpers.gibbs_transitions import CONTEXTS
 from scipy.special import gammaln
 
+from mc2core.compute import streams
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.assignments import Assignments
 from mc2core.inference.gibbs.state import DocumentLevelState
@@ -39,6 +40,23 @@ def held_state(assignments, corpus, concentrations, omega, proportions):
     """A state without contexts of which all concentrations are held."""
     given = assignments, concentrations, 0.01, corpus.content, StackedContexts(corpus, {}), None, {}, omega
     return DocumentLevelState(MC2(), *given, proportions=proportions, tables=np.zeros_like(assignments.n_km))
+
+
+def assert_splits_and_merges_follow(chain, propose, exact, table, calls):
+    """Tokens' topics have their law ``exact`` after calls of ``propose(state, proportions, key)``, which gives
+    proportions and how many splits and merges were made.
+    """
+    state, states = chain.assignments, {topics: i for i, (_, topics) in enumerate(exact)}
+    made, visits = np.zeros(2, int), np.zeros((BATCHES, len(exact)))
+    for i in range(calls):
+        chain.proportions, done = propose(state, chain.proportions, streams.key(i, "test"))
+        made += done
+        # epsilon and tau given l: these moves hold the rests of both
+        chain.move_all_but_tokens(0, i, None, is_burn_in=True)
+        visits[i * BATCHES // calls, states[canonical(state.topic)]] += 1
+    assert abs(made[0] - made[1]) < 6  # topics at the end, at most
+    assert made.min() > calls / 20
+    assert_visits_follow(visits, table, np.array(list(exact.values())))
 
 
 def log_contexts(contexts, z):

@@ -63,6 +63,23 @@ def pick(weights, u):
     return int(np.searchsorted(np.cumsum(weights), u, side="right"))
 
 
+def draw_or_stay(weights, own, stream):
+    """Index that a token goes to: it stays at its own where the uniform number falls into the weight of that."""
+    weights = np.array(weights)
+    u = streams.uniform(stream) * weights.sum() - weights[own]
+    if u < 0:
+        return own
+    weights[own] = 0
+    return pick(weights, u)
+
+
+def break_off(eps, remaining, stream):
+    """The rest of epsilon once a topic is broken off it."""
+    share = 1 - (1 - streams.uniform(stream)) ** (1 / CONCENTRATIONS.topic)
+    eps.append(share * remaining)
+    return remaining * (1 - share)
+
+
 # -- collapsed sweeps ----------------------------------------------------------------------------------------------
 def plain_topic_sweep(assignments, corpus, key):
     """Tokens by word, then cluster, then document; float64; weights from scratch for every token."""
@@ -85,17 +102,9 @@ def plain_topic_sweep(assignments, corpus, key):
                     / (np.sum(here) + n_words * s)
                 )  # fmt: skip
             weights.append(v * remaining / n_words)
-            weights = np.array(weights)
-            u = streams.uniform(state) * weights.sum() - weights[topic[i]]
-            if u < 0:
-                continue
-            weights[topic[i]] = 0
-            chosen = pick(weights, u)
-            if chosen == len(eps):
-                share = 1 - (1 - streams.uniform(state)) ** (1 / CONCENTRATIONS.topic)
-                eps.append(share * remaining)
-                remaining *= 1 - share
-            topic[i] = chosen
+            topic[i] = draw_or_stay(weights, topic[i], state)
+            if topic[i] == len(eps):
+                remaining = break_off(eps, remaining, state)
     return topic, np.array(eps), remaining
 
 
@@ -121,16 +130,9 @@ def plain_timed_sweep(assignments, corpus, values, family, key):
                 (np.sum(here & (document == document[i])) + prior) * (np.sum(here & (word == word[i])) + s)
                 / (np.sum(here) + n_words * s) * np.exp(log_time)
             )  # fmt: skip
-        u = streams.uniform(state) * np.sum(weights) - weights[topic[i]]
-        if u < 0:
-            continue
-        weights[topic[i]] = 0
-        chosen = pick(weights, u)
-        if chosen == len(eps):
-            share = 1 - (1 - streams.uniform(state)) ** (1 / CONCENTRATIONS.topic)
-            eps.append(share * remaining)
-            remaining *= 1 - share
-        topic[i] = chosen
+        topic[i] = draw_or_stay(weights, topic[i], state)
+        if topic[i] == len(eps):
+            remaining = break_off(eps, remaining, state)
     return topic, np.array(eps), remaining
 
 

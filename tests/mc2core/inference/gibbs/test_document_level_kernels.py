@@ -12,8 +12,8 @@ from helpers.gibbs_twin import (
     PRIOR,
     assert_counted,
     assignments_of,
+    draw_or_stay,
     open_topic,
-    pick,
     small_corpus,
     tokens_of,
 )
@@ -53,15 +53,9 @@ def plain_document_level_sweep(assignments, corpus, tau, omega, concentrations, 
                     (np.sum(here & (document == j)) + omega * columns[m][k])
                     * (np.sum(here & (word == word[i])) + PRIOR) / (np.sum(here) + n_words * PRIOR)
                 )  # fmt: skip
-            weights = np.array([*weights, omega * tau_remaining[k] / n_words])
-            u = streams.uniform(state) * weights.sum() - weights[topic[i]]
-            if u < 0:
-                continue
-            weights[topic[i]] = 0
-            chosen = pick(weights, u)
-            if chosen == len(eps):
+            topic[i] = draw_or_stay([*weights, omega * tau_remaining[k] / n_words], topic[i], state)
+            if topic[i] == len(eps):
                 remaining = open_topic(state, k, eps, remaining, columns, tau_remaining, v, eta)
-            topic[i] = chosen
     used = np.unique(topic)
     unused = np.setdiff1d(np.arange(len(eps)), used)
     left = tau_remaining + sum((columns[m] for m in unused), np.zeros(len(tau_remaining)))

@@ -11,7 +11,7 @@ from helpers.crossed import crossed
 from helpers.fits import gibbs
 from helpers.gibbs_chains import DOCUMENTS, assert_chain_follows, corpus_of, document_level_exact_of, fixed
 from helpers.gibbs_transitions import TopicDraw, assert_invariant, paths, take_lane
-from helpers.gibbs_twin import CONCENTRATIONS, assert_counted, assignments_of, pick, small_corpus, tokens_of
+from helpers.gibbs_twin import CONCENTRATIONS, assert_counted, assignments_of, draw_or_stay, small_corpus, tokens_of
 from scipy.special import gammaln, hyp1f1
 
 from mc2core.compute import streams
@@ -188,12 +188,7 @@ def plain_sweep(assignments, corpus, tau, omega, concentrations, s, seed, iterat
                 continue
             n_j = np.bincount(np.delete(topic[document == j], i - np.searchsorted(document, j)), minlength=len(epsilon))
             weights = ((n_j + omega * tau[cluster[j], :-1]) * psi[word[i]])[order]
-            own = int(np.flatnonzero(order == topic[i])[0])
-            u = streams.uniform(stream) * weights.sum() - weights[own]
-            if u < 0:
-                continue
-            weights[own] = 0
-            topic[i] = order[pick(weights, u)]
+            topic[i] = order[draw_or_stay(weights, int(np.flatnonzero(order == topic[i])[0]), stream)]
     used = np.unique(topic)
     unused = np.setdiff1d(np.arange(len(epsilon)), used)
     left = tau[:, -1] + tau[:, unused].sum(axis=1)

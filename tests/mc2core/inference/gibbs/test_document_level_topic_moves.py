@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from helpers.crossed import crossed
 from helpers.document_level_enumeration import log_document_level_topics
-from helpers.document_level_states import held_state
-from helpers.gibbs_chains import BATCHES, assert_visits_follow, corpus_of, events, log_ratios, one_wrong
-from helpers.gibbs_enumeration import canonical, log_words, partitions
+from helpers.document_level_states import assert_splits_and_merges_follow, held_state
+from helpers.gibbs_chains import corpus_of, events, log_ratios, one_wrong
+from helpers.gibbs_enumeration import log_words, partitions
 from helpers.gibbs_twin import assignments_of, small_corpus
 from scipy.special import gammaln
 from scipy.stats import beta
@@ -88,26 +88,18 @@ def test_splits_and_merges_have_the_exact_posterior(v, eta, omega, s, restricted
     wrong = [exact_of(**numbers) for numbers in one_wrong({"v": v, "eta": eta, "omega": omega, "s": s})]
     table = np.vstack([events(exact, 0, 6), log_ratios(exact, wrong)])
     assert 20 < len(table) <= 60
-    states = {topics: i for i, (_, topics) in enumerate(exact)}
     start = np.concatenate([[0], np.cumsum(corpus.document_lengths)])
     state = Assignments(CLUSTER.copy(), np.zeros(6, np.int32), start, np.array([0.6]), 0.4)
     state.count()
     concentrations = Concentrations(1.0, v, eta)
     chain = held_state(state, corpus, concentrations, omega, np.full((2, 2), 0.5))
-    made, visits = np.zeros(2, int), np.zeros((BATCHES, len(exact)))
+
+    def propose(state, proportions, key):
+        given = omega, concentrations, s, key, 10, restricted, most, least, min_share
+        return split_and_merge_topics(state, corpus, proportions, *given)[:2]
+
     calls = 2 * CALLS if least > -150.0 or min_share else CALLS
-    for i in range(calls):
-        key = streams.key(i, "test")
-        chain.proportions, done, _ = split_and_merge_topics(
-            state, corpus, chain.proportions, omega, concentrations, s, key, 10, restricted, most, least, min_share
-        )
-        made += done
-        # epsilon and tau given l: these moves hold the rests of both
-        chain.move_all_but_tokens(0, i, None, is_burn_in=True)
-        visits[i * BATCHES // calls, states[canonical(state.topic)]] += 1
-    assert abs(made[0] - made[1]) < 6  # topics at the end, at most
-    assert made.min() > calls / 20
-    assert_visits_follow(visits, table, np.array(list(exact.values())))
+    assert_splits_and_merges_follow(chain, propose, exact, table, calls)
 
 
 def log_target(topic, eps, tau, omega, v, eta, s):

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 from helpers.document_level_enumeration import log_document_level_topics
-from helpers.document_level_states import held_state
-from helpers.gibbs_chains import BATCHES, assert_visits_follow, events, log_ratios, one_wrong
-from helpers.gibbs_enumeration import canonical, partitions
+from helpers.document_level_states import assert_splits_and_merges_follow, held_state
+from helpers.gibbs_chains import events, log_ratios, one_wrong
+from helpers.gibbs_enumeration import partitions
 from helpers.observed import log_values
 
 from mc2core import Corpus
@@ -67,7 +67,6 @@ def test_splits_and_merges_have_the_exact_posterior(family, most, monkeypatch):
     numbers = {"omega": OMEGA, "v": V, "eta": ETA}
     exact = exact_of(**numbers)
     table = np.vstack([events(exact, 0, 6), log_ratios(exact, [exact_of(**wrong) for wrong in one_wrong(numbers)])])
-    states = {topics: i for i, (_, topics) in enumerate(exact)}
     corpus = Corpus.from_observations(values, DOCUMENT, n_documents=4, kind=family.content_kind)
     observations = Observations.of(corpus, family)
     start = np.concatenate([[0], np.cumsum(corpus.document_lengths)])
@@ -75,18 +74,11 @@ def test_splits_and_merges_have_the_exact_posterior(family, most, monkeypatch):
     state.count()
     concentrations = Concentrations(1.0, V, ETA)
     chain = held_state(state, corpus, concentrations, OMEGA, np.full((2, 7), 1 / 7))
-    made, visits = np.zeros(2, int), np.zeros((BATCHES, len(exact)))
-    for i in range(CALLS):
-        chain.proportions, done = split_and_merge_observed_topics(
-            state, observations, chain.proportions, OMEGA, concentrations, streams.key(i, "test"), 3
-        )
-        made += done
-        # epsilon and tau given l: these moves hold the rests of both
-        chain.move_all_but_tokens(0, i, None, is_burn_in=True)
-        visits[i * BATCHES // CALLS, states[canonical(state.topic)]] += 1
-    assert abs(made[0] - made[1]) < 6  # topics at the end, at most
-    assert made.min() > CALLS / 20
-    assert_visits_follow(visits, table, np.array(list(exact.values())))
+
+    def propose(state, proportions, key):
+        return split_and_merge_observed_topics(state, observations, proportions, OMEGA, concentrations, key, 3)
+
+    assert_splits_and_merges_follow(chain, propose, exact, table, CALLS)
 
 
 @pytest.mark.parametrize("family", [DiagonalNormalGamma(0.2, 0.6, 1.4, 0.5), BetaBernoulliVector(0.6, 1.4)])

@@ -51,6 +51,17 @@ def moments(log_density):
     return integrate.simpson(p * np.exp(grid), x=grid) / total, integrate.simpson(p * grid, x=grid) / total
 
 
+def assert_chain_follows(log_density, step):
+    """16,000 steps from 1, each from the one before, against quadrature."""
+    value, chain = 1.0, []
+    for i in range(16_000):
+        value = step(value, i)
+        chain.append(value)
+    mean, mean_log = moments(log_density)
+    assert score(chain, mean) < LIMIT
+    assert score(np.log(chain), mean_log) < LIMIT
+
+
 @pytest.mark.parametrize(("n", "a"), [(1, 0.3), (6, 0.7), (6, 4.0), (25, 0.05)])
 def test_tables_follow_antoniaks_law(n, a):
     n_km = np.array([[n]], np.int32)
@@ -79,13 +90,8 @@ def test_concentration_of_clusters_and_topics_against_quadrature(atoms, draws, p
     def log_density(x):
         return (prior.shape - 1 + atoms) * np.log(x) - prior.rate * x + gammaln(x) - gammaln(x + draws)
 
-    rng, value, chain = np.random.default_rng(7), 1.0, []
-    for _ in range(16_000):
-        value = draw_dirichlet_process_concentration(value, atoms, draws, prior, rng)
-        chain.append(value)
-    mean, mean_log = moments(log_density)
-    assert score(chain, mean) < LIMIT
-    assert score(np.log(chain), mean_log) < LIMIT
+    rng = np.random.default_rng(7)
+    assert_chain_follows(log_density, lambda x, _: draw_dirichlet_process_concentration(x, atoms, draws, prior, rng))
 
 
 @pytest.mark.parametrize(("tokens", "tables"), [([5], 3), ([40, 0, 7, 1], 9), ([1000, 1000], 30)])
@@ -96,13 +102,8 @@ def test_concentration_of_tables_against_quadrature(tokens, tables):
         seats = sum(gammaln(x) - gammaln(x + n) for n in tokens if n)
         return (prior.shape - 1 + tables) * np.log(x) - prior.rate * x + seats
 
-    rng, value, chain = np.random.default_rng(8), 1.0, []
-    for _ in range(16_000):
-        value = draw_table_concentration(value, tokens, tables, prior, rng)
-        chain.append(value)
-    mean, mean_log = moments(log_density)
-    assert score(chain, mean) < LIMIT
-    assert score(np.log(chain), mean_log) < LIMIT
+    rng = np.random.default_rng(8)
+    assert_chain_follows(log_density, lambda x, _: draw_table_concentration(x, tokens, tables, prior, rng))
 
 
 @pytest.mark.parametrize(
@@ -122,13 +123,10 @@ def test_topic_prior_against_quadrature(topic_words, prior):
         by_word = sum(gammaln(x + n) - gammaln(x) for n in topic_words.ravel())
         return (prior.shape - 1) * np.log(x) - prior.rate * x + by_topic + by_word
 
-    rng, value, chain = np.random.default_rng(9), 1.0, []
-    for i in range(16_000):
-        value = draw_topic_prior(value, topic_words, prior, streams.key(5, "test", i), rng)
-        chain.append(value)
-    mean, mean_log = moments(log_density)
-    assert score(chain, mean) < LIMIT
-    assert score(np.log(chain), mean_log) < LIMIT
+    rng = np.random.default_rng(9)
+    assert_chain_follows(
+        log_density, lambda x, i: draw_topic_prior(x, topic_words, prior, streams.key(5, "test", i), rng)
+    )
 
 
 def test_without_draws_the_prior_is_drawn():
