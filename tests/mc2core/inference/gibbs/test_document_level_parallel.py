@@ -78,6 +78,27 @@ def test_what_is_shown_of_psi_has_its_law(s):
     assert (abs(found - exact)[known] < 6 * error[known]).all()
 
 
+def test_words_shown_by_an_urn_have_the_share_of_their_dirichlet():
+    """Of five words without tokens those that some of R pseudo-observations are of; the mean share of these is exact,
+    as is how many they are. 20,000 draws, 6 standard errors.
+    """
+    n_words, s, n_pseudo, mass, n_draws = 5, 0.8, 3, 2.5, 20_000
+    stream, taken, urn = np.zeros(2, np.uint64), np.array([True, *[False] * 5, True]), np.empty(n_pseudo, np.int64)
+    found = np.zeros((n_draws, 2))
+    visible = parallel.VisibleWords(np.zeros(2, np.int64), np.zeros(1, np.int64), np.empty(5, np.int32), np.empty(5))
+    for i in range(n_draws):
+        streams.seek(stream, np.uint64(3), i)
+        n = parallel.draw_visible(stream, n_pseudo, n_words, s, mass, taken, urn, 0, visible)
+        found[i] = n, visible.x[:n].sum() / mass
+        assert set(visible.word[:n]) <= set(range(1, 6))
+        taken[visible.word[:n]] = False
+    total = n_words * s
+    unseen = np.exp(gammaln(total) - gammaln(total + n_pseudo) + gammaln(total - s + n_pseudo) - gammaln(total - s))
+    number = n_words * (1.0 - unseen)
+    exact = number, (s * number + n_pseudo) / (total + n_pseudo)
+    assert (abs(found.mean(axis=0) - exact) < 6 * found.std(axis=0) / np.sqrt(n_draws)).all()
+
+
 def test_new_topics_have_the_prior_of_the_rest():
     """Means over 4,000 draws of what is broken off: of epsilon's rest by GEM(eta), of tau's as epsilon's."""
     assignments = assignments_of(small_corpus(1))

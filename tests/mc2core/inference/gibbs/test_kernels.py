@@ -170,6 +170,24 @@ def test_psi_has_the_moments_of_its_dirichlet():
     assert np.abs((draws.mean(axis=0) - counts) / np.sqrt(counts / len(draws))).max() < 6
 
 
+def test_tau_is_drawn_from_the_dirichlet_of_its_counts(monkeypatch):
+    """Active topics in use, a new one, small ones in use, and the rest, in which a new topic is that is not active."""
+    shapes, v, n_km = [], 3.0, np.array([[4, 0, 2, 7, 1], [0, 3, 0, 1, 5]])
+    monkeypatch.setattr(
+        blocked.variates, "dirichlet", lambda given, _: shapes.append(given) or given / given.sum(axis=1)[:, None]
+    )
+    w = np.array([0.2, 0.1, 0.15, 0.05, 0.1, 0.12, 0.08])
+    topics = cut(column=[0, -1, 1, 2, -1], label=[0, 2, 3, 5])._replace(weights=w, remaining=0.2)
+    sums = np.arange(1.0, 17.0)
+    tau, of_small = blocked.draw_tau(n_km, topics, sums, v, np.random.default_rng(0))
+    prior = v * np.array([*w[[0, 2, 3, 5, 1, 4]], 0.2 + w[6]])
+    expected = prior + np.column_stack([n_km[:, [0, 2, 3]], [0, 0], n_km[:, [1, 4]], [0, 0]])
+    np.testing.assert_allclose(shapes[0], expected)
+    drawn = expected / (v + n_km.sum(axis=1))[:, None]
+    np.testing.assert_allclose(tau[:, :4] * sums[:4] / blocked._TAU_UNIT, drawn[:, :4], rtol=1e-6)
+    np.testing.assert_allclose(of_small, drawn[:, 4:6])
+
+
 # -- the engine ----------------------------------------------------------------------------------------------------
 def run(corpus, iterations, state=None, first=1, **settings):
     engine = gibbs(
