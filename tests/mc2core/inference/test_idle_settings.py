@@ -185,14 +185,6 @@ def test_defaults_may_be_named_everywhere():
         ),
         (lambda: Mixture(rate_prior=2), "rate_prior needs another component than 'multinomial'"),
         (
-            lambda: SVI(max_tables=20).supports(MC2()),
-            "max_tables needs document_level=False (--set document_level=false)",
-        ),
-        (
-            lambda: MC2(document_level=False, document_concentration=3),
-            "document_concentration needs document_level=True (--set document_level=true)",
-        ),
-        (
             lambda: SVI(schedule="paper", learning_offset=3, learning_decay=0.7),
             "schedule needs learning_offset or learning_decay to be left out",
         ),

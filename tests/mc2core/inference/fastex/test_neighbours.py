@@ -357,12 +357,6 @@ class TestAuto:
 
 
 class TestRefused:
-    @pytest.mark.parametrize("component", ["poisson", "gaussian"])
-    def test_other_components(self, component):
-        message = f"^proposal='neighbours' needs component='multinomial', not '{component}'$"
-        with pytest.raises(ValueError, match=message):
-            fastex(n_clusters=3, component=component, proposal="neighbours")
-
     @pytest.mark.parametrize(
         ("settings", "message"),
         [

@@ -152,18 +152,6 @@ def test_log_documents_is_a_dirichlet_multinomial(omega):
     assert found == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"document_concentration": 3.0, "kernel": "blocked"}, "kernel is 'blocked'; with a document level it must"),
-        ({"document_level": True, "kernel": "blocked", "model": "hdp"}, "with a document level it must be 'collapsed'"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_used_is_refused(settings, message):
-    with pytest.raises(ValueError, match=message):
-        gibbs(**settings)
-
-
 def test_kernels_are_the_same_move():
     corpus = small_corpus(1)
     rows = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 
 import numpy as np
 import pytest
@@ -25,7 +24,7 @@ from scipy.special import gammaln
 
 from mc2core import Corpus
 from mc2core.compute import streams
-from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
+from mc2core.families import NormalGamma
 from mc2core.inference.gibbs import token_contexts, tokens
 from mc2core.inference.gibbs.assignments import Assignments
 from mc2core.inference.gibbs.token_contexts import TokenTimes, log_student, sweep_timed_topics
@@ -287,31 +286,3 @@ def test_warming_up_compiles_its_kernels_with_one_of_a_configurations_contexts(m
     contexts = {name: {"family": family} for name, family in contexts.items()}
     warm_kernels.warm_kernels("gibbs", [NPTOT, {"model": "mc2"}], contexts, ["left_to_right"])
     assert [list(one) for one in used] == [["year"], list(contexts)]
-
-
-# -- what is refused -----------------------------------------------------------------------------------------------
-YEAR = {"year": NormalGamma()}
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"kernel": "interleaved"}, "kernel is 'interleaved'; for npTOT it must be 'collapsed'"),
-        ({"kernel": "blocked"}, "kernel is 'blocked'; for npTOT it must be 'collapsed'"),
-        ({"contexts": None}, "exactly one context, of the family normal_gamma, but contexts holds none"),
-        ({"contexts": {"tag": DirichletCategorical()}}, "normal_gamma, but contexts holds 'tag' (dirichlet)"),
-        ({"contexts": {"visits": GammaPoisson()}}, "normal_gamma, but contexts holds 'visits' (gamma_poisson)"),
-        ({"contexts": YEAR | {"month": NormalGamma()}}, "but contexts holds 'year' (normal_gamma), 'month' (normal_ga"),
-    ],
-)
-def test_settings_that_do_not_go_together_are_refused(settings, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        gibbs(**(NPTOT | {"contexts": YEAR} | settings))
-
-
-def test_corpora_without_the_number_are_refused():
-    corpus = small_corpus(1)
-    with pytest.raises(ValueError, match="the corpus has no context 'month'; it has: year, tag"):
-        gibbs(contexts={"month": NormalGamma()}, **NPTOT).init(corpus, 0)
-    with pytest.raises(ValueError, match="context 'tag': NormalGamma needs one number for each document"):
-        gibbs(contexts={"tag": NormalGamma()}, **NPTOT).init(corpus, 0)

@@ -207,8 +207,6 @@ class TestTopicPrior:
         for prior, is_learnt in ((0.01, False), ("learn", True)):
             model = fit(corpus, *direct(topic_word_prior=prior, batch_size=5), iterations=2, progress=False).posterior
             assert (model.representative.topic_word_prior != 0.01) == is_learnt
-        with pytest.raises(ValueError, match="topic_word_prior='learn' needs max_tables None; max_tables is 3"):
-            svi(max_tables=3, topic_word_prior="learn")
 
 
 class TestBound:

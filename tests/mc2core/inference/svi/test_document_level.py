@@ -347,10 +347,6 @@ class TestRun:
 
 class TestSettings:
     def test_refused(self):
-        with pytest.raises(ValueError, match="max_tables needs document_level=False"):
-            svi(max_tables=3, document_level=True)
-        with pytest.raises(ValueError, match="n_shards needs document_level=False"):
-            svi(n_shards=2, document_level=True)
         with pytest.raises(ValueError, match=r"batch_size is 'atuo'; it must be a whole number, 'auto' or None"):
             svi(batch_size="atuo")
 
