@@ -18,16 +18,7 @@ PACKAGE, PAPERS = (Path(one.__file__).parent for one in (mc2core, mc2papers))
 ROOT = PACKAGE.parents[1]
 #: packages of the library from the top floor to the lowest: each may import those of lower floors, and what stands in
 #: its own folder
-FLOORS = [
-    {"app"},
-    {"explore"},
-    {"inference"},
-    {"models", "posterior"},
-    {"families"},
-    {"corpus"},
-    {"compute"},
-    {"base"},
-]
+FLOORS = [{"app"}, {"explore"}, {"inference"}, {"models", "posterior"}, {"families"}, {"corpus"}, {"compute"}, {"base"}]
 #: packages of the reproduction below all of its others, likewise
 PAPERS_FLOORS = [{"baselines"}, {"datasets"}]
 #: flat modules: names that users rely on
@@ -131,10 +122,7 @@ def test_the_names_that_users_rely_on_are_there():
         (models, ("MC2", "HDP", "NPTOT", "Mixture")),
         (inference, ("Gibbs", "SVI", "FastEx")),
         (families, ("DirichletCategorical", "NormalGamma", "GammaPoisson")),
-        (
-            mc2core.clustering,
-            ("purity", "nmi", "rand_index", "f_score", "variation_of_information", "extended_nmi"),
-        ),
+        (mc2core.clustering, ("purity", "nmi", "rand_index", "f_score", "variation_of_information", "extended_nmi")),
     ):
         for name in names:
             one = getattr(owner, name)

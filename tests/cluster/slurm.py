@@ -23,12 +23,7 @@ import psutil
 
 LINK = Path("/etc/slurm/slurm.conf")
 NO_SERVICES = Path("/usr/sbin/policy-rc.d")  # Debian's way to say which services an installation may start
-PACKAGES = {
-    "slurmctld": "slurmctld",
-    "slurmd": "slurmd",
-    "sbatch": "slurm-client",
-    "munged": "munge",
-}
+PACKAGES = {"slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client", "munged": "munge"}
 PR_SET_CHILD_SUBREAPER = 36
 SECONDS_TO_START = 30
 

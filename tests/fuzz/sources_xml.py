@@ -119,9 +119,7 @@ def parsers(data_folder: Path | None) -> dict[str, Parser]:
     by_number = "(101,'S','subcat',1),(103,'P','subcat',2),(105,'O\\'s','subcat',4),(7,'x','page',2)"
     numbers = "(1,14,'Main_topics'),(2,14,'Science'),(4,14,'Physics'),(77,0,'An_article')"
     linked = [
-        {
-            "links.sql": f"CREATE TABLE `categorylinks` (\n{columns('cl_to')}{end('categorylinks', by_name)}".encode(),
-        },
+        {"links.sql": f"CREATE TABLE `categorylinks` (\n{columns('cl_to')}{end('categorylinks', by_name)}".encode()},
         {
             "links.sql": (
                 f"CREATE TABLE `categorylinks` (\n{columns('cl_target_id')}{end('categorylinks', by_number)}".encode()

@@ -36,15 +36,12 @@ class Rounding(MC2Clusterer):
 #: checks that do not apply, and why
 NOT_FOR_COUNTS = {
     "check_clustering": "three blobs in two dimensions are no documents of three kinds: a document's length says "
-    "nothing about its topics",
+    "nothing about its topics"
 }
 
 
 @parametrize_with_checks(
-    [
-        Rounding(iterations=2, engine=Gibbs(start_topics=2)),
-        Rounding(iterations=2, engine=SVI(max_topics=3)),
-    ],
+    [Rounding(iterations=2, engine=Gibbs(start_topics=2)), Rounding(iterations=2, engine=SVI(max_topics=3))],
     expected_failed_checks=lambda estimator: NOT_FOR_COUNTS,
 )
 @pytest.mark.usefixtures("short_starts")
@@ -245,10 +242,7 @@ def test_the_score_is_the_held_out_log_likelihood_of_a_word(model):
 def test_settings_are_chosen_by_their_held_out_score():
     """One sweep from one topic cannot tell the two groups apart; thirty from several can."""
     steps = make_pipeline(CountVectorizer(), MC2Clusterer(model=MC2(document_level=False, **FIXED)))
-    grid = {
-        "mc2clusterer__iterations": [1, 30],
-        "mc2clusterer__engine": [Gibbs(start_topics=n) for n in (1, 5)],
-    }
+    grid = {"mc2clusterer__iterations": [1, 30], "mc2clusterer__engine": [Gibbs(start_topics=n) for n in (1, 5)]}
     found = GridSearchCV(steps, grid, cv=KFold(2, shuffle=True, random_state=0), error_score="raise").fit(TEXTS)
     assert found.best_params_["mc2clusterer__iterations"] == 30
     assert found.best_score_ == pytest.approx(found.score(TEXTS), abs=0.3)

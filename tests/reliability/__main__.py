@@ -34,13 +34,7 @@ def main() -> int:
     options_of.add_argument("--minutes", type=float, default=60.0, help="of all harnesses together (default 60)")
     options_of.add_argument("--seed", type=int, default=0, help="the same seed tries the same cases (default 0)")
     options_of.add_argument("--only", nargs="+", choices=present, default=present, help="harnesses to run")
-    options_of.add_argument(
-        "--case",
-        type=int,
-        nargs="+",
-        default=[],
-        help="repeat these cases alone, not of readers",
-    )
+    options_of.add_argument("--case", type=int, nargs="+", default=[], help="repeat these cases alone, not of readers")
     options = options_of.parse_args()
     rows: list[tuple[str, int, int, int, float, str]] = []
     failures: list[str] = []

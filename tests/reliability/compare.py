@@ -79,11 +79,4 @@ def _bytes(path: Path) -> dict:
     return {"content": path.read_bytes()}
 
 
-READERS = {
-    ".csv": _table,
-    ".tsv": _table,
-    ".json": _json,
-    ".npz": _arrays,
-    ".npy": _bytes,
-    ".txt": _bytes,
-}
+READERS = {".csv": _table, ".tsv": _table, ".json": _json, ".npz": _arrays, ".npy": _bytes, ".txt": _bytes}

@@ -35,11 +35,7 @@ def test_readers_hold_for_some_seconds():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "n_cases"),
-    [
-        ("random_settings", 10),
-        ("killed_fits", 3),
-        pytest.param("interrupted", 4, marks=pytest.mark.thorough),
-    ],
+    [("random_settings", 10), ("killed_fits", 3), pytest.param("interrupted", 4, marks=pytest.mark.thorough)],
 )
 def test_the_first_cases_hold(name, n_cases):
     """So many, and not some seconds of them: the same on every machine."""

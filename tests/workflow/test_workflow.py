@@ -109,14 +109,8 @@ class TestPlan:
         ("change", "message"),
         [
             ({"sedes": 3}, "c.yaml: 'sedes' is not known; did you mean 'seeds'?"),
-            (
-                {"fit": {"nips": {"tihn": 3}}},
-                "c.yaml: fit, nips: 'tihn' is not known; did you mean 'thin'?",
-            ),
-            (
-                {"contexts": {"year": {"famly": "dirichlet"}}},
-                "year: 'famly' is not known; did you mean 'family'?",
-            ),
+            ({"fit": {"nips": {"tihn": 3}}}, "c.yaml: fit, nips: 'tihn' is not known; did you mean 'thin'?"),
+            ({"contexts": {"year": {"famly": "dirichlet"}}}, "year: 'famly' is not known; did you mean 'family'?"),
             ({"corpora": {"nips": {"scael": 1.0}}}, "corpora, nips: 'scael' is not known; did you mean 'scale'?"),
             ({"zzz": 1}, "'zzz' is not known; known: datasets, data_folder,"),
         ],

@@ -571,10 +571,7 @@ class TestCommands:
             ([*FIT, "--set", "kernle=blocked"], "did you mean 'kernel'?"),
             ([*FIT, "--set", "kernel"], "must have the form name=value"),
             ([*FIT, "--context", "yaer:normal_gamma"], "has no context 'yaer'"),
-            (
-                [*FIT, "--context", "year:normal"],
-                "use 'normal_gamma' for a number or a date",
-            ),
+            ([*FIT, "--context", "year:normal"], "use 'normal_gamma' for a number or a date"),
             (
                 [*FIT, "--context", "=normal_gamma"],
                 "must have the form NAME, NAME:FAMILY or NAME:FAMILY,SETTING=VALUE,...",
@@ -602,10 +599,7 @@ class TestCommands:
                 "max_clusters is 4; with --clusters, here 3, it must be None",
             ),
             ([*FIT, "--clusters", "3", "--model", "hdp"], "hdp by gibbs has no setting 'n_clusters'"),
-            (
-                [*FIT, "--iterations", "0"],
-                "error: --iterations is 0; it must be a whole number of at least 1",
-            ),
+            ([*FIT, "--iterations", "0"], "error: --iterations is 0; it must be a whole number of at least 1"),
         ],
     )
     def test_bad_input_ends_with_2_and_one_sentence(self, fitted, tmp_path, monkeypatch, capsys, command, message):

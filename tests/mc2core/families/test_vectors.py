@@ -78,9 +78,7 @@ class TestCorpus:
         np.testing.assert_allclose(back.contexts["place"], plain.contexts["place"])
         few = plain.subset([5, 0])
         assert np.array_equal(
-            few.standardised("place", like=corpus).contexts["place"],
-            corpus.contexts["place"][[5, 0]],
-            equal_nan=True,
+            few.standardised("place", like=corpus).contexts["place"], corpus.contexts["place"][[5, 0]], equal_nan=True
         )
         assert in_units(few, ["place"], corpus.units).units == corpus.units
 

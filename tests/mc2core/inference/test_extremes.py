@@ -141,10 +141,7 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("refused", "message"),
         [
-            (
-                lambda: gibbs(group_concentration=1e12),
-                "is 1000000000000.0; it must lie between 1e-10 and 1e+10",
-            ),
+            (lambda: gibbs(group_concentration=1e12), "is 1000000000000.0; it must lie between 1e-10 and 1e+10"),
             (lambda: gibbs(topic_word_prior=1e-300), "topic_word_prior is 1e-300; it must lie between 1e-10 and 1e+10"),
             (lambda: svi(table_concentration=1e300), "table_concentration is 1e+300; it must lie between"),
             (lambda: svi(concentration_priors={"group": (1e300, 1)}), "['group'] shape is 1e+300; it must lie between"),
@@ -157,10 +154,7 @@ class TestRefused:
                 "document 1 holds -1e+300; with b0 1 values must",
             ),
             (lambda: GammaPoisson().statistics(np.array([1e300])), "document 0 holds 1e+300; counts are whole"),
-            (
-                lambda: svi(contexts=3),
-                "contexts is 3; it must be a list of names, or map them to families such as",
-            ),
+            (lambda: svi(contexts=3), "contexts is 3; it must be a list of names, or map them to families such as"),
             (
                 lambda: gibbs(contexts=[NormalGamma()]),
                 "contexts has the name NormalGamma(mu0=0, kappa0=1, a0=1, b0=1, strength=1); a context",

@@ -199,10 +199,7 @@ def test_defaults_may_be_named_everywhere():
             lambda: MC2(topic_word_prior="learn").for_corpus(Corpus.from_observations(np.ones((4, 2)), [0, 0, 1, 1])),
             "topic_word_prior needs a corpus of words, and this one holds observations",
         ),
-        (
-            lambda: Gibbs(start_clusters=3).supports(MC2(n_clusters=4)),
-            "start_clusters needs a model without n_",
-        ),
+        (lambda: Gibbs(start_clusters=3).supports(MC2(n_clusters=4)), "start_clusters needs a model without n_"),
     ],
 )
 def test_what_is_needed_is_said(make, message):

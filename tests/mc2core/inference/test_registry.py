@@ -23,10 +23,7 @@ class TestKernelOfNptot:
         assert done.posterior.provenance["engine"]["kernel"] == "collapsed"
 
 
-@pytest.mark.parametrize(
-    "about",
-    [{}, {"model": {"name": "mc2"}}, {"model": [], "engine": {}}],
-)
+@pytest.mark.parametrize("about", [{}, {"model": {"name": "mc2"}}, {"model": [], "engine": {}}])
 def test_a_provenance_without_model_and_engine_is_refused(about):
     with pytest.raises(ValueError, match=r"what the fit says of its model and engine \(provenance\) is damaged"):
         specified_in(about)

@@ -37,10 +37,7 @@ FITS = {
         gibbs(document_level=True, kernel="parallel", contexts=FAMILIES, start_topics=12),
         6,
     ),
-    "gibbs hdp of three levels": lambda: (
-        gibbs(document_concentration=5.0, model="hdp", start_topics=10),
-        6,
-    ),
+    "gibbs hdp of three levels": lambda: (gibbs(document_concentration=5.0, model="hdp", start_topics=10), 6),
     "svi mini-batches": lambda: (svi(**SIZES, max_tables=3, batch_size=7, contexts=FAMILIES), 2),
     "svi full batch": lambda: (svi(**SIZES, max_tables=3, batch_size=None, contexts=FAMILIES), 3),
     "svi from gibbs": lambda: (svi(**SIZES, max_tables=3, batch_size=10, initialisation="gibbs"), 2),

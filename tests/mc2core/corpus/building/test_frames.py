@@ -92,10 +92,7 @@ TYPES = {
     "categories of booleans": (pd.Categorical([True, False, None]), ["True", "False"]),
     "categories of numbers": (pd.Categorical([1.5, 2.0, None]), ["1.5", "2.0"]),
     "intervals": (pd.cut(pd.Series([1.0, 5.0, np.nan]), [0, 3, 6]), ["(0, 3]", "(3, 6]"]),
-    "dictionary": (
-        pd.array([1, 2, None], pd.ArrowDtype(pa.dictionary(pa.int8(), pa.int64()))),
-        ["1", "2"],
-    ),
+    "dictionary": (pd.array([1, 2, None], pd.ArrowDtype(pa.dictionary(pa.int8(), pa.int64()))), ["1", "2"]),
     "booleans": (pd.array([True, False, None], "boolean"), ["True", "False"]),
     "booleans of arrow": (pd.array([True, False, None], "bool[pyarrow]"), ["True", "False"]),
     "booleans as objects": (pd.Series([True, False, None], dtype=object), ["True", "False"]),

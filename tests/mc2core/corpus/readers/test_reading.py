@@ -88,10 +88,7 @@ def test_uci_files_are_told_by_their_name(tmp_path):
         (["--counts", "who", "--context", "who:counts", "--context", "who:bag"], "context 'who' is given twice"),
         (["--text", "txt"], "no record has the key 'txt'"),
         (["--text", "text", "--layer", "counts"], "'layer' has no meaning for"),
-        (
-            ["--text", "text", "--context", "Year"],
-            "context 'Year' must have the form COLUMN:KIND or NAME=COLUMN:KIND",
-        ),
+        (["--text", "text", "--context", "Year"], "context 'Year' must have the form COLUMN:KIND or NAME=COLUMN:KIND"),
         (["--text", "text", "--context", "Year:time"], "context column 'Year' is of kind 'time'; kinds are number"),
         (["--text", "text", "--context", "my year=Year:number"], "context name 'my year' must be a plain identifier"),
         (["--text", "text", "--context", "key:number"], "papers.jsonl: 2 of 2 rows cannot be read"),

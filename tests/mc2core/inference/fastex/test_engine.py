@@ -3,17 +3,7 @@
 import numba
 import numpy as np
 import pytest
-from helpers.fastex_twin import (
-    TINY,
-    A,
-    B,
-    G,
-    K,
-    hashed_vectors,
-    log_joint,
-    settings_of,
-    small_corpus,
-)
+from helpers.fastex_twin import TINY, A, B, G, K, hashed_vectors, log_joint, settings_of, small_corpus
 from helpers.fits import fastex
 from helpers.hashing import signs
 

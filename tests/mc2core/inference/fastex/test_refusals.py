@@ -27,7 +27,7 @@ class TestNumbers:
             (
                 {"proposal": "hash", "component": "gaussian", "topic_word_prior": 1e-90},
                 "cluster [0-9]+ has .* topic_word_prior = 1e-90",
-            ),
+            )
         ],
     )
     @pytest.mark.parametrize("threads", [1, 2])

@@ -12,13 +12,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.document_level_states import (
-    EPS,
-    assignments_at,
-    corpus_and_state,
-    log_contexts,
-    log_topics_of_cluster,
-)
+from helpers.document_level_states import EPS, assignments_at, corpus_and_state, log_contexts, log_topics_of_cluster
 from helpers.gibbs_chains import BATCHES, assert_visits_follow, log_ratios, one_wrong
 from helpers.gibbs_enumeration import canonical, log_clusters, partitions
 from helpers.gibbs_transitions import FAMILIES, ClusterDraw, assert_invariant, paths

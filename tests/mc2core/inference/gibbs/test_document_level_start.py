@@ -89,9 +89,7 @@ def test_documents_of_a_start_have_the_types_that_kernels_are_compiled_for(tmp_p
     simulated()[0].save(tmp_path / "corpus")
     corpus, begin, seen = Corpus.load(tmp_path / "corpus"), starting.start_topics, []
     monkeypatch.setattr(
-        starting,
-        "start_topics",
-        lambda model, known, *more: (seen.append(known), begin(model, known, *more))[1],
+        starting, "start_topics", lambda model, known, *more: (seen.append(known), begin(model, known, *more))[1]
     )
     gibbs(document_level=True).init(corpus, 0)
     (known,) = seen

@@ -130,12 +130,7 @@ def test_the_ratio_of_a_split_equals_its_plain_twin(v):
         np.zeros(12, np.int32), spare, spare,
     )  # fmt: skip
     parts = new_components(6, len(DOCUMENTS), 3, 2, 0)
-    parts.members[:], parts.word[:], parts.component[:], parts.end[:3] = (
-        np.arange(6),
-        WORDS,
-        component,
-        [3, 4, 6],
-    )
+    parts.members[:], parts.word[:], parts.component[:], parts.end[:3] = (np.arange(6), WORDS, component, [3, 4, 6])
     parts.tau[:] = tau[:, 0]
     constants, stream = TopicConstants(omega, v, eta, s, 3 * s), np.zeros(2, np.uint64)
     n_words = count_components(6, parts)

@@ -43,12 +43,7 @@ CASES = {
     "many topics and clusters": (
         MANY,
         NO_CONTEXTS,
-        {
-            "group_concentration": 4.0,
-            "table_concentration": 6.0,
-            "topic_concentration": 5.0,
-            "topic_word_prior": 0.02,
-        },
+        {"group_concentration": 4.0, "table_concentration": 6.0, "topic_concentration": 5.0, "topic_word_prior": 0.02},
     ),
     "two clusters at most": (DOCUMENTS, ALL, {"n_clusters": 2}),
     "three clusters at most": (

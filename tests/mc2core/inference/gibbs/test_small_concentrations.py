@@ -56,8 +56,7 @@ def exact_start(engine, corpus, z, topics, v, eta, rng):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kernel", "value", "small"),
-    crossed([*itertools.product(["collapsed", "blocked"], [1e-4, 1e-2])], list(SETTINGS)),
+    ("kernel", "value", "small"), crossed([*itertools.product(["collapsed", "blocked"], [1e-4, 1e-2])], list(SETTINGS))
 )
 def test_chains_that_start_in_the_posterior_stay_in_it(small, value, kernel):
     engine = engine_of(kernel=kernel, **{SETTINGS[small]: value})

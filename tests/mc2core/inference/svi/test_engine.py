@@ -67,11 +67,7 @@ class TestBound:
             corpus = small_corpus(seed, n_documents=12, n_words=8, mean_count=1.5)
             contexts = at_strength(dict(itertools.islice(FAMILIES.items(), seed % 4)), strength)
             engine = engine_of(
-                *truncations,
-                contexts=contexts,
-                initialisation=initialisation,
-                topic_word_prior=0.05,
-                **concentrations,
+                *truncations, contexts=contexts, initialisation=initialisation, topic_word_prior=0.05, **concentrations
             )
             trace = fit(corpus, *engine, iterations=15, seed=seed, progress=False).trace
             smallest = min(smallest, np.diff(trace.elbo).min())
