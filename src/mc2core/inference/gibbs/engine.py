@@ -48,10 +48,10 @@ class Gibbs(Engine):
     start_clusters : int in [1, 2147483647], default 20
         Largest number of clusters in the starting state. It must not be set if n_clusters of the model is set, which
         replaces it. With a document level, three starting states are compared on held-out documents: with
-        start_clusters clusters, its square root and 1. The first of them is used unless another state is better by 1 %.
-        If n_clusters is set, all three start with twice this number, and the best state is used. For fewer than a
-        hundred documents, the state with the highest joint density is used. For corpora of more than a million tokens,
-        there is only one starting state.
+        start_clusters clusters, its square root and 1. The first of them is used unless another state is better by 1 %
+        and by three standard errors. If n_clusters is set, all three start with twice this number, and the best state
+        is used. For fewer than a hundred documents, the state with the highest joint density is used. For corpora of
+        more than a million tokens, there is only one starting state.
     n_shards : int in [1, inf) or None, default None
         Number of parts into which Spark splits the corpus (docs/how_to/spark.md). It needs the kernel "parallel". With
         None, Spark is not used. The result does not depend on this setting.

@@ -5,9 +5,9 @@ would remove the clusters of short documents. So words are clustered by their do
 of its word. Documents begin in clusters found by k-means, which are fixed in the burn-in. Then duplicate topics are
 merged and artefacts removed (:mod:`mc2core.inference.gibbs.consolidate`), and everything moves. The best number of
 clusters for k-means is not known in advance. Several numbers are tried, one of them 1, on all but a tenth of the
-documents. The chain continues from the largest number, unless another one predicts the tenth better by 1 %
-(:mod:`mc2core.inference.gibbs.holdout`, docs/notes/starts.md). For fewer than a hundred documents, none are held out,
-and the state with the highest posterior density is used. Differences between topics alone exceed the effect of clusters
+documents. The chain continues from the largest number, unless another one predicts the tenth better by 1 % and by three
+standard errors (:mod:`mc2core.inference.gibbs.holdout`, docs/notes/starts.md). For fewer than a hundred documents, none
+are held out, and the state with the highest posterior density is used. Differences between topics alone exceed the effect of clusters
 on this density, so a state with one cluster, or with fewer than a fixed number, must be better by more than that.
 
 If the number of clusters is fixed and all are in use, none can be split, so two classes that k-means puts together
@@ -59,8 +59,8 @@ _NOISE = 0.003
 _CONSOLIDATING = (20, 25, 30, 35, 40)
 # clusters of a start for each that is told
 _FOR_ONE = 2
-# share of the held-out score by which a start with fewer clusters has to lead
-_LEAD = 0.01
+# share of the held-out score, and standard errors of the difference, by which a start with fewer clusters has to lead
+_LEAD, _LEAD_ERRORS = 0.01, 3.0
 # topics to make room for, for each at the start: splits make more
 _GROWTH = 16
 #: tokens beyond which one start is all that is tried: sweeps of several would take longer than the chain
@@ -169,20 +169,22 @@ def start_chain(
     new = corpus.subset(kept)
     of_new = StackedContexts(new, model.cluster_contexts) if model.cluster_contexts else None
     weights = [log_weights(one.sample(), new, of_new, seed) for one in states]
-    best = best_start([float(logsumexp(one, axis=1).sum()) for one in weights], numbers)
+    best = best_start([logsumexp(one, axis=1) for one in weights], numbers)
     return with_documents(states[best], model, corpus, before, softmax(weights[best], axis=1), seed, pool)
 
 
-def best_start(scores: Sequence[float], n_clusters: Sequence[int | None]) -> int:
-    """Return the start to use: that with most clusters, unless the best one is better by 1 % of the held-out score.
+def best_start(scores: Sequence[np.ndarray], n_clusters: Sequence[int | None]) -> int:
+    """Return the start to use, given the log scores of the held-out documents in each, (n,) float64.
 
-    A chain reduces too many clusters by merges, but seldom splits too few. Among equal numbers, the best is used.
+    It is the start with most clusters, unless the best one is better by 1 % of the score and by three standard errors
+    of the difference. A chain reduces too many clusters by merges, but seldom splits too few. Among equal numbers, the
+    best is used.
     """
-    best = int(np.argmax(scores))
+    best = int(np.argmax([one.sum() for one in scores]))
     largest = int(np.argmax([number or 0 for number in n_clusters]))
-    if len(set(n_clusters)) == 1 or scores[best] - scores[largest] > _LEAD * abs(scores[largest]):
-        return best
-    return largest
+    gain = scores[best] - scores[largest]
+    least = max(_LEAD * abs(scores[largest].sum()), _LEAD_ERRORS * gain.std() * math.sqrt(len(gain)))
+    return best if len(set(n_clusters)) == 1 or gain.sum() > least else largest
 
 
 def likeliest(densities: Sequence[float], n_clusters: Sequence[int], least: int) -> int:

@@ -60,6 +60,7 @@ def test_a_chain_soon_has_the_clusters_of_its_topics():
 def test_of_several_starts_the_one_that_predicts_best_goes_on(monkeypatch, sign):
     """On documents that none of them has seen, whatever the lead; sign -1 turns the choice round."""
     monkeypatch.setattr(starting, "_LEAD", 0.0)
+    monkeypatch.setattr(starting, "_LEAD_ERRORS", 0.0)
     corpus, _ = simulated()
     weigh, join, tried, chosen = starting.log_weights, starting.with_documents, [], []
 
@@ -111,7 +112,15 @@ def test_documents_of_a_start_have_the_types_that_kernels_are_compiled_for(tmp_p
     ],
 )
 def test_a_start_of_fewer_clusters_goes_on_only_where_it_leads_by_a_hundredth(scores, n_clusters, chosen):
-    assert starting.best_start(scores, n_clusters) == chosen
+    assert starting.best_start([np.full(50, score / 50) for score in scores], n_clusters) == chosen
+
+
+@pytest.mark.parametrize(("spread", "chosen"), [(0.9, 0), (1.1, 1)])
+def test_a_start_of_fewer_clusters_goes_on_only_where_it_leads_by_three_standard_errors(spread, chosen):
+    """100 documents that differ by 0.3 on average and by ``spread`` in standard deviation."""
+    of_larger = np.full(100, -10.0)
+    gains = 0.3 + spread * np.tile([1.0, -1.0], 50)
+    assert starting.best_start([of_larger + gains, of_larger], [1, 4]) == chosen
 
 
 def densities_of(engine, corpus, monkeypatch, sign):
