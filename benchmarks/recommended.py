@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +23,7 @@ from mc2core import Corpus
 from mc2core.inference.running.loop import fit
 from mc2core.posterior import Posterior
 from mc2core.posterior.clustering import adjusted_rand_index
-from mc2core.posterior.hierarchy import Hierarchy
+from mc2core.posterior.hierarchy import Hierarchy, recommend
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,8 @@ class Fitted:
             posterior.save(path)
         kept, labels = posterior.hierarchy, np.asarray(corpus.labels)
         assert kept is not None
+        are_chains = len(posterior.chains) - len(posterior.provenance.get("stuck", [])) > 1
+        kept = replace(kept, recommended=recommend(kept.scores, kept.agreement, are_chains))  # by the rule of today
         return cls(kept, np.array([adjusted_rand_index(labels, kept.cut(n + 1)) for n in range(kept.n_clusters)]))
 
 
@@ -60,16 +61,21 @@ def largest_loss(hierarchy: Hierarchy) -> int:
 
 
 def penalty(hierarchy: Hierarchy) -> int:
-    """What is explained, less ln n / ln max(K, 50)."""
-    scores = hierarchy.scores
-    size = np.arange(1, len(scores) + 1)
-    share = (scores - scores[0]) / max(scores.max() - scores[0], 1e-9)
-    return int(np.argmax(share - np.log(size) / math.log(max(len(scores), 50)))) + 1
+    """What is explained, less ln n / ln max(K, 50): the rule for one chain."""
+    return recommend(hierarchy.scores, hierarchy.agreement, are_chains=False)
+
+
+def agreed(hierarchy: Hierarchy) -> int:
+    """The largest share of what is explained, times the agreement of chains."""
+    scores, agreement = hierarchy.scores, np.nan_to_num(hierarchy.agreement)
+    value = agreement * (scores - scores[0]) / max(scores.max() - scores[0], 1e-9)
+    return int(value[1:].argmax()) + 2 if value[1:].max(initial=0.0) > 0.0 else penalty(hierarchy)
 
 
 RULES: dict[str, Callable[[Hierarchy], int]] = {
     "recommended": lambda hierarchy: hierarchy.recommended,
     "largest n of some loss": largest_loss,
+    "explained, times agreement": agreed,
     "penalty of ln n": penalty,
     "all clusters": lambda hierarchy: hierarchy.n_clusters,
 }

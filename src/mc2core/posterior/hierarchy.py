@@ -1,17 +1,18 @@
 """Hierarchy: clusterings of the fitted documents at every size, from the clusters of a fit down to one.
 
 Each step merges the two clusters whose union lowers the log marginal likelihood least. Then each document in turn moves
-to the cluster that raises it most. The likelihood is that of the topics of words, with proportions from a Dirichlet
-around v epsilon (docs/model.md, section 2), or of the words themselves if each cluster is a topic (FastEx, NIPS12 eq.
-18), and of the contexts, by their families. The tokens of a document in each topic are estimated with the proportions
-of all clusters together as prior, because with topics drawn under its own cluster, a document would never move.
+to the cluster that raises it most. In a cut, each document is in the cluster that is likeliest by the samples. The
+likelihood is that of the topics of words, with proportions from a Dirichlet around v epsilon (docs/model.md, section
+2), or of the words themselves if each cluster is a topic (FastEx, NIPS12 eq. 18), and of the contexts, by their
+families. The tokens of a document in each topic are estimated with the proportions of all clusters together as prior,
+because with topics drawn under its own cluster, a document would never move.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,11 @@ N_OTHERS = 3
 """Samples, at most, whose hierarchies are compared with those of the fit."""
 MIN_SCALE = 50
 """Clusters in whose logarithm numbers of fewer are measured where one chain ran (docs/notes/recommended.md)."""
+PRICE = 0.6
+"""What K clusters cost, as a share of all that clusters explain, where several chains ran."""
+SAME = 0.98
+"""Agreement of chains from which on their clusters are taken as the same."""
+_BLOCK = 1 << 14  # documents whose probabilities are averaged at a time
 _MIN = 1e-12  # prior of a topic: its logarithm is finite
 _PASSES = 5  # over a document whose proportions are its own
 _STALE = 0.05  # share of a cluster's documents that come or go before what its unions lose is computed anew
@@ -76,11 +82,14 @@ class Hierarchy:
     scores : (K,) float64
         Log marginal likelihood of the clustering of size n, in nats, at index n - 1.
     agreement : (K,) float64
-        At index n - 1, the mean adjusted Rand index between the cuts of size n of pairs of chains; for one chain,
-        between this cut and those made from single samples. NaN if fewer than half of them have so many clusters, or if
-        there is one sample.
+        At index n - 1, the mean adjusted Rand index between the clusterings of size n (:meth:`at`) of pairs of chains;
+        for one chain, between this one and those made from single samples. NaN if fewer than half of them have so many
+        clusters, or if there is one sample.
     recommended : int
         Recommended number of clusters (:func:`recommend`); K if the model fixes the number.
+    samples : sequence of (J,) int32
+        Clusters of the documents in each sample, by which :meth:`cut` assigns documents; empty if there is one sample.
+        They are saved with the posterior, not with the hierarchy.
     whole : Hierarchy, optional
         If this is restricted to some documents (:meth:`of_documents`), the hierarchy of all; ``rows`` (n,) are their
         numbers.
@@ -94,8 +103,10 @@ class Hierarchy:
     scores: np.ndarray
     agreement: np.ndarray
     recommended: int
+    samples: Sequence[np.ndarray] = field(default=(), repr=False)
     whole: Hierarchy | None = field(default=None, repr=False)
     rows: np.ndarray | None = field(default=None, repr=False)
+    _cuts: dict[int, np.ndarray] = field(default_factory=dict, repr=False, init=False)
 
     @property
     def n_clusters(self) -> int:
@@ -105,16 +116,46 @@ class Hierarchy:
     def cut(self, size: int) -> np.ndarray:
         """Return the cluster of each document in the cut of ``size`` clusters, (J,) int32; -1 for none.
 
-        Clusters are numbered from 0 in order of decreasing size. Raises ValueError unless ``size`` is between 1 and K.
+        If there are several samples and ``size`` is below K, each document is in its likeliest cluster
+        (:meth:`probability`). Clusters are numbered from 0 in order of decreasing size. Raises ValueError unless
+        ``size`` is between 1 and K.
         """
         if self.whole is not None:
             part: np.ndarray = self.whole.cut(size)[self.rows]
             return part
+        if size not in self._cuts:
+            numbers = self.at(size)
+            seen = numbers >= 0
+            found = np.unique(numbers[seen], return_inverse=True)[1]
+            if size < self.n_clusters and self._can_average(size, numbers):
+                found = _likeliest(self.samples, found, size)
+            cut = np.full(len(numbers), -1, np.int32)
+            cut[seen] = by_size(found, size)[found]
+            self._cuts[size] = cut
+        return self._cuts[size].copy()
+
+    def probability(self, size: int) -> np.ndarray | None:
+        """Return the probability of each cluster of the cut for each document, (J, size) float64; rows sum to 1.
+
+        In each sample, the documents that are in one cluster with a document are distributed over the clusters that the
+        merges and moves have made (:meth:`at`). The result is the mean of these distributions. It is None if there is
+        one sample, or if samples have too many clusters.
+        """
+        if self.whole is not None:
+            of_all = self.whole.probability(size)
+            return None if of_all is None else of_all[self.rows]
         numbers = self.at(size)
-        found = np.unique(numbers[numbers >= 0], return_inverse=True)[1]
-        cut = np.full(len(numbers), -1, np.int32)
-        cut[numbers >= 0] = by_size(found, size)[found]
-        return cut
+        if not self._can_average(size, numbers):
+            return None
+        found = np.unique(numbers, return_inverse=True)[1]
+        shares = np.concatenate([shares for _, shares in _mean_shares(self.samples, found, size)])
+        if size < self.n_clusters:
+            return shares[:, np.argsort(by_size(_likeliest(self.samples, found, size), size))]
+        return shares[:, np.argsort(by_size(found, size))]
+
+    def _can_average(self, size: int, numbers: np.ndarray) -> bool:
+        cells = size * sum(int(one.max()) + 1 for one in self.samples)
+        return 0 < cells <= MAX_CELLS and int(numbers.min()) >= 0
 
     def at(self, size: int) -> np.ndarray:
         """As :meth:`cut`, but with the numbers of the clusters of the fit that are left (``joined``)."""
@@ -180,21 +221,57 @@ class Hierarchy:
         return counts / counts.sum(axis=1, keepdims=True)
 
 
+def _mean_shares(samples: Sequence[np.ndarray], found: np.ndarray, size: int) -> Iterator[tuple[slice, np.ndarray]]:
+    """Blocks of documents, and for each (B, size) the share of each of the clusters ``found`` (J,) in the document's
+    cluster, averaged over samples.
+    """
+    tables = []
+    for cluster in samples:
+        counts = np.bincount(cluster.astype(np.int64) * size + found, minlength=(int(cluster.max()) + 1) * size)
+        table = counts.reshape(-1, size).astype(np.float64)
+        tables.append(table / np.maximum(table.sum(axis=1, keepdims=True), 1.0))
+    for start in range(0, len(found), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        shares = np.zeros((len(found[block]), size))
+        for cluster, table in zip(samples, tables, strict=True):
+            shares += table[cluster[block]]
+        yield block, shares / len(samples)
+
+
+def _likeliest(samples: Sequence[np.ndarray], found: np.ndarray, size: int) -> np.ndarray:
+    """(J,) int64: the likeliest of the clusters ``found`` (J,) for each document, of equals its own.
+
+    A cluster that would lose all of its documents keeps them.
+    """
+    likeliest = found.copy()
+    for block, shares in _mean_shares(samples, found, size):
+        rows, best = np.arange(len(shares)), shares.argmax(axis=1)
+        likeliest[block] = np.where(shares[rows, best] > shares[rows, found[block]], best, found[block])
+    while len(left := np.setdiff1d(np.arange(size), likeliest)):
+        kept = np.isin(found, left)
+        likeliest[kept] = found[kept]
+    return likeliest
+
+
 def recommend(scores: np.ndarray, agreement: np.ndarray, are_chains: bool) -> int:
     """Return the recommended number of clusters: at least 2, or 1 if more clusters explain nothing.
 
     ``scores`` and ``agreement`` are those of :class:`Hierarchy`. E_n is the gain in score of n clusters over one, as a
-    share of the largest gain. For several chains (``are_chains``), the result maximises E_n times the agreement: the
-    clusters explain much, and other chains find the same ones. The samples of one chain agree at any n, so for one
-    chain the result maximises E_n - ln n / ln max(K, ``MIN_SCALE``).
+    share of the largest gain. For several chains (``are_chains``), the result maximises A_n (E_n - ``PRICE`` ln n / ln
+    K), where A_n is the agreement: the clusters explain much, are few, and other chains find the same ones. It is
+    larger if A_n is at least ``SAME`` for more clusters. The samples of one chain agree at any n, so for one chain the
+    result maximises E_n - ln n / ln max(K, ``MIN_SCALE``).
     """
     explained = scores.max() - scores[0]
     if not explained > 0.0:
         return 1
     share, size = (scores[1:] - scores[0]) / explained, np.arange(2, len(scores) + 1)
-    known = are_chains and not np.isnan(agreement[1:]).all()
-    value = share * agreement[1:] if known else share - np.log(size) / math.log(max(len(scores), MIN_SCALE))
-    return int(size[np.nanargmax(value)]) if np.nanmax(value) > 0.0 else 1
+    if not are_chains or np.isnan(agreement[1:]).all():
+        value = share - np.log(size) / math.log(max(len(scores), MIN_SCALE))
+        return int(size[value.argmax()]) if value.max() > 0.0 else 1
+    agree = np.nan_to_num(agreement[1:])
+    value = np.maximum(agree, 0.0) * np.maximum(share - PRICE * np.log(size) / math.log(len(scores)), 0.0)
+    return max(int(size[value.argmax()]) if value.max() > 0.0 else 1, int(size[agree >= SAME].max(initial=1)))
 
 
 def by_size(cluster: np.ndarray, n_clusters: int) -> np.ndarray:
@@ -238,10 +315,10 @@ def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
         hierarchy, *of_others = (_descend(held, number, told) for number in range(len(starts)))
     agreement = np.full(hierarchy.n_clusters, np.nan)
     for size in range(1, hierarchy.n_clusters + 1):
-        of_size = [one.cut(size) for one in of_others if one.n_clusters >= size]
+        of_size = [one.at(size) for one in of_others if one.n_clusters >= size]
         if not of_size or 2 * len(of_size) < len(others):
             continue
-        pairs = [(hierarchy.cut(size), one) for one in of_size]
+        pairs = [(hierarchy.at(size), one) for one in of_size]
         if are_chains:  # with each other: what all samples say is of each of them
             pairs = list(itertools.combinations(of_size, 2)) if len(of_size) > 1 else []
         if pairs:
@@ -249,6 +326,7 @@ def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
     is_fixed = _fixes_clusters(posterior.provenance)
     return replace(
         hierarchy,
+        samples=posterior.clusterings,
         agreement=agreement,
         recommended=hierarchy.n_clusters if is_fixed else recommend(hierarchy.scores, agreement, are_chains),
     )

@@ -215,6 +215,15 @@ class Posterior:
         return [number for part in parts for number in part]
 
     @property
+    def clusterings(self) -> list[np.ndarray]:
+        """Clusters of the documents in the samples of all chains that are not stuck, (J,) int32 each.
+
+        The list is empty if there is only one sample, or if documents have no cluster in one of them.
+        """
+        several = [self.samples[one].cluster for one in self._answering]
+        return several if len(several) > 1 and min(map(np.min, several)) >= 0 else []
+
+    @property
     def _clusterings(self) -> list[np.ndarray]:
         return [sample.cluster for sample in self.samples]
 
@@ -425,12 +434,11 @@ class Posterior:
         The first array is then the likeliest cluster.
 
         ``cut`` is a number of clusters or "recommended" (:meth:`find_hierarchy`), or "all" for the clusters of the fit.
-        With a cut, the first array has the clusters of the cut. For a fitted document, the second array is computed
-        from the documents that are in one cluster with it in a sample: the probability of a cluster of the cut is the
-        share of these documents that belongs to it, averaged over samples. For other documents, the probability of each
-        cluster of the fit is divided among the clusters of the cut, in proportion to the numbers of fitted documents
-        that they share with it. Clusters of a cut are numbered in order of decreasing size. Without a cut, clusters are
-        numbered as in :attr:`representative`.
+        With a cut, the first array has the clusters of the cut. For fitted documents, the second array is
+        :meth:`mc2core.posterior.hierarchy.Hierarchy.probability`. For other documents, or if there is one sample, the
+        probability of each cluster of the fit is divided among the clusters of the cut, in proportion to the numbers of
+        fitted documents that they share with it. Clusters of a cut are numbered in order of decreasing size. Without a
+        cut, clusters are numbered as in :attr:`representative`.
 
         Raises ValueError if the cut does not exist, if the posterior has no hierarchy and ``corpus`` is not the fitted
         corpus, or if the model is HDP, which has no clusters of documents.
@@ -459,10 +467,11 @@ class Posterior:
             if cut != "recommended":
                 raise ValueError(f"cut is {cut!r}; it must be recommended, all or a number of clusters")
             cut = hierarchy.recommended
-        if is_of_fit:
-            parts = [hierarchy.shares(cut, one.cluster, one.n_clusters)[one.cluster] for one in self.samples]
-            return hierarchy.cut(cut).astype(np.int64), np.mean(parts, axis=0)
         into = hierarchy.shares(cut, self.representative.cluster, self.representative.n_clusters)
+        if is_of_fit:
+            known = hierarchy.probability(cut)
+            known = into[self.representative.cluster] if known is None else known
+            return hierarchy.cut(cut).astype(np.int64), known
         probability = self.predict_proba(corpus, use_context, threads, progress) @ into
         return probability.argmax(axis=1), probability
 
@@ -710,7 +719,7 @@ class Posterior:
             columns = {name: dimensions[name] if one.kind == "counts" else None for name, one in families.items()}
             if (kept := unpack_kept(arrays, sizes["V"], columns)) is not None:
                 kept.units = units
-            return cls(
+            posterior = cls(
                 samples=samples,
                 families=families,
                 dimensions=meta["dimensions"],
@@ -723,6 +732,9 @@ class Posterior:
                 fingerprints=arrays.get("fingerprints"),
                 kept=kept,
             )
+            if posterior.hierarchy is not None:
+                posterior.hierarchy = replace(posterior.hierarchy, samples=posterior.clusterings)
+            return posterior
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a saved posterior: {error}") from error
 

@@ -195,7 +195,7 @@ def test_of_several_samples_documents_are_in_their_consensus(description):
     moved = [np.where(rng.random(60) < 0.2, rng.integers(0, 3, 60), sample.cluster).astype(np.int32) for _ in range(4)]
     few = sample.topic_weights[:2]
     samples = [sample, *(dataclasses.replace(sample, cluster=one, topic_weights=few) for one in moved)]
-    posterior = dataclasses.replace(posterior, samples=samples)
+    posterior = dataclasses.replace(posterior, samples=samples, hierarchy=None)
     found = tables.tables_of(Description.of(posterior, known))
     assert (posterior.cluster == sample.cluster).mean() > 0.9
     own, probability = posterior.assign(known, cut="recommended")
@@ -478,7 +478,7 @@ def test_every_number_on_the_page_is_in_a_table(model, tmp_path):
         assert len(shown) > 0
         assert sorted(map(str, shown.astype(object).where(shown.notna(), None).to_numpy().tolist())) == sorted(
             map(str, in_file.astype(object).where(in_file.notna(), None).to_numpy().tolist())
-        ) or _same(shown, in_file)
+        ) or _same(shown, in_file, 5e-4)  # shares have four digits on the page
     nodes = pd.DataFrame({key: column(one) for key, one in data["nodes"].items()})
     alone = files["clusters"].assign(cut=data["recommended"], number=files["clusters"]["cluster"])
     rows = pd.concat([alone, files["cut_clusters"]])[list(nodes.columns)].reset_index(drop=True)
@@ -494,12 +494,12 @@ def test_every_number_on_the_page_is_in_a_table(model, tmp_path):
             assert rows.fillna("").tolist() == said
 
 
-def _same(shown, in_file):
-    """Row by row; numbers to the digits of the files."""
+def _same(shown, in_file, tolerance=1e-5):
+    """Row by row; numbers to the digits of the files, unless told otherwise."""
     for name in shown:
         one, other = shown[name], in_file[name]
         if pd.api.types.is_numeric_dtype(other):
-            if not np.allclose(one.astype(float), other.astype(float), rtol=1e-5, atol=0, equal_nan=True):
+            if not np.allclose(one.astype(float), other.astype(float), rtol=tolerance, atol=0, equal_nan=True):
                 return False
         elif [str(x) for x in one] != ["" if pd.isna(x) else str(x) for x in other]:
             return False

@@ -7,8 +7,9 @@ merged and artefacts removed (:mod:`mc2core.inference.gibbs.consolidate`), and e
 clusters for k-means is not known in advance. Several numbers are tried, one of them 1, on all but a tenth of the
 documents. The chain continues from the largest number, unless another one predicts the tenth better by 1 % and by three
 standard errors (:mod:`mc2core.inference.gibbs.holdout`, docs/notes/starts.md). For fewer than a hundred documents, none
-are held out, and the state with the highest posterior density is used. Differences between topics alone exceed the effect of clusters
-on this density, so a state with one cluster, or with fewer than a fixed number, must be better by more than that.
+are held out, and the state with the highest posterior density is used. Differences between topics alone exceed the
+effect of clusters on this density, so a state with one cluster, or with fewer than a fixed number, must be better by
+more than that.
 
 If the number of clusters is fixed and all are in use, none can be split, so two classes that k-means puts together
 would stay together. Therefore such a start has twice as many clusters, which are merged as in a hierarchy
