@@ -11,6 +11,7 @@ coverage of the numbers of clusters and topics, of shares in groups, and of effe
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
@@ -36,7 +37,7 @@ _KINDS = "clusters", "topics", "cluster share", "cluster effect", "topic share",
 def rows(length: int, chains: int, document_level: bool, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
     """A row for each interval: what it is of, and whether it holds the truth."""
     for seed in seeds:
-        drawn = draw(Cell(6, 300, length, 20.0), seed)
+        drawn = draw(Cell(6, 300, length, 20.0 if document_level else math.inf), seed)
         truth, rng = drawn.cluster, np.random.default_rng([seed, 1])
         in_first = np.linspace(0.2, 0.8, truth.max() + 1)
         group = rng.random(len(truth)) < in_first[truth]

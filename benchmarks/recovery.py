@@ -35,7 +35,7 @@ _HELD_OUT = 50
 
 @dataclass(frozen=True)
 class Cell:
-    """What a corpus is drawn with."""
+    """What a corpus is drawn with; an infinite ``omega`` is no document level."""
 
     clusters: int
     documents: int
@@ -66,7 +66,7 @@ class Drawn:
 
 def draw(cell: Cell, seed: int) -> Drawn:
     """Draw documents from the model: a dozen topics, clusters of like sizes, theta ~ Dir(omega tau)."""
-    rng = np.random.default_rng([seed, cell.clusters, cell.documents, cell.length, int(cell.omega)])
+    rng = np.random.default_rng([seed, cell.clusters, cell.documents, cell.length, int(min(cell.omega, 1e9))])
     words = rng.dirichlet(np.full(_WORDS, _WORDS_PRIOR), _TOPICS)
     weights = rng.dirichlet(np.full(_TOPICS, 5.0))
     tau = np.maximum(rng.dirichlet(_TABLE_CONCENTRATION * weights, cell.clusters), 1e-9)
@@ -75,7 +75,9 @@ def draw(cell: Cell, seed: int) -> Drawn:
     cluster = rng.choice(cell.clusters, n, p=shares)
     counts, topics = np.zeros((n, _WORDS), np.int64), []
     for j in range(n):
-        tokens = rng.multinomial(rng.multinomial(cell.length, rng.dirichlet(cell.omega * tau[cluster[j]])), words)
+        own = tau[cluster[j]]
+        theta = rng.dirichlet(cell.omega * own) if np.isfinite(cell.omega) else own / own.sum()
+        tokens = rng.multinomial(rng.multinomial(cell.length, theta), words)
         counts[j] = tokens.sum(axis=0)
         # tokens of a document in order of words, those of a word by their topics
         topics.append(np.tile(np.arange(_TOPICS), _WORDS).repeat(tokens.T.ravel()))
