@@ -17,7 +17,19 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from benchmarks import __main__ as command
-from benchmarks import cases, contexts, development, gibbs, observations, proposals, recovery, starts, suite, waits
+from benchmarks import (
+    cases,
+    contexts,
+    development,
+    gibbs,
+    observations,
+    proposals,
+    recovery,
+    report,
+    starts,
+    suite,
+    waits,
+)
 from helpers.paths import DATA_FOLDER
 
 from mc2core import Corpus
@@ -441,3 +453,14 @@ def test_waits_are_of_the_texts_of_the_data_folder(checkouts, tmp_path):
         "titles": ["text", "A title"],
         "nips": ["text", "net net brain"],
     }
+
+
+@pytest.mark.needs("browser")
+def test_times_of_a_report_are_those_of_its_first_paint_and_of_its_last_chart(tmp_path, capsys):
+    page = tmp_path / "index.html"
+    page.write_text("<body><h1>Soon</h1><script>setTimeout(() => { document.body.dataset.ready = 1; }, 700)</script>")
+    report.main([str(page), "--repeats", "2"])
+    row = capsys.readouterr().out.splitlines()[-1]
+    paint, drawn = (float(one) for one in re.findall(r"(\d+) \(", row))
+    assert paint > 0
+    assert drawn >= 700
