@@ -400,7 +400,8 @@ def _in_columns(
     columns = column_of[counts.indices]
     known = columns >= 0
     kept = np.concatenate([[0], np.cumsum(known)])[counts.indptr]
-    found = sp.csr_matrix((counts.data[known], columns[known], kept), shape=(counts.shape[0], len(wanted)))
+    data = np.asarray(counts.data)[known]  # a part of a read-only memory map is read-only itself
+    found = sp.csr_matrix((data, columns[known], kept), shape=(counts.shape[0], len(wanted)))
     found.sum_duplicates()
     seen = np.bincount(counts.indices, minlength=len(names)) > 0
     return found, (int((seen & (column_of < 0)).sum()), int(counts.data[~known].sum(dtype=np.int64)))
