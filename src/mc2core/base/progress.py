@@ -42,10 +42,13 @@ class Work:
 def line(works: list[Work], columns: int | None = None) -> str:
     """Works, each part of the one before, in one line; in ``columns`` of a terminal with a bar, as far as they fit.
 
-    The first work with a total has the bar and the estimate of what is left.
+    The first work with a total has the bar and the estimate of what is left. Chains side by side have works of the same
+    name, of which the first is shown.
     """
     from tqdm import tqdm
 
+    names = [one.what for one in works]
+    works = [one for number, one in enumerate(works) if one.what not in names[:number]]
     place = next((i for i, one in enumerate(works) if one.total is not None), len(works) - 1)
     main, parts = works[place], [one.what for one in works[place + 1 :]]
     form = "{desc}: {n_fmt}{unit} [{elapsed}]" if main.unit else "{desc}: [{elapsed}]"

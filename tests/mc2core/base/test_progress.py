@@ -228,6 +228,13 @@ def test_a_bar_is_of_the_first_work_with_pieces(clock):
     assert progress.line(one, 30) == "compiling kernels (once), numb"
 
 
+def test_chains_side_by_side_are_shown_as_one(clock):
+    first, second = ("start", 0, None, ""), ("topics settle", 10, 40, "sweeps")
+    for order in ((first, second, first, second), (first, first, second, second), (first, second, first)):
+        line = progress.line(works(clock, *order, ("compiling", 0, None, "")))
+        assert line == "start: topics settle: 10/40 sweeps [01:20<04:00], compiling"
+
+
 def test_a_notebook_shows_the_line_of_a_terminal(quick, monkeypatch, capsys):
     """IPython is not installed here."""
     monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
