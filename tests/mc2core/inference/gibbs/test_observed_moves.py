@@ -1,5 +1,6 @@
 """Splits and merges of topics that emit observations: the exact posterior, and topics that are copies of another."""
 
+import copy
 import math
 
 import numpy as np
@@ -118,6 +119,47 @@ def test_observations_go_to_sides_by_their_densities(family, monkeypatch):
     assert len(seen) > 10
     for _, found, known in seen:
         assert found == pytest.approx(known)
+
+
+@pytest.mark.parametrize("n_topics", [1, 2])
+def test_a_split_weighs_as_much_as_the_merge_that_undoes_it_less(n_topics, monkeypatch):
+    """The logarithms below which a uniform number accepts the split, and the merge, by bisection: they sum to 0."""
+    family, seen = DiagonalNormalGamma(0.2, 0.6, 1.4, 0.5), []
+    corpus = Corpus.from_observations(VALUES["numbers"], DOCUMENT, n_documents=4)
+    topic, start = (
+        np.arange(6, dtype=np.int32) // 3 % n_topics,
+        np.concatenate([[0], np.cumsum(corpus.document_lengths)]),
+    )
+    state = Assignments(CLUSTER.copy(), topic, start, np.full(n_topics, 0.3), 1.0 - 0.3 * n_topics)
+    state.count()
+    monkeypatch.setattr(observed_moves.ObservedMoves, "propose", lambda one, *_: seen.append(one) or np.zeros(2, int))
+    tau = np.random.default_rng(0).dirichlet(np.ones(n_topics + 1), 2)
+    given = OMEGA, Concentrations(1.0, V, ETA), streams.key(0, "test"), 1
+    split_and_merge_observed_topics(state, Observations.of(corpus, family), tau, *given)
+
+    def call(moves, name, item, uniforms, *given):
+        stream, numbers, moves = np.zeros(2, np.uint64), iter(uniforms), copy.deepcopy(moves)
+        streams.seek(stream, streams.key(0, "test"), item)
+        monkeypatch.setattr(observed_moves, "_uniform", lambda _: next(numbers))
+        return getattr(moves, name)(stream, 0, *given), moves
+
+    def threshold(accepts):
+        low, high = -40.0, 40.0
+        while high - low > 1e-8:
+            middle = (low + high) / 2
+            low, high = (middle, high) if accepts(math.exp(middle)) else (low, middle)
+        return low
+
+    # the first item that does not leave all in one part; the partner's number is that of the last slot
+    item, split = next(
+        (item, moves) for item in range(40)
+        for made, moves in [call(seen[0], "_split", item, [1e-30], n_topics, n_topics)] if made
+    )  # fmt: skip
+    after = n_topics + 1, n_topics + 1
+    merged = call(split, "_merge", item, [0.999, 1e-30], *after)[1]
+    np.testing.assert_array_equal(merged.tokens.topic, seen[0].tokens.topic)
+    of_split = threshold(lambda u: call(seen[0], "_split", item, [u], n_topics, n_topics)[0])
+    assert of_split == pytest.approx(-threshold(lambda u: call(split, "_merge", item, [0.999, u], *after)[0]), abs=1e-6)
 
 
 def test_no_topic_is_merged_with_an_empty_slot():
