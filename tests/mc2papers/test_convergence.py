@@ -438,6 +438,7 @@ class TestTimes:
             *((name, k) for name in others for k in (10, 40)),
         }
         assert (totals > 0).all()
+        assert (times["other_cores"] >= 0).all() or times["other_cores"].isna().all()
 
     def test_timed_proposals_are_drawn_from_equation_14(self):
         counts = np.random.default_rng(5).poisson(0.4, (30, 40)) + np.eye(30, 40, dtype=int)
