@@ -90,7 +90,7 @@ def test_what_the_printed_numbers_cannot_be_comes_first(nothing_recorded):
     first, *others = scorecard.sentences(table, "icml2014")
     assert first == (
         "No MC2 with the published numbers of clusters can have the published perplexities: "
-        "published 984.7 to 1,583.2 with K 8 to 32; at least 2 to 3."
+        "published 984.7 to 1,583.2 with K 8 to 32; possible at least 2 to 3."
     )
     assert others[1] == "Not reproduced: MC2 without contexts predicts held-out papers better than the HDP."
     alone = scorecard.sentences(card(against | {"verdict": "inconclusive"}), "icml2014")

@@ -208,7 +208,7 @@ def _fails(table: pd.DataFrame) -> pd.Series:
 
 
 def _lead(row: Any) -> str:
-    return f"{row['lead']}: published {row['printed']}; {row['ours']}."
+    return f"{row['lead']}: published {row['printed']}; possible {row['ours']}."
 
 
 def _listed(here: pd.DataFrame, verdicts: tuple[str, ...]) -> str:
