@@ -26,6 +26,8 @@ EVERY_SIZE = 12
 """Cuts of at most so many clusters are all described; then of each a quarter more, and the recommended one."""
 N_SAMPLES = 20
 """Samples, spread evenly, by which it is judged how far the clusters of a document differ."""
+N_TOPIC_SAMPLES = 6
+"""Samples, spread evenly, by which it is judged how far the topics of documents differ."""
 
 
 @dataclass(frozen=True)
@@ -316,6 +318,25 @@ class Description:
         """(J, M) CSR float64: expected tokens per topic (:class:`mc2core.posterior.proportions.DocumentTopics`)."""
         return DocumentTopics(self.posterior.representative).tokens(self.corpus, self.cluster, self.threads)
 
+    @cached_property
+    def matched_topics(self) -> list[sp.csr_matrix]:
+        """Expected tokens per topic, (J, M) CSR, in at most N_TOPIC_SAMPLES samples.
+
+        The tokens of a sample's topic are those of the topic whose words are most similar (Bhattacharyya coefficient).
+        It is empty if there is one sample, if the documents are not those of the fit, or for observations.
+        """
+        posterior = self.posterior
+        if self.is_of_observations or self.clusters_are_topics or not posterior.was_fitted_on(self.corpus):
+            return []
+        own, matched = np.sqrt(posterior.word_given_topic), []
+        for number in chosen_samples(posterior, N_TOPIC_SAMPLES):
+            sample = posterior.samples[number]
+            best = (np.sqrt(sample.word_given_topic) @ own.T).argmax(axis=1)
+            into = sp.csr_matrix((np.ones(len(best)), (np.arange(len(best)), best)), shape=(len(best), len(own)))
+            cluster = np.asarray(sample.cluster, np.int64)
+            matched.append(sp.csr_matrix(DocumentTopics(sample).tokens(self.corpus, cluster, self.threads) @ into))
+        return matched
+
 
 def as_one_cluster(posterior: Posterior) -> Posterior:
     """Return the posterior of a model without clusters (HDP) with all documents in one cluster.
@@ -341,10 +362,10 @@ def as_one_cluster(posterior: Posterior) -> Posterior:
     return replace(posterior, samples=samples, hierarchy=None)
 
 
-def chosen_samples(posterior: Posterior) -> list[int]:
-    """Return the numbers of at most N_SAMPLES samples, evenly spaced; none if there is only one sample."""
+def chosen_samples(posterior: Posterior, most: int = N_SAMPLES) -> list[int]:
+    """Return the numbers of at most ``most`` samples, evenly spaced; none if there is only one sample."""
     n = len(posterior.samples)
-    return [] if n < 2 else sorted(set(np.linspace(0, n - 1, N_SAMPLES).astype(int).tolist()))
+    return [] if n < 2 else sorted(set(np.linspace(0, n - 1, most).astype(int).tolist()))
 
 
 def _sizes(hierarchy: Hierarchy) -> list[int]:

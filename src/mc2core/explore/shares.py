@@ -55,13 +55,14 @@ def shares_by_value(description: Description, variable: Variable) -> pd.DataFram
     or the expected tokens of the topic in these; ``share``, ``count`` divided by their number or their tokens; ``low``
     and ``high``, the ends of its interval.
 
-    The interval of a cluster has probability INTERVAL under a Beta distribution. Its mean and variance are those of a
-    mixture over the samples of all chains. Each sample contributes the Beta distribution (with Jeffreys' prior) of its
-    own count: the documents in those of its clusters that have most of their documents in this cluster. If there is one
-    sample, or if the documents are not those of the fit, it is the Beta distribution of ``count``. For topics, the
-    effective number of documents follows from the variation of the topic between documents (variance of a ratio,
-    linearised; Korn and Graubard, 1998). The interval shows the uncertainty of the share for documents like these, but
-    not whether a cluster or topic would be found again.
+    The interval has probability INTERVAL under a Beta distribution. Its mean and variance are those of a mixture over
+    the samples of all chains. For a cluster, each sample contributes the Beta distribution (with Jeffreys' prior) of
+    its own count: the documents in those of its clusters that have most of their documents in this cluster. For a
+    topic, it contributes that of the share of its topics with the most similar words. The effective number of documents
+    follows from the variation of the topic between documents (variance of a ratio, linearised; Korn and Graubard,
+    1998). If there is one sample, or if the documents are not those of the fit, it is the Beta distribution of
+    ``count``. The interval shows the uncertainty of the share for documents like these, but not whether a cluster or
+    topic would be found again.
     """
     has = sp.csr_matrix(variable.values > 0, dtype=np.float64).T.tocsr()
     documents = np.asarray(has.sum(axis=1)).ravel()
@@ -100,8 +101,8 @@ def effects(description: Description, variables: Sequence[Variable]) -> pd.DataF
 
     Effects are estimated by linear regression over the documents. The response is membership in the cluster, or the
     share of the topic in the document's tokens, weighted by the number of tokens. Intervals are Student's, with a
-    heteroscedasticity-consistent variance (White, 1980; HC1). For clusters, effects and variances of the samples, with
-    clusters matched as in :func:`shares_by_value`, are combined by the rule for multiple imputations (Rubin, 1987).
+    heteroscedasticity-consistent variance (White, 1980; HC1). Effects and variances of the samples, with clusters and
+    topics matched as in :func:`shares_by_value`, are combined by the rule for multiple imputations (Rubin, 1987).
     Raises ValueError if a variable has several values in a document or more than MAX_VALUES values, or if it is
     determined by the others.
     """
@@ -130,19 +131,24 @@ def effects(description: Description, variables: Sequence[Variable]) -> pd.DataF
             rows.append((one.name, one.names[value], one.names[order[0]], int(counts[value])))
     x, tokens = np.column_stack(columns), sp.csr_matrix(description.document_topics[seen])
     length = np.asarray(tokens.sum(axis=1)).ravel()
-    share = (sp.diags(1.0 / np.where(length > 0, length, 1.0)) @ tokens).toarray()
+    weigh = sp.diags(1.0 / np.where(length > 0, length, 1.0))
+    share = (weigh @ tokens).toarray()
     inside = description.documents_of[:, seen].T.toarray()
+    of_samples = {
+        "cluster": (sample[seen] @ nodes for sample, nodes in description.matched_samples),
+        "topic": ((weigh @ sp.csr_matrix(several)[seen]).toarray() for several in description.matched_topics),
+    }
     parts = []
     for what, y, weight in (("cluster", inside, np.ones(len(seen))), ("topic", share, length)):
         if not y.shape[1]:  # of contexts alone there are no topics
             continue
         pull = _regression(x, weight)
         effect, variance = _coefficients(x, y, pull)
-        if what == "cluster" and len(samples := description.matched_samples) > 1:
-            of_each = [_coefficients(x, sample[seen] @ nodes, pull) for sample, nodes in samples]
+        of_each = [_coefficients(x, one, pull) for one in of_samples[what]]
+        if len(of_each) > 1:
             effects_of, variances = (np.array(part) for part in zip(*of_each, strict=True))
             effect = effects_of.mean(axis=0)
-            between = (1.0 + 1.0 / len(samples)) * np.var(effects_of, axis=0, ddof=1)
+            between = (1.0 + 1.0 / len(of_each)) * np.var(effects_of, axis=0, ddof=1)
             variance = variances.mean(axis=0) + between
         half = stats.t.ppf(0.5 + INTERVAL / 2.0, len(seen) - x.shape[1]) * np.sqrt(variance)
         m = y.shape[1]
@@ -236,17 +242,6 @@ def _table(description: Description, variable: Variable, into: sp.csr_matrix, ro
     return pd.concat(parts, ignore_index=True)
 
 
-def interval_of(share: np.ndarray, effective: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bounds of central intervals of shares, given the ``effective`` number of documents.
-
-    They contain the share, and are NaN where it is NaN.
-    """
-    tail, hits = (1.0 - INTERVAL) / 2.0, share * effective
-    low = special.betaincinv(hits + 0.5, effective - hits + 0.5, tail)
-    high = special.betaincinv(hits + 0.5, effective - hits + 0.5, 1.0 - tail)
-    return np.minimum(low, share), np.maximum(high, share)
-
-
 def _effective(share: np.ndarray, n: np.ndarray, variance: np.ndarray) -> np.ndarray:
     """How many independent documents give a share this variance; ``n`` (rows, 1) where there is none."""
     smoothed = (share * n + 0.5) / (n + 1.0)
@@ -261,19 +256,33 @@ def _of_clusters(description: Description, into: sp.csr_matrix) -> tuple[np.ndar
     share = np.divide(count, n, where=n > 0, out=np.full_like(count, np.nan))
     counts = [(into @ sample).toarray() @ nodes for sample, nodes in description.matched_samples] or [count]
     means = (np.array(counts) + 0.5) / (n + 1.0)
-    mean = means.mean(axis=0)
-    variance = (means * (1.0 - means)).mean(axis=0) / (n + 2.0) + means.var(axis=0)
-    total = mean * (1.0 - mean) / variance - 1.0
-    tail = (1.0 - INTERVAL) / 2.0
-    low, high = (special.betaincinv(mean * total, (1.0 - mean) * total, one) for one in (tail, 1.0 - tail))
+    low, high = _mixed(means, means * (1.0 - means) / (n + 2.0))
     is_known = np.where(n > 0, 1.0, np.nan)
     return count, share, np.minimum(low, share) * is_known, np.maximum(high, share) * is_known
 
 
+def _mixed(means: np.ndarray, variances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of central intervals of Beta distributions with the moments of mixtures over samples, (S, ...) each."""
+    mean = means.mean(axis=0)
+    total = mean * (1.0 - mean) / (variances.mean(axis=0) + means.var(axis=0)) - 1.0
+    tail = (1.0 - INTERVAL) / 2.0
+    low, high = (special.betaincinv(mean * total, (1.0 - mean) * total, one) for one in (tail, 1.0 - tail))
+    return low, high
+
+
 def _of_topics(description: Description, into: sp.csr_matrix) -> tuple[np.ndarray, ...]:
     """(n, M) each: expected tokens, their share and the bounds of its interval."""
-    tokens = description.document_topics
-    length = np.asarray(tokens.sum(axis=1)).ravel()
+    length = np.asarray(description.document_topics.sum(axis=1)).ravel()
+    count, share, effective = _of_tokens(description.document_topics, length, into)
+    several = [_of_tokens(tokens, length, into)[1:] for tokens in description.matched_topics]
+    shares, sizes = (np.array(part) for part in zip(*(several or [(share, effective)]), strict=True))
+    means = (shares * sizes + 0.5) / (sizes + 1.0)
+    low, high = _mixed(means, means * (1.0 - means) / (sizes + 2.0))
+    return count, share, np.minimum(low, share), np.maximum(high, share)
+
+
+def _of_tokens(tokens: sp.csr_matrix, length: np.ndarray, into: sp.csr_matrix) -> tuple[np.ndarray, ...]:
+    """(n, M) each: expected tokens, their share, and how many independent documents would give it its variance."""
     count = np.asarray((into @ tokens).toarray())
     n, whole = np.asarray(into.sum(axis=1)), (into @ length)[:, None]
     share = np.divide(count, whole, where=whole > 0, out=np.full_like(count, np.nan))
@@ -281,4 +290,4 @@ def _of_topics(description: Description, into: sp.csr_matrix) -> tuple[np.ndarra
     squares += share**2 * (into @ length**2)[:, None]
     correction = np.divide(n, n - 1.0, where=n > 1, out=np.zeros_like(n, dtype=np.float64))
     variance = correction * np.maximum(squares, 0.0) / np.where(whole > 0, whole, 1.0) ** 2
-    return count, share, *interval_of(share, np.minimum(_effective(share, n, variance), np.maximum(whole, n)))
+    return count, share, np.minimum(_effective(share, n, variance), np.maximum(whole, n))
