@@ -326,7 +326,8 @@ class Description:
         It is empty if there is one sample, if the documents are not those of the fit, or for observations.
         """
         posterior = self.posterior
-        if self.is_of_observations or self.clusters_are_topics or not posterior.was_fitted_on(self.corpus):
+        has_words = not self.is_of_observations and posterior.representative.n_topics > 0
+        if not has_words or self.clusters_are_topics or not posterior.was_fitted_on(self.corpus):
             return []
         own, matched = np.sqrt(posterior.word_given_topic), []
         for number in chosen_samples(posterior, N_TOPIC_SAMPLES):

@@ -154,7 +154,10 @@ def test_of_a_model_without_clusters_topics_are_shown_and_what_is_left_out_is_sa
 
 def test_it_says_how_sure_the_numbers_are_and_how_far_chains_agree(opened, description, tmp_path):
     sample = description.posterior.samples[0]
-    fewer = dataclasses.replace(sample, topic_weights=sample.topic_weights[:2])
+    fewer = dataclasses.replace(
+        sample, topic_weights=sample.topic_weights[:2], topic_words=sample.topic_words[:2],
+        topic_given_cluster=sample.topic_given_cluster[:, :2],
+    )  # fmt: skip
     provenance = description.posterior.provenance | {"chains": [1, 2]}
     several = dataclasses.replace(description.posterior, samples=[fewer, sample, sample], provenance=provenance)
     describe(several, description.corpus, tmp_path / "out")

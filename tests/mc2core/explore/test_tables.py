@@ -193,8 +193,9 @@ def test_of_several_samples_documents_are_in_their_consensus(description):
     posterior, known = description.posterior, description.corpus
     sample, rng = posterior.samples[0], np.random.default_rng(0)
     moved = [np.where(rng.random(60) < 0.2, rng.integers(0, 3, 60), sample.cluster).astype(np.int32) for _ in range(4)]
-    few = sample.topic_weights[:2]
-    samples = [sample, *(dataclasses.replace(sample, cluster=one, topic_weights=few) for one in moved)]
+    fewer = {"topic_weights": sample.topic_weights[:2], "topic_words": sample.topic_words[:2]}
+    fewer["topic_given_cluster"] = sample.topic_given_cluster[:, :2]
+    samples = [sample, *(dataclasses.replace(sample, cluster=one, **fewer) for one in moved)]
     posterior = dataclasses.replace(posterior, samples=samples, hierarchy=None)
     found = tables.tables_of(Description.of(posterior, known))
     assert (posterior.cluster == sample.cluster).mean() > 0.9
