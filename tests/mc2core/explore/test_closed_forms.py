@@ -20,7 +20,7 @@ def test_effects_of_samples_are_combined_by_rubins_rule():
     def effects(inside, matched):
         made = SimpleNamespace(
             corpus=SimpleNamespace(n_documents=n), documents_of=sp.csr_matrix(inside[None].astype(float)),
-            matched_samples=matched, document_topics=sp.csr_matrix((n, 0)),
+            matched_samples=matched, matched_topics=[], document_topics=sp.csr_matrix((n, 0)),
         )  # fmt: skip
         (row,) = shares.effects(made, [one]).to_dict("records")
         return row["effect"], ((row["high"] - row["low"]) / 2 / stats.t.ppf(0.95, n - 2)) ** 2
