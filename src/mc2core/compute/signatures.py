@@ -20,16 +20,14 @@ import numpy as np
 
 from mc2core.compute.kernels import kernel
 from mc2core.compute.simd import WORD_BITS, above, add_where_set
+from mc2core.compute.streams import finish_murmur
 
 #: lengths of a signature that are supported
 BITS = (8, 16, 32, 64, 128, 256)
 
 _C1 = np.uint64(0x87C37B91114253D5)
 _C2 = np.uint64(0x4CF5AD432745937F)
-_F1 = np.uint64(0xFF51AFD7ED558CCD)
-_F2 = np.uint64(0xC4CEB9FE1A85EC53)
 _EIGHT = np.uint64(8)
-_33 = np.uint64(33)
 
 
 def n_signature_words(bits: int) -> int:
@@ -46,20 +44,13 @@ def _rotate(x, r):
 
 
 @numba.njit(inline="always")
-def _finish(x):
-    x = (x ^ (x >> _33)) * _F1
-    x = (x ^ (x >> _33)) * _F2
-    return x ^ (x >> _33)
-
-
-@numba.njit(inline="always")
 def _close(h1, h2, length):
     h1 ^= length
     h2 ^= length
     h1 += h2
     h2 += h1
-    h1 = _finish(h1)
-    h2 = _finish(h2)
+    h1 = finish_murmur(h1)
+    h2 = finish_murmur(h2)
     h1 += h2
     return h1, h2 + h1
 

@@ -57,11 +57,11 @@ def mix(word):
 
 
 @numba.njit(inline="always")
-def _mix_increment(word):
-    """MurmurHash3's finaliser, made odd: the increment of a stream."""
+def finish_murmur(word):
+    """MurmurHash3's finaliser: uint64 -> uint64, one to one."""
     word = (word ^ (word >> _S33)) * _MIX_3
     word = (word ^ (word >> _S33)) * _MIX_4
-    return (word ^ (word >> _S33)) | _ONE
+    return word ^ (word >> _S33)
 
 
 @kernel
@@ -69,7 +69,7 @@ def seek(state, key, item):
     """Set ``state`` ((2,) uint64, in place) to the start of item's stream under ``key``."""
     start = mix(key + _GOLDEN * (np.uint64(item) + _ONE))
     state[0] = start
-    state[1] = _mix_increment(start + key)
+    state[1] = finish_murmur(start + key) | _ONE  # odd: the increment of the stream
 
 
 @numba.njit(inline="always")
