@@ -8,12 +8,11 @@ from typing import Any
 from mc2core.base.checks import nearest
 from mc2core.base.kinds import FAMILY_OF_KIND
 from mc2core.corpus.checks import kind_of
-from mc2core.families.base import Family
+from mc2core.families.base import Family, VectorFamily
 from mc2core.families.bernoulli import BetaBernoulli, BetaBernoulliVector
 from mc2core.families.dirichlet import DirichletCategorical
 from mc2core.families.gaussian import DiagonalNormalGamma, GaussWishart, NormalGamma
 from mc2core.families.poisson import GammaPoisson, GammaPoissonVector
-from mc2core.families.vectors import VectorFamily
 
 __all__ = [
     "FAMILIES",

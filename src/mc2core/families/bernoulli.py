@@ -10,9 +10,8 @@ from scipy.special import betaln, digamma
 
 from mc2core.base.checks import prior_count
 from mc2core.compute import variates
-from mc2core.families.base import Family, OutsideDomain, ScalarFamily
+from mc2core.families.base import CoordinateFamily, Family, OutsideDomain, ScalarFamily
 from mc2core.families.kernels import BETA_BERNOULLI
-from mc2core.families.vectors import CoordinateFamily
 
 
 class _Bernoulli(Family):

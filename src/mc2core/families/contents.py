@@ -1,6 +1,6 @@
 """Topics that emit observations, vectors of D values: their statistics and compiled predictive densities.
 
-A family (:class:`mc2core.families.vectors.VectorFamily`) gives kernels its ``code`` and ``prior_sums``. Sweeps only add
+A family (:class:`mc2core.families.base.VectorFamily`) gives kernels its ``code`` and ``prior_sums``. Sweeps only add
 an observation to a topic, remove it, and compute densities. All densities are without the base measure, which is the
 same in all topics. A topic stores two sums of its observations, including those of the prior. The densities are:
 
@@ -37,6 +37,7 @@ from scipy.special import gammaln
 
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import log
+from mc2core.families.base import VectorFamily
 from mc2core.families.factors import (
     MAX_DOWNDATES,
     MIN_LEFT,
@@ -47,7 +48,6 @@ from mc2core.families.factors import (
     shift_of,
 )
 from mc2core.families.kernels import BETA_BERNOULLI, GAMMA_POISSON, GAUSS_WISHART, LAST_DIGIT, NORMAL_GAMMA, log_rising
-from mc2core.families.vectors import VectorFamily
 
 # coordinates whose factors, each below 1e19, are multiplied before a logarithm is taken
 _TOGETHER = 16

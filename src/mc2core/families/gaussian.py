@@ -11,9 +11,8 @@ import scipy.sparse as sp
 from scipy.special import digamma, gammaln
 
 from mc2core.base.checks import finite, prior_count, prior_scale
-from mc2core.families.base import Family, OutsideDomain, ScalarFamily
+from mc2core.families.base import CoordinateFamily, Family, OutsideDomain, ScalarFamily, VectorFamily, stored_statistics
 from mc2core.families.kernels import GAUSS_WISHART, LAST_DIGIT, NORMAL_GAMMA
-from mc2core.families.vectors import CoordinateFamily, VectorFamily
 
 _LOG_2PI = np.log(2.0 * np.pi)
 _MIN_PRECISION = 1e-200
@@ -229,13 +228,7 @@ class GaussWishart(_GaussianVector):
             first = documents[missing[documents].any(axis=1)][0]
             raise OutsideDomain(self, first, "lacks a part of its vector; DiagonalNormalGamma takes such ones")
         self.check(values)
-        size, length = self.n_parameters(values.shape[1]), values.shape[1]
-        lengths = np.zeros(len(values), dtype=np.int64)
-        lengths[documents] = size
-        rows = self.rows(values[documents], np.ones(length))
-        columns = np.tile(np.arange(size, dtype=np.int32), len(documents))
-        start = np.concatenate([[0], np.cumsum(lengths)])
-        return sp.csr_matrix((rows.ravel(), columns, start), shape=(len(values), size))
+        return stored_statistics(self.rows(values[documents], np.ones(values.shape[1])), ~missing.all(axis=1)[:, None])
 
     def log_base(self, context: Any) -> np.ndarray:
         values = self._values(context)

@@ -10,9 +10,8 @@ from scipy.special import digamma, gammaln
 
 from mc2core.base.checks import prior_count, prior_scale
 from mc2core.compute import variates
-from mc2core.families.base import Family, OutsideDomain, ScalarFamily
+from mc2core.families.base import CoordinateFamily, Family, OutsideDomain, ScalarFamily
 from mc2core.families.kernels import GAMMA_POISSON
-from mc2core.families.vectors import CoordinateFamily
 
 _COUNT_LIMIT = 2.0**31
 

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.corpus import Corpus
+from mc2core.families.base import VectorFamily
 from mc2core.families.contents import log_gammas_of
-from mc2core.families.vectors import VectorFamily
 from mc2core.inference.seeding import cluster_rows
 
 # how far from 0, in units of a standardised observation's length, a plane is that has k-means of directions on it
