@@ -370,7 +370,7 @@ def log_vectors(values, i, n_columns, product, out, mean, slope, power, constant
 def log_densities(tables, values, i, n_columns, out, product):
     """Fill ``out[:n_columns]`` with ln p(observation i | topic) without the base measure.
 
-    ``product`` (columns,) is filled for :func:`log_density_without`.
+    ``product`` (columns,) is filled for :func:`log_vector_without`.
     """
     code, mean, slope, power, constant = tables.code, tables.mean, tables.slope, tables.power, tables.constant
     if code == NORMAL_GAMMA:
@@ -385,7 +385,10 @@ def log_densities(tables, values, i, n_columns, out, product):
 
 @inner_kernel(error_model="numpy")
 def log_normal_without(values, i, m, mean, slope, power, own_constant, own_ratio):
-    """As :func:`log_density_without`, for Normal-Gamma."""
+    """Return ln p(observation i | topic m without it) without the base measure, for a topic of at least two.
+
+    This is for Normal-Gamma; the functions for other families follow.
+    """
     dimension, ratio, product, logs = mean.shape[0], own_ratio[m], 1.0, 0.0
     for d in range(dimension):
         z = values[i, d] - mean[d, m]
@@ -398,7 +401,7 @@ def log_normal_without(values, i, m, mean, slope, power, own_constant, own_ratio
 
 @inner_kernel(error_model="numpy")
 def log_counts_without(values, i, m, first, mean, own_constant, together):
-    """As :func:`log_density_without`, for Gamma-Poisson."""
+    """As :func:`log_normal_without`, for Gamma-Poisson."""
     result, product, taken = own_constant[m], 1.0, 0
     for d in range(first.shape[0]):
         x, c = values[i, d], mean[d, m]
@@ -417,7 +420,7 @@ def log_counts_without(values, i, m, first, mean, own_constant, together):
 
 @inner_kernel(error_model="numpy")
 def log_ones_without(values, i, m, first, second, own_constant):
-    """As :func:`log_density_without`, for Beta-Bernoulli."""
+    """As :func:`log_normal_without`, for Beta-Bernoulli."""
     dimension, result, product = first.shape[0], own_constant[m], 1.0
     for d in range(dimension):
         product *= (first[d, m] if values[i, d] == 1.0 else second[d, m]) - 1.0
@@ -429,7 +432,7 @@ def log_ones_without(values, i, m, first, second, own_constant):
 
 @inner_kernel(error_model="numpy")
 def log_vector_without(m, product, slope, power, own_constant, own_ratio):
-    """As :func:`log_density_without`, for Gauss-Wishart, from squared distances; NaN if too few digits are left."""
+    """As :func:`log_normal_without`, for Gauss-Wishart, from squared distances; NaN if too few digits are left."""
     left = 1.0 - own_ratio[m] * slope[0, m] * product[m]  # of the determinant
     return own_constant[m] + (power[m] - 1.0) * math.log(left) if left >= MIN_LEFT else math.nan
 
@@ -441,25 +444,6 @@ def log_vector_anew(tables, values, i, m):
     v, room = tables.room[0], tables.room[1:]
     result = log_student_anew(strength, freedom, tables.first[:, m], tables.scatter[m], 0.0, values[i], v, room)
     return result + v.size * _HALF_LOG_2
-
-
-@kernel(error_model="numpy")
-def log_density_without(tables, values, i, m, product):
-    """Return ln p(observation i | topic m without it) without the base measure, for a topic of at least two.
-
-    ``product`` is the result of :func:`log_densities` for this observation.
-    """
-    code, mean, slope, power, own_constant, own_ratio = (
-        tables.code, tables.mean, tables.slope, tables.power, tables.own_constant, tables.own_ratio
-    )  # fmt: skip
-    if code == NORMAL_GAMMA:
-        return log_normal_without(values, i, m, mean, slope, power, own_constant, own_ratio)
-    if code == GAMMA_POISSON:
-        return log_counts_without(values, i, m, tables.first, mean, own_constant, tables.together)
-    if code == BETA_BERNOULLI:
-        return log_ones_without(values, i, m, tables.first, tables.second, own_constant)
-    result = log_vector_without(m, product, slope, power, own_constant, own_ratio)
-    return log_vector_anew(tables, values, i, m) if math.isnan(result) else result
 
 
 @kernel(error_model="numpy")

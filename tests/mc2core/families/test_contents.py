@@ -9,13 +9,18 @@ from mc2core.families.contents import (
     Contents,
     add_observation,
     content_tables,
+    log_counts_without,
     log_densities,
-    log_density_without,
     log_gammas_of,
+    log_normal_without,
+    log_ones_without,
+    log_vector_anew,
+    log_vector_without,
     natural_of_topics,
     renew_all,
     with_columns,
 )
+from mc2core.families.kernels import BETA_BERNOULLI, GAMMA_POISSON, NORMAL_GAMMA
 
 FAMILIES = [
     pytest.param(family, id=family.name)
@@ -55,7 +60,17 @@ def densities(tables, values, i, n_columns):
 def density_without(tables, values, i, m):
     out, product = np.empty((2, tables.n.size))
     log_densities(tables, values, i, len(out), out, product)
-    return log_density_without(tables, values, i, m, product)
+    mean, slope, power, constant, ratio = (
+        tables.mean, tables.slope, tables.power, tables.own_constant, tables.own_ratio
+    )  # fmt: skip
+    if tables.code == NORMAL_GAMMA:
+        return log_normal_without(values, i, m, mean, slope, power, constant, ratio)
+    if tables.code == GAMMA_POISSON:
+        return log_counts_without(values, i, m, tables.first, mean, constant, tables.together)
+    if tables.code == BETA_BERNOULLI:
+        return log_ones_without(values, i, m, tables.first, tables.second, constant)
+    result = log_vector_without(m, product, slope, power, constant, ratio)
+    return log_vector_anew(tables, values, i, m) if np.isnan(result) else result
 
 
 def of_scipy(family, natural, unit, x):
