@@ -309,11 +309,11 @@ class NeighbourChain(NamedTuple):
 
 
 class Round(NamedTuple):
-    """Choices made for documents ahead of their turn, and what they rest on."""
+    """Choices made for B documents ahead of their turn (on one thread none), and what they rest on."""
 
     chosen: np.ndarray  # (B,) int32
     proposed: np.ndarray  # (B,) int64: other clusters proposed
-    scored: np.ndarray  # (B, n_proposals + 1) int64: clusters whose counts were read, -1 after the last
+    scored: np.ndarray  # (B or 1, n_proposals + 1) int64: clusters whose counts were read, -1 after the last
     has_moved: np.ndarray  # (B,) bool: documents that changed cluster in this round
     changed: np.ndarray  # (K,) int64: last round in which the cluster changed, from 1
 
@@ -418,32 +418,6 @@ def move(chain, slots, used, cluster, j, new):
 
 
 # -- sweeps ---------------------------------------------------------------------------------------------------------
-@inner_kernel
-def sweep(key, first, chain, slots, used, cluster, moves):
-    """Visit documents from ``first`` on, in order.
-
-    Returns the number of documents, the document at which the table must grow, or -1 - j where document j has scores
-    that are not finite. ``cluster`` (J,) int32 in place; ``moves`` (2,) int64: other clusters proposed, and documents
-    that moved, are added to it.
-    """
-    documents, _, constants = chain
-    indptr, stream = documents.indptr, np.zeros(2, np.uint64)
-    drawn, scored = np.empty(constants.n_proposals, np.int64), np.empty(constants.n_proposals + 1, np.int64)
-    logs = np.empty(constants.n_proposals + 1)
-    for j in range(first, cluster.size):
-        if used[0] + indptr[j + 1] - indptr[j] > MAX_LOAD * slots.size:
-            return j
-        streams.seek(stream, key, j)
-        new, proposed = choose(chain, slots, cluster, j, stream, drawn, scored, logs)
-        moves[0] += proposed
-        if new < 0:
-            return -1 - j
-        if new != cluster[j]:
-            moves[1] += 1
-            move(chain, slots, used, cluster, j, new)
-    return cluster.size
-
-
 @kernel
 def choose_ahead(key, start, first, last, chain, slots, cluster, ahead):
     """Choose for documents ``first`` to ``last - 1`` of the round that begins at ``start``, all as they are now."""
@@ -457,11 +431,16 @@ def choose_ahead(key, start, first, last, chain, slots, cluster, ahead):
 
 
 @kernel
-def carry_out(key, start, first, last, chain, slots, used, cluster, moves, ahead, redone):
-    """Carry out the round's choices in order, and choose anew where what a choice rests on has changed.
+def sweep(key, start, first, last, chain, slots, used, cluster, moves, ahead, redone):
+    """Visit documents ``first`` to ``last - 1``, in order, of the round that begins at ``start``.
 
-    That is where a neighbour of the document, or a cluster that was scored, has changed in this round. So documents go
-    where :func:`sweep` sends them. Returns as that does, and adds to ``redone`` (1,) int64 how many were chosen anew.
+    Choices made ahead are carried out, but for those that rest on what has changed: on a neighbour of the document, or
+    a cluster that was scored, that has changed in this round. These are made anew, as all are where none are made
+    ahead. So documents go to the same clusters in both cases.
+
+    Returns ``last``, the document at which the table must grow, or -1 - j where document j has scores that are not
+    finite. ``cluster`` (J,) int32 in place; ``moves`` (2,) int64: other clusters proposed, and documents that moved,
+    are added to it, and to ``redone`` (1,) int64 how many choices were made anew.
     """
     documents, _, constants = chain
     indptr, stream = documents.indptr, np.zeros(2, np.uint64)
@@ -470,10 +449,11 @@ def carry_out(key, start, first, last, chain, slots, used, cluster, moves, ahead
     for j in range(first, last):
         if used[0] + indptr[j + 1] - indptr[j] > MAX_LOAD * slots.size:
             return j
-        i = j - start
-        new, proposed = np.int64(chosen[i]), ahead.proposed[i]
-        if not _is_valid(documents.neighbours, j, start, ahead):
-            redone[0] += 1
+        i = j - start if chosen.size > 0 else 0
+        if chosen.size > 0 and _is_valid(documents.neighbours, j, start, ahead):
+            new, proposed = np.int64(chosen[i]), ahead.proposed[i]
+        else:
+            redone[0] += chosen.size > 0
             streams.seek(stream, key, j)
             new, proposed = choose(chain, slots, cluster, j, stream, drawn, ahead.scored[i], logs)
         moves[0] += proposed
@@ -481,8 +461,9 @@ def carry_out(key, start, first, last, chain, slots, used, cluster, moves, ahead
             return -1 - j
         if new != cluster[j]:
             moves[1] += 1
-            has_moved[i] = True
-            changed[cluster[j]] = changed[new] = start + 1
+            if chosen.size > 0:
+                has_moved[i] = True
+                changed[cluster[j]] = changed[new] = start + 1
             move(chain, slots, used, cluster, j, new)
     return last
 
@@ -591,20 +572,17 @@ class NeighbourState(CountedState):
         self._shrink()
 
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
-        """As :meth:`MixtureState.sweep`, in order, with the same bits on any number of threads."""
-        if pool is None:
-            self._go_through(0, len(self.cluster), lambda first: sweep(key, first, *self._data, moves))
-        else:
-            self._sweep_in_rounds(key, moves, pool)
-        self._shrink()
+        """As :meth:`MixtureState.sweep`, in order, with the same bits on any number of threads.
 
-    def _sweep_in_rounds(self, key: np.uint64, moves: np.ndarray, pool: Executor) -> None:
-        """As one thread does it: all choose for a round of documents, and one carries it out, document by document."""
+        Several threads choose for a round of documents, and one carries it out, document by document.
+        """
         n_documents, n_proposals = len(self.cluster), self.constants.n_proposals
-        size = min(_ROUND, n_documents)
+        size = n_documents if pool is None else min(_ROUND, n_documents)
+        n_ahead = 0 if pool is None else size
         ahead = Round(
-            np.zeros(size, np.int32), np.zeros(size, np.int64), np.full((size, n_proposals + 1), -1, np.int64),
-            np.zeros(size, np.bool_), np.zeros(self.settings.n_clusters, np.int64),
+            np.zeros(n_ahead, np.int32), np.zeros(n_ahead, np.int64),
+            np.full((n_ahead or 1, n_proposals + 1), -1, np.int64), np.zeros(n_ahead, np.bool_),
+            np.zeros(self.settings.n_clusters, np.int64),
         )  # fmt: skip
         for start in range(0, n_documents, size):
             stop = min(start + size, n_documents)
@@ -613,10 +591,12 @@ class NeighbourState(CountedState):
                 choose_ahead(key, start, start + first, start + last, self.chain, self.slots, self.cluster, ahead)
 
             def carry(first: int, start: int = start, stop: int = stop) -> int:
-                return carry_out(key, start, first, stop, *self._data, moves, ahead, self.redone)
+                return sweep(key, start, first, stop, *self._data, moves, ahead, self.redone)
 
-            in_blocks(pool, choose, stop - start, _CHOICE_BLOCK)
+            if pool is not None:
+                in_blocks(pool, choose, stop - start, _CHOICE_BLOCK)
             self._go_through(start, stop, carry)
+        self._shrink()
 
     def iterate(self, corpus: Corpus, iteration: int, key: np.uint64, moves: np.ndarray, pool: Executor | None) -> None:
         """At fixed sweeps, one of :class:`ExactState`, whose tables take the place of the sparse counts meanwhile."""
