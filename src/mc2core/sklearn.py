@@ -231,16 +231,9 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         return words
 
     def _counts(self, X: Any, reset: bool) -> Any:
-        """X as scikit-learn checks it."""
+        """X as scikit-learn checks it; Corpus refuses what is not whole."""
         X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=reset, ensure_non_negative=True)
-        if sp.issparse(X) and not isinstance(X, sp.csr_matrix):
-            X = sp.csr_matrix(X)
-        return self._whole(X)
-
-    @staticmethod
-    def _whole(X: Any) -> Any:
-        """Counts as they are; Corpus refuses what is not whole."""
-        return X
+        return sp.csr_matrix(X) if sp.issparse(X) else X
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -24,8 +24,8 @@ from mc2core.sklearn import MC2Clusterer
 class Rounding(MC2Clusterer):
     """The checks' real numbers as counts; all else is MC2Clusterer."""
 
-    @staticmethod
-    def _whole(X):
+    def _counts(self, X, reset):
+        X = super()._counts(X, reset)
         if sp.issparse(X):
             X = X.copy()
             X.data = np.rint(4 * X.data)
