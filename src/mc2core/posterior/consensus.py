@@ -21,7 +21,6 @@ import scipy.sparse as sp
 
 from mc2core.base.progress import work
 from mc2core.compute.kernels import kernel
-from mc2core.posterior.clustering import adjusted_rand_index, variation_of_information
 
 MAX_CELLS = 1 << 28
 """Of the table of clusters of all samples by clusters of one, 4 bytes each: beyond, the consensus is that sample."""
@@ -90,6 +89,8 @@ def shares(clusterings: Sequence[np.ndarray], cluster: np.ndarray, n_clusters: i
 
 def agreement_between(clusterings: Sequence[np.ndarray]) -> dict[str, float]:
     """Return ``ari`` (adjusted Rand index) and ``vi_bits`` (variation of information), averaged over pairs."""
+    from mc2core.posterior.clustering import adjusted_rand_index, variation_of_information
+
     pairs = list(itertools.combinations(clusterings, 2))
     measures = {"ari": adjusted_rand_index, "vi_bits": variation_of_information}
     return {name: float(np.mean([measure(*pair) for pair in pairs])) for name, measure in measures.items()}

@@ -15,7 +15,6 @@ from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import Engine, State
 from mc2core.inference.gibbs.assignments import start_assignments
-from mc2core.inference.gibbs.continued import continued
 from mc2core.inference.gibbs.start import start_chain, start_topics, topics_by_rule
 from mc2core.inference.gibbs.state import DocumentLevelState, GibbsState, SharedState
 from mc2core.inference.gibbs.topic_moves import SPARE_TOPICS, move_bytes
@@ -177,6 +176,8 @@ class Gibbs(Engine):
         """
         if model.content is not None:  # new ones would change the unit of all
             raise ValueError("a fit of observations does not go on with documents added; fit all of them anew")
+        from mc2core.inference.gibbs.continued import continued
+
         kind = DocumentLevelState if model.document_level else SharedState
         with thread_budget(self.threads) as pool:
             return continued(kind, model, corpus, arrays, seed, pool)

@@ -6,14 +6,17 @@ so one cluster has the highest value (docs/notes/gibbs_document_level.md).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.posterior import Sample
-from mc2core.posterior.document_level import priors_of
-from mc2core.posterior.mixture import Block, SampleMixture, blocks
+
+if TYPE_CHECKING:
+    from mc2core.posterior.mixture import Block
 
 # documents for each that is kept back, and how many have to be, of which fewer would not tell states apart
 _FOR_ONE, _MIN_DOCUMENTS = 10, 10
@@ -47,6 +50,9 @@ def log_weights(sample: Sample, corpus: Corpus, contexts: StackedContexts | None
     earlier tokens enter by their expected counts, so no draws are needed, and the probabilities sum to 1 over all
     documents of the same length. For long documents, only the first :data:`MAX_OF_ONE` tokens are used.
     """
+    from mc2core.posterior.document_level import priors_of
+    from mc2core.posterior.mixture import Block, SampleMixture, blocks
+
     mixture = SampleMixture(sample)
     prior, weights = priors_of(mixture)
     out = np.tile(weights, (corpus.n_documents, 1))

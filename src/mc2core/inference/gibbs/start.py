@@ -38,12 +38,9 @@ from mc2core.inference.base import posterior_of
 from mc2core.inference.gibbs.assignments import count_topics, start_assignments
 from mc2core.inference.gibbs.cluster_moves import ClusterConstants, weigh_clusters
 from mc2core.inference.gibbs.consolidate import consolidate_topics
-from mc2core.inference.gibbs.continued import with_documents
 from mc2core.inference.gibbs.documents import contexts_of
-from mc2core.inference.gibbs.holdout import draw_holdout, log_weights
 from mc2core.inference.gibbs.state import DocumentLevelState
 from mc2core.inference.gibbs.weights import log_openings
-from mc2core.inference.observed import quantised
 from mc2core.inference.seeding import cluster_words
 from mc2core.models import TopicModel
 
@@ -120,6 +117,7 @@ def start_topics(
     """
     if model.content is not None:
         from mc2core.inference.gibbs.observations import Observations
+        from mc2core.inference.observed import quantised
 
         topic = Observations.of(corpus, model.content).start(n_topics, rng)
         return quantised(corpus, topic), topic
@@ -136,6 +134,8 @@ def start_chain(
     They are compared on held-out documents or, without these, by their density. ``sharded`` returns a corpus on Spark's
     executors, if needed.
     """
+    from mc2core.inference.gibbs.holdout import draw_holdout, log_weights
+
     known, contexts = corpus, StackedContexts(corpus, model.cluster_contexts)
     numbers = numbers_to_try(model, corpus, start_clusters, _GROWTH * n_topics + contexts.dimension)
     trying = COMPARED if len(numbers) > 1 else 0
@@ -167,6 +167,8 @@ def start_chain(
     if not len(kept):
         densities, n_clusters = zip(*((log_density(one), one.assignments.n_clusters) for one in states), strict=True)
         return states[likeliest(densities, n_clusters, min(model.n_clusters or 2, corpus.n_documents))]
+    from mc2core.inference.gibbs.continued import with_documents
+
     new = corpus.subset(kept)
     of_new = StackedContexts(new, model.cluster_contexts) if model.cluster_contexts else None
     weights = [log_weights(one.sample(), new, of_new, seed) for one in states]

@@ -17,8 +17,8 @@ from scipy.special import logsumexp
 from mc2core import Corpus
 from mc2core.inference import Gibbs
 from mc2core.inference.gibbs import assignments as seeding
+from mc2core.inference.gibbs import continued, holdout
 from mc2core.inference.gibbs import start as starting
-from mc2core.inference.gibbs.holdout import draw_holdout
 from mc2core.inference.gibbs.start import log_clustering
 from mc2core.inference.gibbs.weights import Concentrations, GammaPrior
 from mc2core.inference.running.loop import fit
@@ -62,7 +62,7 @@ def test_of_several_starts_the_one_that_predicts_best_goes_on(monkeypatch, sign)
     monkeypatch.setattr(starting, "_LEAD", 0.0)
     monkeypatch.setattr(starting, "_LEAD_ERRORS", 0.0)
     corpus, _ = simulated()
-    weigh, join, tried, chosen = starting.log_weights, starting.with_documents, [], []
+    weigh, join, tried, chosen = holdout.log_weights, continued.with_documents, [], []
 
     def weighed(sample, new, *more):
         weights = weigh(sample, new, *more)
@@ -74,8 +74,8 @@ def test_of_several_starts_the_one_that_predicts_best_goes_on(monkeypatch, sign)
         chosen.append(old.cluster.copy())
         return join(old, *more)
 
-    monkeypatch.setattr(starting, "log_weights", weighed)
-    monkeypatch.setattr(starting, "with_documents", joined)
+    monkeypatch.setattr(holdout, "log_weights", weighed)
+    monkeypatch.setattr(continued, "with_documents", joined)
     state = gibbs(document_level=True).init(corpus, 0)
     scores, clusters, n_new = zip(*tried, strict=True)
     assert len(set(scores)) == 3  # from 1, 4 and 20 clusters
@@ -291,7 +291,7 @@ def test_clusters_that_are_told_are_joined_from_twice_as_many(monkeypatch):
     words = rng.dirichlet(np.full(300, 0.05), 15)
     tau = rng.dirichlet(np.full(15, 0.5), CLUSTERS) + 1e-9
     corpus = Corpus(np.array([rng.multinomial(100, rng.dirichlet(20.0 * tau[k]) @ words) for k in truth]))
-    seen = np.setdiff1d(np.arange(len(truth)), draw_holdout(corpus, 0))
+    seen = np.setdiff1d(np.arange(len(truth)), holdout.draw_holdout(corpus, 0))
     state = Gibbs().init(MC2(n_clusters=CLUSTERS).for_corpus(corpus), corpus, 0)
     assert agreement(truth, state.cluster) > 0.9
     # documents join clusters of the same b before and after, and there may be twice as many before
