@@ -340,6 +340,10 @@ def test_search_finds_words_titles_and_names(opened, folder):
         assert page.inner_text("#results .hit button") == "On stars, part 41"
         page.fill("#search", "41 STARS")  # all parts, in any order
         assert page.locator("#results .hit button").all_inner_texts() == ["On stars, part 41"]
+        page.fill("#search", '"stars, part 41"')  # a phrase
+        assert page.locator("#results .hit button").all_inner_texts() == ["On stars, part 41"]
+        page.fill("#search", '"part 41 stars"')
+        assert page.inner_text("#results") == "nothing found"
         page.fill("#search", "tars")  # inside a word
         assert page.inner_text("#results") == "nothing found"
         page.fill("#search", "okafor")
@@ -971,7 +975,8 @@ def test_what_is_unsure_is_marked(opened, description, tmp_path):
         rows = page.locator("#between tbody tr").all_inner_texts()
         listed = [float(re.search(r"([\d.]+) %", one)[1]) for one in rows]
         assert listed == pytest.approx(100 * probability[:doubtful], abs=0.51)  # as rounded
-        assert page.inner_text("#between output") == f"({doubtful} documents)"
+        share = f"{100 * doubtful / len(probability):.2g} %"
+        assert page.inner_text("#between output") == f"({doubtful} documents, {share})"
         title = page.inner_text("#panel-title")
         last = page.locator("#between tbody button").last
         last.scroll_into_view_if_needed()

@@ -72,7 +72,7 @@ const drawOdd = () => {
   for (const [id, [rows, names, state, about]] of Object.entries(ODD)) {
     const part = $(id);
     part.hidden = !rows.length;
-    part.querySelector("output").textContent = `(${countOf(rows)})`;
+    part.querySelector("output").textContent = `(${countOf(rows)}, ${percent(rows.length / documents.length)})`;
     part.querySelector("p").textContent = about + (!ofObservations && rows.some((row) => row.tokens < TOO_SHORT) ? ` Texts of fewer than ${TOO_SHORT} words are too short to judge.` : "");
     listing(`${id}-list`, rows, narrow() ? names.filter((name) => name !== "tokens") : names, state);
   }

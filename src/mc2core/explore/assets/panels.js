@@ -75,12 +75,14 @@ const sayNumbers = (row) => {
   const say = (x) => sayNumber(row.context, x), half = row.lower_quarter === row.upper_quarter ? `half of them at ${say(row.median)}` : `half of them from ${say(row.lower_quarter)} to ${say(row.upper_quarter)}`;
   return row.least === row.most ? `${say(row.least)} (${many(row.documents, "document")})` : `median ${say(row.median)}; ${half}; all from ${say(row.least)} to ${say(row.most)} (${many(row.documents, "document")})`;
 };
+// values of a context beside a cluster or topic, the commonest (MAX_OF_TOPIC in html_report.py)
+const MAX_VALUES_SHOWN = 8;
 const aboutCluster = (node) => {
   const about = $("about");
   about.replaceChildren();
   for (const [name, rows] of grouped(values.get(node) || [], "context")) {
-    const common = rows.filter((row) => row.by_share <= 8).sort((a, b) => a.by_share - b.by_share);
-    about.append(block(element("h3", name), tableOf(["", "documents", `share of the cluster's ${DESCRIPTION.contexts[name].values.some((one) => one.length > 1) ? "values" : "documents"}`, "× average"], common.map((row) => [row.value, digits(row.count), percent(row.share), short(row.lift)]))));
+    const common = rows.filter((row) => row.by_share <= MAX_VALUES_SHOWN).sort((a, b) => b.lift - a.lift);
+    about.append(block(element("h3", rows.length > common.length ? `${name}: the ${common.length} commonest` : name), tableOf(["", "documents", `share of the cluster's ${DESCRIPTION.contexts[name].values.some((one) => one.length > 1) ? "values" : "documents"}`, "× average"], common.map((row) => [row.value, digits(row.count), percent(row.share), short(row.lift)]))));
   }
   for (const row of numbers.get(node) || []) about.append(block(element("h3", row.context), element("p", sayNumbers(row))));
   trendCharts(about, "cluster", node, "Share of documents");
@@ -119,8 +121,8 @@ const chooseTopic = (number, focus = false) => {
   const about = $("topic-about");
   about.replaceChildren();
   for (const [name, rows] of grouped(topicValues.get(number) || [], "context")) {
-    const table = tableOf(["", `share of the topic's ${TOKENS}`, "× average"], rows.sort((a, b) => a.by_share - b.by_share).map((row) => [row.value, percent(row.share), short(row.lift)]));
-    about.append(block(element("h3", name), table));
+    const table = tableOf(["", `share of the topic's ${TOKENS}`, "× average"], rows.sort((a, b) => b.lift - a.lift).map((row) => [row.value, percent(row.share), short(row.lift)]));
+    about.append(block(element("h3", rows.length < MAX_VALUES_SHOWN ? name : `${name}: the ${rows.length} commonest`), table));
   }
   for (const { context, lower_quarter: low, median, upper_quarter: high } of topicNumbers.get(number) || []) {
     const say = (x) => sayNumber(context, x), half = low === high ? `at ${say(median)}` : `from ${say(low)} to ${say(high)}`;
@@ -217,6 +219,7 @@ const TERMS = [
   ["Name", ofObservations ? "Of a topic, the means that are furthest from those of all observations, in standard deviations of these; of a cluster, the topics that are commoner in it than elsewhere. Other names can be given: mc2 describe --names."
     : "Three words that are frequent here and rarer elsewhere: those with the highest probability to the power 0.4 times the log of the lift. Words that name two clusters equally well come last. Other names can be given: mc2 describe --names."],
   ["× average", `How many times a ${ofObservations ? "" : "word or "}value is as common here as in the whole corpus (its lift).`],
+  ["Context of the model", "The model saw this value of each document, so documents with the same value are put together more readily. A context that the model did not see had no part in that."],
   ["How sure a document's cluster is", hasSamples ? "Of the documents that a sample puts into one cluster with it, the share that is in its cluster here; the mean over samples." : "The probability of the cluster given this one sample of the posterior."],
   ...(hasSamples ? [["In 90 % of the samples", "The middle nine tenths of the posterior's samples. The numbers before it, and all topics and what is said of them, are those of one of them, the one whose clusters are nearest to the others'."]] : []),
   ["90 % interval", "Where the share of all such documents lies with 90 % probability, given these."],

@@ -8,12 +8,14 @@ const light = (rows) => {
   hits = rows?.length ? new Set(rows.map((row) => row.document)) : null;
   if (hits || before) drawMap();
 };
+// words, and phrases in quotation marks
+const partsOf = (asked) => (asked.match(/"[^"]+"|[^\s"]+/g) || []).map((part) => part.replaceAll('"', "").trim()).filter((part) => part);
 // A part of what is searched is found where a word begins with it; signs, and letters of scripts without spaces, anywhere.
 const beginning = (part) => `${/^[\p{L}\p{N}]/u.test(part) && !UNSPACED.test(part) ? "(?<![\\p{L}\\p{N}])" : ""}${part.replaceAll(/[.*+?^${}()|[\]\\/]/g, "\\$&")}`;
 const search = () => {
-  const asked = $("search").value.trim().toLowerCase(), results = $("results"), parts = asked.split(/\s+/);
+  const asked = $("search").value.trim().toLowerCase(), results = $("results"), parts = partsOf(asked);
   results.replaceChildren();
-  if (asked.length < 2) { light(null); return tally(asked, []); }
+  if (asked.length < 2 || !parts.length) { light(null); return tally(asked, []); }
   const kind = (name, made) => {
     if (!made.length) return;
     const list = element("ul", null, { className: "list" }), line = element("li");
