@@ -975,7 +975,7 @@ def test_what_is_unsure_is_marked(opened, description, tmp_path):
         rows = page.locator("#between tbody tr").all_inner_texts()
         listed = [float(re.search(r"([\d.]+) %", one)[1]) for one in rows]
         assert listed == pytest.approx(100 * probability[:doubtful], abs=0.51)  # as rounded
-        share = f"{100 * doubtful / len(probability):.2g} %"
+        share = f"{100 * doubtful / len(probability):.3g} %"
         assert page.inner_text("#between output") == f"({doubtful} documents, {share})"
         title = page.inner_text("#panel-title")
         last = page.locator("#between tbody button").last
