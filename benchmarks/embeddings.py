@@ -3,14 +3,17 @@
 ``embed`` makes the vectors, by a model in a folder and the package sentence-transformers, and keeps them in
 ``--vectors``. ``strength`` compares numbers of components and strengths by a mixture that EM fits in seconds: each
 cluster has a distribution of words and a Gaussian for each component. Of a document in eight, words are predicted from
-the vector and the vector from the words. ``table`` fits MC2 to words, to embeddings and to both, and compares them with
-clusterings of the embeddings.
+the vector and the vector from the words. ``table`` fits MC2 to words, to embeddings and to both, in two chains as by
+default, and compares them with clusterings of the embeddings. Fits are kept in ``--cache``. ``cost`` measures the time
+and memory that embeddings add to a default fit of simulated documents.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -22,11 +25,13 @@ from scipy.special import logsumexp
 from sklearn.cluster import AgglomerativeClustering, KMeans
 
 from benchmarks import development
-from mc2core import Corpus, fit
+from mc2core import Corpus
 from mc2core.corpus import embeddings
+from mc2core.inference.running.loop import fit, standardise
 from mc2core.models import MC2
+from mc2core.posterior import Posterior
 from mc2core.posterior.clustering import adjusted_rand_index
-from mc2core.posterior.hierarchy import find_hierarchy
+from mc2core.posterior.hierarchy import recommend
 
 _SEED, _SWEEPS, _TOPIC_WORD_PRIOR = 0, 25, 0.05
 _CLUSTERS_PER_CLASS = 1.5
@@ -115,20 +120,17 @@ def strengths(
 
 # -- clusterings -----------------------------------------------------------------------------------------------------
 def clusterings(
-    corpus: Corpus, vectors: np.ndarray, texts: list[str], seed: int, iterations: int
+    corpus: Corpus, vectors: np.ndarray, texts: list[str], seed: int, stem: str
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Names of methods, and the cluster of each document."""
+    """Names of methods, and the cluster of each document; fits are kept in files whose paths start with ``stem``."""
     n_classes = len(np.unique(np.asarray(corpus.labels)))
     directions = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    yield "k-means, K given", KMeans(n_classes, n_init=10, random_state=seed).fit_predict(directions)
+    yield "k-means of embeddings, K fixed", KMeans(n_classes, n_init=10, random_state=seed).fit_predict(directions)
     linkage = AgglomerativeClustering(n_classes, metric="cosine", linkage="average")
-    yield "average linkage, K given", linkage.fit_predict(directions)
-    try:
-        from bertopic import BERTopic
-
-        yield "BERTopic", np.array(BERTopic().fit_transform(texts, vectors)[0])
-    except ImportError:
-        print("BERTopic is not installed, and left out", file=sys.stderr)
+    yield "average linkage of embeddings, K fixed", linkage.fit_predict(directions)
+    topics = bertopic(texts, vectors, seed, Path(f"{stem}.bertopic.{seed}.npy"))
+    if topics is not None:
+        yield "BERTopic", topics
     no_words = Corpus(0 * corpus.content, corpus.vocabulary, corpus.contexts, corpus.labels)
     no_words.imported = corpus.imported
     for name, part in {
@@ -136,43 +138,126 @@ def clusterings(
         "embeddings": no_words,
         "words and embeddings": corpus,
     }.items():
-        for n_clusters in (None, n_classes):
-            model = MC2(n_clusters=n_clusters)
-            posterior = fit(part, model, iterations=iterations, seed=seed, chains=1, progress=False).posterior
-            yield f"MC2, {name}" + (", K given" if n_clusters else ""), posterior.cluster
-            if n_clusters is None and part.n_tokens:
-                hierarchy = find_hierarchy(posterior, part)
-                yield f"MC2, {name}, recommended", hierarchy.cut(hierarchy.recommended)
+        path = f"{stem}.{name.replace(' ', '-')}"
+        posterior = kept_fit(part, None, seed, Path(f"{path}.{seed}.npz"))
+        found = posterior.hierarchy
+        assert found is not None
+        are_chains = len(posterior.chains) - len(posterior.provenance.get("stuck", [])) > 1
+        size = recommend(found.scores, found.agreement, are_chains)  # by the rule of today
+        yield f"MC2, {name}, recommended", found.cut(size)
+        yield f"MC2, {name}, all clusters", found.cluster
+        yield f"MC2, {name}, K fixed", kept_fit(part, n_classes, seed, Path(f"{path}.fixed.{seed}.npz")).cluster
+
+
+def bertopic(texts: list[str], vectors: np.ndarray, seed: int, path: Path) -> np.ndarray | None:
+    """Topics by the defaults of BERTopic, with a seed for UMAP; documents without a topic form one cluster."""
+    if path.is_file():
+        return np.load(path)
+    try:
+        from bertopic import BERTopic
+        from umap import UMAP
+    except ImportError:
+        print("BERTopic is not installed, and left out", file=sys.stderr)
+        return None
+    defaults = {"n_neighbors": 15, "n_components": 5, "min_dist": 0.0, "metric": "cosine"}
+    topics = np.array(BERTopic(umap_model=UMAP(**defaults, random_state=seed)).fit_transform(texts, vectors)[0])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.save(path, topics)
+    return topics
+
+
+def kept_fit(corpus: Corpus, n_clusters: int | None, seed: int, path: Path) -> Posterior:
+    """The default fit, with its hierarchy unless K is fixed, from ``path`` if it is there and of this corpus."""
+    model = MC2(n_clusters=n_clusters)
+    digest = standardise(corpus, model.for_corpus(corpus).contexts).digest
+    if path.is_file() and (kept := Posterior.load(path)).provenance["corpus"] == digest:
+        return kept
+    posterior = fit(corpus, model, seed=seed, chains=2, progress=False).posterior
+    if n_clusters is None:
+        posterior.find_hierarchy(corpus)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    posterior.save(path)
+    return posterior
+
+
+def as_markdown(scores: dict[str, dict[str, list[tuple[float, int]]]]) -> str:
+    """A row per method, with the mean over corpora of the mean ARI, and per corpus ARI and clusters by seed."""
+    methods = dict.fromkeys(method for of_corpus in scores.values() for method in of_corpus)
+    lines = [f"| method | mean | {' | '.join(scores)} |", "|---" * (len(scores) + 2) + "|"]
+    for method in methods:
+        found = [of_corpus[method] for of_corpus in scores.values()]
+        mean = np.mean([np.mean([ari for ari, _ in several]) for several in found])
+        cells = [", ".join(f"{ari:.3f} ({n})" for ari, n in several) for several in found]
+        lines.append(f"| {method} | {mean:.3f} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+# -- cost ------------------------------------------------------------------------------------------------------------
+def cost(n_documents: int, length: int = 384) -> Iterator[str]:
+    """Lines on the memory of the import and the processor time of default fits, for simulated short documents."""
+    plain = development.drawn(50, n_documents, 8, 80)
+    rng = np.random.default_rng(_SEED)
+    centres = 0.5 * rng.standard_normal((50, length), dtype=np.float32)
+    vectors = rng.standard_normal((n_documents, length), dtype=np.float32)
+    vectors += centres[np.asarray(plain.labels)]
+    started = time.process_time()
+    tracemalloc.start()
+    corpus = plain.with_embeddings(vectors)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    seconds = time.process_time() - started
+    yield f"reduction: {seconds:.1f} CPU s; at most {most / vectors.nbytes:.2f} times the float32 matrix, next to it"
+    fit(plain.subset(np.arange(500)), MC2(), iterations=2, progress=False)  # compiles
+    fit(corpus.subset(np.arange(500)), MC2(), iterations=2, progress=False)
+    for name, one in {"words": plain, "words and embeddings": corpus}.items():
+        started = time.process_time()
+        posterior = fit(one, MC2(), seed=_SEED, chains=2, progress=False).posterior
+        seconds = time.process_time() - started
+        ari = adjusted_rand_index(np.asarray(one.labels), posterior.cluster)
+        yield f"{name}: {seconds:.1f} CPU s, {len(np.unique(posterior.cluster))} clusters, ARI {ari:.3f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.embeddings", description=(__doc__ or "").partition(":")[0]
     )
-    parser.add_argument("what", choices=("embed", "strength", "table"))
+    parser.add_argument("what", choices=("embed", "strength", "table", "cost"))
     parser.add_argument("--only", nargs="+", choices=CORPORA, default=list(CORPORA), metavar="CORPUS")
     parser.add_argument("--model", help="folder of the model that makes the vectors")
     parser.add_argument("--vectors", type=Path, default=Path("results/embeddings"), help="folder of the vectors")
     parser.add_argument("--components", type=int, nargs="+", default=[embeddings.MAX_COMPONENTS, 50])
     parser.add_argument("--per-token", type=float, nargs="+", default=[0.02, 0.5, 1.0, 2.0, 4.0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--iterations", type=int, default=60)
+    parser.add_argument("--cache", type=Path, default=Path("results/embeddings/fits"), help="folder of finished fits")
+    parser.add_argument("--documents", type=int, default=20_000, help="of cost")
     given = parser.parse_args()
     if given.what == "embed":
         if not given.model:
             parser.error("embed needs --model")
         embed(given.model, given.vectors, given.only)
         return
+    if given.what == "cost":
+        for line in cost(given.documents):
+            print(line, flush=True)
+        return
+    scores: dict[str, dict[str, list[tuple[float, int]]]] = {}
     for name in given.only:
         corpus, vectors, texts = embedded(name, given.vectors)
         if given.what == "strength":
             for row in strengths(corpus, vectors, given.components, given.per_token):
                 print(f"| {name} | " + " | ".join(f"{value:.3f}" for value in row.values()) + " |", flush=True)
-        else:
-            for seed in given.seeds:
-                for method, cluster in clusterings(corpus, vectors, texts, seed, given.iterations):
-                    ari = adjusted_rand_index(np.asarray(corpus.labels), cluster)
-                    print(f"| {name} | {method} | {seed} | {len(np.unique(cluster))} | {ari:.3f} |", flush=True)
+            continue
+        labels = np.asarray(corpus.labels)
+        lengths = f"{corpus.n_documents} documents of {corpus.n_tokens / corpus.n_documents:.0f} words"
+        print(f"{name}: {lengths}, {len(np.unique(labels))} classes", file=sys.stderr, flush=True)
+        of_corpus = scores.setdefault(name, {})
+        for seed in given.seeds:
+            for method, cluster in clusterings(corpus, vectors, texts, seed, str(given.cache / name)):
+                ari, number = adjusted_rand_index(labels, cluster), len(np.unique(cluster))
+                of_corpus.setdefault(method, []).append((ari, number))
+                print(f"{name}, seed {seed}: {method}, {ari:.3f} ({number})", file=sys.stderr, flush=True)
+    if scores:
+        print(as_markdown(scores), end="")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from benchmarks import (
     cases,
     contexts,
     development,
+    embeddings,
     gibbs,
     observations,
     proposals,
@@ -195,6 +196,39 @@ class TestDevelopment:
         sizes = np.bincount(corpus.labels)
         assert (corpus.document_lengths == 8).all()
         assert sizes.max() > 5 * np.median(sizes)
+
+
+class TestEmbeddings:
+    def test_methods_are_scored_by_corpus_and_seed_and_finished_fits_are_read_again(
+        self, tmp_path, monkeypatch, capsys
+    ):
+        rng, group = np.random.default_rng(0), np.arange(60) % 3
+        texts = [
+            f"{('boat', 'oven', 'bird')[k]} {('sail', 'bread', 'wing')[k]} day{j % 4}" for j, k in enumerate(group)
+        ]
+        monkeypatch.setitem(embeddings.CORPORA, "small", lambda: (texts, [str(k) for k in group]))
+        np.save(tmp_path / "small.npy", rng.normal(size=(3, 30))[group] + 0.1 * rng.normal(size=(60, 30)))
+        monkeypatch.setattr(embeddings, "bertopic", lambda *_: np.array([-1] * 30 + [0] * 30))
+        folders = ["--vectors", str(tmp_path), "--cache", str(tmp_path / "fits")]
+        monkeypatch.setattr(sys, "argv", ["embeddings", "table", "--only", "small", "--seeds", "0", "1", *folders])
+        embeddings.main()
+        first = capsys.readouterr()
+        assert "small: 60 documents of 3 words, 3 classes" in first.err
+        assert "| k-means of embeddings, K fixed | 1.000 | 1.000 (3), 1.000 (3) |" in first.out
+        assert "| BERTopic | -0.0" in first.out
+        for name in ("words", "embeddings", "words and embeddings"):
+            assert first.out.count(f"| MC2, {name}, ") == 3
+        monkeypatch.setattr(embeddings, "fit", None)  # not called again
+        embeddings.main()
+        assert capsys.readouterr().out == first.out
+
+    def test_the_cost_is_that_of_fits_with_and_without_embeddings(self, monkeypatch, capsys):
+        monkeypatch.setattr(sys, "argv", ["embeddings", "cost", "--documents", "600"])
+        embeddings.main()
+        reduction, words, both = capsys.readouterr().out.splitlines()
+        assert re.match(r"reduction: .* CPU s; at most [0-9.]+ times the float32 matrix", reduction)
+        assert re.match(r"words: [0-9.]+ CPU s, ", words)
+        assert re.match(r"words and embeddings: [0-9.]+ CPU s, ", both)
 
 
 class TestStarts:
