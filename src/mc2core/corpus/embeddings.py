@@ -7,13 +7,16 @@ documents are reduced as those of the fit were.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus.checks import check_context_name
+
+if TYPE_CHECKING:
+    from mc2core.corpus.corpus import Corpus
 
 #: key of ``Corpus.imported``, and the name of the context
 KEY, NAME = "embeddings", "embedding"
@@ -117,6 +120,20 @@ def projection_of(imported: Mapping[str, Any] | None) -> Projection | None:
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"the stored reduction of embeddings is damaged: {error}") from error
     return Projection(name, centre, basis, explained)
+
+
+def directions_of(corpus: Corpus, names: Collection[str], imported: Mapping[str, Any] | None) -> np.ndarray | None:
+    """Return the embeddings of documents as directions in the space of the components, (J, d); 0 if missing.
+
+    None unless the embeddings, as ``imported`` names them, are among the contexts ``names`` and in the corpus.
+    """
+    projection = projection_of(imported)
+    if projection is None or projection.name not in names or projection.name not in corpus.contexts:
+        return None
+    centre, scale = corpus.units.get(projection.name, (0.0, 1.0))
+    values = np.asarray(corpus.contexts[projection.name]) * np.asarray(scale) + np.asarray(centre)
+    vectors: np.ndarray = np.nan_to_num(values) * projection.sd
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)
 
 
 def check_vectors(vectors: Any, rows: int | None = None) -> np.ndarray:

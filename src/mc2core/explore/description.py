@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
-from mc2core.corpus.embeddings import projection_of
+from mc2core.corpus.embeddings import directions_of
 from mc2core.explore.words import Names, check_names
 from mc2core.posterior import Posterior
 from mc2core.posterior.hierarchy import Hierarchy
@@ -300,14 +300,7 @@ class Description:
     @cached_property
     def document_vectors(self) -> np.ndarray | None:
         """(J, d) embeddings of the documents in the model, with length 1; 0 if missing. None without embeddings."""
-        projection = projection_of(self.posterior.imported)
-        name = None if projection is None else projection.name
-        if projection is None or name not in self.posterior.families or name not in self.corpus.contexts:
-            return None
-        centre, scale = self.corpus.units.get(projection.name, (0.0, 1.0))
-        values = np.asarray(self.corpus.contexts[projection.name]) * np.asarray(scale) + np.asarray(centre)
-        vectors: np.ndarray = np.nan_to_num(values) * projection.sd
-        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)
+        return directions_of(self.corpus, self.posterior.families, self.posterior.imported)
 
     def node_features(self, rows: np.ndarray) -> np.ndarray:
         """Return the expected features of the nodes ``rows``, (n, F), comparable to :attr:`document_features`."""

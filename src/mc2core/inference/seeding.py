@@ -21,16 +21,24 @@ _MAX_DENSE = 2**24  # entries of an array of centres, or of products with them, 
 
 
 def cluster_documents(
-    corpus: Corpus, contexts: StackedContexts, n_clusters: int, rng: np.random.Generator
+    corpus: Corpus,
+    contexts: StackedContexts,
+    n_clusters: int,
+    rng: np.random.Generator,
+    directions: np.ndarray | None = None,
 ) -> np.ndarray:
     """Cluster documents by their words, and documents without words by their contexts; returns (J,) int.
 
-    If no document has words, clusters begin with one random document each.
+    If no document has words, clusters begin with one random document each. If ``directions`` are given, (J, d)
+    embeddings of length 1 or 0, documents are clustered by these, and by words if their embedding is 0.
     """
     n_clusters = min(n_clusters, corpus.n_documents)
     has_words = corpus.document_lengths > 0
     cluster = np.full(corpus.n_documents, -1)
-    if has_words.any():
+    if directions is not None and (known := directions.any(axis=1)).any():
+        cluster[known] = cluster_rows(sp.csr_matrix(directions[known]), n_clusters, rng)
+        cluster = join_nearest(corpus.content, cluster, n_clusters).astype(np.int64)
+    elif has_words.any():
         rows = unit_rows(take_rows(corpus.content, np.flatnonzero(has_words)))
         cluster[has_words] = cluster_rows(rows, n_clusters, rng)
     else:

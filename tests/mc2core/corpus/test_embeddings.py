@@ -17,7 +17,9 @@ from mc2core.app.cli import main
 from mc2core.corpus.embeddings import KEY, MAX_COMPONENTS, Projection, projection_of
 from mc2core.explore.description import Description
 from mc2core.explore.tables import tables_of
-from mc2core.inference import SVI
+from mc2core.families import DiagonalNormalGamma
+from mc2core.inference import SVI, Gibbs
+from mc2core.inference.gibbs import assignments
 from mc2core.models import MC2
 
 STRENGTH = 0.225
@@ -137,6 +139,30 @@ def test_new_documents_are_reduced_as_those_of_the_fit_from_every_entry(tmp_path
     np.testing.assert_allclose([one["probability"] for one in said[:60]], expected.max(axis=1), atol=1e-6)
     assert (said[61]["cluster"], said[60]["contexts"]) == (said[1]["cluster"], {})
     assert re.search("line 63.* a list of 80 numbers.*line 64.* no gaps", err, re.DOTALL)
+
+
+@pytest.mark.parametrize(("strength", "most"), [(0.5, 30), (0.0, 20)])
+def test_a_chain_starts_from_more_clusters_that_embeddings_find(monkeypatch, strength, most):
+    """Of 300 documents with one word. With strength 0, from those of words."""
+    numbers, cluster_documents = [], assignments.cluster_documents
+
+    def noted(corpus, contexts, n_clusters, rng, directions):
+        cluster = cluster_documents(corpus, contexts, n_clusters, rng, directions)
+        numbers.append(n_clusters)
+        if n_clusters == most:  # one cluster or, by embeddings, several for each direction
+            assert len(np.unique(cluster)) == (most if strength else 1)
+            expected = corpus.contexts["embedding"] * projection_of(embedded.imported).sd
+            if strength:
+                expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+                np.testing.assert_allclose(directions, expected, atol=1e-4)
+        return cluster
+
+    monkeypatch.setattr(assignments, "cluster_documents", noted)
+    given = np.concatenate([vectors(seed=seed) for seed in range(5)])
+    embedded = Corpus(np.ones((300, 1), int)).with_embeddings(given)
+    model = MC2(contexts={"embedding": DiagonalNormalGamma(strength=strength)})
+    Gibbs().init(model.for_corpus(embedded), embedded, 0)
+    assert max(numbers) == most
 
 
 def test_a_corpus_keeps_its_reduction_in_parts_files_and_unions(tmp_path):

@@ -88,6 +88,19 @@ def test_documents_without_words_begin_with_one_in_each_cluster():
     assert sorted(cluster) == [0, 1, 2, 3, 4, 5]
 
 
+def test_documents_are_clustered_by_embeddings_then_by_words_then_by_contexts():
+    """Words halve each of three directions. The last documents lack a direction, and one of them words, too."""
+    group = np.arange(30) % 3
+    words = np.eye(5, dtype=int)[np.r_[np.where(group == 2, 3 + np.arange(30) % 2, 2), 3, 0]]
+    words[-1] = 0
+    rng, directions = np.random.default_rng(0), np.zeros((32, 3))
+    directions[:30] = np.eye(3)[group]
+    corpus = Corpus(words, contexts={"year": np.r_[50.0 * group, 100.0, 50.0]})
+    cluster = seeding.cluster_documents(corpus, StackedContexts(corpus, {"year": NormalGamma()}), 3, rng, directions)
+    assert len(pairs(group, cluster[:30])) == 3
+    assert cluster[30:].tolist() == [cluster[2], cluster[1]]
+
+
 def test_words_are_clustered_by_the_documents_they_are_in():
     """Three groups of documents, each of words of its own, and a word of all and one of none."""
     rng = np.random.default_rng(0)

@@ -261,17 +261,17 @@ def document_start(corpus: Corpus) -> np.ndarray:
 
 def start_assignments(
     corpus: Corpus, contexts: StackedContexts, n_clusters: int | None, n_topics: int, rng: np.random.Generator,
-    topic: np.ndarray | None = None
+    topic: np.ndarray | None = None, directions: np.ndarray | None = None
 ) -> Assignments:  # fmt: skip
     """Return starting assignments.
 
-    Clusters come from :func:`cluster_documents` (None: one per document). Topics are the given ones, (n_tokens,) int32,
-    or random.
+    Clusters come from :func:`cluster_documents` (None: one per document), by the embeddings ``directions`` if given.
+    Topics are the given ones, (n_tokens,) int32, or random.
     """
     if n_clusters is None:
         cluster = np.arange(corpus.n_documents, dtype=np.int32)
     else:
-        cluster = cluster_documents(corpus, contexts, n_clusters, rng).astype(np.int32)
+        cluster = cluster_documents(corpus, contexts, n_clusters, rng, directions).astype(np.int32)
     topic = rng.integers(0, n_topics, corpus.n_tokens, dtype=np.int32) if topic is None else topic.copy()
     weights = np.full(n_topics, 1.0 / (n_topics + 1))
     assignments = Assignments(cluster, topic, document_start(corpus), weights, 1.0 / (n_topics + 1))

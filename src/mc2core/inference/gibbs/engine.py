@@ -15,7 +15,7 @@ from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import Engine, State
 from mc2core.inference.gibbs.assignments import start_assignments
-from mc2core.inference.gibbs.start import start_chain, start_topics, topics_by_rule
+from mc2core.inference.gibbs.start import more_clusters, start_chain, start_directions, start_topics, topics_by_rule
 from mc2core.inference.gibbs.state import DocumentLevelState, GibbsState, SharedState
 from mc2core.inference.gibbs.topic_moves import SPARE_TOPICS, move_bytes
 from mc2core.models import HDP, MC2, NPTOT, Model, TopicModel
@@ -50,7 +50,8 @@ class Gibbs(Engine):
         start_clusters clusters, its square root and 1. The first of them is used unless another state is better by 1 %
         and by three standard errors. If n_clusters is set, all three start with twice this number, and the best state
         is used. For fewer than a hundred documents, the state with the highest joint density is used. For corpora of
-        more than a million tokens, there is only one starting state.
+        more than a million tokens, there is only one starting state. If the model uses embeddings, the clusters of the
+        starting states are found by them, and start_clusters is multiplied by 5, up to one cluster per ten documents.
     n_shards : int in [1, inf) or None, default None
         Number of parts into which Spark splits the corpus (docs/how_to/spark.md). It needs the kernel "parallel". With
         None, Spark is not used. The result does not depend on this setting.
@@ -128,7 +129,9 @@ class Gibbs(Engine):
             )
 
     def init(self, model: TopicModel, corpus: Corpus, seed: int) -> GibbsState:
-        n_clusters = (model.n_clusters or self.start_clusters) if model.has_clusters else None
+        directions = start_directions(model, corpus) if model.document_level else None
+        start_clusters = self.start_clusters if directions is None else more_clusters(self.start_clusters, corpus)
+        n_clusters = (model.n_clusters or start_clusters) if model.has_clusters else None
         is_by_rule = model.document_level or model.content is not None
         n_topics = self.start_topics or (topics_by_rule(corpus) if is_by_rule else _TOPICS)
         _refuse_too_much(corpus, n_clusters, n_topics, model.document_level, model.has_token_context, self.threads)
@@ -136,7 +139,7 @@ class Gibbs(Engine):
         if model.document_level:
             with thread_budget(self.threads) as pool:
                 state = start_chain(
-                    model, corpus, n_topics, self.start_clusters, self.kernel, seed, pool, self._sharded
+                    model, corpus, n_topics, start_clusters, self.kernel, seed, pool, self._sharded, directions
                 )  # fmt: skip
         else:
             contexts = StackedContexts(corpus, model.cluster_contexts)

@@ -2,14 +2,14 @@
 
 Random starting topics end as many copies of each true topic, which hundreds of sweeps do not merge, and a small omega
 would remove the clusters of short documents. So words are clustered by their documents, and a token begins in the topic
-of its word. Documents begin in clusters found by k-means, which are fixed in the burn-in. Then duplicate topics are
-merged and artefacts removed (:mod:`mc2core.inference.gibbs.consolidate`), and everything moves. The best number of
-clusters for k-means is not known in advance. Several numbers are tried, one of them 1, on all but a tenth of the
-documents. The chain continues from the largest number, unless another one predicts the tenth better by 1 % and by three
-standard errors (:mod:`mc2core.inference.gibbs.holdout`, docs/notes/starts.md). For fewer than a hundred documents, none
-are held out, and the state with the highest posterior density is used. Differences between topics alone exceed the
-effect of clusters on this density, so a state with one cluster, or with fewer than a fixed number, must be better by
-more than that.
+of its word. Documents begin in clusters found by k-means of their words or, if they have embeddings, of these
+(docs/notes/embeddings.md). The clusters are fixed in the burn-in. Then duplicate topics are merged and artefacts
+removed (:mod:`mc2core.inference.gibbs.consolidate`), and everything moves. The best number of clusters for k-means is
+not known in advance. Several numbers are tried, one of them 1, on all but a tenth of the documents. The chain continues
+from the largest number, unless another one predicts the tenth better by 1 % and by three standard errors
+(:mod:`mc2core.inference.gibbs.holdout`, docs/notes/starts.md). For fewer than a hundred documents, none are held out,
+and the state with the highest posterior density is used. Differences between topics alone exceed the effect of clusters
+on this density, so a state with one cluster, or with fewer than a fixed number, must be better by more than that.
 
 If the number of clusters is fixed and all are in use, none can be split, so two classes that k-means puts together
 would stay together. Therefore such a start has twice as many clusters, which are merged as in a hierarchy
@@ -32,6 +32,7 @@ from mc2core.compute import streams
 from mc2core.compute.special import MIN_POSITIVE
 from mc2core.compute.threads import in_blocks, n_threads
 from mc2core.corpus import Corpus
+from mc2core.corpus.embeddings import directions_of
 from mc2core.corpus.subsets import as_stored
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
@@ -59,6 +60,8 @@ _CONSOLIDATING = (20, 25, 30, 35, 40)
 _FOR_ONE = 2
 # share of the held-out score, and standard errors of the difference, by which a start with fewer clusters has to lead
 _LEAD, _LEAD_ERRORS = 0.01, 3.0
+# clusters of a start for each that is set, if documents have embeddings, and the documents for each of these
+_WITH_EMBEDDINGS, _DOCUMENTS_FOR_CLUSTER = 5, 10
 # topics to make room for, for each at the start: splits make more
 _GROWTH = 16
 #: tokens beyond which one start is all that is tried: sweeps of several would take longer than the chain
@@ -108,6 +111,17 @@ def numbers_to_try(model: TopicModel, corpus: Corpus, start_clusters: int, colum
     return [*sorted({1, round(math.sqrt(most)), most})]
 
 
+def start_directions(model: TopicModel, corpus: Corpus) -> np.ndarray | None:
+    """Return the embeddings by which documents are clustered, (J, d), or None without embeddings in the model."""
+    used = [name for name, family in model.cluster_contexts.items() if family.strength > 0.0]
+    return directions_of(corpus, used, corpus.imported) if model.has_clusters else None
+
+
+def more_clusters(start_clusters: int, corpus: Corpus) -> int:
+    """Return the number of clusters of a start from embeddings: such clusters merge, but seldom split."""
+    return max(start_clusters, min(_WITH_EMBEDDINGS * start_clusters, corpus.n_documents // _DOCUMENTS_FOR_CLUSTER))
+
+
 def start_topics(
     model: TopicModel, corpus: Corpus, n_topics: int, rng: np.random.Generator
 ) -> tuple[Corpus, np.ndarray]:
@@ -127,12 +141,12 @@ def start_topics(
 
 def start_chain(
     model: TopicModel, corpus: Corpus, n_topics: int, start_clusters: int, kernel: str, seed: int,
-    pool: Executor | None, sharded: Callable[[Corpus], ShardedCorpus | None]
+    pool: Executor | None, sharded: Callable[[Corpus], ShardedCorpus | None], directions: np.ndarray | None = None
 ) -> DocumentLevelState:  # fmt: skip
     """Return the state with which the chain begins: the best of several starts.
 
     They are compared on held-out documents or, without these, by their density. ``sharded`` returns a corpus on Spark's
-    executors, if needed.
+    executors, if needed. ``directions`` are those of :func:`start_directions`.
     """
     from mc2core.inference.gibbs.holdout import draw_holdout, log_weights
 
@@ -143,6 +157,7 @@ def start_chain(
         before = np.setdiff1d(np.arange(corpus.n_documents), kept)
         known = as_stored(corpus.subset(before), corpus)
         contexts = StackedContexts(known, model.cluster_contexts)
+        directions = None if directions is None else directions[before]
     shards = sharded(known)
     seen, topic = start_topics(model, known, n_topics, streams.generator(seed, "start topics"))
     # few threads have a start each, many share the blocks of its sweeps
@@ -151,7 +166,7 @@ def start_chain(
 
     def attempt(number: int, _: int) -> DocumentLevelState:
         rng = streams.generator(seed, "start", number)
-        assignments = start_assignments(seen, contexts, numbers[number], n_topics, rng, topic)
+        assignments = start_assignments(seen, contexts, numbers[number], n_topics, rng, topic, directions)
         state = DocumentLevelState.of(model, known, contexts, assignments)
         if (told := model.n_clusters) and assignments.n_clusters > told:
             group = model.start_of("group") / told * assignments.n_clusters  # alpha / N as it is told

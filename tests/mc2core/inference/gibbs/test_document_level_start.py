@@ -274,7 +274,7 @@ def test_clusters_that_are_told_are_joined_from_twice_as_many(monkeypatch):
     wrong[np.flatnonzero(truth == 2)[::2]] = 1
     halves = 2 * truth + np.arange(len(truth)) % 2
 
-    def clustered(known, contexts, n, rng):
+    def clustered(known, contexts, n, rng, directions):
         assert known.n_documents == len(seen)
         return (wrong if n == CLUSTERS else halves)[seen]
 
