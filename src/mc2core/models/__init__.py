@@ -52,7 +52,7 @@ _PRIOR = (1.0, 1.0)
 #: of omega, which may be in the hundreds: at a rate of 1, an omega of 100 costs 100 nats
 _DOCUMENT_PRIOR = (1.0, 0.01)
 # components of an embedding that count for each token of a document
-_COMPONENTS_PER_TOKEN = 1.5
+_COMPONENTS_PER_TOKEN = 3.0
 #: alpha / N where neither is said: with 1, clusters of short documents empty (docs/notes/gibbs_document_level.md)
 _EACH = 10.0
 #: and the most that alpha is then: more makes the sizes of many clusters too equal (docs/notes/starts.md)

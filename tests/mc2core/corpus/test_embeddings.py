@@ -22,7 +22,7 @@ from mc2core.inference import SVI, Gibbs
 from mc2core.inference.gibbs import assignments
 from mc2core.models import MC2
 
-STRENGTH = 0.225
+STRENGTH = 0.45
 GROUPS = np.arange(60) % 3
 TEXTS = [
     f"{('boat', 'oven', 'bird')[group]} {('sail', 'bread', 'wing')[group]} day{j % 4}" for j, group in enumerate(GROUPS)
@@ -115,7 +115,7 @@ def test_new_documents_are_reduced_as_those_of_the_fit_from_every_entry(tmp_path
     both = 0.5 * (by_words + directions @ mean / np.linalg.norm(mean))
     assert (first["document"] - 1, first["overlap"]) == (own[both.argmax()], pytest.approx(both.max()))
     assert re.fullmatch(f"80 numbers, reduced to 20 components with [0-9]+% of the variance; strength {STRENGTH}", told)
-    # 1.5 components for each of three tokens, of 20
+    # 3 components for each of three tokens, of 20
     assert posterior.families["embedding"].strength == pytest.approx(STRENGTH)
     other = Corpus.from_texts(TEXTS[:9], embeddings=given[:9], like=posterior)
     expected = posterior.predict_proba(corpus)
