@@ -217,9 +217,11 @@ def make(
     from mc2papers.report.extent import said
 
     target, stem = registry()[name], Path(stem)
-    built = target.build(files, options)
+    own = dict(files)
+    folders = own.pop("of_claims", ())
+    built = target.build(own, options)
     data, documents = {}, {}
-    for folder in map(Path, files.get("of_claims", ())):
+    for folder in map(Path, folders):
         documents[folder.name] = storage.read_json(folder / "source.json")["documents"]
     for dataset, corpus in sources.items():
         size, limits = said(corpus.get("extent", {}), documents.get(dataset))
