@@ -8,6 +8,7 @@ import numpy as np
 
 from mc2core.base.checks import counted
 from mc2core.corpus import Corpus
+from mc2core.corpus.embeddings import projection_of
 from mc2core.posterior import Posterior
 
 #: times the clusters of another chain; one that has so few, and a lower joint, is taken as stuck
@@ -81,7 +82,9 @@ def _of_texts(posterior: Posterior, corpus: Corpus) -> list[str]:
     if corpus.is_of_observations or not corpus.n_tokens:
         return []
     said, length = [], corpus.n_tokens / corpus.n_documents
-    if length < _SHORT and posterior.provenance.get("model", {}).get("name") != "mixture":
+    projection = projection_of(posterior.imported)
+    has_embeddings = projection is not None and projection.name in posterior.families
+    if length < _SHORT and not has_embeddings and posterior.provenance.get("model", {}).get("name") != "mixture":
         said.append(
             f"texts of {length:.0f} words tell little of their topics: compare a mixture, whose clusters have words of "
             "their own (--model mixture)"

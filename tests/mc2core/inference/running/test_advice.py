@@ -8,6 +8,7 @@ import pytest
 from helpers.small_posteriors import make_model
 
 from mc2core import Corpus
+from mc2core.corpus.embeddings import KEY, Projection
 from mc2core.inference.running.advice import advice, stuck_chains
 
 
@@ -72,6 +73,10 @@ def test_short_texts_and_markup_are_told_of():
     assert short.startswith("texts of 7 words tell little of their topics")
     mixture = replace(alike, provenance=alike.provenance | {"model": {"name": "mixture"}})
     assert advice(mixture, words(mixture, 7)) == []
+    vectors = Projection.of(np.random.default_rng(0).normal(size=(40, 3))).stored()
+    embedded = replace(alike, imported={KEY: vectors}, families={"embedding": None})
+    assert advice(embedded, words(embedded, 7)) == []
+    assert len(advice(replace(embedded, families={}), words(embedded, 7))) == 1  # imported, but not in the model
     several = [*alike.vocabulary[:-3], "nbsp", "href", "span"]
     marked = replace(alike, vocabulary=several)
     (markup,) = advice(marked, Corpus(np.full((40, len(several)), 5), several))
