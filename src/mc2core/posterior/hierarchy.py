@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -128,7 +128,7 @@ class Hierarchy:
             seen = numbers >= 0
             found = np.unique(numbers[seen], return_inverse=True)[1]
             if size < self.n_clusters and self._can_average(size, numbers):
-                found = _likeliest(self.samples, found, size)
+                found = _likeliest(_mean_shares(self.samples, found, size), found, size)
             cut = np.full(len(numbers), -1, np.int32)
             cut[seen] = by_size(found, size)[found]
             self._cuts[size] = cut
@@ -148,10 +148,10 @@ class Hierarchy:
         if not self._can_average(size, numbers):
             return None
         found = np.unique(numbers, return_inverse=True)[1]
-        shares = np.concatenate([shares for _, shares in _mean_shares(self.samples, found, size)])
+        blocks = list(_mean_shares(self.samples, found, size))
         if size < self.n_clusters:
-            return shares[:, np.argsort(by_size(_likeliest(self.samples, found, size), size))]
-        return shares[:, np.argsort(by_size(found, size))]
+            found = _likeliest(blocks, found, size)
+        return np.concatenate([shares for _, shares in blocks])[:, np.argsort(by_size(found, size))]
 
     def _can_average(self, size: int, numbers: np.ndarray) -> bool:
         cells = size * sum(int(one.max()) + 1 for one in self.samples)
@@ -238,13 +238,13 @@ def _mean_shares(samples: Sequence[np.ndarray], found: np.ndarray, size: int) ->
         yield block, shares / len(samples)
 
 
-def _likeliest(samples: Sequence[np.ndarray], found: np.ndarray, size: int) -> np.ndarray:
+def _likeliest(mean_shares: Iterable[tuple[slice, np.ndarray]], found: np.ndarray, size: int) -> np.ndarray:
     """(J,) int64: the likeliest of the clusters ``found`` (J,) for each document, of equals its own.
 
-    A cluster that would lose all of its documents keeps them.
+    ``mean_shares`` are the blocks of :func:`_mean_shares`. A cluster that would lose all of its documents keeps them.
     """
     likeliest = found.copy()
-    for block, shares in _mean_shares(samples, found, size):
+    for block, shares in mean_shares:
         rows, best = np.arange(len(shares)), shares.argmax(axis=1)
         likeliest[block] = np.where(shares[rows, best] > shares[rows, found[block]], best, found[block])
     while len(left := np.setdiff1d(np.arange(size), likeliest)):

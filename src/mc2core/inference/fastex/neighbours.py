@@ -434,9 +434,9 @@ def choose_ahead(key, start, first, last, chain, slots, cluster, ahead):
 def sweep(key, start, first, last, chain, slots, used, cluster, moves, ahead, redone):
     """Visit documents ``first`` to ``last - 1``, in order, of the round that begins at ``start``.
 
-    Choices made ahead are carried out, but for those that rest on what has changed: on a neighbour of the document, or
-    a cluster that was scored, that has changed in this round. These are made anew, as all are where none are made
-    ahead. So documents go to the same clusters in both cases.
+    A choice that was made ahead is carried out, unless it rests on something that has changed in this round: a
+    neighbour of the document, or a cluster that was scored. Such a choice is made anew. So documents go to the same
+    clusters as if no choice were made ahead.
 
     Returns ``last``, the document at which the table must grow, or -1 - j where document j has scores that are not
     finite. ``cluster`` (J,) int32 in place; ``moves`` (2,) int64: other clusters proposed, and documents that moved,
