@@ -146,6 +146,7 @@ def test_topics_of_samples_are_matched_by_their_words(description):
     ]  # fmt: skip
     posterior = dataclasses.replace(description.posterior, samples=[sample, *changed])
     same, turned, halved = dataclasses.replace(description, posterior=posterior).matched_topics
+    assert same.toarray() == pytest.approx(description.document_topics.toarray())
     assert turned.toarray() == pytest.approx(same.toarray())
     assert halved.toarray() == pytest.approx(same.toarray(), abs=0.05)
 
