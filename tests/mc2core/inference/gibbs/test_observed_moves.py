@@ -136,6 +136,7 @@ def test_a_split_weighs_as_much_as_the_merge_that_undoes_it_less(n_topics, monke
     tau = np.random.default_rng(0).dirichlet(np.ones(n_topics + 1), 2)
     given = OMEGA, Concentrations(1.0, V, ETA), streams.key(0, "test"), 1
     split_and_merge_observed_topics(state, Observations.of(corpus, family), tau, *given)
+    assert seen[0].constants == (OMEGA, V, ETA, 0.0, 0.0)  # of the ratio, which a twin checks for topics of words
 
     def call(moves, name, item, uniforms, *given):
         stream, numbers, moves = np.zeros(2, np.uint64), iter(uniforms), copy.deepcopy(moves)
