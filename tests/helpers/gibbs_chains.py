@@ -151,12 +151,15 @@ CONTEXTS = {
     "tag": sp.csr_matrix(np.array([[2, 0], [0, 0], [1, 1]])),
     "year": np.array([0.3, np.nan, -1.0]),
 }
-VECTORS = {"place": np.array([[0.3, 1.0], [np.nan, np.nan], [-1.0, np.nan]])}
+VECTORS = {  # of one, a document lacks a coordinate; of the other, it has all or none
+    "place": np.array([[0.3, 1.0], [np.nan, np.nan], [-1.0, np.nan]]),
+    "shade": np.array([[0.5, -0.2], [0.1, 0.4], [np.nan, np.nan]]),
+}
 ALL = {"visits": GammaPoisson(1.3, 0.8), "tag": DirichletCategorical(0.6), "year": NormalGamma(0.0, 0.5, 1.5, 0.7)}
 FAMILIES = {
     "none": ({}, {}),
     "all, some missing": (CONTEXTS, ALL),
-    "vectors, some missing": (VECTORS, {"place": DiagonalNormalGamma(0.0, 0.5, 1.5, 0.7)}),
+    "vectors, some missing": (VECTORS, dict.fromkeys(VECTORS, DiagonalNormalGamma(0.0, 0.5, 1.5, 0.7))),
     "of strength 1/4": (CONTEXTS, at_strength(ALL, 0.25)),
     "of strength 0": (CONTEXTS, at_strength(ALL, 0.0)),
 }

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.compute.simd import LANES, find_lane, weigh_counts
-from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
+from mc2core.families import DiagonalNormalGamma, DirichletCategorical, GammaPoisson, NormalGamma
 
 
 class Exhausted(Exception):
@@ -108,8 +108,14 @@ CONTEXTS = {
     "visits": np.array([3.0, 0.0, np.nan, 1.0]),
     "tag": sp.csr_matrix(np.array([[2, 0], [0, 0], [1, 1], [0, 1]])),
     "year": np.array([0.3, np.nan, -1.0, 0.4]),
+    "place": np.array([[0.3, 1.0], [np.nan, np.nan], [-1.0, 0.5], [0.2, -0.7]]),
 }
-FAMILIES = {"visits": GammaPoisson(1.3, 0.8), "tag": DirichletCategorical(0.6), "year": NormalGamma(0.0, 0.5, 1.5, 0.7)}
+FAMILIES = {
+    "visits": GammaPoisson(1.3, 0.8),
+    "tag": DirichletCategorical(0.6),
+    "year": NormalGamma(0.0, 0.5, 1.5, 0.7),
+    "place": DiagonalNormalGamma(0.1, 0.5, 1.5, 0.7, strength=0.5),
+}
 
 
 class InFloat64:

@@ -16,6 +16,8 @@ from mc2core.families.factors import factorise, squared_distance
 
 #: codes of families that :func:`log_predictive` has a branch for
 CODES = DIRICHLET, NORMAL_GAMMA, GAMMA_POISSON, BETA_BERNOULLI, GAUSS_WISHART = range(5)
+#: in place of the code of a context that another function weighs
+SKIPPED = -1
 _SMALL_COUNT = 16.0
 _LARGE = 1e8
 LAST_DIGIT = 2.0**-53
@@ -152,7 +154,7 @@ def log_predictive(indptr, indices, values, j, natural, totals, offsets, codes):
         indices sorted
     natural : (D,) float64, the cluster's natural parameters without document j
     totals : (C,) float64, their sums over each context's columns
-    offsets : (C + 1,) int64; codes : (C,) int64, of CODES
+    offsets : (C + 1,) int64; codes : (C,) int64, of CODES or SKIPPED
 
     Equivalent to ``sum_c A_c(natural_c + T_jc) - A_c(natural_c)``. A missing context adds 0.
     """
@@ -176,7 +178,7 @@ def log_predictive(indptr, indices, values, j, natural, totals, offsets, codes):
                 result += _gamma_poisson(indices, values, start, position, natural)
             elif codes[c] == BETA_BERNOULLI:
                 result += _beta_bernoulli(indices, values, start, position, natural)
-            else:
+            elif codes[c] == GAUSS_WISHART:
                 result += _gauss_wishart(values, start, position, natural, offsets[c])
     return result
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -85,6 +86,17 @@ class StackedContexts:
         bounds = self.offsets if columns is None else np.searchsorted(columns, self.offsets)
         places = [slice(int(first), int(last)) for first, last in itertools.pairwise(bounds)]
         return list(zip(self.families, places, strict=True))
+
+    @cached_property
+    def are_whole_vectors(self) -> np.ndarray:
+        """(C,) bool: contexts of independent Gaussian coordinates, of which each document has all or none."""
+        statistics, result = self.statistics, np.zeros(len(self.families), bool)
+        for c, (family, part) in enumerate(self.segments()):
+            length = part.stop - part.start
+            if family.code == kernels.NORMAL_GAMMA and length > 4 and family.strength > 0.0:
+                filled = np.diff(statistics[:, part].indptr)
+                result[c] = ((filled == 0) | (filled == length)).all()
+        return result
 
     def take(self, rows: np.ndarray) -> StackedContexts:
         """Return the contexts of the documents ``rows`` (a mini-batch)."""

@@ -42,6 +42,7 @@ from mc2core.compute.threads import in_blocks, look_ahead, n_threads
 from mc2core.compute.variates import index_of, log_gamma_variate
 from mc2core.families.kernels import add_statistics, log_predictive
 from mc2core.families.stacked import StackedContexts
+from mc2core.families.vectors import VectorClusters, describe_cluster, log_marginal, log_odds
 from mc2core.inference.gibbs.assignments import Assignments, TopicCounts
 from mc2core.inference.gibbs.documents import Contexts, contexts_of
 from mc2core.inference.gibbs.weights import Concentrations, PartitionLaw, expect_table_shape, expect_tables
@@ -79,6 +80,7 @@ class ClusterWorkspace(NamedTuple):
     u: np.ndarray  # (M + 1,) float64: expected tables
     natural: np.ndarray  # (2, D) float64
     totals: np.ndarray  # (2, C) float64
+    vectors: VectorClusters  # of components 0 and 1
     weights: np.ndarray  # (slots,) float64, of the clusters to merge with
     # a proposal that is to be made: slots a and b are to hold components 0 and 1 of a split, or a 2, of a merge
     slots: np.ndarray  # (2,) int64: a and b
@@ -95,7 +97,7 @@ class ClusterWorkspace(NamedTuple):
             np.empty(n_documents, np.int64), component, given, g, shape, tau, np.empty(3, np.int64),
             np.empty((3, n_columns, FEW + 1), np.int64), np.empty((n_columns, FEW + 1)), odds, inverse,
             np.empty(n_columns), np.empty((2, len(contexts.natural))), np.empty((2, len(contexts.codes))),
-            np.empty(n_slots), np.zeros(2, np.int64), *np.zeros((2, 3)),
+            contexts.vectors.clusters(contexts.offsets, 2), np.empty(n_slots), np.zeros(2, np.int64), *np.zeros((2, 3)),
         )  # fmt: skip
 
 
@@ -213,7 +215,7 @@ def log_at(members, n, component, which, counts, constants, work, tau):
 @inner_kernel(error_model="numpy")
 def evaluate(members, n, component, which, counts, constants, contexts, work):
     """(what of ln R_k does not depend on tau, ln R_k at g) of one tallied component; leaves its g and e."""
-    indptr, indices, values, offsets, codes, prior, prior_totals = contexts
+    indptr, indices, values, offsets, codes, prior, prior_totals, vectors = contexts
     estimate(members, n, component, which, counts, constants, FINE, work)
     _find_shapes(members, n, component, which, counts, constants, work)
     g, shape, topics = work.g[which], work.shape[which], constants.topics
@@ -225,8 +227,12 @@ def evaluate(members, n, component, which, counts, constants, contexts, work):
     if codes.size > 0:
         for i in range(n):
             if component[i] == which:
-                result += log_predictive(indptr, indices, values, members[i], natural, totals, offsets, codes)
+                if vectors.n_others > 0:
+                    result += log_predictive(
+                        indptr, indices, values, members[i], natural, totals, offsets, vectors.codes
+                    )
                 add_statistics(indptr, indices, values, members[i], 1.0, natural, totals, offsets)
+        result += log_marginal(natural, prior, vectors, offsets)
     total = 0.0
     for m in range(g.size):
         total += shape[m]
@@ -315,7 +321,7 @@ def _scan(stream, members, n, n_given, component, is_drawn, is_last, counts, con
 
     ``is_drawn`` False: take the components as they are. ``is_last``: returns ln of their probability, else 0.
     """
-    indptr, indices, values, offsets, codes, prior, prior_totals = contexts
+    indptr, indices, values, offsets, codes, prior, prior_totals, vectors = contexts
     given, odds, inverse, sizes = work.given, work.odds, work.inverse, work.sizes
     tally(members, n_given, given, 0, 1, counts, work)
     for which in range(2):
@@ -328,13 +334,17 @@ def _scan(stream, members, n, n_given, component, is_drawn, is_last, counts, con
             add_statistics(indptr, indices, values, members[i], 1.0, natural, totals, offsets)
     odds[:n] = log((sizes[1] + constants.law.each) / (sizes[0] + constants.law.each))
     if codes.size > 0:
+        for which in range(2):
+            describe_cluster(which, work.natural[which], vectors, offsets, work.vectors)
         for i in range(2, n):
-            odds[i] += log_predictive(
-                indptr, indices, values, members[i], work.natural[1], work.totals[1], offsets, codes
-            )
-            odds[i] -= log_predictive(
-                indptr, indices, values, members[i], work.natural[0], work.totals[0], offsets, codes
-            )
+            if vectors.n_others > 0:
+                odds[i] += log_predictive(
+                    indptr, indices, values, members[i], work.natural[1], work.totals[1], offsets, vectors.codes
+                )
+                odds[i] -= log_predictive(
+                    indptr, indices, values, members[i], work.natural[0], work.totals[0], offsets, vectors.codes
+                )
+            odds[i] += log_odds(indptr, indices, values, members[i], vectors, offsets, work.vectors)
     _find_odds(members, n, counts, constants.omega, work.g, work.terms, odds)
     _invert(n, odds, inverse)
     result = 0.0

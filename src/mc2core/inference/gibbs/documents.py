@@ -41,6 +41,7 @@ from mc2core.compute.threads import in_blocks
 from mc2core.compute.variates import index_of
 from mc2core.families.kernels import add_statistics, log_predictive
 from mc2core.families.stacked import StackedContexts
+from mc2core.families.vectors import VectorClusters, Vectors, add_log_predictives, describe_cluster
 from mc2core.inference.gibbs.assignments import Assignments, TopicCounts
 from mc2core.inference.gibbs.weights import Concentrations, PartitionLaw, no_cluster, weight_of_new
 
@@ -68,6 +69,7 @@ class Contexts(NamedTuple):
     codes: np.ndarray  # (C,) int64
     natural: np.ndarray  # (D,) float64, of the prior
     totals: np.ndarray  # (C,) float64: its sums over each context's columns
+    vectors: Vectors
 
 
 class ClusterTables(NamedTuple):
@@ -80,6 +82,7 @@ class ClusterTables(NamedTuple):
     kept_mk: np.ndarray  # (M, slots) float64: ln G(v eps_m + n_mk)
     natural: np.ndarray  # (slots, D) float64: natural parameters of the contexts
     totals: np.ndarray  # (slots, C) float64: their sums over each context's columns
+    vectors: VectorClusters
 
 
 class DocumentConstants(NamedTuple):
@@ -192,18 +195,19 @@ def _add_or_remove(clusters, contexts, priors, work, j, k, sign, length, n_prese
             contexts.indptr, contexts.indices, contexts.values, j, np.float64(sign), natural, clusters.totals[k],
             contexts.offsets,
         )  # fmt: skip
-        return
-    # loops: an assignment of arrays makes numba compile the text of its error, which takes seconds
-    for d in range(natural.size):
-        natural[d] = contexts.natural[d]
-    for c in range(contexts.totals.size):
-        clusters.totals[k, c] = contexts.totals[c]
+    else:
+        # loops: an assignment of arrays makes numba compile the text of its error, which takes seconds
+        for d in range(natural.size):
+            natural[d] = contexts.natural[d]
+        for c in range(contexts.totals.size):
+            clusters.totals[k, c] = contexts.totals[c]
+    describe_cluster(k, natural, contexts.vectors, contexts.offsets, clusters.vectors)
 
 
 @numba.njit(inline="always")
 def _weigh_sizes_and_contexts(clusters, contexts, law, j, empty, n_slots, weight):
     """weight[k] = ln (n_k + b) + ln f_k(x_j), that of a new cluster in slot ``empty``; other empty slots get none."""
-    indptr, indices, values, codes = contexts.indptr, contexts.indices, contexts.values, contexts.codes
+    indptr, indices, values, codes = contexts.indptr, contexts.indices, contexts.values, contexts.vectors.codes
     n_k, natural, totals, offsets = clusters.n_k, clusters.natural, clusters.totals, contexts.offsets
     n_used = 0
     for k in range(n_slots):
@@ -215,10 +219,11 @@ def _weigh_sizes_and_contexts(clusters, contexts, law, j, empty, n_slots, weight
     new = weight_of_new(law, n_used)
     if new > 0.0:
         weight[empty] = log(new)
-    if codes.size > 0:
+    if contexts.vectors.n_others > 0:
         for k in range(n_slots):
             if weight[k] > -np.inf:
                 weight[k] += log_predictive(indptr, indices, values, j, natural[k], totals[k], offsets, codes)
+    add_log_predictives(indptr, indices, values, j, contexts.vectors, offsets, clusters.vectors, n_slots, weight)
 
 
 @numba.njit(inline="always")
@@ -296,7 +301,7 @@ def _log_gamma_table(prior, n_mk, kept_mk):
 
 
 def _tables(
-    assignments: Assignments, contexts: StackedContexts, v: float, prior: np.ndarray, n_clusters: int
+    assignments: Assignments, contexts: StackedContexts, stacked: Contexts, v: float, prior: np.ndarray, n_clusters: int
 ) -> ClusterTables:
     """Tables of the clusters, counted from the assignments, with eight spare slots."""
     slots = n_clusters + _SPARE
@@ -310,7 +315,8 @@ def _tables(
     _log_gamma_table(prior, n_mk, kept_mk)
     _log_gamma_table(np.array([v]), n_tokens[None, :].astype(n_mk.dtype), kept_k)
     natural = contexts.natural(assignments.cluster, slots)
-    return ClusterTables(n_k, n_tokens, n_mk, kept_k[0], kept_mk, natural, contexts.totals(natural))
+    vectors = vectors_of(stacked, natural)
+    return ClusterTables(n_k, n_tokens, n_mk, kept_k[0], kept_mk, natural, contexts.totals(natural), vectors)
 
 
 def contexts_of(contexts: StackedContexts) -> Contexts:
@@ -318,8 +324,21 @@ def contexts_of(contexts: StackedContexts) -> Contexts:
     statistics = contexts.statistics
     return Contexts(
         statistics.indptr.astype(np.int64), statistics.indices.astype(np.int64), statistics.data, contexts.offsets,
-        contexts.codes, contexts.prior, contexts.totals(contexts.prior[None, :])[0],
+        contexts.codes, contexts.prior, contexts.totals(contexts.prior[None, :])[0], Vectors.of(contexts),
     )  # fmt: skip
+
+
+@kernel
+def _describe_clusters(natural, vectors, offsets, clusters):
+    for k in range(natural.shape[0]):
+        describe_cluster(k, natural[k], vectors, offsets, clusters)
+
+
+def vectors_of(contexts: Contexts, natural: np.ndarray) -> VectorClusters:
+    """Return what predictives of vectors need of clusters with these natural parameters, (slots, D)."""
+    clusters = contexts.vectors.clusters(contexts.offsets, len(natural))
+    _describe_clusters(natural, contexts.vectors, contexts.offsets, clusters)
+    return clusters
 
 
 def sweep_clusters(
@@ -339,7 +358,7 @@ def sweep_clusters(
     stacked = contexts_of(contexts)
     first, n_clusters = 0, assignments.n_clusters
     while first < len(assignments.cluster):
-        clusters = _tables(assignments, contexts, v, prior, n_clusters)
+        clusters = _tables(assignments, contexts, stacked, v, prior, n_clusters)
         slots = len(clusters.n_k)
         work = ClusterSweepWork(
             counts=np.zeros(n_topics, np.int64),
@@ -386,8 +405,11 @@ def _score(first, last, start, topic, count, prior, kept, scores):
 
 
 @kernel(error_model="numpy")
-def _draw_members(key, scores, contexts, natural, totals, each, n_k, cluster):
-    indptr, indices, values, offsets, codes, _, _ = contexts
+def _draw_members(key, scores, contexts, natural, totals, clusters, each, n_k, cluster):
+    indptr, indices, values, offsets, vectors = (
+        contexts.indptr, contexts.indices, contexts.values, contexts.offsets, contexts.vectors
+    )  # fmt: skip
+    has_contexts = offsets.size > 1
     stream, weight = np.zeros(2, np.uint64), np.empty(n_k.size)
     for j in range(cluster.size):
         old = cluster[j]
@@ -395,18 +417,22 @@ def _draw_members(key, scores, contexts, natural, totals, each, n_k, cluster):
             continue
         streams.seek(stream, key, j)
         n_k[old] -= 1
-        if codes.size > 0:
+        if has_contexts:
             add_statistics(indptr, indices, values, j, -1.0, natural[old], totals[old], offsets)
+            describe_cluster(old, natural[old], vectors, offsets, clusters)
         for k in range(n_k.size):
             weight[k] = scores[j, k] + log(n_k[k] + each)
-            if codes.size > 0:
-                weight[k] += log_predictive(indptr, indices, values, j, natural[k], totals[k], offsets, codes)
+            if vectors.n_others > 0:
+                weight[k] += log_predictive(indptr, indices, values, j, natural[k], totals[k], offsets, vectors.codes)
+        if has_contexts:
+            add_log_predictives(indptr, indices, values, j, vectors, offsets, clusters, n_k.size, weight)
         total = _exponentiate(weight, n_k.size)
         new = index_of(weight, n_k.size, streams.uniform(stream) * total, old)
         cluster[j] = new
         n_k[new] += 1
-        if codes.size > 0:
+        if has_contexts:
             add_statistics(indptr, indices, values, j, 1.0, natural[new], totals[new], offsets)
+            describe_cluster(new, natural[new], vectors, offsets, clusters)
 
 
 def sweep_members(
@@ -441,5 +467,6 @@ def sweep_members(
     in_blocks(pool, score, n_documents, _SCORING_BLOCK)
     natural = contexts.natural(assignments.cluster, n_clusters)
     stacked, totals = contexts_of(contexts), contexts.totals(natural)
-    _draw_members(key, scores, stacked, natural, totals, law.each, assignments.n_k, assignments.cluster)
+    vectors = vectors_of(stacked, natural)
+    _draw_members(key, scores, stacked, natural, totals, vectors, law.each, assignments.n_k, assignments.cluster)
     assignments.count(n_clusters, counts)

@@ -153,7 +153,8 @@ def test_proposals_looked_at_side_by_side_are_those_of_one_thread(families):
     topic = np.concatenate([rng.choice(6, 12, p=np.where(np.arange(6) == k, 0.75, 0.05)) for k in group])
     corpus = Corpus(
         sp.csr_matrix(np.full((90, 12), 1)),
-        contexts={"tag": sp.csr_matrix(np.eye(6)[group]), "visits": group, "year": group + rng.normal(0, 0.1, 90)},
+        contexts={"tag": sp.csr_matrix(np.eye(6)[group]), "visits": group, "year": group + rng.normal(0, 0.1, 90)}
+        | {"place": group[:, None] + rng.normal(0, 0.5, (90, 2))},
     )
     start, weights = np.arange(91) * 12, np.full(6, 0.15)
     cluster = rng.integers(2, size=90).astype(np.int32)

@@ -86,6 +86,7 @@ def test_the_enumeration_sums_to_one_over_partitions():
 #: like those of the others, the one of small concentrations where shares of new topics are not drawn in logarithms
 LEVEL = {
     "contexts": (1000, 0.5),
+    "vectors": (1000, 0.5),
     "weak contexts": (1000, 3.0),
     "many topics and clusters": (4000, 4.0),
     "two clusters at most": (2000, 3.0),

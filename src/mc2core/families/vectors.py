@@ -1,0 +1,198 @@
+"""Compiled posterior predictives of vectors under all clusters at once, for :class:`DiagonalNormalGamma`.
+
+With strength s, the D coordinates of a document add s to kappa and s / 2 to a of each. If every document has all of
+its coordinates or none, the coordinates of a cluster share kappa and a, and the log predictive of x is
+
+    D (ln G(a') - ln G(a) - ln(kappa' / kappa) / 2) - (a' - a) sum_d ln b_d - a' ln prod_d (1 + ((x_d - mu_d) r_d)**2)
+
+with kappa' = kappa + s, a' = a + s / 2 and r_d**2 = s kappa / (2 kappa' b_d). mu, r and the rest are kept for each
+cluster until it changes. A document then takes three operations per coordinate and cluster, in loops over clusters that
+compile to vector code, and few logarithms. Vectors with some coordinates missing are left to
+:func:`mc2core.families.kernels.log_predictive`.
+
+A factor is below 2**110: values are within sqrt(2**53 b0) of 0, b is at least 2**-53 b0 and s is at most 1. So a
+product of eight factors is a float64.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from mc2core.compute.kernels import inner_kernel
+from mc2core.compute.special import log, log_gamma
+from mc2core.families.kernels import LAST_DIGIT, SKIPPED
+from mc2core.families.stacked import StackedContexts
+
+_FACTORS = 8
+_MOST = 1e100  # a product below is a float64 times another factor
+
+
+class Vectors(NamedTuple):
+    """The contexts whose documents have a whole vector or none."""
+
+    row: np.ndarray  # (C,) int64: where the coordinates of a context begin in arrays of clusters, -1 for other contexts
+    strength: np.ndarray  # (C,) float64
+    codes: np.ndarray  # (C,) int64: of other contexts, for log_predictive
+    n_others: int  # other contexts
+
+    @classmethod
+    def of(cls, contexts: StackedContexts) -> Vectors:
+        """Return those of the contexts."""
+        is_vector = contexts.are_whole_vectors
+        lengths = np.where(is_vector, np.diff(contexts.offsets) // 4, 0)
+        row = np.where(is_vector, np.cumsum(lengths) - lengths, -1)
+        strength = np.array([family.strength for family in contexts.families], np.float64)
+        return cls(row, strength, np.where(is_vector, SKIPPED, contexts.codes), int((~is_vector).sum()))
+
+    def clusters(self, offsets: np.ndarray, n_slots: int) -> VectorClusters:
+        """Return arrays for so many clusters."""
+        n_rows = int((np.diff(offsets)[self.row >= 0] // 4).sum())
+        mean, scale = np.empty((2, n_rows, n_slots))
+        power, constant = np.empty((2, len(self.row), n_slots))
+        return VectorClusters(mean, scale, power, constant, np.ones(n_slots), np.zeros(n_slots))
+
+
+class VectorClusters(NamedTuple):
+    """What predictives need of the clusters, a column for each."""
+
+    mean: np.ndarray  # (rows, slots) float64: mu
+    scale: np.ndarray  # (rows, slots) float64: r
+    power: np.ndarray  # (C, slots) float64: a'
+    constant: np.ndarray  # (C, slots) float64: the terms without x
+    product: np.ndarray  # (slots,) float64, ones between uses
+    log_product: np.ndarray  # (slots,) float64, zeros between uses
+
+
+@inner_kernel(error_model="numpy")
+def describe_cluster(k, natural, vectors, offsets, clusters):
+    """Fill column k by the natural parameters (D,) of a cluster."""
+    mean, scale = clusters.mean, clusters.scale
+    for c in range(vectors.row.size):
+        row, s, first = vectors.row[c], vectors.strength[c], offsets[c]
+        if row < 0:
+            continue
+        n = (offsets[c + 1] - first) // 4
+        kappa, a = natural[first + 1], natural[first + 2]
+        kappa_new, a_new = kappa + s, a + 0.5 * s
+        inverse, ratio = 1.0 / kappa, 0.5 * s * kappa / kappa_new
+        log_b, product = 0.0, 1.0
+        for d in range(n):
+            kappa_mu, rest = natural[first + 4 * d], natural[first + 4 * d + 3]
+            mu = kappa_mu * inverse
+            b = max(rest - 0.5 * kappa_mu * mu, LAST_DIGIT * rest)
+            mean[row + d, k], scale[row + d, k] = mu, math.sqrt(ratio / b)
+            log_b, product = _multiplied(log_b, product, b)
+        log_b += math.log(product)
+        rising = log_gamma(a_new) - log_gamma(a) - 0.5 * math.log(kappa_new / kappa)
+        clusters.constant[c, k] = n * rising - (a_new - a) * log_b
+        clusters.power[c, k] = a_new
+
+
+@inner_kernel(error_model="numpy")
+def _multiplied(log_product, product, factor):
+    """(log_product, product) with a factor more; their value is exp(log_product) product."""
+    product *= factor
+    if not 1.0 / _MOST < product < _MOST:
+        return log_product + math.log(product), 1.0
+    return log_product, product
+
+
+@inner_kernel(error_model="numpy", fastmath={"contract"})
+def _multiply(x, mean, scale, n_slots, product):
+    for k in range(n_slots):
+        z = (x - mean[k]) * scale[k]
+        product[k] *= 1.0 + z * z
+
+
+@inner_kernel(error_model="numpy", fastmath={"contract"})
+def _take_logs(n_slots, product, log_product):
+    for k in range(n_slots):
+        log_product[k] += log(product[k])
+        product[k] = 1.0
+
+
+@inner_kernel(error_model="numpy", fastmath={"contract"})
+def _add(power, constant, n_slots, log_product, weight):
+    for k in range(n_slots):
+        weight[k] += constant[k] - power[k] * log_product[k]
+        log_product[k] = 0.0
+
+
+@inner_kernel(error_model="numpy")
+def add_log_predictives(indptr, indices, values, j, vectors, offsets, clusters, n_slots, weight):
+    """weight[k] += the log predictive of document j's vectors under cluster k < n_slots, without the base measure."""
+    mean, scale, product, log_product = clusters.mean, clusters.scale, clusters.product, clusters.log_product
+    position, last = indptr[j], indptr[j + 1]
+    for c in range(vectors.row.size):
+        row, end = vectors.row[c], offsets[c + 1]
+        if row < 0:
+            while position < last and indices[position] < end:
+                position += 1
+            continue
+        if position == last or indices[position] >= end:
+            continue  # document j has no such vector
+        n, inverse = (end - offsets[c]) // 4, 1.0 / vectors.strength[c]
+        for d in range(n):
+            if d > 0 and d % _FACTORS == 0:
+                _take_logs(n_slots, product, log_product)
+            _multiply(values[position + 4 * d] * inverse, mean[row + d], scale[row + d], n_slots, product)
+        _take_logs(n_slots, product, log_product)
+        _add(clusters.power[c], clusters.constant[c], n_slots, log_product, weight)
+        position += 4 * n
+
+
+@inner_kernel(error_model="numpy", fastmath={"contract"})
+def log_odds(indptr, indices, values, j, vectors, offsets, clusters):
+    """Return the log predictive of document j's vectors under cluster 1 less that under cluster 0."""
+    mean, scale, power, constant = clusters.mean, clusters.scale, clusters.power, clusters.constant
+    position, last, result = indptr[j], indptr[j + 1], 0.0
+    for c in range(vectors.row.size):
+        row, end = vectors.row[c], offsets[c + 1]
+        if row < 0:
+            while position < last and indices[position] < end:
+                position += 1
+            continue
+        if position == last or indices[position] >= end:
+            continue
+        n, inverse = (end - offsets[c]) // 4, 1.0 / vectors.strength[c]
+        log_0, log_1, product_0, product_1 = 0.0, 0.0, 1.0, 1.0
+        for d in range(n):
+            x = values[position + 4 * d] * inverse
+            z_0, z_1 = (x - mean[row + d, 0]) * scale[row + d, 0], (x - mean[row + d, 1]) * scale[row + d, 1]
+            product_0 *= 1.0 + z_0 * z_0
+            product_1 *= 1.0 + z_1 * z_1
+            if not (product_0 < _MOST and product_1 < _MOST):
+                log_0 += math.log(product_0)
+                log_1 += math.log(product_1)
+                product_0, product_1 = 1.0, 1.0
+        log_0 += math.log(product_0)
+        log_1 += math.log(product_1)
+        result += constant[c, 1] - constant[c, 0] - power[c, 1] * log_1 + power[c, 0] * log_0
+        position += 4 * n
+    return result
+
+
+@inner_kernel(error_model="numpy")
+def log_marginal(natural, prior, vectors, offsets):
+    """Return the log marginal likelihood of a cluster's vectors, without base measures; natural and prior are (D,)."""
+    result = 0.0
+    for c in range(vectors.row.size):
+        first = offsets[c]
+        if vectors.row[c] < 0:
+            continue
+        n = (offsets[c + 1] - first) // 4
+        result += _log_normaliser(natural, first, n) - _log_normaliser(prior, first, n)
+    return result
+
+
+@inner_kernel(error_model="numpy")
+def _log_normaliser(natural, first, n):
+    """A of n coordinates, up to a constant."""
+    kappa, a, log_b, product = natural[first + 1], natural[first + 2], 0.0, 1.0
+    for d in range(n):
+        kappa_mu, rest = natural[first + 4 * d], natural[first + 4 * d + 3]
+        log_b, product = _multiplied(log_b, product, max(rest - 0.5 * kappa_mu * kappa_mu / kappa, LAST_DIGIT * rest))
+    return n * (log_gamma(a) - 0.5 * math.log(kappa)) - a * (log_b + math.log(product))
