@@ -208,9 +208,9 @@ def mixture(corpus: Corpus, seed: int, n_clusters: int | None = None, sweeps: in
 
 
 def topics(corpus: Corpus, seed: int, is_told: bool = False) -> dict[str, np.ndarray]:
-    """Clusters of one default chain and, with K inferred, its recommended cut."""
+    """Clusters of a default fit of two chains and, with K inferred, its recommended cut."""
     model = MC2(n_clusters=_n_classes(corpus) if is_told else None)
-    posterior = fit(corpus, model, seed=seed, chains=1, progress=False).posterior
+    posterior = fit(corpus, model, seed=seed, chains=2, progress=False).posterior
     if is_told:
         return {"": posterior.cluster}
     hierarchy = find_hierarchy(posterior, corpus)
