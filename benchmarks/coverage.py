@@ -5,7 +5,7 @@ unequally common in the clusters. Each cluster that was found is compared with t
 documents with, one to one, if at least half of the documents of either are in both (Jaccard), at the recommended
 number of clusters; each topic with the drawn one whose words it overlaps with most, by at least half (Bhattacharyya's
 coefficient). A row for each length of documents, number of chains and model, with a document level and without:
-coverage of the numbers of clusters and topics, of shares in groups, and of effects of the group.
+coverage of the numbers of main clusters and of topics, of shares in groups, and of effects of the group.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from mc2core.explore.variables import variables_of
 from mc2core.inference.running.loop import fit
 from mc2core.models import MC2
 from mc2core.posterior import Posterior
+from mc2core.posterior.consensus import COUNTED, n_main
 
 _MIN_JACCARD, _MIN_OVERLAP = 0.5, 0.5
 _GROUPS = "first", "second"
@@ -47,8 +48,8 @@ def rows(length: int, chains: int, document_level: bool, seeds: Sequence[int]) -
         posterior = fit(corpus, model, seed=seed, chains=chains, progress=False).posterior
         posterior.find_hierarchy(corpus)
         description = Description.of(posterior, corpus)
-        for what, number in (("clusters", truth.max() + 1), ("topics", len(np.unique(drawn.topic)))):
-            least, most = posterior.interval(what)
+        for what, number in (("clusters", n_main(truth)), ("topics", len(np.unique(drawn.topic)))):
+            least, most = posterior.interval(COUNTED[what])
             yield {"of": what, "holds": least <= number <= most}
         sizes = np.bincount(truth) / len(truth)
         shares = np.array([sizes * in_first, sizes * (1.0 - in_first)])

@@ -8,7 +8,7 @@ from typing import Any
 from mc2core.base.checks import counted
 from mc2core.corpus import Corpus
 from mc2core.corpus.checks import CONTENT_KINDS
-from mc2core.posterior import Posterior
+from mc2core.posterior import Posterior, consensus
 
 _MODELS = {
     "mc2": "MC2, multilevel clustering with group-level contexts (Nguyen et al., 2014)",
@@ -90,8 +90,7 @@ def _found(posterior: Posterior, recommended: int) -> str:
         return f"The fit has {posterior.representative.n_topics} topics."
     found = f"The fit has {counted(posterior.n_clusters, 'clusters')}"
     if len(posterior.samples) > 1:
-        low, high = posterior.interval("clusters")
-        found += f" ({low} to {high} in 90 % of the samples)"
+        found += f" ({consensus.in_samples('clusters', posterior.interval('main clusters'))})"
     chains = posterior.between_chains()
     agree = f", and the chains agree by an adjusted Rand index of {chains['ari']:.2f}" if "ari" in chains else ""
     found += f" and {counted(posterior.representative.n_topics, 'topics')}{agree}."

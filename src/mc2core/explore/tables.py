@@ -56,7 +56,7 @@ def _summary(description: Description, clusters: pd.DataFrame) -> pd.DataFrame:
     """What is described: name, value."""
     corpus, posterior = description.corpus, description.posterior
     provenance: Mapping[str, Any] = posterior.provenance
-    shown = ("clusters", "topics") if len(posterior.samples) > 1 else ()
+    shown = ("clusters", "main clusters", "topics") if len(posterior.samples) > 1 else ()
     rows: dict[str, Any] = {
         "documents": corpus.n_documents,
         **({} if description.drawn is None else {"drawn evenly from documents": description.n_documents}),

@@ -25,6 +25,11 @@ from mc2core.compute.kernels import kernel
 MAX_CELLS = 1 << 28
 """Of the table of clusters of all samples by clusters of one, 4 bytes each: beyond, the consensus is that sample."""
 
+MAIN = 0.95
+"""Share of the documents that the main clusters hold."""
+COUNTED = {"clusters": "main clusters", "topics": "topics"}
+"""What is counted in each sample for the interval beside the number of clusters or topics."""
+
 
 def representative(clusterings: Sequence[np.ndarray], n_topics: Sequence[int]) -> int:
     """Return the number of the clustering (J,) with the least expected loss.
@@ -100,6 +105,22 @@ def interval(values: Sequence[float], share: float = 0.9) -> tuple[int, int]:
     """Return the central interval that contains at least the given share of whole numbers."""
     rest = (1.0 - share) / 2.0
     return int(np.quantile(values, rest, method="lower")), int(np.quantile(values, 1.0 - rest, method="higher"))
+
+
+def n_main(cluster: np.ndarray, share: float = MAIN) -> int:
+    """Return the least number of clusters that hold at least this share of the documents; ``cluster`` is (J,) int.
+
+    >>> n_main(np.repeat([0, 1, 2], [60, 38, 2]))
+    2
+    """
+    sizes = np.sort(np.bincount(cluster[cluster >= 0]))[::-1]
+    return int(np.searchsorted(np.cumsum(sizes), round(share * sizes.sum(), 6))) + 1 if sizes.size else 0
+
+
+def in_samples(what: str, bounds: Sequence[int]) -> str:
+    """Return the interval of the number of "clusters" (their main ones) or "topics" over the samples, in words."""
+    hold = f" hold {100 * MAIN:.0f} % of the documents" if what == "clusters" else ""
+    return f"{bounds[0]:,} to {bounds[1]:,}{hold} in 90 % of the samples"
 
 
 def _members(clusterings: Sequence[np.ndarray]) -> sp.csr_matrix:

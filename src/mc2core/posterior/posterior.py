@@ -140,7 +140,7 @@ class Posterior:
         counted = ["topics"] if self.samples[0].documents_are_clusters else ["clusters", "topics"]
         rows: dict[str, Any] = {
             what: f"{self.number(what):,}"
-            + (" ({:,} to {:,} in 90 % of samples)".format(*self.interval(what)) if several else "")
+            + (f" ({consensus.in_samples(what, self.interval(consensus.COUNTED[what]))})" if several else "")
             for what in counted
         }
         rows |= {"samples": f"{len(self.samples):,}", self._columns: f"{self.n_words:,}"}
@@ -254,7 +254,14 @@ class Posterior:
         return self.n_clusters if what == "clusters" else self.representative.n_topics
 
     def interval(self, what: str) -> tuple[int, int]:
-        """Return the central 90 % interval of the number of "clusters" or "topics" over the samples."""
+        """Return the central 90 % interval over the samples of the number of "clusters", "main clusters" or "topics".
+
+        The main clusters of a sample are the fewest that hold 95 % of its documents (:func:`consensus.n_main`). Their
+        number estimates how many groups there are better than the number of clusters does, because a Dirichlet process
+        opens small clusters beside the large ones (docs/notes/consensus.md).
+        """
+        if what == "main clusters":
+            return consensus.interval([consensus.n_main(sample.cluster) for sample in self.samples])
         return consensus.interval([getattr(sample, f"n_{what}") for sample in self.samples])
 
     @property

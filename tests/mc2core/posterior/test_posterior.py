@@ -270,6 +270,11 @@ def test_intervals_are_of_clusters_and_topics_over_samples():
     assert (model.interval("clusters"), model.interval("topics")) == ((2, 2), (3, 3))
     model = dataclasses.replace(model, samples=[few, *model.samples[1:3]])
     assert model.interval("topics") == (1, 3)
+    labels = np.repeat([0, 1, 2, 3], [60, 35, 4, 1])
+    model = dataclasses.replace(model, samples=[dataclasses.replace(few, cluster=labels)] * 2)
+    assert model.interval("main clusters") == (2, 2)  # 95 of 100 documents
+    labels[0] = 3  # 94, and then 98 of 100
+    assert model.interval("main clusters") == (3, 3)
 
 
 def test_a_cluster_that_the_consensus_leaves_empty_is_counted_nowhere():
@@ -291,11 +296,11 @@ def test_a_cluster_that_the_consensus_leaves_empty_is_counted_nowhere():
     assert sorted(set(model.cluster.tolist())) == [0, 1]
     assert model.n_clusters == model.number("clusters") == 2
     assert repr(model).startswith("Posterior(2 clusters, 3 topics")
-    assert ">2 (3 to 3 in 90 % of samples)</td>" in model._repr_html_()
+    assert ">2 (2 to 3 hold 95 % of the documents in 90 % of the samples)</td>" in model._repr_html_()
     trace = [{"clusters": 3, "topics": 3}] * 3
     about = found(model, [trace])
     assert (about["clusters"], about["topics"]) == (2, 3)
-    assert sentence(about).startswith("found 2 clusters in the clustering shown (3 to 3 in 90 % of samples) and 3")
+    assert sentence(about).startswith("found 2 clusters (2 to 3 hold 95 % of the documents in 90 % of the samples)")
     contexts = {"author": np.eye(7, 2, dtype=int), "pages": np.arange(7.0), "year": 2000.0 + np.arange(7)}
     corpus = Corpus(np.eye(7, 4, dtype=int) + 1, WORDS, contexts, context_names=model.context_names)
     model.provenance["corpus"] = in_units(corpus, model.families, model.units).digest

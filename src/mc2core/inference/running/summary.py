@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mc2core.posterior import Posterior
+from mc2core.posterior import Posterior, consensus
 
 #: names of the trace that are followed
 _NAMES = ("clusters", "topics")
@@ -31,8 +31,9 @@ def found(
     Returns
     -------
     dict
-        ``clusters``, ``topics``: int, :meth:`Posterior.number` of each. ``intervals``: dict, central 90 % interval of
-        each over samples; empty if there is one sample. ``over``: int, a third of the iterations. ``before``,
+        ``clusters``, ``topics``: int, :meth:`Posterior.number` of each. ``intervals``: dict, central 90 % interval over
+        samples of the numbers of main clusters (:meth:`Posterior.interval`) and of topics; empty if there is one
+        sample. ``over``: int, a third of the iterations. ``before``,
         ``after``: dict, each number ``over`` iterations before the end and at the end, per chain; empty if ``over`` is
         0. ``chains``: :meth:`Posterior.between_chains`. ``truncations``: dict of int, if there are any. A run adds
         ``warnings`` (:func:`mc2core.inference.running.advice.advice`) and, if it has a hierarchy, ``recommended``, the
@@ -47,7 +48,8 @@ def found(
                 about["before"][name] = [int(trace[-1 - over][name]) for trace in traces]
                 about["after"][name] = [int(trace[-1][name]) for trace in traces]
             if len(posterior.samples) > 1:
-                about["intervals"][name] = list(posterior.interval(name))
+                of = consensus.COUNTED[name]
+                about["intervals"][of] = list(posterior.interval(of))
     about["chains"] = posterior.between_chains()
     if truncations:
         about["truncations"] = dict(truncations)
@@ -59,7 +61,7 @@ def sentence(about: Mapping[str, Any]) -> str:
     names = [name for name in _NAMES if name in about]
     if not names:
         return ""
-    numbers = [f"{about[name]} {name}{_interval(name, about[name], about['intervals'].get(name))}" for name in names]
+    numbers = [f"{about[name]} {name}{_interval(name, about)}" for name in names]
     first = "found " + " and ".join(numbers) + _of_at_most([about], names)
     if about["chains"]:
         first = f"{first}; {agreement(about['chains'])}"
@@ -106,13 +108,13 @@ def agreement(chains: Mapping[str, Any]) -> str:
     return f"{said} agree by ARI {chains['ari']:.2f}, VI {chains['vi_bits']:.2f} bits"
 
 
-def _interval(name: str, number: int, bounds: Sequence[int] | None) -> str:
-    """Of 90 % of the samples; a number outside is said to be that of the clustering or the sample that is shown."""
+def _interval(name: str, about: Mapping[str, Any]) -> str:
+    """Of 90 % of the samples; a number of topics outside is said to be that of the sample that is shown."""
+    bounds = about["intervals"].get(consensus.COUNTED[name])
     if bounds is None:
         return ""
-    within = f"({bounds[0]} to {bounds[1]} in 90 % of samples)"
-    shown = "clustering" if name == "clusters" else "sample"
-    return f" {within}" if bounds[0] <= number <= bounds[1] else f" in the {shown} shown {within}"
+    is_outside = name == "topics" and not bounds[0] <= about[name] <= bounds[1]
+    return f"{' in the sample shown' if is_outside else ''} ({consensus.in_samples(name, bounds)})"
 
 
 def _ends(about: Mapping[str, Any], names: Sequence[str]) -> list[str]:
