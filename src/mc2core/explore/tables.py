@@ -24,6 +24,7 @@ from mc2core.explore.words import names_table
 from mc2core.inference.running.advice import advice
 from mc2core.inference.running.summary import ONE_CHAIN
 from mc2core.inference.running.summary import agreement as agreement_of
+from mc2core.posterior.consensus import between
 
 Tables = Mapping[str, pd.DataFrame]
 _DIGITS = "%.6g"
@@ -72,7 +73,7 @@ def _summary(description: Description, clusters: pd.DataFrame) -> pd.DataFrame:
             (np.bincount(description.cluster) >= 0.01 * corpus.n_documents).sum()
         ),
         "topics": posterior.representative.n_topics,
-        **{f"{what} in 90 % of the samples": "{} to {}".format(*posterior.interval(what)) for what in shown},
+        **{f"{what} in 90 % of the samples": between(posterior.interval(what)) for what in shown},
         "contexts of the model": ", ".join(
             name if family.strength == 1.0 else f"{name} (strength {family.strength:g})"
             for name, family in sorted(posterior.families.items())

@@ -120,7 +120,12 @@ def n_main(cluster: np.ndarray, share: float = MAIN) -> int:
 def in_samples(what: str, bounds: Sequence[int]) -> str:
     """Return the interval of the number of "clusters" (their main ones) or "topics" over the samples, in words."""
     hold = f" hold {100 * MAIN:.0f} % of the documents" if what == "clusters" else ""
-    return f"{bounds[0]:,} to {bounds[1]:,}{hold} in 90 % of the samples"
+    return f"{between(bounds)}{hold} in 90 % of the samples"
+
+
+def between(bounds: Sequence[int]) -> str:
+    """Return the bounds in words: "8 to 9", or "8" if both are 8."""
+    return " to ".join(f"{bound:,}" for bound in dict.fromkeys(bounds))
 
 
 def _members(clusterings: Sequence[np.ndarray]) -> sp.csr_matrix:

@@ -32,6 +32,7 @@ from mc2core.base import locks, stopping
 from mc2core.inference.registry import specify
 from mc2core.inference.running import checkpoint
 from mc2core.inference.running.summary import ONE_CHAIN
+from mc2core.posterior.consensus import between
 from mc2core.posterior.perplexity import ESTIMATORS
 from mc2papers.cli import main as prepare
 
@@ -350,9 +351,9 @@ class TestFit:
         assert about["model"]["topic_word_prior"] == 0.01
         rows = list(csv.DictReader((tmp_path / "fit/trace.tsv").open(), delimiter="\t"))
         left = Posterior.load(tmp_path / "fit/posterior.npz")
-        least, most = left.interval("main clusters")
+        within = between(left.interval("main clusters"))
         assert re.fullmatch(rf"recommended clustering: {left.hierarchy.recommended} clusters?", recommended)
-        assert found.startswith(f"found {left.n_clusters} clusters ({least} to {most} hold 95 % of the documents in")
+        assert found.startswith(f"found {left.n_clusters} clusters ({within} hold 95 % of the documents in")
         assert f" and {left.representative.n_topics} topics (" in found
         before, last = ({name: int(rows[i][name]) for name in ("clusters", "topics")} for i in (7, 11))
         assert {name: about["inferred"]["after"][name] for name in last} == {name: [one] for name, one in last.items()}

@@ -13,6 +13,7 @@ from helpers.explored_fits import HOSTILE
 import mc2core
 from mc2core import Fit, Posterior
 from mc2core.families import DirichletCategorical, NormalGamma
+from mc2core.posterior.consensus import between
 
 
 @pytest.fixture(scope="module")
@@ -217,14 +218,14 @@ def test_notebooks_show_what_there_is_and_text_stays_text(done):
 
 def test_the_paragraph_of_methods_says_model_settings_and_numbers(done):
     said = done.methods()
-    clusters, (low, high) = done.posterior.n_clusters, done.posterior.interval("main clusters")
+    clusters, within = done.posterior.n_clusters, between(done.posterior.interval("main clusters"))
     for part in (
         "without a document level, as in the paper",
         "year (normal_gamma), author (dirichlet)",
         f"to {done.corpus.n_documents} documents",
         "8 sweeps, of which the first 4 were discarded, in 2 independent chains, with the random seed 1",
         "start_topics 5",
-        f"{clusters} clusters ({low} to {high} hold 95 % of the documents in 90 % of the samples)",
+        f"{clusters} clusters ({within} hold 95 % of the documents in 90 % of the samples)",
         f"index of {done.posterior.between_chains()['ari']:.2f}",
         f"mc2core {mc2core.__version__}",
     ):

@@ -95,13 +95,13 @@ def test_intervals_stand_beside_the_numbers():
     about = found_by(trace([12] * 30, [20] * 30), intervals={"main clusters": (11, 14), "topics": (20, 20)})
     assert about["intervals"] == {"main clusters": [11, 14], "topics": [20, 20]}
     assert sentence(about).startswith(
-        "found 12 clusters (11 to 14 hold 95 % of the documents in 90 % of the samples) and 20 topics (20 to 20 in 90 "
+        "found 12 clusters (11 to 14 hold 95 % of the documents in 90 % of the samples) and 20 topics (20 in 90 "
         "% of the samples); one chain; "
     )
     # the sample shown is chosen by its clusters, and may have fewer topics than most
     about = found_by(trace([2] * 30, [20] * 30), intervals={"main clusters": (2, 2), "topics": (23, 31)})
     assert sentence(about).startswith(
-        "found 2 clusters (2 to 2 hold 95 % of the documents in 90 % of the samples) and 20 topics in the sample shown "
+        "found 2 clusters (2 hold 95 % of the documents in 90 % of the samples) and 20 topics in the sample shown "
         "(23 to 31 in 90 % of the samples);"
     )
 
