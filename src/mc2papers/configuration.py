@@ -21,7 +21,6 @@ import jsonschema
 import yaml
 
 from mc2core.base.checks import choice, did_you_mean, nearest, whole
-from mc2core.base.kinds import FAMILY_OF_KIND
 from mc2core.base.records import csv_rows, lines_of
 from mc2core.base.settings import parse_settings, split_settings
 from mc2papers.engines import ENGINES, engine_of
@@ -360,6 +359,7 @@ def own_contexts(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     the configuration has under its name, if that is one of this family.
     """
     from mc2core.corpus.building.settings import parse_contexts  # a fifth of a second to load
+    from mc2core.corpus.checks import FAMILY_OF_KIND
 
     families = {}
     for name, column in parse_contexts(config["corpora"]["mine"]["contexts"]).items():
@@ -516,7 +516,7 @@ def _check_baseline(run: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]
     for name, family in fit["contexts"].items():
         if not baseline.takes_contexts:
             raise ValueError(f"{baseline.title} clusters words only; it cannot use context {name!r}")
-        if family["family"] == FAMILY_OF_KIND["number"]:
+        if family["family"] == "normal_gamma":
             raise ValueError(f"{baseline.title} takes contexts of counts, but {name!r} is a number for each document")
     if not baseline.models:
         if fit["of"] is not None:
@@ -538,6 +538,7 @@ def _check_baseline(run: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]
 def _check_contexts(
     where: str, dataset: str, corpus: Mapping[str, Any], families: Mapping[str, Mapping[str, Any]]
 ) -> None:
+    from mc2core.corpus.checks import FAMILY_OF_KIND
     from mc2papers.datasets.catalogue import contexts_of
 
     offered = contexts_of(dataset, corpus)

@@ -187,7 +187,7 @@ def run(options: argparse.Namespace) -> None:
 
     ValueError: an option the input has no use for, a folder that holds something else, or what the reader finds wrong.
     """
-    from mc2core.base import locks, storage
+    from mc2core.base import storage
     from mc2core.corpus.corpus import CORPUS_FILES
 
     storage.refuse_foreign(options.out, CORPUS_FILES)
@@ -201,7 +201,7 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError("--embed needs running text (--text), or a folder of texts")
     if options.new_columns is not None and not (options.append or options.like):
         raise ValueError("--new-columns needs --append or --like")
-    with locks.only_one(options.out, "another import"):  # what it finds there stays until this one ends
+    with storage.only_one(options.out, "another import"):  # what it finds there stays until this one ends
         if not (options.append or options.overwrite) and (options.out / "corpus.json").exists():
             raise ValueError(
                 f"--out {options.out} holds a corpus{_size(options.out)}; --overwrite replaces it, --append adds to it"

@@ -1,9 +1,10 @@
-"""Files that are written whole or not at all, plain arrays, and digests of what a result was made from."""
+"""Files that are written whole or not at all, locks on files, plain arrays, and what stored arrays must be."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import io
 import json
@@ -17,12 +18,13 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from mc2core.base import locks
+from mc2core import __version__
 
 #: what zipfile and NumPy raise for damaged files: a flag reads as encryption, an offset as a failed seek, and a header
 #: is handed to Python's parser
@@ -32,7 +34,14 @@ _DAMAGE = (
 )
 _FULL = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT})
 _OCCUPIED = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
+_NOT_SUPPORTED = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 _DIGEST = "digest"  # of all other arrays of a .npz
+_KINDS = {
+    "f": (np.float64, np.float32),
+    "i": (np.int64, np.int32),
+    "n": (np.float64, np.float32, np.int64, np.int32),
+}
+_NAMES = {"f": "floating-point numbers", "i": "whole numbers", "n": "numbers"}
 
 
 # -- whole or not at all -----------------------------------------------------------------------------------------------
@@ -169,7 +178,7 @@ def _temporary_folder(path: Path) -> tuple[int, Path]:
 
 def _is_ours(handle: int, path: Path) -> bool:
     """Lock a new file; False, and closed, if it was taken for a killed process's before that."""
-    locks.take(handle, wait=True)
+    take_lock(handle, wait=True)
     if path.exists():
         return True
     os.close(handle)
@@ -195,7 +204,7 @@ def remove_leftovers(path: Path) -> None:
         except PermissionError:
             continue  # another user's
         try:
-            if locks.take(handle, wait=False):
+            if take_lock(handle, wait=False):
                 if is_folder and any(entry.glob("replaced-*")) and (entry / "new").exists() and not path.exists():
                     os.replace(entry / "new", path)
                 shutil.rmtree(entry, ignore_errors=True) if is_folder else entry.unlink(missing_ok=True)
@@ -215,6 +224,62 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+# -- locks, which the system drops with the process that holds them: whoever gets one knows the holder is gone ---------
+def take_lock(handle: int, *, wait: bool) -> bool | None:
+    """Lock an open file until it is closed: True if that worked, False if another process holds it.
+
+    None where the file system has no locks.
+    """
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno in _NOT_SUPPORTED:
+            return None
+        raise
+    return True
+
+
+@contextlib.contextmanager
+def only_one(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Hold the lock of ``path`` while the block runs: a file ``.<name>.lock`` beside it, removed at the end.
+
+    So are folders that were made for it, where they are still empty. ValueError if another process holds it; ``what``
+    says what that one does.
+    """
+    path = Path(path)
+    new = [folder for folder in path.parents if not folder.exists()]
+    lock = path.with_name(f".{path.name}.lock")
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError:
+            continue  # another holder ended, and removed the folder, between the two calls
+        if take_lock(handle, wait=False) is False:
+            os.close(handle)
+            raise ValueError(f"{path} is in use by {what} that has not ended; wait for it or write elsewhere")
+        if _is_at(handle, lock):
+            break
+        os.close(handle)  # its holder ended, and removed it, between the two calls
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+        os.close(handle)
+        with contextlib.suppress(OSError):  # one that is in use, and those it is in
+            for folder in new:
+                folder.rmdir()
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 # -- JSON and arrays ---------------------------------------------------------------------------------------------------
@@ -336,3 +401,72 @@ def digest_path(path: Path) -> str:
 def digest_value(value: Any) -> str:
     """SHA-256 (hex) of a JSON-able value, independent of the order of keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+# -- what stored arrays must be ----------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Stored:
+    """An array as it must be found.
+
+    Attributes
+    ----------
+    kind : "f" floating-point, "i" whole numbers, "n" either; of 32 or 64 bits
+    shape : sizes by number or letter, such as "2 K-1" or "J"; "" for a single value
+        A letter whose size is not known gets it from the first array that has it.
+    below : letter of the size that indices stay below; -1 stands for none
+    """
+
+    kind: str
+    shape: str
+    below: str = ""
+
+
+def check_format(found: object, known: str) -> None:
+    """ValueError unless a file's format, "mc2core KIND VERSION", is the one that this version reads and writes."""
+    if found == known:
+        return
+    kind, version = known.rsplit(" ", 1)
+    its_kind, _, its_version = str(found).rpartition(" ")
+    if its_kind == kind and its_version.isdecimal() and int(its_version) > int(version):
+        raise ValueError(
+            f"its format is {found!r}, of a newer mc2core than {__version__}, which reads {known!r}: update mc2core"
+        )
+    raise ValueError(f"its format is {found!r}, not {known!r}")
+
+
+def check_arrays(
+    arrays: Mapping[str, np.ndarray], described: Mapping[str, Stored], sizes: Mapping[str, int]
+) -> dict[str, int]:
+    """Check every described array; returns ``sizes`` with the letters that were not known.
+
+    ValueError names the array, what was found and what is needed.
+    """
+    sizes = dict(sizes)
+    for name, stored in described.items():
+        if name not in arrays:
+            raise ValueError(f"{name!r} is missing")
+        array = arrays[name]
+        if array.dtype not in _KINDS[stored.kind]:
+            raise ValueError(f"{name!r} holds {array.dtype}; {_NAMES[stored.kind]} of 32 or 64 bits are needed")
+        sizes = _fit(name, array.shape, stored.shape, sizes)
+        if stored.below and array.size and not -1 <= array.min() <= array.max() < sizes[stored.below]:
+            raise ValueError(f"{name!r} holds an index that is not below {sizes[stored.below]}")
+    return sizes
+
+
+def _fit(name: str, shape: tuple[int, ...], wanted: str, sizes: Mapping[str, int]) -> dict[str, int]:
+    """``sizes`` and the letters that ``shape`` tells; ValueError unless it is the shape that is ``wanted``."""
+    letters = wanted.split()
+    told = {letter: length for letter, length in zip(letters, shape, strict=False) if letter.isalpha()}
+    sizes = {**told, **sizes}
+    expected = tuple(_size(one, sizes) for one in letters)
+    if shape != expected:
+        raise ValueError(f"{name!r} has the shape {shape}; {expected} is needed")
+    return sizes
+
+
+def _size(text: str, sizes: Mapping[str, int]) -> int | None:
+    letter, _, less = text.partition("-")
+    if letter.isdigit():
+        return int(letter)
+    return sizes[letter] - int(less or 0) if letter in sizes else None

@@ -24,7 +24,7 @@ from typing import Any
 
 import numba
 
-from mc2core.base import locks, progress, stopping, storage
+from mc2core.base import progress, stopping, storage
 
 _PACKAGE = Path(__file__).parents[1]
 #: folders of the package that no kernel uses: stored kernels stay valid after an edit there
@@ -74,7 +74,7 @@ def _can_write(place: Path) -> bool:
             probe.write(bytes(_PROBE_BYTES))  # fails beyond a quota, which free space does not show
             probe.flush()
         with _open(place / "compiling.lock") as lock:
-            can_lock = locks.take(lock, wait=False) is not None
+            can_lock = storage.take_lock(lock, wait=False) is not None
         return can_lock and shutil.disk_usage(place).free >= _MIN_FREE_BYTES
     except OSError:
         return False
@@ -236,8 +236,8 @@ class Store:
                 self._is_checked = True
                 return
             with _open(current.parent / "checking.lock") as checking, _open(current.parent / "compiling.lock") as lock:
-                locks.take(checking, wait=True)
-                if locks.take(lock, wait=False):
+                storage.take_lock(checking, wait=True)
+                if storage.take_lock(lock, wait=False):
                     self._clean(current)
             self._is_checked = True
 
@@ -295,9 +295,9 @@ def _waited_for(path: Path) -> int:
     """The open lock file, locked; tells that it waits."""
     lock = _open_lock(path)
     try:
-        if locks.take(lock, wait=False) is False:
+        if storage.take_lock(lock, wait=False) is False:
             with progress.work("waiting for another process that compiles kernels"):
-                while locks.take(lock, wait=False) is False:
+                while storage.take_lock(lock, wait=False) is False:
                     stopping.check()
                     time.sleep(_WAIT_SECONDS)
     except BaseException:

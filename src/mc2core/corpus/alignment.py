@@ -14,7 +14,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base.checks import counted, whole
-from mc2core.base.kinds import NUMBERS
 from mc2core.corpus.building.columns import CONTENT_KINDS, POOLED
 from mc2core.corpus.building.counts import Dropped
 from mc2core.corpus.building.settings import (
@@ -29,7 +28,7 @@ from mc2core.corpus.building.settings import (
     parse_contexts,
     parse_separator,
 )
-from mc2core.corpus.checks import KINDS, Unit, all_missing, kind_of
+from mc2core.corpus.checks import KINDS, NUMBERS, Unit, all_missing, kind_of
 from mc2core.corpus.embeddings import KEY
 from mc2core.corpus.matching import check_length, in_units, named
 

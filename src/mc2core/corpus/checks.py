@@ -25,6 +25,17 @@ CONTENT_KINDS = {"numbers": "numbers", "counts": "counts", "binary": "zeros or o
 """Kinds of observations of a corpus, and what their values are called."""
 KINDS = {"number": "numbers", "counts": "names", "vector": "vectors"}
 """Kinds of contexts of a corpus, and what their values are called."""
+FAMILY_OF_KIND = {
+    "number": "normal_gamma",
+    "date": "normal_gamma",
+    "bag": "dirichlet",  # names
+    "text": "dirichlet",  # words
+    "counts": "dirichlet",  # names with counts
+    "vector": "diagonal_normal_gamma",  # of a file of their own, or of AnnData's obsm
+}
+"""Kinds of contexts, as columns of tables and configurations name them, and their default families."""
+NUMBERS = ("number", "date")
+"""Kinds of columns whose context is a number per document; that of all others but "vector" is counts."""
 
 
 def kind_of(context: Context) -> str:
@@ -152,6 +163,13 @@ def all_missing(kind: str, rows: int, size: int) -> Context:
     if kind == "counts":
         return sp.csr_matrix((rows, size), dtype=np.int32)
     return np.full((rows, size) if kind == "vector" else rows, np.nan)
+
+
+def csr_of(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, n_columns: int) -> sp.csr_matrix:
+    """Return a CSR matrix that shares these arrays; SciPy's constructor would read and copy mapped ones."""
+    matrix = sp.csr_matrix((len(indptr) - 1, n_columns), dtype=data.dtype)
+    matrix.indptr, matrix.indices, matrix.data = indptr, indices, data
+    return matrix
 
 
 def ones(counts: np.ndarray) -> sp.csr_matrix:

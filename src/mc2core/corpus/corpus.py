@@ -17,7 +17,6 @@ import scipy.sparse as sp
 
 from mc2core.base import storage
 from mc2core.base.checks import choice
-from mc2core.base.described import check_format
 from mc2core.corpus.checks import (
     CONTENT_KINDS,
     KINDS,
@@ -34,12 +33,12 @@ from mc2core.corpus.checks import (
     check_unit,
     columns_of,
     count_labels,
+    csr_of,
     kind_of,
     ones,
     placeholders,
     whole_counts,
 )
-from mc2core.corpus.row_blocks import csr_of
 
 # pandas, numba and what turns texts to counts are imported where they are used: they take longer to load than all else
 if TYPE_CHECKING:
@@ -1141,7 +1140,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
         raise ValueError(f"{folder} holds no corpus: {_no_corpus(folder)}")
     meta = storage.read_json(folder / _META)
     try:
-        check_format(meta.get("format") if isinstance(meta, dict) else None, FORMAT)
+        storage.check_format(meta.get("format") if isinstance(meta, dict) else None, FORMAT)
     except ValueError as error:
         raise ValueError(f"{folder}/{_META} cannot be read: {error}") from None
     try:

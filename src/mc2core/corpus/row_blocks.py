@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import storage
+from mc2core.corpus.checks import csr_of
 
 # numbers that are held in memory, 32 MB
 _MAX_HELD = 1 << 23
@@ -56,13 +57,6 @@ class Growing:
             return np.array(self._recent, np.int32)
         self._write()
         return np.memmap(self._file, np.int32, "r", shape=(self._written,))
-
-
-def csr_of(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, n_columns: int) -> sp.csr_matrix:
-    """Return a CSR matrix that shares these arrays; SciPy's constructor would read and copy mapped ones."""
-    matrix = sp.csr_matrix((len(indptr) - 1, n_columns), dtype=data.dtype)
-    matrix.indptr, matrix.indices, matrix.data = indptr, indices, data
-    return matrix
 
 
 def by_rows(function: Callable[..., sp.csr_matrix], *matrices: sp.csr_matrix) -> sp.csr_matrix:

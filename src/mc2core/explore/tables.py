@@ -21,8 +21,7 @@ from mc2core.explore.documents import document_tables, document_topics
 from mc2core.explore.shares import shares_tables
 from mc2core.explore.topics import topic_tables
 from mc2core.explore.words import names_table
-from mc2core.inference.running.advice import advice
-from mc2core.inference.running.summary import ONE_CHAIN
+from mc2core.inference.running.summary import ONE_CHAIN, advice
 from mc2core.inference.running.summary import agreement as agreement_of
 from mc2core.posterior.consensus import between
 

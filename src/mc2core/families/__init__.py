@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mc2core.base.checks import nearest
-from mc2core.base.kinds import FAMILY_OF_KIND
-from mc2core.corpus.checks import kind_of
+from mc2core.corpus.checks import FAMILY_OF_KIND, kind_of
 from mc2core.families.base import Family, VectorFamily
 from mc2core.families.bernoulli import BetaBernoulli, BetaBernoulliVector
 from mc2core.families.dirichlet import DirichletCategorical

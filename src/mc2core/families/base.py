@@ -69,6 +69,8 @@ class Family(ABC):
     name: ClassVar[str]
     #: kind of the contexts that it is of (``Corpus.context_kinds``): "counts", "number" or "vector"
     kind: ClassVar[str]
+    #: whether :func:`mc2core.fit` standardises the numbers of its contexts
+    is_standardised: ClassVar[bool] = False
 
     def __init__(self, strength: float = 1.0) -> None:
         self.strength = share(f"{type(self).__name__} strength", strength)

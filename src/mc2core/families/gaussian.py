@@ -23,6 +23,8 @@ STATISTICS = 4
 class _Gaussian(Family):
     """Hyper-parameters of a Gaussian's mean and precision, of each coordinate the same."""
 
+    is_standardised: ClassVar[bool] = True
+
     def __init__(
         self, mu0: float = 0.0, kappa0: float = 1.0, a0: float = 1.0, b0: float = 1.0, *, strength: float = 1.0
     ) -> None:

@@ -20,7 +20,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from mc2core.base import locks, storage
+from mc2core.base import storage
 from mc2core.compute import spark
 from mc2core.corpus import Corpus
 from mc2core.corpus.subsets import bare
@@ -129,7 +129,7 @@ def step_file(path: Path, arrays: Mapping[str, Any]) -> Iterator[None]:
     """Write the arrays of a step to ``path`` while the block runs. The file is locked until the process ends."""
     try:
         with path.open("wb") as stream:
-            locks.take(stream.fileno(), wait=True)
+            storage.take_lock(stream.fileno(), wait=True)
             write_step(stream, arrays)
             yield
     finally:
@@ -146,7 +146,7 @@ def remove_steps_of_killed_processes(folder: Path) -> None:
     """Remove the files of steps that can be locked, because their processes have ended."""
     for path in folder.glob("step-*.npz"):
         with contextlib.suppress(FileNotFoundError), path.open("rb") as stream:
-            if locks.take(stream.fileno(), wait=False):
+            if storage.take_lock(stream.fileno(), wait=False):
                 path.unlink()
 
 

@@ -20,8 +20,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import stopping
-from mc2core.base.described import Stored, check
 from mc2core.base.progress import Work, work
+from mc2core.base.storage import Stored, check_arrays
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import log, log_gamma
 from mc2core.corpus import Corpus, matching
@@ -761,7 +761,7 @@ def unpack_hierarchy(arrays: Mapping[str, np.ndarray], n_documents: int) -> Hier
     if not stored:
         return None
     try:
-        sizes = check(stored, _DESCRIBED, {"J": n_documents})
+        sizes = check_arrays(stored, _DESCRIBED, {"J": n_documents})
         if not 1 <= stored["recommended"] <= sizes["K"]:
             raise ValueError(f"'recommended' is {stored['recommended']}; it must lie within 1..{sizes['K']}")
     except ValueError as error:

@@ -15,7 +15,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import storage
-from mc2core.base.described import Stored, check, check_format
 from mc2core.base.progress import showing, work
 from mc2core.corpus import Corpus, matching
 from mc2core.corpus.checks import CONTENT_KINDS, Unit, check_unit, placeholders
@@ -706,7 +705,7 @@ class Posterior:
 
         try:
             meta = storage.parse_json(str(arrays["meta"]))
-            check_format(meta["format"], FORMAT)
+            storage.check_format(meta["format"], FORMAT)
             _check_provenance(meta["provenance"], meta["n_samples"])
             dimensions = meta["dimensions"]
             sizes = {"V": len(meta["vocabulary"]), "D": sum(meta["dimensions"].values())}
@@ -722,7 +721,7 @@ class Posterior:
             }
             units = {name: check_unit(unit, lengths.get(name)) for name, unit in meta["units"].items()}
             if "fingerprints" in arrays:
-                check(arrays, {"fingerprints": Stored("i", "N")}, {})
+                storage.check_arrays(arrays, {"fingerprints": storage.Stored("i", "N")}, {})
             columns = {name: dimensions[name] if one.kind == "counts" else None for name, one in families.items()}
             if (kept := unpack_kept(arrays, sizes["V"], columns)) is not None:
                 kept.units = units

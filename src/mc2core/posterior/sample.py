@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import storage
-from mc2core.base.described import Stored, check
+from mc2core.base.storage import Stored
 from mc2core.families import VectorFamily, family_from_settings, family_settings
 from mc2core.families.contents import Contents
 
@@ -191,7 +191,7 @@ def _pack_csr(name: str, table: sp.csr_matrix) -> dict[str, np.ndarray]:
 
 def _unpack_csr(arrays: Mapping[str, np.ndarray], name: str) -> sp.csr_matrix:
     """ValueError where a part is missing, or an index is none of the matrix."""
-    check(arrays, {f"{name}.{part}": one for part, one in _DESCRIBED_CSR.items()}, {})
+    storage.check_arrays(arrays, {f"{name}.{part}": one for part, one in _DESCRIBED_CSR.items()}, {})
     data, indices, indptr, shape = (arrays[f"{name}.{part}"] for part in _DESCRIBED_CSR)
     matrix = sp.csr_matrix((data, indices, indptr), shape=tuple(shape))
     if matrix.nnz != len(data):
@@ -229,7 +229,7 @@ def _unpack_contents(stored: Mapping[str, np.ndarray], sizes: Mapping[str, int])
     family = family_from_settings(storage.parse_json(str(stored["contents.family"])))
     if not isinstance(family, VectorFamily):
         raise ValueError(f"'contents' are of {family!r}, which is no family of observations")
-    check(stored, described, {**sizes, "P": family.n_parameters(sizes["V"])})
+    storage.check_arrays(stored, described, {**sizes, "P": family.n_parameters(sizes["V"])})
     return Contents(family, *(stored[name] for name in described))
 
 
@@ -241,16 +241,16 @@ def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str, sizes: Mapping[
     """
     stored = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
     try:
-        sizes = check(stored, _DESCRIBED, sizes)
+        sizes = storage.check_arrays(stored, _DESCRIBED, sizes)
         fields: dict[str, Any] = {name: stored[name] for name in _SAMPLE_ARRAYS}
         fields |= zip(_SAMPLE_SCALARS, map(float, stored["scalars"]), strict=True)
         fields["document_concentration"] = fields["document_concentration"] or np.inf
         for field_name, name in _SAMPLE_TABLES.items():
             fields[field_name] = stored[name] if name in stored else _unpack_csr(stored, name)
-            sizes = check({name: fields[field_name]}, {name: _DESCRIBED_TABLES[name]}, sizes)
+            sizes = storage.check_arrays({name: fields[field_name]}, {name: _DESCRIBED_TABLES[name]}, sizes)
         natural = {"natural.above": _unpack_csr(stored, "natural.above")}
-        sizes = check(natural, {"natural.above": Stored("f", "K D")}, sizes)
-        check(stored, {"natural.least": Stored("f", "D")}, sizes)
+        sizes = storage.check_arrays(natural, {"natural.above": Stored("f", "K D")}, sizes)
+        storage.check_arrays(stored, {"natural.least": Stored("f", "D")}, sizes)
         fields["contexts"] = SparseRows(stored["natural.least"], natural["natural.above"])
         fields["contents"] = _unpack_contents(stored, sizes)
     except ValueError as error:

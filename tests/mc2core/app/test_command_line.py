@@ -28,7 +28,7 @@ from mc2core import Corpus, Posterior, clustering
 from mc2core.app import fit_command
 from mc2core.app.cli import main
 from mc2core.app.commands import in_lines
-from mc2core.base import locks, stopping
+from mc2core.base import stopping, storage
 from mc2core.inference.registry import specify
 from mc2core.inference.running import checkpoint
 from mc2core.inference.running.summary import ONE_CHAIN
@@ -462,7 +462,7 @@ class TestFit:
 
     def test_a_second_one_into_the_same_folder_is_refused(self, fitted, tmp_path, capsys):
         command = ["fit", str(fitted / "data/train"), "--iterations", "2", "--out", str(tmp_path)]
-        with locks.only_one(tmp_path / "posterior.npz", "a test"):
+        with storage.only_one(tmp_path / "posterior.npz", "a test"):
             assert main(command) == 2
         error = (
             f"mc2: error: {tmp_path}/posterior.npz is in use by another fit that has not ended; wait for it or write "

@@ -13,7 +13,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from mc2core.base import locks, storage
+from mc2core.base import storage
 
 
 class Broken(Exception):
@@ -147,22 +147,22 @@ class TestLock:
     def test_one_process_at_a_time_holds_it(self, tmp_path):
         path = tmp_path / "new" / "posterior.npz"
         with (
-            locks.only_one(path, "another fit"),
+            storage.only_one(path, "another fit"),
             pytest.raises(ValueError, match=r"posterior\.npz is in use by another fit that has not ended"),
-            locks.only_one(path, "another fit"),
+            storage.only_one(path, "another fit"),
         ):
             pass
-        with locks.only_one(path, "another fit"):
+        with storage.only_one(path, "another fit"):
             pass
         assert files_of(tmp_path) == []
 
     def test_folders_made_for_it_that_are_empty_go(self, tmp_path):
         (tmp_path / "old").mkdir()
         for path in (tmp_path / "a/b/posterior.npz", tmp_path / "old/posterior.npz"):
-            with pytest.raises(ValueError, match="refused"), locks.only_one(path, "another fit"):
+            with pytest.raises(ValueError, match="refused"), storage.only_one(path, "another fit"):
                 raise ValueError("refused")
         assert files_of(tmp_path) == ["old"]
-        with locks.only_one(tmp_path / "a/b/posterior.npz", "another fit"):
+        with storage.only_one(tmp_path / "a/b/posterior.npz", "another fit"):
             (tmp_path / "a/file").write_text("")
         assert files_of(tmp_path / "a") == ["file"]
 

@@ -21,7 +21,6 @@ import scipy.sparse as sp
 
 from mc2core.base.checks import choice, shown
 from mc2core.base.faults import place_text
-from mc2core.base.kinds import KINDS, NUMBERS
 from mc2core.corpus.building.cells import (
     is_null,
     parse_bag,
@@ -33,7 +32,7 @@ from mc2core.corpus.building.cells import (
 )
 from mc2core.corpus.building.counts import WORD_COUNTS, CountsBuilder, Dropped
 from mc2core.corpus.building.tokens import Tokeniser
-from mc2core.corpus.checks import check_context_name
+from mc2core.corpus.checks import FAMILY_OF_KIND, NUMBERS, check_context_name
 
 CONTENT_KINDS = ("text", "bag", "counts")
 SEPARATOR = ";"
@@ -43,14 +42,15 @@ POOLED = "(rare)"
 
 @dataclass(frozen=True)
 class ContextColumn:
-    """Column of a context with one of KINDS; "text" is split into words, and empty numbers or dates are missing."""
+    """Column of a context: "text" is split into words, and empty numbers or dates are missing."""
 
     column: str
     kind: str
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ValueError(f"context column {self.column!r} is of kind {self.kind!r}; kinds are {', '.join(KINDS)}")
+        if self.kind not in FAMILY_OF_KIND:
+            kinds = ", ".join(FAMILY_OF_KIND)
+            raise ValueError(f"context column {self.column!r} is of kind {self.kind!r}; kinds are {kinds}")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base.checks import counted
-from mc2core.corpus.row_blocks import Growing, by_rows, count_columns, csr_of
+from mc2core.corpus.checks import csr_of
+from mc2core.corpus.row_blocks import Growing, by_rows, count_columns
 
 MAX_COUNT = 2**31 - 1
 

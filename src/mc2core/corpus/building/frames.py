@@ -16,7 +16,6 @@ import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.base.checks import did_you_mean
-from mc2core.base.kinds import NUMBERS
 from mc2core.corpus import alignment
 from mc2core.corpus.building.cells import is_missing
 from mc2core.corpus.building.columns import ContextColumn, Layout
@@ -35,7 +34,7 @@ from mc2core.corpus.building.settings import (
     tokeniser_of,
 )
 from mc2core.corpus.building.tokens import Tokenise
-from mc2core.corpus.checks import kind_of
+from mc2core.corpus.checks import NUMBERS, kind_of
 
 logger = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ import scipy.sparse as sp
 
 from mc2core.base import storage
 from mc2core.base.faults import BadRow, Fault, place_text
-from mc2core.base.kinds import NUMBERS
 from mc2core.base.progress import work
 from mc2core.corpus.building.columns import Facts, Labels, Layout, Names, Numbers
 from mc2core.corpus.building.counts import Dropped, VocabularyRule, damped
+from mc2core.corpus.checks import NUMBERS
 
 #: :class:`mc2core.Corpus`, or what takes the same arguments
 Make: TypeAlias = Callable[..., Any]

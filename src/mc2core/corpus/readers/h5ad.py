@@ -18,11 +18,11 @@ import scipy.sparse as sp
 
 from mc2core.base import extras
 from mc2core.base.checks import did_you_mean
-from mc2core.base.kinds import NUMBERS
 from mc2core.corpus import Corpus
 from mc2core.corpus.building.cells import is_null
 from mc2core.corpus.building.columns import ContextColumn, Layout
 from mc2core.corpus.building.rows import BadRows, corpus_of_rows
+from mc2core.corpus.checks import NUMBERS
 
 if TYPE_CHECKING:
     import h5py

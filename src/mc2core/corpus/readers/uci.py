@@ -21,8 +21,9 @@ import scipy.sparse as sp
 from mc2core.base import memory
 from mc2core.base.records import GZIP_RATIO, open_text, refuse_bomb, whole_gzip
 from mc2core.corpus import Corpus
+from mc2core.corpus.checks import csr_of
 from mc2core.corpus.readers.table import read_vocabulary
-from mc2core.corpus.row_blocks import Growing, by_rows, csr_of
+from mc2core.corpus.row_blocks import Growing, by_rows
 
 _BLOCK, _LONGEST_LINE = 1 << 18, 1000
 _MAX_SIZE = 2**31 - 1

@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base.checks import MAX_LABELS, choice, finite, whole
-from mc2core.base.described import Stored, check
 from mc2core.base.settings import option
+from mc2core.base.storage import Stored, check_arrays
 from mc2core.compute import streams
 from mc2core.compute.signatures import n_signature_words
 from mc2core.compute.threads import thread_budget
@@ -92,7 +92,7 @@ class MixtureEngine(Engine):
         kind, settings = self._checked(model, corpus, arrays), self._settings(model)
         sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": model.n_clusters}
         sizes["N"] = settings.visits.n_neighbours
-        check(arrays, {"cluster": Stored("i", "J", below="K"), **kind.described}, sizes)
+        check_arrays(arrays, {"cluster": Stored("i", "J", below="K"), **kind.described}, sizes)
         with thread_budget(self.threads):
             state = kind.restore(corpus, settings, arrays)
         state.model = model

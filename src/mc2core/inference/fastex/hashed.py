@@ -30,7 +30,7 @@ import numba
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.base.described import Stored
+from mc2core.base.storage import Stored
 from mc2core.compute import streams, variates
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.signatures import add_signed, n_signature_words, signature_word

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import memory
-from mc2core.base.described import Stored
+from mc2core.base.storage import Stored
 from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.simd import prefetch

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mc2core.base.described import Stored
+from mc2core.base.storage import Stored
 from mc2core.corpus import Corpus
 from mc2core.inference.base import State
 from mc2core.inference.fastex.components import ChainSettings

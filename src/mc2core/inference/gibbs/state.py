@@ -30,7 +30,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
 
-from mc2core.base.described import Stored, check
+from mc2core.base.storage import Stored, check_arrays
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
@@ -270,7 +270,7 @@ class GibbsState(State):
     @classmethod
     def restore(cls, model: TopicModel, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Self:
         """Return the state from its :meth:`arrays`. Raises ValueError if they do not fit model and corpus."""
-        check(arrays, _DESCRIBED, {"J": corpus.n_documents, "N": corpus.n_tokens})
+        check_arrays(arrays, _DESCRIBED, {"J": corpus.n_documents, "N": corpus.n_tokens})
         remaining, group, table, topic_concentration, log_joint = map(float, arrays["scalars"])
         cluster, topic = arrays["cluster"].astype(np.int32), arrays["topic"].astype(np.int32)
         weights = arrays["topic_weights"].astype(np.float64)
@@ -280,7 +280,7 @@ class GibbsState(State):
         state.concentrations = Concentrations(group, table, topic_concentration, model.most_clusters)
         state.log_joint = log_joint
         if WORDS in state.priors:
-            check(arrays, {"topic_word_prior": Stored("f", "")}, {})
+            check_arrays(arrays, {"topic_word_prior": Stored("f", "")}, {})
             state.topic_word_prior = float(arrays["topic_word_prior"])
         return state
 
@@ -406,7 +406,7 @@ class DocumentLevelState(GibbsState):
     def restore(cls, model: TopicModel, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Self:
         state = super().restore(model, corpus, arrays)
         n_topics = state.assignments.n_topics
-        check(arrays, _DESCRIBED_LEVEL, {"K": state.assignments.n_clusters, "M": n_topics, "C": n_topics + 1})
+        check_arrays(arrays, _DESCRIBED_LEVEL, {"K": state.assignments.n_clusters, "M": n_topics, "C": n_topics + 1})
         state.proportions, state.tables = arrays["proportions"].astype(np.float64), arrays["tables"].astype(np.int32)
         state.omega = float(arrays["document_concentration"])
         return state

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from mc2core.base import storage
-from mc2core.base.described import check_format
 from mc2core.inference.base import n_samples
 from mc2core.posterior import Sample
 from mc2core.posterior.sample import pack_sample, unpack_sample
@@ -154,7 +153,7 @@ def _open(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str
     arrays = storage.read_arrays(path)
     with _reading(path):
         meta = storage.parse_json(str(arrays["meta"]))
-        check_format(meta["format"], FORMAT)
+        storage.check_format(meta["format"], FORMAT)
     return arrays, meta
 
 

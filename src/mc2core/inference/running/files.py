@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from mc2core.base import locks, stopping, storage
+from mc2core.base import stopping, storage
 from mc2core.base.progress import work
 from mc2core.corpus import Corpus, subsets
 from mc2core.inference.base import Engine, State
 from mc2core.inference.registry import specify
-from mc2core.inference.running.advice import advice
 from mc2core.inference.running.loop import RunResult, checkpoints_of, fit, tell_unused
+from mc2core.inference.running.summary import advice
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ def fit_corpus(
             done.posterior.save(posterior)
         storage.write_json(folder / "provenance.json", done.provenance | ({"missing": missing} if missing else {}))
 
-    with stopping.install(), locks.only_one(posterior, "another fit"), _with_spark(spark):
+    with stopping.install(), storage.only_one(posterior, "another fit"), _with_spark(spark):
         done = fit(
             part,
             specified,

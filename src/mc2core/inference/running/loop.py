@@ -20,7 +20,6 @@ import scipy.sparse as sp
 from mc2core.base import progress as telling
 from mc2core.base import stopping, storage
 from mc2core.base.checks import finite, shown, whole
-from mc2core.base.kinds import STANDARDISED
 from mc2core.base.provenance import environment
 from mc2core.compute import streams
 from mc2core.compute.kernel_store import store
@@ -32,8 +31,7 @@ from mc2core.families import Family
 from mc2core.inference.base import Engine, State, n_samples, posterior_of, run_length
 from mc2core.inference.registry import DEFAULT_MODEL, engine_class, engine_for, model_class
 from mc2core.inference.running import checkpoint as checkpoints
-from mc2core.inference.running.advice import advice, stuck_chains
-from mc2core.inference.running.summary import ONE_CLUSTER, found, is_one_cluster
+from mc2core.inference.running.summary import ONE_CLUSTER, advice, found, is_one_cluster, stuck_chains
 from mc2core.models import Model
 from mc2core.posterior import Posterior
 
@@ -585,6 +583,6 @@ def tell_unused(corpus: Corpus, used: Collection[str]) -> None:
 def standardise(corpus: Corpus, families: Mapping[str, Family]) -> Corpus:
     """Return the corpus with the contexts of Gaussian ``families`` standardised, unless they already are."""
     for name, family in families.items():
-        if family.name in STANDARDISED and name not in corpus.units and corpus.context_kinds[name] != "counts":
+        if family.is_standardised and name not in corpus.units and corpus.context_kinds[name] != "counts":
             corpus = corpus.standardised(name)
     return corpus

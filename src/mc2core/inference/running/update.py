@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from mc2core.base import locks, stopping, storage
+from mc2core.base import stopping, storage
 from mc2core.base.progress import showing, work
 from mc2core.base.provenance import environment
 from mc2core.compute import streams
@@ -162,7 +162,7 @@ def update_fit(
         raise ValueError(f"the fit is by {engine}, which cannot go on; fits by svi and gibbs can")
     if iterations is not None:
         raise ValueError(f"iterations is {iterations}; a fit by svi takes each new document once")
-    with stopping.install(), locks.only_one(out / POSTERIOR, "another fit"), showing(progress):
+    with stopping.install(), storage.only_one(out / POSTERIOR, "another fit"), showing(progress):
         return _go_on(file.latest(), new, out, total_samples, columns, new_columns, threads)
 
 

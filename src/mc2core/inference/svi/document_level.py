@@ -30,7 +30,7 @@ from scipy.special import gammaln, softmax
 
 from mc2core.base.checks import MAX_PRIOR as MAX_OMEGA
 from mc2core.base.checks import MIN_PRIOR as MIN_OMEGA
-from mc2core.base.described import Stored
+from mc2core.base.storage import Stored
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import digamma, exp, log, log_gamma
 from mc2core.compute.threads import in_blocks

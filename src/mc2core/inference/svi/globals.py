@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import betaln, gammaln, polygamma
 from scipy.special import digamma as array_digamma
 
-from mc2core.base.described import Stored, check
+from mc2core.base.storage import Stored, check_arrays
 from mc2core.compute.buffers import Buffers
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import digamma, exp, log_gamma
@@ -870,7 +870,7 @@ class Globals(State):
         numbers = {name: one for kind in kinds for name, one in kind.described_numbers.items()}
         sizes = {"J": shape[0], "V": shape[1], "C": len(contexts.names), "D": contexts.dimension}
         sizes |= {"R": proportions.n_concentrations} | proportions.sizes(model, settings, arrays)
-        check(arrays, described | numbers, sizes if observed is None else sizes | {"V": len(observed.prior)})
+        check_arrays(arrays, described | numbers, sizes if observed is None else sizes | {"V": len(observed.prior)})
         types = {"i": np.int32, "f": np.float64}
 
         def fields(kind: Any) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from mc2core.base.described import Stored
+from mc2core.base.storage import Stored
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import exp, log
 from mc2core.compute.threads import in_blocks

@@ -24,7 +24,6 @@ import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.base import storage
-from mc2core.base.described import check_format
 from mc2core.corpus import Corpus, take_rows
 from mc2core.corpus.building.letters import words_of
 from mc2papers.datasets.words import count_words
@@ -144,7 +143,7 @@ def read_about(shard: str | os.PathLike[str]) -> dict[str, Any]:
         raise ValueError(f"{shard} is no shard: shard.json is missing")
     about = storage.read_json(shard / "shard.json")
     try:
-        check_format(about.get("format") if isinstance(about, dict) else None, FORMAT)
+        storage.check_format(about.get("format") if isinstance(about, dict) else None, FORMAT)
     except ValueError as error:
         raise ValueError(f"{shard}/shard.json cannot be read: {error}") from None
     return about

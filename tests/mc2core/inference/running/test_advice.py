@@ -9,7 +9,7 @@ from helpers.small_posteriors import make_model
 
 from mc2core import Corpus
 from mc2core.corpus.embeddings import KEY, Projection
-from mc2core.inference.running.advice import advice, stuck_chains
+from mc2core.inference.running.summary import advice, stuck_chains
 
 
 def rows(clusters, joint):

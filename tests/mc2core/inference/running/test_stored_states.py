@@ -9,7 +9,6 @@ from helpers.fits import fastex, gibbs, svi
 
 from mc2core import Corpus
 from mc2core.base import storage
-from mc2core.base.described import Stored, check
 from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.inference.running import checkpoint
 from mc2core.inference.running.loop import fit
@@ -187,13 +186,13 @@ def test_a_state_of_another_make_names_the_checkpoint(tmp_path):
 # -- descriptions ------------------------------------------------------------------------------------------------------
 def test_letters_get_their_size_from_the_first_array_that_has_them():
     arrays = {"a": np.zeros(3), "b": np.zeros((2, 3)), "c": np.zeros((2, 4))}
-    described = {"a": Stored("f", "K"), "b": Stored("f", "2 K")}
-    assert check(arrays, described, {}) == {"K": 3}
-    assert check(arrays, {"c": Stored("f", "2 K-1")}, {"K": 5}) == {"K": 5}
+    described = {"a": storage.Stored("f", "K"), "b": storage.Stored("f", "2 K")}
+    assert storage.check_arrays(arrays, described, {}) == {"K": 3}
+    assert storage.check_arrays(arrays, {"c": storage.Stored("f", "2 K-1")}, {"K": 5}) == {"K": 5}
     with pytest.raises(ValueError, match=r"'c' has the shape \(2, 4\); \(2, 3\) is needed"):
-        check(arrays, described | {"c": Stored("f", "2 K")}, {})
+        storage.check_arrays(arrays, described | {"c": storage.Stored("f", "2 K")}, {})
     with pytest.raises(ValueError, match=r"'a' has the shape \(3,\); \(\) is needed"):
-        check(arrays, {"a": Stored("f", "")}, {})
+        storage.check_arrays(arrays, {"a": storage.Stored("f", "")}, {})
 
 
 def test_a_malformed_matrix_is_refused(tmp_path):
