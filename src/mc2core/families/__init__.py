@@ -8,10 +8,14 @@ from typing import Any
 from mc2core.base.checks import nearest
 from mc2core.corpus.checks import FAMILY_OF_KIND, kind_of
 from mc2core.families.base import Family, VectorFamily
-from mc2core.families.bernoulli import BetaBernoulli, BetaBernoulliVector
-from mc2core.families.dirichlet import DirichletCategorical
+from mc2core.families.discrete import (
+    BetaBernoulli,
+    BetaBernoulliVector,
+    DirichletCategorical,
+    GammaPoisson,
+    GammaPoissonVector,
+)
 from mc2core.families.gaussian import DiagonalNormalGamma, GaussWishart, NormalGamma
-from mc2core.families.poisson import GammaPoisson, GammaPoissonVector
 
 __all__ = [
     "FAMILIES",

@@ -114,13 +114,6 @@ class Family(ABC):
         """Draw one phi for each row of (K, D) natural parameters, and return t(phi), (K, D) float64."""
 
     @abstractmethod
-    def draw_observations(self, parameters: np.ndarray, sizes: np.ndarray, generator: np.random.Generator) -> Any:
-        """Draw a context of J observations, one for each row of (J, D) ``parameters`` t(phi).
-
-        ``sizes`` (J,) are the numbers of draws in the bags (Dirichlet). For other families, size 0 means missing.
-        """
-
-    @abstractmethod
     def mean(self, natural: np.ndarray) -> np.ndarray:
         """Return the posterior mean of the observations: (K, A) probabilities, (K,) values or (K, D) vectors."""
 
@@ -324,14 +317,6 @@ class CoordinateFamily(VectorFamily):
     def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         drawn = self.of_coordinate.draw_parameters(self.by_coordinate(natural), generator)
         return drawn.reshape(np.shape(natural))
-
-    def draw_observations(
-        self, parameters: np.ndarray, sizes: np.ndarray, generator: np.random.Generator
-    ) -> np.ndarray:
-        of_each = self.by_coordinate(parameters)
-        n, dimension, size = of_each.shape
-        sizes = np.repeat(sizes, dimension)
-        return self.of_coordinate.draw_observations(of_each.reshape(-1, size), sizes, generator).reshape(n, dimension)
 
     def mean(self, natural: np.ndarray) -> np.ndarray:
         return self.of_coordinate.mean(self.by_coordinate(natural))

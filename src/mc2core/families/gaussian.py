@@ -114,13 +114,6 @@ class NormalGamma(_Gaussian, ScalarFamily):
     def log_base(self, context: Any) -> np.ndarray:
         return np.where(np.isnan(self._values(context)), 0.0, -0.5 * _LOG_2PI)
 
-    def draw_observations(
-        self, parameters: np.ndarray, sizes: np.ndarray, generator: np.random.Generator
-    ) -> np.ndarray:
-        precision = -parameters[:, 3]
-        values = parameters[:, 0] / precision + generator.standard_normal(precision.shape) / np.sqrt(precision)
-        return np.where(np.asarray(sizes) > 0, values, np.nan)
-
     @staticmethod
     def predictive(natural: np.ndarray) -> Any:
         from scipy.stats import t as student  # where it is needed: it takes a third of a second
@@ -268,17 +261,6 @@ class GaussWishart(_GaussianVector):
         shift = np.einsum("kde,ke->kd", precision, centre)
         log_det = 2.0 * np.log(abs(np.diagonal(root, axis1=1, axis2=2))).sum(axis=1)
         return _side_by_side(shift, -0.5 * (shift * centre).sum(axis=1), 0.5 * log_det, -0.5 * precision)
-
-    def draw_observations(
-        self, parameters: np.ndarray, sizes: np.ndarray, generator: np.random.Generator
-    ) -> np.ndarray:
-        length = self.length(parameters.shape[1])
-        precision = -2.0 * parameters[:, length + 2 :].reshape(-1, length, length)
-        root = np.linalg.cholesky(precision).transpose(0, 2, 1)
-        noise = generator.standard_normal((len(parameters), length, 1))
-        shift = np.linalg.solve(precision, parameters[:, :length, None])
-        values = (shift + np.linalg.solve(root, noise))[..., 0]
-        return np.where(np.asarray(sizes)[:, None] > 0, values, np.nan)
 
     def mean(self, natural: np.ndarray) -> np.ndarray:
         return self.standard(natural)[0]
