@@ -8,7 +8,7 @@ from scipy.special import gammaln, logsumexp
 
 from mc2core.compute import streams
 from mc2core.compute.simd import LANES
-from mc2core.compute.variates import log_gamma_variate
+from mc2core.compute.streams import log_gamma_variate
 from mc2core.corpus import Corpus
 from mc2core.inference.gibbs.assignments import Assignments
 from mc2core.inference.gibbs.tokens import word_cells

@@ -1,4 +1,4 @@
-"""Random streams keyed by what they are for, never by who draws from them.
+"""Random streams keyed by what they are for, never by who draws from them, and variates drawn from them.
 
 A stream is named by (seed, purpose, iteration, document). Iteration 400 can therefore be replayed from a
 stored state without replaying 1 to 399, and any number of threads draws the same numbers.
@@ -9,16 +9,22 @@ Two forms, one rule:
 * :func:`key` gives a 64-bit key for compiled kernels, which call :func:`seek` at the start of every document
   (or topic, or cluster) and then draw from a two-word counter state. That generator is SplitMix64 with a
   stream of its own for each document (Steele, Lea and Flood 2014: a start and an odd increment).
+
+Variates are Gammas, Dirichlets and weighted draws from NumPy's generators, and normals, Gammas and weighted draws in
+kernels.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
+from typing import Any
 
 import numba
 import numpy as np
 
 from mc2core.compute.kernels import kernel
+from mc2core.compute.special import exp, log
 
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -28,6 +34,10 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
 _S12, _S27, _S30, _S31, _S33 = (np.uint64(shift) for shift in (12, 27, 30, 31, 33))
 _TO_UNIT = 1.0 / 4503599627370496.0  # 2**-52
+_MIN_SHAPE = 1e-300  # of a Gamma variate: what is below has no weight beside anything
+_SAFE_SHAPE = 0.5  # a Gamma variate of at least this shape is below 1e-280 with probability 1e-140
+_SMALL_SHAPE = 0.5  # below it, Gammas are drawn by a rejection of their own
+_CERTAIN = -40.0  # exp(exp(-40)) is 1 in float64
 
 
 def _words(seed: int, purpose: str, iteration: int, document: int) -> bytes:
@@ -83,3 +93,266 @@ def uniform(state):
     """Next float64 of the stream, uniform on (0, 1): never 0, never 1."""
     state[0] += state[1]
     return to_unit(mix(state[0]))
+
+
+# -- variates ----------------------------------------------------------------------------------------------------------
+def log_gammas(shape: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """ln of Gamma(shape, 1) variates, float64: finite where the variates themselves underflow.
+
+    By Gamma(a) = Gamma(a + 1) U**(1/a). Shapes below 1e-300, 0 among them, count as 1e-300.
+    """
+    shape = np.maximum(shape, _MIN_SHAPE)
+    return np.log(generator.standard_gamma(shape + 1.0)) + np.log1p(-generator.random(shape.shape)) / shape
+
+
+def dirichlet(shape: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """(..., n) float64: a draw of Dir(shape[...]) in each row; rows sum to 1 however small their shapes.
+
+    The sum of a row's Gammas is a Gamma of their total shape. Where that is large enough for every row, Gammas are
+    drawn as they are; else all are drawn in logarithms. Only shapes decide, never what was drawn, so both are exact.
+    """
+    if shape.sum(axis=-1).min(initial=np.inf) >= _SAFE_SHAPE:
+        gammas = generator.standard_gamma(shape)
+    else:
+        logs = log_gammas(shape, generator)
+        gammas = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    return gammas / gammas.sum(axis=-1, keepdims=True)
+
+
+def choose(weights: np.ndarray, generator: np.random.Generator, what: str, size: int | None = None) -> Any:
+    """Indices drawn with the given weights; ValueError with ``what`` is weighed unless their sum is usable."""
+    total = weights.sum()
+    if not 0.0 < total < np.inf:
+        raise ValueError(f"the weights of {what} sum to {total}; a draw needs a finite sum above 0")
+    return generator.choice(len(weights), size=size, p=weights / total)
+
+
+@numba.njit(inline="always")
+def index_at(weights, first, last, u):
+    """(index, rest): where the running sum of ``weights`` from ``first`` on exceeds ``u`` >= 0; ``last`` at the latest.
+
+    ``rest`` is u less the weights before the index. With u uniform below their sum, weights[first:last + 1] are drawn
+    from, and what rounding leaves goes to the last.
+    """
+    i = first
+    while i < last and u >= weights[i]:
+        u -= weights[i]
+        i += 1
+    return i, u
+
+
+@numba.njit(inline="always")
+def index_of(weights, n, u, otherwise):
+    """The first of n ``weights`` whose running sum exceeds ``u`` >= 0; what rounding leaves goes to the last above 0.
+
+    With u uniform below their sum, they are drawn from. ``otherwise`` if none is above 0.
+    """
+    chosen = otherwise
+    for i in range(n):
+        if weights[i] > 0.0:
+            chosen = i
+            if u < weights[i]:
+                break
+            u -= weights[i]
+    return chosen
+
+
+#: what is so many nats below the best need not be drawn from: even thousands of them weigh less than rounding does
+MAX_NATS_BELOW_BEST = 45.0
+
+
+@kernel
+def argmax(scores):
+    """Index of the largest of (n,) float64 ``scores``, any where one is NaN; in eight chains, unlike np.argmax."""
+    end = scores.size // 8 * 8
+    a = b = c = d = e = f = g = h = scores[0]
+    for k in range(0, end, 8):
+        a, b, c, d = max(a, scores[k]), max(b, scores[k + 1]), max(c, scores[k + 2]), max(d, scores[k + 3])
+        e, f, g, h = max(e, scores[k + 4]), max(f, scores[k + 5]), max(g, scores[k + 6]), max(h, scores[k + 7])
+    for k in range(end, scores.size):
+        a = max(a, scores[k])
+    top = max(max(max(a, b), max(c, d)), max(max(e, f), max(g, h)))
+    k = 0
+    if top == top:  # else there is no end to the search
+        while scores[k] != top:
+            k += 1
+    return k
+
+
+@kernel
+def select_likely(scores, least, likely):
+    """Move scores of at least ``least`` to the front, and their indices to ``likely``, (K,) int64; returns how many.
+
+    NaN counts as likely, so that the draw meets it.
+    """
+    n = 0
+    for k in range(scores.size):
+        score = scores[k]
+        scores[n], likely[n] = score, k
+        n += not score < least
+    return n
+
+
+@kernel
+def draw_from_logs(stream, scores):
+    """Index drawn in proportion to exp(scores), -1 where one is NaN or the largest is infinite.
+
+    (n,) float64 ``scores`` become weights, the largest of them 1.
+    """
+    top = scores[argmax(scores)]
+    are_numbers = True
+    for i in range(scores.size):
+        below = scores[i] - top
+        are_numbers &= below <= 0.0
+        scores[i] = exp(below)
+    if not are_numbers:
+        return -1
+    total = 0.0
+    for i in range(scores.size):
+        total += scores[i]
+    i, _ = index_at(scores, 0, scores.size - 1, uniform(stream) * total)
+    return i
+
+
+def _ziggurat(layers: int, r: float, area: float) -> tuple[np.ndarray, np.ndarray]:
+    """Right edges x_0 > x_1 = r > ... > x_layers = 0 of equal-area layers under exp(-x**2 / 2), and heights there."""
+    edges = np.zeros(layers + 1)
+    edges[0], edges[1] = area * math.exp(0.5 * r * r), r
+    for i in range(2, layers):
+        edges[i] = math.sqrt(-2.0 * math.log(area / edges[i - 1] + math.exp(-0.5 * edges[i - 1] ** 2)))
+    return edges, np.exp(-0.5 * edges**2)
+
+
+# constants for 256 layers: Marsaglia and Tsang (2000), "The ziggurat method"
+_TAIL = 3.6541528853610088
+_EDGE, _HEIGHT = _ziggurat(256, _TAIL, 0.00492867323399)
+_LAYER = np.uint64(255)
+_LOW = np.uint64(4095)
+
+
+@kernel
+def normal(state):
+    """Standard normal float64 by Marsaglia and Tsang's ziggurat."""
+    while True:
+        state[0] += state[1]
+        word = mix(state[0])
+        layer = np.int64(word & _LAYER)
+        # the layer takes the low 8 bits, position and sign the high 52: independent
+        x = (2.0 * to_unit(word) - 1.0) * _EDGE[layer]
+        if abs(x) < _EDGE[layer + 1]:
+            return x
+        if layer == 0:
+            while True:
+                beyond = -math.log(uniform(state)) / _TAIL
+                if -2.0 * math.log(uniform(state)) > beyond * beyond:
+                    return _TAIL + beyond if x > 0.0 else -_TAIL - beyond
+        height = _HEIGHT[layer] + uniform(state) * (_HEIGHT[layer + 1] - _HEIGHT[layer])
+        if height < math.exp(-0.5 * x * x):
+            return x
+
+
+@kernel
+def gamma_variate(state, shape):
+    """Gamma(shape, 1) variate for shape >= 1 (Marsaglia and Tsang 2000)."""
+    d = shape - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        x = normal(state)
+        v = 1.0 + c * x
+        if v <= 0.0:
+            continue
+        v = v * v * v
+        u = uniform(state)
+        if u < 1.0 - 0.0331 * (x * x) * (x * x) or math.log(u) < 0.5 * x * x + d * (1.0 - v + math.log(v)):
+            return d * v
+
+
+@kernel
+def log_gamma_variate(state, shape):
+    """Logarithm of a Gamma(shape, 1) variate, shape > 0; finite where the variate itself underflows.
+
+    Below 1: Gamma(shape + 1) * U**(1/shape).
+    """
+    if shape < 1.0:
+        return math.log(uniform(state)) / shape + math.log(gamma_variate(state, shape + 1.0))
+    return math.log(gamma_variate(state, shape))
+
+
+# -- many Gamma variates of one shape, by rejection where it is small ----------------------------------------------
+@numba.njit(inline="always")
+def _small_shape_envelope(shape):
+    """(slope, right) of the envelope of z = -shape * ln(variate) for shape < 0.5 (Liu, Martin and Syring 2017).
+
+    The density of z is exp(-z - exp(-z / shape)) up to a constant; the envelope is exp(-z) right of 0, which ``right``
+    of its mass is under, and exp(slope z) / e left of it.
+    """
+    return 1.0 / shape - 1.0, 1.0 / (1.0 + shape / (math.e * (1.0 - shape)))
+
+
+@kernel
+def fill_log_gamma(state, shape, logs):
+    """Fill float64 ``logs`` with logarithms of Gamma(shape, 1) variates, shape > 0; none underflows."""
+    if shape >= _SMALL_SHAPE:
+        for k in range(logs.size):
+            logs[k] = log_gamma_variate(state, shape)
+        return
+    slope, right = _small_shape_envelope(shape)
+    for k in range(logs.size):
+        logs[k] = uniform(state)
+    for k in range(logs.size):
+        logs[k] = log(logs[k] / right) / shape
+    for k in range(logs.size):
+        if logs[k] < _CERTAIN:
+            continue  # accepted with probability 1
+        while True:
+            if logs[k] <= 0.0:  # right of z = 0
+                if uniform(state) < math.exp(-math.exp(logs[k])):
+                    break
+            else:
+                z = math.log(uniform(state)) / slope
+                logs[k] = -z / shape
+                if math.log(uniform(state)) < 1.0 - z - math.exp(logs[k]) - slope * z:
+                    break
+            logs[k] = math.log(uniform(state) / right) / shape
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def fill_gamma(state, shape, work, out):
+    """Fill float32 ``out`` with Gamma(shape, 1) variates, shape > 0; what float32 cannot hold becomes 0.
+
+    The rejection of :func:`fill_log_gamma`, decided on the variates instead of their logarithms: nearly all are
+    accepted by the bits that are left of their first uniform number. ``work`` is float64 of the length of ``out``.
+    """
+    if shape >= _SMALL_SHAPE:
+        for i in range(out.size):
+            out[i] = math.exp(log_gamma_variate(state, shape))
+        return
+    slope, right = _small_shape_envelope(shape)
+    start, step = state[0], state[1]
+    n = out.size
+    for i in range(n):
+        word = mix(start + np.uint64(i + 1) * step)
+        u = to_unit(word)
+        x = exp(log(u / right) / shape)  # exp(-z / shape) for a z right of 0
+        # the 12 bits not used are the head of the number that accepts or rejects; all ones are marked by the sign
+        work[i] = x if (word & _LOW) != _LOW else -x
+    state[0] = start + np.uint64(n) * step
+    for i in range(n):
+        x = work[i]
+        # right of 0 (x <= 1) a draw is accepted with probability exp(-x) >= 1 - x, which most heads settle
+        if x < 0.0 or x > 1.0 / 4096.0:
+            u = (4095.0 + uniform(state)) / 4096.0 if x < 0.0 else uniform(state) * (4095.0 / 4096.0)
+            x = abs(x)
+            while True:
+                if x <= 1.0:
+                    if u < 1.0 - x or u < math.exp(-x):
+                        break
+                else:
+                    z = math.log(uniform(state)) / slope
+                    x = math.exp(-z / shape)
+                    # target exp(-z - x) over envelope exp(slope z) / e
+                    if math.log(uniform(state)) < -z - x - slope * z + 1.0:
+                        break
+                x = math.exp(math.log(uniform(state) / right) / shape)
+                u = uniform(state)
+        out[i] = x

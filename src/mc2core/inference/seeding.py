@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base.progress import work
-from mc2core.compute import variates
+from mc2core.compute import streams
 from mc2core.corpus import Corpus, take_rows
 from mc2core.families.stacked import StackedContexts
 
@@ -96,7 +96,7 @@ def seed_rows(rows: sp.csr_matrix, n_seeds: int, rng: np.random.Generator) -> np
     nearest = _squared_distances(rows, chosen)[:, 0]
     with work("documents to start clusters from", n_seeds, "documents") as told:
         while len(chosen) < n_seeds and nearest.max(initial=0.0) > 1e-9:
-            candidates = variates.choose(nearest, rng, "documents to start clusters from", _CANDIDATES)
+            candidates = streams.choose(nearest, rng, "documents to start clusters from", _CANDIDATES)
             distances = np.minimum(nearest[:, None], _squared_distances(rows, candidates))
             best = int(np.argmin(distances.sum(axis=0)))
             chosen.append(int(candidates[best]))

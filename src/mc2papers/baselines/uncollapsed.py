@@ -19,10 +19,10 @@ from scipy.special import gammaln
 
 from mc2core.base import memory
 from mc2core.base.checks import whole
-from mc2core.compute import special, streams, variates
+from mc2core.compute import special, streams
 from mc2core.compute.kernels import inner_kernel
+from mc2core.compute.streams import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.compute.threads import in_blocks
-from mc2core.compute.variates import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.corpus import Corpus
 from mc2core.inference.fastex.components import (
     GAUSSIAN,
@@ -55,9 +55,9 @@ def draw_parameters(key, first, last, indptr, clusters, counts, topic_word_prior
     row = np.empty(totals.size)
     for word in range(first, last):
         streams.seek(stream, key, word)
-        variates.fill_log_gamma(stream, topic_word_prior, row)
+        streams.fill_log_gamma(stream, topic_word_prior, row)
         for cell in range(indptr[word], indptr[word + 1]):
-            row[clusters[cell]] = variates.log_gamma_variate(stream, topic_word_prior + counts[cell])
+            row[clusters[cell]] = streams.log_gamma_variate(stream, topic_word_prior + counts[cell])
         for k in range(totals.size):
             logs[word, k] = row[k]
             totals[k] += special.exp(row[k])
@@ -70,7 +70,7 @@ def draw_precisions(key, n_words, topic_word_prior, rate_prior, n_k, mass, squar
     for k in range(n_k.size):
         streams.seek(stream, key, k)
         rate = precision_rate(rate_prior, topic_word_prior, n_k[k], mass[k], squares[k])
-        precision[k] = math.exp(variates.log_gamma_variate(stream, precision_shape(n_words, n_k[k]))) / rate
+        precision[k] = math.exp(streams.log_gamma_variate(stream, precision_shape(n_words, n_k[k]))) / rate
 
 
 @inner_kernel(error_model="numpy")
@@ -84,7 +84,7 @@ def draw_means(key, first, last, indptr, clusters, counts, strength, precision, 
     for word in range(first, last):
         streams.seek(stream, key, word)
         for k in range(totals.size):
-            row[k] = variates.normal(stream) / math.sqrt(strength[k] * precision[k])
+            row[k] = streams.normal(stream) / math.sqrt(strength[k] * precision[k])
         for cell in range(indptr[word], indptr[word + 1]):
             row[clusters[cell]] += counts[cell] / strength[clusters[cell]]
         for k in range(totals.size):
@@ -118,7 +118,7 @@ def weigh_clusters(key, component, n_k, weight_prior, rate_prior, logs, precisio
     stream = np.zeros(2, np.uint64)
     for k in range(n_k.size):
         streams.seek(stream, key, k)
-        head[k] = variates.log_gamma_variate(stream, n_k[k] + weight_prior)
+        head[k] = streams.log_gamma_variate(stream, n_k[k] + weight_prior)
         if component == MULTINOMIAL:
             slope[k] = -log_total(logs, totals, k)
         elif component == POISSON:  # rates are the variates over n_k + rate_prior

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mc2core.compute import streams, variates
+from mc2core.compute import streams
 
 LEAST = 1e-5
 SIZE = 60_000
@@ -29,7 +29,7 @@ def draw_normal(key, out):
     state = np.empty(2, np.uint64)
     streams.seek(state, key, 0)
     for i in range(len(out)):
-        out[i] = variates.normal(state)
+        out[i] = streams.normal(state)
 
 
 @numba.njit
@@ -37,7 +37,7 @@ def draw_log_gamma(key, shape, out):
     state = np.empty(2, np.uint64)
     streams.seek(state, key, 0)
     for i in range(len(out)):
-        out[i] = variates.log_gamma_variate(state, shape)
+        out[i] = streams.log_gamma_variate(state, shape)
 
 
 def uniforms(key, item=0, size=SIZE):
@@ -146,7 +146,7 @@ def test_gamma_variates(shape):
 def test_many_log_gamma_variates_have_their_law(shape):
     """Above exp(-300), where SciPy's distribution function is above 0."""
     logs = np.empty(100_000)
-    variates.fill_log_gamma(np.array([5, 7], np.uint64), shape, logs)
+    streams.fill_log_gamma(np.array([5, 7], np.uint64), shape, logs)
     assert np.isfinite(logs).all()
     law = stats.gamma(shape)
     below = law.cdf(np.exp(-300.0))
@@ -157,7 +157,7 @@ def test_many_log_gamma_variates_have_their_law(shape):
 
 @numba.njit
 def find_index(weights, first, last, u):
-    return variates.index_at(weights, first, last, u)
+    return streams.index_at(weights, first, last, u)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])

@@ -8,7 +8,7 @@ from helpers.engines import ENGINES
 from helpers.fits import gibbs, svi
 from helpers.gibbs_twin import small_corpus
 
-from mc2core.compute import variates
+from mc2core.compute import streams
 from mc2core.families import NormalGamma
 from mc2core.inference.gibbs import blocked
 from mc2core.inference.running.loop import fit
@@ -60,7 +60,7 @@ def test_blocked_tokens_without_finite_mass_are_named(mass, monkeypatch):
 @pytest.mark.parametrize("weights", [[0.0, 0.0], [1.0, np.nan], [np.inf, 1.0], []])
 def test_a_choice_needs_weights(weights):
     with pytest.raises(ValueError, match=r"the weights of seeds sum to .*; a draw needs a finite sum above 0"):
-        variates.choose(np.array(weights), np.random.default_rng(0), "seeds")
+        streams.choose(np.array(weights), np.random.default_rng(0), "seeds")
 
 
 @pytest.mark.parametrize("estimator", ["marginal", "icml14", "importance", "left_to_right"])

@@ -24,8 +24,8 @@ from scipy.special import gammaln
 from mc2core.compute import special, streams
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.simd import prefetch
+from mc2core.compute.streams import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.compute.threads import in_blocks
-from mc2core.compute.variates import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.corpus import Corpus
 from mc2core.inference.fastex.components import (
     GAUSSIAN,

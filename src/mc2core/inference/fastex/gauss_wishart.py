@@ -22,7 +22,7 @@ from scipy.special import multigammaln
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
-from mc2core.compute.variates import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
+from mc2core.compute.streams import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.corpus import Corpus
 from mc2core.families import factors
 from mc2core.families.factors import (

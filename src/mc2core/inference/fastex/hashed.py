@@ -31,7 +31,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base.storage import Stored
-from mc2core.compute import streams, variates
+from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.signatures import add_signed, n_signature_words, signature_word
 from mc2core.compute.simd import BLOCK, NO_CLUSTER, WORD_BITS, score_block, weigh_block
@@ -123,8 +123,8 @@ def draw(stream, n_clusters, weights, blocks):
         total += blocks[b]
     if not 0.0 < total < np.inf:
         return -1
-    b, u = variates.index_at(blocks, 0, blocks.size - 1, streams.uniform(stream) * total)
-    k, _ = variates.index_at(weights, b * BLOCK, min((b + 1) * BLOCK, n_clusters) - 1, u)
+    b, u = streams.index_at(blocks, 0, blocks.size - 1, streams.uniform(stream) * total)
+    k, _ = streams.index_at(weights, b * BLOCK, min((b + 1) * BLOCK, n_clusters) - 1, u)
     return k
 
 

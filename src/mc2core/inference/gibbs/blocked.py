@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mc2core.compute import streams, variates
+from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.simd import LANES, count_passed, weigh_products
 from mc2core.compute.special import exp, log
@@ -122,7 +122,7 @@ def split_remaining(
 
 def draw_sparse_dirichlet(n_words: int, n_columns: int, s: float, rng: np.random.Generator) -> np.ndarray:
     """Return draws of Dir(s, ..., s) in columns, (V, n_columns), finite even if all Gamma(s) would underflow."""
-    logs = variates.log_gammas(np.full((n_words, n_columns), s), rng)
+    logs = streams.log_gammas(np.full((n_words, n_columns), s), rng)
     psi = np.exp(logs - logs.max(axis=0))
     psi /= psi.sum(axis=0)
     return np.where(psi < _TINY, 0.0, psi)
@@ -147,12 +147,12 @@ def draw_psi(key, first, last, cells, topics, topic, topic_word_prior, psi, sums
                 if c >= 0:
                     n_w[c] += 1
         row = psi[w]
-        variates.fill_gamma(stream, topic_word_prior, work, row[:n_columns])
+        streams.fill_gamma(stream, topic_word_prior, work, row[:n_columns])
         for c in range(n_columns):
             if row[c] < _TINY:
                 row[c] = np.float32(0.0)
             if n_w[c] > 0:
-                row[c] = variates.gamma_variate(stream, n_w[c] + topic_word_prior)
+                row[c] = streams.gamma_variate(stream, n_w[c] + topic_word_prior)
             sums[c] += np.float64(row[c])
 
 
@@ -173,7 +173,7 @@ def cut_topics(assignments: Assignments, eta: float, rng: np.random.Generator) -
 
 def cut_clusters(n_k: np.ndarray, law: PartitionLaw, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Draw pi, with new clusters until less than ``SMALLEST_CLUSTER`` remains, and return which clusters are active."""
-    pi = variates.dirichlet(np.append(n_k + law.each, weight_of_new(law, len(n_k))), rng)
+    pi = streams.dirichlet(np.append(n_k + law.each, weight_of_new(law, len(n_k))), rng)
     smallest = smallest_atom(min(SMALLEST_CLUSTER / n_k.sum(), 0.05), law.alpha)
     new, _ = split_remaining(pi[-1] if len(n_k) < law.most else 0.0, law, len(n_k), smallest, rng)
     pi = np.concatenate([pi[:-1], new])
@@ -221,7 +221,7 @@ def draw_tau(
     shapes[:, n_columns:-1] = prior[small] + n_km[:, small]
     left = np.setdiff1d(np.arange(len(topics.column), len(topics.weights)), label)
     shapes[:, -1] = v * (topics.remaining + topics.weights[left].sum())
-    drawn = variates.dirichlet(shapes, rng)
+    drawn = streams.dirichlet(shapes, rng)
     tau = np.zeros((len(n_km), len(sums)), np.float32)
     # the sum of a topic's Gammas goes here instead of into every entry of psi
     tau[:, :n_columns] = drawn[:, :n_columns] / sums[:n_columns] * _TAU_UNIT

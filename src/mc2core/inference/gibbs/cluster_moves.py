@@ -38,8 +38,8 @@ import numpy as np
 from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import MIN_POSITIVE, exp, log, log_gamma, log_rising_factorial
+from mc2core.compute.streams import index_of, log_gamma_variate
 from mc2core.compute.threads import in_blocks, look_ahead, n_threads
-from mc2core.compute.variates import index_of, log_gamma_variate
 from mc2core.families.kernels import add_statistics, log_predictive
 from mc2core.families.stacked import StackedContexts
 from mc2core.families.vectors import VectorClusters, describe_cluster, log_marginal, log_odds

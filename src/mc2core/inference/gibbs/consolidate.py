@@ -30,7 +30,7 @@ import scipy.sparse as sp
 from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import MIN_POSITIVE, log_gamma, log_rising_factorial
-from mc2core.compute.variates import index_of
+from mc2core.compute.streams import index_of
 from mc2core.corpus import Corpus
 from mc2core.inference.gibbs.assignments import Assignments, count_topics, topics_of_words
 from mc2core.inference.gibbs.tokens import TopicConstants

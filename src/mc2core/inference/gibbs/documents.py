@@ -37,8 +37,8 @@ import numpy as np
 from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import MIN_POSITIVE, exp, log, log_gamma, stirling
+from mc2core.compute.streams import index_of
 from mc2core.compute.threads import in_blocks
-from mc2core.compute.variates import index_of
 from mc2core.families.kernels import add_statistics, log_predictive
 from mc2core.families.stacked import StackedContexts
 from mc2core.families.vectors import VectorClusters, Vectors, add_log_predictives, describe_cluster

@@ -18,7 +18,7 @@ import numpy as np
 from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import exp
-from mc2core.compute.variates import index_of
+from mc2core.compute.streams import index_of
 from mc2core.families.contents import (
     Contents,
     add_observation,

@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from mc2core.compute import streams, variates
+from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.simd import LANES, find_equal, prefetch, weigh_gathered
 from mc2core.compute.special import MIN_POSITIVE
@@ -119,9 +119,9 @@ def _draw_used(key, first, last, start, topic, is_active, s, is_dense, used, sum
             shape = n_w[m] + s
             n_w[m] = 0
             if shape < 1.0:
-                x = math.exp(variates.log_gamma_variate(stream, shape))
+                x = math.exp(streams.log_gamma_variate(stream, shape))
             else:
-                x = variates.gamma_variate(stream, shape)
+                x = streams.gamma_variate(stream, shape)
             x_of[c] = x
             sums[m] += x
             n_used[m] += 1
@@ -166,9 +166,9 @@ def draw_visible(stream, n_pseudo, n_words, s, mass, taken, urn, place, visible)
         visible.x[place + urn[r]] += 1.0
     total = 0.0
     if n < n_words:
-        total = math.exp(variates.log_gamma_variate(stream, max((n_words - n) * s, MIN_POSITIVE)))
+        total = math.exp(streams.log_gamma_variate(stream, max((n_words - n) * s, MIN_POSITIVE)))
     for c in range(place, place + n):
-        visible.x[c] = variates.gamma_variate(stream, visible.x[c] + s)
+        visible.x[c] = streams.gamma_variate(stream, visible.x[c] + s)
         total += visible.x[c]
     for c in range(place, place + n):
         visible.x[c] *= mass / total
@@ -491,7 +491,7 @@ def instantiate(
     if len(new) == 0:
         return assignments.topic_weights, remaining, tau
     shapes = np.tile(concentrations.table * np.append(new, remaining), (len(tau), 1))
-    broken = variates.dirichlet(shapes, rng) * tau[:, -1:]
+    broken = streams.dirichlet(shapes, rng) * tau[:, -1:]
     return np.append(assignments.topic_weights, new), remaining, np.hstack([tau[:, :-1], broken])
 
 

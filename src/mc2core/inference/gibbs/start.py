@@ -66,8 +66,6 @@ _WITH_EMBEDDINGS, _DOCUMENTS_FOR_CLUSTER = 5, 10
 _GROWTH = 16
 #: tokens beyond which one start is all that is tried: sweeps of several would take longer than the chain
 _MAX_TRIED = 1_000_000
-# iterations of a tiny state in which moves of all kinds are accepted
-_COMPILING = 20
 # words, and tokens of a document, for each topic at the start
 _WORDS_FOR_TOPIC, _TOKENS_FOR_TOPIC = 25, 10
 

@@ -51,7 +51,7 @@ from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.simd import LANES, find_lane, prefetch, weigh_counts
 from mc2core.compute.special import MIN_POSITIVE
-from mc2core.compute.variates import log_gamma_variate
+from mc2core.compute.streams import log_gamma_variate
 from mc2core.corpus import Corpus
 from mc2core.families import Family
 from mc2core.inference.gibbs.assignments import Assignments, topics_of_words

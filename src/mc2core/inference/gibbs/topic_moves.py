@@ -47,8 +47,8 @@ import numpy as np
 from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import MAX_FACTORS, MIN_POSITIVE, exp, log, log_gamma, log_rising_factorial
+from mc2core.compute.streams import index_of, log_gamma_variate
 from mc2core.compute.threads import in_blocks, look_ahead, n_threads
-from mc2core.compute.variates import index_of, log_gamma_variate
 from mc2core.corpus import Corpus
 from mc2core.families.contents import add_observation, log_densities
 from mc2core.inference.gibbs.assignments import Assignments, topics_of_words
@@ -125,7 +125,7 @@ def list_cells(first, last, indptr, indices, counts, start, document, word):
                 i += 1
 
 
-@inner_kernel
+@kernel
 def list_tokens(tokens):
     """List the tokens of every topic anew; returns how much of ``order`` that takes."""
     topic, order, first, size = tokens.topic, tokens.order, tokens.first, tokens.size

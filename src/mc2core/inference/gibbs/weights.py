@@ -35,7 +35,7 @@ from numba.extending import register_jitable
 from scipy.special import gammaln
 
 from mc2core.base.checks import MAX_PRIOR, MIN_PRIOR
-from mc2core.compute import streams, variates
+from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import MIN_POSITIVE, log, log_gamma, log_rising_factorial
 from mc2core.compute.threads import in_blocks
@@ -176,7 +176,7 @@ def draw_topic_prior(
     n_m = n_m[n_m > 0]
     n_tables = int(draw_tables(topic_words, np.full(n_words, s), key).sum())
     # a Beta in logarithms: of a small V s it would be 0
-    shares = variates.log_gammas(np.stack([np.full(len(n_m), n_words * s), n_m.astype(np.float64)]), rng)
+    shares = streams.log_gammas(np.stack([np.full(len(n_m), n_words * s), n_m.astype(np.float64)]), rng)
     log_r = shares[0] - np.logaddexp(shares[0], shares[1])
     return _within_range(rng.gamma(prior.shape + n_tables, 1.0 / (prior.rate - n_words * float(log_r.sum()))))
 
@@ -379,7 +379,7 @@ def sample_document_tables(
 
 def draw_topic_weights(assignments: Assignments, tables: np.ndarray, eta: float, rng: np.random.Generator) -> None:
     """Draw epsilon ~ Dir(o_.1, ..., o_.M, eta), in place."""
-    weights = variates.dirichlet(np.append(tables, eta), rng)
+    weights = streams.dirichlet(np.append(tables, eta), rng)
     assignments.topic_weights, assignments.remaining = weights[:-1], float(weights[-1])
 
 
@@ -421,4 +421,4 @@ def draw_proportions(
     prior = concentrations.table * np.append(assignments.topic_weights, assignments.remaining)
     shape = np.tile(prior, (len(tables), 1))
     shape[:, :-1] += tables
-    return variates.dirichlet(shape, rng)
+    return streams.dirichlet(shape, rng)

@@ -12,7 +12,7 @@ from scipy.special import gammaln, psi
 from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.compute.signatures import BITS, n_signature_words
-from mc2core.compute.variates import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
+from mc2core.compute.streams import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.inference.fastex.components import (
     BACKGROUND_SIZE,
     BACKGROUND_STEPS,

@@ -10,7 +10,7 @@ from helpers.fits import fastex
 from mc2core import Corpus
 from mc2core.base import memory
 from mc2core.compute import streams
-from mc2core.compute.variates import argmax, draw_from_logs, select_likely
+from mc2core.compute.streams import argmax, draw_from_logs, select_likely
 from mc2core.inference.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
 from mc2core.inference.fastex.exact import ExactState
 from mc2core.inference.fastex.hashed import BLOCK, HashedState, choose, draw, workspace

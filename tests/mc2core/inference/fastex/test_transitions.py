@@ -27,7 +27,7 @@ from scipy.special import gammaln
 from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.compute.signatures import BITS
-from mc2core.compute.variates import draw_from_logs
+from mc2core.compute.streams import draw_from_logs
 from mc2core.inference.fastex import exact
 from mc2core.inference.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
 from mc2core.inference.fastex.exact import ExactState, Terms, fill_terms, weigh_document

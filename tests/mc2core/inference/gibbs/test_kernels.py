@@ -174,7 +174,7 @@ def test_tau_is_drawn_from_the_dirichlet_of_its_counts(monkeypatch):
     """Active topics in use, a new one, small ones in use, and the rest, in which a new topic is that is not active."""
     shapes, v, n_km = [], 3.0, np.array([[4, 0, 2, 7, 1], [0, 3, 0, 1, 5]])
     monkeypatch.setattr(
-        blocked.variates, "dirichlet", lambda given, _: shapes.append(given) or given / given.sum(axis=1)[:, None]
+        blocked.streams, "dirichlet", lambda given, _: shapes.append(given) or given / given.sum(axis=1)[:, None]
     )
     w = np.array([0.2, 0.1, 0.15, 0.05, 0.1, 0.12, 0.08])
     topics = cut(column=[0, -1, 1, 2, -1], label=[0, 2, 3, 5])._replace(weights=w, remaining=0.2)

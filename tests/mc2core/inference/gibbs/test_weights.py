@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import gammaln
 
-from mc2core.compute import streams, variates
+from mc2core.compute import streams
 from mc2core.inference.gibbs.assignments import Assignments
 from mc2core.inference.gibbs.weights import (
     Concentrations,
@@ -161,7 +161,7 @@ def test_an_update_draws_each_concentration_from_what_it_depends_on():
     eta = draw_dirichlet_process_concentration(0.7, 3, tables.sum(), priors["topic"], rng)
     v = draw_table_concentration(2.5, np.array([3, 4]), tables.sum(), priors["table"], rng)
     alpha = draw_dirichlet_process_concentration(1.2, 2, 5, priors["group"], rng)
-    epsilon = variates.dirichlet(np.append(tables, eta), rng)
+    epsilon = streams.dirichlet(np.append(tables, eta), rng)
     update_weights(assignments, concentrations, priors, key, np.random.default_rng(11), clusters_are_fixed=False)
     assert (concentrations.group, concentrations.table, concentrations.topic) == (alpha, v, eta)
     assert [*assignments.topic_weights, assignments.remaining] == epsilon.tolist()
