@@ -12,6 +12,7 @@ from helpers.paths import ROOT
 
 import mc2core
 from mc2core.app.cli import main as mc2
+from mc2core.families import FAMILIES
 from mc2papers.cli import main as mc2papers
 
 
@@ -30,6 +31,17 @@ def named():
         for name, members in re.findall(r"^\.\. automodule:: ([\w.]+)\n +:members: (.*)", page.read_text(), re.M):
             found |= {f"{name}.{one}": getattr(importlib.import_module(name), one) for one in members.split(", ")}
     return found
+
+
+def test_every_family_is_described_where_users_look_for_it(capsys):
+    pages = [(ROOT / f"docs/{name}.md").read_text() for name in ("model", "how_to/contexts")]
+    with pytest.raises(SystemExit):
+        mc2(["fit", "--help"])
+    words = re.findall(r"\w+", capsys.readouterr().out)
+    for name, family in FAMILIES.items():
+        assert all(f"`{name}`" in page for page in pages), name
+        assert f"mc2core.families.{family.__name__}" in named(), name
+        assert name in words, name
 
 
 def functions(one):

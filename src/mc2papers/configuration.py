@@ -316,6 +316,8 @@ def check_files(config: Mapping[str, Any], table: Iterable[Mapping[str, str]], c
             continue
         whole = FILES_OF.get(dataset, dataset)
         there = known.get(whole, [])
+        if not there:
+            raise ValueError(f"configuration: corpora, {dataset}: config/datasets.tsv has no file of {whole!r}")
         named = corpus if corpus.keys() & set(FILE_KEYS) else config["corpora"][whole]
         for key in FILE_KEYS:
             value = named.get(key)

@@ -21,6 +21,11 @@ FAMILIES = {
 }
 
 
+def some_families(number):
+    """No family for 0, the first for 1, two for 2, all for 3."""
+    return FAMILIES if number == 3 else dict(itertools.islice(FAMILIES.items(), number))
+
+
 def small_corpus(seed=0, n_documents=6, n_words=5, mean_count=0.8):
     """Random counts and contexts with an empty document, missing contexts and a word that is never seen."""
     rng = np.random.default_rng(seed)

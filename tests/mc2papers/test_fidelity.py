@@ -118,7 +118,9 @@ def test_rows_depart_from_printed_settings_only_where_an_entry_says_so():
             continue
         has = settings_of(fit["model"], configuration.engine_of(fit["engine"])) | fit["settings"]
         has |= {key: fit[key] for key in ("iterations", "burn_in")}
-        for target in set(run["targets"]) - studies - {"labelled_table1", "fits", "icml2014_figure7"}:
+        for target in set(run["targets"]) - studies - {"fits", "icml2014_figure7"}:
+            if target.startswith("labelled_"):  # of no paper
+                continue
             printed = printed_settings(run, target)
             departing = {(target, key) for key, value in printed.items() if has[key] != value}
             assert departing <= allowed, (name, departing - allowed)

@@ -14,6 +14,7 @@ from helpers.workflow_calls import ROOT, snakemake
 from mc2core import Corpus
 from mc2core.base.storage import read_json
 from mc2papers import configuration
+from mc2papers.datasets.catalogue import DATASETS
 from mc2papers.datasets.formats import rar
 
 DUMP = "enwiki-latest-pages-articles-multistream"
@@ -219,10 +220,12 @@ def test_files_of_a_real_corpus_are_in_the_table():
     table = configuration.read_table(
         ROOT / "config/datasets.tsv", configuration.read_yaml(ROOT / "workflow/schemas/datasets.schema.yaml"), "file"
     )
-    labelled = ["labelme", "uiucsports", "ohsumed", "stateunion"]
-    every = ["nips", "nuswide", "wikipedia", "w100", "w1000", "pubmed", "pnas", *labelled]
+    every = [name for name, dataset in DATASETS.items() if dataset.read and name not in ("aua", "mine")]
     real = {"corpora": {name: {"source": "real"} for name in every}}
     configuration.check_files(config_of(real), table, every)
+    others = [row for row in table if row["dataset"] != "wikipedia"]
+    with pytest.raises(ValueError, match=r"^configuration: corpora, w100: .* has no file of 'wikipedia'$"):
+        configuration.check_files(config_of(real), others, ["w100"])
     data_folder = yaml.safe_load((ROOT / "config/real.yaml").read_text())
     configuration.check_files(config_of(data_folder), table, data_folder["datasets"])
     wrong = {"corpora": {"wikipedia": {"source": "real", "writers": ["enwiki-latest-stub-meta-histroy.xml.gz"]}}}

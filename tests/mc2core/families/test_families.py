@@ -22,6 +22,7 @@ from mc2core.families import (
     family_from_settings,
     family_settings,
 )
+from mc2core.families.base import ScalarFamily
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.running.loop import fit
 from mc2core.posterior.clustering import adjusted_rand_index
@@ -191,6 +192,15 @@ class TestEveryFamily:
         fitted = family.mean(posterior(family, drawn, range(n))[None])[0]
         spread = 1.0 if family.name == "dirichlet" else np.std(drawn, axis=0)
         assert np.all(np.abs(fitted - expected) < 5 * spread / np.sqrt(n) + 1e-3)
+
+
+@pytest.mark.parametrize(("family", "context"), [one for one in CASES if isinstance(one.values[0], ScalarFamily)])
+def test_the_distribution_of_a_number_is_its_predictive(family, context):
+    for given in ([], [0], [0, 3, 4]):
+        found = family.predictive(posterior(family, context, given))
+        for j in np.flatnonzero(~np.isnan(context)):
+            log_p = (found.logpmf if family.is_discrete else found.logpdf)(context[j])
+            assert log_p == pytest.approx(log_predictive(family, context, given, j), abs=1e-10)
 
 
 def averages_over_parameters(family, observations):

@@ -15,6 +15,7 @@ from mc2core.corpus.building.counts import Dropped
 from mc2papers.cli import main as prepare
 from mc2papers.datasets import catalogue
 from mc2papers.datasets.dumps.corpora import Reading
+from mc2papers.datasets.origins import ORIGINS
 
 
 @pytest.fixture
@@ -166,7 +167,9 @@ def test_an_official_split_is_kept_and_the_datasheet_written(tmp_path, monkeypat
     assert "- 4 images: no tag" in sheet
 
 
-@pytest.mark.parametrize("name", ["nuswide", "wikipedia", "pubmed", "aua"])
+@pytest.mark.parametrize(
+    "name", [name for name in catalogue.DATASETS if ORIGINS[name].model and not ORIGINS[name].by_paper]
+)
 def test_every_dataset_can_be_simulated(tmp_path, name):
     about = catalogue.prepare(name, tmp_path / name, source="simulated", settings={"scale": 0.001})
     assert about["documents"] >= 20

@@ -1,7 +1,5 @@
 """SVI-MC2 with direct assignment proved: against a per-token twin, enumeration and finite differences."""
 
-import itertools
-
 import numpy as np
 import pytest
 from helpers.crossed import crossed
@@ -15,6 +13,7 @@ from helpers.svi_twin import (
     naive_direct,
     naive_direct_elbo,
     small_corpus,
+    some_families,
     states_equal,
 )
 
@@ -228,7 +227,7 @@ class TestBound:
     def test_full_batch_never_lowers_the_elbo(self, strength, is_fixed, concentrations):
         for seed, (n_clusters, n_topics) in enumerate([(1, 1), (3, 2), (2, 5), (6, 6)]):
             corpus = small_corpus(seed, n_documents=12, n_words=8, mean_count=1.5)
-            contexts = at_strength(dict(itertools.islice(FAMILIES.items(), seed)), strength)
+            contexts = at_strength(some_families(seed), strength)
             engine = direct(
                 n_clusters, n_topics, is_fixed=is_fixed, contexts=contexts,
                 initialisation=["seeded", "random"][seed % 2], **({"topic_word_prior": 0.05} | concentrations),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.fits import FIXED, at_strength, svi
-from helpers.svi_twin import FAMILIES, engine_of, small_corpus, states_equal
+from helpers.svi_twin import FAMILIES, engine_of, small_corpus, some_families, states_equal
 from scipy.special import betaln, gammaln, logsumexp
 
 from mc2core import Corpus
@@ -65,7 +65,7 @@ class TestBound:
         smallest = np.inf
         for seed, truncations in enumerate([*TRUNCATIONS, *TRUNCATIONS]):
             corpus = small_corpus(seed, n_documents=12, n_words=8, mean_count=1.5)
-            contexts = at_strength(dict(itertools.islice(FAMILIES.items(), seed % 4)), strength)
+            contexts = at_strength(some_families(seed % 4), strength)
             engine = engine_of(
                 *truncations, contexts=contexts, initialisation=initialisation, topic_word_prior=0.05, **concentrations
             )
@@ -231,9 +231,10 @@ class TestBits:
 
 class TestCorpora:
     def test_missing_contexts_are_absent_contexts(self):
-        content = small_corpus(10, n_documents=15).content
-        numbers = {"time": np.full(15, np.nan), "hits": np.full(15, np.nan), "place": np.full((15, 2), np.nan)}
-        missing = {"tag": sp.csr_matrix((15, 3), dtype=int)} | numbers
+        corpus = small_corpus(10, n_documents=15)
+        content, missing = corpus.content, {}
+        for name, one in corpus.contexts.items():
+            missing[name] = sp.csr_matrix(one.shape, dtype=int) if sp.issparse(one) else np.full(one.shape, np.nan)
         without = fit(Corpus(content), *engine_of(contexts={}), iterations=5, seed=3, progress=False)
         empty = fit(Corpus(content, contexts=missing), *engine_of(), iterations=5, seed=3, progress=False)
         np.testing.assert_allclose(empty.trace.elbo, without.trace.elbo, rtol=1e-12)
