@@ -24,7 +24,7 @@ from scipy.special import logsumexp
 from benchmarks.scale import measured
 from benchmarks.suite import processor_seconds
 from mc2core import Corpus
-from mc2core.corpus.subsets import as_stored
+from mc2core.corpus.matching import as_stored
 from mc2core.inference import FastEx
 from mc2core.inference.registry import specify
 from mc2core.models import Mixture

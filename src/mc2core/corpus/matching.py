@@ -1,4 +1,4 @@
-"""Whether a corpus is one that a model can speak of: the same words, context columns and units.
+"""Whether a corpus matches a model: the same words, context columns and units; and conversions that make it match.
 
 Columns of another meaning give scores and clusters as confidently as the right ones, so names are compared, not sizes.
 """
@@ -107,3 +107,20 @@ def in_units(corpus: Corpus, names: Iterable[str], units: Mapping[str, Unit]) ->
     kept = {name: unit for name, unit in corpus.units.items() if name not in moved}
     changed.units = kept | {name: units[name] for name in moved if name in units}
     return changed
+
+
+def as_stored(part: Corpus, whole: Corpus) -> Corpus:
+    """Return ``part`` of the corpus ``whole`` with arrays of the same types, for which kernels are compiled.
+
+    A memory-mapped corpus has read-only arrays and wide row pointers, but its subsets do not.
+    """
+    pairs = [(part.content, whole.content), *((part.contexts[name], whole.contexts[name]) for name in part.contexts)]
+    for few, many in pairs:
+        if sp.issparse(few):
+            for name in ("indptr", "indices", "data"):
+                array, like = getattr(few, name), getattr(many, name)
+                setattr(few, name, array.astype(like.dtype))
+                getattr(few, name).setflags(write=like.flags.writeable)
+        else:
+            few.setflags(write=many.flags.writeable)
+    return part

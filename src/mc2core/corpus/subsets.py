@@ -1,4 +1,4 @@
-"""Parts of a corpus: a fixed half of its documents, documents without contexts, counts alone, types of arrays."""
+"""Parts of a corpus: a fixed half of its documents, documents without contexts, counts alone."""
 
 from __future__ import annotations
 
@@ -78,20 +78,3 @@ def check_share(share: Any) -> None:
 def _emptied(counts: sp.csr_matrix, kept: np.ndarray) -> sp.csr_matrix:
     data = np.where(np.repeat(kept, np.diff(counts.indptr)), counts.data, 0)
     return sp.csr_matrix((data, counts.indices, counts.indptr), shape=counts.shape)
-
-
-def as_stored(part: Corpus, whole: Corpus) -> Corpus:
-    """Return ``part`` of the corpus ``whole`` with arrays of the same types, for which kernels are compiled.
-
-    A memory-mapped corpus has read-only arrays and wide row pointers, but its subsets do not.
-    """
-    pairs = [(part.content, whole.content), *((part.contexts[name], whole.contexts[name]) for name in part.contexts)]
-    for few, many in pairs:
-        if sp.issparse(few):
-            for name in ("indptr", "indices", "data"):
-                array, like = getattr(few, name), getattr(many, name)
-                setattr(few, name, array.astype(like.dtype))
-                getattr(few, name).setflags(write=like.flags.writeable)
-        else:
-            few.setflags(write=many.flags.writeable)
-    return part

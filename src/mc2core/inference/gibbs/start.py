@@ -33,7 +33,7 @@ from mc2core.compute.special import MIN_POSITIVE
 from mc2core.compute.threads import in_blocks, n_threads
 from mc2core.corpus import Corpus
 from mc2core.corpus.embeddings import directions_of
-from mc2core.corpus.subsets import as_stored
+from mc2core.corpus.matching import as_stored
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
 from mc2core.inference.gibbs.assignments import count_topics, start_assignments

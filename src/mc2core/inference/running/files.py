@@ -13,7 +13,7 @@ import numpy as np
 
 from mc2core.base import stopping, storage
 from mc2core.base.progress import work
-from mc2core.corpus import Corpus, subsets
+from mc2core.corpus import Corpus
 from mc2core.inference.base import Engine, State
 from mc2core.inference.registry import specify
 from mc2core.inference.running.loop import RunResult, checkpoints_of, fit, tell_unused
@@ -73,7 +73,10 @@ def fit_corpus(
     specified = specified.for_corpus(corpus)
     tell_unused(corpus, specified.contexts)
     part = corpus.with_contexts({name: corpus.contexts[name] for name in specified.contexts})
-    part = subsets.without_contexts(part, missing, seed)
+    if missing:
+        from mc2core.corpus.subsets import without_contexts
+
+        part = without_contexts(part, missing, seed)
 
     def leave(done: RunResult) -> None:
         if keep_all:

@@ -26,7 +26,7 @@ from mc2core.compute.kernel_store import store
 from mc2core.compute.kernels import compile_seconds
 from mc2core.compute.threads import in_blocks, n_cores, thread_budget
 from mc2core.corpus import Corpus
-from mc2core.corpus.subsets import as_stored
+from mc2core.corpus.matching import as_stored
 from mc2core.families import Family
 from mc2core.inference.base import Engine, State, n_samples, posterior_of, run_length
 from mc2core.inference.registry import DEFAULT_MODEL, engine_class, engine_for, model_class
