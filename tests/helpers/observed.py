@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import betaln, gammaln, multigammaln
 
 from mc2core import Corpus
-from mc2core.families import VectorFamily
+from mc2core.families import ContentFamily
 
 
 def log_normal_gamma(x: np.ndarray, mu0: float, kappa0: float, a0: float, b0: float) -> float:
@@ -56,7 +56,7 @@ def log_beta_bernoulli(x: np.ndarray, a0: float, b0: float) -> float:
     return float(betaln(a0 + x.sum(), b0 + (1 - x).sum()) - betaln(a0, b0))
 
 
-def log_values(family: VectorFamily, values: np.ndarray, topics: tuple[int, ...]) -> float:
+def log_values(family: ContentFamily, values: np.ndarray, topics: tuple[int, ...]) -> float:
     """ln p(x | l) of (N, D) observations of any kind as the corpus has them, less the unit of numbers."""
     labels = np.array(topics)
     groups = [labels == m for m in np.unique(labels)]

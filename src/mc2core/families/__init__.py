@@ -7,7 +7,7 @@ from typing import Any
 
 from mc2core.base.checks import nearest
 from mc2core.corpus.checks import FAMILY_OF_KIND, kind_of
-from mc2core.families.base import Family, VectorFamily
+from mc2core.families.base import ContentFamily, Family, VectorFamily
 from mc2core.families.discrete import (
     BetaBernoulli,
     BetaBernoulliVector,
@@ -21,6 +21,7 @@ __all__ = [
     "FAMILIES",
     "BetaBernoulli",
     "BetaBernoulliVector",
+    "ContentFamily",
     "DiagonalNormalGamma",
     "DirichletCategorical",
     "Family",
@@ -63,12 +64,12 @@ _OF_KIND = {
     "vector": FAMILY_OF_KIND["vector"],
 }
 
-_OF_CONTENT: dict[str, type[VectorFamily]] = {
+_OF_CONTENT: dict[str, type[ContentFamily]] = {
     family.content_kind: family for family in (DiagonalNormalGamma, GammaPoissonVector, BetaBernoulliVector)
 }
 
 
-def family_for_content(kind: str) -> VectorFamily:
+def family_for_content(kind: str) -> ContentFamily:
     """Return the default family for observations of a kind (``Corpus.content_kind``)."""
     return _OF_CONTENT[kind]()
 

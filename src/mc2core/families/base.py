@@ -175,18 +175,9 @@ class ScalarFamily(Family):
 
 
 class VectorFamily(Family):
-    """Base class of families of one vector per document (contexts) or per observation (contents).
-
-    A row of NaN is a missing vector. As contents, vectors are in the unit of their family: numbers are standardised
-    over all observations of a corpus, and rates of counts are relative to the mean count, so that a prior has the same
-    meaning for every column. The statistics of a topic are the number n of observations and two sums, ``first`` of x
-    and ``second`` of a term that depends on the family (:mod:`mc2core.families.contents`). Both include the prior, and
-    determine the natural parameters.
-    """
+    """Base class of families of one vector per document. A row of NaN is a missing vector."""
 
     kind: ClassVar[str] = "vector"
-    #: kind of observations that it is of (``Corpus.content_kind``)
-    content_kind: ClassVar[str] = "numbers"
 
     @abstractmethod
     def n_parameters(self, length: int) -> int:
@@ -197,16 +188,41 @@ class VectorFamily(Family):
         """Return the length of vectors with T(x) of length ``size``, the inverse of :meth:`n_parameters`."""
 
     @abstractmethod
+    def coordinate(self, natural: np.ndarray, number: int) -> tuple[ScalarFamily, np.ndarray]:
+        """Return the marginal family of a coordinate, and its (n, S) natural parameters from the (n, P) of vectors."""
+
+    def _values(self, context: Any) -> np.ndarray:
+        if kind_of(context) != "vector":
+            raise ValueError(
+                f"{type(self).__name__} needs a vector for each document, a dense (J, D) matrix of floats, "
+                f"not {'a matrix of counts' if sp.issparse(context) else 'one number'}"
+            )
+        return np.asarray(context, dtype=np.float64)
+
+    def dimension(self, context: Any) -> int:
+        return self.n_parameters(self._values(context).shape[1])
+
+
+class ContentFamily(VectorFamily):
+    """Base class of families of vectors that are also those of observations, which topics emit in place of words.
+
+    As observations, vectors are in the unit of their family: numbers are standardised over all observations of a
+    corpus, and rates of counts are relative to the mean count, so that a prior has the same meaning for every column.
+    The statistics of a topic are the number n of observations and two sums, ``first`` of x and ``second`` of a term
+    that depends on the family (:mod:`mc2core.families.contents`, whose kernels have a branch for each ``code``). Both
+    include the prior, and determine the natural parameters.
+    """
+
+    #: kind of observations that it is of (``Corpus.content_kind``)
+    content_kind: ClassVar[str] = "numbers"
+
+    @abstractmethod
     def check(self, values: np.ndarray) -> None:
         """Raise OutsideDomain, with the row, if one of (n, D) ``values`` is outside the domain of the family."""
 
     @abstractmethod
     def rows(self, values: np.ndarray, scale: np.ndarray) -> np.ndarray:
         """Return the (n, P) statistics of (n, D) values without NaN, in the unit of (D,) ``scale``."""
-
-    @abstractmethod
-    def coordinate(self, natural: np.ndarray, number: int) -> tuple[ScalarFamily, np.ndarray]:
-        """Return the marginal family of a coordinate, and its (n, S) natural parameters from the (n, P) of vectors."""
 
     @abstractmethod
     def sd(self, natural: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -216,7 +232,6 @@ class VectorFamily(Family):
         """Return the covariance of observations at the expected parameters, (M, D, D), in the original unit."""
         return self.sd(natural, scale)[:, :, None] ** 2 * np.eye(len(scale))
 
-    # -- observations --------------------------------------------------------------------------------------
     def first_alike(self, length: int) -> np.ndarray:
         """Return, for each statistic of vectors of ``length`` numbers, the first that always equals it, (P,) ints."""
         return np.arange(self.n_parameters(length))
@@ -249,17 +264,6 @@ class VectorFamily(Family):
     def features(self, values: np.ndarray) -> np.ndarray:
         """Return features for k-means with similar variances, (n, D), from values of :meth:`in_unit`."""
         return values
-
-    def _values(self, context: Any) -> np.ndarray:
-        if kind_of(context) != "vector":
-            raise ValueError(
-                f"{type(self).__name__} needs a vector for each document, a dense (J, D) matrix of floats, "
-                f"not {'a matrix of counts' if sp.issparse(context) else 'one number'}"
-            )
-        return np.asarray(context, dtype=np.float64)
-
-    def dimension(self, context: Any) -> int:
-        return self.n_parameters(self._values(context).shape[1])
 
 
 class CoordinateFamily(VectorFamily):

@@ -1,6 +1,6 @@
 """Topics that emit observations, vectors of D values: their statistics and compiled predictive densities.
 
-A family (:class:`mc2core.families.base.VectorFamily`) gives kernels its ``code`` and ``prior_sums``. Sweeps only add
+A family (:class:`mc2core.families.base.ContentFamily`) gives kernels its ``code`` and ``prior_sums``. Sweeps only add
 an observation to a topic, remove it, and compute densities. All densities are without the base measure, which is the
 same in all topics. A topic stores two sums of its observations, including those of the prior. The densities are:
 
@@ -37,7 +37,7 @@ from scipy.special import gammaln
 
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import log
-from mc2core.families.base import VectorFamily
+from mc2core.families.base import ContentFamily
 from mc2core.families.factors import (
     MAX_DOWNDATES,
     MIN_LEFT,
@@ -84,7 +84,7 @@ class ContentTables(NamedTuple):
     own_ratio: np.ndarray  # (columns,) float64: r
     downdates: np.ndarray  # (columns,) int64: of the factor since it was made anew
     unit: np.ndarray  # (D,) float64: e
-    prior: np.ndarray  # (5,) float64: of VectorFamily.prior_sums
+    prior: np.ndarray  # (5,) float64: of ContentFamily.prior_sums
     log_gammas: np.ndarray  # (N + D + 1,) float64: ln G(a0 + i / 2)
     together: int  # factors of counts
 
@@ -452,13 +452,13 @@ def _all_log_densities(tables, values, out, product):
         log_densities(tables, values, i, out.shape[1], out[i], product)
 
 
-def log_gammas_of(family: VectorFamily, shape: tuple[int, int]) -> np.ndarray:
+def log_gammas_of(family: ContentFamily, shape: tuple[int, int]) -> np.ndarray:
     """Return ln G(a0 + i / 2), (N + D + 1,) float64, for Gaussian topics of at most N observations of D numbers."""
     of_gauss = family.code in (NORMAL_GAMMA, GAUSS_WISHART)
     return gammaln(family.prior_sums[2] + 0.5 * np.arange(sum(shape) + 1)) if of_gauss else np.zeros(0)
 
 
-def _factors_together(family: VectorFamily) -> int:
+def _factors_together(family: ContentFamily) -> int:
     """How many of the factors of counts, (a + step) / (b + e), can be multiplied before a logarithm is taken."""
     if family.code != GAMMA_POISSON:
         return 0
@@ -467,7 +467,7 @@ def _factors_together(family: VectorFamily) -> int:
 
 
 def content_tables(
-    family: VectorFamily,
+    family: ContentFamily,
     natural: np.ndarray,
     columns: int,
     unit: np.ndarray,
@@ -495,14 +495,14 @@ def content_tables(
     return tables
 
 
-def with_columns(tables: ContentTables, family: VectorFamily, columns: int) -> ContentTables:
+def with_columns(tables: ContentTables, family: ContentFamily, columns: int) -> ContentTables:
     """Return the tables with more columns."""
     known = family.natural_of(tables.n, tables.first.T, _second(tables.second, tables.scatter))
     return content_tables(family, known, columns, tables.unit, tables.log_gammas)
 
 
 def natural_of_topics(
-    family: VectorFamily, values: np.ndarray, topic: np.ndarray, n_topics: int, unit: np.ndarray
+    family: ContentFamily, values: np.ndarray, topic: np.ndarray, n_topics: int, unit: np.ndarray
 ) -> np.ndarray:
     """Return the posterior natural parameters of topics of the observations ``values``, (M, P)."""
     prior = np.tile(family.prior(family.n_parameters(len(unit))), (n_topics, 1))
@@ -512,7 +512,7 @@ def natural_of_topics(
 
 
 def _columns(n: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, ...]:
-    """``n``, ``first``, ``second`` and ``scatter`` of :class:`ContentTables`, new ones, of ``VectorFamily.parts``."""
+    """``n``, ``first``, ``second`` and ``scatter`` of :class:`ContentTables`, new ones, of ``ContentFamily.parts``."""
     nearest = np.rint(n)
     n = np.where(abs(n - nearest) < _NEAR_WHOLE, nearest, n)  # they are differences
     if second.ndim == 3:
@@ -541,7 +541,7 @@ class Contents:
 
     Attributes
     ----------
-    family : VectorFamily
+    family : ContentFamily
     centre, scale : (D,) float64
         Unit of the family: standardised numbers are (x - centre) / scale, and rates of counts are those of the family
         times scale.
@@ -549,7 +549,7 @@ class Contents:
         Posterior natural parameters of each topic.
     """
 
-    family: VectorFamily
+    family: ContentFamily
     centre: np.ndarray
     scale: np.ndarray
     natural: np.ndarray

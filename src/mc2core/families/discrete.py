@@ -12,7 +12,7 @@ from scipy.special import betaln, digamma, gammaln
 from mc2core.base.checks import prior_count, prior_scale
 from mc2core.compute import streams
 from mc2core.corpus.checks import kind_of
-from mc2core.families.base import CoordinateFamily, Family, OutsideDomain, ScalarFamily
+from mc2core.families.base import ContentFamily, CoordinateFamily, Family, OutsideDomain, ScalarFamily
 from mc2core.families.kernels import BETA_BERNOULLI, DIRICHLET, GAMMA_POISSON
 
 _COUNT_LIMIT = 2.0**31
@@ -92,7 +92,7 @@ class _DiscreteScalar(_Discrete, ScalarFamily):
         return np.array([self.a0, self.b0])
 
 
-class _DiscreteVector(_Discrete, CoordinateFamily):
+class _DiscreteVector(_Discrete, CoordinateFamily, ContentFamily):
     def natural_of(self, n: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         return np.stack([first, second], axis=-1).reshape(len(first), -1)
 

@@ -11,7 +11,14 @@ import scipy.sparse as sp
 from scipy.special import digamma, gammaln
 
 from mc2core.base.checks import finite, prior_count, prior_scale
-from mc2core.families.base import CoordinateFamily, Family, OutsideDomain, ScalarFamily, VectorFamily, stored_statistics
+from mc2core.families.base import (
+    ContentFamily,
+    CoordinateFamily,
+    Family,
+    OutsideDomain,
+    ScalarFamily,
+    stored_statistics,
+)
 from mc2core.families.kernels import GAUSS_WISHART, LAST_DIGIT, NORMAL_GAMMA
 
 _LOG_2PI = np.log(2.0 * np.pi)
@@ -122,7 +129,7 @@ class NormalGamma(_Gaussian, ScalarFamily):
         return student(2.0 * a, mu, np.sqrt(b * (kappa + 1.0) / (a * kappa)))
 
 
-class _GaussianVector(_Gaussian, VectorFamily):
+class _GaussianVector(_Gaussian):
     """What vectors of real numbers share as observations: they are standardised over all of a corpus."""
 
     def unit(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -130,7 +137,7 @@ class _GaussianVector(_Gaussian, VectorFamily):
         return np.where(scale > 0.0, values.mean(axis=0), values[0]), np.where(scale > 0.0, scale, 1.0)
 
 
-class DiagonalNormalGamma(_GaussianVector, CoordinateFamily):
+class DiagonalNormalGamma(_GaussianVector, CoordinateFamily, ContentFamily):
     """Family of vectors of D numbers, which are independent given the cluster or topic; each is :class:`NormalGamma`.
 
     The prior shrinks means towards ``mu0`` with the weight of ``kappa0`` documents. It shrinks variances towards ``b0``
@@ -170,7 +177,7 @@ class DiagonalNormalGamma(_GaussianVector, CoordinateFamily):
         return np.append(self.of_coordinate.prior(STATISTICS), 0.0)
 
 
-class GaussWishart(_GaussianVector):
+class GaussWishart(_GaussianVector, ContentFamily):
     """Family of vectors of D numbers with a full covariance.
 
     The model is x ~ Normal(mu, Lambda^-1), mu ~ Normal(mu0, (kappa0 Lambda)^-1) and Lambda ~ Wishart(nu0, (2 b0 I)^-1),

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.corpus import Corpus
-from mc2core.families.base import VectorFamily
+from mc2core.families.base import ContentFamily
 from mc2core.families.contents import log_gammas_of
 from mc2core.inference.seeding import cluster_rows
 
@@ -24,22 +24,22 @@ class ObservedValues:
 
     Attributes
     ----------
-    family : VectorFamily
+    family : ContentFamily
     values : (N, D) float64
     centre, scale : (D,) float64
-        Centre and scale of the unit (``VectorFamily.unit``).
+        Centre and scale of the unit (``ContentFamily.unit``).
     log_gammas : (N + D + 1,) float64
         ln G(a0 + i / 2) for Gaussian families; empty for others.
     """
 
-    family: VectorFamily
+    family: ContentFamily
     values: np.ndarray
     centre: np.ndarray
     scale: np.ndarray
     log_gammas: np.ndarray
 
     @classmethod
-    def of(cls, corpus: Corpus, family: VectorFamily) -> Self:
+    def of(cls, corpus: Corpus, family: ContentFamily) -> Self:
         """Convert the observations of ``corpus``. Raises ValueError if one is outside the domain of ``family``."""
         table = np.asarray(corpus.observations)
         centre, scale = family.unit(table)

@@ -19,10 +19,10 @@ from mc2core.corpus import Corpus
 from mc2core.corpus.embeddings import projection_of
 from mc2core.families import (
     FAMILIES,
+    ContentFamily,
     DiagonalNormalGamma,
     Family,
     NormalGamma,
-    VectorFamily,
     family_for,
     family_for_content,
     family_from_settings,
@@ -69,7 +69,7 @@ class Model(Settings, ABC):
     ----------
     contexts : dict from str to Family or None
         Family of each context, by name. It is None until :meth:`for_corpus` chooses the family.
-    content : VectorFamily or None
+    content : ContentFamily or None
         Family of the observations; None if topics emit words.
     """
 
@@ -82,7 +82,7 @@ class Model(Settings, ABC):
     has_content: ClassVar[bool] = False
 
     contexts: dict[str, Any]
-    content: VectorFamily | None = None
+    content: ContentFamily | None = None
     #: whether the embeddings of a corpus are used where no contexts were named
     uses_embeddings: bool = False
 
@@ -281,11 +281,11 @@ def _priors(priors: Any, roles: tuple[str, ...], further: tuple[str, ...]) -> di
     return known
 
 
-def content_family(content: Any) -> VectorFamily | None:
+def content_family(content: Any) -> ContentFamily | None:
     """Return the ``content`` argument, a family or its settings, as a family or None."""
     family = family_from_settings(content) if isinstance(content, Mapping) else content
-    if family is not None and not (isinstance(family, VectorFamily) and family.strength == 1.0):
-        known = ", ".join(f"{one.__name__}()" for one in FAMILIES.values() if issubclass(one, VectorFamily))
+    if family is not None and not (isinstance(family, ContentFamily) and family.strength == 1.0):
+        known = ", ".join(f"{one.__name__}()" for one in FAMILIES.values() if issubclass(one, ContentFamily))
         raise ValueError(f"content is {content!r}; it must be one of {known}, of strength 1, or None for words")
     return family
 
@@ -340,7 +340,7 @@ class MC2(TopicModel):
         the default: NormalGamma for numbers, DirichletCategorical for counts. If ``contexts`` is None, the model uses
         the embeddings of the corpus, if there are any (:meth:`mc2core.Corpus.with_embeddings`). With an empty list, the
         model uses no context.
-    content : VectorFamily or mapping of its settings or None, default None
+    content : ContentFamily or mapping of its settings or None, default None
         Family of the observations, if the corpus has observations instead of words. None selects the default for the
         kind of the observations: DiagonalNormalGamma for numbers, GammaPoissonVector for counts, BetaBernoulliVector
         for zeros and ones. GaussWishart is an alternative for numbers. If the corpus has words, ``content`` must be
@@ -431,7 +431,7 @@ class HDP(TopicModel):
         It is meant for comparisons with MC2.
     document_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         Concentration omega of the document level. "learn" starts at 10.
-    content : VectorFamily or mapping of its settings or None, default None
+    content : ContentFamily or mapping of its settings or None, default None
         Family of the observations, if the corpus has observations instead of words. None selects the default for the
         kind of the observations: DiagonalNormalGamma for numbers, GammaPoissonVector for counts, BetaBernoulliVector
         for zeros and ones. GaussWishart is an alternative for numbers. If the corpus has words, ``content`` must be

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from mc2core.base import storage
 from mc2core.base.storage import Stored
-from mc2core.families import VectorFamily, family_from_settings, family_settings
+from mc2core.families import ContentFamily, family_from_settings, family_settings
 from mc2core.families.contents import Contents
 
 
@@ -227,7 +227,7 @@ def _unpack_contents(stored: Mapping[str, np.ndarray], sizes: Mapping[str, int])
         return None
     described = {f"contents.{name}": one for name, one in _DESCRIBED_CONTENTS.items()}
     family = family_from_settings(storage.parse_json(str(stored["contents.family"])))
-    if not isinstance(family, VectorFamily):
+    if not isinstance(family, ContentFamily):
         raise ValueError(f"'contents' are of {family!r}, which is no family of observations")
     storage.check_arrays(stored, described, {**sizes, "P": family.n_parameters(sizes["V"])})
     return Contents(family, *(stored[name] for name in described))

@@ -22,9 +22,10 @@ from mc2core.families import (
     family_from_settings,
     family_settings,
 )
-from mc2core.families.base import ScalarFamily
+from mc2core.families.base import CoordinateFamily, ScalarFamily
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.running.loop import fit
+from mc2core.models import MC2
 from mc2core.posterior.clustering import adjusted_rand_index
 from mc2papers.datasets.simulated import shapes
 
@@ -289,6 +290,25 @@ def test_the_family_of_a_coordinate_is_made_and_checked_once(kind):
     assert family.of_coordinate is family.of_coordinate
     assert family.of_coordinate.settings() == family.settings()
     assert at_strength({"x": family}, 1.0)["x"].of_coordinate.strength == 1.0
+
+
+def test_a_family_of_contexts_alone_needs_no_terms_of_observations_and_is_not_what_topics_emit():
+    """Kernels of observations would take it for the family whose code it shares."""
+
+    class Ticks(CoordinateFamily):
+        code, name, of_coordinate = BetaBernoulli.code, "ticks", BetaBernoulli(1.7, 0.6)
+
+        def settings(self):
+            return self.of_coordinate.settings()
+
+        def check_each(self, observed, documents):
+            self.of_coordinate.check_each(observed, documents)
+
+    corpus, cluster = Corpus(np.ones((5, 1), int), contexts={"x": YES_VECTORS}), np.array([0, 1, 0, 1, 1])
+    one, same = (StackedContexts(corpus, {"x": family}) for family in (Ticks(), BetaBernoulliVector(1.7, 0.6)))
+    assert np.array_equal(one.log_predictive(one.natural(cluster, 2)), same.log_predictive(same.natural(cluster, 2)))
+    with pytest.raises(ValueError, match=r"^content is Ticks\(.*\); it must be one of DiagonalNormalGamma\(\), Gauss"):
+        MC2(content=Ticks())
 
 
 def test_products_over_many_coordinates_stay_within_range():

@@ -20,7 +20,7 @@ import numpy as np
 
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
-from mc2core.families import VectorFamily
+from mc2core.families import ContentFamily
 from mc2core.families.contents import Contents, natural_of_topics
 from mc2core.inference.observed import ObservedValues
 
@@ -45,14 +45,14 @@ class ObservedTopics:
     prior: np.ndarray
 
     @classmethod
-    def of(cls, corpus: Corpus, family: VectorFamily) -> Self:
+    def of(cls, corpus: Corpus, family: ContentFamily) -> Self:
         """ValueError for an observation that the family does not take."""
         observations = ObservedValues.of(corpus, family)
         base = family.log_base_in(observations.values, observations.scale)
         return cls(observations, base, family.prior(family.n_parameters(observations.values.shape[1])))
 
     @property
-    def family(self) -> VectorFamily:
+    def family(self) -> ContentFamily:
         """What topics emit."""
         return self.observations.family
 
