@@ -1,7 +1,7 @@
-"""Topics that emit observations: exact posteriors of tiny corpora, joint tests, what a fit leaves and what it refuses.
+"""Topics that emit observations: exact posteriors of tiny corpora, what a fit leaves and what it refuses.
 
 The enumeration sums contents out in closed form, by code of its own (helpers.observed); events and errors as in
-test_exact.py, joint tests as in test_geweke.py.
+test_exact.py.
 """
 
 import io
@@ -10,15 +10,12 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import gibbs_forward
 from helpers.document_level_enumeration import document_level_posterior
-from helpers.fits import gibbs, without_log_joint
 from helpers.gibbs_chains import CONTEXTS, assert_chain_follows, fixed, log_context_of
 from helpers.gibbs_enumeration import log_clusters, partitions, posterior
 from helpers.gibbs_twin import CONCENTRATIONS, open_topic, pick
 from helpers.observed import crossed_corpus, log_observations, log_values, standardised
 from scipy.special import logsumexp
-from scipy.stats import invwishart
 from scipy.stats import t as student
 
 import mc2core
@@ -33,7 +30,6 @@ from mc2core.families import (
     GaussWishart,
     NormalGamma,
 )
-from mc2core.families.contents import log_gammas_of
 from mc2core.inference import FastEx, Gibbs
 from mc2core.inference.gibbs.assignments import Assignments
 from mc2core.inference.gibbs.observations import Observations
@@ -200,90 +196,6 @@ def test_sweep_equals_its_plain_twin(family, has_level):
         assert assignments.remaining == pytest.approx(remaining + eps.sum() - eps[used].sum(), rel=1e-9)
         np.testing.assert_allclose(found[:, :-1], wider[:, used], rtol=1e-9, atol=1e-15)
     assert born > 2
-
-
-# -- the joint distribution ----------------------------------------------------------------------------------------
-def draw_values(topic, rng, family=FAMILY):
-    """(N, 2): observations given the topics, whose parameters have the family's prior."""
-    size = topic.max() + 1, 2
-    if family.name == "gamma_poisson_vector":
-        return rng.poisson(rng.gamma(family.a0, 1 / family.b0, size)[topic]).astype(float)
-    if family.name == "beta_bernoulli_vector":
-        return (rng.random((len(topic), 2)) < rng.beta(family.a0, family.b0, size)[topic]).astype(float)
-    mu0, kappa0, a0, b0 = HYPER
-    if family.name == "gauss_wishart":
-        law = invwishart(1 + 2 * a0, 2 * b0 * np.eye(2))
-        root = np.linalg.cholesky(law.rvs(size[0], random_state=rng).reshape(-1, 2, 2))
-        mean = mu0 + (root @ rng.standard_normal((*size, 1)))[..., 0] / np.sqrt(kappa0)
-        return mean[topic] + (root[topic] @ rng.standard_normal((len(topic), 2, 1)))[..., 0]
-    precision = rng.gamma(a0, 1 / b0, (topic.max() + 1, 2))
-    mean = mu0 + rng.standard_normal(precision.shape) / np.sqrt(kappa0 * precision)
-    return mean[topic] + rng.standard_normal((len(topic), 2)) / np.sqrt(precision[topic])
-
-
-def joint_statistics(concentrations, cluster, topic, values):
-    first, last = values[: gibbs_forward.LENGTHS[0]], values[-1]
-    together = float(cluster[0] == cluster[1])
-    return [
-        len(np.unique(cluster)),
-        len(np.unique(topic)),
-        *np.log(concentrations),
-        np.bincount(topic).max(),
-        together,
-        float(np.tanh(values).mean()),
-        float(np.tanh(first[0] @ first[1])),
-        float(np.tanh(first[0] @ last)),
-        float(np.tanh(first[:, 0].mean() - values[4:7, 0].mean()) ** 2) * together,
-        float((topic[0] == topic[1]) * np.tanh(np.abs(first[0] - first[1]).sum())),
-    ]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("has_level", "family"),
-    [
-        (False, FAMILY),
-        pytest.param(True, FAMILY, marks=pytest.mark.thorough),
-        *(pytest.param(False, *one.values, marks=pytest.mark.thorough, id=one.id) for one in OTHERS),
-    ],
-)
-def test_forward_draws_and_the_chain_agree(has_level, family):
-    document = np.repeat(np.arange(len(gibbs_forward.LENGTHS)), gibbs_forward.LENGTHS)
-    priors = gibbs_forward.PRIORS | ({"document": (3.0, 2.0)} if has_level else {})
-
-    def draw(rng):
-        concentrations = [rng.gamma(shape, 1 / rate) for shape, rate in priors.values()]
-        if has_level:
-            cluster, topic = gibbs_forward.draw_document_level_assignments(concentrations, None, rng)
-        else:
-            cluster, topic = gibbs_forward.draw_assignments(*concentrations, rng)
-        return concentrations, cluster, topic
-
-    rng, rows = np.random.default_rng(41), []
-    for _ in range(gibbs_forward.FORWARD):
-        concentrations, cluster, topic = draw(rng)
-        rows.append(joint_statistics(concentrations, cluster, topic, draw_values(topic, rng, family)))
-    forward = np.array(rows)
-
-    pair = gibbs(
-        document_level=has_level, content=family, concentration_priors=priors, start_topics=2, start_clusters=2,
-        kernel="collapsed",
-    )  # fmt: skip
-    values = draw_values(topic, rng, family)
-    n_documents, kind = len(gibbs_forward.LENGTHS), family.content_kind
-    corpus = Corpus.from_observations(values, document, n_documents=n_documents, kind=kind)
-    state, chain = without_log_joint(pair.init(corpus, 0)), []
-    for iteration in range(1, gibbs_forward.SWEEPS + 1):
-        # the family is of the numbers as they are: the standard unit would hang on them
-        state.observations = Observations(family, values, np.zeros(2), np.ones(2), log_gammas_of(family, values.shape))
-        pair.step(corpus, state, 0, iteration)
-        concentrations = [state.concentrations.group, state.concentrations.table, state.concentrations.topic]
-        concentrations += [state.omega] if has_level else []
-        values = draw_values(state.topic, rng, family)
-        chain.append(joint_statistics(concentrations, state.cluster, state.topic, values))
-    gibbs_forward.assert_agree(
-        np.array(chain), forward.mean(axis=0), forward.std(axis=0) / np.sqrt(gibbs_forward.FORWARD)
-    )
 
 
 # -- what a fit leaves ---------------------------------------------------------------------------------------------
