@@ -83,9 +83,9 @@ def choice(name: str, value: Any, allowed: Iterable[str]) -> str:
     return value
 
 
-def did_you_mean(name: Any, known: Iterable[Any], likeness: float = 0.6) -> str:
-    """A clause for an error message: "; did you mean 'x'?", or "" where nothing is near (1 is the same)."""
-    near = difflib.get_close_matches(str(name), [str(one) for one in known], n=1, cutoff=likeness)
+def did_you_mean(name: Any, known: Iterable[Any]) -> str:
+    """A clause for an error message: "; did you mean 'x'?", or "" where nothing is near."""
+    near = difflib.get_close_matches(str(name), [str(one) for one in known], n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 

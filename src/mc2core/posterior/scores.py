@@ -43,15 +43,11 @@ def evaluate(
 
 
 def predicted_agreement(
-    posterior: Posterior,
-    corpus: Corpus,
-    threads: int = 1,
-    progress: bool | None = None,
-    cuts: Sequence[int | str] = ("all",),
+    posterior: Posterior, corpus: Corpus, threads: int = 1, cuts: Sequence[int | str] = ("all",)
 ) -> dict[str, Any]:
     """Return the agreement of clusters of fitted or new documents (:meth:`Posterior.assign`) with labels, per cut.
 
-    It is empty without labels, or if each document is a cluster (HDP). ``threads`` and ``progress`` are as in
+    It is empty without labels, or if each document is a cluster (HDP). ``threads`` is as in
     :meth:`Posterior.predict_proba`.
     """
     if corpus.labels is None or posterior.samples[0].documents_are_clusters:
@@ -60,7 +56,7 @@ def predicted_agreement(
     has_contexts = all(name in corpus.contexts for name in posterior.families)
     agreement: dict[str, Any] = {}
     for cut in cuts:
-        cluster = posterior.assign(corpus, has_contexts, threads, progress, cut)[0]
+        cluster = posterior.assign(corpus, has_contexts, threads, cut=cut)[0]
         agreement[str(cut)] = {"clusters": len(np.unique(cluster))} | agreement_with(corpus.labels, cluster)
     return {"agreement": agreement}
 

@@ -18,7 +18,7 @@ _START_TOKENS = 1000.0
 _SMOOTHING = (0.1, 0.01, 0.001)
 
 
-def least_perplexity(words: sp.csr_matrix, n_clusters: int, n_starts: int, seed: int = 0) -> float:
+def least_perplexity(words: sp.csr_matrix, n_clusters: int, n_starts: int) -> float:
     """Return the least perplexity of documents under the best of K unsmoothed word distributions, as far as found.
 
     Hard EM from documents drawn at random; a local optimum, so that the true least value may be lower.
@@ -31,7 +31,7 @@ def least_perplexity(words: sp.csr_matrix, n_clusters: int, n_starts: int, seed:
     """
     words = sp.csr_matrix(words, dtype=np.float64)
     words = words[:, np.flatnonzero(words.getnnz(axis=0))]
-    rng = streams.generator(seed, "word bound", iteration=n_clusters)
+    rng = streams.generator(0, "word bound", iteration=n_clusters)
     best = min(_partitioned(words, n_clusters, rng) for _ in range(n_starts))
     return float(np.exp(best / words.sum()))
 

@@ -209,14 +209,14 @@ def leaves_start(start: Any, end: Any) -> Any:
     return end * (1 + GAIN) < start
 
 
-def share_of(name: str, happened: Sequence[bool], *, above: float = 0.5, over: str = "fits") -> Statistic:
-    """Share of repeats in which something happened, with Clopper and Pearson's interval; wanted ``above`` a share."""
+def share_of(name: str, happened: Sequence[bool]) -> Statistic:
+    """Share of fits in which something happened, with Clopper and Pearson's interval; wanted above a half."""
     from scipy.stats import beta
 
     n, k = len(happened), int(sum(happened))
     low = float(beta.ppf((1 - LEVEL) / 2, k, n - k + 1)) if k else 0.0
     high = float(beta.ppf((1 + LEVEL) / 2, k + 1, n - k)) if k < n else 1.0
-    return Statistic(low - above, high - above, f"{name} {k} of {n} {over} ({LEVEL:.0%} {low:.0%} to {high:.0%})")
+    return Statistic(low - 0.5, high - 0.5, f"{name} {k} of {n} fits ({LEVEL:.0%} {low:.0%} to {high:.0%})")
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from mc2core.base.progress import work
 _BATCH = 256  # texts from one report of progress to the next
 
 
-def encode(texts: Sequence[str], model: str | os.PathLike[str], cache: Path | None = None) -> np.ndarray:
+def encode(texts: Sequence[str], model: str | os.PathLike[str]) -> np.ndarray:
     """Return a vector per text by sentence-transformers, (n, D) float32; NaN for empty texts.
 
-    Vectors are stored in ``cache``, one file per model, by the digests of texts, so that no text is encoded twice. None
-    is the folder mc2core/embeddings of the user's cache.
+    Vectors are stored in the folder mc2core/embeddings of the user's cache, one file per model, by the digests of
+    texts, so that no text is encoded twice.
 
     Raises ValueError if ``model`` is not a folder, because nothing is downloaded, and MissingPackage without
     sentence-transformers.
@@ -30,8 +30,7 @@ def encode(texts: Sequence[str], model: str | os.PathLike[str], cache: Path | No
             f"--embed {model} is no folder of a model; nothing is downloaded, so put the model there first"
         )
     extras.require("sentence_transformers", extra="embeddings", purpose="--embed")
-    if cache is None:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "mc2core", "embeddings")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "mc2core", "embeddings")
     with work("reading the model of sentences"):
         path = cache / f"{storage.digest_path(folder)}.npz"
         digests = [hashlib.sha256(text.encode()).digest() for text in texts]

@@ -222,10 +222,10 @@ def log_density_of_log(s: float, prior: tuple[float, float] | None) -> float:
     return shape * float(np.log(s * rate / shape)) - rate * s + shape
 
 
-def backtracked(value: Callable[[float], float], now: float, halvings: int = 30) -> float:
+def backtracked(value: Callable[[float], float], now: float) -> float:
     """Return the first share 1, 1/2, 1/4, ... of a step at which ``value`` is at least ``now``, or 0."""
     share = 1.0
-    for _ in range(halvings):
+    for _ in range(30):
         if value(share) >= now:
             return share
         share *= 0.5

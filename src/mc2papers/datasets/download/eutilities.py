@@ -13,7 +13,7 @@ import re
 import shutil
 import time
 import urllib.parse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -37,20 +37,18 @@ _CITATIONS = xmlstream.Fields({"PubmedArticle": "PubmedArticle", "PubmedBookArti
 def fetch_year(
     target: str | os.PathLike[str],
     year: int,
-    issn: Sequence[str] = pubmed.PNAS,
     *,
     server: str = SERVER,
     pause_seconds: float = PAUSE_SECONDS,
     patience: Patience | None = None,
 ) -> int:
-    """Bring the citations of a journal in one year to ``target`` (.xml.gz); returns how many were found.
+    """Bring the citations of PNAS in one year to ``target`` (.xml.gz); returns how many were found.
 
     Each answer is kept beside the target until all are there, so that a second call goes on where the first one
     stopped. The same answers give the same bytes.
 
     Parameters
     ----------
-    issn : of the journal, in print and online.
     pause_seconds : least time between two requests.
 
     Raises
@@ -63,7 +61,7 @@ def fetch_year(
     target, patience = Path(target), patience or Patience()
     parts = target.with_name(f".{target.name}.parts")
     parts.mkdir(parents=True, exist_ok=True)
-    journals = " OR ".join(f"{one}[ISSN]" for one in issn)
+    journals = " OR ".join(f"{one}[ISSN]" for one in pubmed.PNAS)
     query = {"db": "pubmed", "tool": "mc2core", "retmax": MAX_FOUND, "term": f"({journals}) AND {year}[dp]"}
     ask = _Requests(server, pause_seconds, patience)
     keys = ask("esearch", query, parts / "search.xml", _found_keys)
