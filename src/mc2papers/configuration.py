@@ -184,6 +184,15 @@ def read_table(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str
     return table
 
 
+def check_lengths(config: Mapping[str, Any]) -> None:
+    """ValueError for a corpus whose fits have no length, and for a length of no corpus."""
+    for name in (*config["fit"], *config["corpora"]):
+        if name not in config["corpora"]:
+            raise ValueError(f"configuration: fit: {name!r} is not known{nearest(name, config['corpora'])}")
+        if name not in config["fit"]:
+            raise ValueError(f"configuration: fit: {name!r} is missing; corpora has it")
+
+
 # -- what a run can do without --------------------------------------------------------------------------------------
 def check_data_folder(config: Mapping[str, Any]) -> None:
     """ValueError for a ``data_folder`` that is no folder."""
@@ -713,6 +722,7 @@ def read_configuration(
     schema, of_files, of_runs = map(read_yaml, schemas)
     config = with_numbers(config)
     check(config, schema, "configuration")
+    check_lengths(config)
     check_data_folder(config)
     asked = choose_datasets(config)
     sources = read_table(catalogue, of_files, key="file")

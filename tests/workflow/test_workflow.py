@@ -134,6 +134,13 @@ class TestPlan:
         assert "\n" not in str(caught.value)
         assert len(str(caught.value)) < 300
 
+    def test_each_corpus_has_a_length_of_its_fits_and_nothing_else_has(self):
+        configuration.check_lengths(CONFIG)
+        with pytest.raises(ValueError, match=r"^configuration: fit: 'nisp' is not known; did you mean 'nips'\?$"):
+            configuration.check_lengths(merged({"fit": {"nisp": CONFIG["fit"]["nips"]}}))
+        with pytest.raises(ValueError, match=r"^configuration: fit: 'tweets' is missing; corpora has it$"):
+            configuration.check_lengths(merged({"corpora": {"tweets": {}}}))
+
     def test_data_folder_must_be_a_folder(self, tmp_path):
         file = tmp_path / "data.zip"
         file.touch()
