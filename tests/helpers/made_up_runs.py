@@ -9,10 +9,11 @@ def trace(clusters, topics):
     return [{"clusters": one, "topics": other} for one, other in zip(clusters, topics, strict=True)]
 
 
-def found_by(*traces, intervals=None, chains=None, **arguments):
+def found_by(*traces, intervals=None, chains=None, n_clusters=None, **arguments):
     """What a run with these traces of its chains found: its posterior has the last numbers of the first.
 
-    ``intervals``: bounds of each number, of several samples; ``chains``: how far chains agree.
+    ``intervals``: bounds of each number, of several samples; ``chains``: how far chains agree;
+    ``n_clusters``: of the model.
     """
     last = traces[0][-1] if traces[0] else {}
     posterior = SimpleNamespace(
@@ -20,5 +21,6 @@ def found_by(*traces, intervals=None, chains=None, **arguments):
         samples=[None, None] if intervals else [None],
         interval=lambda name: intervals[name],
         between_chains=lambda: chains or {},
+        provenance={"model": {"n_clusters": n_clusters}},
     )
     return found(posterior, traces, **arguments)

@@ -63,7 +63,7 @@ def _level(model: dict[str, Any]) -> str:
 
 def _clusters(model: dict[str, Any]) -> str:
     n_clusters = model.get("n_clusters")
-    return "" if n_clusters is None else f", with {n_clusters} clusters"
+    return "" if n_clusters is None else f", with {counted(n_clusters, 'clusters')}"
 
 
 def _contexts(model: dict[str, Any]) -> str:

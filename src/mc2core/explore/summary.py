@@ -23,7 +23,9 @@ def summary(description: Description, tables: Tables, title: str) -> str:
     clusters = tables["clusters"].head(MAX_ROWS)
     drawn = "" if description.drawn is None else f", drawn from {description.n_documents}"
     recommended, of_fit = told["recommended number of clusters"], told["clusters"]
-    found = f"{recommended} clusters" + ("" if of_fit == recommended else f", recommended of the {of_fit} found")
+    found = counted(int(recommended), "clusters") + (
+        "" if of_fit == recommended else f", recommended of the {of_fit} found"
+    )
     head = f"{told['documents']} documents{drawn}, {found}, {told['topics']} topics"
     model = f"{told['model']} by {told['engine']}" if "model" in told else ""
     lines = [f"# {plain(title)}", "", f"{head}{f'; {plain(model)}' if model else ''}.", ""]

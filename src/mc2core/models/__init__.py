@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mc2core.base.checks import MAX_LABELS, choice, positive, prior_count, truth_value, whole
+from mc2core.base.checks import MAX_LABELS, choice, counted, positive, prior_count, truth_value, whole
 from mc2core.base.settings import Settings, option
 from mc2core.corpus import Corpus
 from mc2core.corpus.embeddings import projection_of
@@ -411,7 +411,7 @@ class MC2(TopicModel):
         self._set_hierarchy(table_concentration, topic_concentration, topic_word_prior, concentration_priors)
 
     def describe(self) -> str:
-        told = f" of at most {self.n_clusters} clusters" if self.n_clusters else ""
+        told = f" of at most {counted(self.n_clusters, 'clusters')}" if self.n_clusters else ""
         if self.document_level:
             return (
                 f"MC2{told} with a document level (document_concentration={self.document_concentration}); "
@@ -623,7 +623,7 @@ class Mixture(Model):
             self.refuse_idle({"rate_prior": f"another component than {self.component!r} (--set component=poisson)"})
 
     def describe(self) -> str:
-        return f"a mixture of {self.n_clusters} clusters at most, each with words of its own"
+        return f"a mixture of {counted(self.n_clusters, 'clusters')} at most, each with words of its own"
 
 
 def _prior(name: str, value: float) -> float:

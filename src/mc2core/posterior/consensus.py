@@ -119,7 +119,8 @@ def n_main(cluster: np.ndarray, share: float = MAIN) -> int:
 
 def in_samples(what: str, bounds: Sequence[int]) -> str:
     """Return the interval of the number of "clusters" (their main ones) or "topics" over the samples, in words."""
-    hold = f" hold {100 * MAIN:.0f} % of the documents" if what == "clusters" else ""
+    verb = "holds" if tuple(bounds) == (1, 1) else "hold"
+    hold = f" {verb} {100 * MAIN:.0f} % of the documents" if what == "clusters" else ""
     return f"{between(bounds)}{hold} in 90 % of the samples"
 
 

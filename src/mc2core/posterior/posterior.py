@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import storage
+from mc2core.base.checks import counted
 from mc2core.base.progress import showing, work
 from mc2core.corpus import Corpus, matching
 from mc2core.corpus.checks import CONTENT_KINDS, Unit, check_unit, placeholders
@@ -126,9 +127,8 @@ class Posterior:
     def __repr__(self) -> str:
         contexts = ", ".join(sorted(self.families)) or "none"
         return (
-            f"Posterior({self.n_clusters} clusters, {self.representative.n_topics} topics, "
-            f"{self.n_words} {self._columns}, "
-            f"{len(self.samples)} samples, contexts: {contexts})"
+            f"Posterior({counted(self.n_clusters, 'clusters')}, {counted(self.representative.n_topics, 'topics')}, "
+            f"{self.n_words} {self._columns}, {counted(len(self.samples), 'samples')}, contexts: {contexts})"
         )
 
     def _repr_html_(self) -> str:

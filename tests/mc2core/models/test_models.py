@@ -170,6 +170,7 @@ def test_where_the_number_of_clusters_is_told_their_concentration_follows_and_is
     assert MC2(n_clusters=8, group_concentration=2).group_concentration == 2.0
     assert list(told.concentration_priors) == ["table", "topic"]
     assert told.describe().startswith("MC2 of at most 8 clusters with a document level")
+    assert MC2(n_clusters=1).describe().startswith("MC2 of at most 1 cluster with")
     assert MC2(n_clusters=8, document_level=False).describe().startswith("MC2 of at most 8 clusters, the documents of")
     for given, message in (
         ({"n_clusters": 0}, "n_clusters is 0; it must be a whole number of at least 1 and at most 2147483647"),

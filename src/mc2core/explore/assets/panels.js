@@ -272,7 +272,7 @@ const missing = [
 $("missing").textContent = missing.length ? `Not in this report: ${missing.join("; ")}.` : "";
 $("summary").textContent = ["documents", "words", "tokens", "observations", "numbers", "counts", "zeros or ones", "clusters", "topics"].filter((name) => known(counted[name])).map((name) => {
   const main = name === "clusters", range = told[`${main ? "main clusters" : name} in 90 % of the samples`];
-  return `${whole(counted[name])} ${name}${range ? ` (${range} ${main ? "hold 95 % of the documents " : ""}in 90 % of the samples)` : ""}${main ? `, ${whole(DESCRIPTION.recommended)} recommended` : ""}`;
+  return `${whole(counted[name])} ${+counted[name] === 1 ? name.replace(/s\b/g, "") : name}${range ? ` (${range} ${main ? `${range === "1" ? "holds" : "hold"} 95 % of the documents ` : ""}in 90 % of the samples)` : ""}${main ? `, ${whole(DESCRIPTION.recommended)} recommended` : ""}`;
 }).concat(DESCRIPTION.runs > 1 ? [] : told.chains ?? []).join(" · ")
   + (points.length < nDocuments ? ` · the map shows ${whole(points.length)} of them, drawn at random` : "");
 const sentence = (said) => (said ? `${said[0].toUpperCase()}${said.slice(1)}.` : "");

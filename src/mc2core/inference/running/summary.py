@@ -52,10 +52,10 @@ def found(
     dict
         ``clusters``, ``topics``: int, :meth:`Posterior.number` of each. ``intervals``: dict, central 90 % interval over
         samples of the numbers of main clusters (:meth:`Posterior.interval`) and of topics; empty if there is one
-        sample. ``over``: int, a third of the iterations. ``before``,
-        ``after``: dict, each number ``over`` iterations before the end and at the end, per chain; empty if ``over`` is
-        0. ``chains``: :meth:`Posterior.between_chains`. ``truncations``: dict of int, if there are any. A run adds
-        ``warnings`` (:func:`advice`) and, if it has a hierarchy, ``recommended``, the number of clusters.
+        sample. ``over``: int, a third of the iterations. ``before``, ``after``: dict, each number ``over`` iterations
+        before the end and at the end, per chain; empty if ``over`` is 0. ``chains``: :meth:`Posterior.between_chains`.
+        ``n_clusters``: int, if it is fixed. ``truncations``: dict of int, if there are any. A run adds ``warnings``
+        (:func:`advice`) and, if it has a hierarchy, ``recommended``, the number of clusters.
     """
     over = min(len(trace) for trace in traces) // 3
     about: dict[str, Any] = {"over": over, "before": {}, "after": {}, "intervals": {}}
@@ -69,6 +69,8 @@ def found(
                 of = consensus.COUNTED[name]
                 about["intervals"][of] = list(posterior.interval(of))
     about["chains"] = posterior.between_chains()
+    if most := posterior.provenance.get("model", {}).get("n_clusters"):
+        about["n_clusters"] = most
     if truncations:
         about["truncations"] = dict(truncations)
     return about
@@ -79,7 +81,7 @@ def sentence(about: Mapping[str, Any]) -> str:
     names = [name for name in _NAMES if name in about]
     if not names:
         return ""
-    numbers = [f"{about[name]} {name}{_interval(name, about)}" for name in names]
+    numbers = [f"{counted(about[name], name)}{_interval(name, about)}" for name in names]
     first = "found " + " and ".join(numbers) + _of_at_most([about], names)
     if about["chains"]:
         first = f"{first}; {agreement(about['chains'])}"
@@ -94,7 +96,7 @@ def sentence_of_all(about: Sequence[Mapping[str, Any]]) -> str:
     if len(known) < 2:
         return sentence(known[0]) if known else ""
     names = [name for name in _NAMES if name in known[0]]
-    numbers = [f"{_range([one[name] for one in known])} {name}" for name in names]
+    numbers = [_counted_range([one[name] for one in known], name) for name in names]
     first = f"found {' and '.join(numbers)} in {len(known)} fits{_of_at_most(known, names)}"
     return _with_changes(first, known[0], _changes(known, names)) + _meaning(known)
 
@@ -108,8 +110,8 @@ ONE_CLUSTER = (
 
 
 def is_one_cluster(about: Mapping[str, Any]) -> bool:
-    """Return whether a fit with topics found only one cluster of documents."""
-    return about.get("clusters") == 1 and "topics" in about
+    """Return whether a fit with topics found only one cluster of documents, though it could have had more."""
+    return about.get("clusters") == 1 and about.get("n_clusters") != 1 and "topics" in about
 
 
 def _meaning(known: Sequence[Mapping[str, Any]]) -> str:
@@ -159,7 +161,7 @@ def _of_at_most(known: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str
     if not all("truncations" in one for one in known):
         return ""
     following = [name for name in names if name in known[0]["truncations"]]
-    most = " and ".join(f"{_range([one['truncations'][name] for one in known])} {name}" for name in following)
+    most = " and ".join(_counted_range([one["truncations"][name] for one in known], name) for name in following)
     return f", of at most {most}: the truncation, which {' and '.join(following)} follow (docs/how_to/choosing_k.md)"
 
 
@@ -167,6 +169,12 @@ def _with_changes(first: str, about: Mapping[str, Any], told: Sequence[str]) -> 
     """``first``, with what is told of the numbers and the iterations over which it is so; alone without these."""
     over = "iteration" if about["over"] == 1 else f"{about['over']} iterations"
     return f"{first}; over the last {over} {', '.join(told)}" if told else first
+
+
+def _counted_range(values: Sequence[int], what: str) -> str:
+    """ "12 to 15 clusters", "1 cluster"."""
+    least, most = min(values), max(values)
+    return counted(most, what) if least == most else f"{least:,} to {counted(most, what)}"
 
 
 def _range(values: Sequence[int], sign: str = "") -> str:

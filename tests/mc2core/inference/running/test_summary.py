@@ -136,6 +136,24 @@ def test_what_one_cluster_means_is_said():
     assert "one cluster" not in sentence(alone | {"before": {}, "after": {}})
 
 
+def test_a_fit_that_could_have_one_cluster_at_most_does_not_say_why_it_has_one():
+    fixed = found_by(trace([1] * 3, [5] * 3), n_clusters=1)
+    assert fixed["n_clusters"] == 1
+    assert "one cluster" not in sentence(fixed)
+    assert "one cluster: topics alone" in sentence(found_by(trace([1] * 3, [5] * 3), n_clusters=2))
+
+
+def test_one_is_said_in_the_singular():
+    about = found_by(trace([1] * 3, [1] * 3), intervals={"main clusters": (1, 1), "topics": (1, 2)})
+    said = "found 1 cluster (1 holds 95 % of the documents in 90 % of the samples) and 1 topic (1 to 2 in 90 % of the "
+    assert sentence(about).startswith(said)
+    two = found_by(trace([2] * 3, [1] * 3), truncations={"clusters": 2, "topics": 1})
+    assert sentence_of_all([two, two]).startswith(
+        "found 2 clusters and 1 topic in 2 fits, of at most 2 clusters and 1 t"
+    )
+    assert sentence_of_all([about, two]).startswith("found 1 to 2 clusters and 1 topic in 2 fits")
+
+
 def test_what_one_cluster_means_is_in_the_log(caplog):
     with caplog.at_level(logging.INFO, "mc2core"):
         done = fit(Corpus(sp.csr_matrix([[2, 1]])), iterations=2, progress=False)
