@@ -18,10 +18,12 @@ import scipy.sparse as sp
 from helpers.fits import FIXED, fastex, gibbs, svi, uncollapsed
 
 import mc2core
-from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
+from mc2core.families import DiagonalNormalGamma, DirichletCategorical, GammaPoisson, NormalGamma
 
 STORED = Path(__file__).with_name("same_bits.json")
 FAMILIES = {"tag": DirichletCategorical(0.1), "visits": GammaPoisson(), "year": NormalGamma()}
+#: "place" is a vector that documents have or lack, of "shape" they may lack a part
+VECTORS = {"place": DiagonalNormalGamma(strength=0.5), "shape": DiagonalNormalGamma(), "year": NormalGamma()}
 ESTIMATORS = ("marginal", "context", "icml14", "importance", "left_to_right")
 SIZES = {"max_clusters": 4, "max_topics": 8}
 #: of mixtures
@@ -37,6 +39,8 @@ FITS = {
         gibbs(document_level=True, kernel="parallel", contexts=FAMILIES, start_topics=12),
         6,
     ),
+    "gibbs interleaved, vectors": lambda: (gibbs(contexts=VECTORS, start_topics=12, start_clusters=5), 6),
+    "gibbs document level, vectors": lambda: (gibbs(document_level=True, contexts=VECTORS, start_topics=12), 6),
     "gibbs hdp of three levels": lambda: (gibbs(document_concentration=5.0, model="hdp", start_topics=10), 6),
     "svi mini-batches": lambda: (svi(**SIZES, max_tables=3, batch_size=7, contexts=FAMILIES), 2),
     "svi full batch": lambda: (svi(**SIZES, max_tables=3, batch_size=None, contexts=FAMILIES), 3),
@@ -91,8 +95,12 @@ def small_corpus():
     year = np.where(rng.random(40) < 0.2, np.nan, group + rng.normal(0, 0.5, 40))
     visits = np.where(rng.random(40) < 0.2, np.nan, rng.poisson(3 * group + 1))
     tags = rng.poisson(rng.dirichlet(np.full(6, 0.3), 3)[group] * 2)
-    contexts = {"tag": sp.csr_matrix(tags), "visits": visits, "year": year}
-    return mc2core.Corpus(sp.csr_matrix(content), contexts=contexts, units={"year": (0.0, 1.0)})
+    place = group[:, None] + rng.normal(0, 0.7, (40, 9))
+    place[rng.random(40) < 0.2] = np.nan
+    shape = np.where(rng.random((40, 3)) < 0.2, np.nan, group[:, None] + rng.normal(0, 1.0, (40, 3)))
+    contexts = {"tag": sp.csr_matrix(tags), "visits": visits, "year": year, "place": place, "shape": shape}
+    units = {"year": (0.0, 1.0), "place": (np.zeros(9), np.ones(9)), "shape": (np.zeros(3), np.ones(3))}
+    return mc2core.Corpus(sp.csr_matrix(content), contexts=contexts, units=units)
 
 
 def results_of(name):
