@@ -173,7 +173,7 @@ def token_sweeps(n_topics: int, n_documents: int, kernel: str) -> Iterator[float
         else:
             key = streams.key(_SEED, "topics", iteration)
             state.proportions, _ = sweep_document_topics(
-                state.assignments, corpus, state.proportions, state.omega, *given, key
+                state.assignments, corpus.content, state.proportions, state.omega, *given, key
             )
 
     for iteration in count():

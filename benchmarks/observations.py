@@ -107,7 +107,7 @@ def cost() -> list[float]:
                 tau = state.observations.sweep(assignments, tau, omega, state.concentrations, key)
             else:
                 given = omega, state.concentrations, state.topic_word_prior, key
-                tau, _ = sweep_document_topics(assignments, one, tau, *given)
+                tau, _ = sweep_document_topics(assignments, one.content, tau, *given)
             seconds.append(time.process_time() - began)
             state.proportions = tau
         medians.append(1e9 * float(np.median(seconds[1:])) / one.n_tokens)  # the first compiles

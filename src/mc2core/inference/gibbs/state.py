@@ -435,7 +435,7 @@ class DocumentLevelState(GibbsState):
         """Sweep over all tokens, then split and merge topics, in place; returns n_wm if it is known."""
         assignments, given, s = self.assignments, (self.omega, self.concentrations), self.topic_word_prior
         key, topic_key = (streams.key(seed, purpose, iteration) for purpose in ("topics", "topic_moves"))
-        tau, n_tokens, n_wm = self.proportions, corpus.n_tokens, None
+        tau, n_tokens, n_wm = self.proportions, len(self.topic), None
         if self.observations is not None:
             from mc2core.inference.gibbs.observed_moves import split_and_merge_observed_topics
 
@@ -449,9 +449,9 @@ class DocumentLevelState(GibbsState):
 
                 tau = sweep_documents_apart(assignments, corpus, tau, *given, s, seed, iteration, pool, sharded)
             else:
-                tau, n_wm = sweep_document_topics(assignments, corpus, tau, *given, s, key, pool)
+                tau, n_wm = sweep_document_topics(assignments, self.content, tau, *given, s, key, pool)
             tau, _, n_wm = split_and_merge_topics(
-                assignments, corpus, tau, *given, s, topic_key, topic_proposals(n_tokens), pool=pool, n_wm=n_wm
+                assignments, self.content, tau, *given, s, topic_key, topic_proposals(n_tokens), pool=pool, n_wm=n_wm
             )
         self.proportions = tau
         return n_wm

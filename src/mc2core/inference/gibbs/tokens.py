@@ -52,7 +52,6 @@ from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.simd import LANES, find_lane, prefetch, weigh_counts
 from mc2core.compute.special import MIN_POSITIVE
 from mc2core.compute.streams import log_gamma_variate
-from mc2core.corpus import Corpus
 from mc2core.families import Family
 from mc2core.inference.gibbs.assignments import Assignments, topics_of_words
 from mc2core.inference.gibbs.weights import Concentrations, no_topic
@@ -568,7 +567,7 @@ def _sweep_documents(key, stream, position, documents, topic, topics, constants,
 
 def sweep_document_topics(
     assignments: Assignments,
-    corpus: Corpus,
+    content: sp.csr_matrix,
     tau: np.ndarray,
     omega: float,
     concentrations: Concentrations,
@@ -580,6 +579,7 @@ def sweep_document_topics(
 
     Parameters
     ----------
+    content : (J, V) counts of words in documents
     tau : (K, M + 1) float64
         Topic proportions of the clusters, the rest in the last column.
     omega : float, > 0
@@ -595,10 +595,10 @@ def sweep_document_topics(
         Tokens of each word in each topic.
     """
     columns, topic = LANES * (assignments.n_topics // LANES + 1), assignments.topic
-    documents = DocumentRows.of(corpus.content, assignments.document_start, assignments.cluster)
-    n_wm = topics_of_words(corpus.content, topic, columns, pool)
+    documents = DocumentRows.of(content, assignments.document_start, assignments.cluster)
+    n_wm = topics_of_words(content, topic, columns, pool)
     topics = topics_before(assignments, tau, n_wm, n_wm.sum(axis=0, dtype=np.int64))
-    s, vs = np.float32(topic_word_prior), np.float32(topic_word_prior * corpus.n_words)
+    s, vs = np.float32(topic_word_prior), np.float32(topic_word_prior * content.shape[1])
     constants = TopicConstants(float(omega), float(concentrations.table), float(concentrations.topic), s, vs)
 
     def sweep(topics: SweptTopics, position: np.ndarray, stream: np.ndarray) -> int:

@@ -43,13 +43,13 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+import scipy.sparse as sp
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import MAX_FACTORS, MIN_POSITIVE, exp, log, log_gamma, log_rising_factorial
 from mc2core.compute.streams import index_of, log_gamma_variate
 from mc2core.compute.threads import in_blocks, look_ahead, n_threads
-from mc2core.corpus import Corpus
 from mc2core.families.contents import add_observation, log_densities
 from mc2core.inference.gibbs.assignments import Assignments, topics_of_words
 from mc2core.inference.gibbs.cluster_moves import copy
@@ -988,7 +988,7 @@ def _move(
 
 def split_and_merge_topics(
     assignments: Assignments,
-    corpus: Corpus,
+    content: sp.csr_matrix,
     tau: np.ndarray,
     omega: float,
     concentrations: Concentrations,
@@ -1023,10 +1023,10 @@ def split_and_merge_topics(
     (2,) int64
         Splits and merges made.
     (V, M) int32 or None
-        n_wm of the topics now in use; None of a corpus without tokens.
+        n_wm of the topics now in use; None if there are no tokens.
     """
-    content, start = corpus.content, assignments.document_start
-    n_tokens, n_words, n_clusters = corpus.n_tokens, corpus.n_words, len(tau)
+    start, n_tokens, n_clusters = assignments.document_start, len(assignments.topic), len(tau)
+    n_documents, n_words = content.shape
     constants = TopicConstants(
         float(omega),
         float(concentrations.table),
@@ -1036,7 +1036,7 @@ def split_and_merge_topics(
     )
     most_slots = assignments.n_topics + n_proposals + SPARE_TOPICS
     workspaces = [
-        new_components(n_tokens, corpus.n_documents, n_words, n_clusters, most_slots) for _ in range(n_threads(pool))
+        new_components(n_tokens, n_documents, n_words, n_clusters, most_slots) for _ in range(n_threads(pool))
     ]
     settings = ProposalSettings(key, float(restricted), float(min_log_ratio), float(min_share), max_allocated)
     document, word = np.empty((2, n_tokens), np.int32)
@@ -1044,7 +1044,7 @@ def split_and_merge_topics(
     def list_block(first: int, last: int) -> None:
         list_cells(first, last, content.indptr, content.indices, content.data, start, document, word)
 
-    in_blocks(pool, list_block, corpus.n_documents, _LISTING_BLOCK)
+    in_blocks(pool, list_block, n_documents, _LISTING_BLOCK)
     order, cluster, topic = np.empty(2 * n_tokens, np.int32), assignments.cluster, assignments.topic
     made, proposal = np.zeros(2, np.int64), 0
     while n_tokens > 0 and proposal < n_proposals:

@@ -72,7 +72,7 @@ def test_token_sweep_equals_its_plain_twin(seed, omega):
         assignments, corpus, tau, omega, CONCENTRATIONS, key
     )
     assert omega < 1 or len(eps) > 5  # topics are born
-    found, n_wm = sweep_document_topics(assignments, corpus, tau, omega, CONCENTRATIONS, PRIOR, key)
+    found, n_wm = sweep_document_topics(assignments, corpus.content, tau, omega, CONCENTRATIONS, PRIOR, key)
     np.testing.assert_array_equal(assignments.topic, np.searchsorted(used, topic))
     np.testing.assert_allclose(assignments.topic_weights, eps[used], rtol=1e-12)
     assert assignments.remaining == pytest.approx(remaining + eps.sum() - eps[used].sum(), rel=1e-9)
@@ -91,8 +91,8 @@ def test_token_sweep_goes_on_at_the_same_token_when_topics_outgrow_their_arrays(
     twin.topic_weights = np.concatenate([twin.topic_weights, np.full(402, 1e-300)])
     twin.count()
     padded = np.column_stack([tau[:, :-1], np.zeros((3, 402)), tau[:, -1]])
-    found, _ = sweep_document_topics(assignments, corpus, tau, 400.0, many, PRIOR, key)
-    other, _ = sweep_document_topics(twin, corpus, padded, 400.0, many, PRIOR, key)
+    found, _ = sweep_document_topics(assignments, corpus.content, tau, 400.0, many, PRIOR, key)
+    other, _ = sweep_document_topics(twin, corpus.content, padded, 400.0, many, PRIOR, key)
     assert assignments.n_topics > 32
     np.testing.assert_array_equal(assignments.topic, twin.topic)
     np.testing.assert_allclose(assignments.topic_weights, twin.topic_weights, rtol=1e-12)

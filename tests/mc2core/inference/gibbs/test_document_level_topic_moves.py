@@ -96,7 +96,7 @@ def test_splits_and_merges_have_the_exact_posterior(v, eta, omega, s, restricted
 
     def propose(state, proportions, key):
         given = omega, concentrations, s, key, 10, restricted, most, least, min_share
-        return split_and_merge_topics(state, corpus, proportions, *given)[:2]
+        return split_and_merge_topics(state, corpus.content, proportions, *given)[:2]
 
     calls = 2 * CALLS if least > -150.0 or min_share else CALLS
     assert_splits_and_merges_follow(chain, propose, exact, table, calls)
@@ -268,7 +268,7 @@ def test_proposals_looked_at_side_by_side_are_those_of_one_thread(spare, monkeyp
         assignments = assignments_of(corpus)
         with thread_budget(threads) as pool:
             tau_now, made, _ = split_and_merge_topics(
-                assignments, corpus, tau, 2.0, concentrations, 1.0, streams.key(0, "test"), 400, pool=pool
+                assignments, corpus.content, tau, 2.0, concentrations, 1.0, streams.key(0, "test"), 400, pool=pool
             )
         results.append((assignments.topic, assignments.topic_weights, tau_now, made))
     assert (results[0][3] > 40).all()

@@ -39,7 +39,7 @@ def allocated(corpus, threads):
         state = DocumentLevelState.of(model, corpus, contexts, assignments)
         with thread_budget(threads) as pool:
             split_and_merge_topics(
-                state.assignments, corpus, state.proportions, state.omega, state.concentrations, 0.01,
+                state.assignments, corpus.content, state.proportions, state.omega, state.concentrations, 0.01,
                 streams.key(0, "split"), 1, pool=pool,
             )  # fmt: skip
         return tracemalloc.get_traced_memory()[1]
