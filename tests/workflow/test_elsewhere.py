@@ -200,19 +200,22 @@ def test_a_finished_run_is_finished_elsewhere_too_and_makes_again_whatever_is_mi
     assert code == 0, output
     assert "Nothing to be done" in output
 
-    for file, rule in (
-        ("uai2016/uai2016_figure1.pdf", "uai2016_figure1"),
-        ("uai2016/uai2016_table2.md", "uai2016_table2"),
-        ("nips2012/nips2012_table1_claims.csv", "nips2012_table1"),
-        ("claims.tex", "claims"),
-        ("index.html", "reproduction_report"),
+    for files in (  # those of a row do not depend on each other
+        {
+            "uai2016/uai2016_figure1.pdf": "uai2016_figure1",
+            "uai2016/uai2016_table2.md": "uai2016_table2",
+            "nips2012/nips2012_table1_claims.csv": "nips2012_table1",
+        },
+        {"claims.tex": "claims"},
+        {"index.html": "reproduction_report"},
     ):
-        path = moved / "results" / file
-        path.rename(moved / "aside")
+        for i, file in enumerate(files):
+            (moved / "results" / file).rename(moved / f"aside{i}")
         code, output = snakemake(moved, "-n", *call)
         assert code == 0, output
-        assert re.search(rf"^{rule} +1$", output, re.M), (file, output)
-        (moved / "aside").rename(path)
+        for i, (file, rule) in enumerate(files.items()):
+            assert re.search(rf"^{rule} +1$", output, re.M), (file, output)
+            (moved / f"aside{i}").rename(moved / "results" / file)
 
     printed = moved / "workflow/paper/uai2016_table2.csv"
     printed.write_text(printed.read_text() + "\n")

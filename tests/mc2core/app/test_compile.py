@@ -52,18 +52,13 @@ print(*codes, *Named.names)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", sorted(ENGINES))
-def test_kernels_of_an_engine_are_compiled_and_found_again(capsys, engine):
-    """That of gibbs ended, after some minutes, at nptot, whose posterior has no contexts of documents."""
+def test_kernels_are_found_again_and_commands_compile_nothing(tmp_path, capsys, engine):
+    """Compilation for gibbs ended, after some minutes, at nptot, whose posterior has no contexts of documents."""
     for _ in range(2):
         assert main(["compile", engine]) == 0
-    assert f"kernels of {engine}: all compiled before; stored in " in capsys.readouterr().out
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("engine", ["gibbs", "svi"])
-def test_commands_compile_nothing_then(tmp_path, capsys, engine):
-    assert main(["compile", engine]) == 0
-    assert f"stored in {kernel_store.folder()}\n" in capsys.readouterr().out
+    assert f"kernels of {engine}: all compiled before; stored in {kernel_store.folder()}\n" in capsys.readouterr().out
+    if engine == "fastex":  # of a mixture, which these commands do not fit
+        return
     rng = np.random.default_rng(1)
     contexts = {"year": rng.normal(size=30), "tags": rng.integers(0, 3, (30, 4))}
     usual = np.arange(30)[:, None] % 3 == np.arange(20) % 3
