@@ -149,7 +149,7 @@ class TestData:
 
 
 class TestClaims:
-    def test_a_claim_is_supported_where_all_its_statistics_are_and_gives_the_one_that_decides(self):
+    def test_a_claim_is_supported_if_all_its_statistics_are(self):
         sure = mean_of("sure", [-9.0, -9.1, -9.2], below=0, digits=1)
         near = mean_of("near", [-1.0, -1.1, -1.2], below=0, digits=1)
         tied = mean_of("tied", [-1.0, 0.0, 1.1], below=0, digits=1)
@@ -230,7 +230,7 @@ class TestClaims:
         ):
             on_data([unmet("NIP", "x", "")], {"NIPS": Data("real")})
 
-    def test_claims_are_made_by_the_rules_alone_and_every_target_with_claims_names_its_data(self):
+    def test_claims_follow_from_rules_and_their_targets_name_data(self):
         """Only report.claims makes a Claim, from statistics with intervals; its data come from what the target
         names."""
         made = {

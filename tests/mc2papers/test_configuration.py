@@ -57,7 +57,7 @@ UAI16 = {
 
 
 class TestRowsOfThePapers:
-    def test_the_configurations_bags_keep_the_concentration_their_figures_were_taken_with(self):
+    def test_configured_bags_keep_the_concentration_of_their_figures(self):
         contexts = config()["contexts"]
         for name in ("author", "title", "tag", "writer", "mesh", "product"):
             assert contexts[name] == {"family": "dirichlet", "concentration": 0.1}, name

@@ -166,7 +166,7 @@ def test_schemas_are_schemas():
     jsonschema.Draft202012Validator.check_schema(configuration.read_yaml(ROOT / "workflow/schemas/config.schema.yaml"))
 
 
-def test_a_configuration_holds_no_default_of_a_model_an_engine_a_baseline_or_a_family():
+def test_a_configuration_holds_no_default_of_the_library():
     """What a configuration repeats would stay behind when the default changes."""
     for path in (ROOT / "config").glob("*.yaml"):
         whole = configuration.read_yaml(path)

@@ -133,7 +133,7 @@ class TestSpeedUp:
         assert {one.verdict for one in alone} == {"precondition not met"}
 
     @pytest.mark.parametrize(("vi", "quality"), [(4.9, "precondition not met"), (6.4, "not reproduced")])
-    def test_fits_that_end_with_one_cluster_may_be_worse_than_the_baseline_but_not_as_good(self, vi, quality):
+    def test_fits_with_one_cluster_may_be_worse_than_the_baseline(self, vi, quality):
         table = fits(*twice(curve("FastEx", [vi, vi], 1.0, in_use=1), BASELINE))
         assert table.loc[table["method"] == "FastEx", "speedup"].isna().all()
         judged = convergence.judge_method(table, "W100", "FastEx", 9.25)
@@ -235,7 +235,7 @@ class TestClaims:
             f"{named}about as many times sooner at the baseline's VI as printed": "reproduced",
         }
 
-    def test_bits_are_judged_and_drawn_by_plain_estimates_where_the_bound_leaves_one_cluster(self):
+    def test_bits_use_plain_estimates_if_bounds_leave_one_cluster(self):
         """By the bound all documents end in one cluster at any length, which tells nothing of bits."""
         bound = [curve("FastEx", [6.4, 6.4], 1.0, bits, seed, in_use=1) for bits in (8, 64, 128) for seed in (0, 1)]
         plain = [
@@ -312,7 +312,7 @@ class TestCurves:
 
 
 class TestPrinted:
-    def test_rows_of_plain_estimates_are_the_printed_ones_without_bound_and_with_our_priors(self):
+    def test_rows_of_plain_estimates_have_no_bound_and_our_priors(self):
         table = pd.read_csv(ROOT / "config/experiments.tsv", sep="\t", keep_default_na=False)
         rows = table.loc[table["method"] == convergence.PLAIN, "settings"]
         plain = [dict(one.split("=") for one in row.split()) for row in rows]

@@ -75,7 +75,7 @@ class TestTable2:
         favoured = zip(claims, ("any simulator", "MC2"), strict=True)
         assert all(one.favours == name for one, name in favoured if one.verdict != "precondition not met")
 
-    def test_one_fit_of_lda_has_no_interval_and_an_lda_no_better_than_unigrams_is_no_rival(self):
+    def test_lda_of_one_fit_or_no_better_than_unigrams(self):
         scores = [*WITHOUT, score([], 2500.0, "LDA")]
         _, claims = table2.perplexity_table(scores, PAPER2, ["marginal"])
         assert claims[-1].numbers == "SVI-MC2 2,200.0, LDA 2,500.0"

@@ -48,7 +48,7 @@ def test_a_pair_of_letters(pair, topics, outcome):
     assert letters.what_became_of(pair, LETTERS, topics) == outcome
 
 
-def test_rivals_are_held_against_mc2_by_the_distance_of_the_letters_from_their_topics():
+def test_rivals_are_compared_by_distance_of_letters_to_topics():
     both, one, none = Made(mixed((M, N), (I, T))), Made(mixed((M, N))), Made(LETTERS)
     uniform = Made(np.full((13, 35), 1 / 35))
 
@@ -137,7 +137,7 @@ def test_the_overlap_of_contexts_is_that_of_their_densities():
     assert letters.context_overlap(CORPUS, DRAWN, Clustered()) == pytest.approx(1.0, abs=1e-3)
 
 
-def test_clusters_come_in_the_order_of_the_words_that_their_documents_were_drawn_from():
+def test_clusters_come_in_the_order_of_their_words():
     # documents of the four words in clusters 4, 2, 0 and 1; of the third word two stray to cluster 3
     cluster = np.array([4] * 5 + [2] * 5 + [0] * 3 + [3] * 2 + [1] * 5)
     model = SimpleNamespace(

@@ -80,7 +80,7 @@ def written(tmp_path):
     return tmp_path, entries
 
 
-def test_the_answer_comes_first_then_the_scorecard_and_pictures_and_all_else_is_folded(written):
+def test_the_answer_comes_first_and_details_are_folded(written):
     text = (written[0] / "index.html").read_text(encoding="utf-8")
     contents = re.findall(r'<li><a href="#([^"]+)">([^<]+)</a></li>', text)
     assert contents == [

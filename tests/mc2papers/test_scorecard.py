@@ -32,7 +32,7 @@ def nothing_recorded(monkeypatch):
     monkeypatch.setattr(scorecard, "recorded", lambda: NOTHING)
 
 
-def test_headlines_are_of_targets_and_their_printed_numbers_are_those_of_the_papers_tables():
+def test_headlines_have_the_printed_numbers_of_the_papers_tables():
     for _, one in scorecard.headlines().iterrows():
         assert one["target"] in targets.registry()
         assert one["target"].startswith(one["paper"])

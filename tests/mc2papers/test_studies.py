@@ -63,7 +63,7 @@ class TestTable1:
         assert table["document_level"].tolist() == [False, False, True, False]
         assert np.isnan(table.loc["HDP", "clusters"])
 
-    def test_the_conclusion_names_the_best_choices_and_how_far_below_the_bound_the_printed_figures_lie(self):
+    def test_conclusion_names_best_choices_and_distance_to_the_bound(self):
         table = table1_sensitivity.sensitivity_table(self.scores)
         said = table1_sensitivity.conclude(table, self.bound, self.paper, is_real=True)
         assert 'MC2 as printed is 10.0% above the HDP at best ("v = 10,000, fixed", K 20, M 61)' in said
@@ -92,7 +92,7 @@ class TestFigure2:
         columns = ["choice", "fits", "right_k", "letters_most"]
         return pd.DataFrame(rows, columns=columns)
 
-    def test_the_conclusion_counts_choices_that_mostly_find_the_clusters_and_the_letters_found(self):
+    def test_conclusion_counts_choices_and_letters_found(self):
         table = self.table(("first", 10, 0, 2), ("v = 1,000, fixed", 10, 8, 3), ("start: 4 topics", 10, 5, 0))
         said = figure2_sensitivity.conclude(table, 4, 13)
         assert said.startswith(
@@ -151,7 +151,7 @@ class TestContextStrength:
         assert "the printed gains in NMI (+0.250) need 0.5 of 2.0 bits; the printed changes of perplexity" in said
         assert said.endswith("(-38.0%) are out of reach of a context that determines the class (-2.0%).")
 
-    def test_claims_are_judged_at_the_strongest_context_that_does_not_determine_the_class(self):
+    def test_claims_use_the_strongest_context_short_of_the_class(self):
         fits = self.fits()
         both = pd.concat([fits, fits.assign(method="SVI-MC2", f_score=0.2)])
         printed = {"purity": 0.3, "nmi": 0.25, "rand_index": 0.25, "f_score": 0.25}

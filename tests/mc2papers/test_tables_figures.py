@@ -91,7 +91,7 @@ class TestPerplexities:
         assert list(shown["perplexity"]) == ["", "", "2,305.0 ± 7.1", "2,200.0"]
         assert "nan" not in shown.to_csv().lower()
 
-    def test_levels_of_other_data_stand_apart_and_what_compares_is_the_distance_from_hdp_on_the_same(self):
+    def test_levels_of_other_data_are_compared_by_distance_from_hdp(self):
         scores = [score([], 700.0, "HDP"), score([], 630.0), score([], 90.0, title="PNAS")]
         table, _ = table1.perplexity_table(scores, PAPER, ESTIMATORS)
         shown = table1.format_perplexity_table(table, ESTIMATORS)

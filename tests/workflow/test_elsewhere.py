@@ -149,7 +149,7 @@ def test_runs_in_a_folder_without_any_configuration(there, here, tmp_path, defau
     assert files_below(there) == before
 
 
-def test_a_folders_own_configuration_and_table_count_and_what_they_leave_out_is_as_in_ours(there, here, tmp_path):
+def test_own_configuration_and_table_of_a_folder_override_ours(there, here, tmp_path):
     (here / "config").mkdir()
     (here / "config/config.yaml").write_text("datasets: [nips]\nseeds: 2\n")
     (tmp_path / "more.yaml").write_text("seeds: 5\n")
@@ -186,7 +186,7 @@ def give_times(results):
     )
 
 
-def test_a_finished_run_is_finished_elsewhere_too_and_makes_again_whatever_is_missing(there, tmp_path):
+def test_a_moved_run_is_finished_and_makes_missing_files_again(there, tmp_path):
     (there / "small.yaml").write_text(yaml.safe_dump(SMALL))
     give_times(there / "results")
     call = ["--configfile", "small.yaml"]

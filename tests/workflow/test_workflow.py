@@ -203,7 +203,7 @@ class TestSheet:
         with pytest.raises(ValueError, match=re.escape(message)):
             configuration.check_runs("experiments.tsv", experiments(tmp_path, text), CONFIG, ["t"])
 
-    def test_a_row_whose_context_the_configuration_does_not_read_is_left_out_with_the_reason(self, tmp_path):
+    def test_a_row_with_an_unread_context_is_left_out_and_says_why(self, tmp_path):
         rows = "".join(
             f"{name}\tt\twikipedia\tSVI\tmc2\tsvi\t{context}\t\n" for name, context in (("a", "writer"), ("b", ""))
         )

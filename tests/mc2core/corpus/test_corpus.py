@@ -146,7 +146,7 @@ class TestContents:
         assert corpus.n_tokens == 6
         np.testing.assert_array_equal(corpus.document_lengths, [6, 0])
 
-    def test_values_that_do_not_differ_are_shifted_and_not_scaled_though_their_mean_is_rounded(self):
+    def test_constant_values_are_shifted_and_not_scaled(self):
         place = np.column_stack([np.full(12, 0.7), np.arange(12.0)])
         contexts = {"share": np.where(np.arange(12) < 9, 0.1, np.nan), "place": place}
         corpus = Corpus(np.ones((12, 1), int), contexts=contexts)

@@ -72,7 +72,7 @@ def test_what_is_no_matrix_of_directions_is_refused(change, message):
         Corpus.from_texts(TEXTS, embeddings=change(vectors(dtype=float)))
 
 
-def test_zeros_are_missing_and_few_documents_or_constant_columns_leave_few_components():
+def test_zero_rows_are_missing_and_ranks_limit_the_components():
     given = vectors()
     given[:, 10:] = 2.5
     given[3], given[4] = 0.0, np.nan

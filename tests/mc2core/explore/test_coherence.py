@@ -62,7 +62,7 @@ def test_words_of_few_documents_are_left_out_and_words_of_all_say_nothing():
 
 
 @pytest.mark.parametrize("mean_length", [15, 60])
-def test_words_that_have_nothing_to_do_with_each_other_are_at_the_chance_that_is_stated(mean_length):
+def test_unrelated_words_are_at_the_stated_chance(mean_length):
     """Means over 200 lists; the sd of a list is below 0.06, so that 0.02 is over four errors of the mean."""
     content = without_structure(1, mean_length=mean_length)
     rng = np.random.default_rng(2)

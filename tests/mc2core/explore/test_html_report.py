@@ -413,9 +413,7 @@ def test_clusters_without_documents_are_not_listed(opened, description, tmp_path
 
 
 @pytest.mark.parametrize("differ", [True, False])
-def test_one_measure_says_how_sure_clusters_are_and_another_stands_in_the_technical_details(
-    opened, folder, tmp_path, differ
-):
+def test_one_measure_of_certainty_is_shown_another_is_in_details(opened, folder, tmp_path, differ):
     """Two runs that have less than half of the clusters in common, with and without a warning of their adjusted Rand
     index.
     """

@@ -92,7 +92,7 @@ def test_levels_are_described_up_to_twelve_then_by_quarters_and_where_marked():
     assert _sizes(made) == [97, 78, 63, 51, 42, 41, 33, 27, 22, 18, 15, *range(12, 0, -1)]
 
 
-def test_words_have_the_probabilities_of_the_model_and_levels_those_of_their_parts_by_weight(description, made):
+def test_words_of_levels_have_the_weighted_probabilities(description, made):
     sample, vocabulary = description.posterior.representative, description.corpus.vocabulary
     everywhere = np.asarray(description.corpus.content.sum(axis=0)).ravel() + sample.topic_word_prior
     everywhere = everywhere / everywhere.sum()

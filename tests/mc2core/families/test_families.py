@@ -292,7 +292,7 @@ def test_the_family_of_a_coordinate_is_made_and_checked_once(kind):
     assert at_strength({"x": family}, 1.0)["x"].of_coordinate.strength == 1.0
 
 
-def test_a_family_of_contexts_alone_needs_no_terms_of_observations_and_is_not_what_topics_emit():
+def test_a_family_of_contexts_alone_is_not_for_observations():
     """Kernels of observations would take it for the family whose code it shares."""
 
     class Ticks(CoordinateFamily):

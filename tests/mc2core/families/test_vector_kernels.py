@@ -68,7 +68,7 @@ def test_marginal_likelihood_of_a_cluster(stacked):
         assert found == pytest.approx(log_p, rel=1e-9, abs=1e-9)
 
 
-def test_vectors_of_which_some_coordinates_are_missing_are_left_to_the_general_kernel():
+def test_vectors_with_missing_coordinates_use_the_general_kernel():
     vectors = np.random.default_rng(0).normal(size=(4, 3))
     families = {"x": DiagonalNormalGamma()}
     for missing, whole in ((slice(3), True), (1, False)):

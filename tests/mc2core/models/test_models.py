@@ -162,7 +162,7 @@ def test_what_names_and_settings_cannot_make_is_refused(model, engine, settings,
     assert "\n" not in str(caught.value)
 
 
-def test_where_the_number_of_clusters_is_told_their_concentration_follows_and_is_held():
+def test_with_n_clusters_set_their_concentration_is_held():
     told = MC2(n_clusters=8)
     assert (MC2().n_clusters, MC2().group_concentration, MC2().most_clusters) == (None, "learn", np.inf)
     assert (told.n_clusters, told.group_concentration, told.most_clusters) == (8, 80.0, 8)

@@ -61,7 +61,7 @@ def test_losses_are_those_of_pairs(seed):
     assert losses[representative(samples, [1] * len(samples))] == pytest.approx(min(losses))
 
 
-def test_of_equal_samples_one_of_as_many_topics_as_most_represents_them_then_the_last():
+def test_of_equal_samples_the_usual_number_of_topics_represents():
     one, other = np.array([0, 0, 1]), np.array([0, 1, 1])
     assert representative([one, one, other], [5, 5, 5]) == 1
     assert representative([one, other], [5, 5]) == 1

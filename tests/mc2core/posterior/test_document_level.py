@@ -62,7 +62,7 @@ def test_the_estimate_is_unbiased_for_the_sum_over_clusters_and_topics(estimator
     assert (abs(ratio.mean(axis=0) - 1) < 4.5 * error + 1e-12).all()
 
 
-def test_where_topics_have_several_modes_left_to_right_is_near_and_importance_mostly_low():
+def test_of_several_modes_importance_is_mostly_low():
     """All tokens of one topic, or all of the other: under omega = 0.01 the enumerated p(w) is the sum of two modes."""
     sample = replace(
         draw_sample(1, new_cluster=0.0), document_concentration=0.01, cluster_weights=np.ones(1),

@@ -116,7 +116,7 @@ def test_a_start_of_fewer_clusters_goes_on_only_where_it_leads_by_a_hundredth(sc
 
 
 @pytest.mark.parametrize(("spread", "chosen"), [(0.9, 0), (1.1, 1)])
-def test_a_start_of_fewer_clusters_goes_on_only_where_it_leads_by_three_standard_errors(spread, chosen):
+def test_a_start_of_fewer_clusters_must_lead_by_three_errors(spread, chosen):
     """100 documents that differ by 0.3 on average and by ``spread`` in standard deviation."""
     of_larger = np.full(100, -10.0)
     gains = 0.3 + spread * np.tile([1.0, -1.0], 50)

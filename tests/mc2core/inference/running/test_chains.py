@@ -77,7 +77,7 @@ def test_chains_run_side_by_side_on_the_threads_that_there_are():
     assert seen == {2}
 
 
-def test_chains_of_a_fit_that_names_no_number_run_side_by_side_and_are_those_of_one_thread(tmp_path, monkeypatch):
+def test_default_chains_run_side_by_side_with_the_same_bits(tmp_path, monkeypatch):
     seen = set()
 
     class Two(Walk):

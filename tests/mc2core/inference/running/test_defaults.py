@@ -113,7 +113,7 @@ def test_what_is_no_model_or_no_engine_is_refused(model, engine, message):
         mc2core.fit(Corpus(COUNTS), model, engine, progress=False)
 
 
-def test_an_engine_of_ones_own_is_followed_by_its_first_model_and_a_model_by_an_engine():
+def test_own_engines_and_models_choose_their_counterpart():
     """Neither is known by name."""
 
     class OwnEngine(Gibbs):
