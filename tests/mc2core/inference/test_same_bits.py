@@ -95,9 +95,9 @@ def small_corpus():
     year = np.where(rng.random(40) < 0.2, np.nan, group + rng.normal(0, 0.5, 40))
     visits = np.where(rng.random(40) < 0.2, np.nan, rng.poisson(3 * group + 1))
     tags = rng.poisson(rng.dirichlet(np.full(6, 0.3), 3)[group] * 2)
-    place = group[:, None] + rng.normal(0, 0.7, (40, 9))
+    place = group[:, None] + rng.normal(0, 3.0, (40, 9))
     place[rng.random(40) < 0.2] = np.nan
-    shape = np.where(rng.random((40, 3)) < 0.2, np.nan, group[:, None] + rng.normal(0, 1.0, (40, 3)))
+    shape = np.where(rng.random((40, 3)) < 0.2, np.nan, group[:, None] + rng.normal(0, 3.0, (40, 3)))
     contexts = {"tag": sp.csr_matrix(tags), "visits": visits, "year": year, "place": place, "shape": shape}
     units = {"year": (0.0, 1.0), "place": (np.zeros(9), np.ones(9)), "shape": (np.zeros(3), np.ones(3))}
     return mc2core.Corpus(sp.csr_matrix(content), contexts=contexts, units=units)

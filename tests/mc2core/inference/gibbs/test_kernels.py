@@ -22,9 +22,10 @@ from helpers.gibbs_twin import (
     tokens_of,
 )
 
+from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
-from mc2core.families import DirichletCategorical, NormalGamma
+from mc2core.families import DiagonalNormalGamma, DirichletCategorical, NormalGamma
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs import blocked
 from mc2core.inference.gibbs.assignments import topics_by_word, topics_of_words
@@ -67,9 +68,20 @@ def test_topic_sweep_goes_on_at_the_same_token_when_topics_outgrow_their_arrays(
 
 # -- documents -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("mean", "alpha"), [(4, 1.3), (60, 1.3), (400, 1.3), (4, 1e6)])
-@pytest.mark.parametrize("families", [{}, {"year": NormalGamma(), "tag": DirichletCategorical(0.3)}])
+@pytest.mark.parametrize(
+    "families",
+    [
+        {},
+        {"year": NormalGamma(), "tag": DirichletCategorical(0.3)},
+        {"year": NormalGamma(), "place": DiagonalNormalGamma(strength=0.5), "shape": DiagonalNormalGamma()},
+    ],
+)
 def test_cluster_sweep_equals_its_plain_twin(families, mean, alpha):
-    corpus = small_corpus(2, mean=mean, n_documents=16)
+    """``place`` is a vector that documents have or lack, of ``shape`` one lacks a part."""
+    corpus, rng = small_corpus(2, mean=mean, n_documents=16), np.random.default_rng(0)
+    vectors = {"place": rng.normal(size=(16, 9)), "shape": rng.normal(size=(16, 2))}
+    vectors["place"][[2, 5]] = vectors["shape"][7, 1] = np.nan
+    corpus = Corpus(corpus.content, contexts=corpus.contexts | vectors)
     concentrations = Concentrations(alpha, CONCENTRATIONS.table, CONCENTRATIONS.topic)
     contexts = StackedContexts(corpus, families)
     for seed in range(3):
