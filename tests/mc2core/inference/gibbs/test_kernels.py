@@ -67,7 +67,10 @@ def test_topic_sweep_goes_on_at_the_same_token_when_topics_outgrow_their_arrays(
 
 
 # -- documents -----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("mean", "alpha"), [(4, 1.3), (60, 1.3), (400, 1.3), (4, 1e6)])
+@pytest.mark.parametrize(
+    ("mean", "alpha", "n_clusters"),
+    [(4, 1.3, 3), (4, 1.3, 12), (60, 1.3, 3), (400, 1.3, 3), (4, 1e6, 3)],  # 12: many become empty and are used again
+)
 @pytest.mark.parametrize(
     "families",
     [
@@ -76,7 +79,7 @@ def test_topic_sweep_goes_on_at_the_same_token_when_topics_outgrow_their_arrays(
         {"year": NormalGamma(), "place": DiagonalNormalGamma(strength=0.5), "shape": DiagonalNormalGamma()},
     ],
 )
-def test_cluster_sweep_equals_its_plain_twin(families, mean, alpha):
+def test_cluster_sweep_equals_its_plain_twin(families, mean, alpha, n_clusters):
     """``place`` is a vector that documents have or lack, of ``shape`` one lacks a part."""
     corpus, rng = small_corpus(2, mean=mean, n_documents=16), np.random.default_rng(0)
     vectors = {"place": rng.normal(size=(16, 9)), "shape": rng.normal(size=(16, 2))}
@@ -85,7 +88,7 @@ def test_cluster_sweep_equals_its_plain_twin(families, mean, alpha):
     concentrations = Concentrations(alpha, CONCENTRATIONS.table, CONCENTRATIONS.topic)
     contexts = StackedContexts(corpus, families)
     for seed in range(3):
-        assignments = assignments_of(corpus, seed=seed)
+        assignments = assignments_of(corpus, n_clusters=n_clusters, seed=seed)
         key = streams.key(seed, "test")
         prior = CONCENTRATIONS.table * assignments.topic_weights
         cluster = plain_cluster_sweep(assignments, corpus, contexts, key, alpha, CONCENTRATIONS.table, prior)
