@@ -280,7 +280,7 @@ class CoordinateFamily(VectorFamily):
     def by_coordinate(self, natural: np.ndarray) -> np.ndarray:
         """Reshape (..., S D) natural parameters or parameters to (..., D, S)."""
         natural = np.asarray(natural, dtype=np.float64)
-        return natural.reshape(*natural.shape[:-1], -1, self.of_coordinate.n_statistics)
+        return natural.reshape(*natural.shape[:-1], self.length(natural.shape[-1]), self.of_coordinate.n_statistics)
 
     def n_parameters(self, length: int) -> int:
         return self.of_coordinate.n_statistics * length

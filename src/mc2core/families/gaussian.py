@@ -219,7 +219,7 @@ class GaussWishart(_GaussianVector, ContentFamily):
         self.check_each(values.ravel(), np.repeat(np.arange(len(values)), values.shape[1]))
 
     def rows(self, values: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        products = (values[:, :, None] * values[:, None, :]).reshape(len(values), -1)
+        products = (values[:, :, None] * values[:, None, :]).reshape(len(values), values.shape[1] ** 2)
         return np.hstack([values, np.ones((len(values), 2)), products])
 
     def statistics(self, context: Any) -> sp.csr_matrix:
@@ -307,5 +307,5 @@ class GaussWishart(_GaussianVector, ContentFamily):
 
 def _side_by_side(first: np.ndarray, second: np.ndarray, third: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     """(..., D + 2 + D**2) of vectors, two numbers and (..., D, D) matrices."""
-    flat = matrix.reshape(*matrix.shape[:-2], -1)
+    flat = matrix.reshape(*matrix.shape[:-2], matrix.shape[-1] ** 2)
     return np.concatenate([first, second[..., None], third[..., None], flat], axis=-1)

@@ -162,6 +162,15 @@ class TestEveryFamily:
         assert abs(family.kl(natural) - log_ratio.mean()) < 4.5 * error
         assert family.kl(natural) > 0
 
+    def test_no_documents_and_no_clusters(self, family, context):
+        n = family.dimension(context)
+        none = np.zeros((0, n))
+        assert family.expected_parameters(none).shape == (0, n)
+        assert family.draw_parameters(none, np.random.default_rng(0)).shape == (0, n)
+        assert family.log_marginal(none).shape == (0,)
+        missing = sp.csr_matrix(context.shape) if sp.issparse(context) else np.full_like(context, np.nan)
+        assert (family.statistics(missing).shape, family.statistics(missing).nnz) == ((5, n), 0)
+
     def test_settings_round_trip(self, family, context):
         assert family_from_settings(family_settings(family)) == family
         assert hash(family_from_settings(family_settings(family))) == hash(family)
