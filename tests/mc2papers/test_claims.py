@@ -197,7 +197,7 @@ class TestClaims:
         assert found.reason == f"the simulator sets what the claim is about; {told.reason}"
         assert on_data([told], {"NIPS": Data("real", True)})[0].verdict == "reproduced"
 
-    def test_claims_without_a_verdict_keep_theirs_and_our_variants_are_never_reproduced(self):
+    def test_claims_without_a_verdict_and_of_our_variants(self):
         drawn = {"NIPS": data_of("nips", {"source": "simulated", "drawn_from": "mc2"})}
         absent = [unmet("NIPS", "MC2 is below HDP", "no fit of HDP"), not_run("NIPS", "16 cores", "needs 16 cores")]
         assert [one.verdict for one in on_data(absent, drawn)] == ["precondition not met", "not run"]

@@ -169,7 +169,7 @@ def left_out(chosen, data_folder, fetched):
 
 
 class TestContexts:
-    def test_a_star_stands_for_all_of_ones_own_corpus_each_with_the_family_of_its_kind(self, tmp_path):
+    def test_a_star_stands_for_all_contexts_of_an_own_corpus(self, tmp_path):
         columns = ["when=Published:date", "score:number", "author:bag", "Tag1:counts", "title:text", "tag:number"]
         own = config()["corpora"]["mine"] | {"contexts": columns}
         changes = {"corpora": config()["corpora"] | {"mine": own}}
@@ -632,7 +632,7 @@ class TestConfiguration:
         assert main([*fit, "topic_word_prior=[1"]) == 2
         assert "mc2: error: topic_word_prior is '[1'; it must be" in capsys.readouterr().err
 
-    def test_files_of_ones_own_may_be_made_by_the_workflow_that_takes_ours_as_a_module(self, tmp_path, monkeypatch):
+    def test_an_outer_workflow_may_make_the_files_of_a_corpus(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         corpora = config()["corpora"]
         whole = {"corpora": corpora | {"aua": corpora["aua"] | {"source": "own", "folder": "log"}}}

@@ -203,7 +203,7 @@ def test_a_seed_that_never_arrives_is_no_times_sooner():
     assert claim.said.endswith(" 2 seeds); 1 of the 2 seeds never get there and count as no sooner")
 
 
-def test_gibbs_is_timed_by_its_usual_state_and_not_by_one_that_happens_to_be_last():
+def test_gibbs_is_timed_by_its_usual_state_not_by_its_last():
     """States of 398, 404 and 402 in the second half: 401.3 on average, first passed after 2.4 s; the last alone is
     above the first of them, and would be passed there too; the best one first at 3 s would have been a matter of luck.
     """

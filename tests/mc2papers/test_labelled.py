@@ -155,7 +155,7 @@ def test_told_the_number_of_classes_ours_is_held_against_each_that_is_told_it():
         ((0.7, 0.72, 0.71), (2, 3, 2), ("reproduced", "not reproduced")),
     ],
 )
-def test_the_marked_level_is_held_against_the_best_rival_and_the_number_of_classes(ari, clusters, verdicts):
+def test_the_recommended_level_is_compared_with_the_best_rival(ari, clusters, verdicts):
     method, told = "MC2, document level (ours, recommended cut)", ("K-means (K given)", "NMF (K given)")
     level = [
         fit("a", method, solution(2 * value, clusters=number), seed=seed)

@@ -136,7 +136,7 @@ class TestContextStrength:
         assert table.loc[("nmi", 0.5), "most"] - 0.5 == pytest.approx(0.12706, rel=1e-3)
         assert table.loc[("perplexity", 1.0), "gain"] == pytest.approx(-2.0)
 
-    def test_bits_needed_are_interpolated_and_the_conclusion_names_what_is_never_reached(self):
+    def test_bits_needed_are_interpolated_or_named_as_never_reached(self):
         table = context_strength.gains(self.fits())
         nmi, perplexity = (table[table["measure"] == one] for one in ("nmi", "perplexity"))
         assert context_strength.bits_needed(nmi, 0.25) == pytest.approx(0.5)

@@ -239,7 +239,7 @@ STORES = {
 
 
 @pytest.mark.parametrize("where", STORES)
-def test_a_kernel_is_compiled_again_if_and_only_if_code_that_it_may_call_has_changed(tmp_path, run, where):
+def test_a_kernel_is_compiled_again_iff_its_code_has_changed(tmp_path, run, where):
     package = tmp_path / "mc2core"
     for folder in ("", "compute", "explore", "inference"):
         (package / folder).mkdir()

@@ -137,7 +137,7 @@ def test_of_contexts_alone_nothing_of_topics_is_shown(opened, tmp_path):
         assert not any(page.is_visible(f"#{part}") for part in ("topics-part", "heat-part", "compare-part"))
 
 
-def test_of_a_model_without_clusters_topics_are_shown_and_what_is_left_out_is_said(opened, tmp_path):
+def test_without_clusters_topics_are_shown(opened, tmp_path):
     made = corpus().with_contexts({})
     hdp = fit(made, *fits.gibbs(model="hdp", start_topics=4), iterations=3, seed=0, progress=False)
     describe(hdp.posterior, made, tmp_path / "out")
@@ -620,7 +620,7 @@ def lit_on_map(page):
     return Counter(one for one in dots if one not in ("#9aa0a8", "#ffffff"))
 
 
-def test_the_legend_isolates_and_hides_and_one_value_is_coloured_against_the_rest(opened, folder, description):
+def test_the_legend_isolates_hides_and_colours_one_value(opened, folder, description):
     sizes = sorted(np.bincount(description.cluster), reverse=True)
     authors = description.corpus.contexts["author"].toarray() > 0
     with opened(folder / "index.html") as page:

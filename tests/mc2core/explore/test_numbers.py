@@ -70,7 +70,7 @@ def test_topics_have_means_in_place_of_words(description, made):
     assert topics["tokens"].sum() == pytest.approx(24 * 15)
 
 
-def test_clusters_have_the_means_of_their_documents_and_are_named_by_their_topics(description, made):
+def test_clusters_have_means_and_are_named_by_their_topics(description, made):
     length, values = 15, description.corpus.observations.reshape(24, 15, 3)
     shares = description.document_topics.toarray() / length
     topics = made["topics"].set_index("topic")["name"]

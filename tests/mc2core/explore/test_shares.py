@@ -28,7 +28,7 @@ def variable(description, name):
     return next(one for one in variables.variables_of(description) if one.name == name)
 
 
-def test_contexts_kept_columns_and_labels_are_variables_and_ids_and_titles_are_not(description):
+def test_contexts_columns_and_labels_are_variables(description):
     found = {one.name: one.role for one in variables.variables_of(description)}
     assert found == {
         "author": variables.MODELLED,

@@ -422,7 +422,7 @@ def test_a_large_corpus_has_a_sample_on_the_map_and_all_documents_in_the_tables(
     assert (len(table), table["x"].notna().sum()) == (60, 20)
 
 
-def test_of_more_documents_than_are_described_some_are_drawn_and_are_as_they_were(description, tmp_path, monkeypatch):
+def test_of_too_many_documents_some_are_drawn(description, tmp_path, monkeypatch):
     part = Description.of(description.posterior, description.corpus, most=25, seed=3)
     rows = part.drawn
     assert (len(set(rows.tolist())), part.n_documents) == (25, 60)

@@ -222,7 +222,7 @@ def test_predictions_are_the_posterior_of_the_cluster(monkeypatch):
     assert abs(found - shared).max() > 0.05
 
 
-def test_a_prediction_is_not_held_in_a_cluster_that_shares_no_topic_with_the_others():
+def test_a_prediction_may_leave_a_cluster_without_shared_topics():
     """Three clusters of two topics each, whose words are alike: enumerated; by the draws of every prediction.
 
     A chain that draws the cluster given the tokens' topics never leaves the first one that it meets: errors up to 0.9.
@@ -257,7 +257,7 @@ def test_predictions_take_what_is_known_of_a_document_before_its_words(monkeypat
     np.testing.assert_allclose(found[1], prior[1], atol=1e-12)
 
 
-def test_predictions_are_the_same_bits_on_any_number_of_threads_and_in_any_company(monkeypatch, told):
+def test_predictions_depend_neither_on_threads_nor_on_company(monkeypatch, told):
     model = model_of(replace(draw_sample(5), document_concentration=OMEGA))
     corpus = Corpus(np.random.default_rng(1).poisson(1.5, (23, V)))
     alone = model.predict_proba(corpus, use_context=False)

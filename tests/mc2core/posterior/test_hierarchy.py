@@ -210,7 +210,7 @@ class TestSteps:
         assert not moved.loc[5:].any()
         assert moved.loc[:4].any()
 
-    def test_documents_move_at_small_sizes_and_above_after_each_tenth_of_the_clusters(self, monkeypatch):
+    def test_documents_move_after_each_tenth_of_the_clusters(self, monkeypatch):
         corpus, seen, sweep = small_corpus(), [], hierarchy._Clusters.sweep
 
         def noted(clusters):

@@ -225,7 +225,7 @@ def with_clusters(corpus, *clusterings):
     return model
 
 
-def test_documents_of_the_fit_have_the_consensus_and_others_the_likeliest_cluster():
+def test_documents_have_the_consensus_or_the_likeliest_cluster():
     fitted = make_corpus()
     fitted = fitted.subset(np.array([0, 1, 2, 0, 1, 2]))
     model = with_clusters(fitted, [0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0], [0, 1, 1, 1, 1, 1])

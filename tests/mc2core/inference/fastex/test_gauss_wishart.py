@@ -83,7 +83,7 @@ class TestFactors:
             factor = np.linalg.cholesky(np.eye(3) + np.outer(v, v)).T.copy()
             assert change_by_rank_one(factor, v.copy(), -1) == kept
 
-    def test_moves_refresh_a_factor_after_so_many_downdates_and_where_digits_are_lost(self):
+    def test_moves_refresh_a_factor_that_may_have_lost_digits(self):
         """A document as long as 10**6 leaves no digits of the others in the factor; then it is made from whole
         numbers."""
         x = np.random.default_rng(1).poisson(3.0, (30, 4))

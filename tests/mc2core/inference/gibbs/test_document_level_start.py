@@ -160,9 +160,7 @@ def test_of_several_starts_of_few_documents_the_likeliest_goes_on(monkeypatch):
         ([-1000.0, -1001.0, -1002.0], [7, 8, 8], 9, 0),
     ],
 )
-def test_one_cluster_or_fewer_than_told_are_the_start_only_where_ahead_beyond_chance(
-    densities, n_clusters, least, chosen
-):
+def test_a_start_of_fewer_clusters_must_be_ahead_beyond_chance(densities, n_clusters, least, chosen):
     assert starting.likeliest(densities, n_clusters, least) == chosen
 
 

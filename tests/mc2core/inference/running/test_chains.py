@@ -34,7 +34,7 @@ def rows_of(run):
     return run.trace.drop(columns="seconds")
 
 
-def test_a_posterior_has_the_samples_of_all_chains_and_the_first_is_the_fit_of_one():
+def test_a_posterior_has_all_samples_and_its_first_chain_is_one():
     three, one = (fit(**CALL, engine=Walk(), chains=chains) for chains in (3, 1))
     assert three.posterior.provenance["chains"] == three.provenance["chains"] == [2, 2, 2]
     assert "chains" not in one.posterior.provenance

@@ -303,7 +303,7 @@ def test_a_stopped_run_has_samples_of_its_later_half_and_goes_on_to_any_length(t
         assert (tmp_path / "parts.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
 
 
-def test_a_finished_fit_keeps_its_samples_until_a_longer_named_burn_in_has_passed(tmp_path):
+def test_a_finished_fit_keeps_samples_until_a_longer_burn_in(tmp_path):
     """Gone on with, stopped within that burn-in, it had lost them: one state was left of thirty samples."""
     call = {"seed": 4, "checkpoint": tmp_path / "c.npz"}
     finished = fit(CORPUS, MC2(), Walk(), iterations=60, **call)

@@ -333,7 +333,7 @@ def test_what_cannot_go_on_is_refused(tmp_path):
             Stream.load(tmp_path / "wrong.npz")
 
 
-def test_a_document_that_no_cluster_can_hold_is_named_and_those_before_it_are_taken(monkeypatch):
+def test_a_document_without_a_possible_cluster_is_named(monkeypatch):
     done, new = fitted("direct"), documents(8)
     stream, same = (Stream(done, passes=1) for _ in range(2))
     same.partial_fit(new.subset(np.arange(14)))
@@ -510,7 +510,7 @@ class TestBirthsOfClusters:
         assert min(tried) > 1
         assert states_equal(stream._state, plain._state)
 
-    def test_a_group_may_part_where_the_union_would_gain_less_than_allowed_by_its_tables(self, monkeypatch):
+    def test_a_group_may_part_if_the_union_gains_less_than_allowed(self, monkeypatch):
         """Held against what joining says of the union of both parts, which share no document."""
         stream = Stream(fitted("document level", contexts={}))
         state, new = stream._state, documents(8, n=SIZE)

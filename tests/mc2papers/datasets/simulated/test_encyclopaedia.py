@@ -10,7 +10,7 @@ from mc2papers.datasets.simulated import encyclopaedia
 from mc2papers.datasets.simulated.encyclopaedia import W100, W1000, Encyclopaedia, scaled, simulate
 
 
-def test_shapes_are_those_of_the_paper_and_their_vocabulary_grows_with_the_articles():
+def test_shapes_are_those_of_the_paper_with_growing_vocabulary():
     assert (W100.n_categories, W100.n_documents, W100.n_words) == (100, 292_000, 2_500_000)
     assert (W1000.n_categories, W1000.n_documents, W1000.n_words) == (1000, 710_000, 5_600_000)
     half = scaled(W1000, 0.5)
