@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import storage
-from mc2core.base.checks import counted
+from mc2core.base.checks import choice, counted
 from mc2core.base.progress import showing, work
 from mc2core.corpus import Corpus, matching
 from mc2core.corpus.checks import CONTENT_KINDS, Unit, check_unit, placeholders
@@ -250,7 +250,9 @@ class Posterior:
 
     def number(self, what: str) -> int:
         """Return the number of clusters with documents ("clusters") or of topics in the representative ("topics")."""
-        return self.n_clusters if what == "clusters" else self.representative.n_topics
+        return (
+            self.n_clusters if choice("what", what, consensus.COUNTED) == "clusters" else self.representative.n_topics
+        )
 
     def interval(self, what: str) -> tuple[int, int]:
         """Return the central 90 % interval over the samples of the number of "clusters", "main clusters" or "topics".
@@ -259,7 +261,7 @@ class Posterior:
         number estimates how many groups there are better than the number of clusters does, because a Dirichlet process
         opens small clusters beside the large ones (docs/notes/consensus.md).
         """
-        if what == "main clusters":
+        if choice("what", what, ("clusters", "main clusters", "topics")) == "main clusters":
             return consensus.interval([consensus.n_main(sample.cluster) for sample in self.samples])
         return consensus.interval([getattr(sample, f"n_{what}") for sample in self.samples])
 

@@ -275,6 +275,10 @@ def test_intervals_are_of_clusters_and_topics_over_samples():
     assert model.interval("main clusters") == (2, 2)  # 95 of 100 documents
     labels[0] = 3  # 94, and then 98 of 100
     assert model.interval("main clusters") == (3, 3)
+    with pytest.raises(ValueError, match="allowed: clusters, topics"):
+        model.number("main clusters")
+    with pytest.raises(ValueError, match="did you mean 'topics'"):
+        model.interval("topic")
 
 
 def test_a_cluster_that_the_consensus_leaves_empty_is_counted_nowhere():
