@@ -6,9 +6,9 @@ statistic since the start is 0, however slowly the chain mixes, and replications
 change exceeds 5 standard errors. For the 450 or so statistics together, the chance of a false alarm is 5e-4.
 
 Power, measured: one move with 1.5 times omega, v or s of tokens, omega or v of observations, v of npTOT, alpha of
-documents or the weight prior of a mixture gives 5.4 to 14 standard errors (4.5 for hashed proposals as printed).
-Swapped proposal weights give 50. Such an error of tables, of splits and merges or of a new topic's share mostly passes,
-and so does a doubled prior of contexts. Exact tests find these.
+documents or the weight prior of a mixture gives 5.4 to 14 standard errors (4.5 to 4.9 for Poisson hashing and for
+hashing as printed). Swapped proposal weights give 50. Such an error of tables, of splits and merges or of a new topic's
+share mostly passes, and so does a doubled prior of contexts. Exact tests find these.
 
 Gaussian components of mixtures cannot be simulated, because a corpus has counts. Nor can contexts of strength below 1.
 """
