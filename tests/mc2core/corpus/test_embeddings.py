@@ -72,6 +72,20 @@ def test_what_is_no_matrix_of_directions_is_refused(change, message):
         Corpus.from_texts(TEXTS, embeddings=change(vectors(dtype=float)))
 
 
+def test_vectors_of_bad_rows_that_are_left_out_are_named(tmp_path, capsys):
+    frame = pd.DataFrame({"text": TEXTS, "year": np.arange(60).astype(object)})
+    frame.loc[7, "year"] = "soon"
+    frame.to_csv(tmp_path / "own.csv", index=False)
+    command = ["import", str(tmp_path / "own.csv"), "--text", "text", "--context", "year:number", "--skip-bad", "1"]
+    for given in (vectors(), np.delete(vectors(), 7, axis=0)):
+        np.save(tmp_path / "own.npy", given)
+        done = main([*command, "--embeddings", str(tmp_path / "own.npy"), "--out", str(tmp_path / "corpus")])
+        refused = capsys.readouterr().err
+        assert (done == 0) == (len(given) == 59)
+        assert ("embeddings have rows for the bad rows" in refused) == (len(given) == 60)
+        assert ("remove these: line 9" in refused) == (len(given) == 60)
+
+
 def test_zero_rows_are_missing_and_ranks_limit_the_components():
     given = vectors()
     given[:, 10:] = 2.5

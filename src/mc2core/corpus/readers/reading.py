@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mc2core.base.checks import whole
+from mc2core.base.faults import place_text
 
 if TYPE_CHECKING:
     from mc2core.corpus import Corpus
@@ -115,6 +116,11 @@ def read_own(
     corpus.imported = stored(form, used)
     if embedded is not None:
         vectors = embedded(corpus) if callable(embedded) else storage.map_array(Path(embedded))
+        if bad.number and len(vectors) == corpus.n_documents + bad.number:
+            rows = ", ".join(dict.fromkeys(place_text(one.place) for one in bad.first))
+            raise ValueError(
+                f"embeddings have rows for the bad rows of {path}, which are left out; remove these: {rows}"
+            )
         corpus = corpus.with_embeddings(vectors, like)
     if schema is None:
         return corpus, dropped
