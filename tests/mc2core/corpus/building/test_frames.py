@@ -192,7 +192,7 @@ def test_the_package_shows_what_it_has():
     assert repr(MC2()) == "MC2()"
     done = mc2core.fit(Corpus.from_texts(TEXTS), *gibbs(start_topics=2), iterations=1, chains=1, progress=False)
     last = done.posterior.representative
-    sizes = f"{last.n_clusters} clusters, {last.n_topics} topics, 3 words, 1 samples"
+    sizes = f"{last.n_clusters} clusters, {last.n_topics} topics, 3 words, 1 sample"
     assert repr(done.posterior) == f"Posterior({sizes}, contexts: none)"
     contexts = {"who": ["ann", "bob", None], "day": ["2019-07-02"] * 3, "year": [1, 2, 3]}
     said = repr(Corpus.from_texts(TEXTS, contexts))
