@@ -56,11 +56,6 @@ def opened():
         yield opened
 
 
-def pytest_xdist_auto_num_workers():
-    """One more than there are cores: tests wait for subprocesses, files and locks a third of the time."""
-    return (os.cpu_count() or 1) + 1
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """Before any fixture: what the README's test command does not install is there for the tests that need it alone."""
