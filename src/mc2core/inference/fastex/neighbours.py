@@ -435,12 +435,12 @@ def sweep(key, start, first, last, chain, slots, used, cluster, moves, ahead, re
     """Visit documents ``first`` to ``last - 1``, in order, of the round that begins at ``start``.
 
     A choice that was made ahead is carried out, unless it rests on something that has changed in this round: a
-    neighbour of the document, or a cluster that was scored. Such a choice is made anew. So documents go to the same
+    neighbour of the document, or a cluster that was scored. Such a choice is repeated. So documents go to the same
     clusters as if no choice were made ahead.
 
     Returns ``last``, the document at which the table must grow, or -1 - j where document j has scores that are not
     finite. ``cluster`` (J,) int32 in place; ``moves`` (2,) int64: other clusters proposed, and documents that moved,
-    are added to it, and to ``redone`` (1,) int64 how many choices were made anew.
+    are added to it, and to ``redone`` (1,) int64 how many choices were repeated.
     """
     documents, _, constants = chain
     indptr, stream = documents.indptr, np.zeros(2, np.uint64)
