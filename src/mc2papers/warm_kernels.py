@@ -40,7 +40,7 @@ def warm_kernels(
         "vector": rng.normal(size=(n_documents, 2)),
     }
     values = {name: of_kind[family.kind] for name, family in families.items()}
-    with tempfile.TemporaryDirectory() as folder, store.kept_locked():
+    with tempfile.TemporaryDirectory() as folder, store.taking_turns(engine):
         corpus.with_contexts(values).save(f"{folder}/corpus")
         stored = Corpus.load(f"{folder}/corpus")
         for variant in variants:

@@ -31,9 +31,9 @@ def run(options: argparse.Namespace) -> None:
     level = logger.level
     logger.setLevel(logging.ERROR)  # what fits say of made-up documents is of no use
     try:
-        with compile_seconds() as seconds, store.kept_locked():
+        with compile_seconds() as seconds:
             for engine in engines:
-                with work(f"{engine}, preparing kernels"):
+                with store.taking_turns(engine), work(f"{engine}, preparing kernels"):
                     compile_kernels(engine)
     finally:
         logger.setLevel(level)

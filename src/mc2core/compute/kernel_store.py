@@ -1,8 +1,9 @@
-"""Where compiled kernels are stored: folder, checksums, and the lock of the process that compiles.
+"""Where compiled kernels are stored: folder, checksums, and locks of the processes that compile.
 
 numba's cache trusts its files, and two processes that store versions of one function at the same time can overwrite
 each other. So each state of the sources has a folder of its own. The first use of a kernel in a process removes every
-file that does not match its checksum, and only the process that holds the lock compiles.
+file that does not match its checksum. Processes compile at the same time and store one after the other; those that
+would compile the same kernels take turns.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def _can_write(place: Path) -> bool:
         with tempfile.TemporaryFile(dir=place) as probe:
             probe.write(bytes(_PROBE_BYTES))  # fails beyond a quota, which free space does not show
             probe.flush()
-        with _open(place / "compiling.lock") as lock:
+        with _open(place / "storing.lock") as lock:
             can_lock = storage.take_lock(lock, wait=False) is not None
         return can_lock and shutil.disk_usage(place).free >= _MIN_FREE_BYTES
     except OSError:
@@ -212,32 +213,25 @@ def _remove_old(place: Path, now: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-# -- one process that compiles -------------------------------------------------------------------------------------
+# -- several processes that compile ---------------------------------------------------------------------------------
 class Store:
     """The stored kernels as this process uses them; safe to use from several threads."""
 
     def __init__(self) -> None:
         self._mutex = threading.RLock()
         self._is_checked = False
-        self._users = 0  # threads that compile, and blocks of :meth:`kept_locked`
-        self._lock: int | None = None
+        self._turns: list[str] = []  # what the blocks of :meth:`taking_turns` compile, in all threads
+        self._locks: set[int] = set()  # open files
+        self._turn: int | None = None  # one of them
 
     def check(self) -> None:
-        """Remove damaged files, once per process and before numba reads the first.
-
-        While another process compiles there are none: that one, or one before it, has removed them, and numba renames
-        whole files. Only during the removal itself others have to wait.
-        """
+        """Remove damaged files, once per process and before numba reads the first."""
         if self._is_checked:
             return
         with self._mutex:
             current = folder()
-            if current is None or self._is_checked:
-                self._is_checked = True
-                return
-            with _open(current.parent / "checking.lock") as checking, _open(current.parent / "compiling.lock") as lock:
-                storage.take_lock(checking, wait=True)
-                if storage.take_lock(lock, wait=False):
+            if current is not None and not self._is_checked:
+                with self._locked(current):
                     self._clean(current)
             self._is_checked = True
 
@@ -252,43 +246,60 @@ class Store:
         _remove_damaged(current)
         os.utime(current)
 
-    def lock(self) -> None:
-        """Wait until no other process compiles. Each call needs one of :meth:`unlock`."""
-        with self._mutex:
-            current = folder()
-            if current is not None and self._lock is None:
-                self._lock = _waited_for(current.parent / "compiling.lock")
-            self._users += 1
-
-    def unlock(self) -> None:
-        """List the checksums of what was stored and let other processes compile, if nothing here does."""
-        with self._mutex:
-            self._users -= 1
-            if self._users == 0 and self._lock is not None:
-                current = folder()
-                assert current is not None
-                _write_checksums(current)
-                os.close(self._lock)
-                self._lock = None
+    @contextmanager
+    def storing(self) -> Iterator[None]:
+        """Let no other process store or remove files while the block runs, then list the checksums."""
+        current = folder()
+        assert current is not None
+        with self._locked(current):
+            yield
+            _write_checksums(current)
 
     @contextmanager
-    def kept_locked(self) -> Iterator[None]:
-        """Keep the lock from the first kernel that is compiled in the block to its end.
+    def _locked(self, current: Path) -> Iterator[None]:
+        lock = _open_lock(current.parent / "storing.lock")
+        self._locks.add(lock)
+        try:
+            storage.take_lock(lock, wait=True)
+            yield
+        finally:
+            self._close(lock)
 
-        Another process would else compile between two kernels, and both would wait for each other all the time.
+    def _close(self, lock: int) -> None:
+        self._locks.discard(lock)
+        os.close(lock)
+
+    @contextmanager
+    def taking_turns(self, what: str) -> Iterator[None]:
+        """Let other processes that compile ``what`` wait, from the first kernel that the block compiles to its end.
+
+        They would else compile the same kernels at the same time. Afterwards they load them. ``what`` is part of the
+        name of a file.
         """
         with self._mutex:
-            self._users += 1
+            self._turns.append(what)
         try:
             yield
         finally:
-            self.unlock()
+            with self._mutex:
+                del self._turns[-1:]  # a forked process has none
+                if not self._turns and self._turn is not None:
+                    self._close(self._turn)
+                    self._turn = None
+
+    def await_turn(self) -> None:
+        """Before a kernel is compiled in a block :meth:`taking_turns`: wait for other processes, once per block."""
+        with self._mutex:
+            current = folder()
+            if current is not None and self._turns and self._turn is None:
+                self._turn = _waited_for(current.parent / f"{self._turns[0]}.lock")
+                self._locks.add(self._turn)
 
     def forget(self) -> None:
-        """In a forked process: the lock is the parent's."""
-        if self._lock is not None:
-            os.close(self._lock)  # the parent's stays locked
-        self._mutex, self._users, self._lock = threading.RLock(), 0, None
+        """In a forked process: the locks are the parent's."""
+        for lock in self._locks:
+            os.close(lock)  # the parent's stays locked
+        self._mutex, self._turns, self._locks, self._turn = threading.RLock(), [], set(), None
 
 
 def _waited_for(path: Path) -> int:
@@ -296,7 +307,7 @@ def _waited_for(path: Path) -> int:
     lock = _open_lock(path)
     try:
         if storage.take_lock(lock, wait=False) is False:
-            with progress.work("waiting for another process that compiles kernels"):
+            with progress.work("waiting for another process that compiles the same kernels"):
                 while storage.take_lock(lock, wait=False) is False:
                     stopping.check()
                     time.sleep(_WAIT_SECONDS)

@@ -74,13 +74,13 @@ def _is_stored(dispatcher: Any) -> bool:
 
 
 class _Compiling(event.Listener):
-    """Locks the store while kernels are compiled, names them, and stops for a signal between two compiler passes.
+    """Locks the store while a kernel is stored, names kernels, and stops for a signal between two compiler passes.
 
     numba stores a version after its event "numba:compile" has ended, and before "numba:compiler_lock" does.
     """
 
     def __init__(self) -> None:
-        self._here = threading.local()  # depth of the compiler's lock, and whether this thread has locked the store
+        self._here = threading.local()  # depth of the compiler's lock, and that at which this thread stores a kernel
         self._number = 0
         self._names: list[str] = []  # of kernels, each of which calls the next
         self._work = ExitStack()
@@ -96,19 +96,21 @@ class _Compiling(event.Listener):
             self._names.append(event.data["dispatcher"].__name__)
             if len(self._names) == 1:
                 self._told = self._work.enter_context(progress.work("", is_aside=True))
-            if _is_stored(event.data["dispatcher"]) and not getattr(self._here, "has_locked", False):
+            if _is_stored(event.data["dispatcher"]):
                 self._told.what = "kernels"  # short, so that a wait for another process is seen in a narrow terminal
-                store.lock()
-                self._here.has_locked = True
+                store.await_turn()
             self._tell()
 
     def on_end(self, event: event.Event) -> None:
         if event.kind == "numba:compiler_lock":
+            if getattr(self._here, "stored_at", 0) == self._here.depth:
+                self._here.stored_at = 0
+                self._here.storing.close()
             self._here.depth -= 1
-            if self._here.depth == 0 and getattr(self._here, "has_locked", False):
-                self._here.has_locked = False
-                store.unlock()
         elif event.kind == "numba:compile" and _is_ours(event):
+            if _is_stored(event.data["dispatcher"]):
+                self._here.storing, self._here.stored_at = ExitStack(), self._here.depth
+                self._here.storing.enter_context(store.storing())
             self._names.pop()
             if self._names:
                 self._tell()

@@ -1,4 +1,4 @@
-"""Stored kernels: what damages them, who compiles them, and which edit makes others of them."""
+"""Stored kernels: what damages them, which processes compile and store at once, and which edit makes others of them."""
 
 import ast
 import os
@@ -133,28 +133,39 @@ def test_damaged_kernels_are_compiled_again(tmp_path, run):
 
 
 def test_files_of_a_process_that_was_killed_are_removed(tmp_path, process, run):
-    """It had stored them and not written their checksums, and holds the lock no more."""
-    stop = "from adding import add; from mc2core.compute.kernel_store import store; import sys\n"
-    code = stop + "with store.kept_locked():\n    print(add(1, 2), flush=True)\n    sys.stdin.readline()"
-    with process(code) as killed:
-        assert killed.stdout.readline() == "1.5\n"
+    """It had stored them and not written their checksums, and holds no lock any more."""
+    stop = "from adding import add; from mc2core.compute import kernel_store; import sys\n"
+    code = "kernel_store._write_checksums = lambda folder: (print('stored', flush=True), sys.stdin.readline())\n"
+    with process(stop + code + "add(1, 2)") as killed:
+        assert killed.stdout.readline() == "stored\n"
         killed.kill()
     assert stored_in(tmp_path)
     assert run() == COMPILED
     assert run() == LOADED
 
 
-def test_one_process_compiles_and_the_others_wait_and_load(process):
-    keep = "from mc2core.compute.kernel_store import store\nfrom adding import add\nimport sys\n"
-    keep += "with store.kept_locked():\n    print(add(1, 2), flush=True)\n    sys.stdin.readline()\n    add(1.5, 2.5)"
+TURNS = "from mc2core.compute.kernel_store import store\nfrom adding import add\nimport sys\n"
+TURNS += "with store.taking_turns({what!r}):\n    {code}"
+
+
+def test_one_process_compiles_the_same_kernels_and_the_others_wait_and_load(process):
+    first_code = "print(add(1, 2), flush=True); sys.stdin.readline(); add(1.5, 2.5)"
     wait = "from mc2core.base import progress\nprogress.LINE_SECONDS = 0.1\nwith progress.showing(True):\n    exec("
-    with process(keep) as first:
+    with process(TURNS.format(what="gibbs", code=first_code)) as first:
         assert first.stdout.readline() == "1.5\n"
-        with process(wait + repr(ADD) + ")") as second:
-            assert "waiting for another process that compiles kernels" in second.stderr.readline()
+        with process(wait + repr(TURNS.format(what="gibbs", code=ADD)) + ")") as second:
+            assert "waiting for another process that compiles the same kernels" in second.stderr.readline()
             assert first.communicate("\n")[1] == ""
             # it had looked for a version of the second types before that one was there
             assert second.communicate()[0].split() == ["1.5", "2.0", "1", "1"]
+
+
+@pytest.mark.parametrize("code", [ADD, TURNS.format(what="svi", code=ADD)], ids=["no turns", "others' turns"])
+def test_processes_that_compile_other_kernels_do_not_wait(process, run, code):
+    with process(TURNS.format(what="gibbs", code="print(add(1, 2), flush=True); sys.stdin.readline()")) as first:
+        assert first.stdout.readline() == "1.5\n"
+        assert run(code) == ["1.5", "2.0", "1", "1"]
+        assert first.communicate("\n") == ("", "")
 
 
 # between choosing the name of a version and writing it down, both processes have read the same list
@@ -284,23 +295,31 @@ def test_kernels_of_the_last_few_states_of_the_sources_are_kept(tmp_path):
     assert sorted(path.read_text() for path in tmp_path.glob("*.code")) == ["0", "3", "4", "5"]
 
 
-def test_a_forked_process_leaves_the_lock_to_its_parent(tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel_store, "folder", lambda: tmp_path / "kernels")
-    store = kernel_store.Store()
-    store.lock()
+def test_a_forked_process_leaves_the_locks_to_its_parent(tmp_path, monkeypatch):
+    kernels, store = tmp_path / "kernels", kernel_store.Store()
+    kernels.mkdir()
+    monkeypatch.setattr(kernel_store, "folder", lambda: kernels)
     monkeypatch.setattr(kernel_store, "store", store)
-    child = os.fork()
-    if child == 0:
-        store.forget()
-        os._exit(0)
+
+    def is_free(name):
+        with kernel_store._open(tmp_path / name) as other:
+            return kernel_store.storage.take_lock(other, wait=False)
+
+    told, tell = os.pipe()
+    with store.taking_turns("gibbs"), store.storing():
+        store.await_turn()
+        child = os.fork()
+        if child == 0:
+            store.forget()
+            os.close(tell)
+            os.read(told, 1)  # until its parent is done
+            os._exit(len(store._locks))
+        assert not is_free("gibbs.lock")
+        assert not is_free("storing.lock")
+    assert is_free("gibbs.lock")
+    assert is_free("storing.lock")
+    os.close(tell)
     assert os.waitpid(child, 0)[1] == 0
-    with kernel_store._open(tmp_path / "compiling.lock") as other:
-        assert kernel_store.storage.take_lock(other, wait=False) is False
-    store._users = 1
-    (tmp_path / "kernels").mkdir()
-    store.unlock()
-    with kernel_store._open(tmp_path / "compiling.lock") as other:
-        assert kernel_store.storage.take_lock(other, wait=False)
 
 
 def test_kernels_are_made_of_nothing_in_the_folders_that_their_digest_leaves_out():

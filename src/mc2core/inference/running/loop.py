@@ -531,7 +531,7 @@ def _warm(model: Model, engine: Engine, corpus: Corpus) -> float:
     few = np.sort(np.argsort(-lengths, kind="stable")[: min(3, corpus.n_documents)])
     part = as_stored(corpus.subset(few), corpus)
     loading = telling.work(f"{engine.name}, preparing kernels")
-    with compile_seconds() as seconds, store.kept_locked(), loading, suppress(ValueError):
+    with compile_seconds() as seconds, store.taking_turns(engine.name), loading, suppress(ValueError):
         state = engine.init(model, part, seed=0)
         for iteration in iterations:
             engine.step(part, state, 0, iteration)
