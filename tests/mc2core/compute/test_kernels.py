@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numba.core import event
 
+from mc2core.compute import kernels
 from mc2core.compute.kernel_store import folder
 from mc2core.compute.kernels import compile_seconds, inner_kernel, kernel
 
@@ -26,6 +27,13 @@ class Compiled(event.Listener):
         pass
 
 
+@pytest.fixture
+def unstored(monkeypatch):
+    """Kernels that are compiled in each run of the tests, since none are stored."""
+    monkeypatch.setattr(kernels, "folder", lambda: None)
+
+
+@pytest.mark.usefixtures("unstored")
 def test_constants_make_no_versions_of_an_inner_kernel():
     @inner_kernel
     def inner(values, which, is_last, factor):
@@ -44,6 +52,7 @@ def test_constants_make_no_versions_of_an_inner_kernel():
     assert compiled.names == ["outer", "inner"]
 
 
+@pytest.mark.usefixtures("unstored")
 def test_python_calls_an_inner_kernel_as_a_kernel_of_its_own():
     @inner_kernel(error_model="numpy")
     def ratio(a, b):
@@ -62,6 +71,7 @@ def test_python_calls_an_inner_kernel_as_a_kernel_of_its_own():
     assert compiled.names == ["ratio"]
 
 
+@pytest.mark.usefixtures("unstored")
 def test_seconds_of_compiling_are_counted():
     @kernel
     def add(a, b):
