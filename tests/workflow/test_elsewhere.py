@@ -186,48 +186,10 @@ def give_times(results):
     )
 
 
-def test_a_moved_run_is_finished_and_makes_missing_files_again(there, tmp_path):
-    (there / "small.yaml").write_text(yaml.safe_dump(SMALL))
-    give_times(there / "results")
-    call = ["--configfile", "small.yaml"]
-    code, output = snakemake(there, *call)
-    assert code == 0, output
-
-    moved = tmp_path / "moved"
-    shutil.copytree(there, moved, symlinks=True)
-    shutil.rmtree(there)
-    code, output = snakemake(moved, "-n", *call)
-    assert code == 0, output
-    assert "Nothing to be done" in output
-
-    for files in (  # those of a row do not depend on each other
-        {
-            "uai2016/uai2016_figure1.pdf": "uai2016_figure1",
-            "uai2016/uai2016_table2.md": "uai2016_table2",
-            "nips2012/nips2012_table1_claims.csv": "nips2012_table1",
-        },
-        {"claims.tex": "claims"},
-        {"index.html": "reproduction_report"},
-    ):
-        for i, file in enumerate(files):
-            (moved / "results" / file).rename(moved / f"aside{i}")
-        code, output = snakemake(moved, "-n", *call)
-        assert code == 0, output
-        for i, (file, rule) in enumerate(files.items()):
-            assert re.search(rf"^{rule} +1$", output, re.M), (file, output)
-            (moved / f"aside{i}").rename(moved / "results" / file)
-
-    printed = moved / "workflow/paper/uai2016_table2.csv"
-    printed.write_text(printed.read_text() + "\n")
-    code, output = snakemake(moved, "-n", *call)
-    assert code == 0, output
-    assert re.search(r"^uai2016_table2 +1$", output, re.M), output
-
-
-def test_as_a_module_with_a_prefix_and_a_part_of_the_configuration(there, here):
+def test_a_module_runs_whole_and_moved_it_makes_missing_files_again(there, here, tmp_path):
+    """With a prefix and a part of the configuration."""
     ours = SMALL | {"datasets": ["aua", "labelme"]}
-    entry = repr(str(there / "workflow/Snakefile"))
-    outer(here, MODULE.format(snakefile=entry), {"samples": 3, "mc2": ours})
+    outer(here, MODULE.format(snakefile=repr(f"../{there.name}/workflow/Snakefile")), {"samples": 3, "mc2": ours})
     results = here / "parts/mc2/results"
 
     code, output = snakemake(here, "-n")
@@ -246,6 +208,38 @@ def test_as_a_module_with_a_prefix_and_a_part_of_the_configuration(there, here):
     assert "Left out, since their files are not here: labelme." in " ".join(page.split())
     page = (results / "index.html").read_text(encoding="utf-8")
     assert 'href="nips2012/nips2012_table1.csv"' in page
+
+    for folder in (there, here):
+        shutil.copytree(folder, tmp_path / "moved" / folder.name, symlinks=True)
+        shutil.rmtree(folder)
+    there, here = (tmp_path / "moved" / folder.name for folder in (there, here))
+    results = here / "parts/mc2/results"
+
+    def planned_now():
+        code, output = snakemake(here, "-n", "mc2_all")
+        assert code == 0, output
+        return output
+
+    assert "Nothing to be done" in planned_now()
+    for files in (  # those of a row do not depend on each other
+        {
+            "uai2016/uai2016_figure1.pdf": "uai2016_figure1",
+            "uai2016/uai2016_table2.md": "uai2016_table2",
+            "nips2012/nips2012_table1_claims.csv": "nips2012_table1",
+        },
+        {"claims.tex": "claims"},
+        {"index.html": "reproduction_report"},
+    ):
+        for i, file in enumerate(files):
+            (results / file).rename(tmp_path / f"aside{i}")
+        output = planned_now()
+        for i, (file, rule) in enumerate(files.items()):
+            assert re.search(rf"^mc2_{rule} +1$", output, re.M), (file, output)
+            (tmp_path / f"aside{i}").rename(results / file)
+
+    printed = there / "workflow/paper/uai2016_table2.csv"
+    printed.write_text(printed.read_text() + "\n")
+    assert re.search(r"^mc2_uai2016_table2 +1$", planned_now(), re.M)
 
     # settings that are passed reach the job, and no file is left outside the prefix
     model = "parts/mc2/results/fits/letters/0/posterior.npz"

@@ -96,7 +96,7 @@ def test_a_line_names_the_work_it_is_part_of(clock):
 def test_who_asks_decides_what_is_shown(quick, monkeypatch, caplog, capsys):
     def act():
         with progress.work("work"):
-            time.sleep(1)
+            time.sleep(0.5)
 
     caplog.set_level(logging.INFO, logger="mc2core")
     with progress.showing():  # no terminal: into the log
