@@ -49,7 +49,11 @@ def run(process):
 
     def call(code=ADD, **options):
         with process(code, **options) as job:
-            printed, said = job.communicate()
+            try:
+                printed, said = job.communicate(timeout=60)
+            except BaseException:
+                job.kill()  # it waits for a lock
+                raise
             assert (job.returncode, said) == (0, "")
             return printed.split()
 
@@ -306,19 +310,19 @@ def test_a_forked_process_leaves_the_locks_to_its_parent(tmp_path, monkeypatch):
             return kernel_store.storage.take_lock(other, wait=False)
 
     told, tell = os.pipe()
-    with store.taking_turns("gibbs"), store.storing():
-        store.await_turn()
-        child = os.fork()
-        if child == 0:
-            store.forget()
-            os.close(tell)
-            os.read(told, 1)  # until its parent is done
-            os._exit(len(store._locks))
-        assert not is_free("gibbs.lock")
-        assert not is_free("storing.lock")
-    assert is_free("gibbs.lock")
-    assert is_free("storing.lock")
-    os.close(tell)
+    with open(tell, "w"):
+        with store.taking_turns("gibbs"), store.storing():
+            store.await_turn()
+            child = os.fork()
+            if child == 0:
+                store.forget()
+                os.close(tell)
+                os.read(told, 1)  # until its parent is done, or fails
+                os._exit(len(store._locks))
+            assert not is_free("gibbs.lock")
+            assert not is_free("storing.lock")
+        assert is_free("gibbs.lock")
+        assert is_free("storing.lock")
     assert os.waitpid(child, 0)[1] == 0
 
 
