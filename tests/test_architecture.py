@@ -57,7 +57,7 @@ def test_the_library_knows_nothing_of_the_papers():
     assert [name_of(path) for path in named] == ["mc2core.compute.kernels"]  # whose compiled functions are both's
 
 
-def test_every_package_has_a_floor_and_flat_modules_only_pass_on_names():
+def test_every_package_has_a_floor_and_flat_modules_re_export():
     folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert folders == set().union(*FLOORS)
     assert {path.stem for path in PACKAGE.glob("*.py")} == PUBLIC_MODULES
@@ -67,7 +67,7 @@ def test_every_package_has_a_floor_and_flat_modules_only_pass_on_names():
         assert kinds <= {ast.Expr, ast.ImportFrom, ast.Assign}, f"{name}.py holds code of its own"
 
 
-def test_packages_of_one_engine_do_not_know_each_other_but_for_starts():
+def test_packages_of_one_engine_are_independent_but_for_starts():
     """SVI may start from a Gibbs chain; no other engine imports another one."""
     inference = PACKAGE / "inference"
     for path in inference.rglob("*.py"):

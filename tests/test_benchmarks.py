@@ -98,7 +98,7 @@ ROW = suite.Row(
 )  # fmt: skip
 
 
-def test_a_figure_is_compared_with_the_last_of_the_same_work_on_the_same_machine():
+def test_a_figure_is_compared_with_the_last_on_the_same_machine():
     history = [ROW, replace(ROW, median=4.0), replace(ROW, median=1.0, machine="B, 2 cores")]
     assert suite.ratio(replace(ROW, median=6.0), history) == 1.5
     assert suite.ratio(replace(ROW, sizes="scale=2.0"), history) is None
@@ -170,7 +170,7 @@ def test_a_chain_from_the_truth_is_held_against_the_default(tmp_path, monkeypatc
 
 
 class TestDevelopment:
-    def test_a_missing_source_is_left_out_and_finished_fits_are_read_again(self, tmp_path, monkeypatch, capsys):
+    def test_a_missing_source_is_left_out_and_fits_are_reused(self, tmp_path, monkeypatch, capsys):
         def missing():
             raise FileNotFoundError("the Debian package nothing")
 
@@ -187,7 +187,7 @@ class TestDevelopment:
         development.main()
         assert capsys.readouterr().out == first.out
 
-    def test_manual_pages_lose_their_markup_and_classes_are_those_of_packages(self):
+    def test_manual_pages_lose_their_markup_and_have_package_classes(self):
         page = '.TH LS "1"\n.SH NAME\nls \\- list \\fBfiles\\fR of\n.\\" a comment\n\\fIfolders\\fP'
         assert development.plain(page).split() == ["ls", "list", "files", "of", "folders"]
 
@@ -199,9 +199,7 @@ class TestDevelopment:
 
 
 class TestEmbeddings:
-    def test_methods_are_scored_by_corpus_and_seed_and_finished_fits_are_read_again(
-        self, tmp_path, monkeypatch, capsys
-    ):
+    def test_methods_are_scored_by_corpus_and_seed(self, tmp_path, monkeypatch, capsys):
         rng, group = np.random.default_rng(0), np.arange(60) % 3
         texts = [
             f"{('boat', 'oven', 'bird')[k]} {('sail', 'bread', 'wing')[k]} day{j % 4}" for j, k in enumerate(group)
@@ -347,7 +345,7 @@ class TestGibbs:
         assert alone == sorted(alone, reverse=True)
         assert all(0.0 <= float(row[-1]) <= 1.001 * float(row[-2]) for row in rows)
 
-    def test_a_state_of_many_documents_is_the_one_they_were_drawn_with(self, monkeypatch, capsys):
+    def test_a_state_of_many_documents_is_that_of_their_draw(self, monkeypatch, capsys):
         corpus, state = gibbs.known_state(300)
         assert (corpus.document_lengths == 100).all()
         # two tokens of a topic are the same word more often than two of any
@@ -376,7 +374,7 @@ class TestGibbs:
         weights = np.array([2.0 * 1.5 / 2.0, 6.0 * 3.5 / 9.0])
         assert np.mean(drawn) == pytest.approx(weights[1] / weights.sum(), abs=0.003)
 
-    def test_topics_of_another_library_are_scored_by_the_same_estimator(self):
+    def test_topics_of_another_library_have_the_same_estimator(self):
         psi = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]])
         test = Corpus(sp.csr_matrix([[1, 0, 0, 0], [0, 0, 1, 0]]))
         # one word: p = sum_m alpha_m / alpha. psi_mw
@@ -490,7 +488,7 @@ def test_waits_are_of_the_texts_of_the_data_folder(checkouts, tmp_path):
 
 
 @pytest.mark.needs("browser")
-def test_times_of_a_report_are_those_of_its_first_paint_and_of_its_last_chart(tmp_path, capsys):
+def test_times_of_a_report_are_its_first_paint_and_last_chart(tmp_path, capsys):
     page = tmp_path / "index.html"
     page.write_text("<body><h1>Soon</h1><script>setTimeout(() => { document.body.dataset.ready = 1; }, 700)</script>")
     report.main([str(page), "--repeats", "2"])

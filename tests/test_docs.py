@@ -65,7 +65,7 @@ def test_docstrings_say_parameters_that_are_there(name):
         assert names <= set(has), (one, names - set(has))
 
 
-def test_signatures_written_out_in_the_reference_are_those_of_the_code():
+def test_signatures_in_the_reference_are_those_of_the_code():
     """Those that a reader sees without building the site."""
     pages = "".join((ROOT / f"docs/api/{name}.rst").read_text() for name in ("corpus", "fit"))
     written = re.findall(r"^    ((?:Corpus\.)?\w+)(\(\n.*?^    \))$", pages, re.M | re.S)
@@ -87,7 +87,7 @@ def test_the_reference_has_all_commands(capsys, main, program, least):
     assert set(commands) == set(told)
 
 
-def test_what_documents_import_is_public_by_the_page_on_compatibility():
+def test_what_documents_import_is_public():
     page = (ROOT / "docs/api/compatibility.md").read_text(encoding="utf-8")
     public = re.findall(r"`(mc2core[\w.]*)`", re.search(r"^\| Python \| the names .*$", page, re.M)[0])
     documents = [ROOT / "README.md", *(path for kind in ("md", "py") for path in (ROOT / "docs").rglob(f"*.{kind}"))]

@@ -20,7 +20,7 @@ def commands():
     return re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S)
 
 
-def test_the_guide_has_commands_for_every_step_and_names_every_table():
+def test_the_guide_has_every_steps_commands_and_every_table():
     text = "".join(commands())
     for command in ("import", "fit", "describe", "clusters", "evaluate"):
         assert f".venv/bin/mc2 {command} " in text

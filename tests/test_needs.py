@@ -22,7 +22,7 @@ PathFinder.find_spec = classmethod(lambda cls, name, *rest: None if name in {pac
 
 
 @pytest.mark.slow
-def test_without_programs_and_extras_each_is_skipped_with_its_reason(tmp_path):
+def test_without_programs_and_extras_each_is_skipped(tmp_path):
     """In a process that has none of them, all tests with a mark are collected and skipped, for what they name."""
     programs = {name for names in needs.PROGRAMS.values() for name in names}
     packages = [name for names in needs.PACKAGES.values() for name in names]

@@ -3,6 +3,7 @@
 ``mypy`` takes as long as many tests and is run once, by ``.ci/run``.
 """
 
+import ast
 import fnmatch
 import re
 import subprocess
@@ -139,3 +140,14 @@ def test_no_pickles_and_no_hidden_errors():
     for path in (ROOT / "src").rglob("*.py"):
         text = path.read_text()
         assert not re.search(r"^\s*(import|from) pickle|allow_pickle\s*=\s*True|except\s*:", text, re.M), path
+
+
+def test_names_of_tests_have_at_most_60_letters():
+    names = [
+        node.name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    ]
+    assert len(names) > 1000
+    assert [name for name in names if len(name) > 60] == []

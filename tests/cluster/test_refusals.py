@@ -19,7 +19,7 @@ def link(tmp_path, monkeypatch):
     return slurm.LINK
 
 
-def test_nothing_is_installed_linked_or_started_unless_ci_says_so(link, monkeypatch):
+def test_nothing_is_installed_or_started_unless_ci_says_so(link, monkeypatch):
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.setattr(slurm.shutil, "which", lambda program: None)
     monkeypatch.setattr(slurm.subprocess, "run", lambda *_, **__: pytest.fail("a command was run"))
@@ -42,7 +42,7 @@ def test_configuration_of_another_cluster_is_left_alone(link, tmp_path):
     assert link.is_symlink()
 
 
-def test_what_a_killed_run_left_behind_is_ended_and_a_live_one_is_not(link, tmp_path):
+def test_what_a_killed_run_left_is_ended_and_a_live_one_is_not(link, tmp_path):
     folder = tmp_path / "mc2-slurm-1"
     folder.mkdir()
     link.symlink_to(folder / "slurm.conf")

@@ -216,7 +216,7 @@ def test_a_worker_with_a_full_disk_is_done_without(disturbed):
     assert "No space left on device" in disturbed.log_of_full
 
 
-def test_a_missing_shard_ends_the_run_on_a_cluster_in_one_sentence(engine, corpus, cluster, tmp_path):
+def test_a_missing_shard_ends_a_cluster_run_in_one_sentence(engine, corpus, cluster, tmp_path):
     with running(engine, corpus, tmp_path, cluster.master, length=400) as process:
         wait_for_row(process, tmp_path, 1)
         (folder,) = [one for one in (tmp_path / "shards").iterdir() if one.is_dir()]
@@ -229,7 +229,7 @@ def test_a_missing_shard_ends_the_run_on_a_cluster_in_one_sentence(engine, corpu
     assert "corpus.json is missing" in last
 
 
-def test_without_a_second_try_a_killed_python_worker_ends_the_run(corpus, cluster, tmp_path):
+def test_without_a_second_try_a_killed_worker_ends_the_run(corpus, cluster, tmp_path):
     """What the first test rests on, of any engine: Spark's recovery, which is switched off here."""
     with running("gibbs", corpus, tmp_path, cluster.master, *NO_SECOND_TRY, length=400) as process:
         wait_for_row(process, tmp_path, 1)

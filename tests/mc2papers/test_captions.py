@@ -79,7 +79,7 @@ def test_names_of_datasets_are_those_of_their_corpora(said):
                              text), (name, text)  # fmt: skip
 
 
-def test_captions_say_for_what_the_paper_prints_rate_and_mini_batches(said):
+def test_captions_say_the_printed_rates_and_mini_batches(said):
     """UAI16 prints the rate for perplexity (5.2), mini-batches for figure 3 and for hours on Spark (5.4)."""
     for name, batches in (
         ("figure3", "50, printed for figure 3"),
@@ -93,7 +93,7 @@ def test_captions_say_for_what_the_paper_prints_rate_and_mini_batches(said):
         assert f"mini-batches of {batches}, {rate}" in about, name
 
 
-def test_what_is_seen_of_a_caption_has_at_most_60_words_on_any_data():
+def test_the_visible_caption_has_at_most_60_words_on_any_data():
     """Its first paragraph; the report folds the others."""
     real = {name: corpus | {"source": "real excerpt"} for name, corpus in the_configuration().config["corpora"].items()}
     for whole in (the_configuration(), the_configuration(corpora=real)):

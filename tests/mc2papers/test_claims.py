@@ -35,14 +35,14 @@ def ends(statistic):
 
 
 class TestIntervals:
-    def test_the_interval_of_a_difference_is_that_of_the_paired_t_test(self):
+    def test_the_interval_of_a_difference_is_the_paired_t_tests(self):
         expected = stats.ttest_rel(LOW, HIGH).confidence_interval(0.95)
         found = difference(LOW, HIGH, below=0, digits=4)
         assert ends(found) == pytest.approx([expected.low, expected.high], abs=1e-4)
         assert [found.least, found.most] == pytest.approx([-expected.high, -expected.low])
         assert found.said == "difference -12.3333 (95% -33.0179 to +8.3512, 3 seeds)"
 
-    def test_values_are_paired_by_seed_whatever_their_order_and_the_rest_is_left_out(self):
+    def test_values_are_paired_by_seed_and_the_rest_is_left_out(self):
         shuffled = HIGH.iloc[[2, 0, 1]]
         more = pd.concat([LOW, pd.Series([1.0], index=[7])])
         assert difference(more, shuffled, below=0, digits=1) == difference(LOW, HIGH, below=0, digits=1)
@@ -204,7 +204,7 @@ class TestClaims:
         ours = judge("NIPS", "x", [mean_of("x", [1.0, 1.1], above=0, digits=1)], whose="our variant")
         assert on_data([ours], {"NIPS": Data("real", True)})[0].verdict == "supported"
 
-    def test_a_reason_against_counting_takes_away_support_and_nothing_else(self):
+    def test_a_reason_against_counting_only_removes_support(self):
         for sign, verdict in ((1.0, "not testable on these data"), (-1.0, "not reproduced")):
             claim = judge("NIPS", "x", [mean_of("x", [sign, 1.1 * sign], above=0, digits=1)])
             assert unless(claim, "") == claim
@@ -213,7 +213,7 @@ class TestClaims:
             assert found.reason.startswith("the rival learns nothing; x ") == (sign > 0)
 
     @pytest.mark.parametrize(("number", "sign"), [(29, 1.0), (29, -1.0), (30, 1.0)])
-    def test_a_claim_about_too_few_documents_is_not_tested_whatever_they_say(self, number, sign):
+    def test_a_claim_about_too_few_documents_is_not_tested(self, number, sign):
         claim = judge("NIPS", "x", [mean_of("x", [sign, 1.1 * sign], above=0, digits=1)])
         found = claims.too_few(claim, number, "documents with a context")
         if number == 30:
@@ -224,7 +224,7 @@ class TestClaims:
         absent = unmet("NIPS", "x", "no fit")
         assert claims.too_few(absent, 1, "documents") == absent
 
-    def test_a_claim_on_a_dataset_that_its_target_does_not_name_is_refused(self):
+    def test_a_claim_on_a_dataset_its_target_lacks_is_refused(self):
         with pytest.raises(
             ValueError, match="the claim 'x' is on 'NIP', which its target does not name; did you mean 'NIPS'"
         ):

@@ -19,7 +19,7 @@ from mc2papers import targets
 from mc2papers.icml2014 import cluster_map
 
 
-def test_clusters_of_five_documents_are_usable_and_the_largest_come_first():
+def test_clusters_of_five_documents_are_usable_largest_first():
     model = SimpleNamespace(cluster=np.repeat(np.arange(5), [5, 8, 20, 1, 8]))
     assert cluster_map.largest_clusters(model).tolist() == [2, 1, 4, 0]
 
@@ -65,7 +65,7 @@ def test_separation_is_judged_over_the_maps_of_all_fits():
     assert cluster_map.judge_separation(pd.concat([apart[0], together[1]]), "X").verdict == "inconclusive"
 
 
-def test_clusters_are_not_judged_by_maps_that_do_not_separate_the_classes():
+def test_clusters_are_not_judged_by_maps_that_mix_the_classes():
     """On the maps of the default configuration classes had 41, 38 and 42% of neighbours alike, MC2's clusters 39, 35
     and 39%."""
     clusters, mixed = np.repeat([1, 2], 12), np.arange(24) * 7 % 24
@@ -115,7 +115,7 @@ def test_the_map_holds_the_documents_of_the_largest_clusters(groups):
     assert table["drawn"].all()
 
 
-def test_the_fit_with_most_clusters_is_drawn_and_those_with_enough_are_judged(groups):
+def test_the_fit_of_most_clusters_is_drawn_fits_of_enough_judged(groups):
     corpus, model = groups
     fewer = np.minimum(model.cluster, 1)
     other, strays = (

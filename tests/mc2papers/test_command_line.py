@@ -38,7 +38,7 @@ def test_bad_input_ends_with_2_and_one_sentence(tmp_path, monkeypatch, capsys, c
 
 
 @pytest.mark.workflow
-def test_run_makes_a_figure_where_it_is_called_and_passes_options_on(tmp_path):
+def test_run_makes_a_figure_in_its_folder_and_passes_options_on(tmp_path):
     def run(*arguments):
         command = [sys.executable, "-m", "mc2papers", "run", "uai2016_figure1", "--cores", "1", *arguments]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

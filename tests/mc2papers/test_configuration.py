@@ -82,7 +82,7 @@ class TestRowsOfThePapers:
         assert found == {one for one in printed if one[0] == "npTOT"}
         assert len(found) == 2
 
-    def test_mc2_is_as_printed_with_one_row_of_documents_of_their_own(self):
+    def test_mc2_is_as_printed_with_one_document_level_row(self):
         path, schema, configuration_of = (
             ROOT / "config/experiments.tsv",
             configuration.read_yaml(SCHEMAS / "experiments.schema.yaml"),
@@ -390,7 +390,7 @@ class TestRuns:
             checked(tmp_path, HEADER + row(**fields))
         assert "\n" not in str(caught.value)
 
-    def test_a_baseline_that_clusters_by_a_model_names_an_hdp_on_its_dataset(self, tmp_path):
+    def test_a_baseline_that_clusters_by_a_model_names_an_hdp(self, tmp_path):
         hdp = row(run="hdp", model="hdp") + row(run="mc2")
         other = row(run="far", dataset="pnas", model="hdp")
         ap = row(run="ap", engine="hdp_affinity", settings="of={}")
@@ -626,7 +626,7 @@ class TestConfiguration:
         with pytest.raises(SystemExit, match=r"c\.yaml has no keys at its top level"):
             configuration.check_config_files(["--configfile", str(tmp_path / "c.yaml")])
 
-    def test_a_setting_that_is_no_value_is_refused_by_the_command_line(self, tmp_path, capsys):
+    def test_a_setting_without_a_value_is_refused(self, tmp_path, capsys):
         assert prepare(["corpus", "letters", "--out", str(tmp_path / "c")]) == 0
         fit = ["fit", str(tmp_path / "c/train"), "--iterations", "2", "--out", str(tmp_path / "f"), "--set"]
         assert main([*fit, "topic_word_prior=[1"]) == 2
@@ -645,7 +645,7 @@ class TestConfiguration:
         with refused("configuration: corpora, aua: folder is null; the source 'own' needs its path"):
             configuration.check_own_files(whole, ["aua"], must_exist=False)
 
-    def test_a_word_that_the_corpus_lacks_is_named_before_the_first_job(self, tmp_path):
+    def test_a_word_the_corpus_lacks_is_named_before_the_first_job(self, tmp_path):
         config = {"figure4": {"word": "ferri"}}
         configuration.check_word(config, ["pnas"], tmp_path)
         (tmp_path / "pnas/train").mkdir(parents=True)

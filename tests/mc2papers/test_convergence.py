@@ -79,7 +79,7 @@ class TestSpeedUp:
         assert row["speedup"] == 22.5
         assert row["speedup_sd"] == pytest.approx(15.0 / math.sqrt(2.0))
 
-    def test_method_that_does_not_get_there_has_no_speed_up_and_fails_its_claim(self):
+    def test_a_method_that_fails_has_no_speed_up_and_fails_its_claim(self):
         table = fits(*twice(curve("FastEx", [8.0, 6.0], step=1.0), BASELINE))
         assert table.loc[table["method"] == "FastEx", "speedup"].isna().all()
         judged = convergence.judge_method(table, "W100", "FastEx", 9.25)
@@ -115,7 +115,7 @@ class TestSpeedUp:
         assert {one.verdict == "not testable on these data" for one in found} == {not is_tested}
         assert is_tested or found[0].reason == "4.9 articles per cluster, fewer than 5"
 
-    def test_baseline_that_ends_with_one_cluster_is_no_measure_for_its_seed(self):
+    def test_a_baseline_of_one_cluster_is_no_measure_for_its_seed(self):
         """FastEx was 6.2 times sooner there, where it had put all articles in one cluster as well."""
         seeds = [one.assign(seed=seed) for one in (FAST, BASELINE) for seed in (0, 1)]
         collapsed = curve("baseline", [9.0, 6.5, 6.4], 10.0, seed=2, in_use=1)
@@ -142,7 +142,7 @@ class TestSpeedUp:
 
 
 class TestClaims:
-    def test_claims_hold_where_all_of_the_interval_is_past_their_threshold(self):
+    def test_claims_hold_if_the_whole_interval_is_past_the_threshold(self):
         # 15 and 15.15 times: 12.706 standard errors of half of ln 1.01; of the order of 44.3 is from 14 times on
         table = fits(*twice(FAST), *twice(BASELINE, times=1.0201))
         for times, verdict in (
@@ -219,7 +219,7 @@ class TestClaims:
         one_cluster = convergence.judge_longer(pd.concat(short + more).assign(in_use=1), "W100")
         assert {one.verdict for one in (*alone, *one_cluster)} == {"precondition not met"}
 
-    def test_neighbours_are_judged_and_are_not_set_beside_figures_of_the_paper(self):
+    def test_neighbours_are_judged_but_not_beside_printed_figures(self):
         ours = curve(convergence.NEIGHBOURS, [7.0, 2.0], step=0.5)
         table, claims = table2.speedup_table(pd.concat(twice(FAST, BASELINE, ours)), PAPER)
         shown = table2.format_speedup_table(table).set_index("method").loc[convergence.NEIGHBOURS]
@@ -383,7 +383,7 @@ PRINTED = pd.DataFrame(
 
 
 class TestTables:
-    def test_table_sets_ours_beside_the_papers_and_leaves_empty_what_is_not(self):
+    def test_table_sets_ours_beside_the_papers_and_leaves_gaps_empty(self):
         other = [one.assign(dataset="NIPS") for one in (FAST, BASELINE)]
         table, claims = table2.speedup_table(pd.concat(twice(FAST, BASELINE, *other)), PAPER)
         shown = table2.format_speedup_table(table).set_index(["dataset", "method"])
@@ -467,7 +467,7 @@ class TestTimes:
             ((24.0, 35.2), "inconclusive", "times 2.96 at 8 bits: at 8 bits 2.91 (95% "),
         ],
     )
-    def test_growth_of_the_total_with_the_number_of_clusters_is_judged(self, microseconds, verdict, numbers):
+    def test_growth_of_the_total_with_the_clusters_is_judged(self, microseconds, verdict, numbers):
         first, second = microseconds
         times = TIMES.assign(microseconds_per_document=[10.0, first, 10.0, second, 50.0])
         _, (claim, *others) = table1.speed_table(times, PRINTED)
@@ -475,7 +475,7 @@ class TestTimes:
         assert (claim.dataset, claim.verdict) == ("simulated articles", verdict)
         assert claim.said.startswith(numbers)
 
-    def test_times_of_chains_that_end_with_one_cluster_are_not_judged(self):
+    def test_times_of_chains_with_one_cluster_are_not_judged(self):
         """Nothing moves there: the total has no update, and grew by less than the proposal."""
         stuck = TIMES.assign(in_use=np.where(TIMES["clusters"] == 100, 1, 800))
         _, claims = table1.speed_table(stuck, PRINTED)
@@ -542,7 +542,7 @@ class TestTimes:
         monkeypatch.setattr(other_work.os, "times", lambda: os.times_result((next(own), 0.0, 0.0, 0.0, 0.0)))
         assert other_work.OtherWork().cores() == 0.5
 
-    def test_where_the_bound_leaves_one_cluster_plain_estimates_decide(self):
+    def test_if_the_bound_leaves_one_cluster_plain_estimates_decide(self):
         stuck = TIMES.assign(in_use=1)
         plain = TIMES[TIMES["method"] == "FastEx"].assign(method=convergence.PLAIN)
         claim = table1.speed_table(pd.concat([stuck, plain]), PRINTED)[1][0]
@@ -554,7 +554,7 @@ class TestTimes:
         ("slow", "verdict"),
         [((1000.0, 1010.0), "reproduced"), ((200.0, 201.0), "not reproduced"), ((9000.0, 9001.0), "not reproduced")],
     )
-    def test_the_time_of_the_standard_sampler_is_linear_within_half_an_order(self, slow, verdict):
+    def test_the_standard_samplers_time_is_about_linear(self, slow, verdict):
         rows = [
             ("total", table1.STANDARD, k, 0, seed, value, k)
             for seed in (0, 1)

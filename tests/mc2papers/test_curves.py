@@ -46,7 +46,7 @@ def test_moments_are_even_on_a_log_axis_and_meet_the_epochs():
         (gibbs(kernel="collapsed"), "Gibbs, collapsed"),
     ],
 )
-def test_a_curve_scores_each_snapshot_alone_and_the_late_ones_together(parts, engine, name):
+def test_a_curve_scores_snapshots_alone_and_late_ones_together(parts, engine, name):
     train, test = parts
     run = fit(train, *engine, iterations=4, seed=0, progress=False, snapshots=[0, 1, 3, 4])
     curve = curves.perplexity_curve(run.snapshots, test, "marginal")
@@ -174,7 +174,7 @@ class TestReachingGibbs:
         (None, "precondition not met"),
     ],
 )
-def test_the_second_epoch_gains_little_where_it_gains_less_than_one_per_cent(second, verdict):
+def test_the_second_epoch_gains_little_below_one_per_cent(second, verdict):
     svi = [(0, 0.5, 800), (1, 0.9, 390), *([(2, 1.5, second)] if second else [])]
     claim = figure.claims(curves_of(svi, GIBBS), "NIPS")[3]
     assert claim.text == "the second epoch of SVI gains little (less than 1% either way, our threshold)"
@@ -231,7 +231,7 @@ def test_claims_of_figure_3_without_tables_come_beside():
     assert real.axes[0].get_title() == "NIPS"
 
 
-def test_a_line_that_comes_from_above_the_panel_is_marked_where_it_enters():
+def test_a_line_from_above_the_panel_is_marked_where_it_enters():
     """From 900 at 0.1 s to 500 at 1 s: at 600 after 0.1 ** 0.25 s, on the axis of logs."""
     line = figure.summarise(curves_of([(1, 0.9, 390)], GIBBS)).query("method == 'Gibbs, collapsed'")
     assert figure._leaves(line, 600.5) == pytest.approx(0.1**0.25)

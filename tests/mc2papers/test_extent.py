@@ -31,7 +31,7 @@ def said(whole, name, dataset, documents):
     return extent.said(found, documents)
 
 
-def test_the_papers_sizes_are_those_of_its_configuration_and_its_counts():
+def test_the_papers_sizes_are_those_of_its_configuration():
     counts = pd.read_csv(ROOT / "workflow/paper/datasets.csv")
     counts = counts[counts["quantity"].str.endswith("documents")]
     printed = {}

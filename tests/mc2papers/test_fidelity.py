@@ -53,7 +53,7 @@ def test_every_table_and_figure_and_every_slip_has_an_entry():
         assert set(re.findall(r"`(test_\w+)`", settled)) & papers[paper], (paper, settled)
 
 
-def test_captions_of_figures_and_notes_of_tables_say_what_departs():
+def test_captions_and_notes_say_what_departs():
     for name, target in targets.registry().items():
         said = fidelity.departures(name)
         assert said == "" or said.startswith("Departures from the paper: ")
@@ -105,7 +105,7 @@ def printed_settings(run, target):
     return {}
 
 
-def test_rows_depart_from_printed_settings_only_where_an_entry_says_so():
+def test_rows_depart_from_printed_settings_only_by_an_entry():
     config = configuration.read_yaml(ROOT / "config/config.yaml")
     schema = configuration.read_yaml(ROOT / "workflow/schemas/experiments.schema.yaml")
     runs = configuration.read_experiments(ROOT / "config/experiments.tsv", schema, config, config["corpora"])

@@ -42,7 +42,7 @@ def configuration_of():
     return Configuration(config, ["letters", "nips"], runs, kinds)
 
 
-def test_short_fits_to_one_corpus_for_the_same_targets_are_one_job():
+def test_short_fits_to_one_corpus_for_one_target_are_one_job():
     configuration = configuration_of()
     assert configuration.groups() == [["small", "same", "kmeans"], ["other-target"]]
     assert configuration.is_scored_at_once("kmeans")
@@ -73,7 +73,7 @@ def results(tmp_path):
     return tmp_path
 
 
-def test_a_job_that_is_killed_resumes_after_the_fits_that_it_had_finished(results, monkeypatch):
+def test_a_killed_job_resumes_after_its_finished_fits(results, monkeypatch):
     configuration = configuration_of()
     runs = configuration.fits_of(["small", "same", "kmeans"])
     fit_runs(results, runs, checkpoint_every=2)

@@ -137,7 +137,7 @@ def falls(*pairs):
 
 
 class TestTable3:
-    def test_agreement_as_contexts_go_missing_stands_beside_the_papers(self):
+    def test_agreement_without_contexts_stands_beside_the_papers(self):
         table = table3.agreement_table(decay(0.9, 0.8, 0.7, 0.6, 0.5), PAPER3)
         assert table["missing_percent"].tolist() == [0, 25, 50, 75, 100]
         assert table["seeds"].tolist() == [2] * 5
@@ -154,7 +154,7 @@ class TestTable3:
         ]
         assert {one.verdict for one in table3.judge_decay(decay(0.9, 0.8, 0.7, 0.6, 0.5), PAPER3)} == {"reproduced"}
 
-    def test_documents_of_their_own_are_a_row_below_the_shares_and_do_not_decide(self):
+    def test_the_document_level_has_a_row_and_does_not_decide(self):
         """At 0 % missing, where they would be best of all, and at 25 %, where they would be a rise."""
         printed = decay(0.8, 0.7, 0.6, 0.5, 0.4)
         own = [
@@ -232,7 +232,7 @@ class TestTable3:
         with pytest.raises(ValueError, match="run 'a' has no agreement: each document of its corpus needs one label"):
             table3.agreement_table(scores, PAPER3)
 
-    def test_contexts_missing_everywhere_draw_the_chain_of_no_contexts(self, tmp_path):
+    def test_contexts_missing_everywhere_equal_no_contexts(self, tmp_path):
         whole, _ = shapes.simulate(shapes.NUSWIDE, seed=1, scale=0.03)
         models = []
         for contexts, missing in (({"tag": {"family": "dirichlet"}}, 1.0), ({}, 0.0)):

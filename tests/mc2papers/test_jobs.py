@@ -47,7 +47,7 @@ def test_records_of_snakemake_are_read(tmp_path):
     assert read_jobs(tmp_path / "none", "results/logs") == []
 
 
-def test_chart_has_a_bar_for_each_job_in_as_many_lanes_as_ran_at_once():
+def test_chart_has_a_bar_per_job_in_as_many_lanes_as_ran_at_once():
     jobs = [
         Job("warm_kernels/gibbs", 0, 40),
         Job("fits/<a>", 0, 10),

@@ -120,7 +120,7 @@ def test_methods_are_compared_by_seed(ours, verdict):
     assert len(found) == 4
 
 
-def test_the_claims_of_icml2014_figure5_are_judged_where_there_are_contexts():
+def test_the_claims_of_icml2014_figure5_need_contexts():
     """By MC2 with contexts against the methods of that figure, whatever others there are."""
     rivals = [*seeds("w", "MC2", 0.2, 0.2), *seeds("k", "AP", 0.5, 0.51, converged={"cluster": True})]
     rivals += seeds("x", "K-means (K given)", 0.99, 0.99, converged={"k8": True})
@@ -133,7 +133,7 @@ def test_the_claims_of_icml2014_figure5_are_judged_where_there_are_contexts():
     assert not [one for one in table1.claims(rivals, CLASSES, {}) if one.of]
 
 
-def test_told_the_number_of_classes_ours_is_held_against_each_that_is_told_it():
+def test_given_the_number_of_classes_ours_meets_others_given_it():
     ours = seeds("a", "MC2, document level (ours, K given)", 0.6, 0.61, 0.6)
     rivals = {"K-means": 0.5, "LSA + K-means": 0.7, "NMF": 0.6}
     made = [
@@ -184,7 +184,7 @@ def test_corpora_without_labels_are_refused(tmp_path):
 
 
 @pytest.mark.workflow
-def test_without_a_data_folder_the_target_is_left_out_and_with_one_it_is_planned(checkout):
+def test_without_a_data_folder_the_target_is_left_out(checkout):
     said = "labelled_table1 is left out: it needs one of labelme, uiucsports, ohsumed, stateunion"
     code, output = snakemake(checkout, "-n")
     assert code == 0, output

@@ -262,7 +262,7 @@ def shares_of_pairs(rand_index: float, f_score: float) -> tuple[float, float]:
 
 
 class TestTable3:
-    def test_mini_batches_are_compared_under_the_globals_they_are_visited_with(self):
+    def test_mini_batches_are_compared_under_their_own_globals(self):
         corpus = simulated()
         settings = {"max_clusters": 3, "max_topics": 4, "batch_size": 50}
         rows = batches.agreement_by_batch(
@@ -279,7 +279,7 @@ class TestTable3:
         assert rows.loc[3, "enmi"] == clustering.extended_nmi(corpus.contexts["mesh"][first[known]], shares[known])
         assert rows["enmi"].between(0.3, 1.0).all()  # clear clusters, and headings that say them
 
-    def test_labels_are_compared_with_the_likeliest_cluster_of_each_mini_batch(self, tmp_path):
+    def test_labels_are_compared_with_likeliest_clusters_per_batch(self, tmp_path):
         corpus, settings = simulated(), {"max_clusters": 3, "max_topics": 4, "batch_size": 50}
         rows = batches.agreement_by_batch(
             corpus, None, model="mc2", contexts={}, settings=settings | {"document_level": False}, seeds=[0, 1]
@@ -317,7 +317,7 @@ class TestTable3:
         ("few", "verdict"),
         [(0.5, "reproduced"), (0.35, "not reproduced"), (0.395, "inconclusive"), (None, "precondition not met")],
     )
-    def test_few_contexts_are_to_gain_as_printed_by_the_mean_of_the_mini_batches(self, few, verdict):
+    def test_few_contexts_gain_as_printed_by_the_mean_of_batches(self, few, verdict):
         """0.305 without contexts, of which 0.084 / 0.065 are 0.394: higher alone does not suffice."""
         rows = followed(0, 0.1, 0.3, 0.5, 0.3) + (followed(1, few, few, few, few, slope=0.011) if few else [])
         table = table3.by_batch(pd.DataFrame(rows))
@@ -350,7 +350,7 @@ class TestTable3:
         shown = table3.format_table(table3.by_batch(rows), PAPER3)
         assert shown["after 100%"].tolist() == ["0.200 ± 0.000", "0.300 ± 0.000"]
 
-    def test_a_mini_batch_without_enmi_counts_under_no_share_and_is_told(self):
+    def test_a_mini_batch_without_enmi_counts_nowhere_and_is_told(self):
         rows = pd.DataFrame(followed(0, 0.2, 0.8, slope=0.0) + followed(1, 0.5, 0.8, slope=0.0))
         lacking = (rows["seed"] == 1) & (rows["batch"] == 2) & (rows["context_available_percent"] == 1)
         rows["enmi"] = rows["enmi"].mask(lacking)

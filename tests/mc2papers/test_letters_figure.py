@@ -111,7 +111,7 @@ class Clustered(Made):
         (Clustered(strays=0.06), [True, False, True, True]),
     ],
 )
-def test_what_is_recovered_is_judged_by_number_documents_contexts_and_letters(model, reproduced):
+def test_recovery_is_judged_by_four_measures(model, reproduced):
     found = letters.judge_recovery(CORPUS, DRAWN, [model] * 10, 100)
     assert [one.text for one in found] == [
         "100 sweeps recover K = 4",
@@ -123,7 +123,7 @@ def test_what_is_recovered_is_judged_by_number_documents_contexts_and_letters(mo
     assert {one.whose for one in found} == {"paper"}
 
 
-def test_claims_on_another_sampler_are_ours_and_begin_with_its_name():
+def test_claims_on_another_sampler_begin_with_its_name():
     found = letters.judge_recovery(CORPUS, DRAWN, [Clustered()] * 10, 100, "MC2, interleaved (ours)")
     assert all(one.text.startswith("MC2, interleaved (ours): ") for one in found)
     assert {one.whose for one in found} == {"our variant"}

@@ -29,7 +29,7 @@ def nearest(colours):
     return min(np.linalg.norm(lab(one) - lab(other)) for one, other in itertools.combinations(colours, 2))
 
 
-def test_no_two_methods_have_one_colour_and_those_of_a_figure_are_far_apart():
+def test_no_two_methods_of_a_figure_have_similar_colours():
     colours = {look[0] for look in palette.METHODS.values()}
     assert len(colours) == len(palette.METHODS) - 1  # MC2, and its sampler under its own name
     assert nearest(colours) > 15
@@ -41,7 +41,7 @@ def test_no_two_methods_have_one_colour_and_those_of_a_figure_are_far_apart():
 
 
 @pytest.mark.parametrize("target", ["icml2014_figure5", "nips2012_figure1"])
-def test_every_method_of_the_default_table_that_is_drawn_has_a_look(target):
+def test_every_method_drawn_from_the_default_table_has_a_look(target):
     rows = (ROOT / "config/experiments.tsv").read_text().splitlines()
     head = rows[0].split("\t")
     drawn = [dict(zip(head, row.split("\t"), strict=False)) for row in rows[1:]]

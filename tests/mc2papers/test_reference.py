@@ -22,7 +22,7 @@ class TestReference:
                 fit.write_text(json.dumps(about))
         return folder
 
-    def test_fresh_results_are_the_same_near_or_differ_and_what_is_left_is_named(self, tmp_path, capsys):
+    def test_fresh_results_are_the_same_near_or_differ(self, tmp_path, capsys):
         file = tmp_path / "reference.csv"
         before = self.results(tmp_path / "before", {"a": [100.0, 110.0], "b": [200.0], "c": [300.0]}, 120.0)
         assert cli.main(["compare", str(before), str(file), "--record"]) == 0

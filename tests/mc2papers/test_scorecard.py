@@ -57,7 +57,7 @@ def test_real_data_come_before_others_and_a_verdict_before_none(nothing_recorded
     assert both["data"].tolist() == ["real", "simulated (correlated topics, bursty words)"]
 
 
-def test_a_recorded_verdict_on_real_data_stands_in_for_a_simulated_one(monkeypatch):
+def test_a_recorded_real_verdict_replaces_a_simulated_one(monkeypatch):
     old = pd.DataFrame([claim(HDP, "not reproduced") | {"run": "real", "date": "27 November 2026", "commit": "abc"}])
     monkeypatch.setattr(scorecard, "recorded", lambda: old)
     simulated = claim(HDP, "contradicted", "simulated (mixture of multinomials)")
@@ -67,7 +67,7 @@ def test_a_recorded_verdict_on_real_data_stands_in_for_a_simulated_one(monkeypat
     ]
 
 
-def test_three_sentences_say_what_was_reproduced_what_not_and_on_which_data(nothing_recorded):
+def test_three_sentences_say_what_was_reproduced_on_which_data(nothing_recorded):
     table = card(
         claim(HDP, "not reproduced"),
         claim(NPTOT, "reproduced"),
@@ -115,7 +115,7 @@ def test_a_claim_without_a_verdict_says_why(nothing_recorded):
     assert timed["ours"].tolist() == ["3 times; timed beside other work"]
 
 
-def test_data_are_shown_with_their_size_and_what_limits_a_verdict(nothing_recorded):
+def test_data_are_shown_with_their_size_and_limits_of_verdicts(nothing_recorded):
     (row,) = card(claim(HDP, "not reproduced")).to_dict("records")
     assert scorecard.said_data(row) == "NIPS, real; all 1,740 documents; limits: short chains"
     assert "(short chains)." in "\n".join(scorecard.in_short(card(claim(HDP, "not reproduced"))))
@@ -124,7 +124,7 @@ def test_data_are_shown_with_their_size_and_what_limits_a_verdict(nothing_record
     assert scorecard.said_data(row | {"size": "", "limits": ""}) == "NIPS, real"
 
 
-def test_a_run_is_recorded_in_place_of_an_older_one_on_the_same_data(monkeypatch):
+def test_a_run_is_recorded_in_place_of_an_older_one(monkeypatch):
     about = {"run": "old", "date": "1 May 2026", "commit": "abc"}
     old = pd.DataFrame([claim(HDP, "inconclusive") | about, claim(HDP, "supported", "simulated (MC2)") | about])
     monkeypatch.setattr(scorecard, "recorded", lambda: old)
@@ -134,7 +134,7 @@ def test_a_run_is_recorded_in_place_of_an_older_one_on_the_same_data(monkeypatch
     ]  # fmt: skip
 
 
-def test_a_claim_on_several_datasets_counts_once_by_its_verdict_on_the_best_data():
+def test_a_claim_on_several_datasets_counts_once():
     rows = [
         claim(HDP, "contradicted", "simulated (MC2)"),
         claim(HDP, "not reproduced"),

@@ -57,7 +57,7 @@ class TestTable1:
     bound = pd.DataFrame({"clusters": [8, 19], "bound": [2200.0, 1900.0]})
     paper = pd.DataFrame({"clusters": [8, 19], "perplexity": [1100.0, 1710.0], "features": ["words+authors", "words"]})
 
-    def test_choices_are_averaged_over_seeds_and_only_mc2_has_a_document_level(self):
+    def test_choices_are_averaged_over_seeds(self):
         table = table1_sensitivity.sensitivity_table(self.scores).set_index("choice")
         assert table.loc["first", ["perplexity", "clusters", "in_sample", "fits"]].tolist() == [2305, 1100, 1905, 2]
         assert table["document_level"].tolist() == [False, False, True, False]
@@ -201,7 +201,7 @@ class TestContextStrength:
     ("least", "is_real", "verdict"),
     [(990.0, True, "not reproduced"), (980.0, True, "reproduced"), (990.0, False, "not testable on these data")],
 )
-def test_printed_perplexities_are_held_against_what_their_clusters_can_have(least, is_real, verdict):
+def test_printed_perplexities_are_compared_with_their_clusters(least, is_real, verdict):
     bound = pd.DataFrame({"clusters": [8, 15, 19], "bound": [1200.0, least, 1000.0]})
     paper = pd.DataFrame({"clusters": [8.0, 15.0], "perplexity": [1246.3, 984.7]})
     claim = table1_sensitivity.judge_bound("NIPS", bound, paper, is_real)
@@ -211,7 +211,7 @@ def test_printed_perplexities_are_held_against_what_their_clusters_can_have(leas
         assert claim.reason == "printed 984.7 for K = 15, 1% below the least of 15 word distributions, 990"
 
 
-def test_a_study_is_written_as_a_figure_and_a_table_with_its_conclusion(tmp_path):
+def test_a_study_is_written_as_a_figure_and_a_table(tmp_path):
     fits = tmp_path / "fits.csv"
     TestContextStrength().fits().to_csv(fits, index=False)
     files = {"fits": [str(fits)], "paper": [str(PAPER / "icml2014_context_strength.csv")]}

@@ -70,7 +70,7 @@ def verdicts(claims):
 
 
 class TestPerplexities:
-    def test_perplexity_table_sets_mean_and_sd_of_the_seeds_beside_the_papers_row(self):
+    def test_perplexity_table_sets_mean_and_sd_beside_the_papers_row(self):
         scores = [score([], 2300.0), score([], 2310.0, clusters=12.0, seed=1), score(["year"], 2200.0)]
         table, _ = table1.perplexity_table(scores, PAPER, ESTIMATORS)
         assert list(zip(table["method"], table["features"], strict=True)) == [
@@ -122,7 +122,7 @@ class TestPerplexities:
         _, claims = table1.perplexity_table([*scores, *seeds(["year"], times)], PAPER, ESTIMATORS)
         assert verdicts(claims)["NIPS", "timestamp is the best context of MC2"] == verdict
 
-    def test_a_claim_prints_the_means_and_the_difference_that_decides(self):
+    def test_a_claim_prints_the_means_and_the_deciding_difference(self):
         scores = [*seeds([], [2300.0, 2302.0]), *seeds(["title"], [2250.0, 2251.0]), *seeds(["year"], [2200.0, 2202.0])]
         _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
         one = next(claim for claim in claims if claim.text == "timestamp is the best context of MC2")
@@ -228,7 +228,7 @@ class TestPerplexities:
         storage.write_json(tmp_path / "source.json", about | {"test_documents": 0})
         assert unigram_score(tmp_path, ESTIMATORS)["perplexity"] == {"marginal": None}
 
-    def test_rows_that_do_not_beat_unigrams_are_marked_and_claims_name_them(self, tmp_path):
+    def test_rows_that_do_not_beat_unigrams_are_marked_and_named(self, tmp_path):
         """npTOT was above them on both drawn corpora, and MC2 "below npTOT" by 0.3% below them."""
         unigrams = {"clusters": None, "topics": None, "seconds": None, "threads": None}
         starred = {"estimator": "left_to_right", "perplexity": {"left_to_right": 747.5}}
@@ -276,7 +276,7 @@ class TestPerplexities:
         assert table.iloc[-1][["method", "features", "perplexity"]].tolist() == [DOCUMENT_LEVEL, "words", 2000.0]
         assert claims == table1.perplexity_table(printed, PAPER, ESTIMATORS)[1]
 
-    def test_each_row_is_of_the_estimator_that_suits_its_model_and_says_so(self):
+    def test_each_row_is_of_the_estimator_that_suits_its_model(self):
         hdp = {
             "estimator": "left_to_right",
             "perplexity": {"left_to_right": 2400.0, "icml14": 1500.0},
@@ -322,7 +322,7 @@ def all_text(figure):
 
 
 class TestLetters:
-    def test_topics_are_matched_whatever_their_order_and_the_missing_reported(self):
+    def test_topics_match_in_any_order_and_missing_ones_are_told(self):
         truth = np.eye(4)
         match, distance = match_topics(truth, truth[[2, 0, 3, 1]])
         assert match.tolist() == [1, 3, 0, 2]
@@ -450,7 +450,7 @@ class TestSizes:
         ("by_length", "verdict"),
         [((0.1, 0.5, 0.55), "reproduced"), ((0.1, 0.2, 0.55), "not reproduced"), ((0.1, 0.3, 0.5), "inconclusive")],
     )
-    def test_longer_documents_add_little_where_the_later_half_gains_less(self, by_length, verdict):
+    def test_longer_documents_add_little_if_the_late_half_gains_less(self, by_length, verdict):
         rows = sizes_rows(dict.fromkeys((5, 20, 80), 0.1))
         long = rows["axis"] == "n_tokens"
         level = dict(zip((5, 20, 80), by_length, strict=True))
@@ -509,7 +509,7 @@ def drawn(name):
 
 class TestDiagrams:
     @pytest.mark.parametrize("name", DIAGRAMS)
-    def test_a_diagram_has_the_arrows_of_its_table_and_no_node_without_one(self, name):
+    def test_a_diagram_has_the_arrows_of_its_table_and_no_loose_node(self, name):
         nodes, arrows = drawn(name)
         table = diagrams.read(name)[1]
         told = [(one.replace("Q0", "Q"), other.replace("Q0", "Q")) for one, other in table[["from", "to"]].to_numpy()]
@@ -525,7 +525,7 @@ class TestDiagrams:
         assert labels.count("(θj, Qj)") == labels.count("φji") == 1
         assert not [one for one in labels if one.startswith(("θ", "(ϕ"))]
 
-    def test_uai2016_has_both_views_and_the_marks_of_global_and_local_variables(self):
+    def test_uai2016_has_both_views_and_marks_of_global_and_local(self):
         views, family = (diagrams.read(f"uai2016_figure{number}") for number in (1, 2))
         assert list(dict.fromkeys(views[1]["diagram"])) == ["generative view", "stick-breaking view with tables"]
         labels = ["".join(one.itertext()) for one in ElementTree.fromstring(family[0]).findall(".//{*}text")]
@@ -615,7 +615,7 @@ class TestWritten:
         assert len(parts) == 3
         assert all(f"<td>{whose}</td>" in part for whose, part in zip(("paper", "our variant"), parts[1:], strict=True))
 
-    def test_all_claims_of_a_run_are_a_table_of_the_papers_and_one_of_variants(self, tmp_path):
+    def test_claims_of_a_run_are_a_table_of_papers_and_of_variants(self, tmp_path):
         parts = [claims_table([unmet("NIPS", one, "no fit", whose=one)]) for one in ("our variant", "paper")]
         both = pd.concat(parts).assign(target="icml2014_table1")
         both.to_csv(tmp_path / "read.csv", index=False)

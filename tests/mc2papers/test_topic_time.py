@@ -26,7 +26,7 @@ def dated():
     return corpus, fit(corpus, *gibbs(contexts={"year": NormalGamma()}), iterations=4, burn_in=3, seed=0).posterior
 
 
-def test_density_of_a_topic_over_time_is_the_mixture_of_its_clusters(dated):
+def test_density_of_a_topic_over_time_is_a_mixture_of_clusters(dated):
     corpus, model = dated
     time = np.linspace(1700.0, 2200.0, 4001)
     density = topic_time.time_given_topic(model, time)
@@ -45,7 +45,7 @@ def test_density_of_a_topic_over_time_is_the_mixture_of_its_clusters(dated):
     assert at_1950 == pytest.approx(by_hand / weight, rel=1e-9)
 
 
-def test_topic_over_time_is_asked_for_by_word_and_counts_documents(dated):
+def test_topic_over_time_is_found_by_word_and_counts_documents(dated):
     corpus, model = dated
     word = model.top_words(3)[2][1]
     table = topic_time.describe(corpus, model, word, n_words=3)

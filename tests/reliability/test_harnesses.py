@@ -44,7 +44,7 @@ def test_the_first_cases_hold(name, n_cases):
     assert done.stdout.count(": held") == n_cases
 
 
-def test_a_crash_a_hang_and_a_failure_are_told_and_the_next_case_is_tried():
+def test_crash_hang_and_failure_are_told_and_the_next_is_tried():
     def try_one(number):
         if number == 1:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -105,7 +105,7 @@ def python_below(folder):
     return folder / ".venv/bin/python"
 
 
-def test_the_environment_may_lie_in_a_folder_with_blanks_and_quotes(tmp_path):
+def test_the_environments_path_may_have_blanks_and_quotes(tmp_path):
     there = tmp_path / "it's $HOME (1)"
     there.mkdir()
     copy_checkout(there)
@@ -116,7 +116,7 @@ def test_the_environment_may_lie_in_a_folder_with_blanks_and_quotes(tmp_path):
 
 
 @pytest.mark.thorough
-def test_the_first_command_of_the_readme_works_in_a_folder_with_a_blank(tmp_path):
+def test_the_first_command_of_the_readme_works_beside_a_blank(tmp_path):
     """With an installation, so it needs the network, or pip's cache."""
     there = tmp_path / "a folder"
     there.mkdir()
@@ -186,7 +186,7 @@ def give_times(results):
     )
 
 
-def test_a_module_runs_whole_and_moved_it_makes_missing_files_again(there, here, tmp_path):
+def test_a_module_runs_whole_and_moved_makes_missing_files_again(there, here, tmp_path):
     """With a prefix and a part of the configuration."""
     ours = SMALL | {"datasets": ["aua", "labelme"]}
     outer(here, MODULE.format(snakefile=repr(f"../{there.name}/workflow/Snakefile")), {"samples": 3, "mc2": ours})

@@ -50,7 +50,7 @@ def test_threads_do_not_depend_on_how_snakemake_is_called(checkout):
 
 
 @pytest.mark.workflow
-def test_timed_job_runs_alone_and_each_attempt_asks_for_twice_the_memory(checkout):
+def test_timed_job_runs_alone_and_attempts_ask_for_more_memory(checkout):
     (checkout / "jobs.smk").write_text(JOBS)
     code, output = snakemake(checkout, "--snakefile", "jobs.smk", "--cores", "8", "--", "all")
     assert code == 0, output

@@ -138,7 +138,7 @@ def test_every_layout_becomes_a_corpus(checkout):
 
 @pytest.mark.workflow
 @pytest.mark.slow
-def test_a_corpus_is_made_again_where_its_stop_words_or_printed_counts_change(checkout):
+def test_a_corpus_follows_its_stop_words_and_printed_counts(checkout):
     (checkout / "own.csv").write_text("text\n" + "red lake\nblue sea\n" * 10)
     (checkout / "stop.txt").write_text("red\n")
     own = {"file": "own.csv", "text": "text", "stop_words": "stop.txt"}
@@ -190,7 +190,7 @@ def test_the_data_folder_gives_the_numbers_of_its_manifest(checkout):
 
 
 @pytest.mark.workflow
-def test_without_data_folder_and_network_a_rule_fails_with_one_sentence(checkout):
+def test_without_data_and_network_a_rule_fails_with_one_sentence(checkout):
     (checkout / "nothing").mkdir()
     arguments = ["--configfile", "config/real.yaml", "--config", "data_folder=nothing", "datasets=nips"]
     target = "results/sources/wikipedia/enwiki-2014-excerpt_testdata_en.bz2"

@@ -134,7 +134,7 @@ class TestPlan:
         assert "\n" not in str(caught.value)
         assert len(str(caught.value)) < 300
 
-    def test_each_corpus_has_a_length_of_its_fits_and_nothing_else_has(self):
+    def test_each_corpus_has_a_length_of_its_fits(self):
         configuration.check_lengths(CONFIG)
         with pytest.raises(ValueError, match=r"^configuration: fit: 'nisp' is not known; did you mean 'nips'\?$"):
             configuration.check_lengths(merged({"fit": {"nisp": CONFIG["fit"]["nips"]}}))
@@ -390,7 +390,7 @@ class TestDryRun:
 
     @pytest.mark.workflow
     @pytest.mark.needs("browser")
-    def test_snakemakes_report_opens_and_shows_a_figure_with_its_title_and_caption(self, checkout, opened):
+    def test_snakemakes_report_shows_a_figure_with_title_and_caption(self, checkout, opened):
         for options in ((), ("--report", "report.html")):
             code, output = snakemake(checkout, "uai2016_figure1", *options)
             assert code == 0, output
@@ -422,7 +422,7 @@ def run_to_the_end(tmp_path_factory):
 class TestRun:
     @pytest.mark.workflow
     @pytest.mark.slow
-    def test_a_corpus_of_ones_own_ends_in_its_page_beside_those_of_the_papers(self, checkout):
+    def test_a_corpus_of_ones_own_ends_in_its_page_beside_the_papers(self, checkout):
         (checkout / "my.csv").write_text("text,score,tags\n" + "red lake,1,a; b\nblue sea,2.5,b\n" * 10)
         columns = {"file": "my.csv", "text": "text", "contexts": ["score:number", "tags:bag"]}
         fit = {"iterations": 4, "burn_in": 2, "thin": 1}
@@ -439,7 +439,7 @@ class TestRun:
 
     @pytest.mark.workflow
     @pytest.mark.thorough
-    def test_test_configuration_runs_end_to_end_and_then_has_nothing_to_do(self, run_to_the_end, checkout):
+    def test_test_configuration_runs_whole_then_has_nothing_to_do(self, run_to_the_end, checkout):
         results = run_to_the_end / "results"
         for target in TARGETS:
             for file in targets.registry()[target].outputs(str(results)).values():

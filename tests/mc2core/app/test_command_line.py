@@ -263,7 +263,7 @@ class TestDescriptions:
             assert printed["topic"].tolist() == of_page["topic"].tolist()
             assert printed["share"].tolist() == pytest.approx(of_page["share"].tolist(), rel=1e-5)
 
-    def test_clusters_are_those_of_the_fit_in_any_unit_and_for_others_the_likeliest(self, fitted, capsys, tmp_path):
+    def test_clusters_are_the_fits_and_for_others_the_likeliest(self, fitted, capsys, tmp_path):
         train = Corpus.load(fitted / "data/train")
         mean, sd = train.units["year"]
         raw = Corpus(
@@ -285,7 +285,7 @@ class TestDescriptions:
             shown = [name for name in rows[0] if name.startswith("document_")]
             assert shown == [f"document_{name}" for name in Corpus.load(folder).documents.columns]
 
-    def test_clusters_have_the_names_of_the_page_and_long_texts_are_cut(self, default_fit, fitted, tmp_path, capsys):
+    def test_clusters_have_the_pages_names_and_long_texts_are_cut(self, default_fit, fitted, tmp_path, capsys):
         train = Corpus.load(fitted / "data/train")
         texts = [f"{j} a word\n" * 40 for j in range(train.n_documents)]
         kept = pd.DataFrame({"name": [f"https://{'x' * 120}/{j}" for j in range(train.n_documents)], "text": texts})
@@ -308,7 +308,7 @@ class TestDescriptions:
             assert set(table["document_text"].str.len()) <= set(range(90, 101))
             assert all(one.endswith("…") and "\n" not in one for one in table["document_text"])
 
-    def test_contexts_of_new_documents_are_those_that_python_predicts(self, fitted, capsys):
+    def test_contexts_of_new_documents_are_those_python_predicts(self, fitted, capsys):
         posterior, test = Posterior.load(fitted / "fit/posterior.npz"), Corpus.load(fitted / "data/test")
         command = ["contexts", str(fitted / "fit"), str(fitted / "data/test")]
         assert main([*command, "author", "--top", "3"]) == 0
@@ -378,7 +378,7 @@ class TestFit:
         assert re.search(rf"^found {n_topics} topics;", told.out, re.MULTILINE)
         assert "found" not in told.err  # said once
 
-    def test_runs_chains_and_says_wherever_it_tells_of_clusters_how_far_they_agree(self, fitted, tmp_path, capsys):
+    def test_it_runs_chains_and_says_how_far_they_agree(self, fitted, tmp_path, capsys):
         command = ["fit", str(fitted / "data/train"), "--set", "start_topics=5", "--iterations", "6", "--threads", "2"]
         assert main([*command, "--chains", "3", "--out", str(tmp_path / "fit")]) == 0
         about, file = json.loads((tmp_path / "fit/provenance.json").read_text()), tmp_path / "fit/posterior.npz"
@@ -533,9 +533,7 @@ class TestStopped:
             *(("mc2papers", "mc2papers", "corpus", name) for name in ("argparse", "numpy")),
         ],
     )
-    def test_ctrl_c_while_a_command_loads_ends_it_without_a_traceback(
-        self, program, package, command, module, tmp_path
-    ):
+    def test_ctrl_c_while_a_command_loads_shows_no_traceback(self, program, package, command, module, tmp_path):
         script = STOPPED_AT_AN_IMPORT.format(package=package, command=command)
         done = subprocess.run([sys.executable, "-c", script, module], capture_output=True, cwd=tmp_path, check=False)
         assert (done.returncode, done.stderr.decode()) == (130, f"{program}: stopped\n")
@@ -626,7 +624,7 @@ class TestCommands:
             ]
         assert in_lines(found, io.StringIO()) == found
 
-    def test_help_names_every_command_and_estimator_with_single_percent_signs(self, capsys):
+    def test_help_names_every_command_and_estimator(self, capsys):
         said = []
         for command in (["--help"], ["contexts", "--help"], ["evaluate", "--help"]):
             with pytest.raises(SystemExit) as stopped:

@@ -87,7 +87,7 @@ sys.exit(main(["evaluate", "fit.npz", "corpus"]))
 """
 
 
-def test_a_disk_that_fills_up_during_compilation_ends_with_one_sentence(tmp_path):
+def test_a_full_disk_during_compilation_ends_with_one_sentence(tmp_path):
     corpus = Corpus(np.eye(4, dtype=int))
     corpus.save(tmp_path / "corpus")
     mc2core.fit(corpus, iterations=2, chains=1, progress=False).posterior.save(tmp_path / "fit.npz")

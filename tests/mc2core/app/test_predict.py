@@ -116,7 +116,7 @@ def test_lines_are_told_as_the_documents_of_a_corpus(fitted, tmp_path, monkeypat
         assert [told["mean"], told["low"], told["high"]] == pytest.approx(expected, rel=1e-4)
 
 
-def test_a_damaged_line_is_told_with_its_number_and_the_rest_goes_on(fitted, monkeypatch, capfd):
+def test_a_damaged_line_is_told_by_number_and_the_rest_goes_on(fitted, monkeypatch, capfd):
     good = lines([RECORDS[0]])
     given = (
         good + b'{"abstract": "boat\n' + b"\n  \n" + good + b"[1]\n" + b'{"abstract": "\xff"}\n' + b'{"when": 2001}\n'
@@ -141,7 +141,7 @@ def test_a_damaged_line_is_told_with_its_number_and_the_rest_goes_on(fitted, mon
         assert re.fullmatch(pattern, error)
 
 
-def test_a_value_that_its_family_does_not_take_is_told_and_the_rest_goes_on(tmp_path, monkeypatch, capfd):
+def test_a_value_its_family_refuses_is_told_and_the_rest_goes_on(tmp_path, monkeypatch, capfd):
     random = np.random.default_rng(0)
     contexts = {
         "visits": random.poisson(3.0, 30).astype(float),
@@ -189,7 +189,7 @@ def test_keys_may_have_other_names(fitted, monkeypatch, capfd):
     assert "context 'place' is none of those of the model: author, year" in capfd.readouterr().err
 
 
-def test_words_of_a_model_that_no_table_was_read_for_are_bags_and_texts(fitted, tmp_path, monkeypatch, capfd):
+def test_words_no_table_was_read_for_are_bags_and_texts(fitted, tmp_path, monkeypatch, capfd):
     """The same documents as bags, for the model without its import, and as texts, for one of texts."""
     posterior = Posterior.load(fitted / "fit/posterior.npz")
     expected = predict(monkeypatch, capfd, fitted / "fit/posterior.npz", lines(RECORDS[:1]))[1]

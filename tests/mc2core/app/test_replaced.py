@@ -87,7 +87,7 @@ def test_a_fit_is_not_resumed_on_a_corpus_with_other_words(data, tmp_path, capsy
 
 
 @pytest.mark.parametrize("option", [[], ["--overwrite"], ["--append"]])
-def test_two_imports_into_one_folder_at_once_do_not_replace_each_other(tmp_path, capsys, option):
+def test_two_imports_at_once_do_not_replace_each_other(tmp_path, capsys, option):
     """Both had looked for a corpus before either was written: the first was lost, and both ended with 0."""
     rows = written(tmp_path / "new.jsonl")
     with storage.only_one(tmp_path / "data", "another import"):

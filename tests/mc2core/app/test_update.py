@@ -73,7 +73,7 @@ def fits(folder, tmp_path):
     return tmp_path
 
 
-def test_it_is_the_stream_of_python_and_a_file_or_a_corpus_will_do(fits, capsys):
+def test_it_is_the_stream_of_python_from_a_file_or_a_corpus(fits, capsys):
     new = written(fits / "new.jsonl", rows(35, 1))
     assert main(["import", new, "--like", str(fits / "data"), "--out", str(fits / "new")]) == 0
     assert (
@@ -181,7 +181,7 @@ def test_a_document_whose_id_came_before_is_left_out(tmp_path, capsys, caplog):
     assert "were taken before: each is taken once" in capsys.readouterr().err
 
 
-def test_without_ids_documents_are_the_same_in_the_same_file_alone(tmp_path, capsys):
+def test_without_ids_only_the_same_file_has_the_same_documents(tmp_path, capsys):
     """New documents with the words of earlier ones were left out: of short texts most are like another."""
     (made := [row for seed in range(3) for row in rows(20, seed, words=1)])
     for row in made:

@@ -42,7 +42,7 @@ def test_no_engine_takes_more_labels_than_it_can_number(engine, setting):
         (fastex(n_clusters=2**31 - 1, proposal="hash", bits=32), 324 * 2.0**31),
     ],
 )
-def test_a_start_beyond_memory_says_what_it_takes_and_what_there_is(engine, n_bytes, monkeypatch):
+def test_a_start_beyond_memory_says_what_it_takes_and_there_is(engine, n_bytes, monkeypatch):
     monkeypatch.setattr(memory, "available_bytes", lambda: 5 * 10**9)
     message = rf"would take {1e-9 * n_bytes:,.1f} GB of memory, but 5\.0 GB are available; .*"
     with pytest.raises(ValueError, match=message):
@@ -54,7 +54,7 @@ def test_gibbs_counts_tokens_in_32_bits():
         gibbs().init(Corpus(np.full((2, 1), 2**31 - 1)), 0)
 
 
-def test_what_is_available_is_less_than_the_machine_has_and_follows_a_limit(monkeypatch):
+def test_available_memory_is_below_the_machines_and_has_a_limit(monkeypatch):
     assert 0 < memory.available_bytes() < os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     memory.need(1000, "a thing", "")
     monkeypatch.setattr(resource, "getrlimit", lambda which: (1000, 1000))

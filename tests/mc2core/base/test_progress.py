@@ -71,7 +71,7 @@ def test_a_signal_that_waits_for_the_work_is_told_at_once(clock, monkeypatch):
     assert clock.told == [(1.5, "stopping after what is done now; a second Ctrl-C stops at once")]
 
 
-def test_a_line_says_what_is_done_how_far_it_is_and_how_long_it_takes(clock):
+def test_a_line_says_what_is_done_how_far_and_for_how_long(clock):
     with progress.work("gibbs", 60, "iterations", 10) as told:
         clock.now += 30.0
         assert progress.line([told]) == "gibbs: 10/60 iterations [00:30<?]"

@@ -35,7 +35,7 @@ def test_a_first_signal_is_noted_until_work_looks_for_it(number, error):
         stopping.check()  # the signal was of the block before
 
 
-def test_a_signal_acts_at_the_end_of_work_that_does_not_look_for_it():
+def test_a_signal_acts_at_the_end_of_work_that_does_not_look():
     done = []
 
     @stopping.defer()

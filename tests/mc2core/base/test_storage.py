@@ -126,7 +126,7 @@ class TestKilled:
         assert files_of(tmp_path / "replacing_folder") == ["mine"]
         assert files_of(tmp_path) == ["replacing", "replacing_folder"]
 
-    def test_a_folder_that_another_process_took_for_a_left_one_is_made_again(self, tmp_path, monkeypatch):
+    def test_a_folder_taken_by_another_process_is_made_again(self, tmp_path, monkeypatch):
         make, taken = tempfile.mkdtemp, []
 
         def made_and_taken(**options):
@@ -405,7 +405,7 @@ class TestArrays:
 
 
 @pytest.mark.parametrize("there", ["nothing", "ours", "foreign"])
-def test_a_folder_that_vanishes_while_it_is_looked_at_is_looked_at_again(tmp_path, monkeypatch, there):
+def test_a_folder_that_vanishes_while_it_is_read_is_read_again(tmp_path, monkeypatch, there):
     folder, looked = tmp_path / "out", []
     folder.mkdir()
     look = type(folder).rglob

@@ -25,7 +25,7 @@ def test_every_block_is_done_once_and_results_are_in_order(threads, size, block)
     assert sorted(done) == [(first, min(first + block, size)) for first in range(0, size, block)]
 
 
-def test_the_callers_thread_works_too_and_a_budget_has_no_thread_beyond_it():
+def test_the_callers_thread_works_too_and_no_thread_is_beyond_it():
     meet = threading.Barrier(3, timeout=20)  # passed only where three blocks are done at a time
     with thread_budget(3) as pool:
         known = set(in_blocks(pool, lambda *_: (meet.wait(), threading.get_ident())[1], 3, 1))
@@ -50,7 +50,7 @@ def test_an_error_ends_the_blocks(threads):
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("made", [{17}, {5, 6, 7, 39}, {4, 17}, {40}, set()])
-def test_the_first_proposal_that_is_made_is_found_on_any_number_of_threads(threads, made):
+def test_the_first_proposal_is_found_on_any_number_of_threads(threads, made):
     looked, holds, is_late = [], {}, threading.Event()
 
     def look(thread, first, last):
@@ -73,7 +73,7 @@ def test_the_first_proposal_that_is_made_is_found_on_any_number_of_threads(threa
     assert [holds[thread] for thread in hits] == sorted(holds.values())
 
 
-def test_a_thread_looks_at_proposals_while_another_is_at_a_long_one():
+def test_a_thread_goes_on_while_another_has_a_long_proposal():
     others = threading.Event()
 
     def look(_, first, last):

@@ -152,7 +152,7 @@ TURNS = "from mc2core.compute.kernel_store import store\nfrom adding import add\
 TURNS += "with store.taking_turns({what!r}):\n    {code}"
 
 
-def test_one_process_compiles_the_same_kernels_and_the_others_wait_and_load(process):
+def test_one_process_compiles_the_same_kernels_and_others_wait(process):
     first_code = "print(add(1, 2), flush=True); sys.stdin.readline(); add(1.5, 2.5)"
     wait = "from mc2core.base import progress\nprogress.LINE_SECONDS = 0.1\nwith progress.showing(True):\n    exec("
     with process(TURNS.format(what="gibbs", code=first_code)) as first:
@@ -203,7 +203,7 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("given", UNUSABLE.values(), ids=UNUSABLE)
-def test_where_nothing_can_be_stored_kernels_are_compiled_in_memory(tmp_path, run, given):
+def test_kernels_that_cannot_be_stored_are_compiled_in_memory(tmp_path, run, given):
     assert run(**given)[:2] == COMPILED[:2]
     assert not stored_in(tmp_path)
 
@@ -326,7 +326,7 @@ def test_a_forked_process_leaves_the_locks_to_its_parent(tmp_path, monkeypatch):
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_kernels_are_made_of_nothing_in_the_folders_that_their_digest_leaves_out():
+def test_kernels_use_nothing_that_their_digest_leaves_out():
     """Those of the papers' package are made of their own file and the library."""
     graph = grimp.build_graph("mc2core", "mc2papers", cache_dir=None)
     holders = set()
@@ -348,7 +348,7 @@ def test_kernels_are_made_of_nothing_in_the_folders_that_their_digest_leaves_out
 DOCUMENTED = {"numba", "numba.extending", "numba.core", "numba.core.event", "numba.core.types", "numba.core.cgutils"}
 
 
-def test_nothing_of_numba_is_used_that_its_documentation_does_not_describe():
+def test_only_documented_features_of_numba_are_used():
     root = Path(kernels.__file__).parents[2]
     seen = set()
     for path in root.rglob("*.py"):

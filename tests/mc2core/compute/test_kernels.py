@@ -85,7 +85,7 @@ def test_seconds_of_compiling_are_counted():
     assert seconds == []
 
 
-def test_threads_that_decorate_at_once_get_kernels_that_are_stored():
+def test_threads_that_decorate_at_once_get_stored_kernels():
     def slow(*arguments, **options):
         time.sleep(0.01)  # the others come to the same place
         return njit(*arguments, **options)

@@ -56,7 +56,7 @@ def test_names_decide_what_is_the_same_column():
     assert Corpus.concatenate([one]).digest == one.digest
 
 
-def test_numbers_are_in_one_unit_and_what_is_not_there_is_missing():
+def test_numbers_are_in_one_unit_and_absent_values_missing():
     one = corpus(["ash"], [[1], [2]], contexts={"year": np.array([1990.0, 2000.0])}).standardised("year")
     other = corpus(["ash"], [[3]], ["ann"], [[1]], contexts={"year": np.array([2010.0])})
     both = Corpus.concatenate([one, other])
@@ -233,7 +233,7 @@ def test_options_that_do_not_go_together(files, tmp_path, capsys, arguments, mes
     assert Corpus.load(out).n_documents == 2
 
 
-def test_a_document_that_is_there_and_a_folder_without_a_corpus_are_refused(files, tmp_path, capsys):
+def test_a_known_document_and_a_folder_of_no_corpus_are_refused(files, tmp_path, capsys):
     out = str(tmp_path / "out")
     assert main(["import", files["second"], "--append", "--out", out]) == 2
     assert "there is no corpus in" in capsys.readouterr().err

@@ -134,7 +134,7 @@ class TestContents:
         )
         assert same.digest == base.digest
 
-    def test_counts_are_canonical_and_the_callers_matrix_is_left_alone(self):
+    def test_counts_are_canonical_and_the_callers_matrix_unchanged(self):
         data, indices, indptr = np.array([3.0, 1.0, 0.0, 2.0]), np.array([2, 0, 1, 2]), np.array([0, 4, 4])
         given_matrix = sp.csr_matrix((data, indices, indptr), shape=(2, 3))
         corpus = Corpus(given_matrix)
@@ -202,7 +202,7 @@ class TestFiles:
         loaded.save(folder)  # over the files it is mapped from
         assert_same(Corpus.load(folder), corpus)
 
-    def test_a_loaded_corpus_is_mapped_and_a_batch_reads_its_own_rows_only(self, tmp_path):
+    def test_a_loaded_corpus_is_mapped_and_a_batch_reads_its_rows(self, tmp_path):
         generator = np.random.default_rng(0)
         content = sp.random(200, 50, 0.1, "csr", random_state=generator)
         content.data = np.ceil(content.data * 5)

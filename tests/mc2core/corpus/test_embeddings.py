@@ -36,7 +36,7 @@ def vectors(length=80, seed=0, dtype=np.float32):
     return (made * rng.uniform(1, 9, (60, 1)) / np.linalg.norm(made, axis=1, keepdims=True)).astype(dtype)
 
 
-def test_the_reduction_is_that_of_whitened_principal_components_of_directions():
+def test_the_reduction_is_whitened_principal_components():
     given = vectors()
     directions = given.astype(float) / np.linalg.norm(given.astype(float), axis=1, keepdims=True)
     pca = PCA(MAX_COMPONENTS, whiten=True, svd_solver="full").fit(directions)
@@ -103,7 +103,7 @@ def test_zero_rows_are_missing_and_ranks_limit_the_components():
     )
 
 
-def test_new_documents_are_reduced_as_those_of_the_fit_from_every_entry(tmp_path, monkeypatch, capfd):
+def test_new_documents_are_reduced_as_those_of_the_fit(tmp_path, monkeypatch, capfd):
     """And what ``mc2 predict`` says of the documents of the fit is what the posterior says of them."""
     given = vectors()
     np.save(tmp_path / "all.npy", given)
@@ -199,7 +199,7 @@ def test_a_corpus_keeps_its_reduction_in_parts_files_and_unions(tmp_path):
         projection_of({KEY: damaged})
 
 
-def test_a_model_without_named_contexts_uses_them_and_an_empty_list_does_not():
+def test_they_are_used_by_default_and_an_empty_list_uses_none():
     corpus = Corpus.from_texts(TEXTS, embeddings=vectors())
     engine = SVI(max_clusters=4, max_topics=4)
     assert fit(corpus, MC2(), engine, iterations=1).posterior.context_kinds == {"embedding": "vector"}
@@ -210,7 +210,7 @@ def test_a_model_without_named_contexts_uses_them_and_an_empty_list_does_not():
     assert MC2().for_corpus(long).contexts["embedding"].strength == 1.0
 
 
-def test_a_model_in_a_folder_makes_embeddings_once_and_nothing_is_downloaded(tmp_path, monkeypatch, capsys):
+def test_a_local_model_embeds_once_and_downloads_nothing(tmp_path, monkeypatch, capsys):
     """The package is stood in for: its vectors follow from the letters of a text."""
     calls = []
 

@@ -176,7 +176,7 @@ def other(folder):
 
 
 @pytest.mark.parametrize("is_large", [False, True])
-def test_a_loaded_corpus_stays_what_it_was_when_its_folder_is_replaced(folder, tmp_path, monkeypatch, is_large):
+def test_a_loaded_corpus_survives_replacement_of_its_folder(folder, tmp_path, monkeypatch, is_large):
     """Words and the table of documents were read later, by path: those of the new corpus, with the old counts."""
     monkeypatch.setattr("mc2core.corpus.corpus._TABLE_ROWS", 2 if is_large else 100)
     expected = Corpus.load(folder)
@@ -192,7 +192,7 @@ def test_a_loaded_corpus_stays_what_it_was_when_its_folder_is_replaced(folder, t
     assert known.subset([2, 0]).documents["title"].tolist() == ["z", "x"]
 
 
-def test_a_folder_that_is_replaced_while_it_is_read_is_read_again(folder, monkeypatch):
+def test_a_folder_that_is_replaced_during_reading_is_read_again(folder, monkeypatch):
     load, names = load_context, []
 
     def replaced(*arguments):
@@ -210,7 +210,7 @@ def test_a_folder_that_is_replaced_while_it_is_read_is_read_again(folder, monkey
     assert (found.content.toarray() == COUNTS[::-1]).all()
 
 
-def test_a_file_of_names_or_documents_that_is_gone_is_named_at_once(folder):
+def test_a_missing_file_of_names_or_documents_is_named_at_once(folder):
     for name in ("vocabulary.txt", "documents.csv"):
         whole = (folder / name).read_bytes()
         (folder / name).unlink()
@@ -289,7 +289,7 @@ def test_a_context_that_no_file_can_be_named_by_is_refused(context, message):
 
 
 @pytest.mark.parametrize("pair", [("Year", "year"), ("\u00e9t", "e\u0301t"), ("\u017f", "s")])
-def test_contexts_whose_files_one_file_system_holds_for_the_same_are_refused(tmp_path, pair):
+def test_contexts_whose_files_would_coincide_are_refused(tmp_path, pair):
     corpus = Corpus(COUNTS, contexts={name: np.array([1.0, 2.0, 3.0]) for name in pair})
     with pytest.raises(ValueError, match="differ in case alone"):
         corpus.save(tmp_path / "own")

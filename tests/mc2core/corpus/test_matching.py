@@ -94,7 +94,7 @@ def test_scores_of_words_alone_do_not_ask_for_contexts(model):
 
 
 @pytest.mark.parametrize("names", [None, ["w0", "w1", "w2", "w3"]])
-def test_without_names_sizes_are_compared_and_a_warning_given_once(model, warned, names):
+def test_without_names_sizes_are_compared_with_one_warning(model, warned, names):
     expected = model.perplexity(corpus())
     assert warned() == []
     assert model.perplexity(corpus(names)) == model.perplexity(corpus(names)) == expected

@@ -15,7 +15,7 @@ def made(**more):
     )
 
 
-def test_observations_are_kept_document_by_document_in_their_order():
+def test_observations_are_kept_by_document_in_their_order():
     corpus = made()
     np.testing.assert_array_equal(corpus.observations, VALUES[[1, 3, 5, 0, 2, 4]])
     np.testing.assert_array_equal(corpus.document_lengths, [3, 0, 2, 1])
@@ -71,7 +71,7 @@ def test_damage_is_found(tmp_path, values, said):
         Corpus.load(tmp_path / "corpus")
 
 
-def test_content_that_does_not_count_each_observation_once_is_damage(tmp_path):
+def test_content_that_miscounts_observations_is_damage(tmp_path):
     made().save(tmp_path / "corpus")
     np.save(tmp_path / "corpus" / "content.data.npy", np.array([2, 1, 1, 1, 1, 1], np.int32))
     with pytest.raises(ValueError, match="does not count each of 6 observations once"):

@@ -32,7 +32,7 @@ def with_samples(description, clusters, chains=None, **changes):
     return dataclasses.replace(description, posterior=posterior)
 
 
-def test_a_cluster_is_found_where_clusters_of_a_sample_make_it_up(one):
+def test_a_cluster_is_found_where_a_samples_clusters_make_it_up(one):
     own, k = one.cluster, one.n_clusters
     large = np.argmax(np.bincount(own))
     other = np.flatnonzero(np.bincount(own, minlength=k) < np.bincount(own).max())[0]
@@ -55,7 +55,7 @@ def test_a_cluster_is_found_where_clusters_of_a_sample_make_it_up(one):
     assert not found[2:].all()
 
 
-def test_certainty_is_how_much_of_the_clusters_of_its_documents_is_in_a_cluster(one):
+def test_certainty_is_the_share_of_clusters_inside_a_cluster(one):
     rng, own = np.random.default_rng(2), one.cluster
     drawn = [np.where(rng.random(60) < 0.3, rng.integers(0, one.n_clusters, 60), own) for _ in range(4)]
     several = with_samples(one, drawn)
@@ -101,7 +101,7 @@ def test_of_many_samples_some_are_asked_and_of_one_none(one):
     assert (len(chosen), chosen[0], chosen[-1]) == (20, 0, 44)
 
 
-def test_parents_are_clusters_of_the_next_cut_with_most_documents(one):
+def test_parents_are_the_next_cuts_clusters_with_most_documents(one):
     sizes = [one.n_clusters, *one.cuts]
     for size, smaller in itertools.pairwise(sizes):
         for number in np.unique(one.at(size)):

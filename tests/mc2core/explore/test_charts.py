@@ -54,7 +54,7 @@ def cielab(channels):
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
-def test_colour_blind_people_tell_all_colours_apart_and_from_the_paper():
+def test_colour_blind_people_can_tell_all_colours_apart():
     text = (ASSETS / "data.js").read_text("utf-8")
     for name, paper in (("LIGHT", "#ffffff"), ("DARK", "#14171b")):
         colours = re.findall(r"#[0-9a-f]{6}", re.search(rf"const {name} = \[(.*?)\];", text, re.DOTALL)[1])

@@ -44,7 +44,7 @@ def test_it_is_that_of_pairs_of_words_by_hand():
         )
 
 
-def test_words_of_few_documents_are_left_out_and_words_of_all_say_nothing():
+def test_words_of_few_documents_and_of_all_say_nothing():
     content = np.zeros((40, 6), int)
     content[:, :2] = 1  # in all documents
     content[:10, 2:4] = 3  # always together

@@ -121,7 +121,7 @@ def test_effects_have_names_and_are_of_the_fit_or_a_cut(done):
     pd.testing.assert_frame_equal(done.effects("year"), done.effects(["year"]))
 
 
-def test_contexts_that_the_model_does_not_use_are_told_of_as_well(corpus):
+def test_contexts_that_the_model_does_not_use_are_told_too(corpus):
     engine = fits.gibbs(contexts={"year": NormalGamma()}, start_topics=5, start_clusters=4)
     several = mc2core.fit(corpus, *engine, iterations=2, seed=1, progress=False)
     assert set(several.posterior.families) == {"year"}
@@ -155,7 +155,7 @@ def test_a_posterior_that_was_loaded_tells_the_same(done, tmp_path):
     assert done.topics()["share"].sum() == pytest.approx(1.0)
 
 
-def test_documents_that_are_clusters_of_their_own_have_topics_alone(corpus):
+def test_documents_that_are_their_own_clusters_have_topics_only(corpus):
     hdp = mc2core.fit(corpus.with_contexts({}), *fits.gibbs(model="hdp"), iterations=2, seed=0, progress=False)
     assert hdp.topics()["share"].sum() == pytest.approx(1.0)
     with pytest.raises(ValueError, match="the model has no clusters of documents"):
@@ -216,7 +216,7 @@ def test_notebooks_show_what_there_is_and_text_stays_text(done):
     assert "<script>" not in documents
 
 
-def test_the_paragraph_of_methods_says_model_settings_and_numbers(done):
+def test_the_methods_paragraph_says_model_settings_and_numbers(done):
     said = done.methods()
     clusters, within = done.posterior.n_clusters, between(done.posterior.interval("main clusters"))
     for part in (

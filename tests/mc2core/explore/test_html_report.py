@@ -90,7 +90,7 @@ def svg_of(page, part):
     return [(float(x), float(y), html.unescape(said)) for x, y, said in found]
 
 
-def test_on_a_phone_lines_take_the_whole_width_and_names_end_with_a_word(opened, folder, description):
+def test_on_a_phone_lines_fill_the_width_and_names_are_whole(opened, folder, description):
     names = {
         "cluster": {
             number: f"government{number}, administration, appropriations"
@@ -116,7 +116,7 @@ def test_on_a_phone_lines_take_the_whole_width_and_names_end_with_a_word(opened,
         assert page.locator("#heat canvas").bounding_box()["height"] < before  # labels are shorter: no empty band stays
 
 
-def test_of_many_topics_the_heat_map_shows_those_whose_names_have_room(opened, tmp_path):
+def test_of_many_topics_the_heat_map_shows_those_with_room(opened, tmp_path):
     plain = corpus().with_contexts({})
     engine = fits.gibbs(start_topics=60)
     describe(fit(plain, *engine, iterations=1, seed=1, progress=False).posterior, plain, tmp_path / "out")
@@ -152,7 +152,7 @@ def test_without_clusters_topics_are_shown(opened, tmp_path):
         assert "Cluster" not in page.inner_text("main")
 
 
-def test_it_says_how_sure_the_numbers_are_and_how_far_chains_agree(opened, description, tmp_path):
+def test_it_says_how_sure_numbers_are_and_how_far_chains_agree(opened, description, tmp_path):
     sample = description.posterior.samples[0]
     fewer = dataclasses.replace(
         sample, topic_weights=sample.topic_weights[:2], topic_words=sample.topic_words[:2],
@@ -177,7 +177,7 @@ def test_it_says_how_sure_the_numbers_are_and_how_far_chains_agree(opened, descr
     assert "ARI" not in said
 
 
-def test_of_observations_it_shows_means_and_says_nothing_of_words(opened, tmp_path):
+def test_of_observations_it_shows_means_and_no_words(opened, tmp_path):
     made, _ = crossed_corpus(n_documents=24, n_observations=15, seed=4)
     posterior = fit(made, *fits.gibbs(start_topics=5, start_clusters=3), iterations=3, seed=1).posterior
     describe(posterior, made, tmp_path / "out")
@@ -197,7 +197,7 @@ def test_of_observations_it_shows_means_and_says_nothing_of_words(opened, tmp_pa
             assert "15 observations" in page.inner_text("#reader-facts")
 
 
-def test_its_head_names_the_kind_of_observations_and_counts_clusters_of_the_fit(opened, tmp_path):
+def test_its_head_names_the_observations_and_counts_clusters(opened, tmp_path):
     _, topic = crossed_corpus(n_documents=24, n_observations=15, seed=4)
     made = Corpus.from_observations(4.0 * topic[:, None] + np.arange(3), np.arange(360) // 15, kind="counts")
     posterior = fit(made, *fits.gibbs(start_topics=5, start_clusters=3), iterations=3, seed=1).posterior
@@ -212,7 +212,7 @@ def test_its_head_names_the_kind_of_observations_and_counts_clusters_of_the_fit(
     assert f"{few.n_documents} documents, {recommended} clusters, " in (tmp_path / "out/summary.md").read_text("utf-8")
 
 
-def test_a_document_has_what_is_given_beside_what_its_clusters_predict(opened, folder, description):
+def test_a_document_has_given_and_predicted_contexts(opened, folder, description):
     told = predictions(description, np.arange(60))
     with opened(folder / "index.html", width=390) as page:
         for document in (4, 5, 7):  # one with all contexts, without a year, without an author
@@ -233,7 +233,7 @@ def test_a_document_has_what_is_given_beside_what_its_clusters_predict(opened, f
             page.click("#reader-close")
 
 
-def test_shares_have_no_more_digits_than_the_report_shows_and_two_for_its_sums(folder):
+def test_shares_have_no_more_digits_than_the_report_shows(folder):
     data = data_of((folder / "index.html").read_text(encoding="utf-8"))["tables"]
     shares = [x for one in ("shares", "trends") for part in ("share", "low", "high") for x in data[one][part]]
     shares += data["cluster_words"]["probability"] + data["topic_words"]["lift"]
@@ -282,7 +282,7 @@ def odd_corpus():
     )
 
 
-def test_names_that_mean_something_to_scripts_are_drawn_as_others(opened, tmp_path):
+def test_names_with_a_meaning_in_scripts_are_drawn_as_others(opened, tmp_path):
     made, folder = odd_corpus(), tmp_path / "out"
     families = {"number": NormalGamma, "counts": DirichletCategorical}
     contexts = {name: families[kind]() for name, kind in made.context_kinds.items()}
@@ -312,7 +312,7 @@ def test_names_that_mean_something_to_scripts_are_drawn_as_others(opened, tmp_pa
             page.locator("#results button").last.evaluate("(button) => button.click()")
 
 
-def test_a_click_on_a_document_opens_its_cluster_and_hovering_says_its_title(opened, folder, description):
+def test_a_click_opens_the_cluster_and_hovering_says_the_title(opened, folder, description):
     with opened(folder / "index.html") as page:
         for document in (0, 1):
             x, y = place_on_map(page, folder, document)
@@ -368,7 +368,7 @@ def test_of_a_large_corpus_search_says_of_how_many_documents(opened, description
         assert 20 <= int(said[1]) < 60  # and the typical ones
 
 
-def test_the_slider_goes_through_the_levels_and_says_how_well_they_agree(opened, folder, description):
+def test_the_slider_goes_through_levels_and_says_their_agreement(opened, folder, description):
     kept = description.posterior.hierarchy
     with opened(folder / "index.html") as page:
         assert page.locator("#clusters [data-cluster]").count() == description.recommended == kept.recommended
@@ -441,7 +441,7 @@ def test_one_measure_of_certainty_is_shown_another_is_in_details(opened, folder,
         assert (warning in page.text_content("#technical p")) == differ
 
 
-def test_what_is_found_is_counted_by_context_and_over_time_and_listed(opened, tmp_path):
+def test_what_is_found_is_counted_by_context_and_time_and_listed(opened, tmp_path):
     """Documents that have the word wood1, counted here from the counts of words."""
     made = corpus()
     describe(gibbs(made), made, tmp_path / "out", texts=texts_of(made))
@@ -482,7 +482,7 @@ def test_what_is_found_is_counted_by_context_and_over_time_and_listed(opened, tm
         assert page.is_hidden("#found-part")
 
 
-def test_no_list_scrolls_within_and_long_ones_have_a_button_that_shows_all(opened, tmp_path):
+def test_no_list_scrolls_within_and_long_ones_have_a_button(opened, tmp_path):
     made = corpus(150)
     describe(gibbs(made), made, tmp_path / "out")
     scrolling = """[...document.querySelectorAll("main *")].filter((one) => one.checkVisibility() &&
@@ -556,7 +556,7 @@ def test_documents_that_came_later_are_told_with_a_warning(opened, folder, descr
         assert ("may no longer fit" in (tmp_path / str(number) / "summary.md").read_text("utf-8")) == wanted
 
 
-def test_topics_say_their_coherence_and_the_incoherent_ones_come_last(opened, folder, tmp_path):
+def test_topics_say_their_coherence_and_incoherent_are_last(opened, folder, tmp_path):
     """The commonest topic is given no coherence."""
     table = pd.read_csv(folder / "topics.csv")
     text = (folder / "index.html").read_text(encoding="utf-8")
@@ -732,7 +732,7 @@ def with_texts(request, description, tmp_path_factory):
     return folder
 
 
-def test_a_point_and_a_typical_document_open_their_text_with_the_words_marked(opened, with_texts, description):
+def test_a_point_and_a_typical_document_open_their_marked_text(opened, with_texts, description):
     with opened(with_texts / "index.html") as page:
         x, y = place_on_map(page, with_texts, 1)
         page.click("#map canvas", position={"x": x, "y": y})
@@ -898,7 +898,7 @@ def test_the_heat_map_shows_contexts_and_topics(opened, folder, description):
         assert float(row["ratio"]) == pytest.approx(one["share"] / whole, rel=2e-3)
 
 
-def test_values_with_an_order_stand_in_it_and_what_is_not_there_is_quiet(opened, description, tmp_path):
+def test_ordered_values_stand_in_order_and_absent_ones_are_quiet(opened, description, tmp_path):
     made = corpus()
     days = [f"{2019 + j // 12 % 2}-{j % 12 + 1:02}-15" for j in range(60)]
     made._documents = made.documents.assign(month=np.repeat(["Mar", "Feb", "Jan"], [30, 20, 10]), day=days)
@@ -937,7 +937,7 @@ def test_what_is_clicked_or_pointed_at_is_told_beside_it(opened, folder):
         assert page.locator("#topic-map canvas").screenshot() != before
 
 
-def test_the_tree_of_levels_holds_their_clusters_and_follows_the_slider(opened, folder, description):
+def test_the_tree_of_levels_has_clusters_and_follows_the_slider(opened, folder, description):
     parents = pd.read_csv(folder / "cut_clusters.csv").set_index("cluster")
     sizes = [size for size in description.sizes if size <= description.recommended]
     with opened(folder / "index.html") as page:
@@ -993,7 +993,7 @@ def test_what_is_unsure_is_marked(opened, description, tmp_path):
         assert page.inner_text("#legend").split("\n")[-1] == "100 %"
 
 
-def test_names_on_the_map_do_not_lie_on_each_other_and_come_with_zoom(opened, description, tmp_path, monkeypatch):
+def test_names_on_the_map_do_not_overlap_and_come_with_zoom(opened, description, tmp_path, monkeypatch):
     places = np.column_stack([np.full(60, 0.5), 0.45 + 0.02 * description.at(description.n_clusters)])
     monkeypatch.setattr("mc2core.explore.documents.layout", lambda description, seed: places)
     describe(description.posterior, description.corpus, tmp_path / "out")

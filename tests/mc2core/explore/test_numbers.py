@@ -106,7 +106,7 @@ def test_topics_of_documents_follow_from_the_densities(description):
         np.testing.assert_allclose(description.document_topics.toarray()[j], expected, rtol=1e-6, atol=1e-9)
 
 
-def test_a_topic_is_found_where_another_sample_has_one_that_overlaps(description):
+def test_a_topic_is_found_where_another_sample_has_a_similar_one(description):
     sample = description.posterior.representative
     far = dataclasses.replace(sample.contents, centre=sample.contents.centre + 1000.0)
     near = dataclasses.replace(sample.contents, centre=sample.contents.centre + 0.1)

@@ -28,7 +28,7 @@ def done():
     return mc2core.fit(explored_fits.corpus(), *engine, iterations=8, seed=1, chains=2, progress=False)
 
 
-def test_topics_over_time_draws_shares_and_intervals_in_the_years(done):
+def test_topics_over_time_draws_shares_and_intervals_by_year(done):
     ax = plots.topics_over_time(done)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("year", "share of the words")
     year = done.contexts("year")
@@ -87,7 +87,7 @@ def test_a_context_is_to_be_named_where_there_are_several(done):
         plots.map_of_documents(done, "places")
 
 
-def test_the_hierarchy_joins_each_cluster_to_the_one_that_has_most_of_it(done):
+def test_the_hierarchy_joins_clusters_to_those_with_most_of_them(done):
     ax = plots.hierarchy(done)
     sizes = sorted(done.description.first)
     assert [text.get_text() for text in ax.get_xticklabels()] == [str(one) for one in sorted(sizes, reverse=True)]
@@ -123,7 +123,7 @@ def test_the_map_has_the_documents_at_the_places_of_the_page(done):
     assert [text.get_text() for text in by_label.get_legend().get_texts()] == ["water", "land", "sky"]
 
 
-def test_a_name_stands_at_the_larger_part_of_its_cluster_and_none_on_another():
+def test_a_name_stands_at_its_larger_part_and_on_no_other():
     place = np.array([[0.1, 0.1]] * 5 + [[0.9, 0.9]] * 3 + [[0.12, 0.1]] * 4 + [[0.5, 0.5]] * 2)
     table = pd.DataFrame({"cluster": [1] * 8 + [2] * 4 + [3] * 2})
     table["cluster_name"] = table["cluster"].map("name {}".format)
@@ -135,7 +135,7 @@ def test_a_name_stands_at_the_larger_part_of_its_cluster_and_none_on_another():
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["name 2"]  # each with a colour has its name
 
 
-def test_words_stand_with_their_probability_in_the_topic_and_in_all(done):
+def test_words_stand_with_their_probability_in_topic_and_in_all(done):
     ax = plots.words(done, topic=1, n=4)
     p = done.posterior.word_given_topic[0]
     names = [text.get_text() for text in ax.get_yticklabels()]
@@ -191,14 +191,14 @@ def test_the_trace_has_a_line_for_each_chain(done):
         plots.trace(done, "loss")
 
 
-def test_a_number_of_clusters_that_does_not_change_has_whole_ticks():
+def test_a_constant_number_of_clusters_has_whole_ticks():
     fit = SimpleNamespace(trace=pd.DataFrame({"chain": 1, "iteration": range(1, 9), "clusters": 2.0}))
     ticks = plots.trace(fit).get_yticks()
     assert len(ticks)
     assert (ticks % 1 == 0).all()
 
 
-def test_the_agreement_of_chains_is_the_adjusted_rand_index_of_each_pair(done):
+def test_agreement_of_chains_is_the_rand_index_of_each_pair(done):
     sklearn = pytest.importorskip("sklearn.metrics")
     drawn = plots.agreement(done).images[0].get_array()
     first, second = (one.cluster for one in done.posterior.chains)
@@ -209,7 +209,7 @@ def test_the_agreement_of_chains_is_the_adjusted_rand_index_of_each_pair(done):
         plots.agreement(alone)
 
 
-def test_each_draws_into_the_axes_that_it_is_given_and_returns_them(done):
+def test_each_draws_into_the_given_axes_and_returns_them(done):
     calls = {"clusters_by_context": ("author",), "words": (1,)}
     for name in plots.__all__:
         ax = Figure().subplots()
@@ -267,7 +267,7 @@ def test_colours_are_those_of_the_page():
     assert f'const REST = "{code.REST}"' in source
 
 
-def test_matplotlib_is_loaded_by_the_first_picture_and_missed_in_one_sentence(done, monkeypatch):
+def test_matplotlib_is_loaded_late_and_missed_in_one_sentence(done, monkeypatch):
     said = "import sys, mc2core; mc2core.plots.words; mc2core.fit; print('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", said], capture_output=True, text=True).stdout == "False\n"
     monkeypatch.setattr(extras.importlib.util, "find_spec", lambda module: None)

@@ -64,7 +64,7 @@ def test_shares_by_value_are_those_of_the_documents_that_have_it(description):
     assert (of_topics["share"] <= of_topics["high"]).all()
 
 
-def test_an_effect_of_one_context_is_the_difference_of_shares_or_the_slope(description):
+def test_an_effect_is_the_difference_of_shares_or_the_slope(description):
     party = variable(description, "party")
     of_party, both = shares.effects(description, [party]), shares.shares_by_value(description, party)
     blue, green = (both[both["value"] == name].set_index(["of", "number"])["share"] for name in ("Blue", "Green"))
@@ -163,7 +163,7 @@ def test_nine_of_ten_intervals_hold_the_share_of_all_documents():
         assert ((low <= p) & (p <= high)).mean() == pytest.approx(0.9, abs=0.05)
 
 
-def test_nine_of_ten_intervals_of_clusters_hold_their_share_and_effect():
+def test_nine_of_ten_intervals_hold_a_clusters_share_and_effect():
     """2,000 clusters, each with documents of its own: half of those of one group and 3 of 10 of those of the other."""
     rng, n, m = np.random.default_rng(6), 120, 2000
     group = np.arange(n) % 2
@@ -179,7 +179,7 @@ def test_nine_of_ten_intervals_of_clusters_hold_their_share_and_effect():
         assert ((table["low"] <= truth) & (truth <= table["high"])).mean() == pytest.approx(0.9, abs=0.03)
 
 
-def test_intervals_of_topics_are_as_wide_as_those_of_the_bootstrap_of_documents(description):
+def test_intervals_of_topics_are_as_wide_as_by_bootstrap(description):
     table = shares.shares_by_value(description, variable(description, "party")).query("of == 'topic'")
     tokens, rng = description.document_topics.toarray(), np.random.default_rng(0)
     own = tokens[variable(description, "party").values.toarray()[:, 1] > 0]
@@ -237,7 +237,7 @@ def test_a_label_column_of_its_own_name_does_not_hide_the_labels(description):
     assert {"label", "true label"} <= set(names)
 
 
-def test_intervals_are_those_of_the_mixture_over_the_samples_clusters(description):
+def test_intervals_are_those_of_the_mixture_over_samples(description):
     posterior, sample = description.posterior, description.posterior.samples[0]
     rng, recommended = np.random.default_rng(2), description.at(description.recommended)
     clusters = np.unique(recommended)

@@ -82,7 +82,7 @@ def test_new_documents_have_levels_by_those_of_the_fit(description):
     assert (without.cuts, without.sizes) == ({}, [description.n_clusters])
 
 
-def test_levels_are_described_up_to_twelve_then_by_quarters_and_where_marked():
+def test_which_levels_are_described():
     n = 100
     scores = np.append(np.arange(42.0), np.full(n - 42, 41.0))
     none, pairs = np.zeros(0, np.int32), np.column_stack([np.zeros(n - 1), np.arange(1, n)]).astype(np.int32)
@@ -167,7 +167,7 @@ def test_labels_are_counted_and_scored_at_every_cut(description, made):
 
 
 @pytest.mark.parametrize("omega", [None, 2.0])
-def test_tokens_of_topics_are_those_of_the_documents_given_their_clusters(omega):
+def test_topics_are_counted_by_tokens_given_the_clusters(omega):
     made = corpus()
     description = Description.of(gibbs(made, **({} if omega is None else {"document_concentration": omega})), made)
     sample = description.posterior.representative
@@ -232,7 +232,7 @@ def test_clusters_that_only_some_chains_found_are_counted_apart(description):
     )
 
 
-def test_of_an_unsure_document_the_report_has_the_likeliest_other_cluster():
+def test_of_an_unsure_document_the_second_cluster_is_shown():
     known = pd.DataFrame({"document": [1, 2, 3], "cluster": [1, 2, 3], "probability": [0.4, 0.9, 0.3]})
     of_clusters = pd.DataFrame(
         [(1, 1, 0.4), (1, 5, 0.35), (1, 2, 0.25), (2, 2, 0.9), (2, 1, 0.1), (3, 4, 0.6), (3, 3, 0.3)],
@@ -291,7 +291,7 @@ def test_what_users_call_as_our_columns_stands_beside_these(description, made, k
     assert all(f"{prefix}{one}" in head.split(" | ") for one in ("share", "name", "words"))
 
 
-def test_shares_of_topics_are_those_of_the_tokens_that_were_fitted(description, made):
+def test_shares_of_topics_are_those_of_the_fitted_tokens(description, made):
     counts = np.asarray(description.posterior.representative.topic_words.sum(axis=1)).ravel()
     assert counts.sum() == description.corpus.n_tokens
     table = made["topics"]
@@ -416,7 +416,7 @@ def test_documents_have_their_contexts_with_counts(description):
         assert said["context_author"][row] == "; ".join(expected)
 
 
-def test_a_large_corpus_has_a_sample_on_the_map_and_all_documents_in_the_tables(description, monkeypatch):
+def test_a_large_corpus_is_sampled_on_the_map_and_not_in_tables(description, monkeypatch):
     monkeypatch.setattr(documents, "MAX_POINTS", 20)
     table = documents.document_tables(description)["documents"]
     assert (len(table), table["x"].notna().sum()) == (60, 20)

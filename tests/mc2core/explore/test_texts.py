@@ -77,7 +77,7 @@ def test_what_is_neither_file_nor_column_is_refused():
         texts.texts_of(made, ["a", "b"])
 
 
-def test_texts_of_a_cluster_follow_each_other_in_scripts_of_some_length(monkeypatch):
+def test_texts_of_a_cluster_are_together_in_long_scripts(monkeypatch):
     monkeypatch.setattr(texts, "MAX_INSIDE", 100)
     monkeypatch.setattr(texts, "PER_SCRIPT", 60)
     cluster, rows = np.arange(30) % 3, np.arange(1, 30)
@@ -89,7 +89,7 @@ def test_texts_of_a_cluster_follow_each_other_in_scripts_of_some_length(monkeypa
     assert len(texts.in_scripts(["x"] * 30, rows, cluster)) == 1
 
 
-def test_long_texts_are_cut_and_what_cannot_be_written_is_replaced():
+def test_long_texts_are_cut_and_unwritable_characters_replaced():
     assert texts.shortened("a" * 20_001) == "a" * 20_000 + " …"
     assert texts.shortened("a\ud800b").encode("utf-8") == b"a?b"
 

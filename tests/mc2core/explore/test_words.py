@@ -17,7 +17,7 @@ def posterior():
     return gibbs(corpus())
 
 
-def test_a_name_is_of_words_that_are_frequent_here_and_rarer_elsewhere(posterior):
+def test_a_name_is_of_words_frequent_here_and_rarer_elsewhere(posterior):
     made = corpus()
     tables = tables_of(Description.of(posterior, made))
     sample = posterior.representative
@@ -33,7 +33,7 @@ def test_a_name_is_of_words_that_are_frequent_here_and_rarer_elsewhere(posterior
         assert chosen == pytest.approx(np.sort(often)[::-1][: len(chosen)])
 
 
-def test_a_name_takes_a_frequent_word_before_one_that_is_rare_but_only_here():
+def test_a_name_prefers_a_frequent_word_to_a_rare_exclusive_one():
     vocabulary = ["the", "energy", "synfuels", "oil"]
     probability, base = np.array([0.6, 0.02, 0.0006, 0.01]), np.array([0.6, 0.002, 2e-6, 0.001])
     top = words.top_of(probability, base, np.ones(4, bool))
@@ -73,7 +73,7 @@ def test_words_that_name_two_clusters_equally_well_come_last():
     assert words.of_words("cluster", tops, vocabulary, [[0, 2], [1]]).names == alone
 
 
-def test_two_words_that_follow_each_other_stand_in_a_name_where_they_do_so_often():
+def test_two_words_that_often_follow_each_other_stand_in_a_name():
     said = ["The solar Panel works.", "a solar panel", "solar panels", "Solar panel; a panel"] + ["solar panel"] * 3
     assert texts.phrases_of(said, ["solar", "panel", "works"]) == {"solar": "solar panel", "panel": "solar panel"}
     assert texts.phrases_of(said[:4], ["solar", "panel"]) == {}  # five times at least

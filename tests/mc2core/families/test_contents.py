@@ -135,7 +135,7 @@ def test_natural_parameters_are_sums_of_statistics(family):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_topics_that_lose_and_gain_observations_are_those_built_anew(family):
+def test_changed_topics_equal_those_built_anew(family):
     values, topic, unit, natural = drawn(family, 7)
     tables = content_tables(family, natural, 5, unit, log_gammas_of(family, values.shape))
     for i in np.flatnonzero(topic == 0):
@@ -215,7 +215,7 @@ def test_means_and_spreads_of_many_observations_are_theirs():
             np.testing.assert_allclose(contents.covariance[0], np.cov(values.T), rtol=1e-2, atol=1e-2)
 
 
-def test_a_coordinate_that_is_constant_is_not_scaled_though_its_mean_is_rounded():
+def test_a_constant_coordinate_with_a_rounded_mean_is_not_scaled():
     centre, scale = DiagonalNormalGamma().unit(np.column_stack([np.full(12, 0.7), np.arange(12.0)]))
     assert (centre[0], scale[0]) == (0.7, 1.0)
     assert scale[1] == np.arange(12).std()

@@ -480,7 +480,7 @@ def test_bad_settings_and_values_are_named(make, message):
         make()
 
 
-def test_the_default_concentration_of_a_bag_is_the_one_that_agrees_with_classes():
+def test_the_default_concentration_of_a_bag_agrees_with_classes():
     """0.1, the default before, is behind on each of these corpora, by 0.13 and 0.26 (docs/notes/context_prior.md)."""
     for seed in (1, 2):
         corpus, _ = shapes.simulate(replace(shapes.NUSWIDE, n_documents=300), seed)

@@ -50,7 +50,7 @@ ENGINES = {
 
 
 class TestCorpus:
-    def test_a_dense_matrix_of_floats_is_vectors_and_one_of_whole_numbers_is_counts(self):
+    def test_floats_are_vectors_and_whole_numbers_are_counts(self):
         content = np.ones((2, 1), int)
         table = np.array([[1, 0], [2, 3]])
         corpus = Corpus(content, contexts={"a": table, "b": table.astype(float), "c": sp.csr_matrix(table * 1.0)})
@@ -185,7 +185,7 @@ def test_vectors_of_another_length_are_refused(fitted):
         fitted.predict_proba(other)
 
 
-def test_the_family_is_that_of_the_kind_and_a_strength_is_a_power():
+def test_the_family_is_that_of_the_kind_and_strength_a_power():
     corpus = make_corpus().standardised("place")
     assert MC2(contexts=["place"]).for_corpus(corpus).contexts == {"place": DiagonalNormalGamma()}
     with pytest.raises(ValueError, match="context 'place': NormalGamma needs one number for each document"):

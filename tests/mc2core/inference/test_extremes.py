@@ -102,7 +102,7 @@ class TestEndsOfRanges:
         corpus = Corpus(small.content, contexts={"x": value[family.name]})
         assert_usable(fit(corpus, *ENGINES[engine](contexts={"x": family}), iterations=6, progress=False), corpus)
 
-    def test_values_whose_squares_swamp_the_prior_are_usable_up_to_the_limit(self):
+    def test_values_that_swamp_the_prior_are_usable_up_to_the_limit(self):
         values = np.array([9.4e7, 9.4e7, -9.4e7, np.nan, 0.0, 1.0])
         corpus = Corpus(sp.csr_matrix(np.eye(6, dtype=int)), contexts={"x": values})
         for kappa0 in (1.0, 1e-10):

@@ -88,7 +88,7 @@ def test_documents_without_words_begin_with_one_in_each_cluster():
     assert sorted(cluster) == [0, 1, 2, 3, 4, 5]
 
 
-def test_documents_are_clustered_by_embeddings_then_by_words_then_by_contexts():
+def test_documents_cluster_by_embeddings_before_words():
     """Words halve each of three directions. The last documents lack a direction, and one of them words, too."""
     group = np.arange(30) % 3
     words = np.eye(5, dtype=int)[np.r_[np.where(group == 2, 3 + np.arange(30) % 2, 2), 3, 0]]
@@ -117,7 +117,7 @@ def test_words_are_clustered_by_the_documents_they_are_in():
         assert found[16] == 0
 
 
-def test_factors_of_words_are_those_of_the_singular_value_decomposition():
+def test_factors_of_words_are_those_of_the_svd():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(80, 25)) @ np.diag(np.r_[np.full(25 - 5, 10.0), np.full(5, 0.1)])
     factors = seeding._latent_factors(sp.csr_matrix(rows), rng)

@@ -109,7 +109,7 @@ def test_what_is_as_usual_is_not_shown():
     assert repr(Gibbs(kernel="collapsed", threads=3)) == "Gibbs(kernel='collapsed')"
 
 
-def test_settings_of_a_model_and_of_an_engine_that_fits_it_have_different_names():
+def test_settings_of_models_and_engines_have_different_names():
     """Both stand on one line of a sheet or a command."""
     n_pairs = 0
     for engine in map(engine_class, ENGINES):
@@ -187,7 +187,7 @@ FITS = {("mc2", "gibbs"), ("hdp", "gibbs"), ("nptot", "gibbs"), ("mc2", "svi"), 
 
 
 @pytest.mark.parametrize(("model", "engine"), list(itertools.product(MODELS, ENGINES)))
-def test_an_engine_fits_its_models_and_refuses_all_others_in_one_sentence(model, engine):
+def test_an_engine_fits_its_models_and_refuses_all_others(model, engine):
     contexts = ["year"] if model == "nptot" else None
     of_model = {"document_level": False} if model == "mc2" else {}
     made = model_class(model)(**of_model, **({"contexts": contexts} if contexts else {}))
@@ -242,7 +242,7 @@ def test_an_engine_fits_its_models_and_refuses_all_others_in_one_sentence(model,
         (Mixture(component="gauss_wishart"), FastEx(proposal="hash"), "component='gauss_wishart' needs proposal="),
     ],
 )
-def test_settings_of_model_and_engine_that_do_not_go_together_are_refused(model, engine, message):
+def test_model_and_engine_settings_that_disagree_are_refused(model, engine, message):
     corpus = Corpus(np.eye(3, dtype=int), contexts={"year": [1.0, 2.0, 3.0]})
     for refused in (
         lambda: engine.supports(model),
@@ -368,7 +368,7 @@ def test_provenance_state_and_posterior_keep_model_and_engine(model, engine, tmp
     assert [one.settings() for one in again] == [known.settings(), engine.settings()]
 
 
-def test_settings_of_a_pair_are_those_of_both_with_their_defaults():
+def test_settings_of_a_pair_are_those_of_both_with_defaults():
     both = settings_of("mc2", "gibbs")
     assert not {"contexts", "threads"} & set(both)
     assert (both["document_level"], both["kernel"], both["start_clusters"]) == (True, "interleaved", 20)

@@ -76,7 +76,7 @@ def test_of_equal_samples_the_usual_number_of_topics_represents():
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_sweeps_end_at_the_least_loss_of_all_partitions_from_one_start_at_least(seed):
+def test_sweeps_end_at_the_least_loss_of_all_partitions(seed):
     """None ends above its start, each is what the plain twin finds, and the best of them is the best there is."""
     _, samples = draws(seed, 7, 6, 3)
     ends = []
@@ -112,7 +112,7 @@ def test_a_cluster_keeps_the_number_it_has_in_the_start():
     assert (consensus([table[one] for one in samples], 4) == table[truth]).all()
 
 
-def test_documents_of_no_cluster_stay_there_where_most_samples_have_them():
+def test_unclustered_documents_stay_so_where_most_samples_agree():
     samples = [np.array([-1, 0, 0, 1, 1, -1]), np.array([-1, 1, 1, 0, 0, -1]), np.array([0, 0, 0, 1, 1, 1])]
     assert consensus(samples, 0).tolist() == [-1, 0, 0, 1, 1, -1]
 

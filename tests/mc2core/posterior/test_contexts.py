@@ -141,7 +141,7 @@ def test_an_unknown_context_is_refused(model):
         model.predict_context(make_corpus(), "place")
 
 
-def test_other_contexts_must_be_there_unless_words_alone_are_asked(model):
+def test_other_contexts_are_required_unless_only_words_are_asked(model):
     corpus = make_corpus()
     words = corpus.with_contexts({})
     with pytest.raises(ValueError, match=r"context 'pages' is not in the corpus; .*use_context=False"):

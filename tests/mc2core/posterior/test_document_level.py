@@ -51,7 +51,7 @@ def ratios(sample, estimator, exact):
 
 
 @EVERY
-def test_the_estimate_is_unbiased_for_the_sum_over_clusters_and_topics(estimator, monkeypatch):
+def test_the_estimate_is_unbiased_over_clusters_and_topics(estimator, monkeypatch):
     """Means of 300 estimates of four documents within 4.5 standard errors: false alarm 3e-5."""
     monkeypatch.setattr("mc2core.posterior.perplexity.IMPORTANCE_DRAWS", 100)
     monkeypatch.setattr("mc2core.posterior.perplexity.LEFT_TO_RIGHT_PARTICLES", 2)
@@ -90,7 +90,7 @@ def test_of_several_modes_importance_is_mostly_low():
 
 
 @EVERY
-def test_a_new_cluster_has_its_mass_and_the_proportions_drawn_for_it(estimator):
+def test_a_new_cluster_has_its_mass_and_drawn_proportions(estimator):
     """Four documents and 40 samples, each with its own draw, within a few hundredths."""
     sample = replace(draw_sample(2, new_cluster=0.6), document_concentration=OMEGA)
     expected = np.zeros(len(COUNTS))
@@ -164,7 +164,7 @@ def test_clusters_that_fall_behind_get_fewer_draws():
     np.testing.assert_allclose(draws_of(4), found / 2)
 
 
-def test_of_many_clusters_those_of_a_documents_topics_are_estimated():
+def test_of_many_clusters_those_of_its_topics_are_estimated():
     """40 clusters, each mostly of 2 of 20 topics: the 8 that are chosen hold the likelihood of a document but for 0.1
     nats, by many particles for each of the 40; the 8 largest do not."""
     generator = np.random.default_rng(0)
@@ -245,7 +245,7 @@ def test_a_prediction_may_leave_a_cluster_without_shared_topics():
     assert np.sqrt(((found - exact) ** 2).mean()) < 0.03
 
 
-def test_predictions_take_what_is_known_of_a_document_before_its_words(monkeypatch):
+def test_predictions_use_what_is_known_before_the_words(monkeypatch):
     """Weights of a document's own in place of the clusters', as its context gives them; enumerated."""
     monkeypatch.setattr(document_level, "SWEEPS", 20_000)
     sample = replace(draw_sample(5), document_concentration=OMEGA)
@@ -271,7 +271,7 @@ def test_predictions_depend_neither_on_threads_nor_on_company(monkeypatch, told)
         model.predict_proba(corpus, use_context=False, threads=0)
 
 
-def test_predictions_of_long_documents_do_not_hang_on_their_random_numbers():
+def test_predictions_of_long_documents_ignore_random_numbers():
     """200 tokens, three clusters: two orders of the same words' numbers give other streams, and the same shares.
 
     They differ by 0.09 at most; estimates of each cluster's likelihood by 100 draws, used before, by 0.30.
@@ -287,7 +287,7 @@ def test_predictions_of_long_documents_do_not_hang_on_their_random_numbers():
     np.testing.assert_allclose(found.sum(axis=1), 1)
 
 
-def test_a_prediction_does_not_depend_on_other_documents_nor_on_blocks(monkeypatch):
+def test_a_prediction_ignores_other_documents_and_blocks(monkeypatch):
     generator = np.random.default_rng(9)
     corpus, model = Corpus(generator.poisson(1.0, (30, V))), model_of(draw_sample(9), document_concentration=OMEGA)
     whole = model.predict_proba(corpus, use_context=False)
@@ -298,7 +298,7 @@ def test_a_prediction_does_not_depend_on_other_documents_nor_on_blocks(monkeypat
 
 
 @EVERY
-def test_a_document_does_not_depend_on_the_others_nor_on_blocks_or_threads(estimator, monkeypatch):
+def test_a_document_is_independent_of_others_blocks_and_threads(estimator, monkeypatch):
     generator = np.random.default_rng(9)
     corpus = Corpus(generator.poisson(1.0, (30, V)))
     model = model_of(*(replace(draw_sample(seed), document_concentration=OMEGA) for seed in (9, 10)))

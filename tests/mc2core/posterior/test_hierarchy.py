@@ -143,7 +143,7 @@ def check_every_step(found, log_marginal, sweeps_end=True):
 
 class TestSteps:
     @pytest.mark.parametrize("omega", [math.inf, 1.3])
-    def test_each_joins_the_best_pair_and_moves_documents_until_none_gains(self, omega, monkeypatch):
+    def test_each_joins_the_best_pair_and_moves_documents_to_gain(self, omega, monkeypatch):
         """Of MC2 with three contexts, with a document level and without."""
         monkeypatch.setattr(hierarchy, "SWEEPS", 50)
         corpus = small_corpus()
@@ -223,7 +223,7 @@ class TestSteps:
         find_hierarchy(mc2_of(corpus, n_clusters=24), corpus)
         assert seen == [23, *range(20, 1, -1)]
 
-    def test_documents_may_be_looked_at_in_blocks_and_are_kept_only_where_they_move(self, monkeypatch):
+    def test_documents_in_blocks_are_kept_only_where_they_move(self, monkeypatch):
         corpus = small_corpus()
         posterior = mc2_of(corpus, n_samples=3)
         cluster = posterior.samples[0].cluster.copy()
@@ -305,7 +305,7 @@ class TestHierarchy:
             ari = [clustering.adjusted_rand_index(found.at(size), one.at(size)) for one in others]
             assert found.agreement[size - 1] == pytest.approx(np.mean(ari))
 
-    def test_agreement_of_chains_is_that_of_their_own_cuts_with_each_other(self):
+    def test_agreement_of_chains_is_that_of_their_own_cuts(self):
         corpus = small_corpus()
         posterior = mc2_of(corpus, n_samples=4)
         posterior.provenance["chains"] = [1, 3]
@@ -322,7 +322,7 @@ class TestHierarchy:
         posterior.provenance["model"] = {"name": "mc2", "n_clusters": 7}
         assert find_hierarchy(posterior, corpus).recommended == 7
 
-    def test_agreement_is_not_known_of_one_sample_or_where_most_have_fewer_clusters(self):
+    def test_agreement_is_unknown_of_one_sample_or_too_few_clusters(self):
         corpus = small_corpus()
         assert np.isnan(find_hierarchy(mc2_of(corpus), corpus).agreement).all()
         posterior = mc2_of(corpus, n_samples=4)
@@ -351,7 +351,7 @@ class TestHierarchy:
             ([0.0], [1.0], False, 1),
         ],
     )
-    def test_the_recommended_cut_explains_most_of_what_chains_agree_on(self, scores, agreement, are_chains, chosen):
+    def test_the_recommended_cut_has_most_of_what_chains_agree_on(self, scores, agreement, are_chains, chosen):
         n = len(scores)
         pairs = np.column_stack([np.zeros(n - 1), np.arange(1, n)]).astype(np.int32)
         none = np.zeros(0, np.int32)

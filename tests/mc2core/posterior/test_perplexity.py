@@ -331,7 +331,7 @@ def test_samples_are_averaged_inside_the_logarithm(estimator):
 
 
 @EVERY
-def test_a_document_does_not_depend_on_the_others_nor_on_blocks_or_threads(estimator, monkeypatch):
+def test_a_document_is_independent_of_others_blocks_and_threads(estimator, monkeypatch):
     generator = np.random.default_rng(9)
     counts = generator.poisson(1.0, (70, V))
     corpus = Corpus(counts, contexts={"year": generator.normal(size=70), "author": generator.poisson(0.5, (70, 3))})
@@ -397,7 +397,7 @@ def test_seed_and_sample_number_make_the_stream(estimator):
     ],
     ids=["MC2", "HDP", "document level"],
 )
-def test_where_none_is_named_the_estimator_is_the_one_that_suits_the_model(changes, name):
+def test_by_default_the_estimator_suits_the_model(changes, name):
     model = model_of(draw_sample(1), **changes)
     assert perplexity.suited(model) == name
     expected = model.log_likelihood(corpus_of(), name, seed=4)

@@ -18,7 +18,7 @@ from mc2core.inference.running.summary import found, sentence
 from mc2core.posterior import Posterior, Sample, SparseRows, perplexity, scores
 
 
-def test_sparse_rows_give_back_every_bit_and_hold_what_is_above_the_least():
+def test_sparse_rows_return_every_bit_above_the_least():
     rng = np.random.default_rng(3)
     dense = 0.1 + rng.poisson(0.02, (50, 4000))
     dense[:, 7] = rng.normal(size=50)  # a column without a common value, negative and zero entries among it
@@ -281,7 +281,7 @@ def test_intervals_are_of_clusters_and_topics_over_samples():
         model.interval("topic")
 
 
-def test_a_cluster_that_the_consensus_leaves_empty_is_counted_nowhere():
+def test_a_cluster_the_consensus_leaves_empty_is_not_counted():
     """One number for the command, the provenance and the report: that of the clusters which the tables list."""
     labels = [[0, 0, 0, 1, 1, 1, 2], [0, 0, 1, 1, 1, 1, 0], [0, 0, 0, 0, 1, 1, 0]]
     sample = make_model().samples[0]

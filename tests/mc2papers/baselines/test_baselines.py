@@ -81,7 +81,7 @@ class TestOtherLibraries:
         expected = [int(np.argmax([w * length for w, length in zip(row, lengths, strict=True)])) for row in weights]
         np.testing.assert_array_equal(solve(NMF(n_clusters=4, weighting="counts"), seed=2).solutions["k4"], expected)
 
-    def test_clusters_in_the_space_of_lsa_are_those_of_its_singular_vectors(self):
+    def test_clusters_in_the_space_of_lsa_use_its_singular_vectors(self):
         corpus, seed = clear(), 5
         left, scale, _ = np.linalg.svd(TfidfTransformer().fit_transform(corpus.content).toarray())
         points = left[:, :4] * scale[:4]
@@ -107,7 +107,7 @@ class TestOtherLibraries:
         expected = [[rel_entr(p, q).sum() + rel_entr(q, p).sum() for q in shares] for p in shares]
         np.testing.assert_allclose(symmetric_kl(shares), expected, atol=1e-12)
 
-    def test_hdp_ap_propagates_on_the_proportions_of_the_representative_sample(self, hdp):
+    def test_hdp_ap_propagates_on_the_representatives_proportions(self, hdp):
         sample = hdp.representative
         new = sample.new_topic_weight
         shares = np.array([[*((1 - u) * row), u] for row, u in zip(sample.topic_given_cluster, new, strict=True)])
@@ -175,7 +175,7 @@ class TestSettings:
         with pytest.raises(ValueError, match=re.escape(message)):
             make_baseline(name, settings)
 
-    def test_a_slip_in_the_name_of_a_setting_is_said_with_the_nearest_one(self):
+    def test_a_misspelt_setting_is_told_the_nearest_name(self):
         with pytest.raises(TypeError, match=r"^KMeans has no setting 'n_cluster'; did you mean 'n_clusters'\?$"):
             KMeans(n_cluster=3)
 
@@ -221,7 +221,7 @@ class TestClusters:
             for solution in one.solutions:
                 np.testing.assert_array_equal(one.solutions[solution], other.solutions[solution])
 
-    def test_the_marked_level_of_a_fit_of_many_clusters_is_the_groups(self, mixture_of_nine):
+    def test_the_marked_level_of_many_clusters_is_the_groups(self, mixture_of_nine):
         n_clusters = len(np.unique(mixture_of_nine.cluster))
         assert n_clusters > GROUPS
         found = Cut().fit(clear(), 0, mixture_of_nine)

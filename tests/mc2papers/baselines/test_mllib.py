@@ -16,7 +16,7 @@ def two_kinds(n_documents=60):
 
 
 @pytest.mark.needs("spark")
-def test_clear_clusters_are_found_and_scored_with_the_prior_that_mllib_learnt():
+def test_clear_clusters_are_found_and_scored_with_mllibs_prior():
     corpus = two_kinds()
     method = MLlibLDA(n_topics=2, iterations=8, batch_fraction=0.5, learning_offset=2)
     with spark.session({"spark.master": method.master}):

@@ -130,7 +130,7 @@ class TestRefused:
         ],
     )
     @pytest.mark.parametrize("threads", [1, 2])
-    def test_scores_that_are_not_finite_name_the_document_and_the_prior(self, settings, message, threads):
+    def test_infinite_scores_name_the_document_and_the_prior(self, settings, message, threads):
         with pytest.raises(ValueError, match=message):
             fit(self.small, *uncollapsed(n_clusters=9, threads=threads, **settings), iterations=3, seed=0)
 

@@ -111,7 +111,7 @@ TYPES = {
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_each_type_of_column_is_names_or_numbers_and_its_last_is_missing(name):
+def test_each_column_type_is_names_or_numbers_with_missing_ones(name):
     values, expected = TYPES[name]
     frame = pd.DataFrame({"text": TEXTS, "value": values})
     for corpus in (
@@ -140,7 +140,7 @@ def test_each_type_of_column_is_names_or_numbers_and_its_last_is_missing(name):
         (np.array(["2019-07-02"] * 3, "datetime64[D]"), "dates"),
     ],
 )
-def test_a_corpus_takes_no_categories_booleans_or_dates_for_numbers(values, what):
+def test_categories_booleans_and_dates_are_not_taken_for_numbers(values, what):
     with pytest.raises(ValueError, match=f"context 'value' holds {what}; Corpus.from_texts and from_dataframe read"):
         Corpus(np.eye(3, dtype=int), contexts={"value": values})
 

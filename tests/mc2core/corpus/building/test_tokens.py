@@ -80,7 +80,7 @@ def test_plain_letters_give_the_words_of_the_papers_corpora(text):
     assert words(text, min_letters=3, stop_words=None) == words_of(text, 3, ())
 
 
-def test_words_outside_of_given_names_are_left_out_or_counted_as_one():
+def test_words_outside_given_names_are_left_out_or_one_name():
     one = Tokeniser(stop_words=None)
     for others, expected in ((None, [[2, 0], [0, 1]]), ("cow", [[2, 1], [0, 3]]), ("ox", [[2, 0], [0, 1]])):
         builder = CountsBuilder(["дом", "cow"], others)

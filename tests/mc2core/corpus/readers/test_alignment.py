@@ -111,7 +111,7 @@ class TestLacking:
         ):
             read_own(write(tmp_path / f"bare{suffix}", without(NEW, "body")), {}, like)
 
-    def test_a_context_that_is_missing_everywhere_is_told_with_its_option(self, tmp_path, like, capsys):
+    def test_a_context_missing_everywhere_is_told_with_its_option(self, tmp_path, like, capsys):
         like.save(tmp_path / "like.npz" if isinstance(like, Posterior) else tmp_path / "like")
         earlier = str(next(tmp_path.glob("like*")))
         path = write(tmp_path / "new.csv", [{"abstract": "ferry", "when": "1995", "who": "ann"}])
@@ -344,7 +344,7 @@ class TestRead:
         with pytest.raises(ValueError, match="no 'count'; did you mean 'counts'"):
             read_own(other, {"layer": "count"}, like)
 
-    def test_what_was_not_imported_is_followed_where_columns_are_given(self, tmp_path):
+    def test_what_was_not_imported_is_followed_by_given_columns(self, tmp_path):
         """A corpus made in Python, or by an earlier version: words, values and units are known, the file's columns
         not."""
         made = Corpus(

@@ -72,7 +72,7 @@ def test_text_that_is_no_date_is_named(tmp_path):
         h5ad.read(path, {"first": ContextColumn("first", "date")}, layer="counts")
 
 
-def test_the_command_reads_dates_and_new_cells_like_the_earlier_ones(tmp_path):
+def test_the_command_reads_dates_and_cells_like_the_earlier_ones(tmp_path):
     path = dated(tmp_path / "a.h5ad")
     settings = {"contexts": ["first:date"], "layer": "counts", "date_format": "%d.%m.%Y"}
     corpus, _ = read_own(path, settings)

@@ -179,7 +179,7 @@ def test_every_dataset_can_be_simulated(tmp_path, name):
     )
 
 
-def test_the_first_command_of_the_documentation_reads_the_example(tmp_path, monkeypatch):
+def test_the_first_documented_command_reads_the_example(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     lines = (ROOT / "docs/start.md").read_text().splitlines()
     line = next(one for one in lines if one.startswith(".venv/bin/mc2 import"))

@@ -47,7 +47,7 @@ class TestBadRows:
         assert [(one.what, one.number) for one in dropped] == [("documents", 4)]
         assert [row.place for row in bad.first] == [3, 4, 6, 7]
 
-    def test_the_option_that_leaves_them_out_is_named_where_there_is_one(self, tmp_path):
+    def test_the_option_that_leaves_them_out_is_named_if_any(self, tmp_path):
         path = tmp_path / "a.csv"
         path.write_text(CSV)
         with pytest.raises(
@@ -185,7 +185,7 @@ class TestFiles:
         with pytest.raises(ValueError, match="has no document"):
             read_own(tmp_path / "none", {})
 
-    def test_upper_case_endings_are_texts_and_hidden_files_are_left_out(self, tmp_path, capsys):
+    def test_upper_case_endings_are_texts_and_hidden_files_left_out(self, tmp_path, capsys):
         folder = tmp_path / "texts"
         names = ["1.txt", "2.Txt", "3.TXT", "._1.txt", ".hidden.TXT", ".git/4.txt", "sub/._5.txt", "sub/notes.md"]
         for name in names:
@@ -278,7 +278,7 @@ class TestBombs:
             assert read_own(tmp_path / name, {"text": "t"})[0].n_documents == 9999
 
     @pytest.mark.parametrize("shape", ["text", "list", "object", "map", "rows"])
-    def test_parquet_that_inflates_too_far_is_refused_before_it_takes_the_memory(self, tmp_path, monkeypatch, shape):
+    def test_parquet_that_inflates_too_far_is_refused_beforehand(self, tmp_path, monkeypatch, shape):
         monkeypatch.setattr(records, "SMALL_BYTES", 10**7)
         rows, text = 2**11, "lake " * 2_000  # 20 MB of text
         same = pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), [text])
@@ -346,7 +346,7 @@ class TestCleaning:
         assert "--skip-bad" not in said  # would leave no document
         assert read_own(path, {"text": "text", "contexts": ["president:bag"]})[0].contexts["president"].sum() == 30
 
-    def test_dates_of_another_form_are_told_the_option_that_reads_them(self, tmp_path):
+    def test_dates_of_another_form_are_told_the_option_for_them(self, tmp_path):
         (tmp_path / "a.csv").write_text("text,when\n" + "lake,31/12/2021 23:59:58\n" * 3)
         with pytest.raises(ValueError, match="3 of 3 rows") as caught:
             read_own(tmp_path / "a.csv", {"text": "text", "contexts": ["when:date"]})
@@ -357,7 +357,7 @@ class TestCleaning:
         with pytest.raises(ValueError, match="and one of dates when:date"):
             read_own(tmp_path / "a.csv", {"text": "text", "contexts": ["when:number"]})
 
-    def test_russian_dates_separators_and_rare_values_on_the_command_line(self, tmp_path, capsys):
+    def test_russian_dates_separators_and_rare_values_are_read(self, tmp_path, capsys):
         (tmp_path / "a.csv").write_text(
             'text,when,tags,who\n"Дом у реки, дом",02.07.2019,"a,b;c",ann\nРека,03.07.2019,"a",bob\nДом,,"d",ann\n'
         )

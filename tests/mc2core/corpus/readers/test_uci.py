@@ -114,7 +114,7 @@ def test_a_cut_gzip_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_sizes_that_nothing_follows_are_refused_before_they_are_allocated(tmp_path, monkeypatch, compressed):
+def test_impossible_sizes_are_refused_before_allocation(tmp_path, monkeypatch, compressed):
     """1,500,000,000 documents of one entry asked for 12 GB of row pointers, or took two minutes."""
     path = write(tmp_path, (1_500_000_000, 3, 1), [(1, 1, 1)], compressed=compressed)
     with pytest.raises(ValueError, match="announces 1500000000 documents but 1 entries; at most 10000000 documents"):

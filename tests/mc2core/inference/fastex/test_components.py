@@ -175,7 +175,7 @@ def test_proposal_weights_against_their_twin(bits):
 
 
 @pytest.mark.parametrize("inverse_temperature", [1.0, 1e-3, 1e-30])
-def test_columns_without_a_cluster_have_no_weight_however_flat_the_proposal(inverse_temperature):
+def test_columns_without_a_cluster_have_no_weight(inverse_temperature):
     """They had the least weight, which the last cluster got on top of its own, at a inverse_temperature below 0.1."""
     state = HashedState(
         Corpus(np.eye(4, dtype=int)),

@@ -218,7 +218,7 @@ class TestGraph:
         assert n_read.max() <= budget
         assert np.array_equal(find_neighbours(corpus.content, n_neighbours, budget, 5), twin)
 
-    def test_documents_are_never_their_own_neighbours_nor_named_twice(self):
+    def test_documents_are_not_their_own_neighbours_nor_named_twice(self):
         corpus, _ = small_corpus(300, 40)
         for budget in (1, 30, 10_000):
             found = find_neighbours(corpus.content, 6, budget, 0)

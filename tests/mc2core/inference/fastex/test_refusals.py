@@ -31,7 +31,7 @@ class TestNumbers:
         ],
     )
     @pytest.mark.parametrize("threads", [1, 2])
-    def test_scores_that_are_not_finite_name_the_document_and_the_prior(self, settings, message, threads):
+    def test_infinite_scores_name_the_document_and_the_prior(self, settings, message, threads):
         with pytest.raises(ValueError, match=message.replace("+", r"\+").replace(r"]\+", "]+")):
             fit(SMALL, *fastex(n_clusters=9, threads=threads, **settings), iterations=3, seed=0)
 

@@ -231,7 +231,7 @@ def together(p):
     return np.einsum("s,sij->ij", p, STATES[:, :, None] == STATES[:, None, :])
 
 
-def test_rounds_are_approximate_and_one_document_at_a_time_is_exact():
+def test_rounds_are_approximate_and_single_documents_exact():
     """What chains converge to, where all four documents are a round: that two share a cluster is off by over 0.05."""
     settings = settings_of(n_proposals=2)
     rows = hashed_rows(settings)

@@ -19,7 +19,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_extended_chain_is_that_of_its_state_and_all_documents(form):
+def test_an_extended_chain_is_of_its_state_and_all_documents(form):
     """Two documents and a word are added to one document of two words: nothing of the old corpus stays in the state, so
     that the chain goes on as one of test_exact, bit for bit.
     """

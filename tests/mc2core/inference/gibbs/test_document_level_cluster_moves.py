@@ -146,7 +146,7 @@ def test_splits_and_merges_have_the_exact_posterior(families, slack, alpha, n_cl
 
 
 @pytest.mark.parametrize("families", [{}, FAMILIES], ids=["words", "words and contexts"])
-def test_proposals_looked_at_side_by_side_are_those_of_one_thread(families):
+def test_proposals_on_several_threads_are_those_of_one(families):
     """Documents in two clusters at random and topics that tell six: of 300 proposals many are made."""
     rng = np.random.default_rng(5)
     group, results = np.arange(90) % 6, []

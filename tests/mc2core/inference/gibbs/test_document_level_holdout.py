@@ -41,7 +41,7 @@ def test_a_tenth_is_kept_back_of_at_most_so_many_tokens():
     assert len(holdout.draw_holdout(long, 0)) == holdout.MAX_OF_ALL // holdout.MAX_OF_ONE
 
 
-def test_probabilities_of_all_documents_of_so_many_words_sum_to_1():
+def test_probabilities_of_all_documents_of_a_length_sum_to_1():
     psi = np.array([[0.6, 0.1, 0.25], [0.2, 0.1, 0.25], [0.1, 0.2, 0.25], [0.1, 0.6, 0.25]])
     documents = [np.array(words) for words in product(range(4), repeat=4)]
     found = holdout._log_words(documents, psi, np.zeros(4), OMEGA * TAU)
@@ -52,7 +52,7 @@ def test_probabilities_of_all_documents_of_so_many_words_sum_to_1():
     assert (twice - once > once).all()
 
 
-def test_where_words_tell_their_topics_it_is_the_dirichlet_multinomial():
+def test_words_that_tell_topics_are_dirichlet_multinomial():
     psi = np.array([[0.5, 0.0, 0.0], [0.5, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     documents = [np.array([0, 1, 2, 0]), np.array([3]), np.array([2, 2, 3, 1, 3, 3, 0]), np.array([], int)]
     found = holdout._log_words(documents, psi, np.zeros(4), OMEGA * TAU)

@@ -82,7 +82,7 @@ def test_token_sweep_equals_its_plain_twin(seed, omega):
     assert_counted(assignments)
 
 
-def test_token_sweep_goes_on_at_the_same_token_when_topics_outgrow_their_arrays():
+def test_token_sweep_resumes_where_topics_outgrow_their_arrays():
     """The twin starts with 407 topics, nearly all of weight 0, so its arrays are outgrown at other tokens."""
     corpus = small_corpus(5, mean=60)
     many, key = Concentrations(1.0, 400.0, 300.0), streams.key(0, "test")
@@ -196,7 +196,7 @@ def test_a_state_that_does_not_fit_is_refused():
 @pytest.mark.parametrize("kernel", ["collapsed", "parallel"])
 @pytest.mark.parametrize("omega", [1e-10, 1e10, "learn"])
 @pytest.mark.parametrize(("v", "eta"), [(1e-10, 1e-10), (1e10, 1e10), (1e-10, 1e10)])
-def test_extremes_of_the_settings_leave_a_chain_and_its_scores_finite(omega, v, eta, kernel):
+def test_extreme_settings_leave_a_chain_and_its_scores_finite(omega, v, eta, kernel):
     corpus = small_corpus(1, n_documents=7)
     engine = gibbs(
         document_concentration=omega, table_concentration=v, topic_concentration=eta, group_concentration=1,
@@ -213,7 +213,7 @@ def test_proposals_of_topics_go_by_tokens():
     assert [topic_proposals(n_tokens) for n_tokens in (0, 6, 1200, 3000, 10**7)] == [10, 10, 100, 250, 250]
 
 
-def test_topics_that_end_a_sweep_empty_leave_their_shares_to_the_rest():
+def test_topics_that_end_empty_leave_their_shares_to_the_rest():
     topic, start = np.array([0, 2, 2], np.int32), np.array([0, 1, 3])
     assignments = Assignments(np.array([0, 1], np.int32), topic, start, np.array([0.5, 0.2, 0.2]), 0.1)
     assignments.count()

@@ -85,7 +85,7 @@ def test_of_several_starts_the_one_that_predicts_best_goes_on(monkeypatch, sign)
     assert len(state.cluster) == DOCUMENTS == len(chosen[0]) + DOCUMENTS // 10
 
 
-def test_documents_of_a_start_have_the_types_that_kernels_are_compiled_for(tmp_path, monkeypatch):
+def test_documents_of_a_start_have_the_types_of_compiled_kernels(tmp_path, monkeypatch):
     """A loaded corpus has read-only arrays and wide row pointers, which a subset, without those kept back, has not."""
     simulated()[0].save(tmp_path / "corpus")
     corpus, begin, seen = Corpus.load(tmp_path / "corpus"), starting.start_topics, []
@@ -111,7 +111,7 @@ def test_documents_of_a_start_have_the_types_that_kernels_are_compiled_for(tmp_p
         ([-1000.0, -1000.0], [1, 2], 1),
     ],
 )
-def test_a_start_of_fewer_clusters_goes_on_only_where_it_leads_by_a_hundredth(scores, n_clusters, chosen):
+def test_a_start_of_fewer_clusters_needs_a_lead_of_1_percent(scores, n_clusters, chosen):
     assert starting.best_start([np.full(50, score / 50) for score in scores], n_clusters) == chosen
 
 
@@ -137,7 +137,7 @@ def densities_of(engine, corpus, monkeypatch, sign):
     return tried, density(state)
 
 
-def test_of_several_starts_of_few_documents_the_likeliest_goes_on(monkeypatch):
+def test_of_several_starts_the_likeliest_goes_on(monkeypatch):
     corpus = simulated()[0].subset(np.arange(99))  # of fewer than a hundred documents none is kept back
     engine = gibbs(document_level=True)
     tried, chosen = densities_of(engine, corpus, monkeypatch, 1)
@@ -189,7 +189,7 @@ def test_numbers_of_starts_follow_from_corpus_and_settings(monkeypatch):
         (np.kron(np.eye(30, dtype=int), np.ones((1, 300), int)), 30),  # 9,000 words, but 300 tokens a document
     ],
 )
-def test_topics_of_the_start_follow_from_tokens_words_and_documents(content, known):
+def test_topics_of_the_start_follow_tokens_words_and_documents(content, known):
     corpus = Corpus(content, contexts={"year": np.zeros(len(content))})
     assert starting.topics_by_rule(corpus) == known
 
@@ -307,7 +307,7 @@ def test_a_start_that_joins_clusters_warns_of_nothing(caplog):
 
 
 @pytest.mark.parametrize("n_clusters", [math.inf, 5])
-def test_how_likely_a_clustering_is_agrees_with_the_sum_over_tables(n_clusters):
+def test_a_clusterings_probability_is_the_sum_over_tables(n_clusters):
     """ln p of the 15 partitions of four documents, with two rests of epsilon, up to a constant, tau summed out exactly;
     and the priors.
     """

@@ -180,7 +180,7 @@ def state_of_topics(rng, n_topics=4, n_words=9, n_documents=12, slots=6):
     return start, tokens, topics, parts, constants
 
 
-def test_documents_counted_together_have_the_ratio_of_each_by_itself():
+def test_documents_counted_together_have_the_ratio_of_each_alone():
     """Short and long ones, at first and after a scan."""
     rng, stream = np.random.default_rng(4), np.zeros(2, np.uint64)
     _, tokens, topics, parts, constants = state_of_topics(rng, n_topics=1, n_documents=3)
@@ -213,7 +213,7 @@ def test_documents_counted_together_have_the_ratio_of_each_by_itself():
 
 
 @pytest.mark.parametrize("is_restricted", [True, False])
-def test_a_split_weighs_the_merge_that_undoes_it_as_that_merge_does(is_restricted):
+def test_a_split_weighs_the_reverse_merge_as_that_merge_does(is_restricted):
     for seed in range(5):
         rng, stream = np.random.default_rng(seed), np.zeros(2, np.uint64)
         start, tokens, topics, parts, constants = state_of_topics(rng)
@@ -259,7 +259,7 @@ def test_a_split_weighs_the_merge_that_undoes_it_as_that_merge_does(is_restricte
 
 
 @pytest.mark.parametrize("spare", [1, 64])
-def test_proposals_looked_at_side_by_side_are_those_of_one_thread(spare, monkeypatch):
+def test_proposals_on_several_threads_are_those_of_one(spare, monkeypatch):
     """400 proposals, of which a quarter is made, so that many looked at beside them are looked at again."""
     monkeypatch.setattr(topic_moves, "SPARE_TOPICS", spare)
     corpus, concentrations = small_corpus(2, mean=8), Concentrations(1.0, 4.0, 3.0)

@@ -49,7 +49,7 @@ def test_topic_sweep_equals_its_plain_twin(seed):
     assert_counted(assignments)
 
 
-def test_topic_sweep_goes_on_at_the_same_token_when_topics_outgrow_their_arrays():
+def test_topic_sweep_resumes_where_topics_outgrow_their_arrays():
     # with v = 400 nearly every token opens a topic: from 5 to far over the first capacity of 16. The twin starts with
     # 407 topics, so its arrays are outgrown at other tokens
     corpus = small_corpus(5, mean=60)
@@ -281,7 +281,7 @@ def test_words_in_topics_are_counted_by_any_number_of_threads(threads):
     assert nothing.tolist() == [[0]] * 3
 
 
-def test_the_corpus_is_held_word_by_word_only_where_a_kernel_looks_at_it(monkeypatch):
+def test_the_corpus_is_held_word_by_word_if_a_kernel_uses_it(monkeypatch):
     corpus = small_corpus(9)
     level = {"document_level": True}
     for settings, is_held in (level, False), (level | {"kernel": "parallel"}, False), ({}, True):

@@ -21,7 +21,7 @@ from mc2core.models import MC2
 
 
 @pytest.mark.parametrize(("alpha", "n_clusters"), [(0.3, 2), (3.0, 3), (5.0, 7), (1.2, math.inf)])
-def test_probabilities_of_partitions_are_those_of_labelled_clusters(alpha, n_clusters):
+def test_partitions_have_the_probability_of_labelled_clusters(alpha, n_clusters):
     """Sums over all ways to number the clusters, pi integrated out; the Chinese restaurant without a bound."""
     law, expected = PartitionLaw.of(alpha, n_clusters), dict.fromkeys(partitions(4), 0.0)
     if n_clusters < math.inf:

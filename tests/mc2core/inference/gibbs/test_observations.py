@@ -102,7 +102,7 @@ def test_the_chain_has_the_enumerated_posterior(model, settings):
 
 @pytest.mark.parametrize("family", OTHERS)
 @pytest.mark.parametrize("omega", [None, pytest.param(2.0, marks=pytest.mark.thorough)])
-def test_the_chain_of_other_families_has_the_enumerated_posterior(family, omega):
+def test_chains_of_other_families_have_the_enumerated_posterior(family, omega):
     settings = {} if omega is None else {"document_concentration": omega}
     pair, corpus = fixed("mc2", content=family, **settings), tiny(kind=family.content_kind)
     assert_chain_follows(pair, corpus, exact_of(corpus, family), SWEEPS[omega is not None])
@@ -199,7 +199,7 @@ def test_sweep_equals_its_plain_twin(family, has_level):
 
 
 # -- what a fit leaves ---------------------------------------------------------------------------------------------
-def test_log_joint_has_the_likelihood_in_the_unit_of_the_observations():
+def test_log_joint_is_in_the_unit_of_the_observations():
     corpus = tiny()
     state = fixed(content=FAMILY).init(corpus, 0)
     of_standard = log_observations(standardised(VALUES), tuple(state.topic), *HYPER)
@@ -263,7 +263,7 @@ def test_held_out_density_and_clusters_are_those_by_hand(crossed, tmp_path):
 
 
 @pytest.mark.usefixtures("short_starts")
-def test_held_out_documents_of_the_document_level_find_their_clusters(crossed):
+def test_held_out_documents_of_the_document_level_find_clusters(crossed):
     corpus, _ = crossed
     train, test = corpus.subset(np.arange(45)), corpus.subset(np.arange(45, 60))
     found = fit(train, MC2(), Gibbs(), iterations=30, seed=0)
@@ -328,7 +328,7 @@ def test_fits_of_other_families_find_clusters_and_are_read_again(family, tmp_pat
 
 @pytest.mark.usefixtures("short_starts")
 @pytest.mark.parametrize("family", OTHERS)
-def test_fits_of_other_families_have_the_same_bits_on_two_threads(family):
+def test_fits_of_other_families_are_the_same_bits_on_two_threads(family):
     corpus, _ = drawn_of(family)
     one, two = (fit(corpus, MC2(content=family), Gibbs(threads=n), iterations=4, seed=2) for n in (1, 2))
     for name, array in one.state.arrays().items():
@@ -343,7 +343,7 @@ def test_content_must_be_of_the_kind_of_the_observations():
         assert MC2().for_corpus(tiny(kind=kind)).content == family
 
 
-def test_documents_without_observations_and_a_constant_coordinate():
+def test_empty_documents_and_a_constant_coordinate():
     values = np.column_stack([np.arange(6.0), np.full(6, 7.0)])
     corpus = Corpus.from_observations(values, [0, 0, 2, 2, 2, 4], n_documents=6)
     found = fit(corpus, MC2(), Gibbs(), iterations=5, seed=0)
@@ -367,7 +367,7 @@ def test_what_does_not_fit_observations_says_so(model, engine, said):
         fit(tiny(["year"]), model, engine, iterations=2)
 
 
-def test_content_must_be_a_family_of_observations_and_the_corpus_one_of_these():
+def test_content_and_corpus_must_be_of_observations():
     with pytest.raises(ValueError, match=r"must be one of DiagonalNormalGamma\(\), GaussWishart\(\), "):
         MC2(content=NormalGamma())
     with pytest.raises(ValueError, match="of strength 1"):
@@ -407,7 +407,7 @@ def test_scores_of_words_refuse_observations(crossed):
 
 
 @pytest.mark.parametrize(("n_numbers", "document_level"), [(1000, True), (1000, False), (400, True)])
-def test_of_many_numbers_densities_are_beyond_the_range_of_floats(n_numbers, document_level, tmp_path):
+def test_of_many_numbers_densities_exceed_the_range_of_floats(n_numbers, document_level, tmp_path):
     """Two clusters without a topic in common, some nats between topics for each number: what is found is stored, read,
     and tells the clusters of new documents, and their log density is near the negative entropy of what drew them.
     """

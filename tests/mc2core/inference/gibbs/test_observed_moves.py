@@ -184,7 +184,7 @@ def test_copies_of_a_topic_become_one():
     assert adjusted_rand_index(found.state.arrays()["topic"], topic) > 0.85
 
 
-def test_topics_that_stand_for_words_stay_in_the_order_of_observations():
+def test_topics_for_words_stay_in_the_order_of_observations():
     """They were sorted within documents, in place, so that topics began with observations of others."""
     corpus = Corpus.from_observations(np.arange(5.0)[:, None], [0, 0, 0, 1, 1])
     topic = np.array([2, 0, 2, 1, 0])

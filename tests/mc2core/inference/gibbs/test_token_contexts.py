@@ -88,7 +88,7 @@ def test_sweep_equals_its_plain_twin(seed, family):
     np.testing.assert_array_equal(assignments.n_km, counted.n_km)
 
 
-def test_sweep_goes_on_at_the_same_token_when_topics_outgrow_their_arrays():
+def test_sweep_resumes_at_the_token_that_outgrows_its_arrays():
     # as that of tokens.py: the twin's arrays have room for more topics from the start
     corpus = small_corpus(5, mean=60)
     many, times = Concentrations(1.0, 400.0, 300.0), TokenTimes(corpus, {"year": NormalGamma()})
@@ -279,7 +279,7 @@ def test_priors_at_the_ends_of_their_range(family, more):
     assert np.isfinite(done.posterior.perplexity(corpus, "left_to_right"))
 
 
-def test_warming_up_compiles_its_kernels_with_one_of_a_configurations_contexts(monkeypatch):
+def test_warming_up_compiles_kernels_of_one_configured_context(monkeypatch):
     used = []
     monkeypatch.setattr(warm_kernels, "specify", lambda *given: used.append(given[3]) or specify(*given))
     contexts = {"tag": "dirichlet", "year": "normal_gamma", "place": "diagonal_normal_gamma", "hits": "gamma_poisson"}

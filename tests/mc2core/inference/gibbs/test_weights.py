@@ -149,7 +149,7 @@ def test_topic_weights_are_dirichlet_given_the_tables():
         assert score(column, expected) < LIMIT
 
 
-def test_an_update_draws_each_concentration_from_what_it_depends_on():
+def test_an_update_draws_each_concentration_from_its_conditional():
     """Tables, eta, v, alpha and epsilon in turn: five documents in two clusters, seven tokens of three topics."""
     cluster, topic = np.array([0, 1, 1, 1, 0], np.int32), np.array([0, 0, 1, 1, 2, 2, 2], np.int32)
     assignments = Assignments(cluster, topic, np.array([0, 2, 3, 5, 6, 7]), np.array([0.4, 0.3, 0.2]), 0.1)

@@ -27,7 +27,7 @@ def rows(clusters, joint):
         ([(6, -500.0)], []),
     ],
 )
-def test_a_chain_is_stuck_that_has_few_clusters_and_a_far_lower_joint(chains, stuck):
+def test_a_chain_of_few_clusters_and_a_far_lower_joint_is_stuck(chains, stuck):
     assert stuck_chains([rows(*chain) for chain in chains]) == stuck
 
 

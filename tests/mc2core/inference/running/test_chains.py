@@ -120,7 +120,7 @@ def test_time_is_shared_among_chains(threads):
     assert last[1] == pytest.approx(last[2], rel=0.2)
 
 
-def test_a_chain_that_is_done_already_is_named_where_others_are_not(tmp_path, caplog):
+def test_a_chain_already_done_is_named_where_others_are_not(tmp_path, caplog):
     call = {**CALL, "engine": Walk(), "checkpoint": tmp_path / "c.npz"}
     fit(**call)
     with caplog.at_level("INFO"):
@@ -286,7 +286,7 @@ SETTINGS = {"gibbs": {"start_topics": 5}, "svi": {"max_clusters": 4, "max_topics
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_chains_of_every_engine_run_side_by_side_but_for_those_on_spark(name):
+def test_chains_of_every_engine_but_spark_run_side_by_side(name):
     _, engine = specify("mixture" if name == "fastex" else "mc2", name, SETTINGS[name], threads=4)
     with loop._side_by_side(engine, 2, engine.threads) as (pool, own):
         assert (n_threads(pool), own.threads) == (2, 2)
@@ -298,7 +298,7 @@ def test_chains_of_every_engine_run_side_by_side_but_for_those_on_spark(name):
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_every_engine_runs_chains_to_the_same_bits_on_any_threads(tmp_path, name):
+def test_every_engines_chains_are_the_same_bits_on_any_threads(tmp_path, name):
     corpus = Corpus(np.random.default_rng(0).poisson(0.4, (60, 30)))
     found = []
     for threads in (1, 2, 5):

@@ -68,7 +68,7 @@ def test_every_engine_has_a_length(engine, iterations, capsys):
         ({"document_level": False, "kernel": "blocked"}, False),
     ],
 )
-def test_the_default_model_has_a_document_level_unless_it_is_refused(settings, document_level):
+def test_the_default_model_has_a_document_level_unless_refused(settings, document_level):
     model, engine = specify(None, None, settings)
     assert (type(model), type(engine), model.document_level) == (MC2, Gibbs, document_level)
 

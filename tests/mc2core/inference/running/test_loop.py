@@ -32,7 +32,7 @@ def test_half_of_the_iterations_are_burn_in_unless_told():
     assert len(fit(CORPUS, MC2(), Walk(), iterations=9, seed=0).posterior.samples) == 5
 
 
-def test_callback_sees_every_iteration_and_its_time_is_not_counted():
+def test_callback_sees_every_iteration_and_is_not_timed():
     import time
 
     seen = []
@@ -135,7 +135,7 @@ def test_a_stop_within_an_iteration_is_resumed_there(tmp_path, monkeypatch):
     assert same_snapshots(resumed, straight)
 
 
-def test_a_checkpoint_is_written_within_an_iteration_when_the_last_one_is_old(tmp_path, monkeypatch):
+def test_an_old_checkpoint_is_renewed_within_an_iteration(tmp_path, monkeypatch):
     written = []
     write = checkpoint.write
     monkeypatch.setattr(checkpoint, "write", lambda path, done: written.append(done.iteration) or write(path, done))
@@ -283,7 +283,7 @@ def stopped_at(at, **call):
 
 @pytest.mark.parametrize("thin", [1, 2, 3])
 @pytest.mark.parametrize("finished", [0, 60])
-def test_a_stopped_run_has_samples_of_its_later_half_and_goes_on_to_any_length(tmp_path, finished, thin):
+def test_a_stopped_run_has_samples_of_its_later_half_and_resumes(tmp_path, finished, thin):
     """A stop within the burn-in of a longer run left one sample of thirty, and shorter ones could not go on."""
     call = {"seed": 4, "thin": thin, "checkpoint": tmp_path / "c.npz"}
     if finished:
@@ -387,7 +387,7 @@ def test_a_signal_stops_after_the_step_and_the_run_goes_on(tmp_path, number):
     assert np.array_equal(result.state.position, fit(CORPUS, MC2(), Walk(), iterations=9, seed=2).state.position)
 
 
-def test_a_signal_just_after_the_loop_has_looked_for_one_leaves_a_checkpoint_too(tmp_path, monkeypatch):
+def test_a_signal_after_the_last_look_still_leaves_a_checkpoint(tmp_path, monkeypatch):
     class Clock:
         perf_counter, process_time = time.perf_counter, time.process_time
 

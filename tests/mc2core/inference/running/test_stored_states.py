@@ -160,7 +160,7 @@ def test_a_checkpoint_of_another_corpus_is_refused_by_its_sizes(tmp_path):
         checkpoint.read(path, RUN, {"J": 4})
 
 
-def test_the_checkpoint_of_another_model_or_engine_is_told_by_its_name(tmp_path):
+def test_the_checkpoint_of_another_model_or_engine_is_named(tmp_path):
     """The first difference in the order of the alphabet was burn_in, which only some engines have."""
     path = tmp_path / "c.npz"
     fit(CORPUS, *ENGINES["exact"], iterations=1, checkpoint=path)
@@ -184,7 +184,7 @@ def test_a_state_of_another_make_names_the_checkpoint(tmp_path):
 
 
 # -- descriptions ------------------------------------------------------------------------------------------------------
-def test_letters_get_their_size_from_the_first_array_that_has_them():
+def test_letters_get_their_size_from_the_first_array_with_them():
     arrays = {"a": np.zeros(3), "b": np.zeros((2, 3)), "c": np.zeros((2, 4))}
     described = {"a": storage.Stored("f", "K"), "b": storage.Stored("f", "2 K")}
     assert storage.check_arrays(arrays, described, {}) == {"K": 3}

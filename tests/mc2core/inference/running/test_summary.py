@@ -136,7 +136,7 @@ def test_what_one_cluster_means_is_said():
     assert "one cluster" not in sentence(alone | {"before": {}, "after": {}})
 
 
-def test_a_fit_that_could_have_one_cluster_at_most_does_not_say_why_it_has_one():
+def test_a_fit_limited_to_one_cluster_does_not_explain_it():
     fixed = found_by(trace([1] * 3, [5] * 3), n_clusters=1)
     assert fixed["n_clusters"] == 1
     assert "one cluster" not in sentence(fixed)

@@ -98,7 +98,7 @@ def test_scores_are_expected_log_densities(family):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_natural_gradient_of_the_bound_vanishes_where_a_step_ends(family):
+def test_the_natural_gradient_of_the_bound_vanishes_after_a_step(family):
     """The slope of sum_i gamma_i E ln p(x_i | psi) - KL by natural parameters is the Fisher information times the way
     to prior and statistics: central differences, and the information as the slope of E t(psi)."""
     corpus, rng = tiny(family), np.random.default_rng(1)
@@ -143,7 +143,7 @@ def test_statistics_that_are_the_same_number_have_the_same_sum(monkeypatch):
 
 # -- starts, steps and unions ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_start_sums_the_observations_of_the_documents_that_it_looks_at(family, monkeypatch):
+def test_a_start_sums_observations_of_the_documents_it_looks_at(family, monkeypatch):
     monkeypatch.setattr(start, "_SAMPLE", 5)
     state = engine(family, batch_size=4).init(drawn(family), 0)
     seen, observations = np.repeat(state.cluster >= 0, 5), state.observed.observations
@@ -171,7 +171,7 @@ def test_steps_blend_sums_and_sizes(family):
         state.rescale()
 
 
-def test_topics_are_near_by_what_an_observation_of_the_smaller_one_loses(monkeypatch):
+def test_topics_are_near_by_what_the_smaller_one_loses(monkeypatch):
     monkeypatch.setattr(merging, "_NEAR", 1)
     values = np.concatenate([np.tile([-0.5, 0.5], 20), np.tile([0.5, 1.5], 20), [4.0]])
     topic = np.repeat([0, 1, 2], [40, 40, 1])
@@ -183,7 +183,7 @@ def test_topics_are_near_by_what_an_observation_of_the_smaller_one_loses(monkeyp
     np.testing.assert_array_equal(merging.near_topics(state), [[0, 1], [1, 2]])
 
 
-def test_expected_densities_of_many_observations_are_each_its_own():
+def test_each_of_many_observations_has_its_own_expected_density():
     values, rng = np.linspace(-1.0, 1.0, 1300), np.random.default_rng(0)
     corpus, shares = Corpus.from_observations(values, np.arange(1300) // 100), rng.dirichlet(np.ones(2), 1300)
     state, numbers = engine(None, 2, 2).init(corpus, 0), rng.permutation(1300)
@@ -287,7 +287,7 @@ def test_resumed_within_an_epoch(family, level, tmp_path):
     assert states_equal(straight.state, state)
 
 
-def test_documents_that_the_start_did_not_look_at_join_clusters_by_their_topics(monkeypatch):
+def test_documents_outside_the_start_join_clusters_by_topics(monkeypatch):
     monkeypatch.setattr(start, "_SAMPLE", 30)
     corpus, _ = crossed_corpus()
     state = engine(None, 3, 8, batch_size=20, initialisation="seeded", document_concentration="learn").init(corpus, 0)

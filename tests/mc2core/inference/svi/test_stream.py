@@ -209,7 +209,7 @@ def test_topics_are_born_of_documents_unlike_those_before(form):
     assert told.partial_fit(new[0])._state.n_m.size <= 2
 
 
-def test_a_new_word_makes_documents_less_likely_by_the_mass_of_the_prior():
+def test_a_new_word_costs_documents_the_mass_of_the_prior():
     """And not by that of topics without tokens, which the block may add: of those it takes hundreds of nats."""
     rng = np.random.default_rng(0)
     shares = np.repeat(np.eye(3), 10, axis=1) / 10
@@ -359,7 +359,7 @@ def test_corpora_and_streams_on_disk_are_taken_as_they_are(tmp_path, capsys):
     assert len(table) == new.n_documents
 
 
-def test_no_pass_holds_documents_where_the_one_before_seated_them(monkeypatch):
+def test_no_pass_holds_documents_where_the_last_one_seated_them(monkeypatch):
     """A block of more mini-batches than the fit had steps: it is in what would be the first epoch of its documents."""
     done, new, held = fitted("document level"), documents(8, n=100), []
     of_module = document_level.held_clusters
@@ -494,7 +494,7 @@ class TestBirthsOfClusters:
         assert len(stream.posterior.cluster) == 300
 
     @pytest.mark.parametrize("total_samples", [None, 30_000])
-    def test_none_is_born_where_nothing_is_new_and_the_bits_are_those_without(self, total_samples, monkeypatch):
+    def test_without_anything_new_none_is_born_and_bits_are_equal(self, total_samples, monkeypatch):
         done, drawn, rng = self.begun(2)
         stream, plain = (Stream(done, total_samples=total_samples) for _ in range(2))
         tried = []

@@ -58,7 +58,7 @@ def test_account_tells_versions_from_documents(wiki):
     assert reading.files["b.xml"] == {"articles": 2, "pages": 3, "redirect": 1}
 
 
-def test_articles_of_sampled_categories_keep_every_word_and_one_label(wiki):
+def test_articles_of_sampled_categories_keep_words_and_one_label(wiki):
     choices = {"least_articles": 1, "min_letters": 3, "drop_stop_words": False}
     reading = corpora.read_categories(wiki, 0, n_categories=4, **choices)
     corpus = reading.corpus

@@ -70,7 +70,7 @@ class TestArticles:
         pages = storage.read_arrays(folder / "category_pages.npz")
         assert (pages["id"].tolist(), shards.unpack_lines(pages["title"])) == ([4], ["Baum"])
 
-    def test_the_latest_revision_of_an_article_wins_whatever_the_order(self, tmp_path):
+    def test_the_latest_revision_wins_whatever_the_order(self, tmp_path):
         one = dump([page(1, body="early words", revision=5), page(2, body="kept words"), page(3, body="gone words")])
         two = dump([page(1, body="late words", revision=9), page(3, body="#REDIRECT [[x]]", revision=99)])
         folders = parsed(tmp_path, one, two)

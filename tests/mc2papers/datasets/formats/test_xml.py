@@ -71,7 +71,7 @@ well_formed = st.recursive(
     st.one_of(st.lists(well_formed, max_size=6), st.lists(st.sampled_from(TOKENS), max_size=12)),
     st.one_of(st.just(1 << 18), st.integers(1, 40)),
 )
-def test_fields_are_those_of_the_tree_and_what_is_no_tree_is_refused(tmp_path_factory, parts, size):
+def test_fields_are_those_of_the_tree_and_other_data_are_refused(tmp_path_factory, parts, size):
     content = f"<r><x>{''.join(parts)}</x></r>".encode()
     assert by_us(tmp_path_factory.getbasetemp(), content, size) == by_tree(content)
 
@@ -137,7 +137,7 @@ def test_a_damage_leaves_the_records_before_it(tmp_path):
     assert str(caught.value).endswith("x.xml is cut off or damaged after 2 complete records: undefined entity 'a'")
 
 
-def test_records_before_what_is_made_to_harm_are_no_part_to_settle_for(tmp_path):
+def test_records_before_a_harmful_part_are_not_used(tmp_path):
     (tmp_path / "x.xml").write_bytes(b"<r><x/>" + b"<x>" * 300)
     with pytest.raises(xmlstream.DamagedInput, match=r"x\.xml has elements more than 256 deep") as caught:
         list(xmlstream.records(tmp_path / "x.xml", "r", FIELDS, ["x"]))
@@ -161,7 +161,7 @@ def test_a_mark_of_byte_order_is_dropped(tmp_path):
         (lzma.compress, b"rubbish", None),
     ],
 )
-def test_bytes_behind_the_last_stream_are_left_alone_where_the_format_has_it_so(tmp_path, compress, rest, message):
+def test_bytes_after_the_last_stream_are_ignored_if_allowed(tmp_path, compress, rest, message):
     content = compress(b"<r>") + compress(b"<x/>") + (b"" if message else compress(b"</r>")) + rest
     (tmp_path / "x.xml").write_bytes(content)
     if message is None:

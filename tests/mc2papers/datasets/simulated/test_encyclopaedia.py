@@ -21,7 +21,7 @@ def test_shapes_are_those_of_the_paper_with_growing_vocabulary():
             scaled(W100, scale)
 
 
-def test_articles_have_skewed_categories_shared_words_and_words_of_their_own():
+def test_articles_have_skewed_categories_shared_and_own_words():
     shape = Encyclopaedia(n_categories=20, n_documents=2000, n_words=20_000)
     corpus = simulate(shape, seed=1)
     assert (corpus.content != simulate(shape, seed=1).content).nnz == 0

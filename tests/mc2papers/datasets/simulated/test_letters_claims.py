@@ -44,7 +44,7 @@ def test_other_topics_give_the_very_same_data():
     assert (distances(truth.word_given_topic, other)[[m, h]] > 0.25).all()
 
 
-def test_four_topics_explain_the_data_as_well_as_thirteen_and_far_more_simply():
+def test_four_topics_explain_the_data_as_well_as_thirteen():
     """One topic for each cluster has the same word distributions; its joint with the tokens is far likelier."""
     corpus, truth = letters.simulate(0)
     rng = np.random.default_rng(1)

@@ -137,7 +137,7 @@ class TestShapes:
         else:
             assert (corpus.labels == truth.cluster).all()
 
-    def test_a_scaled_corpus_has_topics_and_contexts_as_distinct_as_its_shape(self):
+    def test_a_scaled_corpus_is_as_distinct_as_its_shape(self):
         def distances(scale):
             _, truth = simulate(replace(SHAPES["nips"], mean_tokens=100.0), seed=0, scale=scale)
             tables = truth.word_given_topic, truth.contexts["author"], truth.contexts["title"]
@@ -173,7 +173,7 @@ class TestShapes:
         assert corpus.contexts["title"].data.max() > 1
         assert 20 < np.bincount(corpus.labels).max() < 900  # clusters of unequal size
 
-    def test_the_nuswide_shape_has_classes_that_words_and_tags_tell_together(self):
+    def test_the_nuswide_shape_needs_words_and_tags_to_tell_classes(self):
         """ICML14 table 3 asks how well classes are found by words and tags: words alone must not say all."""
         corpus, truth = simulate(SHAPES["nuswide"], seed=0, scale=0.2)
         assert (np.bincount(corpus.labels) >= 10).sum() >= 7  # figure 6 draws seven clusters
@@ -244,7 +244,7 @@ class TestCorrelated:
         assert pairs.mean() == pytest.approx((1 + 20 * q) / 21, abs=5 * pairs.std() / np.sqrt(n))
         assert counts.var(axis=0) == pytest.approx(length * (p * (1 - p))[0] * (length + 20) / 21, rel=0.1)  # DCM's
 
-    def test_correlated_documents_have_proportions_of_their_own_that_vary_together(self):
+    def test_correlated_documents_have_correlated_proportions(self):
         """One word a topic, no repeats: counts tell the proportions, whose logarithms have the factors' covariance."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(shapes, "_URN", 1e12)
