@@ -99,8 +99,8 @@ def _emitted(description: Description) -> Emitted:
 
 
 def _how_sure(description: Description) -> dict[str, np.ndarray]:
-    """Columns of :mod:`mc2core.explore.agreement`; none of one sample or of new documents."""
-    if not description.of_samples:
+    """Columns of :mod:`mc2core.explore.agreement`; none of one sample, of new documents or without clusters."""
+    if not description.of_samples or description.without_clusters:
         return {}
     found = agreement_of.found_clusters(description)
     sure = {"certainty": agreement_of.certainty(description), "found": found.mean(axis=0)}

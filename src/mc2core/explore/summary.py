@@ -22,10 +22,11 @@ def summary(description: Description, tables: Tables, title: str) -> str:
     told = dict(zip(tables["summary"]["name"], tables["summary"]["value"], strict=True))
     clusters = tables["clusters"].head(MAX_ROWS)
     drawn = "" if description.drawn is None else f", drawn from {description.n_documents}"
-    recommended, of_fit = told["recommended number of clusters"], told["clusters"]
-    found = counted(int(recommended), "clusters") + (
-        "" if of_fit == recommended else f", recommended of the {of_fit} found"
-    )
+    found = "no clusters"
+    if not description.without_clusters:
+        recommended, of_fit = told["recommended number of clusters"], told["clusters"]
+        found = counted(int(recommended), "clusters")
+        found += "" if of_fit == recommended else f", recommended of the {of_fit} found"
     head = f"{told['documents']} documents{drawn}, {found}, {told['topics']} topics"
     model = f"{told['model']} by {told['engine']}" if "model" in told else ""
     lines = [f"# {plain(title)}", "", f"{head}{f'; {plain(model)}' if model else ''}.", ""]
@@ -38,14 +39,15 @@ def summary(description: Description, tables: Tables, title: str) -> str:
         lines += [f"{plain(told['clusters by run'].capitalize())}.", ""]
     for name, said in told.items():
         lines += [f"**{plain(said)}.**", ""] if name.startswith("warning ") else []
-    lines += ["## Clusters", ""]
-    columns = {"cluster": clusters["cluster"], "name": clusters["name"], "documents": clusters["documents"]}
-    columns["share"] = clusters["share"].map("{:.1%}".format)
-    columns |= _words(clusters)
-    for variable in variables_of(description):
-        if variable.role != LABEL:
-            columns[variable.column] = clusters["cluster"].map(_who_and_when(tables, variable.name))
-    lines += [*_table(pd.DataFrame(columns)), "", "## Topics", ""]
+    if not description.without_clusters:
+        columns = {"cluster": clusters["cluster"], "name": clusters["name"], "documents": clusters["documents"]}
+        columns["share"] = clusters["share"].map("{:.1%}".format)
+        columns |= _words(clusters)
+        for variable in variables_of(description):
+            if variable.role != LABEL:
+                columns[variable.column] = clusters["cluster"].map(_who_and_when(tables, variable.name))
+        lines += ["## Clusters", "", *_table(pd.DataFrame(columns)), ""]
+    lines += ["## Topics", ""]
     topics = tables["topics"].head(MAX_ROWS)
     shares = topics["share"].map("{:.1%}".format)
     named = {"topic": topics["topic"], "name": topics["name"], "share": shares, **_words(topics)}

@@ -53,10 +53,11 @@ def write_tables(folder: Path, tables: Tables) -> None:
 
 
 def _summary(description: Description, clusters: pd.DataFrame) -> pd.DataFrame:
-    """What is described: name, value."""
+    """What is described: name, value. Without a word of clusters for a model that has none."""
     corpus, posterior = description.corpus, description.posterior
     provenance: Mapping[str, Any] = posterior.provenance
-    shown = ("clusters", "main clusters", "topics") if len(posterior.samples) > 1 else ()
+    has_clusters = not description.without_clusters
+    shown = (("clusters", "main clusters") if has_clusters else ()) + ("topics",) if len(posterior.samples) > 1 else ()
     rows: dict[str, Any] = {
         "documents": corpus.n_documents,
         **({} if description.drawn is None else {"drawn evenly from documents": description.n_documents}),
@@ -65,12 +66,7 @@ def _summary(description: Description, clusters: pd.DataFrame) -> pd.DataFrame:
             if description.is_of_observations
             else {"words": corpus.n_words, "tokens": corpus.n_tokens}
         ),
-        "recommended number of clusters": description.recommended,
-        "clusters": posterior.n_clusters,
-        "clusters with a document": len(np.unique(description.cluster)),
-        "clusters with 1 % of the documents": int(
-            (np.bincount(description.cluster) >= 0.01 * corpus.n_documents).sum()
-        ),
+        **(_counts(description) if has_clusters else {}),
         "topics": posterior.representative.n_topics,
         **{f"{what} in 90 % of the samples": between(posterior.interval(what)) for what in shown},
         "contexts of the model": ", ".join(
@@ -88,10 +84,23 @@ def _summary(description: Description, clusters: pd.DataFrame) -> pd.DataFrame:
         )
     rows |= {part: provenance[part]["name"] for part in ("model", "engine") if part in provenance}
     rows |= {name: provenance[name] for name in ("seed", "iterations") if name in provenance}
-    chains = posterior.between_chains()
-    rows["chains"] = agreement_of(chains) if chains else ONE_CHAIN
-    if (said := of_runs(posterior, clusters)) is not None:
-        rows["clusters by run"] = said
+    if has_clusters:
+        chains = posterior.between_chains()
+        rows["chains"] = agreement_of(chains) if chains else ONE_CHAIN
+        if (said := of_runs(posterior, clusters)) is not None:
+            rows["clusters by run"] = said
     rows |= {f"warning {i}": said for i, said in enumerate(advice(posterior, corpus), start=1)}
-    rows |= {f"{name} of all clusters": value for name, value in agreement(description, description.n_clusters).items()}
+    if has_clusters:
+        found = agreement(description, description.n_clusters)
+        rows |= {f"{name} of all clusters": value for name, value in found.items()}
     return pd.DataFrame({"name": list(rows), "value": [str(one) for one in rows.values()]})
+
+
+def _counts(description: Description) -> dict[str, int]:
+    sizes = np.bincount(description.cluster)
+    return {
+        "recommended number of clusters": description.recommended,
+        "clusters": description.posterior.n_clusters,
+        "clusters with a document": int((sizes > 0).sum()),
+        "clusters with 1 % of the documents": int((sizes >= 0.01 * description.corpus.n_documents).sum()),
+    }

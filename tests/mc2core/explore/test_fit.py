@@ -12,6 +12,8 @@ from helpers.explored_fits import HOSTILE
 
 import mc2core
 from mc2core import Fit, Posterior
+from mc2core.explore.summary import summary
+from mc2core.explore.tables import tables_of
 from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.posterior.consensus import between
 
@@ -162,6 +164,12 @@ def test_documents_that_are_their_own_clusters_have_topics_only(corpus):
         hdp.clusters()
     assert "topics" in hdp._repr_html_()
     assert len(hdp.documents()) == corpus.n_documents
+    made = tables_of(hdp.description)
+    assert not [name for name in made["summary"]["name"] if "cluster" in name or "chain" in name]
+    assert not {"found", "chains", "certainty"} & {*made["clusters"]}
+    said = summary(hdp.description, made, "HDP")
+    assert ", no clusters, " in said
+    assert "# Cluster" not in said
     # as one cluster of a model with a document level, it expects the same tokens of each topic
     own = hdp.posterior.representative
     counts = np.bincount(hdp.document_topics()["topic"] - 1, hdp.document_topics()["tokens"], own.n_topics)

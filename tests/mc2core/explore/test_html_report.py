@@ -139,14 +139,16 @@ def test_of_contexts_alone_nothing_of_topics_is_shown(opened, tmp_path):
 
 def test_without_clusters_topics_are_shown(opened, tmp_path):
     made = corpus().with_contexts({})
-    hdp = fit(made, *fits.gibbs(model="hdp", start_topics=4), iterations=3, seed=0, progress=False)
+    hdp = fit(made, *fits.gibbs(model="hdp", start_topics=4), iterations=3, seed=0, chains=2, progress=False)
     describe(hdp.posterior, made, tmp_path / "out")
     with opened(tmp_path / "out/index.html") as page:
         assert "clusters" not in page.inner_text("#summary")
         assert "clusters: the model (hdp) gives each document topics of its own" in page.inner_text("#missing")
-        hidden = ("#clusters-part", "#groups", "#heat-part", "#rename-cluster")
+        hidden = ("#clusters-part", "#groups", "#heat-part", "#rename-cluster", "#technical", "#runs")
         assert not any(page.is_visible(part) for part in hidden)
         assert page.inner_text("#panel-title") == "All documents"
+        assert "run" not in page.inner_text("#facts")
+        assert page.inner_text("#facts-more") == ""
         assert re.match(r"● ?Topic \d+: |Topic \d+: ", page.inner_text("#legend button >> nth=0"))
         assert colours(page, "map") > 5
         assert "Cluster" not in page.inner_text("main")

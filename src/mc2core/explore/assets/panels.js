@@ -259,7 +259,6 @@ $("print").onclick = async () => {
   else { delete document.documentElement.dataset.theme; redraw(); }
 };
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-const counted = { ...told, clusters: noClusters ? null : told.clusters };
 // parts that other reports have
 const missing = [
   ...(noClusters ? [`clusters: the model${told.model ? ` (${told.model})` : ""} gives each document topics of its own, and all documents are shown as one`] : []),
@@ -270,9 +269,9 @@ const missing = [
   ...(known(told["drawn evenly from documents"]) ? [`documents: ${whole(nDocuments)} were drawn from ${whole(+told["drawn evenly from documents"])}`] : []),
 ];
 $("missing").textContent = missing.length ? `Not in this report: ${missing.join("; ")}.` : "";
-$("summary").textContent = ["documents", "words", "tokens", "observations", "numbers", "counts", "zeros or ones", "clusters", "topics"].filter((name) => known(counted[name])).map((name) => {
+$("summary").textContent = ["documents", "words", "tokens", "observations", "numbers", "counts", "zeros or ones", "clusters", "topics"].filter((name) => known(told[name])).map((name) => {
   const main = name === "clusters", range = told[`${main ? "main clusters" : name} in 90 % of the samples`];
-  return `${whole(counted[name])} ${+counted[name] === 1 ? name.replace(/s\b/g, "") : name}${range ? ` (${range} ${main ? `${range === "1" ? "holds" : "hold"} 95 % of the documents ` : ""}in 90 % of the samples)` : ""}${main ? `, ${whole(DESCRIPTION.recommended)} recommended` : ""}`;
+  return `${whole(told[name])} ${+told[name] === 1 ? name.replace(/s\b/g, "") : name}${range ? ` (${range} ${main ? `${range === "1" ? "holds" : "hold"} 95 % of the documents ` : ""}in 90 % of the samples)` : ""}${main ? `, ${whole(DESCRIPTION.recommended)} recommended` : ""}`;
 }).concat(DESCRIPTION.runs > 1 ? [] : told.chains ?? []).join(" · ")
   + (points.length < nDocuments ? ` · the map shows ${whole(points.length)} of them, drawn at random` : "");
 const sentence = (said) => (said ? `${said[0].toUpperCase()}${said.slice(1)}.` : "");
@@ -283,7 +282,7 @@ const recommended = byCut.get(DESCRIPTION.recommended) || [], nFound = recommend
 const isDoubtful = differing.length > 0 || (byRun && 2 * nFound < recommended.length);
 $("runs").textContent = sentence(byRun) + (!isDoubtful ? "" : nFound === recommended.length ? " Many single documents still change their cluster from run to run." : " Take the others with care: look at fewer clusters, or run more iterations or chains.");
 $("runs").className = isDoubtful ? "warning" : "";
-const technical = DESCRIPTION.runs > 1 ? [told.chains, ...differing] : [];
+const technical = DESCRIPTION.runs > 1 && told.chains ? [told.chains, ...differing] : [];
 $("technical").hidden = !technical.length;
 $("technical").lastElementChild.textContent = technical.join(" · ");
 fill($("warnings"), shownWarnings.map((said) => element("p", sentence(said), { className: "warning" })));
