@@ -342,7 +342,7 @@ class TestFit:
         assert provenance["model"]["contexts"]["author"] == author
         assert len((fitted / "fit/trace.tsv").read_text().splitlines()) == 4
 
-    def test_says_what_it_found_and_what_to_do_next(self, fitted, tmp_path, capsys):
+    def test_says_what_it_found_and_what_to_do_next(self, fitted, tmp_path, capsys, caplog):
         command = ["fit", str(fitted / "data/train"), "--set", "topic_word_prior=1e-2", "--set", "start_topics=40"]
         command += ["--chains", "1"]
         assert main([*command, "--iterations", "12", "--out", str(tmp_path / "fit")]) == 0
@@ -370,6 +370,7 @@ class TestFit:
         assert advice[-2].startswith(f"or: mc2 topics {posterior}; mc2 clusters {posterior} {corpus}")
         clusters = f"mc2 clusters {posterior} {corpus}"
         assert advice[-1] == f"for more or fewer clusters: {clusters} --cut all; {clusters} --hierarchy"
+        caplog.set_level(logging.INFO, "mc2core")
         assert main([*command, "--model", "hdp", "--iterations", "1", "--out", str(tmp_path)]) == 0
         told = capsys.readouterr()
         assert "mc2 describe" not in told.out
@@ -377,6 +378,7 @@ class TestFit:
         n_topics = json.loads((tmp_path / "provenance.json").read_text())["inferred"]["topics"]
         assert re.search(rf"^found {n_topics} topics;", told.out, re.MULTILINE)
         assert "found" not in told.err  # said once
+        assert "hierarchy" not in caplog.text
 
     def test_it_runs_chains_and_says_how_far_they_agree(self, fitted, tmp_path, capsys):
         command = ["fit", str(fitted / "data/train"), "--set", "start_topics=5", "--iterations", "6", "--threads", "2"]

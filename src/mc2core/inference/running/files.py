@@ -117,11 +117,12 @@ def _with_spark(properties: Mapping[str, Any] | None) -> AbstractContextManager[
 
 def _keep_for_later(done: RunResult, corpus: Corpus) -> None:
     """Add a hierarchy to the posterior, and what ``mc2 update`` needs of the documents."""
-    try:
-        done.provenance["inferred"]["recommended"] = done.posterior.find_hierarchy(corpus).recommended
-        done.provenance["inferred"]["warnings"] = advice(done.posterior, corpus)
-    except ValueError as error:
-        logger.info("the fit has no hierarchy: %s", error)
+    if not done.posterior.representative.documents_are_clusters:
+        try:
+            done.provenance["inferred"]["recommended"] = done.posterior.find_hierarchy(corpus).recommended
+            done.provenance["inferred"]["warnings"] = advice(done.posterior, corpus)
+        except ValueError as error:
+            logger.info("the fit has no hierarchy: %s", error)
     if not corpus.is_of_observations:
         from mc2core.corpus.fingerprints import fingerprints_of
 
