@@ -144,10 +144,11 @@ def test_no_pickles_and_no_hidden_errors():
 
 def test_names_of_tests_have_at_most_60_letters():
     names = [
-        node.name
+        (node.name, f"{path.relative_to(ROOT)}:{node.lineno}")
         for path in (ROOT / "tests").rglob("test_*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
     ]
     assert len(names) > 1000
-    assert [name for name in names if len(name) > 60] == []
+    for name, place in names:
+        assert len(name) <= 60, f"{place}: {name} has {len(name)} letters; shorten it to at most 60, test_ included"

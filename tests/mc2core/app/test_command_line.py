@@ -9,6 +9,7 @@ import logging
 import os
 import pty
 import re
+import shlex
 import shutil
 import signal
 import struct
@@ -36,6 +37,14 @@ from mc2core.inference.running.summary import ONE_CHAIN
 from mc2core.posterior.consensus import in_samples
 from mc2core.posterior.perplexity import ESTIMATORS
 from mc2papers.cli import main as prepare
+
+
+def quote(path):
+    """A path as a word of the shell."""
+    return shlex.quote(str(path))
+
+
+PYTHON = quote(sys.executable)
 
 
 @pytest.fixture(scope="module")
@@ -638,7 +647,7 @@ class TestCommands:
         assert all(name in said[2] for name in ESTIMATORS)
 
     def test_a_reader_that_has_read_enough_is_no_error(self, fitted):
-        command = f"{sys.executable} -m mc2core topics {fitted / 'fit/posterior.npz'} | true; exit ${{PIPESTATUS[0]}}"
+        command = f"{PYTHON} -m mc2core topics {quote(fitted / 'fit/posterior.npz')} | true; exit ${{PIPESTATUS[0]}}"
         done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
 
@@ -659,26 +668,27 @@ class TestCommands:
     )
     def test_output_that_cannot_be_written_is_no_traceback(self, fitted, streams, code, said, commands):
         for command in commands:
-            line = f"{sys.executable} -m mc2core {command.format(fit=fitted / 'fit/posterior.npz')} {streams}"
+            line = f"{PYTHON} -m mc2core {command.format(fit=quote(fitted / 'fit/posterior.npz'))} {streams}"
             done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
             lines = [one for one in done.stderr.splitlines() if not re.match("[a-z ]+: [0-9]+ s$", one)]  # of progress
             assert (done.returncode, lines) == (code, said), command
 
     @pytest.mark.parametrize("streams", ["2>/dev/full", ">&- 2>&-"])
     def test_an_error_that_cannot_be_said_keeps_its_exit_code(self, streams):
-        line = f"{sys.executable} -m mc2core topics nowhere {streams}"
+        line = f"{PYTHON} -m mc2core topics nowhere {streams}"
         assert subprocess.run(["bash", "-c", line], check=False).returncode == 2
 
     def test_no_file_gets_the_number_of_a_closed_stream(self, fitted, tmp_path):
         """Else what is printed would be in the middle of it."""
         out = tmp_path / "new"
-        line = f"{sys.executable} -m mc2core describe {fitted / 'fit'} {fitted / 'data/train'} --out {out} >&- 2>&-"
+        paths = " ".join(map(quote, (fitted / "fit", fitted / "data/train", "--out", out)))
+        line = f"{PYTHON} -m mc2core describe {paths} >&- 2>&-"
         assert subprocess.run(["bash", "-c", line], check=False).returncode == 2  # it says where the page is
         assert not [one for one in out.iterdir() if b"open it in a browser" in one.read_bytes()]
         assert (out / "index.html").is_file()
 
     def test_predict_says_that_there_is_nothing_to_read(self, fitted):
-        line = f"{sys.executable} -m mc2core predict {fitted / 'fit'} <&-"
+        line = f"{PYTHON} -m mc2core predict {quote(fitted / 'fit')} <&-"
         done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
         error = "mc2: error: standard input is closed; mc2 predict reads documents from it\n"
         assert (done.returncode, done.stderr) == (2, error)

@@ -1,20 +1,19 @@
 """Labelled corpora: what is written is read, what is damaged is refused in a sentence, the local data folder's
 counts."""
 
-import os
 import zipfile
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import paths
 from helpers.labelled_files import ABSTRACTS, ADDRESSES, IMAGES, INFO, TAGS, write_tar
 
 from mc2core import Corpus
 from mc2papers.datasets import catalogue
 from mc2papers.datasets.collections import labelled_images, labelled_texts
 
-DATA_FOLDER = Path(os.environ.get("MC2_DATA_FOLDER", Path(__file__).parents[4] / "shared/mirror")) / "labelled"
+DATA_FOLDER = paths.DATA_FOLDER / "labelled"
 in_data_folder = pytest.mark.skipif(
     not DATA_FOLDER.is_dir(), reason=f"the real files are not in {DATA_FOLDER} (set MC2_DATA_FOLDER)"
 )
