@@ -345,7 +345,7 @@ class TestGibbs:
         assert alone == sorted(alone, reverse=True)
         assert all(0.0 <= float(row[-1]) <= 1.001 * float(row[-2]) for row in rows)
 
-    def test_a_state_of_many_documents_is_that_of_their_draw(self, monkeypatch, capsys):
+    def test_words_of_a_topic_repeat_more_than_words_at_random(self, monkeypatch, capsys):
         corpus, state = gibbs.known_state(300)
         assert (corpus.document_lengths == 100).all()
         # two tokens of a topic are the same word more often than two of any

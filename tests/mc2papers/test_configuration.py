@@ -191,7 +191,7 @@ class TestContexts:
         with refused("run 'a': context '*' is not known"):
             checked(tmp_path, HEADER + row(contexts="*"))
 
-    def test_those_of_a_dataset_follow_its_source(self, tmp_path):
+    def test_contexts_of_a_dataset_follow_its_source(self, tmp_path):
         by_title = HEADER + row(contexts="title")
         checked(tmp_path, by_title)
         by_mesh = HEADER + row(dataset="pubmed", contexts="mesh")
@@ -261,7 +261,7 @@ class TestLeftOut:
         (fetched / "uiucsports/uiuc-sports-annotations.txt").touch()
         assert left_out(["nips", *LABELLED], data_folder.parent, fetched)[0] == ["nips", "labelme", "uiucsports"]
 
-    def test_an_excerpt_whose_files_have_no_official_address(self, tmp_path):
+    def test_datasets_without_address_or_files_are_left_out(self, tmp_path):
         real = configuration.read_yaml(ROOT / "config/real.yaml")
         corpora = config()["corpora"]
         changes = {name: corpora[name] | real["corpora"][name] for name in ("nips", "pubmed", "wikipedia")}

@@ -76,7 +76,7 @@ def test_topic_over_time_without_a_word_has_the_narrowest_peak(dated):
 
 
 @pytest.mark.parametrize(("word", "message"), [("nonsense", "has no such word"), (None, "no topic of the model")])
-def test_words_without_a_topic_are_refused_in_one_sentence(dated, word, message):
+def test_unknown_words_and_words_without_a_topic_are_refused(dated, word, message):
     corpus, model = dated
     counts = sp.csr_matrix(model.representative.topic_words).tolil()
     counts[:, 5] = 0

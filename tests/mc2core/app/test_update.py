@@ -133,7 +133,7 @@ def test_an_update_by_other_columns_is_not_taken_up(fits, monkeypatch, capsys):
     assert "update.npz is of another update" in capsys.readouterr().err
 
 
-def test_days_follow_each_other_in_place_and_each_is_taken_once(fits, capsys):
+def test_update_in_place_takes_each_file_once(fits, capsys):
     days = [written(fits / f"day{day}.jsonl", rows(20, day)) for day in (1, 2)]
     for day in days:
         assert main(["update", str(fits / "svi"), day]) == 0

@@ -197,7 +197,7 @@ def test_appending_is_importing_all_at_once(files, tmp_path, capsys):
     assert [one["file"] for one in grown.imported["appended"]] == ["second.jsonl", "third.jsonl"]
 
 
-def test_the_file_of_a_corpus_is_not_appended_to_it(files, tmp_path, capsys):
+def test_appending_the_imported_file_again_changes_nothing(files, tmp_path, capsys):
     """Its documents were there twice: only what had been appended was known."""
     out = str(tmp_path / "out")
     assert main(["import", files["first"], *COLUMNS, "--out", out]) == 0
@@ -225,7 +225,7 @@ def test_new_columns_beside_like(files, tmp_path):
         (["--append", "--new-columns", "0"], "--new-columns is 0; it must be"),
     ],
 )
-def test_options_that_do_not_go_together(files, tmp_path, capsys, arguments, message):
+def test_options_that_exclude_each_other_are_refused(files, tmp_path, capsys, arguments, message):
     out = str(tmp_path / "out")
     assert main(["import", files["first"], *COLUMNS, "--out", out]) == 0
     assert main(["import", files["second"], *(one.format(out=out) for one in arguments), "--out", out]) == 2

@@ -68,7 +68,7 @@ def test_clusters_are_assigned_to_the_rows_that_they_are_of(kind):
             assert frame["cluster"].tolist() == wanted.tolist()
 
 
-def test_parts_keep_their_rows():
+def test_split_subset_and_fit_keep_the_index_of_the_frame():
     """Of a frame whose rows are numbered from 0, too: a part of it has others."""
     frame = frame_of().sort_index()
     corpus = corpus_of(frame)
@@ -88,7 +88,7 @@ def test_parts_keep_their_rows():
     assert like.documents.index.equals(test.documents.index)
 
 
-def test_texts_tables_and_matrices_have_an_index():
+def test_a_corpus_takes_the_index_of_its_series_or_frame():
     frame = frame_of()
     assert Corpus.from_texts(frame["text"]).documents.index.equals(frame.index)
     assert Corpus.from_texts(list(frame["text"]), documents=frame[["title"]]).documents.index.equals(frame.index)

@@ -164,7 +164,7 @@ def test_changed_topics_equal_those_built_anew(family):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_expected_numbers_of_observations_need_not_be_whole(family):
+def test_densities_with_fractional_counts_match_log_normalisers(family):
     values, _, unit, natural = drawn(family, 4)
     part = 0.37 * natural + 0.63 * family.prior(natural.shape[1])
     tables = content_tables(family, part, 3, unit)
@@ -195,7 +195,7 @@ def test_densities_of_counts_are_in_the_unit_of_their_means():
     np.testing.assert_allclose(found, [of_scipy(family, with_prior, unit, x) for x in values], rtol=1e-9)
 
 
-def test_means_and_spreads_of_many_observations_are_theirs():
+def test_content_mean_and_sd_match_those_of_the_observations():
     rng = np.random.default_rng(0)
     mixing = rng.standard_normal((3, 3))
     for family, values in (

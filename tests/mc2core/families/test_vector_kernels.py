@@ -59,7 +59,7 @@ def test_predictives_under_all_clusters(stacked):
         assert found == pytest.approx(weight[1] - weight[0] - 1.5, rel=1e-9, abs=1e-9)
 
 
-def test_marginal_likelihood_of_a_cluster(stacked):
+def test_log_marginal_of_a_cluster_is_the_sum_over_its_contexts(stacked):
     contexts, natural = contexts_of(stacked), natural_of(stacked)
     for k in range(K):
         found = log_marginal(natural[k], contexts.natural, contexts.vectors, contexts.offsets)

@@ -125,7 +125,7 @@ def test_impossible_sizes_are_refused_before_allocation(tmp_path, monkeypatch, c
         uci.read(path)
 
 
-def test_entries_out_of_order_need_memory(tmp_path, monkeypatch):
+def test_unsorted_entries_are_refused_if_sorting_exceeds_memory(tmp_path, monkeypatch):
     entries = [(j, w, 1) for j in (2, 1) for w in (1, 2, 3)]
     path = write(tmp_path, (2, 3, 6), entries)
     monkeypatch.setattr(memory, "available_bytes", lambda: 100)

@@ -107,5 +107,5 @@ def test_document_level_chains_have_the_enumerated_posterior(case, kernel):
     ("case", "omega", "kernel"),
     [("no content", 0.8, "collapsed"), ("contexts", 1e8, "parallel"), ("contexts", 1e8, "collapsed")],
 )
-def test_without_content_or_with_a_large_omega_it_is_mc2(case, omega, kernel):
+def test_document_level_is_mc2_without_content_or_if_omega_large(case, omega, kernel):
     assert_case_follows(CASES[case], 1000, exact_of, kernel=kernel, document_concentration=omega)

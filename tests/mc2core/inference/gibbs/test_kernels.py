@@ -298,7 +298,7 @@ def test_the_corpus_is_held_word_by_word_if_a_kernel_uses_it(monkeypatch):
 
 
 @pytest.mark.parametrize("told", TOLD)
-def test_sample_is_that_of_the_state(told):
+def test_sample_has_the_counts_and_mean_weights_of_the_state(told):
     corpus = small_corpus(9)
     engine, state = run(corpus, 3, **told)
     sample = engine.sample(corpus, state)

@@ -106,7 +106,7 @@ class TestStep:
         assert topic_words.sum() == pytest.approx(0.5 * words.sums.size)
 
     @pytest.mark.parametrize("density", [0.02, 0.9])
-    def test_statistics_of_many_blocks(self, density):
+    def test_topic_statistics_over_many_blocks_equal_matrix_products(self, density):
         """Masses that are few and many, over more blocks of words than shares."""
         rng = np.random.default_rng(3)
         n_words, n_clusters, n_topics = 9 * WORD_BLOCK + 5, 6, 4
@@ -166,7 +166,7 @@ class TestWeights:
         assert abs(by_log_v) < 1e-4
         assert weights.topics.sum() + weights.remaining == pytest.approx(1.0, abs=1e-12)
 
-    def test_steps_below_one_token_lower_nothing(self):
+    def test_steps_below_one_token_never_lower_the_objective(self):
         """With n = .001 expected tables exceed the tokens by far: the argument for them as an ascent needs n >= 1."""
         one = Objective(np.array([[0.001]]), 1.0, None)
         assert one.expected_tables(TopicWeights(np.array([0.001]), 0.999, 1.0))[0] == pytest.approx(0.5, abs=0.01)
@@ -287,7 +287,7 @@ class TestBound:
 
 
 class TestRun:
-    def test_what_is_not_in_use_leaves_the_arrays(self):
+    def test_unused_clusters_and_topics_leave_the_arrays(self):
         corpus = TINY["two kinds"][0]
         for batch_size in (None, 2):
             engine = direct(5, 9, contexts={}, topic_word_prior=0.05, initialisation="seeded", batch_size=batch_size)

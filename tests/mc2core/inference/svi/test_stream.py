@@ -280,7 +280,7 @@ def test_documents_kept_in_a_file_are_in_its_units(tmp_path):
         np.testing.assert_array_equal(one._kept.contexts["time"], corpus.contexts["time"])
 
 
-def test_names_decide_and_what_is_refused_changes_nothing(tmp_path):
+def test_corpora_with_other_names_are_refused_and_change_nothing(tmp_path):
     corpus = documents()
     words = [f"word{number}" for number in range(12)]
     named = Corpus(corpus.content, words, corpus.contexts, context_names={"tag": ["a", "b", "c"]})

@@ -321,7 +321,7 @@ class TestDamage:
         with pytest.raises(ValueError, match=r"has [0-9]+ bytes without the end of a <page> after 0"):
             wikipedia.parse_pages(source, tmp_path / "s", allow_truncated=True)
 
-    def test_nested_markup_ten_thousand_deep(self, tmp_path):
+    def test_markup_nested_10000_deep_is_removed_from_the_text(self, tmp_path):
         body = "{{" * 10_000 + "oak" + "}}" * 10_000 + " elm " + "[[" * 10_000 + " yew"
         (folder,) = parsed(tmp_path, dump([page(1, body=body)]))
         assert corpus_of([folder], tmp_path).vocabulary == ["elm", "yew"]

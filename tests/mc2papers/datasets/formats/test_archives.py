@@ -87,7 +87,7 @@ class TestLimits:
         with pytest.raises(ArchiveError, match="unpacks to more than 2000000 bytes"):
             read_members(path, ["small"], max_total_bytes=2_000_000)
 
-    def test_many_small_members_share_the_total(self, tmp_path, form):
+    def test_limits_on_total_bytes_and_number_of_members_hold(self, tmp_path, form):
         path = write(tmp_path, archive_bytes(form, [(f"f{i}", bytes(1000)) for i in range(50)]))
         with pytest.raises(ArchiveError, match="unpacks to more than 20000 bytes"):
             list(iterate_members(path, max_total_bytes=20_000))

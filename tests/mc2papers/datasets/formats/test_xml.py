@@ -137,7 +137,7 @@ def test_a_damage_leaves_the_records_before_it(tmp_path):
     assert str(caught.value).endswith("x.xml is cut off or damaged after 2 complete records: undefined entity 'a'")
 
 
-def test_records_before_a_harmful_part_are_not_used(tmp_path):
+def test_too_deep_nesting_is_damage_and_not_a_cut_file(tmp_path):
     (tmp_path / "x.xml").write_bytes(b"<r><x/>" + b"<x>" * 300)
     with pytest.raises(xmlstream.DamagedInput, match=r"x\.xml has elements more than 256 deep") as caught:
         list(xmlstream.records(tmp_path / "x.xml", "r", FIELDS, ["x"]))
