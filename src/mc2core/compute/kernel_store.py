@@ -1,8 +1,9 @@
 """Where compiled kernels are stored: folder, checksums, and locks of the processes that compile.
 
-numba's cache trusts its files, and two processes that store versions of one function at the same time can overwrite
-each other. So each state of the sources has a folder of its own. The first use of a kernel in a process removes every
-file that does not match its checksum. Processes compile at the same time and store one after the other; those that
+numba's cache trusts its files. Two processes that store versions of one function at the same time can overwrite each
+other, and an index without its versions is numbered anew, so that it can name a version of other types. So each state
+of the sources has a folder of its own. The first use of a kernel in a process, and each time that one is stored, first
+remove what does not match its checksum. Processes compile at the same time and store one after the other; those that
 would compile the same kernels take turns.
 """
 
@@ -18,7 +19,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -165,22 +166,56 @@ def _listed(folder: Path) -> dict[str, str]:
     return {name: checksum for checksum, _, name in (line.partition("  ") for line in lines)}
 
 
-def _write_checksums(folder: Path) -> None:
-    stored = [(name, path) for name, path in _files(folder) if path.suffix in (".nbi", ".nbc")]
-    lines = [f"{checksum}  {name}\n" for name, path in stored if (checksum := _checksum(path))]
+def _write_checksums(folder: Path, earlier: Mapping[str, str] | None = None) -> None:
+    """List all files, with their sources as loaded here or as listed earlier."""
+    earlier, lines = _listed(folder) if earlier is None else earlier, []
+    for name, path in _files(folder):
+        if path.suffix in (".nbi", ".nbc") and (checksum := _checksum(path)):
+            stamp = _stamp(path) or earlier.get(name, "").partition(":")[2]
+            lines.append(f"{checksum}:{stamp}  {name}\n")
     # without the list, which a full disk can prevent, the files are removed before they are used
-    with suppress(OSError), storage.replacing(folder / _CHECKSUMS) as stream:
-        stream.writelines(lines)
+    with suppress(OSError):
+        new = folder / f"{_CHECKSUMS}.new"
+        new.write_text("".join(lines), encoding="utf-8")
+        new.replace(folder / _CHECKSUMS)
+
+
+def _matches(listed: str | None, path: Path) -> bool:
+    """Whether a file has its checksum, and is of the source that this process has loaded, if it has loaded any."""
+    checksum, _, stamp = (listed or "").partition(":")
+    here = _stamp(path)
+    return checksum == _checksum(path) and (not here or not stamp or here == stamp)
 
 
 def _remove_damaged(folder: Path) -> None:
-    """Remove each file that differs from its checksum or has none, as those of a process that was killed."""
+    """Remove each file that differs from its checksum or has none, as those of a process that was killed.
+
+    Without its index, a kernel loses all versions: numba would give their numbers to others.
+    """
     listed = _listed(folder)
     if not listed:
         _remove(folder / _CHECKSUMS)
+    kept = {name for name, path in _files(folder) if _matches(listed.get(name), path)}
     for name, path in _files(folder):
-        if listed.get(name) != (_checksum(path) or ""):
+        index = f"{name.removesuffix('.nbc').rpartition('.')[0]}.nbi" if name.endswith(".nbc") else name
+        if not {name, index} <= kept:
             _remove(path)
+
+
+#: (folder, module) of stored kernels that this process has loaded: when their source was written, and its size
+_stamps: dict[tuple[str, str], str] = {}
+
+
+def register(folder: str, function: Any) -> None:
+    """Note the source of a kernel that is stored in a folder. numba compiles anew what is of another state of it."""
+    source = Path(function.__code__.co_filename)
+    with suppress(OSError):  # no file, as in a notebook
+        about = source.stat()
+        _stamps[Path(folder).name, source.stem] = f"{about.st_mtime_ns}-{about.st_size}"
+
+
+def _stamp(path: Path) -> str | None:
+    return _stamps.get((path.parent.name, path.name.partition(".")[0]))
 
 
 def _remove(path: Path) -> None:
@@ -195,10 +230,10 @@ def _copy_from(earlier: Path, folder: Path) -> None:
     with suppress(OSError):
         listed = _listed(earlier)
         for name, path in _files(earlier):
-            if listed.get(name) == (_checksum(path) or ""):
+            if _matches(listed.get(name), path):
                 (folder / name).parent.mkdir(exist_ok=True)
                 shutil.copyfile(path, folder / name)
-        _write_checksums(folder)
+        _write_checksums(folder, listed)
 
 
 def _remove_old(place: Path, now: Path) -> None:
@@ -248,26 +283,43 @@ class Store:
 
     @contextmanager
     def storing(self) -> Iterator[None]:
-        """Let no other process store or remove files while the block runs, then list the checksums."""
+        """Let no other process store or remove files while the block runs, then list the checksums.
+
+        What is damaged or of an earlier source is removed first.
+        """
         current = folder()
         assert current is not None
         with self._locked(current):
+            _remove_damaged(current)
             yield
             _write_checksums(current)
 
     @contextmanager
     def _locked(self, current: Path) -> Iterator[None]:
-        lock = _open_lock(current.parent / "storing.lock")
-        self._locks.add(lock)
+        lock = self._wait_for(current.parent / "storing.lock", "stores kernels")
         try:
-            storage.take_lock(lock, wait=True)
             yield
         finally:
             self._close(lock)
 
+    def _wait_for(self, path: Path, does: str) -> int:
+        """The open lock file, locked. While another process, which ``does`` something, has locked it, that is told."""
+        lock = _open_lock(path)
+        self._locks.add(lock)
+        try:
+            if storage.take_lock(lock, wait=False) is False:
+                with progress.work(f"waiting for another process that {does}"):
+                    while storage.take_lock(lock, wait=False) is False:
+                        stopping.check()
+                        time.sleep(_WAIT_SECONDS)
+        except BaseException:
+            self._close(lock)
+            raise
+        return lock
+
     def _close(self, lock: int) -> None:
-        self._locks.discard(lock)
         os.close(lock)
+        self._locks.discard(lock)
 
     @contextmanager
     def taking_turns(self, what: str) -> Iterator[None]:
@@ -282,7 +334,8 @@ class Store:
             yield
         finally:
             with self._mutex:
-                del self._turns[-1:]  # a forked process has none
+                if what in self._turns:  # a forked process has none
+                    self._turns.remove(what)
                 if not self._turns and self._turn is not None:
                     self._close(self._turn)
                     self._turn = None
@@ -292,29 +345,13 @@ class Store:
         with self._mutex:
             current = folder()
             if current is not None and self._turns and self._turn is None:
-                self._turn = _waited_for(current.parent / f"{self._turns[0]}.lock")
-                self._locks.add(self._turn)
+                self._turn = self._wait_for(current.parent / f"{self._turns[0]}.lock", "compiles the same kernels")
 
     def forget(self) -> None:
         """In a forked process: the locks are the parent's."""
         for lock in self._locks:
             os.close(lock)  # the parent's stays locked
         self._mutex, self._turns, self._locks, self._turn = threading.RLock(), [], set(), None
-
-
-def _waited_for(path: Path) -> int:
-    """The open lock file, locked; tells that it waits."""
-    lock = _open_lock(path)
-    try:
-        if storage.take_lock(lock, wait=False) is False:
-            with progress.work("waiting for another process that compiles the same kernels"):
-                while storage.take_lock(lock, wait=False) is False:
-                    stopping.check()
-                    time.sleep(_WAIT_SECONDS)
-    except BaseException:
-        os.close(lock)
-        raise
-    return lock
 
 
 store = Store()

@@ -14,7 +14,7 @@ from numba.core import event
 from numba.extending import overload
 
 from mc2core.base import progress, stopping
-from mc2core.compute.kernel_store import folder, store
+from mc2core.compute.kernel_store import folder, register, store
 
 _NO_ENTRY_FOR_C = {"no_cfunc_wrapper": True}
 _decorating = threading.Lock()  # numba's folder is one setting for all threads
@@ -32,6 +32,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
             try:
                 compiled = numba.njit(cache=True, **options)(function)
                 if _is_stored(compiled):
+                    register(compiled.stats.cache_path, function)
                     return compiled
             except RuntimeError:  # numba can write to no folder, or the function has no file
                 pass
@@ -108,14 +109,14 @@ class _Compiling(event.Listener):
                 self._here.storing.close()
             self._here.depth -= 1
         elif event.kind == "numba:compile" and _is_ours(event):
-            if _is_stored(event.data["dispatcher"]):
-                self._here.storing, self._here.stored_at = ExitStack(), self._here.depth
-                self._here.storing.enter_context(store.storing())
             self._names.pop()
             if self._names:
                 self._tell()
             else:
                 self._work.close()
+            if _is_stored(event.data["dispatcher"]):
+                self._here.storing, self._here.stored_at = ExitStack(), self._here.depth
+                self._here.storing.enter_context(store.storing())
 
     def _tell(self) -> None:
         self._told.what = f"compiling kernels (once), number {self._number} ({self._names[-1]})"

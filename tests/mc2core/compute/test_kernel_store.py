@@ -23,6 +23,10 @@ def half(a):
 @kernel
 def add(a, b):
     return half(a) + half(b)
+
+@kernel
+def double(a):
+    return 2 * a
 """
 ADD = "from adding import add; print(add(1, 2), add(1.5, 2.5), *(sum(n.values()) for n in add.stats[1:]))"
 COMPILED, LOADED = ["1.5", "2.0", "0", "2"], ["1.5", "2.0", "2", "0"]
@@ -148,6 +152,43 @@ def test_files_of_a_process_that_was_killed_are_removed(tmp_path, process, run):
     assert run() == LOADED
 
 
+# numba writes the index, then the version that it names
+KILLED = """
+import os
+from numba.core import caching
+caching.IndexDataCacheFile._save_data = lambda self, name, data: os.kill(os.getpid(), 9)
+from adding import add
+add(1.5, 2.5)
+"""
+CHECKED = """
+import sys
+from adding import add, double
+from mc2core.compute.kernel_store import store
+store.check()
+print("checked", flush=True)
+sys.stdin.readline()
+print(double(1), add(1.5, 2.5))
+"""
+
+
+@pytest.mark.parametrize("is_damaged", [False, True], ids=["a comment was edited", "the index was damaged"])
+def test_a_new_index_never_names_versions_of_the_last_one(tmp_path, process, run, is_damaged):
+    """Not for a process that looks later, nor for one that looked before."""
+    assert run() == COMPILED
+    if not is_damaged:
+        with (tmp_path / "adding.py").open("a") as stream:
+            stream.write("# edited")
+    with process(CHECKED) as other:
+        assert other.stdout.readline() == "checked\n"
+        if is_damaged:
+            flip(stored_in(tmp_path, "*add-*.nbi")[0])
+        with process(KILLED) as killed:
+            assert (killed.wait(), killed.stderr.read()) == (-9, "")
+        assert other.communicate("\n") == ("2 2.0\n", "")
+    assert run()[:2] == COMPILED[:2]
+    assert run() == LOADED
+
+
 TURNS = "from mc2core.compute.kernel_store import store\nfrom adding import add\nimport sys\n"
 TURNS += "with store.taking_turns({what!r}):\n    {code}"
 
@@ -158,8 +199,9 @@ def test_one_process_compiles_the_same_kernels_and_others_wait(process):
     with process(TURNS.format(what="gibbs", code=first_code)) as first:
         assert first.stdout.readline() == "1.5\n"
         with process(wait + repr(TURNS.format(what="gibbs", code=ADD)) + ")") as second:
-            assert "waiting for another process that compiles the same kernels" in second.stderr.readline()
-            assert first.communicate("\n")[1] == ""
+            told = second.stderr.readline()
+            assert first.communicate("\n")[1] == ""  # or it would wait for ever
+            assert "waiting for another process that compiles the same kernels" in told
             # it had looked for a version of the second types before that one was there
             assert second.communicate()[0].split() == ["1.5", "2.0", "1", "1"]
 
@@ -170,6 +212,18 @@ def test_processes_that_compile_other_kernels_do_not_wait(process, run, code):
         assert first.stdout.readline() == "1.5\n"
         assert run(code) == ["1.5", "2.0", "1", "1"]
         assert first.communicate("\n") == ("", "")
+
+
+def test_a_process_that_waits_to_store_a_kernel_says_so(tmp_path, process):
+    code = "from mc2core.base import progress\nprogress.LINE_SECONDS = 0.1\nwith progress.showing(True):\n    exec("
+    place = tmp_path / "kernels/mc2core-kernels"
+    with kernel_store._open(place / "storing.lock") as held:
+        assert kernel_store.storage.take_lock(held, wait=True)
+        waiting = process(code + repr(ADD) + ")")
+        told = waiting.stderr.readline()
+    with waiting:
+        assert waiting.communicate()[0].split() == COMPILED
+    assert "waiting for another process that stores kernels" in told
 
 
 # between choosing the name of a version and writing it down, both processes have read the same list
@@ -309,16 +363,18 @@ def test_a_forked_process_leaves_the_locks_to_its_parent(tmp_path, monkeypatch):
         with kernel_store._open(tmp_path / name) as other:
             return kernel_store.storage.take_lock(other, wait=False)
 
-    told, tell = os.pipe()
+    (told, tell), (heard, say) = os.pipe(), os.pipe()
     with open(tell, "w"):
         with store.taking_turns("gibbs"), store.storing():
             store.await_turn()
             child = os.fork()
             if child == 0:
                 store.forget()
+                os.write(say, b".")
                 os.close(tell)
                 os.read(told, 1)  # until its parent is done, or fails
                 os._exit(len(store._locks))
+            assert os.read(heard, 1) == b"."
             assert not is_free("gibbs.lock")
             assert not is_free("storing.lock")
         assert is_free("gibbs.lock")
