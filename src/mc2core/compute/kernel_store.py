@@ -1,10 +1,10 @@
 """Where compiled kernels are stored: folder, checksums, and locks of the processes that compile.
 
 numba's cache trusts its files. Two processes that store versions of one function at the same time can overwrite each
-other, and an index without its versions is numbered anew, so that it can name a version of other types. So each state
-of the sources has a folder of its own. The first use of a kernel in a process, and each time that one is stored, first
-remove what does not match its checksum. Processes compile at the same time and store one after the other; those that
-would compile the same kernels take turns.
+other. A new index beside old versions can name a version that was compiled for other types. So each state of the
+sources has a folder of its own. A process removes the files that do not match their checksums before it uses its first
+kernel, and before it stores one. Processes compile at the same time and store one after the other. Fits by one engine,
+which compile the same kernels, take turns.
 """
 
 from __future__ import annotations
@@ -167,7 +167,10 @@ def _listed(folder: Path) -> dict[str, str]:
 
 
 def _write_checksums(folder: Path, earlier: Mapping[str, str] | None = None) -> None:
-    """List all files, with their sources as loaded here or as listed earlier."""
+    """List the checksum of each file, and the stamp of its source as loaded here or as listed earlier.
+
+    The list is not forced to the disk, because that is slow. If it is lost, kernels are compiled again.
+    """
     earlier, lines = _listed(folder) if earlier is None else earlier, []
     for name, path in _files(folder):
         if path.suffix in (".nbi", ".nbc") and (checksum := _checksum(path)):
@@ -181,16 +184,16 @@ def _write_checksums(folder: Path, earlier: Mapping[str, str] | None = None) -> 
 
 
 def _matches(listed: str | None, path: Path) -> bool:
-    """Whether a file has its checksum, and is of the source that this process has loaded, if it has loaded any."""
+    """Return whether a file has its listed checksum, and the stamp of the source, if this process has loaded it."""
     checksum, _, stamp = (listed or "").partition(":")
     here = _stamp(path)
     return checksum == _checksum(path) and (not here or not stamp or here == stamp)
 
 
 def _remove_damaged(folder: Path) -> None:
-    """Remove each file that differs from its checksum or has none, as those of a process that was killed.
+    """Remove each file that differs from its checksum or has none, such as the files of a process that was killed.
 
-    Without its index, a kernel loses all versions: numba would give their numbers to others.
+    The versions of a kernel are removed with its index, because numba would give their numbers to new versions.
     """
     listed = _listed(folder)
     if not listed:
@@ -202,12 +205,12 @@ def _remove_damaged(folder: Path) -> None:
             _remove(path)
 
 
-#: (folder, module) of stored kernels that this process has loaded: when their source was written, and its size
+#: by folder and module of the kernels that this process has loaded: the time and size of their source
 _stamps: dict[tuple[str, str], str] = {}
 
 
 def register(folder: str, function: Any) -> None:
-    """Note the source of a kernel that is stored in a folder. numba compiles anew what is of another state of it."""
+    """Keep the stamp of a kernel's source. numba does not use versions from another state of the source."""
     source = Path(function.__code__.co_filename)
     with suppress(OSError):  # no file, as in a notebook
         about = source.stat()
@@ -285,7 +288,7 @@ class Store:
     def storing(self) -> Iterator[None]:
         """Let no other process store or remove files while the block runs, then list the checksums.
 
-        What is damaged or of an earlier source is removed first.
+        Files that are damaged, or from an earlier state of their source, are removed first.
         """
         current = folder()
         assert current is not None
@@ -303,7 +306,7 @@ class Store:
             self._close(lock)
 
     def _wait_for(self, path: Path, does: str) -> int:
-        """The open lock file, locked. While another process, which ``does`` something, has locked it, that is told."""
+        """Return the lock file, open and locked. Progress shows a wait for another process that ``does`` something."""
         lock = _open_lock(path)
         self._locks.add(lock)
         try:
@@ -325,8 +328,8 @@ class Store:
     def taking_turns(self, what: str) -> Iterator[None]:
         """Let other processes that compile ``what`` wait, from the first kernel that the block compiles to its end.
 
-        They would else compile the same kernels at the same time. Afterwards they load them. ``what`` is part of the
-        name of a file.
+        They then load the kernels. Without turns, each process would compile all of them. ``what`` is part of the name
+        of a file.
         """
         with self._mutex:
             self._turns.append(what)

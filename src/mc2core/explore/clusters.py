@@ -99,7 +99,7 @@ def _emitted(description: Description) -> Emitted:
 
 
 def _how_sure(description: Description) -> dict[str, np.ndarray]:
-    """Columns of :mod:`mc2core.explore.agreement`; none of one sample, of new documents or without clusters."""
+    """Columns of :mod:`mc2core.explore.agreement`; none for one sample, new documents or a model without clusters."""
     if not description.of_samples or description.without_clusters:
         return {}
     found = agreement_of.found_clusters(description)

@@ -53,7 +53,7 @@ def write_tables(folder: Path, tables: Tables) -> None:
 
 
 def _summary(description: Description, clusters: pd.DataFrame) -> pd.DataFrame:
-    """What is described: name, value. Without a word of clusters for a model that has none."""
+    """What is described: name, value. A model without clusters has no rows about clusters."""
     corpus, posterior = description.corpus, description.posterior
     provenance: Mapping[str, Any] = posterior.provenance
     has_clusters = not description.without_clusters

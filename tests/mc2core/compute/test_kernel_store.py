@@ -173,7 +173,7 @@ print(double(1), add(1.5, 2.5))
 
 @pytest.mark.parametrize("is_damaged", [False, True], ids=["a comment was edited", "the index was damaged"])
 def test_a_new_index_never_names_versions_of_the_last_one(tmp_path, process, run, is_damaged):
-    """Not for a process that looks later, nor for one that looked before."""
+    """Neither for a process that starts later, nor for one that has checked the files before."""
     assert run() == COMPILED
     if not is_damaged:
         with (tmp_path / "adding.py").open("a") as stream:
@@ -214,7 +214,7 @@ def test_processes_that_compile_other_kernels_do_not_wait(process, run, code):
         assert first.communicate("\n") == ("", "")
 
 
-def test_a_process_that_waits_to_store_a_kernel_says_so(tmp_path, process):
+def test_a_process_that_waits_for_the_store_reports_it(tmp_path, process):
     code = "from mc2core.base import progress\nprogress.LINE_SECONDS = 0.1\nwith progress.showing(True):\n    exec("
     place = tmp_path / "kernels/mc2core-kernels"
     with kernel_store._open(place / "storing.lock") as held:
