@@ -118,7 +118,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 @pytest.mark.thorough
-def test_the_example_compiles_its_kernels_once_and_tells_of_it(checkout):
+def test_the_example_compiles_its_kernels_once_and_says_so(checkout):
     """Import, fit and describe, each in a process of its own.
 
     The interval of lines is a small part of the usual one; how long they are apart is held by the tests of progress.

@@ -350,7 +350,7 @@ class TestTable3:
         shown = table3.format_table(table3.by_batch(rows), PAPER3)
         assert shown["after 100%"].tolist() == ["0.200 ± 0.000", "0.300 ± 0.000"]
 
-    def test_a_mini_batch_without_enmi_counts_nowhere_and_is_told(self):
+    def test_a_mini_batch_without_enmi_is_reported_and_not_counted(self):
         rows = pd.DataFrame(followed(0, 0.2, 0.8, slope=0.0) + followed(1, 0.5, 0.8, slope=0.0))
         lacking = (rows["seed"] == 1) & (rows["batch"] == 2) & (rows["context_available_percent"] == 1)
         rows["enmi"] = rows["enmi"].mask(lacking)

@@ -322,7 +322,7 @@ def all_text(figure):
 
 
 class TestLetters:
-    def test_topics_match_in_any_order_and_missing_ones_are_told(self):
+    def test_topics_match_in_any_order_and_missing_ones_are_named(self):
         truth = np.eye(4)
         match, distance = match_topics(truth, truth[[2, 0, 3, 1]])
         assert match.tolist() == [1, 3, 0, 2]

@@ -44,7 +44,7 @@ def test_the_first_cases_hold(name, n_cases):
     assert done.stdout.count(": held") == n_cases
 
 
-def test_crash_hang_and_failure_are_told_and_the_next_is_tried():
+def test_crash_hang_and_failure_are_reported_and_the_next_runs():
     def try_one(number):
         if number == 1:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -116,7 +116,7 @@ def test_lines_are_told_as_the_documents_of_a_corpus(fitted, tmp_path, monkeypat
         assert [told["mean"], told["low"], told["high"]] == pytest.approx(expected, rel=1e-4)
 
 
-def test_a_damaged_line_is_told_by_number_and_the_rest_goes_on(fitted, monkeypatch, capfd):
+def test_a_damaged_line_is_named_by_number_and_the_rest_is_read(fitted, monkeypatch, capfd):
     good = lines([RECORDS[0]])
     given = (
         good + b'{"abstract": "boat\n' + b"\n  \n" + good + b"[1]\n" + b'{"abstract": "\xff"}\n' + b'{"when": 2001}\n'
@@ -141,7 +141,7 @@ def test_a_damaged_line_is_told_by_number_and_the_rest_goes_on(fitted, monkeypat
         assert re.fullmatch(pattern, error)
 
 
-def test_a_value_its_family_refuses_is_told_and_the_rest_goes_on(tmp_path, monkeypatch, capfd):
+def test_a_value_its_family_refuses_is_named_the_rest_is_read(tmp_path, monkeypatch, capfd):
     random = np.random.default_rng(0)
     contexts = {
         "visits": random.poisson(3.0, 30).astype(float),

@@ -21,7 +21,7 @@ from mc2core.base.settings import parse_settings, split_settings
         (models.Mixture, "n_cluster", "Mixture has no setting 'n_cluster'; did you mean 'n_clusters'?"),
     ],
 )
-def test_a_misspelt_setting_is_told_the_nearest_name(kind, wrong, said):
+def test_a_misspelt_setting_is_refused_with_the_nearest_name(kind, wrong, said):
     with pytest.raises(TypeError) as caught:
         kind(**{wrong: 3})
     assert str(caught.value) == said

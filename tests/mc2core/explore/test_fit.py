@@ -123,7 +123,7 @@ def test_effects_have_names_and_are_of_the_fit_or_a_cut(done):
     pd.testing.assert_frame_equal(done.effects("year"), done.effects(["year"]))
 
 
-def test_contexts_that_the_model_does_not_use_are_told_too(corpus):
+def test_contexts_that_the_model_does_not_use_are_reported_too(corpus):
     engine = fits.gibbs(contexts={"year": NormalGamma()}, start_topics=5, start_clusters=4)
     several = mc2core.fit(corpus, *engine, iterations=2, seed=1, progress=False)
     assert set(several.posterior.families) == {"year"}

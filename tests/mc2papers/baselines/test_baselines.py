@@ -175,7 +175,7 @@ class TestSettings:
         with pytest.raises(ValueError, match=re.escape(message)):
             make_baseline(name, settings)
 
-    def test_a_misspelt_setting_is_told_the_nearest_name(self):
+    def test_a_misspelt_setting_is_refused_with_the_nearest_name(self):
         with pytest.raises(TypeError, match=r"^KMeans has no setting 'n_cluster'; did you mean 'n_clusters'\?$"):
             KMeans(n_cluster=3)
 

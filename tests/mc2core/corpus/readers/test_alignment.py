@@ -111,7 +111,7 @@ class TestLacking:
         ):
             read_own(write(tmp_path / f"bare{suffix}", without(NEW, "body")), {}, like)
 
-    def test_a_context_missing_everywhere_is_told_with_its_option(self, tmp_path, like, capsys):
+    def test_a_context_missing_everywhere_is_named_with_its_option(self, tmp_path, like, capsys):
         like.save(tmp_path / "like.npz" if isinstance(like, Posterior) else tmp_path / "like")
         earlier = str(next(tmp_path.glob("like*")))
         path = write(tmp_path / "new.csv", [{"abstract": "ferry", "when": "1995", "who": "ann"}])

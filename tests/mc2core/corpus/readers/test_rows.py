@@ -346,7 +346,7 @@ class TestCleaning:
         assert "--skip-bad" not in said  # would leave no document
         assert read_own(path, {"text": "text", "contexts": ["president:bag"]})[0].contexts["president"].sum() == 30
 
-    def test_dates_of_another_form_are_told_the_option_for_them(self, tmp_path):
+    def test_dates_of_another_form_are_refused_with_the_option(self, tmp_path):
         (tmp_path / "a.csv").write_text("text,when\n" + "lake,31/12/2021 23:59:58\n" * 3)
         with pytest.raises(ValueError, match="3 of 3 rows") as caught:
             read_own(tmp_path / "a.csv", {"text": "text", "contexts": ["when:date"]})
