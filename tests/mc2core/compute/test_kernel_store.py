@@ -6,6 +6,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import grimp
@@ -220,7 +221,10 @@ def test_a_process_that_waits_for_the_store_reports_it(tmp_path, process):
     with kernel_store._open(place / "storing.lock") as held:
         assert kernel_store.storage.take_lock(held, wait=True)
         waiting = process(code + repr(ADD) + ")")
+        end = threading.Timer(20, waiting.kill)  # it says nothing
+        end.start()
         told = waiting.stderr.readline()
+        end.cancel()
     with waiting:
         assert waiting.communicate()[0].split() == COMPILED
     assert "waiting for another process that stores kernels" in told
