@@ -24,6 +24,7 @@ from mc2core.corpus import Corpus  # noqa: E402
 from mc2core.inference.base import Engine  # noqa: E402
 from mc2core.inference.registry import DEFAULT_MODEL, model_class  # noqa: E402
 from mc2core.inference.running.loop import fit  # noqa: E402
+from mc2core.inference.running.summary import add_hierarchy  # noqa: E402
 from mc2core.models import Model  # noqa: E402
 from mc2core.posterior import Posterior  # noqa: E402
 
@@ -145,10 +146,9 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
             self._stream = Stream(done, total_samples=self.total_samples, threads=self.n_jobs)
         if self._stream is None:
-            try:
-                done.posterior.find_hierarchy(done.corpus)
-            except ValueError as error:  # each document is a cluster (HDP), or there are too many
-                logger.info("no clustering is recommended: %s", error)
+            add_hierarchy(done.posterior, done.corpus, done.provenance["inferred"])
+        for warning in done.provenance["inferred"]["warnings"]:
+            logger.warning(warning)
         self._keep(done.posterior)
         self.labels_, self.probabilities_ = self.posterior_.cluster.astype(np.int64), self.posterior_.certainty
         if self._cut is not None:

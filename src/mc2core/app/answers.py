@@ -17,18 +17,17 @@ from mc2core.posterior import Posterior
 from mc2core.posterior.contexts import PredictedNames, PredictedVectors
 from mc2core.posterior.proportions import DocumentTopics
 
-# clusters less likely than this have no part in what is said of contexts
-_MIN = 1e-6
 _DIGITS = 6
 _OF_NUMBER = "mean", "low", "high"
 _NONE = np.zeros(0, np.int64)
 
 
 class Answers:
-    """What a posterior's representative says of documents; what that takes is prepared once.
+    """Predictions for documents by a posterior; what does not depend on the documents is prepared once.
 
-    Clusters are those of the recommended clustering, or of the fit where the posterior keeps no hierarchy. ``top``:
-    topics of each document, and names of a context, at most.
+    Clusters and contexts are averaged over samples; topics are those of the representative. Clusters are those of the
+    recommended clustering, or of the fit if the posterior has no hierarchy. ``top``: topics of each document, and names
+    of a context, at most.
     """
 
     def __init__(self, posterior: Posterior, top: int, threads: int) -> None:
@@ -36,13 +35,13 @@ class Answers:
         if sample.documents_are_clusters:
             raise ValueError("each document is a cluster of its own in this posterior; there are none to predict")
         self._posterior, self._top, self._threads = posterior, top, threads
-        self._clusters, self._topics = posterior.predictor(), DocumentTopics(sample)
-        self._contexts = {name: posterior.predictive(name, [sample]) for name in posterior.families}
+        self._predict, self._topics = posterior.predictors(), DocumentTopics(sample)
+        self._contexts = {name: posterior.predictive(name, self._predict.samples) for name in posterior.families}
         projection = projection_of(posterior.imported)
         self._unsaid = None if projection is None else projection.name
-        self._into = np.identity(sample.n_clusters)[:, np.argsort(posterior.by_size)]
+        self._n_clusters, self._cluster = sample.n_clusters, posterior.by_size[posterior.cluster]
         if (kept := posterior.hierarchy) is not None:
-            self._into = kept.shares(kept.recommended, sample.cluster, sample.n_clusters)
+            self._n_clusters, self._cluster = kept.recommended, kept.cut(kept.recommended)
 
     def outside(self, corpus: Corpus) -> dict[int, tuple[str, str]]:
         """Documents that hold what the family of a context does not take: the context and why, by their number."""
@@ -71,11 +70,10 @@ class Answers:
     def of(self, corpus: Corpus) -> Iterator[dict[str, Any]]:
         """A record for each document."""
         stacked = self._posterior.stacked(corpus) if self._contexts else None
-        probability = self._clusters.probabilities(corpus, stacked, self._threads)
-        cluster = probability.argmax(axis=1)
-        tokens, lengths = self._topics.tokens(corpus, cluster, self._threads), corpus.document_lengths.tolist()
-        contexts = self._of_contexts(corpus, probability)
-        probability = probability @ self._into
+        found = self._predict(corpus, stacked, self._threads)
+        tokens = self._topics.tokens(corpus, found.first().argmax(axis=1), self._threads)
+        lengths, contexts = corpus.document_lengths.tolist(), self._of_contexts(corpus, found.shares)
+        probability = found.at(self._cluster, self._n_clusters)
         cluster = probability.argmax(axis=1)
         for j, (own, length) in enumerate(zip(cluster.tolist(), lengths, strict=True)):
             part = slice(tokens.indptr[j], tokens.indptr[j + 1])
@@ -86,15 +84,14 @@ class Answers:
             said["topics"] = [{"topic": topic + 1, "share": round(share / length, _DIGITS)} for topic, share in topics]
             yield said | ({"contexts": contexts[j]} if self._contexts else {})
 
-    def _of_contexts(self, corpus: Corpus, probability: np.ndarray) -> list[dict[str, Any]]:
+    def _of_contexts(self, corpus: Corpus, shares: sp.csr_matrix) -> list[dict[str, Any]]:
         """What is said of the contexts that each document does not show."""
         said: list[dict[str, Any]] = [{} for _ in range(corpus.n_documents)]
         for name, predictive in self._contexts.items():
             documents = np.flatnonzero(corpus.missing(name))
             if not len(documents) or name == self._unsaid:
                 continue
-            likely = np.where(probability[documents] < _MIN, 0.0, probability[documents])
-            found = replace(predictive, shares=sp.csr_matrix(likely / likely.sum(axis=1, keepdims=True)))
+            found = replace(predictive, shares=shares[documents])
             if isinstance(found, PredictedNames):
                 columns, shares = found.ranking(self._top)
                 for j, row, of_names in zip(documents, columns.tolist(), shares.tolist(), strict=True):

@@ -21,7 +21,7 @@ input:
 output:
   one line per document: line, id, cluster with its probability, number of known tokens, largest topics with their
   shares, and predictions of missing contexts (likeliest names; mean and 90 % interval of a number; mean vector)
-  All figures use the sample that mc2 topics and the HTML report show; mc2 contexts averages over all samples.
+  Clusters and contexts are averaged over samples of all chains. Topics are those of mc2 topics and the HTML report.
 
 Lines that cannot be read are reported on standard error, and the exit code is then 2."""
 

@@ -105,20 +105,25 @@ class Description:
             drawn = np.sort(rng.choice(n_documents, most, replace=False))
             posterior, corpus = posterior.of_documents(corpus, drawn)
             sample = posterior.representative
-        cluster, probability = posterior.assign(corpus, threads=threads)
         is_of_fit = posterior.was_fitted_on(corpus) and not without_clusters
+        predicted = None
+        if posterior.was_fitted_on(corpus) and min(one.cluster.min() for one in posterior.samples) >= 0:
+            cluster, probability = posterior.assign(corpus, threads=threads)
+        else:
+            predicted = posterior.predicted_clusters(corpus, threads=threads)
+            probability = predicted.at(posterior.cluster, sample.n_clusters)
+            cluster = probability.argmax(axis=1)
         kept = posterior.hierarchy or (posterior.find_hierarchy(corpus) if is_of_fit else None)
         cuts: dict[int, np.ndarray] = {}
         recommended, shown = sample.n_clusters, probability[:, np.argsort(posterior.by_size)]
         if kept is not None:
-            is_known = is_of_fit and kept.cluster.min() >= 0
             for size in _sizes(kept):
-                into = kept.shares(size, sample.cluster, sample.n_clusters)
-                found = kept.cut(size) if is_known else (probability @ into).argmax(axis=1)
-                cuts[size] = found.astype(np.int64)
+                cuts[size] = kept.cut(size).astype(np.int64)
                 if size == kept.recommended:
                     recommended = size
-                    shown = posterior.assign(corpus, cut=size)[1] if is_known else probability @ into
+                    shown = predicted.at(cuts[size], size) if predicted else posterior.assign(corpus, cut=size)[1]
+                if predicted is not None:
+                    cuts[size] = predicted.at(cuts[size], size).argmax(axis=1)
         names = names or {}
         check_names(names, {"cluster": sample.n_clusters + sum(cuts), "topic": sample.n_topics})
         found_in, about = (cluster, probability, cuts, recommended, shown), (threads, drawn, n_documents)

@@ -12,9 +12,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from mc2core.base.pages import facts
+from mc2core.base.progress import showing
 from mc2core.corpus import Corpus
 from mc2core.inference.running import loop
-from mc2core.inference.running.summary import sentence
+from mc2core.inference.running.summary import add_hierarchy, sentence
 from mc2core.posterior import Posterior
 
 if TYPE_CHECKING:
@@ -372,6 +373,8 @@ def _with_tables(run: Callable[_Parameters, loop.RunResult]) -> Callable[_Parame
         if on_stop is not None:
             kwargs["on_stop"] = lambda stopped: on_stop(of(stopped))
         done = of(run(*args, **kwargs))
+        with showing(kwargs.get("progress")):  # type: ignore[arg-type]
+            add_hierarchy(done.posterior, done.corpus, done.provenance["inferred"])
         for warning in done.provenance["inferred"]["warnings"]:
             logger.warning(warning)
         return done

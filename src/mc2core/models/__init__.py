@@ -57,6 +57,8 @@ _COMPONENTS_PER_TOKEN = 3.0
 _EACH = 10.0
 #: and the most that alpha is then: more makes the sizes of many clusters too equal (docs/notes/starts.md)
 _IN_ALL = 100.0
+#: clusters of a mixture at most, where no number is given
+MOST_CLUSTERS = 100
 COMPONENTS = ("multinomial", "poisson", "gaussian", "gauss_wishart")
 #: below this a Dirichlet's density is no number any more
 MIN_PRIOR = 1e-100
@@ -570,8 +572,9 @@ class Mixture(Model):
 
     Parameters
     ----------
-    n_clusters : int in [1, 2147483647], default 100
-        Number of clusters K. If it exceeds the number of documents, some clusters stay empty.
+    n_clusters : int in [1, 2147483647] or None, default None
+        Number of clusters K. If it exceeds the number of documents, some clusters stay empty. If it is None, there are
+        at most 100 clusters, and the recommended clustering may have fewer.
     component : {"multinomial", "poisson", "gaussian", "gauss_wishart"}, default "multinomial"
         Distribution of the word counts in a cluster. "multinomial" has a probability per word. "poisson" has a rate per
         word. "gaussian" has a mean per word and one precision per cluster. "gauss_wishart" has a full covariance matrix
@@ -607,13 +610,13 @@ class Mixture(Model):
     def __init__(
         self,
         *,
-        n_clusters: int = 100,
+        n_clusters: int | None = None,
         component: str = "multinomial",
         topic_word_prior: float = 0.1,
         weight_prior: float = 0.1,
         rate_prior: float = 1.0,
     ) -> None:
-        self.n_clusters = whole("n_clusters", n_clusters, most=MAX_LABELS)
+        self.n_clusters = None if n_clusters is None else whole("n_clusters", n_clusters, most=MAX_LABELS)
         self.component = choice("component", component, COMPONENTS)
         self.topic_word_prior = _prior("topic_word_prior", topic_word_prior)
         self.weight_prior = _prior("weight_prior", weight_prior)
@@ -622,8 +625,13 @@ class Mixture(Model):
         if self.component == "multinomial":
             self.refuse_idle({"rate_prior": f"another component than {self.component!r} (--set component=poisson)"})
 
+    @property
+    def most_clusters(self) -> int:
+        """Largest possible number of clusters."""
+        return self.n_clusters or MOST_CLUSTERS
+
     def describe(self) -> str:
-        return f"a mixture of {counted(self.n_clusters, 'clusters')} at most, each with words of its own"
+        return f"a mixture of {counted(self.most_clusters, 'clusters')} at most, each with words of its own"
 
 
 def _prior(name: str, value: float) -> float:

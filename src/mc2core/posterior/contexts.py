@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from mc2core.families import VectorFamily
     from mc2core.families.base import ScalarFamily
 
-# shares of clusters below this are left out
-_MIN = 1e-12
 # documents whose columns are ranked together
 _BLOCK = 1024
 # points at which all clusters' distributions are known before a quantile is looked for between two of them
@@ -227,13 +225,3 @@ def _largest(probability: np.ndarray, n: int) -> np.ndarray:
         order = np.tile(np.arange(n), (len(probability), 1))
     place = np.argsort(-np.take_along_axis(probability, order, axis=1), axis=1, kind="stable")
     return np.take_along_axis(order, place, axis=1)
-
-
-def mixed(shares: list[np.ndarray]) -> sp.csr_matrix:
-    """Concatenate the shares (J, K_s) of clusters in S samples to (J, C) CSR; those of a sample sum to 1/S.
-
-    Tiny shares are left out.
-    """
-    side_by_side = np.hstack(shares)
-    side_by_side[side_by_side < _MIN] = 0.0
-    return sp.csr_matrix(side_by_side / side_by_side.sum(axis=1, keepdims=True))

@@ -52,7 +52,7 @@ SLACK = 3.0
 SLACK_OF_A_TOKEN = 0.02
 """The same for each token: the longer a document, the rougher is what they were chosen by."""
 SWEEPS = 100
-"""Sweeps over a document's tokens where its cluster is asked for."""
+"""Sweeps over a document's tokens where its cluster is asked for; with S samples, divided by the square root of S."""
 FIRST_SWEEPS, DOUBT = 20, 1e-3
 """Of these a quarter is left out. No more are done where clusters but the likeliest have less than this by then."""
 
@@ -495,11 +495,13 @@ class ClusterChains:
     """Computes P(z_j = k | w_j) for the clusters of a sample with a document level.
 
     A Markov chain for each document draws the topics of its tokens given its cluster, the seating at tables, and the
-    cluster given the seating. The mean of its probabilities converges to the exact ones with the number of sweeps.
+    cluster given the seating. The mean of its probabilities converges to the exact ones with the number of sweeps. If
+    probabilities are averaged over ``n_samples``, each has fewer sweeps, because errors cancel.
     """
 
-    def __init__(self, sample: Sample) -> None:
+    def __init__(self, sample: Sample, n_samples: int = 1) -> None:
         self._mixture, self._buffers = SampleMixture(sample), Buffers()
+        self._sweeps = FIRST_SWEEPS, max(FIRST_SWEEPS, round(SWEEPS / math.sqrt(n_samples)))
         priors, _ = priors_of(self._mixture)
         n_clusters, self._n_topics = priors.shape
         self._n_columns = kernels.BLOCK * (-(-self._n_topics // kernels.BLOCK))
@@ -527,7 +529,7 @@ class ClusterChains:
                 given = (*block.arrays, block.words), psi, *self._priors, log_prior[rows]
 
                 def run(first: int, last: int, given: Any = given, found: Any = found) -> None:
-                    _sample_clusters(*given, (FIRST_SWEEPS, SWEEPS), DOUBT, key, first, last, found)
+                    _sample_clusters(*given, self._sweeps, DOUBT, key, first, last, found)
 
                 in_chunks(run, len(rows), threads, _CHUNK, told.advance)
                 out[rows] = found

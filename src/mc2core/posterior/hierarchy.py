@@ -31,6 +31,7 @@ from mc2core.families.kernels import add_statistics, log_predictive
 from mc2core.families.stacked import StackedContexts
 from mc2core.posterior.clustering import adjusted_rand_index
 from mc2core.posterior.mixture import blocks
+from mc2core.posterior.predicting import shares_of
 from mc2core.posterior.proportions import expected_tokens
 from mc2core.posterior.sample import Sample
 
@@ -213,12 +214,7 @@ class Hierarchy:
 
         Rows sum to 1. A cluster without documents has the distribution of all documents.
         """
-        found = self.cut(size)
-        seen = np.flatnonzero((found >= 0) & (cluster >= 0))
-        counts = np.zeros((n_clusters, size))
-        np.add.at(counts, (cluster[seen], found[seen]), 1.0)
-        counts[counts.sum(axis=1) == 0] = counts.sum(axis=0)
-        return counts / counts.sum(axis=1, keepdims=True)
+        return shares_of(self.cut(size), size, cluster, n_clusters)
 
 
 def _mean_shares(samples: Sequence[np.ndarray], found: np.ndarray, size: int) -> Iterator[tuple[slice, np.ndarray]]:
@@ -289,30 +285,30 @@ def by_size(cluster: np.ndarray, n_clusters: int) -> np.ndarray:
 def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
     """Return the hierarchy of a fit; ``corpus`` is the fitted corpus.
 
-    It starts from the consensus of the samples. For the agreement, further hierarchies start from the consensus of each
-    chain or, for one chain, from ``N_OTHERS`` of its samples. The result is deterministic. Raises ValueError for other
+    It starts from the consensus of the samples and uses the topics of the representative. For the agreement, further
+    hierarchies start from the consensus of each chain, with the topics of its own representative, or for one chain from
+    ``N_OTHERS`` of its samples, with their own topics. The result is deterministic. Raises ValueError for other
     documents, if each document is a cluster (HDP), if there are more than ``MAX_CLUSTERS`` clusters or ``MAX_CELLS``
     cells, or if a score is not finite.
     """
     if posterior.representative.documents_are_clusters:
         raise ValueError("each document is a cluster of its own in this posterior; there is nothing to join")
     posterior.check_fitted(corpus)
-    start, others = posterior.cluster, []
-    if start.max(initial=-1) < 0:
+    others: list[tuple[Sample, np.ndarray]] = []
+    if posterior.cluster.max(initial=-1) < 0:
         raise ValueError("no document is in a cluster")
     posterior.stacked(corpus.subset(np.zeros(1, np.int64)))  # checks the columns of contexts
     stuck = posterior.provenance.get("stuck", [])
     chains = [one for number, one in enumerate(posterior.chains) if number not in stuck]
     samples = chains[0].samples if len(chains) == 1 else posterior.samples
     if are_chains := len(chains) > 1:
-        others = [one.cluster for one in chains]
+        others = [(one.representative, one.cluster) for one in chains]
     elif len(samples) > 1:
         places = np.linspace(0, len(samples) - 1, N_OTHERS).astype(int)
-        others = [samples[place].cluster for place in np.unique(places)]
-    starts = [_numbered(one) for one in (start, *others)]
-    held = _Held.of(posterior, corpus, starts)
-    with stopping.defer(), work("hierarchy", sum(int(one.max()) + 1 for one in starts), "sizes") as told:
-        hierarchy, *of_others = (_descend(held, number, told) for number in range(len(starts)))
+        others = [(samples[place], samples[place].cluster) for place in np.unique(places)]
+    starts = [(sample, _numbered(one)) for sample, one in ((posterior.representative, posterior.cluster), *others)]
+    with stopping.defer(), work("hierarchy", sum(int(one.max()) + 1 for _, one in starts), "sizes") as told:
+        hierarchy, *of_others = (_descend(_Held.of(posterior, corpus, *start), told) for start in starts)
     agreement = np.full(hierarchy.n_clusters, np.nan)
     for size in range(1, hierarchy.n_clusters + 1):
         of_size = [one.at(size) for one in of_others if one.n_clusters >= size]
@@ -323,7 +319,7 @@ def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
             pairs = list(itertools.combinations(of_size, 2)) if len(of_size) > 1 else []
         if pairs:
             agreement[size - 1] = np.mean([adjusted_rand_index(*pair) for pair in pairs])
-    is_fixed = _fixes_clusters(posterior.provenance)
+    is_fixed = posterior.provenance.get("model", {}).get("n_clusters") is not None
     return replace(
         hierarchy,
         samples=posterior.clusterings,
@@ -332,20 +328,13 @@ def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
     )
 
 
-def _fixes_clusters(provenance: Mapping[str, Any]) -> bool:
-    """Whether someone named the number of clusters; the mixture's truncation, which has a default, is no such."""
-    model = provenance.get("model", {})
-    return model.get("name") != "mixture" and model.get("n_clusters") is not None
-
-
 def merge_clusters(posterior: Posterior, corpus: Corpus, size: int) -> np.ndarray:
     """Merge the clusters of the fitted ``corpus`` until ``size`` are left, and return them, (J,) int32 in 0..size-1.
 
     Steps and errors are those of :func:`find_hierarchy`. If there are no more than ``size`` clusters, they do not
     change.
     """
-    held = _Held.of(posterior, corpus, [_numbered(posterior.cluster)])
-    clusters = _Clusters(held, 0)
+    clusters = _Clusters(_Held.of(posterior, corpus, posterior.representative, _numbered(posterior.cluster)))
     while clusters.n > size:
         clusters.step()
     return _numbered(clusters.numbers())
@@ -363,9 +352,9 @@ def _numbered(cluster: np.ndarray) -> np.ndarray:
     return numbered
 
 
-def _descend(held: _Held, number: int, told: Work) -> Hierarchy:
-    """Hierarchy from one of the starts, by its number; without agreement and a recommended number."""
-    clusters = _Clusters(held, number)
+def _descend(held: _Held, told: Work) -> Hierarchy:
+    """Hierarchy without agreement and a recommended number."""
+    clusters = _Clusters(held)
     n_clusters = clusters.n
     joined, moves = np.zeros((n_clusters - 1, 2), np.int32), []
     scores = np.empty(n_clusters)
@@ -384,9 +373,7 @@ def _descend(held: _Held, number: int, told: Work) -> Hierarchy:
     if not np.isfinite(scores).all():
         raise ValueError("the log marginal likelihood of a cut is no number")
     start_of = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return Hierarchy(
-        held.starts[number], joined, start_of, document, to, scores, np.full(n_clusters, np.nan), n_clusters
-    )
+    return Hierarchy(held.start, joined, start_of, document, to, scores, np.full(n_clusters, np.nan), n_clusters)
 
 
 @dataclass(frozen=True)
@@ -395,16 +382,16 @@ class _Held:
 
     Attributes
     ----------
-    starts : (J,) int32 each, clusters from which the hierarchy is made, -1 for none
-    sums : of each start, (F, n) float64 counts and (n, D) natural parameters of its clusters
+    start : (J,) int32, clusters from which the hierarchy is made, -1 for none
+    sums : (F, n) float64 counts and (n, D) natural parameters of these clusters
     counts : (J, F) float64 CSR, sorted, no zeros; None where documents are too many to move at any size
     block : (F,) int64; prior : (F,) float64; totals : (B,) float64, the prior's sums
     numbers : StackedContexts, those that are no counts; where counts are None, of the last documents alone
     products : float, of a sweep, for each cluster
     """
 
-    starts: list[np.ndarray]
-    sums: list[tuple[np.ndarray, np.ndarray]]
+    start: np.ndarray
+    sums: tuple[np.ndarray, np.ndarray]
     counts: sp.csr_matrix | None
     block: np.ndarray
     prior: np.ndarray
@@ -413,23 +400,23 @@ class _Held:
     products: float
 
     @classmethod
-    def of(cls, posterior: Posterior, corpus: Corpus, starts: list[np.ndarray]) -> _Held:
+    def of(cls, posterior: Posterior, corpus: Corpus, sample: Sample, start: np.ndarray) -> _Held:
         """Collect the sums of clusters in blocks of documents, which are kept if they may move.
 
-        Raises ValueError if there are too many clusters.
+        Topics are those of ``sample``. Raises ValueError if there are too many clusters.
         """
-        content, of_content = _content(posterior.representative)
+        content, of_content = _content(sample)
         priors = {name: one.prior(posterior.dimensions[name]) for name, one in sorted(posterior.families.items())}
         numbers = {name: one for name, one in posterior.families.items() if not isinstance(one, DirichletCategorical)}
         parts = [of_content, *(prior for name, prior in priors.items() if name not in numbers)]
-        prior, n_clusters = np.concatenate(parts), [int(one.max()) + 1 for one in starts]
-        if are_too_many(max(n_clusters), len(prior)):
+        prior, n_clusters = np.concatenate(parts), int(start.max()) + 1
+        if are_too_many(n_clusters, len(prior)):
             raise ValueError(
-                f"{max(n_clusters)} clusters of {len(prior)} topics, words or names are too many for a hierarchy; "
+                f"{n_clusters} clusters of {len(prior)} topics, words or names are too many for a hierarchy; "
                 f"at most {MAX_CLUSTERS}, and {MAX_CELLS // len(prior)} of so many"
             )
         of_numbers = np.concatenate([np.zeros(0), *(priors[name] for name in sorted(numbers))])
-        sums = [(np.zeros((len(prior), n)), np.tile(of_numbers, (n, 1))) for n in n_clusters]
+        sums = table, natural = np.zeros((len(prior), n_clusters)), np.tile(of_numbers, (n_clusters, 1))
         kept: list[sp.csr_matrix] | None = []
         products = 0.0
         with stopping.defer(), work("topics of documents", corpus.n_documents, "documents") as told:
@@ -448,12 +435,11 @@ class _Held:
                 counts.sum_duplicates()
                 counts.eliminate_zeros()
                 of_block = StackedContexts(matching.in_units(some, numbers, posterior.units), numbers)
-                for start, (table, natural) in zip(starts, sums, strict=True):
-                    seen = np.flatnonzero(start[rows] >= 0)
-                    one_hot = np.ones(len(seen)), (start[rows][seen], seen)
-                    members = sp.csr_matrix(one_hot, shape=(table.shape[1], len(rows)))
-                    table += sp.csr_matrix(members @ counts).toarray().T
-                    of_block.add_statistics(start[rows], natural)
+                seen = np.flatnonzero(start[rows] >= 0)
+                one_hot = np.ones(len(seen)), (start[rows][seen], seen)
+                members = sp.csr_matrix(one_hot, shape=(n_clusters, len(rows)))
+                table += sp.csr_matrix(members @ counts).toarray().T
+                of_block.add_statistics(start[rows], natural)
                 products += float(np.minimum(counts.data, _SMALL_COUNT).sum()) + 32.0 * of_block.statistics.nnz
                 if kept is not None:
                     kept.append(counts)
@@ -464,7 +450,7 @@ class _Held:
         if kept is not None:
             of_block = StackedContexts(matching.in_units(corpus, numbers, posterior.units), numbers)
         totals = np.bincount(block, prior)
-        return cls(starts, sums, whole, block, prior, totals, of_block, max(1.0, products))
+        return cls(start, sums, whole, block, prior, totals, of_block, max(1.0, products))
 
     @property
     def most_refined(self) -> int:
@@ -521,9 +507,9 @@ def _whole(tokens: np.ndarray) -> np.ndarray:
 class _Clusters:
     """The clusters of one size in columns 0..n-1 of their tables, and what the union of any two changes."""
 
-    def __init__(self, held: _Held, number: int) -> None:
-        self._held, cluster = held, held.starts[number]
-        self._counts, self._natural = held.sums[number]
+    def __init__(self, held: _Held) -> None:
+        self._held, cluster = held, held.start
+        self._counts, self._natural = held.sums
         self.n = n = self._counts.shape[1]
         self._column = cluster.astype(np.int64)
         self._number = np.arange(n, dtype=np.int32)  # of the cluster in each column

@@ -29,7 +29,7 @@ from mc2core.posterior.sample import Sample, pack_sample, unpack_sample
 if TYPE_CHECKING:
     from mc2core.posterior.contexts import PredictedNames, PredictedNumbers, PredictedVectors
     from mc2core.posterior.hierarchy import Hierarchy
-    from mc2core.posterior.predicting import Predictor
+    from mc2core.posterior.predicting import PredictedClusters, Predictors
 
 FORMAT = "mc2core posterior 1"
 _COUNTS_OF_UPDATE = (
@@ -40,6 +40,8 @@ _COUNTS_OF_UPDATE = (
 POSTERIOR = "posterior.npz"
 
 
+#: Samples whose predictions for new documents are averaged, at most (docs/notes/consensus.md).
+N_PREDICTING = 8
 #: Words of which a topic holds fewer (expected) tokens are none of its words: the prior alone gives them their share.
 FEWEST_TOKENS = 0.01
 
@@ -237,8 +239,10 @@ class Posterior:
         """Return the agreement of the chains of the fit as a dict, which is empty for a single chain.
 
         ``clusters`` and ``topics`` are lists of the numbers of clusters and topics in each chain. ``ari`` (adjusted
-        Rand index) and ``vi_bits`` (variation of information) are means over pairs of chains
-        (:func:`mc2core.posterior.consensus.agreement_between`). For HDP, only ``topics`` is returned.
+        Rand index) and ``vi_bits`` (variation of information) compare all clusters. They are means over pairs of chains
+        (:func:`mc2core.posterior.consensus.agreement_between`). If the recommended number of clusters is above 1, it is
+        ``recommended``, and ``recommended_ari`` compares the clusterings of this size that are made from
+        each chain alone. For HDP, only ``topics`` is returned.
         """
         if not (chains := self.chains):
             return {}
@@ -246,6 +250,9 @@ class Posterior:
         if not self.samples[0].documents_are_clusters:
             about["clusters"] = [one.n_clusters for one in chains]
             about |= consensus.agreement_between([one.cluster for one in chains])
+        if self.hierarchy is not None and self.hierarchy.recommended > 1:
+            ari = float(self.hierarchy.agreement[self.hierarchy.recommended - 1])
+            about |= {} if np.isnan(ari) else {"recommended": self.hierarchy.recommended, "recommended_ari": ari}
         return about
 
     def number(self, what: str) -> int:
@@ -459,10 +466,10 @@ class Posterior:
         if cut == "all":
             cluster, probability = self.assign(corpus, use_context, threads, progress)
             return self.by_size[cluster], probability[:, np.argsort(self.by_size)]
+        if cut is None and is_of_fit and self._is_of_several:
+            cluster = self.cluster.astype(np.int64)
+            return cluster, consensus.shares(self._clusterings, cluster, self.representative.n_clusters)
         if cut is None:
-            if is_of_fit and self._is_of_several:
-                cluster = self.cluster.astype(np.int64)
-                return cluster, consensus.shares(self._clusterings, cluster, self.representative.n_clusters)
             probability = self.predict_proba(corpus, use_context, threads, progress)
             return probability.argmax(axis=1), probability
         if self.hierarchy is None and not is_of_fit:
@@ -475,12 +482,12 @@ class Posterior:
             if cut != "recommended":
                 raise ValueError(f"cut is {cut!r}; it must be recommended, all or a number of clusters")
             cut = hierarchy.recommended
-        into = hierarchy.shares(cut, self.representative.cluster, self.representative.n_clusters)
         if is_of_fit:
-            known = hierarchy.probability(cut)
-            known = into[self.representative.cluster] if known is None else known
+            if (known := hierarchy.probability(cut)) is None:
+                sample = self.representative
+                known = hierarchy.shares(cut, sample.cluster, sample.n_clusters)[sample.cluster]
             return hierarchy.cut(cut).astype(np.int64), known
-        probability = self.predict_proba(corpus, use_context, threads, progress) @ into
+        probability = self.predicted_clusters(corpus, use_context, threads, progress).at(hierarchy.cut(cut), cut)
         return probability.argmax(axis=1), probability
 
     def find_hierarchy(self, corpus: Corpus) -> Hierarchy:
@@ -502,10 +509,13 @@ class Posterior:
     ) -> np.ndarray:
         """Return the (J, K) probabilities of the clusters given the words and contexts of each document.
 
-        The columns are the clusters of the representative, and rows sum to 1. With a document level, the probabilities
-        are estimated by Gibbs sampling of the topics and the cluster of each document. There are 100 sweeps per
-        document, or 20 if one cluster is nearly certain by then (:mod:`mc2core.posterior.document_level`). Repeated
-        calls give the same result, with any number of threads.
+        The columns are the clusters of :attr:`cluster`, and rows sum to 1. If there are several samples, the result is
+        the mean over at most ``N_PREDICTING`` of them, from all chains. The probability of a cluster of a sample is
+        divided among the columns in proportion to the numbers of fitted documents that it shares with them.
+
+        With a document level, the probabilities are estimated by Gibbs sampling of the topics and the cluster of each
+        document (:mod:`mc2core.posterior.document_level`). Repeated calls give the same result, with any number of
+        threads.
 
         Parameters
         ----------
@@ -523,9 +533,18 @@ class Posterior:
         ValueError
             If the corpus does not match the posterior.
         """
+        found = self.predicted_clusters(corpus, use_context, threads, progress)
+        if len(found.samples) == 1:
+            return found.shares.toarray()
+        return found.at(self.cluster, self.representative.n_clusters)
+
+    def predicted_clusters(
+        self, corpus: Corpus, use_context: bool = True, threads: int = 1, progress: bool | None = None
+    ) -> PredictedClusters:
+        """Return the probabilities of the clusters of each sample that :meth:`predict_proba` uses."""
         stacked = self._stacked_to_predict(corpus, use_context)
         with showing(progress):
-            return self.predictor(use_context).probabilities(corpus, stacked, threads)
+            return self.predictors(use_context)(corpus, stacked, threads)
 
     def predict(
         self, corpus: Corpus, use_context: bool = True, threads: int = 1, progress: bool | None = None
@@ -534,18 +553,32 @@ class Posterior:
         likeliest: np.ndarray = self.predict_proba(corpus, use_context, threads, progress).argmax(axis=1)
         return likeliest
 
-    def predictor(
-        self, use_context: bool = True, names: Iterable[str] | None = None, sample: Sample | None = None
-    ) -> Predictor:
+    @cached_property
+    def predicting_samples(self) -> list[Sample]:
+        """At most ``N_PREDICTING`` samples, evenly spaced over all chains; the representative is the first.
+
+        Chains that are stuck are left out. If documents have no cluster in a sample, only the representative is used.
+        """
+        others = [one for one in self._answering if one != self._first] if self.clusterings else []
+        places = np.linspace(0, len(others) - 1, min(N_PREDICTING - 1, len(others))).astype(int)
+        return [self.representative, *(self.samples[others[place]] for place in places.tolist())]
+
+    def predictors(
+        self,
+        use_context: bool = True,
+        names: Iterable[str] | None = None,
+        samples: Sequence[Sample] | None = None,
+    ) -> Predictors:
         """Return an object that stores all quantities of :meth:`predict_proba` that do not depend on documents.
 
-        It is computed for ``sample``, by default the representative, and for the contexts ``names``, by default all.
+        It is computed for ``samples``, by default :attr:`predicting_samples`, and for the contexts ``names``, by
+        default all.
         """
-        from mc2core.posterior.predicting import Predictor
+        from mc2core.posterior.predicting import Predictors
 
-        sample = sample or self.representative
-        used = (self.families if names is None else names) if use_context else ()
-        return Predictor(sample, {name: self._natural(sample, name) for name in used})
+        samples = self.predicting_samples if samples is None else samples
+        used = list(self.families if names is None else names) if use_context else []
+        return Predictors(samples, [{name: self._natural(sample, name) for name in used} for sample in samples])
 
     def predict_context(
         self, corpus: Corpus, name: str, use_context: bool = True, threads: int = 1, progress: bool | None = None
@@ -568,18 +601,15 @@ class Posterior:
         ValueError
             If the fit has no such context, or if the corpus does not match the posterior.
         """
-        from mc2core.posterior.contexts import PredictedNames, mixed
+        from mc2core.posterior.contexts import PredictedNames
 
         others, found = self.families.keys() - {name}, self.predictive(name, self.samples)
         stacked = self._stacked_to_predict(corpus, use_context, others)
-        shares = []
-        with showing(progress), work(f"predicting {name}", len(self.samples), "samples") as told:
-            for sample in self.samples:
-                shares.append(self.predictor(use_context, others, sample).probabilities(corpus, stacked, threads))
-                told.advance()
+        with showing(progress), work(f"predicting {name}"):
+            shares = self.predictors(use_context, others, self.samples)(corpus, stacked, threads).shares
         if isinstance(found, PredictedNames):
-            return replace(found, shares=mixed(shares))
-        return replace(found, shares=mixed(shares), index=corpus.index)
+            return replace(found, shares=shares)
+        return replace(found, shares=shares, index=corpus.index)
 
     def predictive(self, name: str, samples: Sequence[Sample]) -> PredictedNames | PredictedNumbers | PredictedVectors:
         """Return the predictive distribution of the context ``name`` in each cluster of each of ``samples``.

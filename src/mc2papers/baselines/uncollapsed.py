@@ -274,7 +274,7 @@ class Uncollapsed(MixtureEngine):
 
     def _settings(self, model: Mixture) -> ChainSettings:
         priors = model.topic_word_prior, model.weight_prior, model.rate_prior
-        return ChainSettings(model.n_clusters, *priors, COMPONENTS[model.component])
+        return ChainSettings(model.most_clusters, *priors, COMPONENTS[model.component])
 
     def _states(self, model: Mixture, corpus: Corpus, stored: Collection[str]) -> type[MixtureState]:
         return UncollapsedState

@@ -67,6 +67,12 @@ def mc2_of(corpus, seed=0, n_clusters=7, n_samples=1, families=FAMILIES, omega=m
     return Posterior(samples, families, dimensions, corpus.vocabulary)
 
 
+def with_own_topics(posterior):
+    """The posterior with topics of other words in each sample."""
+    moved = [replace(one, topic_words=np.roll(one.topic_words, i, axis=1)) for i, one in enumerate(posterior.samples)]
+    return replace(posterior, samples=moved)
+
+
 def urn(counts, prior):
     """ln p of a sequence with these whole counts under a Dirichlet: draw after draw."""
     met, total = np.zeros(len(prior)), 0.0
@@ -235,7 +241,7 @@ class TestSteps:
             monkeypatch.setattr(hierarchy, "blocks", lambda corpus, width: mixture.blocks(corpus, width, 5))
             assert find_hierarchy(posterior, corpus).cut(3).tolist() == whole.cut(3).tolist()
             assert np.allclose(find_hierarchy(posterior, corpus).scores, whole.scores, rtol=1e-12, atol=0)
-            held = hierarchy._Held.of(posterior, corpus, [posterior.cluster])
+            held = hierarchy._Held.of(posterior, corpus, posterior.representative, posterior.cluster)
             assert (held.counts is not None) == is_kept
             assert held.numbers.n_documents == (N_DOCUMENTS if is_kept else N_DOCUMENTS % 5)
             monkeypatch.setattr(hierarchy, "blocks", mixture.blocks)
@@ -298,7 +304,7 @@ class TestHierarchy:
 
     def test_agreement_is_that_with_levels_of_other_samples(self):
         corpus = small_corpus()
-        posterior = mc2_of(corpus, n_samples=3)
+        posterior = with_own_topics(mc2_of(corpus, n_samples=3))
         found = find_hierarchy(posterior, corpus)
         others = [find_hierarchy(replace(posterior, samples=[one]), corpus) for one in posterior.samples]
         for size in range(1, 8):
@@ -307,7 +313,7 @@ class TestHierarchy:
 
     def test_agreement_of_chains_is_that_of_their_own_cuts(self):
         corpus = small_corpus()
-        posterior = mc2_of(corpus, n_samples=4)
+        posterior = with_own_topics(mc2_of(corpus, n_samples=4))
         posterior.provenance["chains"] = [1, 3]
         found = find_hierarchy(posterior, corpus)
         one, other = (find_hierarchy(chain, corpus) for chain in posterior.chains)
@@ -319,8 +325,11 @@ class TestHierarchy:
         corpus = small_corpus()
         posterior = mc2_of(corpus)
         assert find_hierarchy(posterior, corpus).recommended < 7
-        posterior.provenance["model"] = {"name": "mc2", "n_clusters": 7}
-        assert find_hierarchy(posterior, corpus).recommended == 7
+        for name in ("mc2", "mixture"):
+            posterior.provenance["model"] = {"name": name, "n_clusters": 7}
+            assert find_hierarchy(posterior, corpus).recommended == 7
+            posterior.provenance["model"]["n_clusters"] = None
+            assert find_hierarchy(posterior, corpus).recommended < 7
 
     def test_agreement_is_unknown_of_one_sample_or_too_few_clusters(self):
         corpus = small_corpus()
@@ -372,6 +381,7 @@ class TestHierarchy:
         cluster = (2 * classes + rng.integers(0, 2, 200)).astype(np.int32)  # each class in two
         cluster[::20] = rng.integers(0, 10, 10)  # and some documents in another's
         posterior = fit(corpus, *fastex(n_clusters=10, proposal="exact"), iterations=1, seed=0).posterior
+        posterior.provenance["model"]["n_clusters"] = None
         counts = np.array([corpus.content[cluster == k].toarray().sum(axis=0) for k in range(10)])
         sample = posterior.samples[0]
         posterior.samples = [

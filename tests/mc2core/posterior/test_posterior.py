@@ -109,8 +109,13 @@ def test_probabilities_sum_to_one_and_the_representative_speaks():
     assert (model.n_words, sample.n_clusters, sample.n_topics) == (4, 2, 3)
 
 
+def of_its_representative():
+    """A posterior of one sample."""
+    return replace(make_model(), samples=[make_model().representative])
+
+
 def test_predict_is_bayes_rule():
-    model, corpus = make_model(), make_corpus()
+    model, corpus = of_its_representative(), make_corpus()
     words = np.log(model.cluster_weights) + corpus.content @ np.log(word_given_cluster(model.representative)).T
     np.testing.assert_allclose(model.predict_proba(corpus, use_context=False), softmax(words, axis=1))
     np.testing.assert_allclose(model.predict_proba(corpus, use_context=False)[1], model.cluster_weights)
@@ -124,9 +129,30 @@ def test_predict_is_bayes_rule():
     assert np.abs(model.predict_proba(corpus)[0] - model.predict_proba(corpus, use_context=False)[0]).max() > 0.01
 
 
+def test_predictions_are_means_over_samples_of_all_chains(monkeypatch):
+    corpus, model = make_corpus(), make_model()
+    first, second = model.samples
+    parts = [np.array([0, 1, 1, 0, 1, 0]), np.array([1, 1, 0, 0, 1, 0]), np.array([0, 1, 1, 1, 1, 0])]
+    samples = [
+        replace(one, cluster=part.astype(np.int32)) for one, part in zip((first, second, first), parts, strict=True)
+    ]
+    model = replace(model, samples=samples, provenance={"chains": [1, 2]})
+    expected = np.zeros((corpus.n_documents, 2))
+    for sample, part in zip(samples, parts, strict=True):
+        alone = replace(model, samples=[sample], provenance={}).predict_proba(corpus, use_context=False)
+        into = [[(model.cluster[part == one] == other).mean() for other in (0, 1)] for one in (0, 1)]
+        expected += alone @ np.array(into) / 3
+    np.testing.assert_allclose(model.predict_proba(corpus, use_context=False), expected)
+    assert np.abs(expected - alone).max() > 0.01
+    monkeypatch.setattr("mc2core.posterior.posterior.N_PREDICTING", 2)
+    assert [one is model.representative for one in replace(model).predicting_samples] == [True, False]
+    stuck = replace(model, provenance={"chains": [1, 2], "stuck": [0]})
+    assert {id(one) for one in stuck.predicting_samples} == {id(one) for one in samples[1:]}
+
+
 @pytest.mark.parametrize("strength", [0.0, 0.25])
 def test_predict_weighs_a_context_by_its_strength(strength):
-    model, corpus = make_model(), make_corpus()
+    model, corpus = of_its_representative(), make_corpus()
     words = np.log(model.cluster_weights) + corpus.content @ np.log(word_given_cluster(model.representative)).T
     whole = model.stacked(corpus)
     model.families = at_strength(model.families, strength)

@@ -73,7 +73,7 @@ class MixtureEngine(Engine):
         settings, kind = self._settings(model), self._states(model, corpus, stored)
         kind.refuse(corpus, settings)
         refuse_prior_sum("topic_word_prior", model.topic_word_prior, corpus.n_words, "words")
-        refuse_prior_sum("weight_prior", model.weight_prior, model.n_clusters, "clusters")
+        refuse_prior_sum("weight_prior", model.weight_prior, model.most_clusters, "clusters")
         refuse_squares(corpus, settings)
         return kind
 
@@ -81,7 +81,7 @@ class MixtureEngine(Engine):
         """Draw the starting cluster of each document. Raises ValueError if the settings do not fit the corpus."""
         kind = self._checked(model, corpus)
         cluster = streams.generator(seed, "fastex init").integers(
-            0, model.n_clusters, corpus.n_documents, dtype=np.int32
+            0, model.most_clusters, corpus.n_documents, dtype=np.int32
         )
         with thread_budget(self.threads) as pool:
             state = kind.start(corpus, self._settings(model), cluster, seed, pool)
@@ -90,7 +90,7 @@ class MixtureEngine(Engine):
 
     def restore(self, model: Mixture, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
         kind, settings = self._checked(model, corpus, arrays), self._settings(model)
-        sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": model.n_clusters}
+        sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": model.most_clusters}
         sizes["N"] = settings.visits.n_neighbours
         check_arrays(arrays, {"cluster": Stored("i", "J", below="K"), **kind.described}, sizes)
         with thread_budget(self.threads):
@@ -119,7 +119,7 @@ class MixtureEngine(Engine):
         """Return a sample of the clusters in use. Each cluster has a topic with the frequencies of its words."""
         assert isinstance(state, MixtureState)
         used = np.flatnonzero(state.sizes)
-        label = np.zeros(state.model.n_clusters, np.int64)
+        label = np.zeros(state.model.most_clusters, np.int64)
         label[used] = np.arange(len(used))
         rows = label[state.cluster]
         members = sp.csr_matrix(
@@ -293,7 +293,8 @@ class FastEx(MixtureEngine):
 
     def _settings(self, model: Mixture) -> ChainSettings:
         return ChainSettings(
-            model.n_clusters, model.topic_word_prior, model.weight_prior, model.rate_prior, COMPONENTS[model.component],
+            model.most_clusters, model.topic_word_prior, model.weight_prior, model.rate_prior,
+            COMPONENTS[model.component],
             self.bits, self.projection == "balanced", self.failure_probability, self.inverse_temperature,
             TRIES_PER_VISIT if self.projection == "balanced" else 1, self.documents_per_round,
             Visits(self.n_neighbours, self.list_budget, self.n_proposals, self.uniform_share, tuple(self.exact_sweeps)),
@@ -306,7 +307,7 @@ class FastEx(MixtureEngine):
         if self.proposal == "auto" and stored:
             return next((one for one in STATES.values() if one.described and {*one.described} <= {*stored}), ExactState)
         chosen = self.chosen_proposal(model, corpus)
-        self._refuse_idle(chosen, reads_budget=model.n_clusters > MAX_EXACT_CLUSTERS)
+        self._refuse_idle(chosen, reads_budget=model.most_clusters > MAX_EXACT_CLUSTERS)
         return STATES[chosen]
 
 

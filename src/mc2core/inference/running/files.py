@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -17,9 +16,7 @@ from mc2core.corpus import Corpus
 from mc2core.inference.base import Engine, State
 from mc2core.inference.registry import specify
 from mc2core.inference.running.loop import RunResult, checkpoints_of, fit, tell_unused
-from mc2core.inference.running.summary import advice
-
-logger = logging.getLogger(__name__)
+from mc2core.inference.running.summary import add_hierarchy
 
 
 def fit_corpus(
@@ -117,12 +114,7 @@ def _with_spark(properties: Mapping[str, Any] | None) -> AbstractContextManager[
 
 def _keep_for_later(done: RunResult, corpus: Corpus) -> None:
     """Add a hierarchy to the posterior, and what ``mc2 update`` needs of the documents."""
-    if not done.posterior.representative.documents_are_clusters:
-        try:
-            done.provenance["inferred"]["recommended"] = done.posterior.find_hierarchy(corpus).recommended
-            done.provenance["inferred"]["warnings"] = advice(done.posterior, corpus)
-        except ValueError as error:
-            logger.info("the fit has no hierarchy: %s", error)
+    add_hierarchy(done.posterior, corpus, done.provenance["inferred"])
     if not corpus.is_of_observations:
         from mc2core.corpus.fingerprints import fingerprints_of
 

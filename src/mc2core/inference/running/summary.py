@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from mc2core.base.checks import counted
 from mc2core.corpus import Corpus
 from mc2core.corpus.embeddings import projection_of
 from mc2core.posterior import Posterior, consensus
+
+logger = logging.getLogger(__name__)
 
 #: names of the trace that are followed
 _NAMES = ("clusters", "topics")
@@ -26,7 +29,7 @@ _WORDS_OF_MARKUP = frozenset(
     {"amp", "br", "class", "div", "font", "gt", "href", "html", "http", "https", "img", "lt", "nbsp"}
     | {"php", "quot", "span", "src", "td", "tr", "www"}
 )
-#: adjusted Rand index between chains below which they are said to differ
+#: adjusted Rand index between the recommended clusterings of chains below which they are said to differ
 MIN_AGREEMENT = 0.7
 
 
@@ -55,7 +58,7 @@ def found(
         sample. ``over``: int, a third of the iterations. ``before``, ``after``: dict, each number ``over`` iterations
         before the end and at the end, per chain; empty if ``over`` is 0. ``chains``: :meth:`Posterior.between_chains`.
         ``n_clusters``: int, if it is fixed. ``truncations``: dict of int, if there are any. A run adds ``warnings``
-        (:func:`advice`) and, if it has a hierarchy, ``recommended``, the number of clusters.
+        (:func:`advice`). :func:`add_hierarchy` adds ``recommended``, the number of clusters.
     """
     over = min(len(trace) for trace in traces) // 3
     about: dict[str, Any] = {"over": over, "before": {}, "after": {}, "intervals": {}}
@@ -119,13 +122,20 @@ def _meaning(known: Sequence[Mapping[str, Any]]) -> str:
 
 
 def agreement(chains: Mapping[str, Any]) -> str:
-    """Return the agreement as a phrase: "3 chains of 31, 33 and 36 clusters agree by ARI 0.71"."""
+    """Return the agreement as a phrase, for the result of :meth:`Posterior.between_chains`.
+
+    >>> agreement({"clusters": [31, 33], "ari": 0.714, "vi_bits": 1.5, "recommended": 12, "recommended_ari": 0.93})
+    '2 chains of 31 and 33 clusters agree by ARI 0.71, VI 1.50 bits on all clusters, by ARI 0.93 on the recommended 12'
+    """
     name = next(name for name in _NAMES if name in chains)
     *numbers, last = map(str, chains[name])
     said = f"{len(chains[name])} chains of {', '.join(numbers)} and {last} {name}"
     if "ari" not in chains:
         return said
-    return f"{said} agree by ARI {chains['ari']:.2f}, VI {chains['vi_bits']:.2f} bits"
+    said = f"{said} agree by ARI {chains['ari']:.2f}, VI {chains['vi_bits']:.2f} bits on all clusters"
+    if "recommended_ari" in chains:
+        said += f", by ARI {chains['recommended_ari']:.2f} on the recommended {chains['recommended']}"
+    return said
 
 
 def _interval(name: str, about: Mapping[str, Any]) -> str:
@@ -204,6 +214,17 @@ def stuck_chains(traces: Sequence[Sequence[Mapping[str, float]]]) -> list[int]:
     ]
 
 
+def add_hierarchy(posterior: Posterior, corpus: Corpus, inferred: dict[str, Any]) -> None:
+    """Find the hierarchy of a fit, unless it has none, and update ``inferred``, the result of :func:`found`."""
+    if not posterior.representative.documents_are_clusters:
+        try:
+            inferred["recommended"] = posterior.find_hierarchy(corpus).recommended
+        except ValueError as error:
+            logger.info("no clustering is recommended: %s", error)
+        inferred["chains"] = posterior.between_chains()
+        inferred["warnings"] = advice(posterior, corpus)
+
+
 def advice(posterior: Posterior, corpus: Corpus) -> list[str]:
     """Return sentences on the reasons why the clusters of a fit are less certain than they look, if any.
 
@@ -222,9 +243,9 @@ def _of_chains(posterior: Posterior) -> list[str]:
             f"chain {number + 1} is stuck at {counted(between['clusters'][number], 'clusters')}, though another chain "
             "explains the documents far better: the clusters shown are those of the other"
         )
-    kept, ari, of_what = posterior.hierarchy, between["ari"], "they "
-    if kept is not None and not np.isnan(kept.agreement[kept.recommended - 1]):
-        ari, of_what = float(kept.agreement[kept.recommended - 1]), f"the recommended {kept.recommended} of each "
+    ari, of_what = between["ari"], "they "
+    if "recommended_ari" in between:
+        ari, of_what = between["recommended_ari"], f"the recommended {between['recommended']} of each "
     if not said and ari < MIN_AGREEMENT:
         numbers = " and ".join(map(str, between["clusters"]))
         said.append(

@@ -1,5 +1,6 @@
 """What is said where a fit may be less certain than it looks."""
 
+import logging
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -7,9 +8,12 @@ import numpy as np
 import pytest
 from helpers.small_posteriors import make_model
 
+import mc2core
 from mc2core import Corpus
 from mc2core.corpus.embeddings import KEY, Projection
+from mc2core.inference.running.files import fit_corpus
 from mc2core.inference.running.summary import advice, stuck_chains
+from mc2core.sklearn import MC2Clusterer
 
 
 def rows(clusters, joint):
@@ -65,6 +69,23 @@ def test_chains_that_differ_are_told_of():
     )
     agreed = SimpleNamespace(agreement=np.array([1.0, 0.8]), recommended=2)
     assert advice(replace(two_chains(halves, other), hierarchy=agreed), words(make_model(), 20)) == []
+    agreed.recommended = 1  # which all chains agree on, whatever they found
+    assert advice(replace(two_chains(halves, other), hierarchy=agreed), words(make_model(), 20)) == [said]
+
+
+def test_python_shell_and_scikit_learn_warn_alike(tmp_path, caplog):
+    rng = np.random.default_rng(2)
+    words, shares = rng.dirichlet(np.full(30, 0.2), 6), rng.dirichlet(np.full(6, 0.5), 60)  # no groups of documents
+    corpus = Corpus(np.array([rng.multinomial(20, own @ words) for own in shares]))
+    caplog.set_level(logging.WARNING)
+    in_python = mc2core.fit(corpus, iterations=6, seed=1).provenance["inferred"]
+    in_shell = fit_corpus(corpus, tmp_path, iterations=6, seed=1, chains=None, keep_all=True)["inferred"]
+    assert in_python == in_shell
+    assert in_python["chains"]["recommended"] == in_python["recommended"]
+    (warning,) = in_python["warnings"]
+    assert f"the recommended {in_python['recommended']} of each agree only in part" in warning
+    MC2Clusterer(iterations=6, random_state=1).fit(corpus.content)
+    assert [record.getMessage() for record in caplog.records].count(warning) == 2
 
 
 def test_short_texts_and_markup_are_told_of():

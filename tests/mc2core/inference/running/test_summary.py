@@ -112,7 +112,8 @@ def test_chains_are_said_with_how_far_they_agree():
     about = found_by(*traces, chains=between)
     assert about["before"]["clusters"] == [29, 31, 36]
     assert sentence(about) == (
-        "found 39 clusters and 20 topics; 3 chains of 39, 31 and 36 clusters agree by ARI 0.71, VI 0.90 bits; "
+        "found 39 clusters and 20 topics; 3 chains of 39, 31 and 36 clusters agree by ARI 0.71, VI 0.90 bits "
+        "on all clusters; "
         "over the last 10 iterations clusters changed by 0 to +10, topics changed by -10 to 0"
     )
     other = found_by(*traces[:2], chains=between)
