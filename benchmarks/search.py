@@ -1,0 +1,185 @@
+"""How far a default chain ends below states that other starts lead to: ``python -m benchmarks.search``.
+
+Each corpus is fitted by one chain from the default start, from one cluster, from the clusters of a mixture of
+multinomials (at most 300), and from the true classes. A row for each start: mean and standard deviation over the last
+third of the sweeps of the collapsed log density (:func:`mc2core.inference.gibbs.start.log_density`, proportions of
+documents and clusters and the words of topics summed out), clusters, topics, ARI of all clusters with the classes, and
+seconds of the processor. The density of each start is given as its distance from the highest one of the corpus and
+seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from benchmarks import development, recovery
+from benchmarks.suite import DATA_FOLDER
+from mc2core import Corpus
+from mc2core.compute import streams
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference import FastEx, Gibbs
+from mc2core.inference.gibbs import start
+from mc2core.inference.gibbs.assignments import Assignments, document_start
+from mc2core.inference.gibbs.state import DocumentLevelState, GibbsState
+from mc2core.inference.running.loop import fit
+from mc2core.models import MC2, Mixture, TopicModel
+from mc2core.posterior.clustering import adjusted_rand_index
+
+_MOST, _SWEEPS_OF_MIXTURE = 300, 10
+
+
+class FromClusters(Gibbs):
+    """A chain that starts with the given clusters (J,), whose topics settle as in a default start."""
+
+    cluster: np.ndarray
+
+    def init(self, model: TopicModel, corpus: Corpus, seed: int) -> GibbsState:
+        if corpus.n_documents != len(self.cluster):  # the few documents on which a fit compiles
+            return super().init(model, corpus, seed)
+        n_topics, contexts = start.topics_by_rule(corpus), StackedContexts(corpus, model.cluster_contexts)
+        _, topic = start.start_topics(model, corpus, n_topics, streams.generator(seed, "start topics"))
+        weight = 1.0 / (n_topics + 1)
+        assignments = Assignments(
+            self.cluster.astype(np.int32), topic.copy(), document_start(corpus), np.full(n_topics, weight), weight
+        )
+        assignments.count()
+        assignments.compact()
+        state = DocumentLevelState.of(model, corpus, contexts, assignments)
+        start._burn_in(state, corpus, self.kernel, seed, 0, None, None, None, start.COMPARED)
+        state.log_joint = state.compute_log_joint()
+        return state
+
+
+def clusters_of_mixture(corpus: Corpus, seed: int) -> np.ndarray:
+    """Clusters of a mixture of multinomials after some exact sweeps."""
+    model = Mixture(n_clusters=_MOST)
+    found = fit(corpus, model, FastEx(proposal="exact"), iterations=_SWEEPS_OF_MIXTURE, seed=seed, progress=False)
+    return found.posterior.cluster
+
+
+def rows(name: str, corpus: Corpus, starts: Sequence[str], seed: int, iterations: int) -> Iterator[dict[str, Any]]:
+    """A row for each start."""
+    labels = np.unique(np.asarray(corpus.labels), return_inverse=True)[1]
+    clusters = {
+        "one": lambda: np.zeros(corpus.n_documents, np.int32),
+        "mixture": lambda: clusters_of_mixture(corpus, seed),
+        "truth": lambda: labels,
+    }
+    for one in starts:
+        engine = Gibbs() if one == "default" else FromClusters()
+        if isinstance(engine, FromClusters):
+            engine.cluster = clusters[one]()
+        found = fit(
+            corpus, MC2(), engine, iterations=iterations, seed=seed, progress=False,
+            callback=lambda _, state: {"density": start.log_density(state)},  # type: ignore[arg-type]
+        )  # fmt: skip
+        density, last = found.trace["density"].to_numpy()[-(iterations // 3) :], found.trace.iloc[-1]
+        yield {
+            "corpus": name, "start": one, "seed": seed, "density": density.mean(), "sd": density.std(),
+            "K": int(last["clusters"]), "M": int(last["topics"]),
+            "ARI": adjusted_rand_index(labels, found.posterior.cluster), "CPU_s": found.provenance["cpu_seconds"],
+        }  # fmt: skip
+
+
+# -- corpora -------------------------------------------------------------------------------------------------------
+def questions(data_folder: Path, most: int = 6000) -> Corpus:
+    """Questions of CLINC150, ``most`` of them, in 150 classes."""
+    frame = pd.read_csv(data_folder / "clinc150/clinc150.csv.gz").sample(most, random_state=0)
+    return _without_empty(Corpus.from_dataframe(frame, text="text", labels="label", min_df=2))
+
+
+def papers(data_folder: Path, name: str) -> Corpus:
+    """Papers of a citation network by their words, without the citations."""
+    frame = pd.read_csv(data_folder / f"multiview/{name}.csv.gz")
+    counts = [dict(pair.split(":") for pair in cell.split("; ")) for cell in frame["words"]]
+    frame["words"] = [{word: int(count) for word, count in one.items()} for one in counts]
+    return _without_empty(Corpus.from_dataframe(frame, bag="words", labels="label"))
+
+
+def _without_empty(corpus: Corpus) -> Corpus:
+    return corpus.subset(np.flatnonzero(corpus.document_lengths))
+
+
+def simulated(n_clusters: int, n_documents: int, length: int, omega: float = 20.0) -> Corpus:
+    """Documents drawn from the model; an ``omega`` of 1 with one cluster is nearly LDA."""
+    one = recovery.draw(recovery.Cell(n_clusters, n_documents, length, omega), 0)
+    return Corpus(one.corpus.content, one.corpus.vocabulary, labels=one.cluster)
+
+
+def noise(n_documents: int = 600, n_words: int = 500, length: int = 50) -> Corpus:
+    """Words at random, all alike."""
+    counts = np.random.default_rng(0).multinomial(length, np.full(n_words, 1.0 / n_words), n_documents)
+    names = [f"word {w}" for w in range(n_words)]
+    return Corpus(sp.csr_matrix(counts), names, labels=np.zeros(n_documents, int))
+
+
+def corpora(data_folder: Path) -> dict[str, Callable[[], Corpus]]:
+    """By name: those of :mod:`benchmarks.development`, real ones of the data folder, and simulated ones."""
+    of_folder = {
+        "questions": partial(questions, data_folder),
+        **{name: partial(papers, data_folder, name) for name in ("cora", "citeseer", "acm")},
+    }
+    drawn = {
+        "one class": partial(simulated, 1, 600, 50),
+        "two classes": partial(simulated, 2, 600, 50),
+        "eight classes": partial(simulated, 8, 1000, 50),
+        "topics alone": partial(simulated, 1, 600, 50, 1.0),
+        "noise": noise,
+    }
+    return {**development.corpora(data_folder), **of_folder, **drawn}
+
+
+STARTS = "default", "one", "mixture", "truth"
+
+
+def as_markdown(table: Sequence[dict[str, Any]]) -> str:
+    """A line for each row; the density is less than the highest one of the corpus and seed."""
+    frame = pd.DataFrame(table)
+    frame["behind"] = frame["density"] - frame.groupby(["corpus", "seed"])["density"].transform("max")
+    columns = {"corpus": "", "start": "", "seed": "d", "behind": ",.0f", "sd": ",.0f", "K": "d", "M": "d",
+               "ARI": ".2f", "CPU_s": ".0f"}  # fmt: skip
+    lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
+    for row in frame[[*columns]].itertuples(index=False):
+        cells = (format(value, kind) for value, kind in zip(row, columns.values(), strict=True))
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.search", description=(__doc__ or "").partition(":")[0])
+    known = corpora(DATA_FOLDER)
+    parser.add_argument(
+        "--only", nargs="+", choices=known, default=list(known), metavar="CORPUS", help=", ".join(known)
+    )
+    parser.add_argument("--starts", nargs="+", choices=STARTS, default=list(STARTS), help="of the chains")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="of the chains (default: 0)")
+    parser.add_argument("--iterations", type=int, default=Gibbs.default_iterations, help="after the start")
+    parser.add_argument(
+        "--data-folder", type=Path, default=DATA_FOLDER, help="folder of the real data (MC2_DATA_FOLDER)"
+    )
+    given = parser.parse_args()
+    table = []
+    for name in given.only:
+        try:
+            corpus = corpora(given.data_folder)[name]()
+        except FileNotFoundError as error:
+            print(f"{name}: left out; this machine lacks {error}", file=sys.stderr)
+            continue
+        for seed in given.seeds:
+            for row in rows(name, corpus, given.starts, seed, given.iterations):
+                table.append(row)
+                print(", ".join(f"{key} {value}" for key, value in row.items()), file=sys.stderr, flush=True)
+    print(as_markdown(table), end="")
+
+
+if __name__ == "__main__":
+    main()
