@@ -1,4 +1,4 @@
-"""The mmh3 package as the oracle of hashes."""
+"""The signs of a word, read off its digests one by one."""
 
 import mmh3
 import numpy as np

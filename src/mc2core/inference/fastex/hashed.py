@@ -33,7 +33,7 @@ import scipy.sparse as sp
 from mc2core.base.storage import Stored
 from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
-from mc2core.compute.signatures import add_signed, n_signature_words, signature_word
+from mc2core.compute.signatures import add_signed, n_signature_words, signature_word, signs_of_words
 from mc2core.compute.simd import BLOCK, NO_CLUSTER, WORD_BITS, score_block, weigh_block
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
@@ -195,6 +195,7 @@ class Projection(NamedTuple):
     grid: np.ndarray  # (V,) float32: grid points for one unit of theta; 0 for words that are left out
     frequency: np.ndarray  # (V,) float64: p_d * OVERLAP_UNIT; zeros for the paper's projection
     background: np.ndarray  # float64: <p, theta> to expect of the words left out, see linear_terms
+    signs: np.ndarray  # (V, W) uint64: the words' random vectors
 
 
 class MoveScratch(NamedTuple):
@@ -225,7 +226,7 @@ def recount(projection, constants, sums, word, before, after):
     theta = theta_of(constants.component, constants.theta, constants.topic_word_prior, before)
     theta_new = theta_of(constants.component, constants.theta, constants.topic_word_prior, after)
     old, new = coordinate(theta, centre, grid), coordinate(theta_new, centre, grid)
-    add_signed(sums, word, np.int32(new - old))
+    add_signed(sums, projection.signs, word, np.int32(new - old))
     return new - old, new * new - old * old, np.int64(frequency * theta_new) - np.int64(frequency * theta)
 
 
@@ -472,7 +473,7 @@ def project_empty(projection, sums):
         if value:
             total += value
             square += value * value
-            add_signed(sums, word, np.int32(value))
+            add_signed(sums, projection.signs, word, np.int32(value))
     return total, square
 
 
@@ -509,7 +510,7 @@ def fill_factors(constants, background, clusters, factor):
 
 
 @kernel
-def project_documents(documents, scale, unit, frequency, bits):
+def project_documents(documents, signs, scale, unit, frequency, bits):
     """Signatures and norms of x - mass_j p times ``scale``; ``frequency`` (V,) float64 is p, or zeros."""
     words, counts, signature = documents.words, documents.counts, documents.signature
     n_bits = signature.shape[1] * WORD_BITS
@@ -520,7 +521,7 @@ def project_documents(documents, scale, unit, frequency, bits):
         if frequency[word] > 0.0 and scale[word] > 0.0:
             for b in range(n_bits):
                 sums[b] = 0
-            add_signed(sums, word, np.int32(1))
+            add_signed(sums, signs, word, np.int32(1))
             value = frequency[word] * scale[word]
             mean_square += value * value
             for b in range(bits):
@@ -535,7 +536,7 @@ def project_documents(documents, scale, unit, frequency, bits):
             d = np.int64(words[cell])
             value = np.int32(counts[cell] * scale[d] * unit)
             total += value
-            add_signed(sums, d, value)
+            add_signed(sums, signs, d, value)
             hashed = counts[cell] * np.float64(scale[d])
             square += hashed * (hashed - 2.0 * mass * frequency[d] * scale[d])
         documents.norm[j] = math.sqrt(max(square, 0.0))
@@ -856,13 +857,14 @@ class HashedState(CountedState):
                 self.settings.component, self.settings.topic_word_prior, left_out, all_mass
             )
         grid = (unit * inverse).astype(np.float32)
-        self.projection = Projection(self.centre, grid, frequency * OVERLAP_UNIT, background)
+        signs = signs_of_words(len(self.scale), self.settings.bits)
+        self.projection = Projection(self.centre, grid, frequency * OVERLAP_UNIT, background, signs)
         self.constants = self.constants._replace(norm_unit=1.0 / unit)
         shape = len(self.cluster), len(self.scale)
         content = sp.csr_matrix((documents.counts, documents.words, documents.indptr), shape=shape)
         heaviest = float((content @ self.scale.astype(np.float64)).max(initial=0.0))
         project_documents(
-            documents, self.scale, _MAX_COORDINATE_SUM / max(heaviest, 1e-300), frequency, self.settings.bits
+            documents, signs, self.scale, _MAX_COORDINATE_SUM / max(heaviest, 1e-300), frequency, self.settings.bits
         )
         empty = np.zeros(clusters.sums.shape[1], np.int32)
         clusters.total[:], clusters.square[:] = project_empty(self.projection, empty)
