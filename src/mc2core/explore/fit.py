@@ -60,7 +60,7 @@ class Fit:
     threads: int = 1
 
     def __repr__(self) -> str:
-        length = "" if self.trace is None else f"{len(self.trace)} iterations, "
+        length = "" if self.trace is None else f"{loop.length_of(self.trace)}, "
         return f"Fit({length}{self.posterior!r})"
 
     @cached_property

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from mc2core.base import progress as telling
 from mc2core.base import stopping, storage
-from mc2core.base.checks import finite, shown, whole
+from mc2core.base.checks import counted, finite, shown, whole
 from mc2core.base.provenance import environment
 from mc2core.compute import streams
 from mc2core.compute.kernel_store import store
@@ -83,7 +83,14 @@ class RunResult:
     snapshots: Posterior | None = None
 
     def __repr__(self) -> str:
-        return f"RunResult({len(self.trace)} iterations, {self.posterior!r})"
+        return f"RunResult({length_of(self.trace)}, {self.posterior!r})"
+
+
+def length_of(trace: pd.DataFrame) -> str:
+    """Return the length of a run: "60 iterations", "60 iterations in 2 chains"."""
+    chains = trace["chain"].nunique() if len(trace) else 1
+    of_each = counted(len(trace) // chains, "iterations")
+    return of_each + (f" in {chains} chains" if chains > 1 else "")
 
 
 @dataclass
@@ -125,8 +132,11 @@ class _Chain:
         """Do the next part of an iteration. Returns the engine's report once the iteration is complete, else None."""
         return self.engine.advance(self.corpus, self.state, self.done.run["seed"], self.done.iteration + 1)
 
-    def note(self, report: Mapping[str, float], callback: Callback | None) -> None:
-        """Record a completed iteration: add its row to the trace, and keep a sample if one is due."""
+    def note(self, report: Mapping[str, float], callback: Callback | None) -> Exception | None:
+        """Record a completed iteration: add its row to the trace, and keep a sample if one is due.
+
+        Returns the exception that the callback raised, if any.
+        """
         done = self.done
         done.iteration = iteration = done.iteration + 1
         done.trace.append({"iteration": iteration, "seconds": done.seconds, "tokens": self.corpus.n_tokens, **report})
@@ -134,8 +144,12 @@ class _Chain:
             self.drop()
             if len(done.samples) < n_samples(iteration, done.run["burn_in"], done.run["thin"]):
                 done.samples.append(self.engine.sample(self.corpus, self.state))
-        if callback is not None:
-            done.trace[-1].update(callback(iteration, self.state) or {})
+        try:
+            more = dict(callback(iteration, self.state) or {}) if callback is not None else {}
+            done.trace[-1].update({name: float(value) for name, value in more.items()})
+        except Exception as error:  # whatever the user's function raises, the fit so far is kept
+            return error
+        return None
 
     def drop(self) -> None:
         """Drop the samples of the burn-in.
@@ -310,7 +324,9 @@ def fit(
         Interval between samples: after the burn-in, every thin-th iteration gives a sample.
     callback : function, optional
         Function that is called with (iteration, state) after each step of each chain. It must not change the state. It
-        may return a dict of numbers, which become columns of the trace. Its running time is not counted.
+        may return a dict of numbers, which become columns of the trace. Its running time is not counted. If it raises
+        an exception, the run stops after this iteration: a warning names the exception, and the fit so far is
+        returned. ``StopIteration`` is the way to stop early on purpose.
     checkpoint : path, optional
         File from which the run can be resumed, or continued with more iterations. The results are the same as without
         an interruption. If the file exists, the run starts from it. It is written every ``checkpoint_every``
@@ -326,13 +342,13 @@ def fit(
         Whether to show progress. By default, it is shown as a bar in a terminal or notebook, and as lines in the log
         elsewhere.
     on_stop : function, optional
-        Function that is called with the fit so far if a signal stops the run. ``provenance["stopped_at"]`` of this fit
-        is the number of the last iteration.
+        Function that is called with the fit so far if a signal stops the run.
 
     Returns
     -------
     Fit
-        The posterior and the documents, with tables and plots (:class:`mc2core.Fit`).
+        The posterior and the documents, with tables and plots (:class:`mc2core.Fit`). If the run was stopped early,
+        ``provenance["stopped_at"]`` is the number of the last iteration.
 
     Raises
     ------
@@ -443,7 +459,7 @@ def _iterate(
 
     ``given`` is its corpus, of which chains have what the model looks at.
     """
-    least = min(chain.done.iteration for chain in chains)
+    least, failed = min(chain.done.iteration for chain in chains), None
     all_done = sum(chain.done.iteration for chain in chains)
     with (
         stopping.flush() as stop,
@@ -458,22 +474,28 @@ def _iterate(
             _share(behind, seconds, cpu_seconds)
             for chain, report in zip(behind, reports, strict=True):
                 if report is not None:
-                    chain.note(report, callback)
+                    failed = chain.note(report, None if failed else callback) or failed
                     bar.advance(1, report)
                 chain.show()
             before, least = least, min(chain.done.iteration for chain in chains)
             for row in _rows(chains, before, least):
                 write_row(row)
-            is_asked_to_stop = bool(stop)  # once: a signal between two looks would leave no checkpoint
+            is_asked_to_stop = bool(stop or failed)  # once: a signal between two looks would leave no checkpoint
             for chain, report in zip(behind, reports, strict=True):
                 iteration = chain.done.iteration
                 is_due = report is not None and (iteration % checkpoint_every == 0 or iteration == iterations)
                 if is_due or is_asked_to_stop or time.perf_counter() - chain.saved > _CHECKPOINT_SECONDS:
                     chain.save()
+            now = min(chain.now for chain in chains)
+            if failed:
+                where = None if isinstance(failed, StopIteration) else failed
+                told = "the callback raised %r after iteration %.4g of %d; the fit so far is returned"
+                logger.warning(told, failed, now, iterations, exc_info=where)
+                if not stop:
+                    break
             if is_asked_to_stop and least < iterations:
                 if on_stop is not None:
                     on_stop(_result(chains, engine, given, iterations, compiled))
-                now = min(chain.now for chain in chains)
                 logger.warning("stopped by signal %d after iteration %.4g of %d", stop[0], now, iterations)
                 stopping.stop(stop[0])
         return _result(chains, engine, given, iterations, compiled)

@@ -197,4 +197,6 @@ def test_the_package_shows_what_it_has():
     contexts = {"who": ["ann", "bob", None], "day": ["2019-07-02"] * 3, "year": [1, 2, 3]}
     said = repr(Corpus.from_texts(TEXTS, contexts))
     assert said.endswith("contexts: who (names), day (names), year (numbers))")
-    assert repr(done) == f"Fit(1 iterations, {done.posterior!r})"
+    assert repr(done) == f"Fit(1 iteration, {done.posterior!r})"
+    both = mc2core.fit(Corpus.from_texts(TEXTS), *gibbs(start_topics=2), iterations=3, chains=2, progress=False)
+    assert repr(both).startswith("Fit(3 iterations in 2 chains, Posterior(")

@@ -49,6 +49,41 @@ def test_callback_sees_every_iteration_and_is_not_timed():
     assert result.trace.seconds.iloc[-1] < 0.2
 
 
+@pytest.mark.parametrize("raised", [StopIteration(), RuntimeError("no disk"), None])
+@pytest.mark.parametrize("chains", [1, 2])
+def test_a_failing_callback_returns_the_fit_so_far(tmp_path, caplog, chains, raised):
+    """As does one whose answer is no dict of numbers; another run resumes from the checkpoint."""
+    call = {"corpus": CORPUS, "engine": Walk(), "seed": 2, "chains": chains, "checkpoint": tmp_path / "c.npz"}
+
+    def callback(iteration, state):
+        if iteration == 4 and raised:
+            raise raised
+        return {"note": "text" if iteration == 4 else 2}
+
+    stopped = fit(**call, iterations=10, callback=callback, trace=tmp_path / "trace.tsv")
+    assert stopped.provenance["stopped_at"] == 4
+    assert stopped.trace["iteration"].max() == 4
+    assert len(stopped.posterior.samples) == 2 * chains
+    name = f"{raised!r}" if raised else "ValueError"
+    assert f"the callback raised {name}" in caplog.text
+    assert "after iteration 4 of 10; the fit so far is returned" in caplog.text
+    assert ("Traceback" in caplog.text) is not isinstance(raised, StopIteration)
+    whole_run = fit(**call | {"checkpoint": None}, iterations=10)
+    assert joints(fit(**call, iterations=10)) == joints(whole_run)
+
+
+def test_a_failing_callback_of_the_last_iteration_is_told(caplog):
+    def callback(iteration, state):
+        return 1 / (iteration - 3)
+
+    done = fit(CORPUS, MC2(), Walk(), iterations=3, callback=callback)
+    assert "the callback raised TypeError" in caplog.text  # of the first: a number is no dict
+    assert done.provenance["stopped_at"] == 1
+    last = fit(CORPUS, MC2(), Walk(), iterations=3, callback=lambda iteration, state: {"x": 1 / (iteration - 3)})
+    assert "ZeroDivisionError" in caplog.text
+    assert "stopped_at" not in last.provenance
+
+
 def test_kernels_are_prepared_by_the_first_fit_of_its_kind_alone(tmp_path, monkeypatch):
     """Other settings, and a corpus loaded from disk, whose arrays are read-only, may need others."""
     monkeypatch.setattr("mc2core.inference.running.loop._warmed", set())
