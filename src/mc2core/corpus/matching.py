@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
@@ -37,7 +37,13 @@ def named(names: Sequence[str] | None) -> list[str] | None:
 
 
 def check_columns(
-    subject: str, what: str, fitted: Sequence[str] | None, found: Sequence[str] | None, n_fitted: int, n_found: int
+    subject: str,
+    what: str,
+    fitted: Sequence[str] | None,
+    found: Sequence[str] | None,
+    n_fitted: int,
+    n_found: int,
+    is_fitted: Callable[[], bool] = lambda: False,
 ) -> None:
     """Compare the columns of a model with those of a corpus.
 
@@ -46,6 +52,7 @@ def check_columns(
     subject, what : of the message, "the corpus" and "words", or "context 'author'" and "columns".
     fitted, found : names of the model's and of the corpus' columns; None or placeholders where they have no names:
         sizes are compared then, and a warning is logged, once.
+    is_fitted : whether the corpus is the fitted one; without any names, there is no warning then.
 
     Raises
     ------
@@ -53,15 +60,17 @@ def check_columns(
         Another number of columns, or other names: the first that differ, by number from 0, the model's and the corpus'.
     """
     one, other = named(fitted), named(found)
-    if n_fitted == n_found and one is not None and one == other:
+    is_same = found is not None and fitted is not None and list(fitted) == list(found)
+    if n_fitted == n_found and (is_same or (one is other and is_fitted())):
         return
     shown = "" if one is None or other is None else f": {_differences(what.removesuffix('s'), one, other)}; {_HELP}"
     if n_fitted != n_found:
         raise ValueError(f"{subject} has {counted(n_found, what)}, but the model was fitted on {n_fitted:,}{shown}")
     if shown:
         raise ValueError(f"{subject} has other {what} than the model was fitted on{shown}")
-    who = "model and corpus do" if one is other else "the model does" if one is None else "the corpus does"
-    _warn(f"{subject} was held against the model by the number of its {what}, {n_found}, alone: {who} not name them")
+    where = "either" if one is other else "the model" if one is None else "the corpus"
+    compared = f"{subject} and the model were compared by the number of {what} ({n_found:,}) only"
+    _warn(f"{compared}, because {what} have no names in {where}")
 
 
 def _differences(what: str, fitted: Sequence[str], found: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -371,7 +371,8 @@ class Posterior:
         if of_fit != of_corpus:
             raise ValueError(f"the corpus is one of {of_corpus}, but the model was fitted on {of_fit}")
         found = corpus.vocabulary if corpus.has_vocabulary else None
-        matching.check_columns("the corpus", self._columns, self.vocabulary, found, self.n_words, corpus.n_words)
+        sizes, is_fitted = (self.n_words, corpus.n_words), partial(self.was_fitted_on, corpus)
+        matching.check_columns("the corpus", self._columns, self.vocabulary, found, *sizes, is_fitted)
 
     def check_fitted(self, corpus: Corpus) -> None:
         """Raise ValueError unless ``corpus`` has the words and the number of documents of the fitted corpus."""
@@ -429,6 +430,7 @@ class Posterior:
                     corpus.context_names.get(name),
                     self.dimensions[name],
                     corpus.contexts[name].shape[1],
+                    partial(self.was_fitted_on, corpus),
                 )
         return stacked
 

@@ -99,13 +99,14 @@ def test_without_names_sizes_are_compared_with_one_warning(model, warned, names)
     assert warned() == []
     assert model.perplexity(corpus(names)) == model.perplexity(corpus(names)) == expected
     assert warned() == [
-        "the corpus was held against the model by the number of its words, 4, alone: the corpus does not name them"
+        "the corpus and the model were compared by the number of words (4) only, because words have no names in the "
+        "corpus"
     ]
     with pytest.raises(ValueError, match=r"the corpus has 5 words, but the model was fitted on 4$"):
         model.perplexity(corpus(None, counts=np.pad(FITTED, ((0, 0), (0, 1)))))
     model.predict_proba(corpus(authors=None))
     assert len(warned()) == 2
-    assert "context 'author' was held against the model by the number of its columns, 2, alone" in warned()[1]
+    assert "context 'author' and the model were compared by the number of columns (2) only, because" in warned()[1]
 
 
 def test_a_model_without_names_is_the_other_side(warned, tmp_path):
@@ -114,10 +115,18 @@ def test_a_model_without_names_is_the_other_side(warned, tmp_path):
     nameless.save(tmp_path / "posterior.npz")
     nameless = Posterior.load(tmp_path / "posterior.npz")
     nameless.predict_proba(corpus())
+    nameless.predict_proba(corpus(None, None, counts=np.roll(FITTED, 1, axis=0)))
+    assert [text.split("names in ")[1] for text in warned()] == ["the model"] * 2 + ["either"] * 2
+
+
+def test_nothing_is_said_of_the_same_names_or_documents(warned):
+    """Names may be those that stand for none, and the documents of the fit need no names to be known."""
+    placeholders = ["w0", "w1", "w2", "w3"]
+    named = fitted(corpus(placeholders))
+    named.predict_proba(corpus(placeholders, counts=np.roll(FITTED, 1, axis=0)))
+    nameless = fitted(corpus(None, None))
     nameless.predict_proba(corpus(None, None))
-    assert [text.split(": ")[1].split(" not")[0] for text in warned()] == ["the model does"] * 2 + [
-        "model and corpus do"
-    ] * 2
+    assert warned() == []
 
 
 def test_the_commands_refuse_too(model, tmp_path, capsys):
