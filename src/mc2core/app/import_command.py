@@ -171,6 +171,13 @@ def _add_values(parser: argparse.ArgumentParser) -> None:
         "repeated",
     )
     parser.add_argument(
+        "--missing",
+        metavar="CODE,...",
+        help="further codes of missing values, such as unknown,-99 (--missing=-99 if the first one has a minus sign). "
+        "Default: empty cells and the codes of pandas (NA, N/A, NaN, null, None, ...); 'none' as one of the codes "
+        "leaves those of pandas out",
+    )
+    parser.add_argument(
         "--date-format", metavar="FORMAT", help="format of dates that are not ISO 8601, such as %%d.%%m.%%Y"
     )
     parser.add_argument(

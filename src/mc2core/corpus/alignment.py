@@ -41,7 +41,7 @@ _COLUMN = (
     *("text", "bag", "counts", "labels", "id", "layer"),
     *("tokeniser", "stop_words", "date_format", "word_counts"),
 )
-_COLUMNS, _NUMBER = ("contexts", "keep", "separators"), ("min_letters", "max_ngram")
+_COLUMNS, _NUMBER = ("contexts", "keep", "separators", "missing"), ("min_letters", "max_ngram")
 _CONTENT = "content"
 # new names that a datasheet shows
 _MAX_NAMED = 10
@@ -225,7 +225,8 @@ def align(schema: Schema, form: str, given: Mapping[str, Any]) -> tuple[dict[str
         known = schema.kind_there if form == ANNDATA else schema.columns_of
         known(name)
     given = {**given, "contexts": texts}
-    earlier = schema.settings if schema.form == form else made
+    codes = {name: value for name, value in schema.settings.items() if name == "missing"}
+    earlier = schema.settings if schema.form == form else made | codes
     has_content = any(kind in given for kind in CONTENT_KINDS)
     settings = {name: one for name, one in earlier.items() if not (has_content and name in CONTENT_KINDS)} | given
     of_contexts = _by_name(earlier.get("contexts", ())) | _by_name(texts)

@@ -268,6 +268,7 @@ class Corpus:
         max_df: float | None = None,
         max_features: int | None = None,
         word_counts: str | None = None,
+        missing: str | Iterable[Any] | None = None,
     ) -> Corpus:
         """Build a corpus from a list of texts by counting their words.
 
@@ -302,6 +303,10 @@ class Corpus:
         word_counts : {"raw", "presence", "log"}, optional
             Count that is stored for a word that occurs n times in a document: n ("raw", the default), 1 ("presence") or
             1 + floor(log2 n) ("log").
+        missing : codes, optional
+            Further texts and numbers that stand for a missing value, such as ``["unknown", -99]``. The default codes
+            are those of pandas (NA, N/A, NaN, null, None, ...); "none" as one of the codes leaves these out. A text,
+            number, date or single name that equals a code is missing. A word within a text is not.
 
         Raises
         ------
@@ -321,11 +326,11 @@ class Corpus:
         """
         from mc2core.corpus.building import frames
 
-        words = {
+        options = {
             "min_letters": min_letters, "max_ngram": max_ngram, "vocabulary": vocabulary, "min_df": min_df,
-            "max_df": max_df, "max_features": max_features, "word_counts": word_counts,
+            "max_df": max_df, "max_features": max_features, "word_counts": word_counts, "missing": missing,
         }  # fmt: skip
-        given = frames.settings_of_words(tokenise, stop_words, words)
+        given = frames.settings_of(tokenise, stop_words, options)
         return frames.from_texts(cls, texts, contexts, labels, documents, embeddings, like, tokenise, given)
 
     @classmethod
@@ -351,6 +356,7 @@ class Corpus:
         max_df: float | None = None,
         max_features: int | None = None,
         word_counts: str | None = None,
+        missing: str | Iterable[Any] | None = None,
     ) -> Corpus:
         """Build a corpus from a data frame with one document per row.
 
@@ -373,7 +379,8 @@ class Corpus:
             Separator of the names in a cell, such as ";". By default, a cell holds one name.
         embeddings : (J, D) matrix, optional
             Sentence embeddings of the documents (:meth:`with_embeddings`).
-        like, tokenise, stop_words, min_letters, max_ngram, vocabulary, min_df, max_df, max_features, word_counts
+        like, tokenise, stop_words, min_letters, max_ngram, vocabulary, min_df, max_df, max_features, word_counts, \
+        missing
             As in :meth:`from_texts`. With ``like``, the columns default to those of the earlier data frame or import.
 
         Raises
@@ -391,11 +398,11 @@ class Corpus:
         """
         from mc2core.corpus.building import frames
 
-        words = {
+        options = {
             "min_letters": min_letters, "max_ngram": max_ngram, "vocabulary": vocabulary, "min_df": min_df,
-            "max_df": max_df, "max_features": max_features, "word_counts": word_counts,
+            "max_df": max_df, "max_features": max_features, "word_counts": word_counts, "missing": missing,
         }  # fmt: skip
-        given = frames.settings_of_words(tokenise, stop_words, words)
+        given = frames.settings_of(tokenise, stop_words, options)
         return frames.from_dataframe(
             cls, frame, given, text=text, bag=bag, contexts=contexts, labels=labels, id=id, keep=keep,
             separator=separator, embeddings=embeddings, like=like, tokenise=tokenise,

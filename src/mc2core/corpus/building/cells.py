@@ -9,17 +9,23 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from mc2core.base.checks import shown
-from mc2core.corpus.building.counts import MAX_COUNT
+from mc2core.corpus.building.counts import MAX_COUNT, Dropped
 
 _COUNTED = re.compile(r"(.*\S)\s*:\s*([-+]?[0-9][0-9.eE+-]*)")
-_MISSING = ("", "na", "n/a", "nan", "null", "none", "nat")
+#: texts that pandas reads as missing, by default
+MISSING = (
+    *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"),
+    *("N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
 _YEAR = re.compile(r"[-+]?\d{1,4}(\.\d*)?")
 _OF_MAIL = re.compile(r"(?:[A-Za-z]{3}, *)?\d{1,2} [A-Za-z]{3} \d{4}( .*)?")
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?")
@@ -32,8 +38,57 @@ def is_null(value: Any) -> bool:
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value is a missing number or date: null, or one of the texts "", NA, NaN, null, none."""
-    return value.strip().lower() in _MISSING if isinstance(value, str) else is_null(value)
+    """Return whether a value is null or a blank text."""
+    return not value.strip() if isinstance(value, str) else is_null(value)
+
+
+class Missing:
+    """Codes that stand for missing values, and how often each was read, by column.
+
+    ``codes`` are texts. Those that are numbers also stand for equal numbers.
+    """
+
+    def __init__(self, codes: Iterable[str] = MISSING) -> None:
+        self._codes = frozenset(codes)
+        self._numbers = {number for code in self._codes if math.isfinite(number := _number_of(code))}
+        self.read: dict[str, Counter[str]] = {}
+
+    def code_of(self, value: Any) -> str | None:
+        """Return the code that a value is, if it is one."""
+        if isinstance(value, Real | Decimal) and not isinstance(value, bool):
+            return f"{value:g}" if value in self._numbers else None
+        return text if isinstance(value, str) and (text := value.strip()) in self._codes else None
+
+    def blank(self, column: str, value: Any) -> Any:
+        """Return a cell, or None if it is a code, which is counted."""
+        if (code := self.code_of(value)) is None:
+            return value
+        self.read.setdefault(column, Counter())[code] += 1
+        return None
+
+    def known(self, column: str, names: Mapping[str, int]) -> Mapping[str, int]:
+        """Return the names of a bag that are no codes."""
+        if self._codes.isdisjoint(names):
+            return names
+        return {name: count for name, count in names.items() if self.blank(column, name) is not None}
+
+    def dropped(self) -> list[Dropped]:
+        """Return the numbers of values that were read as missing."""
+        return [
+            Dropped(
+                f"values of {column!r}",
+                counts.total(),
+                f"read as missing: {', '.join(f'{code!r} ({n:,})' for code, n in counts.most_common())}",
+            )
+            for column, counts in self.read.items()
+        ]
+
+
+def _number_of(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def parse_number(value: Any, decimal_comma: bool = False) -> float:

@@ -10,6 +10,7 @@ the name, as in ``http://x.org:8080``. A label is a bag. A date is a fractional 
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ import scipy.sparse as sp
 from mc2core.base.checks import choice, shown
 from mc2core.base.faults import place_text
 from mc2core.corpus.building.cells import (
+    Missing,
     is_null,
     parse_bag,
     parse_date,
@@ -99,6 +101,7 @@ class Layout:
     date_format : format of dates (:func:`mc2core.corpus.building.cells.parse_date`).
     rare : ``{name of a context: rule for its rare values}``.
     word_counts : "raw", "presence" or "log" (:func:`mc2core.corpus.building.counts.damped`), of ``content``.
+    missing : codes of missing values: whole cells, and single names of contexts and labels.
     """
 
     content: str
@@ -113,6 +116,7 @@ class Layout:
     date_format: str | None = None
     rare: Mapping[str, Rare] = field(default_factory=dict)
     word_counts: str = "raw"
+    missing: Missing = field(default_factory=Missing)
 
     def __post_init__(self) -> None:
         if self.content_kind not in CONTENT_KINDS:
@@ -160,12 +164,21 @@ class Layout:
             rare={name: one for name, one in self.rare.items() if name in contexts},
         )
 
-    def reader(self, column: str, kind: str, tokeniser: Tokeniser) -> Callable[[Any], Mapping[str, int]]:
-        """Return the function that parses a cell of names: text by a tokeniser, bags by their separator."""
+    def reader(
+        self, column: str, kind: str, tokeniser: Tokeniser, is_content: bool = False
+    ) -> Callable[[Any], Mapping[str, int]]:
+        """Return the function that parses a cell of names: text by a tokeniser, bags by their separator.
+
+        Codes of missing values are left out: whole cells, and names in a bag unless these are words (``is_content``).
+        """
+        blank = partial(self.missing.blank, column)
         if kind == "text":
-            return partial(parse_text, count=tokeniser.count)
+            return lambda cell: parse_text(blank(cell), tokeniser.count)
         separator = self.separators.get(column, self.separators.get("", SEPARATOR))
-        return partial(parse_bag, is_counted=kind == "counts", separator=separator)
+        parse = partial(parse_bag, is_counted=kind == "counts", separator=separator)
+        if is_content:
+            return lambda cell: parse(blank(cell))
+        return lambda cell: self.missing.known(column, parse(blank(cell)))
 
 
 class Names:
@@ -219,8 +232,10 @@ class Labels:
 class Numbers:
     """A column of numbers or dates, NaN if missing; ``remedy`` is the advice for values that cannot be read."""
 
-    def __init__(self, column: str, kind: str, date_format: str | None = None, decimal_comma: bool = False) -> None:
-        self.column, self.values = column, array("d")
+    def __init__(
+        self, column: str, kind: str, missing: Missing, date_format: str | None = None, decimal_comma: bool = False
+    ) -> None:
+        self.column, self.values, self._missing = column, array("d"), missing
         self.remedy = f"a context of names is of kind bag: {column}:bag, and one of dates {column}:date"
         if kind == "date":
             self.remedy = (
@@ -231,7 +246,9 @@ class Numbers:
 
     def parse(self, value: Any, place: Any) -> float:
         """Parse the number in a cell."""
-        return parse_date(value, self._date_format) if self._is_date else parse_number(value, self._decimal_comma)
+        value = self._missing.blank(self.column, value)
+        number = parse_date(value, self._date_format) if self._is_date else parse_number(value, self._decimal_comma)
+        return math.nan if self._missing.blank(self.column, number) is None else number
 
     def take(self) -> np.ndarray:
         """Return the numbers of the cells so far, (J,) float64, and start again."""
@@ -248,20 +265,22 @@ class Facts:
 
     remedy = ""
 
-    def __init__(self, column: str, unique: bool = False) -> None:
-        self.column, self.values, self.replaced = column, list[str](), 0
+    def __init__(self, column: str, missing: Missing, unique: bool = False) -> None:
+        self.column, self.values, self.replaced, self._missing = column, list[str](), 0, missing
         self._places: dict[str, Any] | None = {} if unique else None
 
     def parse(self, value: Any, place: Any) -> tuple[str, Any]:
         """Return the text of a cell on one line, and its place."""
         if isinstance(value, list | dict):
             raise ValueError(f"found {shown(value)}; text or a number is needed")
-        text = "" if is_null(value) else str(value)
+        known = self._missing.blank(self.column, value)
+        text = "" if is_null(known) else str(known)
         if self._places is None:
             return " ".join(text.split()), place
         kept = plain_text(text)
         if not kept:
-            raise ValueError("it is empty; every document needs an id")
+            read = f"{shown(value)} is read as missing (--missing none: as a name)"
+            raise ValueError(f"{'it is empty' if known is value else read}; every document needs an id")
         if kept in self._places:
             raise ValueError(f"{shown(kept)} is the id of the document of {place_text(self._places[kept])} already")
         return kept, place

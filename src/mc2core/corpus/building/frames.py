@@ -17,18 +17,21 @@ import scipy.sparse as sp
 
 from mc2core.base.checks import did_you_mean
 from mc2core.corpus import alignment
-from mc2core.corpus.building.cells import is_missing
+from mc2core.corpus.building.cells import Missing, is_missing
 from mc2core.corpus.building.columns import ContextColumn, Layout
 from mc2core.corpus.building.counts import Dropped
 from mc2core.corpus.building.rows import Make, corpus_of_rows
 from mc2core.corpus.building.settings import (
+    CHOSEN,
     FUNCTION,
     NONE,
     TABLE,
     TEXTS,
     WORDS,
+    codes_of,
     complete,
     layout_of,
+    missing_of,
     rule_of,
     stored,
     tokeniser_of,
@@ -52,11 +55,12 @@ def from_texts(
     tokenise: Tokenise | None,
     given: dict[str, Any],
 ) -> Any:
-    """See :meth:`mc2core.Corpus.from_texts`; ``given`` is of :func:`settings_of_words`."""
+    """See :meth:`mc2core.Corpus.from_texts`; ``given`` is of :func:`settings_of`."""
     if isinstance(texts, str):
         raise ValueError("texts is one text; a list of texts, one a document, is needed")
     schema = _schema(like)
     settings = complete(given if schema is None else alignment.align(schema, TEXTS, given)[0])
+    missing = missing_of(settings)
     columns: dict[str, Any] = {_TEXT: _listed(texts)}
     layout_contexts: dict[str, ContextColumn] = {}
     counts: dict[str, Any] = {}
@@ -65,7 +69,7 @@ def from_texts(
             counts[name] = values  # checked by Corpus
             continue
         columns[f"contexts[{name!r}]"] = listed = _listed(values)
-        layout_contexts[name] = ContextColumn(f"contexts[{name!r}]", _kind_of(name, listed, schema))
+        layout_contexts[name] = ContextColumn(f"contexts[{name!r}]", _kind_of(name, listed, schema, missing))
     if labels is not None:
         columns[_LABELS] = _listed(labels)
     n_documents = len(columns[_TEXT])
@@ -79,6 +83,7 @@ def from_texts(
         tokeniser=tokeniser_of(settings, tokenise),
         separators={"": None},
         word_counts=settings["word_counts"],
+        missing=missing,
     )
     rows = zip(*(columns[name] for name in layout.columns), strict=True)
     placed = ((f"index {place}", row) for place, row in enumerate(rows))
@@ -89,9 +94,9 @@ def from_texts(
         corpus = _with_counts(make, corpus, counts, contexts or {}, documents, schema)
     if isinstance(texts, pd.Series):
         corpus.set_index(texts.index)
-    corpus.imported = stored(TEXTS, {name: settings[name] for name in WORDS})
+    corpus.imported = stored(TEXTS, {name: settings[name] for name in (*WORDS, *CHOSEN, "missing") if name in settings})
     corpus = corpus if embeddings is None else corpus.with_embeddings(embeddings, like)
-    return corpus if schema is None else _like(make, corpus, schema, dropped)
+    return _told(corpus, missing) if schema is None else _like(make, corpus, schema, dropped)
 
 
 def from_dataframe(
@@ -110,7 +115,7 @@ def from_dataframe(
     like: Any,
     tokenise: Tokenise | None,
 ) -> Any:
-    """See :meth:`mc2core.Corpus.from_dataframe`; ``given`` is of :func:`settings_of_words`."""
+    """See :meth:`mc2core.Corpus.from_dataframe`; ``given`` is of :func:`settings_of`."""
     if not isinstance(frame, pd.DataFrame):
         raise ValueError(f"frame is {type(frame).__name__}; a pandas DataFrame is needed")
     for name, several in (("contexts", contexts), ("keep", keep)):
@@ -123,7 +128,8 @@ def from_dataframe(
     given |= {"separators": [separator]} if separator is not None else {}
     columns = contexts if isinstance(contexts, Mapping) else {str(column): column for column in contexts}
     given["contexts"] = [
-        f"{name}={column}:{_kind_of(name, _cells(frame, str(column)), schema)}" for name, column in columns.items()
+        f"{name}={column}:{_kind_of(name, _cells(frame, str(column)), schema, missing_of(given))}"
+        for name, column in columns.items()
     ]
     settings, optional = (given, set[str]()) if schema is None else alignment.align(schema, TABLE, given)
     settings = complete(settings, NONE)
@@ -137,7 +143,7 @@ def from_dataframe(
     corpus.set_index(frame.index)
     corpus = corpus if embeddings is None else corpus.with_embeddings(embeddings, like)
     if schema is None:
-        return corpus
+        return _told(corpus, layout.missing)
     return _like(make, corpus, schema, [*dropped, *alignment.lacking(corpus, settings, optional)])
 
 
@@ -145,9 +151,11 @@ def _schema(like: Any) -> alignment.Schema | None:
     return None if like is None else alignment.schema_of(like)
 
 
-def settings_of_words(tokenise: Tokenise | None, stop_words: Any, words: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the given options for words as settings of an import; default stop words are left out."""
-    given = {name: one for name, one in words.items() if one is not None}
+def settings_of(tokenise: Tokenise | None, stop_words: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the given options as settings of an import; default stop words are left out."""
+    given = {name: one for name, one in options.items() if one is not None}
+    if "missing" in given:
+        given["missing"] = codes_of(given["missing"])
     if "vocabulary" in given:
         given["vocabulary"] = list(given["vocabulary"])
     if stop_words is None or isinstance(stop_words, str):
@@ -157,9 +165,9 @@ def settings_of_words(tokenise: Tokenise | None, stop_words: Any, words: Mapping
     return given if tokenise is None else given | {"tokeniser": FUNCTION}
 
 
-def _kind_of(name: str, values: Sequence[Any], schema: alignment.Schema | None) -> str:
+def _kind_of(name: str, values: Sequence[Any], schema: alignment.Schema | None, missing: Missing) -> str:
     """ "number", "date" or "bag": what the values that are there are; as in ``schema`` where there is one."""
-    present = [value for value in values if not is_missing(value)]
+    present = [value for value in values if not (is_missing(value) or missing.code_of(value))]
     if present and all(isinstance(value, datetime.date | np.datetime64 | pd.Period) for value in present):
         found = "date"
     elif all(isinstance(value, int | float | np.number | Decimal) and not isinstance(value, bool) for value in present):
@@ -200,6 +208,13 @@ def _with_counts(
         context_names=names,
         label_names=corpus.label_names,
     )
+
+
+def _told(corpus: Any, missing: Missing) -> Any:
+    """The corpus; codes that were read as missing are logged, as datasheets tell it of files."""
+    if read := missing.dropped():
+        logger.warning("of the documents, these were left out: %s", "; ".join(map(str, read)))
+    return corpus
 
 
 def _like(make: Make, corpus: Any, schema: alignment.Schema, dropped: Sequence[Dropped]) -> Any:

@@ -122,6 +122,7 @@ def corpus_of_rows(
     counts, words = parts.content.builder.finish()
     dropped = [
         Dropped("documents", bad.number, "bad rows"),
+        *layout.missing.dropped(),
         Dropped("tokens", parts.content.builder.outside, "of a word that the given vocabulary lacks"),
     ]
     if vocabulary is None:
@@ -166,16 +167,17 @@ class _Parts:
 
     def __init__(self, layout: Layout, vocabulary: Sequence[str] | None, decimal_comma: bool) -> None:
         plain = layout.tokeniser.for_contexts()
-        content = layout.reader(layout.content, layout.content_kind, layout.tokeniser)
+        content = layout.reader(layout.content, layout.content_kind, layout.tokeniser, is_content=True)
         self.content = Names(layout.content, content, vocabulary)
         self.contexts: dict[str, Names | Numbers] = {
-            name: Numbers(one.column, one.kind, layout.date_format, decimal_comma)
+            name: Numbers(one.column, one.kind, layout.missing, layout.date_format, decimal_comma)
             if one.kind in NUMBERS
             else Names(one.column, layout.reader(one.column, one.kind, plain))
             for name, one in layout.contexts.items()
         }
         self.labels = [Labels(one, layout.reader(one, "bag", plain)) for one in [layout.labels] if one]
-        self.facts = [*([Facts(layout.id, unique=True)] if layout.id else []), *map(Facts, layout.keep)]
+        self.facts = [Facts(layout.id, layout.missing, unique=True)] if layout.id else []
+        self.facts += [Facts(column, layout.missing) for column in layout.keep]
 
     def __iter__(self) -> Iterator[Any]:
         return iter([self.content, *self.contexts.values(), *self.labels, *self.facts])
@@ -237,8 +239,10 @@ def _labels(where: str, column: Labels, layout: Layout) -> tuple[Any, list[str] 
             return None, None
         n, of = len(column.without), len(lengths)
         others = f" ({n:,} of {of:,} documents have none)" if n > 1 else ""
+        codes = ", ".join(map(repr, layout.missing.read.get(column.column, ())))
+        read = f"; {codes} is read as missing (--missing none: as a name)" if codes else ""
         raise ValueError(
             f"{where}, {place_text(column.without[0])} has no value in column {column.column!r}{others}; each document "
-            "needs a label"
+            f"needs a label{read}"
         )
     return membership, names

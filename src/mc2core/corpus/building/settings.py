@@ -9,6 +9,7 @@ from typing import Any
 
 from mc2core.base.checks import choice
 from mc2core.corpus.building import letters
+from mc2core.corpus.building.cells import MISSING, Missing
 from mc2core.corpus.building.columns import CONTENT_KINDS, SEPARATOR, ContextColumn, Layout, Rare
 from mc2core.corpus.building.counts import VocabularyRule
 from mc2core.corpus.building.tokens import MIN_LETTERS, Tokenise, Tokeniser
@@ -28,7 +29,7 @@ CHOSEN = ("vocabulary", "min_df", "max_df", "max_features", "rare")
 #: stands for no stop words, or for no separator
 NONE = "none"
 _FEWEST_LETTERS = {"unicode": MIN_LETTERS, "a-z": 3, FUNCTION: 1}
-_LISTS = ("contexts", "keep", "separators", "observations")
+_LISTS = ("contexts", "keep", "separators", "observations", "missing")
 
 
 def complete(settings: Mapping[str, Any], separator: str = SEPARATOR) -> dict[str, Any]:
@@ -95,7 +96,20 @@ def layout_of(settings: Mapping[str, Any], optional: Collection[str] = (), token
         date_format=settings.get("date_format"),
         rare=dict(map(_rare, settings.get("rare", ()))),
         word_counts=settings["word_counts"],
+        missing=missing_of(settings),
     )
+
+
+def codes_of(missing: Any) -> list[str]:
+    """The codes of a setting ``missing``: a list, or a text with commas between."""
+    several = missing.split(",") if isinstance(missing, str) else missing
+    return [code for one in several if (code := str(one).strip())]
+
+
+def missing_of(settings: Mapping[str, Any]) -> Missing:
+    """The codes of missing values: those of pandas and the given ones; only these where one of them is NONE."""
+    given = codes_of(settings.get("missing", ()))
+    return Missing([one for one in given if one != NONE] if NONE in given else [*MISSING, *given])
 
 
 def rule_of(settings: Mapping[str, Any]) -> VocabularyRule | None:

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from mc2core.base import extras
 from mc2core.base.checks import did_you_mean
 from mc2core.corpus import Corpus
-from mc2core.corpus.building.cells import is_null
+from mc2core.corpus.building.cells import Missing, is_null
 from mc2core.corpus.building.columns import ContextColumn, Layout
 from mc2core.corpus.building.rows import BadRows, corpus_of_rows
 from mc2core.corpus.checks import NUMBERS
@@ -41,6 +41,7 @@ def read(
     layer: str | None = None,
     optional: Collection[str] = (),
     date_format: str | None = None,
+    missing: Missing | None = None,
 ) -> Corpus:
     """Read the counts of an AnnData file.
 
@@ -53,6 +54,7 @@ def read(
     optional : columns that obs or obsm may lack; their contexts are then left out, and so are labels if a cell lacks
         one.
     date_format : format of dates (:func:`mc2core.corpus.building.cells.parse_date`).
+    missing : codes of missing values in obs; by default those of pandas.
 
     Returns
     -------
@@ -80,7 +82,7 @@ def read(
     try:
         with h5py.File(path, "r") as file:
             _refuse_outside(file)
-            return _read(path, file, contexts, labels, layer, optional, date_format)
+            return _read(path, file, contexts, labels, layer, optional, date_format, missing or Missing())
     except _DAMAGE as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{path} is not a whole AnnData file: {reason}") from error
@@ -108,6 +110,7 @@ def _read(
     layer: str | None,
     optional: Collection[str],
     date_format: str | None,
+    missing: Missing,
 ) -> Corpus:
     obs, var = file["obs"], file["var"]
     places = {name: file.get("obsm", {}) if one.kind == "vector" else obs for name, one in contexts.items()}
@@ -119,7 +122,9 @@ def _read(
     vectors = {name: one for name, one in contexts.items() if one.kind == "vector"}
     of_obs = {name: one for name, one in contexts.items() if one.kind != "vector"}
     # the columns of obs go the way of all tables, beside a word that every cell has
-    layout = Layout("id", "bag", of_obs, labels, optional=optional, separators={"": None}, date_format=date_format)
+    layout = Layout(
+        "id", "bag", of_obs, labels, optional=optional, separators={"": None}, date_format=date_format, missing=missing
+    )
     columns = [_cells(path, obs, one.column, one.kind, len(cells)) for one in of_obs.values()]
     columns += [] if labels is None else [_cells(path, obs, labels, "bag", len(cells))]
     rows = zip(itertools.repeat("cell", len(cells)), *columns, strict=True)

@@ -66,13 +66,13 @@ class LineReader:
         self._word_counts = layout.word_counts
         plain = layout.tokeniser.for_contexts()
         layout.tokeniser.remembered.most = plain.remembered.most = _REMEMBERED
-        content = layout.reader(layout.content, layout.content_kind, layout.tokeniser)
+        content = layout.reader(layout.content, layout.content_kind, layout.tokeniser, is_content=True)
         self._columns: list[Any] = [Names(layout.content, content, schema.words)]
         self._contexts = [*layout.contexts, *schema.vectors]
         for name, one in layout.contexts.items():
             known = schema.columns[name]
             self._columns.append(
-                Numbers(one.column, one.kind, layout.date_format)
+                Numbers(one.column, one.kind, layout.missing, layout.date_format)
                 if known is None
                 else Names(one.column, layout.reader(one.column, one.kind, plain), known, POOLED)
             )

@@ -14,7 +14,7 @@ from mc2core.base.checks import choice, shown
 from mc2core.base.faults import place_text
 from mc2core.base.records import has_decimal_commas, rows_or_faults
 from mc2core.corpus import Corpus
-from mc2core.corpus.building.cells import is_missing, parse_number, plain_text
+from mc2core.corpus.building.cells import Missing, is_missing, parse_number, plain_text
 from mc2core.corpus.building.columns import Layout
 from mc2core.corpus.building.counts import Dropped
 from mc2core.corpus.building.rows import BadRows, corpus_of_rows, gather
@@ -39,13 +39,13 @@ def read(path: Path, settings: Mapping[str, Any], bad: BadRows) -> tuple[Corpus,
         if name in numbers[:place]:
             raise ValueError(f"--observations names {name!r} twice")
     kind = choice("kind", settings.get("kind", "numbers"), CONTENT_KINDS)
-    known = {name: settings[name] for name in ("contexts", "separators", "date_format", "labels", "keep", "rare")
-             if name in settings}  # fmt: skip
+    shared = "contexts", "separators", "date_format", "missing", "labels", "keep", "rare"
+    known = {name: settings[name] for name in shared if name in settings}
     # the rows of documents go the way of all tables: the name of each is its only word, and its id
     layout = layout_of(complete({"bag": document, "id": document, **known}))
     seen = _Seen([column for column in layout.columns if column != document])
-    number = partial(_number, kind=kind, decimal_comma=has_decimal_commas(path))
-    columns = [_Column(document, _name), *(_Column(name, number) for name in numbers)]
+    number = partial(_number, missing=layout.missing, kind=kind, decimal_comma=has_decimal_commas(path))
+    columns = [_Column(document, partial(_name, missing=layout.missing)), *(_Column(name, number) for name in numbers)]
     columns += [_Column(name, lambda cell, place: cell) for name in seen.columns]
     rows = rows_or_faults(path, [one.column for one in columns])
     n_rows = gather(rows, columns, partial(seen.add, len(numbers)), bad, "observations")
@@ -102,18 +102,18 @@ class _Column(NamedTuple):
     remedy: str = ""
 
 
-def _name(cell: Any, place: Any) -> str:
+def _name(cell: Any, place: Any, missing: Missing) -> str:
     """ValueError for a cell that names no document."""
-    name = "" if is_missing(cell) or isinstance(cell, list | dict) else plain_text(str(cell))
+    name = "" if missing.code_of(cell) or is_missing(cell) or isinstance(cell, list | dict) else plain_text(str(cell))
     if not name:
         raise ValueError("it names no document")
     return name
 
 
-def _number(cell: Any, place: Any, kind: str, decimal_comma: bool) -> float:
+def _number(cell: Any, place: Any, missing: Missing, kind: str, decimal_comma: bool) -> float:
     """ValueError for a missing one, or one that is not of the kind."""
-    value = parse_number(cell, decimal_comma)
-    if np.isnan(value):
+    value = np.nan if missing.code_of(cell) else parse_number(cell, decimal_comma)
+    if np.isnan(value) or missing.code_of(value):
         raise ValueError("it is missing; every number of an observation is needed")
     if kind != "numbers":
         wrong, needed = not_of_kind(np.array(value), kind)

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 _DOCWORD = re.compile(r".*\.txt(\.gz)?")
 _COLUMNS = (
     *("text", "bag", "counts", "contexts", "tokeniser", "stop_words", "min_letters", "max_ngram"),
-    *("separators", "date_format", "word_counts", "labels", "id", "keep"),
+    *("separators", "date_format", "missing", "word_counts", "labels", "id", "keep"),
 )
 #: settings that each form of input takes
 _SETTINGS = {
     "a table": (*_COLUMNS, "vocabulary", "min_df", "max_df", "max_features", "rare", "skip_bad"),
     "a table of observations": (
         *("document", "observations", "kind", "contexts", "separators"),
-        *("date_format", "labels", "keep", "rare", "skip_bad"),
+        *("date_format", "missing", "labels", "keep", "rare", "skip_bad"),
     ),
     "UCI bag-of-words": ("vocabulary",),
-    "AnnData": ("contexts", "labels", "layer", "date_format"),
+    "AnnData": ("contexts", "labels", "layer", "date_format", "missing"),
 }
 #: all of them
 LAYOUT = tuple(dict.fromkeys([*(setting for settings in _SETTINGS.values() for setting in settings), "embeddings"]))
@@ -53,9 +53,10 @@ def read_own(
         or "NAME=FILE.npy:vector" for a matrix with one row per document, with every form; for AnnData,
         "[NAME=]KEY:vector" is a matrix of obsm. ``tokeniser``: "unicode" or "a-z". ``stop_words``: a language, a file
         of words, or "none". ``separators``: a list of "[COLUMN=]SIGN". ``rare``: a list of "NAME=N" or "NAME=N:pool".
-        ``word_counts``: "raw", "presence" or "log". ``skip_bad``: largest number of bad rows of a table that are left
-        out. ``document`` and ``observations``: a column and a list of columns of a table with one observation per row
-        (:mod:`mc2core.corpus.readers.observations`), of the ``kind`` "numbers" (default), "counts" or "binary".
+        ``missing``: further codes of missing values, or "none" to leave out those of pandas; a list, or a text with
+        commas. ``word_counts``: "raw", "presence" or "log". ``skip_bad``: largest number of bad rows of a table that
+        are left out. ``document`` and ``observations``: a column and a list of columns of a table with one observation
+        per row (:mod:`mc2core.corpus.readers.observations`), of the ``kind`` "numbers" (default), "counts" or "binary".
         ``embeddings``: the .npy file for :meth:`mc2core.Corpus.with_embeddings`, with every form, or a function that
         computes the matrix for the corpus.
     like : corpus or model whose words and contexts (columns, kinds and units) are used; for a model, the contexts of
@@ -82,7 +83,7 @@ def read_own(
     from mc2core.corpus import Corpus, alignment
     from mc2core.corpus.building.columns import CONTENT_KINDS
     from mc2core.corpus.building.rows import BadRows
-    from mc2core.corpus.building.settings import ANNDATA, OBSERVATIONS, TABLE, UCI, complete, stored
+    from mc2core.corpus.building.settings import ANNDATA, OBSERVATIONS, TABLE, UCI, codes_of, complete, stored
 
     name = "" if path.is_dir() else path.name.lower()
     form = ANNDATA if name.endswith(".h5ad") else UCI if _DOCWORD.fullmatch(name) else TABLE
@@ -95,6 +96,8 @@ def read_own(
     for setting in given:
         if setting not in _SETTINGS[form]:
             raise ValueError(f"{setting!r} has no meaning for {path}, read as {form}")
+    if "missing" in given:
+        given["missing"] = codes_of(given["missing"])
     if "stop_words" in given:
         given["stop_words"] = _stop_words(given["stop_words"])
     schema = None if like is None else alignment.schema_of(like)
@@ -177,13 +180,22 @@ def _read(
     followed: Sequence[str] | None,
 ) -> tuple[Corpus, list[Dropped]]:
     """The file as it is; ``optional`` columns may be absent, and ``followed`` are the words if it has none."""
-    from mc2core.corpus.building.settings import ANNDATA, OBSERVATIONS, UCI, layout_of, parse_contexts, rule_of
+    from mc2core.corpus.building.settings import (
+        ANNDATA,
+        OBSERVATIONS,
+        UCI,
+        layout_of,
+        missing_of,
+        parse_contexts,
+        rule_of,
+    )
     from mc2core.corpus.readers import h5ad, observations, table, uci
 
     if form == ANNDATA:
         labels, layer, date_format = map(settings.get, ("labels", "layer", "date_format"))
         contexts = parse_contexts(settings.get("contexts", ()))
-        return h5ad.read(path, contexts, labels, layer, optional, date_format), []
+        missing = missing_of(settings)
+        return h5ad.read(path, contexts, labels, layer, optional, date_format, missing), missing.dropped()
     if form == UCI:
         return uci.read(path, settings.get("vocabulary")), []
     if form == OBSERVATIONS:

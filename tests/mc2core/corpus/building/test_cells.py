@@ -1,14 +1,16 @@
 """Dates, numbers and bags of single cells, against values worked out by hand."""
 
 import datetime
+import io
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from pandas._libs.parsers import STR_NA_VALUES
 
-from mc2core.corpus.building.cells import parse_bag, parse_date, parse_number
+from mc2core.corpus.building.cells import MISSING, Missing, parse_bag, parse_date, parse_number
 from mc2core.corpus.building.columns import Rare
 from mc2core.corpus.building.counts import VocabularyRule, damped
 
@@ -39,13 +41,25 @@ def test_a_date_is_a_year_and_its_fraction(value, year):
 
 
 def test_dates_that_are_none():
-    assert all(math.isnan(parse_date(value)) for value in (None, "", "NA", math.nan, pd.NaT, np.datetime64("NaT")))
+    assert all(math.isnan(parse_date(value)) for value in (None, "", " ", math.nan, pd.NaT, np.datetime64("NaT")))
     for value in ("soon", "03.05.2019", "2019-13", "1556841600", 1556841600, True, ["2019"], "2019-02-30", math.inf):
         with pytest.raises(ValueError, match=r"^found .*; a date such as 2019, 2019-07 or 2019-07-02"):
             parse_date(value)
     assert parse_date("03.05.2019", "%d.%m.%Y") == pytest.approx(2019 + 122 / 365)
     with pytest.raises(ValueError, match=r"found '2019'; a date of the form '%d\.%m\.%Y'"):
         parse_date("2019", "%d.%m.%Y")
+
+
+def test_codes_of_missing_values_are_those_of_pandas():
+    assert {"", *MISSING} == STR_NA_VALUES
+    assert pd.read_csv(io.StringIO("\n".join(["x", *MISSING])))["x"].isna().all()
+
+
+def test_codes_that_are_numbers_stand_for_equal_numbers():
+    missing = Missing(["-99", "unknown"])
+    for value, code in ((-99, "-99"), (-99.0, "-99"), (np.int8(-99), "-99"), (" -99 ", "-99"), ("unknown", "unknown")):
+        assert missing.code_of(value) == code
+    assert [missing.code_of(value) for value in (99, "-99.0", "Unknown", None, [-99], True, math.nan)] == [None] * 7
 
 
 def test_decimal_commas_only_where_they_are_allowed():

@@ -12,6 +12,7 @@ from helpers.fits import gibbs
 
 import mc2core
 from mc2core import Corpus
+from mc2core.app.cli import main
 from mc2core.inference import Gibbs
 from mc2core.models import MC2
 
@@ -40,6 +41,72 @@ def test_texts_with_contexts_as_lists():
     assert corpus.contexts["tag"].toarray().tolist() == [[1, 0], [0, 2], [0, 0]]
     assert (corpus.labels.tolist(), corpus.label_names) == ([0, 1, 0], ["x", "y"])
     assert corpus.documents["title"].tolist() == ["A", "B", "C"]
+
+
+CODED = """text,author,year,day,label,title
+apple tree leaf apple,Ann; Bob,1990,2019-01-01,a,One
+NA,NA; Bob,-99,NA,b,NA
+iron nail forge iron,n/a,NA,2019-03-01,a,Two
+leaf tree na null nail,Ann;;unknown,-99.0,,b,null
+unknown,#N/A,2001.5,unknown,a,unknown
+"""
+
+
+@pytest.mark.parametrize("missing", [None, "none", "unknown,-99", "none,NA,n/a,-99,#N/A"])
+def test_a_csv_and_its_frame_make_the_same_corpus(tmp_path, capsys, missing):
+    """With codes for missing texts, names, numbers, dates and kept columns."""
+    text = CODED.replace("NA", "").replace("n/a", "") if missing == "none" else CODED
+    text = text if missing == "unknown,-99" else text.replace("2001.5,unknown", "2001.5,")
+    (tmp_path / "a.csv").write_text(text)
+    options = [] if missing is None else [f"--missing={missing}"]
+    options += ["--text", "text", "--context", "author:bag", "--context", "year:number", "--context", "day:date"]
+    options += ["--labels", "label", "--keep", "title", "--out", str(tmp_path / "corpus")]
+    assert main(["import", str(tmp_path / "a.csv"), *options]) == 0
+    read = pd.read_csv(tmp_path / "a.csv", keep_default_na=missing is None or "none" not in missing, dtype=str)
+    for column, convert in (("year", pd.to_numeric), ("day", pd.to_datetime)):
+        read[column] = convert(read[column], errors="coerce")
+    call = {"text": "text", "contexts": ["author", "year", "day"], "labels": "label", "keep": ["title"]}
+    made = Corpus.from_dataframe(read, **call, separator=";", missing=missing)
+    imported = Corpus.load(tmp_path / "corpus")
+    assert (made.digest, made.names_digest) == (imported.digest, imported.names_digest)
+    assert made.documents["title"].tolist() == imported.documents["title"].tolist()
+    sheet = capsys.readouterr().out
+    if missing is None:
+        assert "- 3 values of 'author': read as missing: 'NA' (1), 'n/a' (1), '\\#N/A' (1)\n" in sheet
+        assert "- 1 value of 'text': read as missing: 'NA' (1)\n" in sheet
+        assert imported.context_names["author"] == ["Ann", "Bob", "unknown"]
+        assert {"na", "null", "unknown"} <= set(imported.vocabulary)  # within a text, and no code
+        assert imported.documents["title"].tolist() == ["One", "", "Two", "", "unknown"]
+    elif missing == "unknown,-99":
+        assert "- 3 values of 'year': read as missing: '-99' (2), 'NA' (1)\n" in sheet
+        assert imported.contexts["year"][~imported.missing("year")].tolist() == [1990, 2001.5]
+
+
+def test_words_in_a_bag_are_no_codes_but_names_are(caplog):
+    frame = pd.DataFrame({"words": [["null", "nan"], "NA", ["null"]], "who": [["NA", "ann"], {"null": 2}, "bob"]})
+    corpus = Corpus.from_dataframe(frame, bag="words", contexts=["who"])
+    assert corpus.vocabulary == ["nan", "null"]
+    assert corpus.content.toarray().tolist() == [[1, 1], [0, 0], [0, 1]]
+    assert corpus.context_names["who"] == ["ann", "bob"]
+    assert "2 values of 'who': read as missing: 'NA' (1), 'null' (1)" in caplog.text
+    assert Corpus.from_texts(["NA", "na a tree"], missing="none", stop_words=None).vocabulary == ["na", "tree"]
+    assert Corpus.from_texts(["NA", "na a tree"], stop_words=None).document_lengths.tolist() == [0, 2]
+
+
+def test_codes_do_not_change_what_a_context_is():
+    texts, years = ["a tree", "a lake", "a hill"], [1990, "unknown", -99]
+    corpus = Corpus.from_texts(texts, contexts={"year": years}, missing=["unknown", -99])
+    assert np.array_equal(corpus.contexts["year"], [1990, np.nan, np.nan], equal_nan=True)
+    more = Corpus.from_texts(["tree"], contexts={"year": [-99]}, like=corpus)
+    assert np.isnan(more.contexts["year"]).all()
+
+
+@pytest.mark.parametrize("role", ["labels", "id"])
+def test_labels_and_ids_that_are_codes_say_how_to_keep_them(role):
+    frame = pd.DataFrame({"text": ["a tree", "a lake"], "x": ["NA", "b"]})
+    with pytest.raises(ValueError, match=r"'NA' is read as missing \(--missing none: as a name\)"):
+        Corpus.from_dataframe(frame, text="text", **{role: "x"})
+    assert Corpus.from_dataframe(frame, text="text", **{role: "x"}, missing="none").n_documents == 2
 
 
 def test_words_of_texts_are_chosen():
