@@ -62,7 +62,8 @@ def shares_by_value(description: Description, variable: Variable) -> pd.DataFram
     follows from the variation of the topic between documents (variance of a ratio, linearised; Korn and Graubard,
     1998). If there is one sample, or if the documents are not those of the fit, it is the Beta distribution of
     ``count``. The interval shows the uncertainty of the share for documents like these, but not whether a cluster or
-    topic would be found again.
+    topic would be found again. ``share`` refers to the clusters and topics that are shown, and the interval to all
+    samples. If these differ, ``share`` can lie outside the interval.
     """
     has = sp.csr_matrix(variable.values > 0, dtype=np.float64).T.tocsr()
     documents = np.asarray(has.sum(axis=1)).ravel()
@@ -254,20 +255,23 @@ def _of_clusters(description: Description, into: sp.csr_matrix) -> tuple[np.ndar
     count = np.asarray((into @ description.documents_of.T).toarray())
     n = np.asarray(into.sum(axis=1))
     share = np.divide(count, n, where=n > 0, out=np.full_like(count, np.nan))
-    counts = [(into @ sample).toarray() @ nodes for sample, nodes in description.matched_samples] or [count]
-    means = (np.array(counts) + 0.5) / (n + 1.0)
-    low, high = _mixed(means, means * (1.0 - means) / (n + 2.0))
-    is_known = np.where(n > 0, 1.0, np.nan)
-    return count, share, np.minimum(low, share) * is_known, np.maximum(high, share) * is_known
+    counts = np.array([(into @ sample).toarray() @ nodes for sample, nodes in description.matched_samples] or [count])
+    shares = np.divide(counts, n, where=n > 0, out=np.full_like(counts, np.nan))
+    return count, share, *_mixed(shares, n)
 
 
-def _mixed(means: np.ndarray, variances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of central intervals of Beta distributions with the moments of mixtures over samples, (S, ...) each."""
-    mean = means.mean(axis=0)
+def _mixed(shares: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of central intervals of Beta distributions with the moments of mixtures over samples.
+
+    ``shares`` (S, ...) are of ``sizes`` independent documents. An interval begins at 0 if the share is 0 in all
+    samples, and ends at 1 if it is 1 in all samples (Brown, Cai and DasGupta, 2001).
+    """
+    means = (shares * sizes + 0.5) / (sizes + 1.0)
+    mean, variances = means.mean(axis=0), means * (1.0 - means) / (sizes + 2.0)
     total = mean * (1.0 - mean) / (variances.mean(axis=0) + means.var(axis=0)) - 1.0
     tail = (1.0 - INTERVAL) / 2.0
     low, high = (special.betaincinv(mean * total, (1.0 - mean) * total, one) for one in (tail, 1.0 - tail))
-    return low, high
+    return np.where(shares.max(axis=0) == 0.0, 0.0, low), np.where(shares.min(axis=0) == 1.0, 1.0, high)
 
 
 def _of_topics(description: Description, into: sp.csr_matrix) -> tuple[np.ndarray, ...]:
@@ -276,9 +280,7 @@ def _of_topics(description: Description, into: sp.csr_matrix) -> tuple[np.ndarra
     count, share, effective = _of_tokens(description.document_topics, length, into)
     several = [_of_tokens(tokens, length, into)[1:] for tokens in description.matched_topics]
     shares, sizes = (np.array(part) for part in zip(*(several or [(share, effective)]), strict=True))
-    means = (shares * sizes + 0.5) / (sizes + 1.0)
-    low, high = _mixed(means, means * (1.0 - means) / (sizes + 2.0))
-    return count, share, np.minimum(low, share), np.maximum(high, share)
+    return count, share, *_mixed(shares, sizes)
 
 
 def _of_tokens(tokens: sp.csr_matrix, length: np.ndarray, into: sp.csr_matrix) -> tuple[np.ndarray, ...]:

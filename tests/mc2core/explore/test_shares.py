@@ -56,12 +56,24 @@ def test_shares_by_value_are_those_of_the_documents_that_have_it(description):
         x, n = (own & (recommended == row.number - 1)).sum(), own.sum()
         assert (row.count, row.documents, row.share) == (x, n, pytest.approx(x / n))
         low, high = stats.beta(x + 0.5, n - x + 0.5).ppf([0.05, 0.95])
-        assert row.low == pytest.approx(min(low, x / n))
-        assert row.high == pytest.approx(max(high, x / n))
+        assert row.low == pytest.approx(low if x else 0.0)
+        assert row.high == pytest.approx(high if x < n else 1.0)
     of_topics = table.query("of == 'topic'")
     assert of_topics.groupby("value")["share"].sum().to_numpy() == pytest.approx(np.ones(len(names)))
-    assert (of_topics["low"] <= of_topics["share"]).all()
-    assert (of_topics["share"] <= of_topics["high"]).all()
+    assert (of_topics["low"] < of_topics["high"]).all()
+
+
+def test_intervals_are_not_stretched_to_hold_the_share(description):
+    """Where the samples put two thirds of a cluster elsewhere, the share of the clusters shown is above them."""
+    party, sample = variable(description, "party"), description.posterior.samples[0]
+    others = np.where(np.arange(60) % 3 > 0, (sample.cluster + 1) % sample.n_clusters, sample.cluster)
+    samples = [sample, *[dataclasses.replace(sample, cluster=others)] * 8]
+    posterior = dataclasses.replace(description.posterior, samples=samples)
+    table = shares.shares_by_value(dataclasses.replace(description, posterior=posterior), party)
+    table = table.query("of == 'cluster' and count > 0 and count < documents")
+    is_outside = (table["share"] < table["low"]) | (table["share"] > table["high"])
+    assert is_outside.any()
+    assert not np.isin(table["share"], [table["low"], table["high"]]).any()
 
 
 def test_an_effect_is_the_difference_of_shares_or_the_slope(description):
@@ -158,8 +170,7 @@ def test_nine_of_ten_intervals_hold_the_share_of_all_documents():
     rng = np.random.default_rng(4)
     for p, n in ((0.3, 40), (0.05, 60)):
         hits = rng.binomial(n, p, 4000)
-        means = (hits[None] + 0.5) / (n + 1.0)
-        low, high = shares._mixed(means, means * (1.0 - means) / (n + 2.0))
+        low, high = shares._mixed(hits[None] / n, np.array(n))
         assert ((low <= p) & (p <= high)).mean() == pytest.approx(0.9, abs=0.05)
 
 
