@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from mc2core.base.checks import counted
 from mc2core.corpus import Corpus
+from mc2core.corpus.building.settings import CHOSEN, WORDS
 from mc2core.corpus.checks import CONTENT_KINDS
 from mc2core.posterior import Posterior, consensus
 
@@ -32,24 +35,79 @@ def paragraph(posterior: Posterior, corpus: Corpus, about: Mapping[str, Any], re
         raise ValueError("the posterior has no provenance of a fit; mc2core.fit and mc2 fit leave one")
     model, engine = about["model"], about["engine"]
     how, unit = _ENGINES[engine["name"]]
+    said = [
+        f"We fitted {_MODELS[model['name']]}{_level(model)}{_clusters(model)}{_contexts(model)} to "
+        f"{_documents(posterior, corpus, about)}.",
+        _preprocessing(posterior.imported or corpus.imported),
+        _missing(posterior, corpus),
+        f"Inference was by {how}, {_run(about, unit)}, with the random seed {about['seed']}.",
+        _updates(about, unit),
+        f"Engine settings: {_settings(engine)}." if _settings(engine) else "",
+        _found(posterior, recommended),
+        _versions(about),
+    ]
+    same = "The same corpus, settings and seed give the same result."
+    if "from" in about or "stream" in about:
+        same = "The same documents in the same order, settings and seeds give the same result."
+    return " ".join(one for one in [*said, same] if one)
+
+
+def _documents(posterior: Posterior, corpus: Corpus, about: Mapping[str, Any]) -> str:
+    """The fitted documents; their tokens and words where ``corpus`` has them."""
+    if "stream" in about:
+        return counted(about["stream"]["fitted"]["documents"], "documents")
+    if not posterior.was_fitted_on(corpus):
+        return counted(len(posterior.samples[0].cluster), "documents")
     tokens = f"tokens of {corpus.n_words:,} words"
     if corpus.is_of_observations:
         tokens = f"observations of {corpus.n_words} {CONTENT_KINDS[corpus.content_kind]}"
-    said = [
-        f"We fitted {_MODELS[model['name']]}{_level(model)}{_clusters(model)}{_contexts(model)} to "
-        f"{counted(corpus.n_documents, 'documents')} ({corpus.n_tokens:,} {tokens}).",
-        f"Inference was by {how}, {_run(about, unit)}, with the random seed {about['seed']}.",
-    ]
-    if _settings(engine):
-        said.append(f"Engine settings: {_settings(engine)}.")
-    if found := _found(posterior, recommended):
-        said.append(found)
+    return f"{counted(corpus.n_documents, 'documents')} ({corpus.n_tokens:,} {tokens})"
+
+
+def _preprocessing(imported: Mapping[str, Any] | None) -> str:
+    """How words were made and which were kept."""
+    if imported is None:
+        return "The corpus was built from counts; how these were made is not recorded."
+    known = imported.get("settings", {}) | imported.get("chosen", {})
+    shown = {name: known[name] for name in (*WORDS, *CHOSEN, "missing") if known.get(name)}
+    shown |= {"vocabulary": "given"} if "vocabulary" in shown else {}
+    if isinstance(shown.get("stop_words"), list):
+        shown["stop_words"] = f"a list of {len(shown['stop_words'])}"
+    listed = ", ".join(f"{name} {', '.join(one) if isinstance(one, list) else one}" for name, one in shown.items())
+    return f"Preprocessing: {listed}." if listed else ""
+
+
+def _missing(posterior: Posterior, corpus: Corpus) -> str:
+    """How many values the contexts of the model lack, where ``corpus`` has the fitted documents."""
+    if not posterior.was_fitted_on(corpus):
+        return ""
+    lacking = {name: int(corpus.missing(name).sum()) for name in posterior.families if name in corpus.contexts}
+    listed = ", ".join(f"{name} in {counted(n, 'documents')}" for name, n in lacking.items() if n)
+    return f"Values are missing: {listed}." if listed else ""
+
+
+def _updates(about: Mapping[str, Any], unit: str) -> str:
+    """Fits that this one continued, and documents that came later."""
+    said = []
+    if source := about.get("from"):
+        lengths = ", then ".join(f"{one:g} {unit}" for one in source["iterations"])
+        seeds = " and ".join(map(str, source["seeds"]))
+        said.append(
+            f"This continued an earlier fit of {counted(source['documents'], 'documents')}: {lengths}, with the random "
+            f"seed {seeds}."
+        )
+    if stream := about.get("stream"):
+        updates = f" in {counted(len(stream['updates']), 'updates')}" if stream["updates"] else ""
+        said.append(f"The fit was then updated with {counted(stream['documents'], 'documents')}{updates}.")
+    return " ".join(said)
+
+
+def _versions(about: Mapping[str, Any]) -> str:
     names = {"mc2core": "mc2core", "python": "Python", "numpy": "NumPy"}
     versions = [f"{names[one]} {number}" for one, number in about.get("versions", {}).items() if one in names]
-    commit = f" (commit {about['git_commit'][:8]})" if about.get("git_commit") else ""
-    said.append(f"We used {', '.join(versions) or 'mc2core'}{commit}. The same corpus, settings and seed give the same")
-    said.append("result.")
-    return " ".join(said)
+    commit, _, changes = (about.get("git_commit") or "").partition("+")
+    place = f" (commit {commit[:8]}{', with changes' if changes else ''})" if commit else ""
+    return f"We used {', '.join(versions) or 'mc2core (version not recorded)'}{place}."
 
 
 def _level(model: dict[str, Any]) -> str:
@@ -91,9 +149,12 @@ def _found(posterior: Posterior, recommended: int) -> str:
     found = f"The fit has {counted(posterior.n_clusters, 'clusters')}"
     if len(posterior.samples) > 1:
         found += f" ({consensus.in_samples('clusters', posterior.interval('main clusters'))})"
-    chains = posterior.between_chains()
-    agree = f", and the chains agree by an adjusted Rand index of {chains['ari']:.2f}" if "ari" in chains else ""
-    found += f" and {counted(posterior.representative.n_topics, 'topics')}{agree}."
+    found += f" and {counted(posterior.representative.n_topics, 'topics')}."
+    if "ari" in (chains := posterior.between_chains()):
+        found += f" All clusters of the chains agree by an adjusted Rand index of {chains['ari']:.2f}."
     if recommended < posterior.representative.n_clusters:
-        found += f" We report the recommended clustering, a cut of these into {counted(recommended, 'clusters')}."
+        found += f" We report the recommended clustering, a cut of these into {counted(recommended, 'clusters')}"
+        agreement = np.nan if posterior.hierarchy is None else posterior.hierarchy.agreement[recommended - 1]
+        between = f"; the cuts of the chains into {recommended} agree by an adjusted Rand index of {agreement:.2f}."
+        found += "." if np.isnan(agreement) else between
     return found

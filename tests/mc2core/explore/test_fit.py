@@ -15,6 +15,7 @@ from mc2core import Fit, Posterior
 from mc2core.explore.summary import summary
 from mc2core.explore.tables import tables_of
 from mc2core.families import DirichletCategorical, NormalGamma
+from mc2core.models import MC2
 from mc2core.posterior.consensus import between
 
 
@@ -234,7 +235,7 @@ def test_the_methods_paragraph_says_model_settings_and_numbers(done):
         "8 sweeps, of which the first 4 were discarded, in 2 independent chains, with the random seed 1",
         "start_topics 5",
         f"{clusters} clusters ({within} hold 95 % of the documents in 90 % of the samples)",
-        f"index of {done.posterior.between_chains()['ari']:.2f}",
+        f"All clusters of the chains agree by an adjusted Rand index of {done.posterior.between_chains()['ari']:.2f}.",
         f"mc2core {mc2core.__version__}",
     ):
         assert part in said
@@ -242,9 +243,43 @@ def test_the_methods_paragraph_says_model_settings_and_numbers(done):
         Fit(replace(done.posterior, provenance={}), done.corpus).methods()
 
 
+def test_methods_of_a_saved_posterior_name_the_version(done, tmp_path):
+    done.posterior.save(tmp_path / "posterior.npz")
+    loaded = Posterior.load(tmp_path / "posterior.npz")
+    assert f"mc2core {mc2core.__version__}, NumPy" in Fit(loaded, done.corpus).methods()
+    older = {name: one for name, one in loaded.provenance.items() if name not in ("versions", "git_commit")}
+    said = Fit(replace(loaded, provenance=older | {"git_commit": "0123456789+changes"}), done.corpus).methods()
+    assert "We used mc2core (version not recorded) (commit 01234567, with changes)." in said
+
+
+def test_methods_say_how_words_were_made_and_what_is_missing(done):
+    texts = ["apple tree leaf", "leaf tree", "iron nail forge", "nail iron", "apple", "iron"]
+    call = {"stop_words": ["the", "a"], "min_df": 2, "max_df": 0.9, "max_ngram": 2, "missing": [-99]}
+    years = [1990, None, -99, 1993, 1994, 1995]
+    made = mc2core.Corpus.from_texts(texts, contexts={"year": years}, **call)
+    fit = mc2core.fit(made, MC2(contexts=["year"]), iterations=2, chains=1, progress=False)
+    said = fit.methods()
+    assert "Preprocessing: tokeniser unicode, stop_words a list of 2, min_letters 2, max_ngram 2, " in said
+    assert "min_df 2, max_df 0.9, missing -99." in said
+    assert "Values are missing: year in 2 documents." in said
+    other = made.subset(np.arange(3))
+    said = Fit(fit.posterior, other).methods()
+    assert "to 6 documents." in said
+    assert "missing:" not in said
+    counts = mc2core.Corpus(made.content)
+    assert "The corpus was built from counts" in mc2core.fit(counts, iterations=2, chains=1, progress=False).methods()
+
+
+def test_methods_compare_the_recommended_cuts_of_the_chains(done):
+    kept = replace(done.posterior.find_hierarchy(done.corpus), agreement=np.full(done.posterior.n_clusters + 9, 0.34))
+    cut = Fit(replace(done.posterior, hierarchy=kept), done.corpus, provenance=done.provenance)
+    cut.description = replace(done.description, recommended=2)
+    assert "into 2 clusters; the cuts of the chains into 2 agree by an adjusted Rand index of 0.34." in cut.methods()
+
+
 def test_the_paragraph_of_methods_names_the_recommended_cut(done):
     cut = Fit(done.posterior, done.corpus, provenance=done.provenance)
     cut.description = replace(done.description, recommended=2)
-    assert "We report the recommended clustering, a cut of these into 2 clusters." in cut.methods()
+    assert "We report the recommended clustering, a cut of these into 2 clusters" in cut.methods()
     cut.description = replace(done.description, recommended=done.posterior.representative.n_clusters)
     assert "recommended" not in cut.methods()

@@ -54,11 +54,16 @@ def tokens_of(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stored(form: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What a corpus keeps of its import, for later ones: all but which words and values were seen."""
+    """What a corpus keeps of its import: ``settings`` for later ones, and which words and values were ``chosen``."""
     kept = {name: value for name, value in settings.items() if name not in (*CHOSEN, "skip_bad")}
     if form == TABLE and not has_text(kept):
         kept = {name: value for name, value in kept.items() if name not in TOKENS}
-    return {"form": form, "settings": kept | {name: list(kept[name]) for name in _LISTS if name in kept}}
+    chosen = {name: name == "vocabulary" or settings[name] for name in CHOSEN if name in settings}
+    return {
+        "form": form,
+        "settings": kept | {name: list(kept[name]) for name in _LISTS if name in kept},
+        **({"chosen": chosen} if chosen else {}),
+    }
 
 
 def has_text(settings: Mapping[str, Any]) -> bool:

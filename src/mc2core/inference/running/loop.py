@@ -515,7 +515,8 @@ def _result(chains: Sequence[_Chain], engine: Engine, given: Corpus, iterations:
     samples = [
         (engine.keeps_samples and chain.done.samples) or [engine.sample(corpus, chain.state)] for chain in chains
     ]
-    provenance = done.run | {"iterations": iterations}
+    made_by = {name: value for name, value in environment().items() if name in ("versions", "git_commit")}
+    provenance = done.run | {"iterations": iterations} | made_by
     least = min(chain.done.iteration for chain in chains)
     if least < iterations:
         provenance["stopped_at"] = min(chain.now for chain in chains)

@@ -362,14 +362,15 @@ def _continue_chains(
                 state = engine.extend(model, corpus, stored.state, own)  # type: ignore[attr-defined]
             run = asked_for(model, engine, corpus, own, iterations // 2, thin, [])
             checkpoints.write(path, checkpoints.Checkpoint(run, 0, 0.0, state.arrays()))
-    written = fit_corpus(
+    before = about.get("from", {"iterations": [], "seeds": []})
+    source = {"posterior": file.digest, "documents": len(posterior.cluster)}
+    source["iterations"] = [*before["iterations"], about.get("stopped_at", about["iterations"])]
+    source["seeds"] = [*before["seeds"], about["seed"]]
+    return fit_corpus(
         corpus, out, model=names[0], engine=names[1], contexts=contexts, settings=of_model | of_engine, seed=seed,
         iterations=iterations, chains=chains, thin=thin, threads=threads, progress=progress,
-        keep_all=True,
+        keep_all=True, source={"from": source},
     )  # fmt: skip
-    written |= {"from": {"posterior": file.digest, "documents": len(posterior.cluster)}}
-    storage.write_json(out / "provenance.json", written)
-    return written
 
 
 def _with_old_first(corpus: Corpus, posterior: Posterior, new_columns: int) -> Corpus:
