@@ -105,8 +105,8 @@ def _add_readers(commands: Any) -> None:
         metavar="FILE",
         type=Path,
         help=(
-            "CSV file with your names of clusters and topics, in the columns of names.csv (of,number,name), which an "
-            "earlier report has next to it"
+            "CSV file with your names of clusters and topics, such as names.csv, which an earlier report has next to "
+            "it. Names of an earlier fit move to the clusters and topics with the same words"
         ),
     )
     describe.add_argument(
@@ -238,15 +238,13 @@ def _topics(options: argparse.Namespace) -> None:
 
 def _describe(options: argparse.Namespace) -> None:
     from mc2core.explore.describe import describe
-    from mc2core.explore.words import read_names
 
-    names = None if options.names is None else read_names(options.names)
     posterior, corpus = _read(options)
     _tell_new(posterior, corpus, options.corpus)
     folder = options.corpus.resolve()
     name = folder.parent.name if folder.name in ("train", "test", "corpus") else folder.name
     title = options.title or f"Clusters and topics of {name}"
-    settings = (title, options.seed, options.threads, names, options.texts)
+    settings = (title, options.seed, options.threads, options.names, options.texts)
     describe(posterior, corpus, options.out, *settings, phrases=options.phrases)
     print(in_lines(f"{options.out / 'index.html'}: open it in a browser; the CSV tables are in its folder", sys.stdout))
 

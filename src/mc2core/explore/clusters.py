@@ -14,7 +14,7 @@ from mc2core.explore import agreement as agreement_of
 from mc2core.explore import numbers as of_numbers
 from mc2core.explore.description import Description
 from mc2core.explore.variables import LABEL, Variable, label_names, labels_table, variables_of
-from mc2core.explore.words import Emitted, Top, of_words, often_enough, top_of
+from mc2core.explore.words import Emitted, Top, names_table, of_words, often_enough, top_of
 from mc2core.posterior import Posterior, clustering
 
 N_DOCUMENTS = 10
@@ -26,7 +26,7 @@ _BLOCK = 64
 
 def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
     """Return the tables clusters, cluster_words (for observations cluster_means), cluster_values, cluster_numbers,
-    cluster_documents, cluster_labels, cut_clusters and hierarchy, by name.
+    cluster_documents, cluster_labels, cluster_names, cut_clusters and hierarchy, by name.
 
     ``joins`` is the cluster of the next smaller cut that receives most of the documents. ``certainty``, ``found`` (a
     share of samples) and ``chains`` (a number) measure the certainty of a cluster (:mod:`mc2core.explore.agreement`).
@@ -60,7 +60,15 @@ def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
     places = pd.DataFrame(place, columns=["cut", "number"], index=rows.index[is_of_cut])
     tables["cut_clusters"] = places.join(rows)[met[is_of_cut]].reset_index(drop=True)
     tables["hierarchy"] = _hierarchy(description)
+    tables["cluster_names"] = names(description, emitted)[met]
     return tables
+
+
+def names(description: Description, emitted: Emitted | None = None) -> pd.DataFrame:
+    """Return the names of the clusters of all described clusterings (:func:`mc2core.explore.words.names_table`)."""
+    sizes = [size for size in description.first for _ in range(size)]
+    levels = ["recommended" if size == description.recommended else str(size) for size in sizes]
+    return names_table("cluster", description.names, emitted or _emitted(description), levels)
 
 
 def _rows(description: Description, emitted: Emitted) -> pd.DataFrame:

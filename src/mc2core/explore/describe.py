@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ from mc2core.base.progress import showing, work
 from mc2core.corpus import Corpus
 from mc2core.explore import html_report
 from mc2core.explore.description import Description
+from mc2core.explore.names import with_names
 from mc2core.explore.summary import summary
 from mc2core.explore.tables import Tables, tables_of, write_tables
 from mc2core.explore.texts import phrases_of, texts_of
-from mc2core.explore.words import Names
+from mc2core.explore.words import Names, read_names
 from mc2core.posterior import Posterior
 
 MAX_DOCUMENTS = 100_000
@@ -74,7 +75,7 @@ def report(
     title: str = DEFAULT_TITLE,
     seed: int = 0,
     threads: int = 1,
-    names: Names | None = None,
+    names: Names | str | os.PathLike[str] | None = None,
     texts: str | os.PathLike[str] | Sequence[str] | None = None,
     phrases: bool = False,
     in_one_file: bool = False,
@@ -84,7 +85,8 @@ def report(
     ``corpus`` is the fitted corpus or other documents with its vocabulary. For larger corpora, a random sample of
     ``MAX_DOCUMENTS`` documents is described. ``seed`` is the seed of the sample and of the map, and ``threads`` is
     passed to :meth:`mc2core.Posterior.predict_proba`. ``names`` replace the default names of clusters and topics:
-    {"cluster": {1: "Trade"}, "topic": {3: "Oil"}}, with numbers as in the tables. ``texts`` are shown in the report: a
+    {"cluster": {1: "Trade"}, "topic": {3: "Oil"}}, with numbers as in the tables, or a file
+    (:func:`mc2core.explore.names.with_names`). ``texts`` are shown in the report: a
     list of J texts, the name of a kept column or the imported file (:func:`mc2core.explore.texts.texts_of`). Long texts
     are stored in separate scripts unless ``in_one_file``. With ``phrases``, names may contain frequent phrases of two
     words (:func:`mc2core.explore.texts.phrases_of`).
@@ -97,7 +99,9 @@ def report(
     if phrases and texts is None:
         raise ValueError("phrases are found in the texts, which are not given: give texts, too (--texts)")
     known_texts = None if texts is None else texts_of(corpus, texts)
-    description = Description.of(posterior, corpus, threads, names, MAX_DOCUMENTS, seed)
+    given = read_names(names) if isinstance(names, str | os.PathLike) else names or {}
+    description = Description.of(posterior, corpus, threads, most=MAX_DOCUMENTS, seed=seed)
+    description = description.named(given) if isinstance(given, Mapping) else with_names(description, given)
     if known_texts is not None and description.drawn is not None:
         known_texts = [known_texts[number] for number in description.drawn]
     if phrases and known_texts is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -66,6 +66,8 @@ class Description:
         If the documents were sampled from a larger corpus, their numbers in it.
     n_documents : int
         Number of documents of the larger corpus.
+    notes : sequence of str
+        Sentences on names that were taken over from another fit.
     """
 
     posterior: Posterior
@@ -81,6 +83,7 @@ class Description:
     n_documents: int = 0
     phrases: Mapping[str, str] = field(default_factory=dict)
     without_clusters: bool = False
+    notes: Sequence[str] = ()
 
     @classmethod
     def of(
@@ -124,10 +127,15 @@ class Description:
                     shown = predicted.at(cuts[size], size) if predicted else posterior.assign(corpus, cut=size)[1]
                 if predicted is not None:
                     cuts[size] = predicted.at(cuts[size], size).argmax(axis=1)
-        names = names or {}
-        check_names(names, {"cluster": sample.n_clusters + sum(cuts), "topic": sample.n_topics})
         found_in, about = (cluster, probability, cuts, recommended, shown), (threads, drawn, n_documents)
-        return cls(posterior, corpus, *found_in, names, *about, without_clusters=without_clusters)
+        return cls(posterior, corpus, *found_in, {}, *about, without_clusters=without_clusters).named(names or {})
+
+    def named(self, names: Names, notes: Sequence[str] = ()) -> Description:
+        """Return this description with other names. Raises ValueError if a named cluster or topic does not exist."""
+        check_names(names, {"cluster": len(self.nodes), "topic": self.posterior.representative.n_topics})
+        named = replace(self, names=names, notes=notes)
+        named.__dict__.update(self.__dict__ | named.__dict__)  # with what was computed
+        return named
 
     @property
     def n_clusters(self) -> int:

@@ -7,7 +7,7 @@ import inspect
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec
 
@@ -70,27 +70,29 @@ class Fit:
 
         return Description.of(self.posterior, self.corpus, self.threads, self.names)
 
-    def rename(self, names: Names) -> None:
+    def rename(self, names: Names | str | os.PathLike[str]) -> None:
         """Set names of clusters and topics, which tables, plots and reports show.
 
         Parameters
         ----------
-        names : mapping
-            Names by number, for example ``{"cluster": {1: "Trade"}, "topic": {3: "Oil"}}``. Other clusters and topics
-            keep their names.
+        names : mapping or path
+            Names by number, for example ``{"cluster": {1: "Trade"}, "topic": {3: "Oil"}}``, or the ``names.csv`` of a
+            report. Names of an earlier fit move to the clusters and topics with the same words. Other clusters and
+            topics keep their names.
 
         Raises
         ------
         ValueError
             If a cluster or topic does not exist.
         """
-        from mc2core.explore.words import check_names
+        from mc2core.explore.names import with_names
+        from mc2core.explore.words import read_names
 
+        if not isinstance(names, Mapping):
+            names = with_names(self.description, read_names(names)).names
         known: dict[str, Mapping[int, str]] = {**self.names}
         known |= {what: {**known.get(what, {}), **given} for what, given in names.items()}
-        most = {"cluster": len(self.description.nodes), "topic": self.posterior.representative.n_topics}
-        check_names(known, most)
-        self.names, self.description = known, replace(self.description, names=known)
+        self.names, self.description = known, self.description.named(known)
         for name in ("_of_clusters", "_of_topics"):
             self.__dict__.pop(name, None)
 

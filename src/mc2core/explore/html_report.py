@@ -93,6 +93,7 @@ def build(
         "sizes": description.sizes,
         "cuts": _cuts(description, rows),
         "nodes": _packed(_nodes(description, tables)),
+        "defaults": _defaults(tables["names"]),
         "variables": [
             {"name": one.name, "role": one.role, "number": one.is_number, "date": one.is_date}
             for one in variables_of(description)
@@ -132,6 +133,12 @@ def _nodes(description: Description, tables: Tables) -> pd.DataFrame:
     names = [*_OF_NODES, *(name for name in _MAYBE if name in clusters)]
     table = pd.concat([part[names] for part in rows], ignore_index=True)
     return table.loc[table["cluster"].isin({node + 1 for node in description.shown})]
+
+
+def _defaults(names: pd.DataFrame) -> dict[str, dict[int, str]]:
+    """The default names of what someone has named, by what and number."""
+    given = names[names["name"] != names["default"]]
+    return {str(what): dict(zip(part["number"], part["default"], strict=True)) for what, part in given.groupby("of")}
 
 
 def _shown_documents(description: Description, tables: Tables) -> pd.DataFrame:

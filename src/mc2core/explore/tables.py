@@ -20,7 +20,6 @@ from mc2core.explore.description import Description
 from mc2core.explore.documents import document_tables, document_topics
 from mc2core.explore.shares import shares_tables
 from mc2core.explore.topics import topic_tables
-from mc2core.explore.words import names_table
 from mc2core.inference.running.summary import ONE_CHAIN, advice
 from mc2core.inference.running.summary import agreement as agreement_of
 from mc2core.posterior.consensus import between
@@ -41,7 +40,7 @@ def tables_of(description: Description, seed: int = 0) -> dict[str, pd.DataFrame
         tables |= document_tables(description, seed)
         tables["document_topics"] = document_topics(description)
     tables["arrivals"] = arrivals_table(description.posterior)
-    tables["names"] = names_table(tables)
+    tables["names"] = pd.concat([tables.pop("cluster_names"), tables.pop("topic_names")], ignore_index=True)
     return {name: table for name, table in tables.items() if len(table) or name == "topics"}
 
 
@@ -89,7 +88,7 @@ def _summary(description: Description, clusters: pd.DataFrame) -> pd.DataFrame:
         rows["chains"] = agreement_of(chains) if chains else ONE_CHAIN
         if (said := of_runs(posterior, clusters)) is not None:
             rows["clusters by run"] = said
-    rows |= {f"warning {i}": said for i, said in enumerate(advice(posterior, corpus), start=1)}
+    rows |= {f"warning {i}": said for i, said in enumerate([*advice(posterior, corpus), *description.notes], 1)}
     if has_clusters:
         found = agreement(description, description.n_clusters)
         rows |= {f"{name} of all clusters": value for name, value in found.items()}

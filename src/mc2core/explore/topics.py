@@ -15,7 +15,7 @@ from mc2core.explore.coherence import coherence
 from mc2core.explore.description import Description
 from mc2core.explore.documents import flattened
 from mc2core.explore.variables import LABEL, variables_of
-from mc2core.explore.words import N_SHOWN, Emitted, Top, of_words, often_enough, top_of
+from mc2core.explore.words import N_SHOWN, Emitted, Top, names_table, of_words, often_enough, top_of
 from mc2core.posterior import Posterior
 
 MIN_SHARE = 0.01
@@ -61,7 +61,7 @@ def topic_tables(
     description: Description, trends: pd.DataFrame, seed: int = 0, with_map: bool = True
 ) -> dict[str, pd.DataFrame]:
     """Return the tables topics (the commonest first), topic_words (for observations topic_means), topic_clusters,
-    topic_documents, topic_values and topic_numbers, by name.
+    topic_documents, topic_names, topic_values and topic_numbers, by name.
 
     The ``share`` of a topic is always that of :func:`fitted_shares`; ``tokens`` are its expected tokens in the
     described documents. ``trends`` are those of :func:`mc2core.explore.shares.shares_tables`. ``seed`` is used by
@@ -71,14 +71,14 @@ def topic_tables(
     tokens = np.asarray(description.document_topics.sum(axis=0)).ravel()
     is_of_words = not description.is_of_observations
     emitted = _of_words(description, tokens, seed) if is_of_words else of_numbers.topics(description)
+    called = names_table("topic", description.names, emitted, [""] * len(tokens))
     uses = _uses(description)
     used_by = uses[uses["cluster"] <= description.recommended].groupby("topic").size()
     number = np.arange(1, len(tokens) + 1)
-    given = description.names.get("topic", {})
     topics = pd.DataFrame(
         {
             "topic": number,
-            "name": [given.get(topic) or name for topic, name in enumerate(emitted.names, start=1)],
+            "name": called["name"],
             "tokens": tokens,
             "share": fitted_shares(description.posterior),
             "clusters": used_by.reindex(number, fill_value=0).to_numpy(),
@@ -96,11 +96,22 @@ def topic_tables(
     topics = topics.sort_values("share", ascending=False, kind="stable").reset_index(drop=True)
     return {
         "topics": topics,
+        "topic_names": called.iloc[topics["topic"] - 1],
         **emitted.tables,
         "topic_clusters": uses,
         "topic_documents": _typical(description),
         **_of_contexts(description),
     }
+
+
+def names(description: Description) -> pd.DataFrame:
+    """Return the names of the topics (:func:`mc2core.explore.words.names_table`)."""
+    if description.is_of_observations:
+        emitted = of_numbers.topics(description)
+    else:
+        tokens = np.asarray(description.document_topics.sum(axis=0)).ravel()
+        emitted = of_words("topic", _tops(description, tokens), description.corpus.vocabulary)
+    return names_table("topic", description.names, emitted, [""] * len(emitted.names))
 
 
 def _of_words(description: Description, tokens: np.ndarray, seed: int) -> Emitted:

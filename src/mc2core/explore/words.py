@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence, Set
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -184,19 +184,22 @@ def words_table(what: str, parts: Sequence[tuple[int, Top]], names: Sequence[str
 
 
 # -- names that someone gave ---------------------------------------------------------------------------------------
-def names_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return all names in the tables, with columns of, number and name, as :func:`read_names` reads them."""
-    parts = [("cluster", tables[table]) for table in ("clusters", "cut_clusters") if len(tables.get(table, ()))]
-    rows = [(what, part[what], part["name"]) for what, part in [*parts, ("topic", tables["topics"])]]
-    return pd.concat(
-        [pd.DataFrame({"of": what, "number": number, "name": name}) for what, number, name in rows], ignore_index=True
-    )
+def names_table(what: str, given: Names, emitted: Emitted, levels: Sequence[str]) -> pd.DataFrame:
+    """Return the names of all clusters or topics (``what``), as :func:`read_names` reads them.
+
+    The columns are of, number, level (of a cluster: "recommended", or the size of its clustering), name, default (by
+    its words) and words (the likeliest).
+    """
+    named, numbers = given.get(what, {}), range(1, len(emitted.names) + 1)
+    names = [named.get(number) or name for number, name in zip(numbers, emitted.names, strict=True)]
+    columns = {"number": numbers, "level": levels, "name": names, "default": emitted.names}
+    return pd.DataFrame({"of": what, **columns, "words": emitted.columns.get("words", "")})
 
 
-def read_names(path: str | Path) -> Names:
+def read_names(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Read names from a CSV with columns of, number and name, such as ``names.csv`` of an HTML report.
 
-    Rows may be missing.
+    Rows may be missing. The other columns of :func:`names_table` are optional.
 
     Raises ValueError, with the line, if "of" is not in NAMED, if a number or name is invalid, or if rows contradict
     each other.
@@ -218,7 +221,7 @@ def read_names(path: str | Path) -> Names:
             raise ValueError(f"{where}: the name of {what} {number} is empty")
         if names[what].setdefault(int(number), name.strip()) != name.strip():
             raise ValueError(f"{where}: {what} {number} has another name above")
-    return names
+    return table.assign(number=table["number"].astype(int), name=table["name"].str.strip())
 
 
 def check_names(names: Names, most: Mapping[str, int]) -> None:

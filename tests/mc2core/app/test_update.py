@@ -8,9 +8,10 @@ import shutil
 import signal
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from mc2core import Corpus, Posterior
+from mc2core import Corpus, Fit, Posterior
 from mc2core.app.cli import main
 from mc2core.base import storage
 from mc2core.inference import Stream
@@ -99,7 +100,39 @@ def test_it_is_the_stream_of_python_from_a_file_or_a_corpus(fits, capsys):
     assert (taken["file"], taken["documents"], taken["tokens"]) == ("new", 35, 280)
     assert taken["from"] == storage.read_signed(fits / "svi/posterior.npz")[1]
     assert len(taken["batches"]) == 4
+    said = Fit(Posterior.load(fits / "one"), Corpus.load(fits / "new")).methods()
+    assert "to 60 documents." in said
+    assert "The fit was then updated with 35 documents in 1 update." in said
     assert main(["clusters", str(fits / "two/posterior.npz"), str(fits / "new")]) == 0
+
+
+def test_names_stay_with_their_clusters_after_an_update(fits, capsys):
+    """Numbers are ranks by size, which new documents of one subject change."""
+
+    def report(fit, *more):
+        out = fits / f"{fit}-report"
+        assert main(["describe", str(fits / fit), str(fits / "data"), *more, "--out", str(out)]) == 0
+        return pd.read_csv(out / "clusters.csv").set_index("cluster"), pd.read_csv(out / "names.csv")
+
+    def called(words):
+        return "Ships" if words.split()[0] in SEA else "Bakers"
+
+    clusters, names = report("svi")
+    is_named = (names["of"] == "cluster") & (names["level"] == "recommended")
+    names.loc[is_named, "name"] = names.loc[is_named, "words"].map(called)
+    names.to_csv(fits / "names.csv", index=False)
+    first = called(clusters["words"][1])
+    smaller = BREAD if first == "Ships" else SEA
+    new = written(fits / "new.jsonl", rows(120, 5, subjects=(smaller,)))
+    assert main(["import", new, "--append", "--out", str(fits / "data")]) == 0
+    assert main(["update", str(fits / "svi"), new, "--total-samples", "180"]) == 0
+    capsys.readouterr()
+    clusters, _ = report("svi", "--names", str(fits / "names.csv"))
+    assert called(clusters["words"][1]) != first
+    assert clusters["name"].to_dict() == clusters["words"].map(called).to_dict()
+    moved = f"the name {first!r} of cluster 1 has moved to cluster "
+    assert moved in " ".join(capsys.readouterr().err.split())
+    assert moved in (fits / "svi-report/summary.md").read_text()
 
 
 def test_columns_of_a_file_may_have_other_names(fits, capsys, monkeypatch):
@@ -441,7 +474,20 @@ def test_chains_go_on_over_all_documents(fits, capsys, caplog):
     assert (len(found.cluster), len(found.chains)) == (75, 2)
     assert found.vocabulary == [*before.vocabulary, "snow"]
     about = json.loads((fits / "undisturbed/provenance.json").read_text())
-    assert about["from"] == {"posterior": storage.read_signed(fits / "gibbs/posterior.npz")[1], "documents": 60}
+    before = Posterior.load(fits / "gibbs/posterior.npz").provenance
+    assert about["from"] == {
+        "posterior": storage.read_signed(fits / "gibbs/posterior.npz")[1],
+        "documents": 60,
+        "iterations": [before["iterations"]],
+        "seeds": [before["seed"]],
+    }
+    said = Fit(found, Corpus.load(fits / "data")).methods()
+    assert (
+        f"6 sweeps, of which the first 3 were discarded, in 2 independent chains, with the random seed {about['seed']}"
+        in (said)
+    )
+    assert "This continued an earlier fit of 60 documents: 4 sweeps, with the random seed 0." in said
+    assert said.endswith("The same documents in the same order, settings and seeds give the same result.")
     codes = [killed_at(left, [*command, str(fits / "out")], "replace") for left in (1, 2, 3)]
     assert codes == [-signal.SIGKILL] * 3
     assert main([*command, str(fits / "out")]) == 0

@@ -21,7 +21,6 @@ from mc2core.base import pages
 from mc2core.explore.describe import describe
 from mc2core.explore.description import Description
 from mc2core.explore.predicted import predictions
-from mc2core.explore.words import read_names
 from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.inference.running.loop import fit
 
@@ -670,7 +669,7 @@ def test_names_are_edited_in_the_report_and_read_back(opened, folder, descriptio
         with page.expect_download() as caught:
             page.click(".save-names >> nth=0")
         caught.value.save_as(tmp_path / "names.csv")
-    describe(description.posterior, description.corpus, tmp_path / "out", names=read_names(tmp_path / "names.csv"))
+    describe(description.posterior, description.corpus, tmp_path / "out", names=tmp_path / "names.csv")
     for what, number in numbers.items():
         table = pd.read_csv(tmp_path / "out" / f"{what}s.csv").set_index(what)
         assert table["name"][number] == f'My "{what}", <b>renamed</b>'

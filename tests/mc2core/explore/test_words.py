@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 from helpers.explored_fits import HOSTILE, corpus, data_of, gibbs
 
+from mc2core import Fit
 from mc2core.explore import texts, words
 from mc2core.explore.description import Description
+from mc2core.explore.names import with_names
 from mc2core.explore.tables import tables_of
 
 
@@ -96,14 +98,41 @@ def test_names_that_are_given_stand_in_every_table(posterior, tmp_path):
     given.loc[(given["of"] == "cluster") & (given["number"] == first_cut), "name"] = "A cut, the first"
     given.loc[(given["of"] == "topic") & (given["number"] == 2), "name"] = HOSTILE
     given.iloc[::-1].to_csv(tmp_path / "names.csv", index=False)
-    names = words.read_names(tmp_path / "names.csv")
-    tables = tables_of(Description.of(posterior, made, names=names))
+    named = with_names(Description.of(posterior, made), words.read_names(tmp_path / "names.csv"))
+    assert named.notes == []
+    tables = tables_of(named)
     assert tables["topics"].set_index("topic")["name"][2] == HOSTILE
     assert tables["cut_clusters"].set_index("cluster")["name"][first_cut] == "A cut, the first"
     assert tables["names"].equals(given)
     few = {"topic": {1: "One"}}
     changed = tables_of(Description.of(posterior, made, names=few))["names"]["name"] != plain["name"]
     assert changed.sum() == 1
+
+
+def test_names_of_another_fit_move_with_their_words(posterior, tmp_path, caplog):
+    """A file in which clusters and topics had other numbers, and one cluster words that none has now."""
+    description = Description.of(posterior, corpus())
+    plain = tables_of(description)["names"]
+    given = plain[(plain["of"] == "topic") | (plain["level"] == "recommended")].copy()
+    given["name"] = [f"{row.of} {row.number}" for row in given.itertuples()]
+    n = given.groupby("of")["number"].transform("max")
+    given["number"] = given["number"] % n + 1
+    known = given.index[given["of"] == "cluster"]
+    given.loc[known[-1], ["name", "words"]] = ["Gone", "quite other words than any cluster has today in all"]
+    given.to_csv(tmp_path / "names.csv", index=False)
+    named = with_names(description, words.read_names(tmp_path / "names.csv"))
+    kept = len(known) - 1
+    assert named.names["cluster"] == {number: f"cluster {number}" for number in range(1, kept + 1)}
+    assert named.names["topic"] == {number: f"topic {number}" for number in range(1, int(n.iloc[-1]) + 1)}
+    moved = "the name 'cluster 1' of cluster 2 has moved to cluster 1, which has most of its words"
+    gone = "the name 'Gone' of cluster 1 is left out: no cluster of this fit has half of its words (quite other"
+    assert moved in caplog.text
+    assert gone in caplog.text
+    warned = tables_of(named)["summary"].query("name.str.startswith('warning')")["value"]
+    assert {moved} < set(warned)
+    again = Fit(posterior, corpus())
+    again.rename(tmp_path / "names.csv")
+    assert again.names == named.names
 
 
 @pytest.mark.parametrize(

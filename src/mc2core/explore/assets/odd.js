@@ -126,5 +126,10 @@ const rename = (what, number, title) => {
 };
 $("rename-cluster").onclick = () => rename("cluster", chosen, $("panel-title"));
 $("rename-topic").onclick = () => rename("topic", topic, $("topic-title"));
-const allNames = () => [...[...nodes.values()].map((row) => ({ of: "cluster", number: row.cluster, name: row.name })), ...topics.map((row) => ({ of: "topic", number: row.topic, name: row.name }))];
+const rowsOfNames = [
+  ...[...nodes.values()].map((row) => ({ row, of: "cluster", number: row.cluster, level: row.cut === DESCRIPTION.recommended ? "recommended" : row.cut })),
+  ...topics.map((row) => ({ row, of: "topic", number: row.topic, level: "" })),
+].map((one) => ({ ...one, default: DESCRIPTION.defaults[one.of]?.[one.number] ?? one.row.name }));
+// default and words tell what a name is of, should the fit change
+const allNames = () => rowsOfNames.map(({ row, of, number, level, default: byWords }) => ({ of, number, level, name: row.name, default: byWords, words: row.words ?? "" }));
 for (const one of document.querySelectorAll(".save-names")) one.onclick = () => saveText("names.csv", toCsv(allNames()), "text/csv");
