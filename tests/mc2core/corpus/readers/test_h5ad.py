@@ -51,6 +51,19 @@ def dated(path):
     return path
 
 
+def test_codes_of_obs_are_missing_values(tmp_path):
+    path = write(tmp_path / "a.h5ad", np.ones((3, 2), int))
+    with h5py.File(path, "a") as file:
+        file["obs"].create_dataset("site", data=["NA", "skin", "unknown"], dtype=TEXT)
+        file["obs"]["age"][1] = -99
+    given = {"contexts": ["age:number", "site:bag"], "layer": "counts"}
+    corpus, dropped = read_own(path, given | {"missing": "unknown,-99"})
+    assert np.array_equal(corpus.contexts["age"], [0.5, np.nan, 2.5], equal_nan=True)
+    assert corpus.context_names["site"] == ["skin"]
+    assert sorted(one.number for one in dropped) == [1, 2]
+    assert read_own(path, given | {"missing": "none"})[0].context_names["site"] == ["NA", "skin", "unknown"]
+
+
 def test_dates_are_years_and_their_fractions(tmp_path):
     """2 July is day 182 of 365 (from 0), 1 July 181."""
     path = dated(tmp_path / "a.h5ad")

@@ -44,6 +44,19 @@ def test_rows_are_observations_of_their_documents(tmp_path):
     assert corpus.documents["head"].tolist() == ["Ann", "Bob", "Cy"]
 
 
+def test_codes_are_missing_in_the_contexts_of_documents(tmp_path):
+    """Each document counts once, though its rows repeat them."""
+    rows = ROWS.replace("200,north; coast", "-99,NA; coast")
+    (tmp_path / "points.csv").write_text(rows, encoding="utf-8")
+    corpus, dropped = read_own(tmp_path / "points.csv", SETTINGS | {"missing": ["-99"]})
+    np.testing.assert_array_equal(corpus.contexts["size"], [np.nan, 90, np.nan])
+    assert corpus.context_names["region"] == ["coast", "south"]
+    assert sorted(map(str, dropped)) == [
+        "1 value of 'region': read as missing: 'NA' (1)",
+        "1 value of 'size': read as missing: '-99' (1)",
+    ]
+
+
 def test_other_tables_are_read_alike(tmp_path):
     lines = [line.split(",") for line in ROWS.splitlines()]
     records = [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
@@ -65,6 +78,8 @@ def test_other_tables_are_read_alike(tmp_path):
         ("B,5,", "B\x00,5,", "line 4, column 'school': found 'B\\x00'; text has no control characters"),
         ("5,200", "5,201", "line 4 'size' is '201', but '200' in line 2, of the same document"),
         ("A,1.5,90", "A,1.5,many", "line 3, column 'size': found 'many'"),
+        ("B,5,", "B,-99.0,", "line 4, column 'maths': it is missing; every number of an observation is needed"),
+        ("B,5,", "unknown,5,", "line 4, column 'school': it names no document"),
         ("B,5,200,", "B,5,", "line 4 has 5 fields, but the header has 6"),
     ],
 )
@@ -73,7 +88,7 @@ def test_bad_rows_are_named(tmp_path, old, new, said):
     if "many" in new:
         text = text.replace("-1,90", "-1,many")
     with pytest.raises(ValueError, match=r"points\.csv, ") as caught:
-        read(tmp_path, text)
+        read(tmp_path, text, missing="unknown,-99")
     assert said in str(caught.value)
 
 

@@ -12,6 +12,8 @@ from helpers.paths import ROOT
 from mc2core import Corpus
 from mc2core.app.cli import main
 from mc2core.corpus.building.counts import Dropped
+from mc2core.corpus.readers.lines import LineReader
+from mc2core.corpus.readers.reading import read_own
 from mc2papers.cli import main as prepare
 from mc2papers.datasets import catalogue
 from mc2papers.datasets.dumps.corpora import Reading
@@ -27,6 +29,23 @@ def table(tmp_path):
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
+
+
+def test_later_documents_have_the_codes_of_the_first(tmp_path):
+    """In another file of the same form, and in lines of mc2 predict."""
+    rows = [{"text": "trees and graphs", "year": 1990, "who": ["ann"]}, {"text": "graphs", "year": -99, "who": ["?"]}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    given = {"text": "text", "contexts": ["year:number", "who:bag"], "missing": ["?", "-99"]}
+    first, _ = read_own(tmp_path / "a.jsonl", given)
+    again, dropped = read_own(tmp_path / "a.jsonl", {}, like=first)
+    assert [str(one) for one in dropped] == [
+        "1 value of 'year': read as missing: '-99' (1)",
+        "1 value of 'who': read as missing: '?' (1)",
+    ]
+    lines = LineReader(first, {}).read(enumerate((tmp_path / "a.jsonl").read_bytes().splitlines(), start=1)).corpus
+    for corpus in (first, again, lines):
+        assert np.array_equal(corpus.contexts["year"], [1990, np.nan], equal_nan=True)
+        assert corpus.missing("who").tolist() == [False, True]
 
 
 def test_a_table_becomes_a_corpus_with_a_datasheet(tmp_path, table, capsys):
