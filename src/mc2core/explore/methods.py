@@ -38,7 +38,7 @@ def paragraph(posterior: Posterior, corpus: Corpus, about: Mapping[str, Any], re
     said = [
         f"We fitted {_MODELS[model['name']]}{_level(model)}{_clusters(model)}{_contexts(model)} to "
         f"{_documents(posterior, corpus, about)}.",
-        _preprocessing(posterior.imported or corpus.imported),
+        _preprocessing(posterior.imported or corpus.imported, corpus),
         _missing(posterior, corpus),
         f"Inference was by {how}, {_run(about, unit)}, with the random seed {about['seed']}.",
         _updates(about, unit),
@@ -64,10 +64,11 @@ def _documents(posterior: Posterior, corpus: Corpus, about: Mapping[str, Any]) -
     return f"{counted(corpus.n_documents, 'documents')} ({corpus.n_tokens:,} {tokens})"
 
 
-def _preprocessing(imported: Mapping[str, Any] | None) -> str:
+def _preprocessing(imported: Mapping[str, Any] | None, corpus: Corpus) -> str:
     """How words were made and which were kept."""
     if imported is None:
-        return "The corpus was built from counts; how these were made is not recorded."
+        built = "observations" if corpus.is_of_observations else "counts"
+        return f"The corpus was built from {built}; how these were made is not recorded."
     known = imported.get("settings", {}) | imported.get("chosen", {})
     shown = {name: known[name] for name in (*WORDS, *CHOSEN, "missing") if known.get(name)}
     shown |= {"vocabulary": "given"} if "vocabulary" in shown else {}

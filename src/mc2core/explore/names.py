@@ -39,11 +39,12 @@ def with_names(description: Description, given: pd.DataFrame) -> Description:
         for what in NAMED:
             found = _numbers_of(given[given["of"] == what], known[known["of"] == what])
             for row, number in zip(given[given["of"] == what].itertuples(), found, strict=True):
-                said = f"the name {row.name!r} of {what} {row.number}"
+                said, kind = f"the name {row.name!r} of {what} {row.number}", "cluster of the same clustering"
                 if number:
                     names[what][number] = str(row.name)
                 if not number:
-                    notes.append(f"{said} is left out: no {what} of this fit has half of its words ({row.words})")
+                    whose = kind if what == "cluster" else what
+                    notes.append(f"{said} is left out: no {whose} has half of its words here ({row.words})")
                 elif number != row.number:
                     notes.append(f"{said} has moved to {what} {number}, which has most of its words")
     for note in notes:
