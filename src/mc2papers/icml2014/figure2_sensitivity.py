@@ -31,12 +31,13 @@ def sensitivity_table(truth: Truth, models: Mapping[str, Sequence[Posterior]]) -
 
     Parameters
     ----------
-    models : fits by choice, all of the same number
+    models : fits by choice
 
     Returns
     -------
-    columns choice, fits, right_k (fits whose last sample has as many clusters as there are words), and mean and sd over
-    fits of clusters, large_clusters (at least 3 % of the documents), topics, letters (found) and nmi; letters_most.
+    columns choice, fits, right_k (fits whose last sample has as many clusters as there are words), share_right_k (their
+    share), and mean and sd over fits of clusters, large_clusters (at least 3 % of the documents), topics, letters
+    (found) and nmi; letters_most.
     """
     from mc2core.posterior import clustering
     from mc2papers.icml2014 import letters
@@ -48,6 +49,7 @@ def sensitivity_table(truth: Truth, models: Mapping[str, Sequence[Posterior]]) -
         nmi = pd.Series([clustering.nmi(truth.cluster, one.cluster) for one in fits])
         row: dict[str, Any] = {"choice": choice, "fits": len(fits)}
         row["right_k"] = int((sizes["clusters"] == len(truth.cluster_weights)).sum())
+        row["share_right_k"] = row["right_k"] / len(fits)
         row |= mean_and_sd(sizes["clusters"], "clusters") | mean_and_sd(sizes["large_clusters"], "large_clusters")
         row |= mean_and_sd(pd.Series([one.representative.n_topics for one in fits]), "topics")
         row |= mean_and_sd(found, "letters") | {"letters_most": int(found.max())} | mean_and_sd(nmi, "nmi")
@@ -96,7 +98,7 @@ def draw(table: pd.DataFrame, n_clusters: int, n_letters: int) -> Figure:
 
     figure = style.new_figure(7.4, 1.0 + 0.2 * len(table))
     panels = (
-        Panel(f"fits with K = {n_clusters}", "right_k", printed=float(table["fits"].max())),
+        Panel(f"share of fits\nwith K = {n_clusters}", "share_right_k", printed=1.0),
         Panel("clusters of\n3% and more", "large_clusters", printed=n_clusters),
         Panel("letters found", "letters", printed=n_letters),
         Panel("NMI", "nmi"),
@@ -104,7 +106,7 @@ def draw(table: pd.DataFrame, n_clusters: int, n_letters: int) -> Figure:
     axes = figure.subplots(1, len(panels), sharey=True)
     colour, _ = palette.look("MC2")
     draw_choices(axes, table, panels, [colour] * len(table))
-    axes[0].set_xlim(-0.5, table["fits"].max() + 0.5)
+    axes[0].set_xlim(-0.08, 1.08)
     axes[2].set_xlim(-0.5, n_letters + 0.5)
     style.mark_source(figure, "simulated letters data")
     return figure
