@@ -3,10 +3,13 @@
 import json
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from helpers.paths import ROOT
 
+from mc2core.corpus import Corpus
 from mc2papers import configuration, targets
 from mc2papers.report import extent
 
@@ -64,7 +67,7 @@ def test_the_papers_sizes_are_those_of_its_configuration():
          ("580 of 1.4 million documents, 1 epoch, 3 seeds", "few documents")),
         ([], "labelled_table1", "stateunion", 33,
          ("33 documents, 60 of 600 sweeps (SVI: 10 epochs), 3 seeds", "few documents, short chains")),
-        ([], "icml2014_figure7", "letters", 400, ("25 to 400 documents, 60 of 100 sweeps, 10 repeats", "")),
+        ([], "icml2014_figure7", "letters", 400, ("25 to 400 documents, 60 sweeps, 10 repeats", "")),
         ([], "icml2014_context_strength", "nuswide", 682,
          ("341 of 3,411 documents, 60 of 600 sweeps (SVI: 2 epochs), 5 corpora", "few documents, short chains")),
         ([], "nips2012_table1", "articles", None, ("2,000 documents, 9 sweeps, 3 chains", "")),
@@ -85,6 +88,7 @@ def test_fewer_than_half_of_the_papers_documents_are_few(documents, few):
 def test_claims_are_written_with_the_documents_of_their_corpus(tmp_path):
     (tmp_path / "aua").mkdir()
     (tmp_path / "aua/source.json").write_text('{"documents": 2400}')
+    Corpus(sp.csr_matrix(np.ones((20, 1), np.int32)), labels=np.arange(20) % 2).save(tmp_path / "aua/train")
     rows = [
         {"context_available_percent": share, "source": "simulated", "seed": seed, "documents": documents,
          **dict.fromkeys(("purity", "nmi", "rand_index", "f_score", "exchanged_purity", "clusters"), 0.1 * share)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mc2papers.report.captions import counted
-from mc2papers.report.extent import paper_sizes, said_sweeps
+from mc2papers.report.extent import said_sweeps
 from mc2papers.targets import Built, Files, Options, Target, options_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def _build(files: Files, options: Options) -> Built:
 
 def _extent(configuration: Configuration, name: str) -> dict[str, dict[str, Any]]:
     figure = configuration.config["figure7"]
-    length, limits = said_sweeps({figure["iterations"]}, paper_sizes()["icml2014", "letters"]["sweeps"])
+    length, limits = said_sweeps({figure["iterations"]}, None)  # the paper prints no length of these chains
     least, most = (end(figure["n_documents"] + [figure["fixed_n_documents"]]) for end in (min, max))
     return {
         "letters": {
