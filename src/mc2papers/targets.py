@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 import os
 import pkgutil
 import re
@@ -104,6 +105,7 @@ class Target:
     notes : lines below a table
     has_paper : whether :attr:`printed` holds printed figures; it is "paper" in ``files``
     has_claims : whether the numbers are held against what the paper claims
+    by_classes : whether these claims are judged by the classes of its corpora
     is_study : whether it is a figure with a table
     memory_mb : of the job
     name : filled in by the registry
@@ -121,6 +123,7 @@ class Target:
     notes: tuple[str, ...] = ()
     has_paper: bool = False
     has_claims: bool = False
+    by_classes: bool = False
     is_study: bool = False
     memory_mb: int = 500
     name: str = ""
@@ -211,7 +214,10 @@ def make(
     files : also "of_claims", the folders of :meth:`Target.corpora`
     sources : of :meth:`Target.sources`. ValueError for a claim on none of them.
     """
+    import numpy as np
+
     from mc2core.base import storage
+    from mc2core.corpus import Corpus
     from mc2papers.datasets.origins import ORIGINS, data_of
     from mc2papers.report.claims import on_data, write_claims
     from mc2papers.report.extent import said
@@ -220,12 +226,16 @@ def make(
     own = dict(files)
     folders = own.pop("of_claims", ())
     built = target.build(own, options)
-    data, documents = {}, {}
+    data, documents, per_class = {}, {}, {}
     for folder in map(Path, folders):
         documents[folder.name] = storage.read_json(folder / "source.json")["documents"]
+        if target.by_classes:
+            labels = np.asarray(Corpus.load(folder / "train").labels)
+            per_class[folder.name] = len(labels) / len(np.unique(labels))
     for dataset, corpus in sources.items():
         size, limits = said(corpus.get("extent", {}), documents.get(dataset))
-        data[ORIGINS[dataset].title] = replace(data_of(dataset, corpus), size=size, limits=limits)
+        of, known = per_class.get(dataset, math.inf), data_of(dataset, corpus)
+        data[ORIGINS[dataset].title] = replace(known, size=size, limits=limits, per_class=of)
     claims = on_data(built.claims, data)
     if target.is_table or target.is_study:
         from mc2papers.report.tables import write_table

@@ -73,7 +73,7 @@ def test_claims_are_judged_by_seed_over_all_measures(ours, verdict):
         assert best.verdict == "reproduced"
 
 
-@pytest.mark.parametrize(("ours", "verdict"), [(0.8, "reproduced"), (0.54, "not reproduced")])
+@pytest.mark.parametrize(("ours", "verdict"), [(0.8, "reproduced"), (0.54, "smaller than claimed")])
 def test_a_wide_margin_is_more_than_a_lead(ours, verdict):
     scores = [fit("MC2", ["tag"], solution(ours, rand_index=0.97), seed=seed) for seed in (0, 1)]
     best, wide = agreement.claims([*scores, kmeans(0.5, 0), kmeans(0.501, 1)], "X")
@@ -81,6 +81,17 @@ def test_a_wide_margin_is_more_than_a_lead(ours, verdict):
     assert (wide.text, wide.verdict) == (
         "MC2 with contexts leads by a wide margin (at least purity 0.05, NMI 0.05; our thresholds)", verdict,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("documents", "verdict"), [(45, "reproduced"), (44, "not testable on these data")])
+def test_a_rival_with_few_documents_per_cluster_is_none(documents, verdict):
+    rivals = [fit("K-means", [], *SCORES[2]["solutions"], seed=seed, documents=documents) for seed in (0, 1)]
+    scores = [fit("MC2", ["tag"], solution(0.8, rand_index=0.97), seed=seed, documents=documents) for seed in (0, 1)]
+    best, _ = agreement.claims([*scores, *rivals], "X")
+    assert best.verdict == verdict
+    assert best.reason.startswith("K-means has 9 clusters for 44 documents, and is no rival; ") == (documents == 44)
+    alone = [one | {"clusters": documents} for one in scores]
+    assert agreement.claims([*alone, *rivals], "X")[0].verdict in ("precondition not met", "not testable on these data")
 
 
 def test_claims_without_a_rival_or_without_ours_are_not_computed():

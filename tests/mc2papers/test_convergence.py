@@ -101,32 +101,24 @@ class TestSpeedUp:
     def test_baseline_that_stays_at_its_start_is_no_measure(self):
         stuck = curve("baseline", [9.0, 9.0, 8.99], step=10.0)
         table = fits(FAST, stuck)
-        assert table["speedup"].isna().all()
         judged = verdicts(convergence.judge_method(table, "W100", "FastEx", 10.0))
         assert judged == {
             "as good as the baseline in the end": "precondition not met",
             "about as many times sooner at the baseline's VI as printed": "precondition not met",
         }
 
-    @pytest.mark.parametrize(("documents", "is_tested"), [(392, False), (400, True)])
-    def test_fewer_than_five_articles_per_cluster_test_nothing(self, documents, is_tested):
-        table = fits(*twice(FAST, BASELINE)).assign(documents=documents, clusters=80)
-        found = convergence.judge_method(table, "W100", "FastEx", 9.25)
-        assert {one.verdict == "not testable on these data" for one in found} == {not is_tested}
-        assert is_tested or found[0].reason == "4.9 articles per cluster, fewer than 5"
-
-    def test_a_baseline_of_one_cluster_is_no_measure_for_its_seed(self):
-        """FastEx was 6.2 times sooner there, where it had put all articles in one cluster as well."""
+    def test_no_seed_is_left_out_by_how_its_baseline_ends(self):
+        """A method that ends with one cluster too gets nowhere, however its baseline ends."""
         seeds = [one.assign(seed=seed) for one in (FAST, BASELINE) for seed in (0, 1)]
         collapsed = curve("baseline", [9.0, 6.5, 6.4], 10.0, seed=2, in_use=1)
-        table = fits(*seeds, curve("FastEx", [6.4, 6.4, 6.4], 1.0, seed=2), collapsed)
-        assert table.loc[table["seed"] == 2, "speedup"].isna().all()
+        table = fits(*seeds, curve("FastEx", [6.4, 6.4, 6.4], 1.0, seed=2, in_use=1), collapsed)
         quality, speed = convergence.judge_method(table, "W100", "FastEx", 9.25)
         assert quality.said == (
-            "VI 4.13 ± 1.96, baseline 5.47 ± 0.81 bits; without 1 of 3 seeds, where the baseline ends with one cluster "
-            "or no better than after its first sweep: less the baseline's and 1% -2.05 (95% -2.05 to -2.05, 2 seeds)"
+            "VI 4.13 ± 1.96, baseline 5.47 ± 0.81 bits; in 1 of 3 seeds the baseline ends with one cluster: "
+            "less the baseline's and 1% -1.39 (95% -4.24 to +1.46, 3 seeds)"
         )
-        assert speed.said == "15.0 times; printed 9.25 times: times 15.0 (95% 15.0 to 15.0, 2 seeds)"
+        assert speed.said.startswith("1 of 3 fits do not reach that VI; printed 9.25 times: times 6.1 (95% ")
+        assert speed.said.endswith("3 seeds); 1 of the 3 seeds never get there and count as no sooner")
         alone = convergence.judge_method(
             fits(*[collapsed.assign(seed=seed) for seed in (0, 1)], FAST), "W100", "FastEx", 2
         )
@@ -149,7 +141,7 @@ class TestClaims:
             (14.0, "reproduced"),
             (44.2, "reproduced"),
             (47.8, "inconclusive"),
-            (51.0, "not reproduced"),
+            (51.0, "smaller than claimed"),
         ):
             judged = convergence.judge_method(table, "W100", "FastEx", times)
             assert verdicts(judged)["about as many times sooner at the baseline's VI as printed"] == verdict

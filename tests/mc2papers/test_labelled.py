@@ -106,6 +106,19 @@ def test_verdicts_are_of_each_dataset():
     }  # fmt: skip
 
 
+def test_fits_without_a_clustering_are_no_precondition_of_a_gain():
+    """ "+.000" of 33 clusters of 33 documents, with the year and without."""
+    scores = [
+        fit("s-svi", "SVI-MC2", solution(0.771, clusters=800), seed=seed, title="Union", contexts=contexts)
+        for seed in (0, 1)
+        for contexts in ((), ("year",))
+    ]
+    found = judged(scores)["Union", "NMI of SVI-MC2 higher with year"]
+    assert found.verdict == "precondition not met"
+    said = "SVI-MC2{} puts each of 800 documents in a cluster of its own"
+    assert found.reason.startswith(f"{said.format(' with year')} and {said.format('')}; difference +0.000")
+
+
 @pytest.mark.parametrize(
     ("ours", "verdict"),
     [((0.6, 0.61, 0.6), "reproduced"), ((0.4, 0.41, 0.4), "not reproduced"), ((0.5, 0.53, 0.49), "inconclusive")],

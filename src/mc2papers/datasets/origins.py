@@ -5,6 +5,7 @@ Light to load: every job of a workflow reads it, and few need the readers and si
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,7 @@ class Data:
     owner : the model that the data were drawn from in place of real ones, which makes a claim in favour of it circular;
         "" for data that were not drawn, and for those that the paper draws itself.
     size, limits : what a verdict on them rests on, and what limits it, of :func:`mc2papers.report.extent.said`.
+    per_class : documents per class, on average, if claims on them are judged by their classes; else infinite.
     """
 
     label: str
@@ -46,6 +48,7 @@ class Data:
     owner: str = ""
     size: str = ""
     limits: str = ""
+    per_class: float = math.inf
 
 
 ORIGINS = {

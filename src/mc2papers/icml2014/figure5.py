@@ -43,4 +43,5 @@ TARGET = Target(
     datasets=("nuswide",),
     options=options_of("corpora", "lengths", n_seeds="seeds"),
     has_claims=True,
+    by_classes=True,
 )

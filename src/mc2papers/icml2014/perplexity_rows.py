@@ -12,7 +12,7 @@ import pandas as pd
 
 from mc2core.base import storage
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL
-from mc2papers.report.claims import GAIN, Claim, difference, judge, leaves_start, unless, unmet
+from mc2papers.report.claims import GAIN, Claim, change, judge, leaves_start, unless, unmet
 from mc2papers.report.tables import PAPER, mean_and_sd, number, spread
 
 NOTES = (
@@ -141,11 +141,7 @@ def judge_order(
     # the row against the claim, or the nearest to it
     means = max(one.mean() for one in low.values()), min(one.mean() for one in high.values())
     numbers = f"{name} {means[0]:,.1f}, {other} {means[1]:,.1f}"
-    leads = [
-        difference(low[one], high[two], below=0, digits=1, name=f"{name} {one} less {other}")
-        for one in low
-        for two in high
-    ]
+    leads = [change(low[one], high[two], f"{name} {one} against {other}, %") for one in low for two in high]
     if unigrams is None:
         return unless(judge(dataset, text, leads, numbers, name if favours is None else favours), no_rival)
     level = float(unigrams.mean())

@@ -29,7 +29,7 @@ from mc2papers.report.captions import (
     say_data,
     say_sources,
 )
-from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, mean_of, unmet
+from mc2papers.report.claims import ANY_SIMULATOR, Claim, change, difference, judge, mean_of, unmet
 from mc2papers.targets import Built, Files, Options, Target, options_of
 
 _TIME, _WORDS = "words+timestamp", "words"
@@ -55,20 +55,26 @@ def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series], paper: pd.D
     mc2 = by_method["MC2"]
     contexts = {features: values for features, values in mc2.items() if features != _WORDS}
     numbers = ", ".join(f"{features} {values.mean():,.1f}" for features, values in mc2.items())
+    printed = paper[paper["dataset"] == dataset]
+    levels = printed[printed["method"] == "MC2"].set_index("features")["perplexity"]
     text, others = "timestamp is the best context of MC2", [one for one in mc2 if one != _TIME]
     if _TIME in mc2 and others:
         leads = [difference(mc2[_TIME], mc2[one], below=0, digits=1, name=f"less {one}") for one in others]
         best = judge(dataset, text, leads, numbers, favours=ANY_SIMULATOR)
     else:
         best = unmet(dataset, text, "no fit of MC2 with years and without", numbers)
-    text = "every context is better than words alone"
-    if _WORDS in mc2 and contexts:
-        gains = [
-            difference(contexts[one], mc2[_WORDS], below=0, digits=1, name=f"{one} less words") for one in contexts
-        ]
-        every = judge(dataset, text, gains, numbers, favours=ANY_SIMULATOR)
-    else:
-        every = unmet(dataset, text, "no fit of MC2 with a context and without", numbers)
+    better = []
+    for one in dict.fromkeys([*levels.index, *mc2]):
+        if one == _WORDS:
+            continue
+        text = f"MC2 with {one.removeprefix('words+')} is below MC2 without contexts"
+        if one in mc2 and _WORDS in mc2:
+            size = 100 * (1 - levels.get(one, np.nan) / levels.get(_WORDS, np.nan))
+            said = f"{one} {mc2[one].mean():,.1f}, words {mc2[_WORDS].mean():,.1f}; printed {-size:+.1f}%"
+            gain = change(mc2[one], mc2[_WORDS], f"{one} against words, %", claimed=size)
+            better.append(judge(dataset, text, [gain], said, favours=ANY_SIMULATOR))
+        else:
+            better.append(unmet(dataset, text, "no fit of MC2 with it and without", numbers))
     hdp = {features: values for features, values in by_method["HDP"].items() if features == _WORDS}
     below = (
         ("npTOT is below HDP", ("npTOT", by_method["npTOT"]), ("HDP", by_method["HDP"])),
@@ -77,14 +83,13 @@ def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series], paper: pd.D
         ("MC2 with any context is below HDP", ("MC2", contexts), ("HDP", hdp)),
     )
     unigrams = by_method.get(UNIGRAMS, {}).get(_WORDS)
-    printed = paper[paper["dataset"] == dataset]
     return [
         best,
         *(
             judge_order(dataset, *one, unigrams, no_rival=lost_lead(one[2][0], one[2][1], hdp, printed))
             for one in below
         ),
-        every,
+        *better,
     ]
 
 

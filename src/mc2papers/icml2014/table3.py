@@ -111,7 +111,8 @@ def judge_decay(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> lis
         numbers.append(f"{label} {values[0.0].mean():.3f} at 0%, {values[50.0].mean():.3f} at 50%, "
                        f"{values[100.0].mean():.3f} at 100%")  # fmt: skip
         whole.append(difference(values[0.0], values[100.0], above=0, digits=3))
-        gains.append(difference(values[0.0], values[100.0], above=wanted[name], digits=3, name=f"gain in {label}"))
+        about: dict[str, Any] = {"digits": 3, "name": f"gain in {label}", "size": wanted[name]}
+        gains.append(difference(values[0.0], values[100.0], above=0, **about))
         left.append(difference(values[50.0], values[100.0], above=0, digits=3, name=f"{label}, 50% ahead of 100%"))
         rises += [
             difference(
@@ -185,4 +186,5 @@ TARGET = Target(
     ),
     has_paper=True,
     has_claims=True,
+    by_classes=True,
 )

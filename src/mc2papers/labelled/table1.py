@@ -12,7 +12,7 @@ import pandas as pd
 
 from mc2papers.datasets.origins import MC2, ORIGINS
 from mc2papers.report.captions import DOCUMENT_LEVEL, counted
-from mc2papers.report.claims import OURS, Claim, difference, judge, mean_of, unmet
+from mc2papers.report.claims import OURS, UNMET, Claim, degenerate, difference, judge, mean_of, undecided, unmet
 from mc2papers.report.tables import mean_and_sd, mean_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
 
@@ -142,7 +142,7 @@ def claims(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses
     rows, judged = _measured(scores, classes, uses), []
     for dataset in [title for title in classes if title in set(rows["dataset"])]:
         here: dict[Any, pd.DataFrame] = {
-            key: one.groupby("seed")[["clusters", *MEASURES]].mean()
+            key: one.groupby("seed")[["documents", "clusters", *MEASURES]].mean()
             for key, one in rows[rows["dataset"] == dataset].groupby(["method", "contexts"], sort=False)
         }
         for method, measure in product([one for one in _OURS if (one, "") in here], ("nmi", "ari")):
@@ -212,7 +212,12 @@ def _compared(
             return unmet(dataset, text, why, whose=OURS)
     first, second = here[one][measure], here[other][measure]
     numbers = f"{mean_sd(first, 3)} against {mean_sd(second, 3)}"
-    return judge(dataset, text, [difference(first, second, above=0, digits=3)], numbers, MC2, OURS)
+    claim = judge(dataset, text, [difference(first, second, above=0, digits=3)], numbers, MC2, OURS)
+    ends = [
+        degenerate(here[key]["clusters"], here[key]["documents"].iloc[0], " with ".join(filter(None, key)))
+        for key in (one, other)
+    ]
+    return undecided(claim, " and ".join(filter(None, ends)), UNMET)
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
@@ -286,4 +291,5 @@ TARGET = Target(
     options=_options,
     notes=NOTES,
     has_claims=True,
+    by_classes=True,
 )

@@ -58,4 +58,5 @@ TARGET = Target(
     datasets=("w100",),
     options=options_of("runs", corpus="corpora.w100", n_seeds="nips2012.seeds"),
     has_claims=True,
+    by_classes=True,
 )

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from mc2papers.report.captions import DOCUMENT_LEVEL
-from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, unmet
+from mc2papers.report.claims import (
+    ANY_SIMULATOR,
+    FEWEST_PER_CLUSTER,
+    UNMET,
+    Claim,
+    degenerate,
+    difference,
+    judge,
+    undecided,
+    unmet,
+)
 from mc2papers.report.tables import mean_sd
 
 if TYPE_CHECKING:
@@ -79,12 +89,16 @@ def claims(scores: Sequence[Mapping[str, Any]], dataset: str, context: str = "ta
     """The paper's claims: MC2 with contexts is ahead of every method that the paper knows in each of MEASURES, and in
     those of WIDE by a wide margin.
 
-    A method's value for a seed is the mean of its clusterings (numbers of clusters).
+    A method's value for a seed is the mean of its clusterings (numbers of clusters). A method that is given several
+    numbers of clusters is no rival if one has fewer than FEWEST_PER_CLUSTER documents each. MC2 is to have a clustering
+    at all.
     """
     ours = "MC2", context
     known = pd.DataFrame(
         [
             {"method": fit["method"], "contexts": "+".join(fit["contexts"]), "seed": fit["seed"]}
+            | {"documents": fit.get("documents", float("inf")), "clusters": solution["clusters"]}
+            | {"several": len(solutions_with_agreement(fit)) > 1}
             | {measure: solution[measure] for measure in MEASURES}
             for fit in scores
             if fit["method"] != DOCUMENT_LEVEL
@@ -96,6 +110,13 @@ def claims(scores: Sequence[Mapping[str, Any]], dataset: str, context: str = "ta
         for key, here in known.groupby(["method", "contexts"], sort=False)
     }
     rivals, judged = {key: one for key, one in values.items() if key != ours}, []
+    crowded = known[known["several"] & (known["clusters"] * FEWEST_PER_CLUSTER > known["documents"])]
+    no_rival = ""
+    if len(crowded):
+        name, most, n = crowded.sort_values("clusters")[["method", "clusters", "documents"]].iloc[-1]
+        no_rival = f"{name} has {most} clusters for {n} documents, and is no rival"
+    own_fits = known[(known["method"] == ours[0]) & (known["contexts"] == context)]
+    why = degenerate(own_fits["clusters"], own_fits["documents"].max(), _name(*ours)) if len(own_fits) else ""
     margins = ", ".join(f"{MEASURES[measure]} {margin:g}" for measure, margin in WIDE.items())
     for text, bounds in (
         (BEST, dict.fromkeys(MEASURES, 0.0)),
@@ -113,10 +134,11 @@ def claims(scores: Sequence[Mapping[str, Any]], dataset: str, context: str = "ta
             best = max(rivals, key=lambda key: rivals[key][measure].mean())
             numbers.append(f"{label} {mean_sd(own, 3)} against {mean_sd(rivals[best][measure], 3)} of {_name(*best)}")
             leads += [
-                difference(own, one[measure], above=margin, digits=3, name=f"{label}, lead over {_name(*key)}")
+                difference(own, one[measure], above=0, digits=3, name=f"{label}, lead over {_name(*key)}", size=margin)
                 for key, one in rivals.items()
             ]
-        judged.append(judge(dataset, text, leads, ", ".join(numbers), favours=ANY_SIMULATOR))
+        claim = judge(dataset, text, leads, ", ".join(numbers), favours=ANY_SIMULATOR)
+        judged.append(undecided(undecided(claim, no_rival), why, UNMET))
     return judged
 
 

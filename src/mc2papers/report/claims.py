@@ -21,7 +21,7 @@ from mc2papers.datasets.origins import Data
 
 REPRODUCED, SUPPORTED = "reproduced", "supported"
 NOT_REPRODUCED, CONTRADICTED = "not reproduced", "contradicted"
-INCONCLUSIVE, NOT_TESTABLE = "inconclusive", "not testable on these data"
+SMALLER, INCONCLUSIVE, NOT_TESTABLE = "smaller than claimed", "inconclusive", "not testable on these data"
 UNMET, NOT_RUN = "precondition not met", "not run"
 #: what can be said of a claim, and what that means
 VERDICTS = {
@@ -29,6 +29,7 @@ VERDICTS = {
     SUPPORTED: "the interval supports the claim, on data of another kind",
     NOT_REPRODUCED: "the interval lies against the claim, on the paper's data or on data drawn as the paper draws them",
     CONTRADICTED: "the interval lies against the claim, on data of another kind, which is weaker evidence",
+    SMALLER: "the interval has the sign of the claim, but lies wholly below the size that counts or is claimed",
     INCONCLUSIVE: "the interval includes the bound, or times were taken beside other work",
     NOT_TESTABLE: "the simulator builds in the answer, a rival is none, or there are too few data",
     UNMET: "what the claim assumes does not hold in this run",
@@ -36,6 +37,8 @@ VERDICTS = {
 }
 #: the same outcome on data of another kind
 _ELSEWHERE = {REPRODUCED: SUPPORTED, NOT_REPRODUCED: CONTRADICTED}
+#: verdicts that an interval gives, from what speaks most against a claim
+_JUDGED = (NOT_REPRODUCED, INCONCLUSIVE, SMALLER, REPRODUCED)
 #: whose claim it is: a paper's, or one on a variant or data set that no paper has
 PAPERS_OWN, OURS = "paper", "our variant"
 #: what a claim favours whose number every simulator is told: how many clusters there are, how much contexts say of them
@@ -62,8 +65,10 @@ RULE = (
     "paired by seed where methods are compared, and of the logs of ratios. Intervals of shares of fits are Clopper and "
     "Pearson's. Seeds share one corpus and one split, and times share one job, so that intervals do not cover other "
     "data or runs. About one in twenty claims that lie on their bound is decided by chance. "
-    f"A gain of less than {GAIN:.0%} over a start or over unigrams counts as none. A rival that does not keep its "
-    "printed lead over the HDP is none. A claim about fewer than "
+    f"A gain of less than {GAIN:.0%} over a start or over unigrams counts as none. Sign and size are judged apart: a "
+    f"gain of the claim's sign that is below {GAIN:.0%}, or below what is printed, is smaller than claimed. An "
+    "interval with zero and no gain that counts in it speaks against the claim. A rival "
+    "that does not keep its printed lead over the HDP is none. A claim about fewer than "
     f"{FEWEST} documents, or fewer than {FEWEST_PER_CLUSTER} per class, is not tested. Microseconds that were taken "
     f"while other work took more than {OTHER_CORES} cores leave a claim inconclusive."
 )
@@ -76,23 +81,29 @@ class Statistic:
     least, most : ends of the interval of its lead, its distance from the bound, positive on the claim's side; NaN where
         one value has no spread.
     said : the number and its interval in words.
+    size : least lead that counts, such as a gain of 1%. The sign alone is judged by the bound.
+    claimed : the lead that the paper prints, if that is more.
     """
 
     least: float
     most: float
     said: str
+    size: float = 0.0
+    claimed: float = 0.0
 
     @property
     def verdict(self) -> str:
-        """REPRODUCED, NOT_REPRODUCED or INCONCLUSIVE, as if on the paper's data."""
-        return REPRODUCED if self.least > 0 else NOT_REPRODUCED if self.most < 0 else INCONCLUSIVE
+        """One of the verdicts that an interval gives, as if on the paper's data: of its sign and of its size."""
+        if self.most < 0 or (self.most < self.size and not self.least > 0):
+            return NOT_REPRODUCED
+        if self.least > self.size:
+            return REPRODUCED
+        return SMALLER if self.least > 0 and self.most < max(self.size, self.claimed) else INCONCLUSIVE
 
     @property
     def order(self) -> tuple[int, float]:
         """Sort by what speaks against the claim, then by what is inconclusive, and within these by the least lead."""
-        return (NOT_REPRODUCED, INCONCLUSIVE, REPRODUCED).index(self.verdict), -np.inf if np.isnan(
-            self.least
-        ) else self.least
+        return _JUDGED.index(self.verdict), -np.inf if np.isnan(self.least) else self.least - self.size
 
 
 def mean_of(
@@ -104,6 +115,8 @@ def mean_of(
     digits: int,
     over: str = "seeds",
     is_difference: bool = False,
+    size: float = 0.0,
+    claimed: float = 0.0,
 ) -> Statistic:
     """The mean of a statistic over repeats, with Student's t interval, wanted ``above`` or ``below`` a bound.
 
@@ -112,10 +125,12 @@ def mean_of(
     values : (n,) float, one for each repeat
     over : what the repeats are
     is_difference : whether it is shown with its sign
+    size, claimed : of a :class:`Statistic`
     """
     values = np.asarray(values, np.float64)
     sign = "+" if is_difference else ""
-    return _bounded(name, values, np.asarray, above=above, below=below, digits=digits, over=over, sign=sign)
+    found = _bounded(name, values, np.asarray, above=above, below=below, digits=digits, over=over, sign=sign)
+    return replace(found, size=size, claimed=claimed)
 
 
 def ratio_of(
@@ -126,6 +141,7 @@ def ratio_of(
     below: float | None = None,
     digits: int,
     over: str = "seeds",
+    size: float = 0.0,
 ) -> Statistic:
     """The geometric mean of ratios, such as of times, wanted ``above`` or ``below`` a bound.
 
@@ -136,15 +152,17 @@ def ratio_of(
     ratios : (n,) positive float, one for each repeat; NaN for one that never arrives. It counts as 1, not sooner, or as
         the least of the others where one of them is later still. If none arrives, there is no ratio to show.
     over : what the repeats are
+    size : of a :class:`Statistic`
     """
     ratios = np.asarray(ratios, np.float64)
     n_never, n = int(np.isnan(ratios).sum()), len(ratios)
     ratios = np.where(np.isnan(ratios), np.fmin.reduce(ratios, initial=1.0), ratios)
     found = _bounded(name, np.log(ratios), np.exp, above=above, below=below, digits=digits, over=over)
+    found = replace(found, size=size)
     if not n_never:
         return found
     if n_never == n:
-        return replace(found, said=f"none of the {n} {over} gets there")
+        return Statistic(-1.0, -1.0, f"none of the {n} {over} gets there")
     return replace(found, said=f"{found.said}; {n_never} of the {n} {over} never get there and count as no sooner")
 
 
@@ -185,12 +203,24 @@ def difference(
     digits: int,
     over: str = "seeds",
     name: str = "difference",
+    size: float = 0.0,
+    claimed: float = 0.0,
 ) -> Statistic:
     """``first`` less ``second``, paired by their index (the seed), of which both have; ValueError where none is."""
     paired = (first - second).dropna()
     if paired.empty:
         raise ValueError(f"{name}: no two values are of the same of the {over}")
-    return mean_of(name, paired, above=above, below=below, digits=digits, over=over, is_difference=True)
+    about: dict[str, Any] = {"digits": digits, "over": over, "is_difference": True, "size": size, "claimed": claimed}
+    return mean_of(name, paired, above=above, below=below, **about)
+
+
+def change(first: pd.Series, second: pd.Series, name: str, claimed: float = 0.0) -> Statistic:
+    """By how many per cent a perplexity is below another one, paired by seed, wanted below 0 by GAIN or more.
+
+    claimed : per cent by which the paper prints it below
+    """
+    per_cent = (100 * (first / second - 1)).dropna()
+    return mean_of(name, per_cent, below=0, digits=1, is_difference=True, size=100 * GAIN, claimed=claimed)
 
 
 def of_order(times: float) -> float:
@@ -288,7 +318,14 @@ def not_run(dataset: str, text: str, reason: str, numbers: str = "") -> Claim:
 
 def unless(claim: Claim, reason: str, verdict: str = NOT_TESTABLE) -> Claim:
     """The claim, but where it is supported and there is a ``reason`` against counting that, with ``verdict``."""
-    if claim.verdict != REPRODUCED or not reason:
+    if claim.verdict not in (REPRODUCED, SMALLER) or not reason:
+        return claim
+    return replace(claim, verdict=verdict, reason=f"{reason}; {claim.reason}")
+
+
+def undecided(claim: Claim, reason: str, verdict: str = NOT_TESTABLE) -> Claim:
+    """The claim, but where its numbers give a verdict and there is a ``reason`` against any, with ``verdict``."""
+    if claim.verdict not in _JUDGED or not reason:
         return claim
     return replace(claim, verdict=verdict, reason=f"{reason}; {claim.reason}")
 
@@ -298,9 +335,19 @@ def too_few(claim: Claim, number: float, what: str) -> Claim:
 
     number, what : "5" and "documents with a context"
     """
-    if number >= FEWEST or claim.verdict not in (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE):
-        return claim
-    return replace(claim, verdict=NOT_TESTABLE, reason=f"{number:,.0f} {what}, fewer than {FEWEST}; {claim.reason}")
+    return undecided(claim, f"{number:,.0f} {what}, fewer than {FEWEST}" if number < FEWEST else "")
+
+
+def degenerate(clusters: Any, documents: float, name: str) -> str:
+    """Why the fits of a method have no clustering, "" if one has: each ends with one cluster, or with one per document.
+
+    clusters : number of each fit
+    """
+    if (np.asarray(clusters) == 1).all():
+        return f"{name} puts all documents in one cluster"
+    if (np.asarray(clusters) >= documents).all():
+        return f"{name} puts each of {documents:,.0f} documents in a cluster of its own"
+    return ""
 
 
 def timed_alone(claim: Claim, cores: float) -> Claim:
@@ -308,7 +355,7 @@ def timed_alone(claim: Claim, cores: float) -> Claim:
 
     cores : of :meth:`mc2papers.other_work.OtherWork.cores`
     """
-    if cores <= OTHER_CORES or claim.verdict not in (REPRODUCED, NOT_REPRODUCED):
+    if cores <= OTHER_CORES or claim.verdict not in {*_JUDGED} - {INCONCLUSIVE}:
         return claim
     beside = "while other work may have run" if np.isnan(cores) else f"beside other work on {cores:.1f} cores"
     return replace(claim, verdict=INCONCLUSIVE, reason=f"timed {beside}; {claim.reason}")
@@ -316,6 +363,8 @@ def timed_alone(claim: Claim, cores: float) -> Claim:
 
 def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
     """The claims with their data, and verdicts by the kind of these data.
+
+    Claims that are judged by classes need FEWEST_PER_CLUSTER documents per class, whatever their interval says.
 
     data : by title of the dataset. ValueError for a claim on another one.
     """
@@ -325,7 +374,9 @@ def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
             hint = nearest(one.dataset, data)
             raise ValueError(f"the claim {one.text!r} is on {one.dataset!r}, which its target does not name{hint}")
         of = data[one.dataset]
-        if one.verdict in (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE):
+        if of.per_class < FEWEST_PER_CLUSTER:
+            one = undecided(one, f"{of.per_class:.1f} documents per class, fewer than {FEWEST_PER_CLUSTER}")
+        if one.verdict in _JUDGED:
             if of.owner and one.favours in (of.owner, ANY_SIMULATOR):
                 why = f"the data were drawn from {of.owner}, which the claim favours"
                 if one.favours == ANY_SIMULATOR:

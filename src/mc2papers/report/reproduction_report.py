@@ -87,10 +87,7 @@ def _answers(card: pd.DataFrame) -> str:
     """How many main claims have each verdict, then three sentences on each paper."""
     parts = []
     for paper, title in scorecard.TITLES.items():
-        lines = [_toned(html.escape(one)) for one in scorecard.sentences(card, paper)]
-        # what is to be said first, if anything, comes before the three
-        said = "".join(f"<p><strong>{one}</strong></p>" for one in lines[:-3])
-        said += "".join(f"<p>{one}</p>" for one in lines[-3:])
+        said = "".join(f"<p>{_toned(html.escape(one))}</p>" for one in scorecard.sentences(card, paper))
         if said:
             counts = card.loc[card["paper"] == paper, "verdict"].value_counts()
             badges = "".join(_badge(one, _counted(one, counts[one])) for one in VERDICTS if one in counts)

@@ -34,6 +34,7 @@ from mc2papers.report.claims import (
     NOT_TESTABLE,
     PAPERS_OWN,
     REPRODUCED,
+    SMALLER,
     SUPPORTED,
     UNMET,
     VERDICTS,
@@ -50,10 +51,9 @@ TITLES = {
 _NONE = (NOT_TESTABLE, UNMET, NOT_RUN)
 COLUMNS = (
     "paper", "target", "dataset", "headline", "printed", "ours", "verdict",
-    "data", "size", "limits", "recorded", "lead",
+    "data", "size", "limits", "recorded",
 )  # fmt: skip
 _ASSETS = Path(__file__).parent / "assets"
-_MAX_NUMBERS = 60  # characters of ours
 #: of data, the most telling first
 _KINDS = ("real", "drawn as in the paper", "real, of no paper", "own", "simulated")
 #: kinds of data as sentences name them
@@ -69,6 +69,7 @@ _DATA = {
 SAID = {
     REPRODUCED: "Reproduced",
     SUPPORTED: "Supported on other data",
+    SMALLER: "Smaller than claimed",
     NOT_REPRODUCED: "Not reproduced",
     CONTRADICTED: "Contradicted on other data",
     INCONCLUSIVE: "Inconclusive",
@@ -77,8 +78,7 @@ SAID = {
 
 @functools.cache
 def headlines() -> pd.DataFrame:
-    """The main claims: paper, target, dataset and claim (patterns with ``*``), headline, printed, and lead: what to
-    say first of the paper where the claim fails."""
+    """The main claims: paper, target, dataset and claim (patterns with ``*``), headline and printed."""
     return pd.read_csv(_ASSETS / "scorecard.csv").fillna("")
 
 
@@ -108,7 +108,7 @@ def scorecard(claims: pd.DataFrame) -> pd.DataFrame:
         best = found.iloc[rank.index(min(rank))]
         rows.append(
             {
-                **one[["paper", "target", "headline", "printed", "lead"]],
+                **one[["paper", "target", "headline", "printed"]],
                 "dataset": best["dataset"],
                 "ours": "; ".join(dict.fromkeys(filter(None, (_short(best), _why(best))))),
                 "verdict": best["verdict"],
@@ -152,14 +152,9 @@ def once(claims: pd.DataFrame) -> pd.DataFrame:
 
 
 def _short(row: Any) -> str:
-    """Our numbers, without parentheses and what follows a semicolon, as many as fit; else the deciding number."""
+    """Our numbers, without parentheses and what follows a semicolon; without any, the deciding number."""
     numbers = re.sub(r" \([^)]*\)", "", str(row["numbers"])).rpartition(": ")[2].partition(";")[0]
-    first, *others = (numbers or re.sub(r" \(.*\)$", "", str(row["reason"])).partition(": ")[0]).split(", ")
-    for other in others:
-        if len(first) + len(other) > _MAX_NUMBERS:
-            return f"{first}, …"
-        first += f", {other}"
-    return first
+    return numbers or re.sub(r" \(.*\)$", "", str(row["reason"])).partition(": ")[0]
 
 
 def _why(row: Any) -> str:
@@ -170,45 +165,34 @@ def _why(row: Any) -> str:
 
 
 def sentences(table: pd.DataFrame, paper: str) -> list[str]:
-    """What to say first of a paper, then which of its main claims are reproduced, which not, and on which data."""
+    """Which of the main claims of a paper are reproduced, which not, and on which data."""
     here = table[table["paper"] == paper]
     if here.empty:
         return []
     without = here["verdict"].isin(_NONE)
-    leads = here[_fails(here)]
-    first = [_lead(row) for _, row in leads.iterrows()]
-    n_without, here = int(without.sum()), here.drop(leads.index)
-    positive = _listed(here, (REPRODUCED, SUPPORTED)) or "None of the main claims is reproduced"
+    n_without = int(without.sum())
+    positive = _listed(here, (REPRODUCED, SUPPORTED, SMALLER)) or "None of the main claims is reproduced"
     negative = _listed(here, (NOT_REPRODUCED, CONTRADICTED, INCONCLUSIVE)) or "No main claim with a verdict fails"
     kinds: dict[str, list[str]] = {}
-    for _, row in pd.concat([leads, here[~here["verdict"].isin(_NONE)]]).iterrows():
+    for _, row in here[~without].iterrows():
         names = kinds.setdefault(_in_short(row["data"]), [])
         if row["dataset"] not in names:
             names.append(row["dataset"])
     used = [f"{_DATA.get(kind, kind)} ({', '.join(names)})" for kind, names in kinds.items()]
     data = " and ".join(filter(None, (", ".join(used[:-1]), *used[-1:])))
     third = f"These verdicts are based on {data}" if data else "None of our data can test these claims"
-    judged = table[(table["paper"] == paper) & ~table["verdict"].isin(_NONE)]
+    judged = here[~without]
     for limit in dict.fromkeys(one for several in judged["limits"] for one in several.split(", ") if one):
         third += f". Verdicts limited by {limit}: {judged['limits'].str.contains(limit).sum()} of {len(judged)}"
     if n_without:
         third += f". Claims without a verdict: {n_without} of {len(without)}"
-    return [*first, f"{positive}.", f"{negative}.", f"{third}."]
+    return [f"{positive}.", f"{negative}.", f"{third}."]
 
 
 def said_data(row: Any) -> str:
     """ "NIPS, real; all 1,740 documents, 200 of 600 sweeps, 3 seeds; limits: short chains"."""
     limits = f"limits: {row['limits']}" if row["limits"] and row["verdict"] not in _NONE else ""
     return "; ".join(filter(None, (f"{row['dataset']}, {_in_short(row['data'])}", row["size"], limits)))
-
-
-def _fails(table: pd.DataFrame) -> pd.Series:
-    """Rows that are to be said first, since their claim fails."""
-    return (table["lead"] != "") & table["verdict"].isin((NOT_REPRODUCED, CONTRADICTED))
-
-
-def _lead(row: Any) -> str:
-    return f"{row['lead']}: published {row['printed']}; possible {row['ours']}."
 
 
 def _listed(here: pd.DataFrame, verdicts: tuple[str, ...]) -> str:
@@ -229,9 +213,8 @@ def markdown(table: pd.DataFrame) -> Iterator[str]:
             continue
         yield from (f"**{title}**", "")
         for _, row in here.iterrows():
-            ours = f"{row['ours']}." if not row["ours"].endswith("…") else row["ours"]
             yield _line(
-                f"- **{row['verdict']}**: {row['headline']}. Published: {row['printed']}. Ours: {ours} "
+                f"- **{row['verdict']}**: {row['headline']}. Published: {row['printed']}. Ours: {row['ours']}. "
                 f"Data: {said_data(row)}."
             )
         yield ""
@@ -246,9 +229,6 @@ def in_short(table: pd.DataFrame) -> Iterator[str]:
         if said := sentences(table, paper):
             yield f"- **{title}**"
             here = table[table["paper"] == paper]
-            for _, row in here[_fails(here)].iterrows():
-                yield textwrap.indent(_line(f"- {_lead(row)}"), "  ")
-            here = here[~_fails(here)]
             for verdict in SAID:
                 for _, row in here[here["verdict"] == verdict].iterrows():
                     limits = f" ({row['limits']})" if row["limits"] else ""

@@ -21,6 +21,7 @@ from mc2papers.report.claims import (
     PAPERS_OWN,
     REPRODUCED,
     RULE,
+    SMALLER,
     SUPPORTED,
     Claim,
     claims_table,
@@ -36,6 +37,7 @@ _TONES = {
     SUPPORTED: "#16758a",
     NOT_REPRODUCED: "#c0392b",
     CONTRADICTED: "#b3540b",
+    SMALLER: "#5b6b00",
     INCONCLUSIVE: "#8a5d00",
 }
 #: column whose repeated values become headings of groups of rows

@@ -168,8 +168,10 @@ def _claims_of(here: pd.DataFrame, dataset: str, form: str) -> list[Claim]:
         judge(
             dataset, reach[0], [difference(by_seed["epoch"], by_seed["level"], below=0, digits=1)], levels, whose=whose
         ),
-        judge(dataset, reach[1], [ratio_of("times", sooner, above=_QUARTER, digits=1)], times, whose=whose),
-        judge(dataset, reach[2], [ratio_of("times", sooner, above=of_order(10), digits=1)], times, whose=whose),
+        judge(dataset, reach[1], [ratio_of("times", sooner, above=1, digits=1, size=_QUARTER - 1)], times, whose=whose),
+        judge(
+            dataset, reach[2], [ratio_of("times", sooner, above=1, digits=1, size=of_order(10) - 1)], times, whose=whose
+        ),
         little,
     ]
 

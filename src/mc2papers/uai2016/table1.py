@@ -87,7 +87,8 @@ def _speed_claim(row: Mapping[str, Any], seconds: pd.DataFrame) -> Claim:
     numbers += f"; printed {row['paper_speedup']:.1f} times on {asked}, {row['paper_speedup'] / asked:.0%} of it"
     if cores != asked:
         return not_run(row["dataset"], text, _lack(asked, cores), numbers)
-    ratio = ratio_of("speed-up", seconds[1] / seconds[cores], above=of_order(row["paper_speedup"]), digits=2)
+    size = of_order(row["paper_speedup"]) - 1
+    ratio = ratio_of("speed-up", seconds[1] / seconds[cores], above=1, digits=2, size=size)
     return judge(row["dataset"], text, [ratio], numbers)
 
 

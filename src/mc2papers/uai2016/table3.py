@@ -73,7 +73,7 @@ def judge_contexts(rows: pd.DataFrame, paper: pd.DataFrame, dataset: str) -> lis
         numbers = f"{mean_sd(few, 3)} against {mean_sd(none, 3)}"
         if lacking.any():
             numbers += f", without the {lacking.sum()} of {len(lacking)} mini-batches that have no eNMI"
-        lead = difference(few, gain * none, above=0, digits=3, name=f"beyond {gain:.2f} times")
+        lead = difference(few, none, above=0, digits=3, name="gain", size=(gain - 1) * float(none.mean()))
         claim = judge(dataset, text, [lead], numbers, favours=ANY_SIMULATOR)
         n_few = round(rows["documents"].max() * share / 100)
         claims.append(too_few(claim, n_few, "documents with a context"))

@@ -118,4 +118,5 @@ TARGET = Target(
     ),
     has_paper=True,
     has_claims=True,
+    by_classes=True,
 )
