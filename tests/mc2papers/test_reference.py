@@ -9,6 +9,18 @@ from mc2papers import cli, configuration
 from mc2papers.report import reference
 
 
+def write(folder, run, scores, trace=None):
+    """A fit of one seed."""
+    about = {"git_commit": "0123456789", "machine": "Linux", "cores": 2, "cpu_seconds": 60.0}
+    files = {f"fits/{run}/0/provenance.json": json.dumps(about)}
+    files |= {f"scores/{run}/0.json": json.dumps(scores)} if scores else {}
+    files |= {f"fits/{run}/0/trace.tsv": trace} if trace else {}
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
 class TestReference:
     def results(self, folder, perplexities, seconds=60.0):
         for run, values in perplexities.items():
@@ -44,6 +56,27 @@ class TestReference:
             ["a", 1.0, "01234567"],
             ["b", 3.0, "01234567"],
         ]
+
+
+def test_rivals_followed_labels_and_curves_are_recorded(tmp_path):
+    results = tmp_path / "results"
+    write(results, "kmeans", {"solutions": [{"solution": f"k{k}", "clusters": k, "nmi": k / 10} for k in (2, 4)]})
+    write(results, "sections", None, "iteration\tclusters\tvi_bits\n1\t9\t6.5\n2\t7\t4.5\n")
+    write(results, "svi", None, "iteration\tclusters\n1\t9\n")
+    (results / "curves").mkdir()
+    curve = "run,seed,iteration,perplexity,averaged\nsvi,0,0.5,420.0,\nsvi,0,1.0,390.0,400.0\n"
+    (results / "curves/nips.csv").write_text(curve)
+    table = reference.record(results, tmp_path / "reference.csv")
+    assert table[["run", "solution"]].to_numpy().tolist() == [
+        ["kmeans", "k2"], ["kmeans", "k4"], ["sections", ""],
+        ["svi", "averaged"], ["svi", "iteration 0.5"], ["svi", "iteration 1"],
+    ]  # fmt: skip
+    assert table["nmi"].tolist()[:2] == [0.2, 0.4]
+    assert table.loc[2, ["clusters", "vi_bits"]].tolist() == [7.0, 4.5]
+    assert table["perplexity"].tolist()[3:] == [400.0, 420.0, 390.0]
+    said = reference.describe(reference.read_results(results), reference.read_record(tmp_path / "reference.csv"))
+    assert said.startswith("3 of 3 reference fits are done")
+    assert "Of 9 numbers 9 are the same" in said
 
 
 def test_reference_fits_are_runs_of_the_real_configuration():

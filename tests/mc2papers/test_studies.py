@@ -82,7 +82,7 @@ class TestTable1:
         assert table["document_level"].tolist() == [False, False, True, False]
         assert np.isnan(table.loc["HDP", "clusters"])
 
-    def test_conclusion_names_best_choices_and_what_the_search_reaches(self):
+    def test_conclusion_names_best_choices_and_what_is_reached(self):
         table = table1_sensitivity.sensitivity_table(self.scores)
         said = table1_sensitivity.conclude(table, self.found, self.paper, is_real=True)
         assert 'MC2 as printed is 10.0% above the HDP at best ("v = 10,000, fixed", K 20, M 61)' in said

@@ -17,7 +17,7 @@ def main(snakemake):
         folder = Path(snakemake.input.corpus)
         about, test = storage.read_json(folder / "source.json"), Corpus.load(folder / "test")
         curves = [
-            perplexity_curve(Posterior.load(path), test, snakemake.params.estimator)
+            perplexity_curve(Posterior.load(path), test, snakemake.params.estimator).assign(run=Path(path).parts[-3])
             for path in snakemake.input.snapshots
         ]
         rows = pd.concat(curves).assign(dataset=about["title"], source=describe(about))
