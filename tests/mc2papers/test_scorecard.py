@@ -150,6 +150,40 @@ def test_at_most_twelve_claims_of_the_papers_have_no_verdict():
     assert (without["reason"] != "").all()
 
 
+def test_pages_give_the_same_numbers_of_main_claims():
+    card = scorecard.scorecard(scorecard.recorded().iloc[:0].drop(columns="date"))
+    count = card["verdict"].value_counts()
+    good, bad = (sum(count.get(one, 0) for one in pair) for pair in (("reproduced", "supported"),
+                 ("not reproduced", "contradicted")))  # fmt: skip
+    paper = " ".join((ROOT / "docs/paper.md").read_text(encoding="utf-8").split())
+    assert f"We count {len(card)} main claims" in paper
+    assert (
+        f"{good} were reproduced or are supported on other data, {bad} were not reproduced or are contradicted" in paper
+    )
+    assert f"{count['smaller than claimed']} gains are smaller than claimed" in paper
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"{bad} of the {len(card)} main claims were not reproduced or are contradicted" in changes
+
+
+def test_pages_give_the_same_times_of_fastex_and_of_real_nips():
+    results, paper = ((ROOT / f"docs/{one}").read_text(encoding="utf-8") for one in ("papers/results.md", "paper.md"))
+    rows = dict(
+        re.findall(
+            r"^\| (proposals from|exact scores of all) .*?\| (.*) \|$",
+            results.partition("### nips2012_table2")[0],
+            re.M,
+        )
+    )
+    _, thousand, most = map(float, rows["proposals from"].split(" | "))
+    exact = float(rows["exact scores of all"].split(" | ")[-1])
+    assert f"{thousand} microseconds per document for 1,000 clusters and {most:.0f} for 10,000" in paper
+    assert f"exact scores take {exact / most:.1f} times as long" in paper
+    times = (ROOT / "src/mc2papers/report/assets/recorded_times.csv").read_text(encoding="utf-8")
+    assert "46,6 minutes" in times
+    for page in ("README.md", "config/nips.yaml"):
+        assert "in about six minutes" in (ROOT / page).read_text(encoding="utf-8"), page
+
+
 def test_documents_have_the_scorecard_of_the_recorded_runs():
     """Made again by python -m mc2papers.report.scorecard docs README.md."""
     assert set(scorecard.recorded()["verdict"]) <= set(VERDICTS)
