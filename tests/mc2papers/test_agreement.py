@@ -137,3 +137,5 @@ def test_every_method_has_its_line_in_every_panel():
     span = panels[0].lines[3].get_xdata()  # of K-means: from the smallest to the largest
     assert sorted(span) == [0.3, 0.7]
     plt.close(figure)
+    (legend,) = agreement.draw(agreement.summarise(SCORES[:2])).legends
+    assert "mean, contents alone" not in [text.get_text() for text in legend.get_texts()]  # there is none

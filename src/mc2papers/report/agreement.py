@@ -172,8 +172,9 @@ def draw(points: pd.DataFrame) -> Figure:
     panels[0].set_ylim(len(methods) - 0.5, -0.5)
     contexts = " and ".join(f"{one}s" for one in sorted(set(points["contexts"]) - {""}))
     shapes = [Line2D([], [], marker="o", ls="none", label=f"mean, with {contexts}")] if contexts else []
+    if (points["contexts"] == "").any():
+        shapes.append(Line2D([], [], marker="o", ls="none", mfc="white", label="mean, contents alone"))
     shapes += [
-        Line2D([], [], marker="o", ls="none", mfc="white", label="mean, contents alone"),
         Line2D([], [], linewidth=3.0, alpha=0.45, label="one sd to each side"),
         Line2D([], [], linewidth=0.8, label="smallest to largest"),
     ]
