@@ -91,7 +91,7 @@ class TestTable1:
         assert said.endswith("reaches none of the 2 printed perplexities: it is +30 to +100% from them.")
         assert "cannot be compared" in table1_sensitivity.conclude(table, self.found, self.paper, is_real=False)
 
-    def test_choices_and_solutions_are_rows_and_printed_pairs_are_named(self):
+    def test_rows_are_choices_and_solutions_beside_printed_pairs(self):
         table = table1_sensitivity.sensitivity_table(self.scores)
         shown = table1_sensitivity.shown(table, self.found, self.paper)
         assert shown["against HDP"].tolist()[:4] == ["+15.3%", "+10.0%", "-15.0%", "+0.0%"]
