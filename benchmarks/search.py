@@ -100,9 +100,9 @@ def questions(data_folder: Path, most: int = 6000) -> Corpus:
 def papers(data_folder: Path, name: str) -> Corpus:
     """Papers of a citation network by their words, without the citations."""
     frame = pd.read_csv(data_folder / f"multiview/{name}.csv.gz")
-    counts = [dict(pair.split(":") for pair in cell.split("; ")) for cell in frame["words"]]
-    frame["words"] = [{word: int(count) for word, count in one.items()} for one in counts]
-    return _without_empty(Corpus.from_dataframe(frame, bag="words", labels="label"))
+    pairs = [[pair.split(":") for pair in cell.split("; ")] for cell in frame["words"]]
+    words: Any = [{word: int(count) for word, count in one} for one in pairs]
+    return _without_empty(Corpus.from_dataframe(frame.assign(words=words), bag="words", labels="label"))
 
 
 def _without_empty(corpus: Corpus) -> Corpus:
@@ -128,7 +128,7 @@ def corpora(data_folder: Path) -> dict[str, Callable[[], Corpus]]:
         "questions": partial(questions, data_folder),
         **{name: partial(papers, data_folder, name) for name in ("cora", "citeseer", "acm")},
     }
-    drawn = {
+    drawn: dict[str, Callable[[], Corpus]] = {
         "one class": partial(simulated, 1, 600, 50),
         "two classes": partial(simulated, 2, 600, 50),
         "eight classes": partial(simulated, 8, 1000, 50),
