@@ -66,7 +66,7 @@ def _who_and_when(tables: Tables, name: str) -> pd.Series:
         common = values[(values["context"] == name) & (values["by_share"] <= 3)].sort_values("by_share", kind="stable")
         said = common["value"].astype(str) + common["share"].map(" {:.0%}".format)
         return said.groupby(common["cluster"]).agg(", ".join)
-    if numbers is None:
+    if numbers is None or not (numbers["context"] == name).any():  # missing in every document
         return pd.Series(dtype=object)
     of_name = numbers[numbers["context"] == name].set_index("cluster")
     return of_name["lower_quarter"].map("{:.6g}".format) + " to " + of_name["upper_quarter"].map("{:.6g}".format)

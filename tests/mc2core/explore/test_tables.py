@@ -351,6 +351,23 @@ def test_a_document_of_another_clusters_words_is_a_misfit(description):
     assert abs(np.median(found)) < 0.5
 
 
+@pytest.mark.parametrize("missing", [["author"], ["year"], ["author", "year"]])
+def test_summary_has_no_values_of_a_context_missing_in_all(description, missing):
+    """The height is known in all documents, so that a table of numbers is there."""
+    fitted = description.corpus
+    nowhere = {"year": np.full(60, np.nan), "author": sp.csr_matrix((60, 7), dtype=np.int64)}
+    contexts = fitted.contexts | {"height": np.arange(60.0)} | {name: nowhere[name] for name in missing}
+    without = fitted.with_contexts(contexts)
+    without.context_names = dict(fitted.context_names)
+    again = Description.of(description.posterior, without)
+    lines = summary(again, tables.tables_of(again), "New").splitlines()
+    head = lines.index("## Clusters") + 2
+    columns, first = ([cell.strip() for cell in lines[line].strip("|").split("|")] for line in (head, head + 2))
+    said = dict(zip(columns, first, strict=True))
+    assert [name for name in ("author", "year") if not said[f"context_{name}"]] == missing
+    assert said["context_height"]
+
+
 def test_documents_have_titles_probabilities_and_a_place(description, made):
     table = made["documents"]
     assert table["title"][2] == HOSTILE
