@@ -62,6 +62,15 @@ def add_columns(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--id", metavar=what.upper(), help=f"{what} with a unique name per document")
 
 
+def add_embeddings(parser: argparse.ArgumentParser) -> None:
+    """The option ``--embeddings`` of a command that reads documents from a file."""
+    parser.add_argument(
+        "--embeddings",
+        metavar="FILE.npy",
+        help="sentence embeddings: a matrix with one row per document, used by mc2 fit as the context 'embedding'",
+    )
+
+
 def add_threads(parser: argparse.ArgumentParser) -> None:
     """The option ``--threads`` of a command whose result does not depend on it."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

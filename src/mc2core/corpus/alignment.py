@@ -29,7 +29,7 @@ from mc2core.corpus.building.settings import (
     parse_separator,
 )
 from mc2core.corpus.checks import KINDS, NUMBERS, Unit, all_missing, kind_of
-from mc2core.corpus.embeddings import KEY
+from mc2core.corpus.embeddings import KEY, check_reduction
 from mc2core.corpus.matching import check_length, in_units, named
 
 if TYPE_CHECKING:
@@ -76,6 +76,9 @@ class Schema:
 
     def columns_of(self, name: str) -> list[str] | None:
         """Return the column names of a context; None for numbers. Raises ValueError if it is absent or has vectors."""
+        if name in self.vectors and name == (self.embeddings or {}).get("name"):
+            raise ValueError(f"context {name!r} of {self.what} is embeddings; --embeddings FILE.npy (embeddings= in "
+                             "Python) gives them")  # fmt: skip
         if name in self.vectors:
             raise ValueError(
                 f"context {name!r} of {self.what} is vectors: a file of them ({name}=FILE.npy:vector) is needed, in "
@@ -348,6 +351,7 @@ def conform(make: Make, corpus: Corpus, schema: Schema) -> tuple[Corpus, list[Dr
         kind, wanted = kind_of(context), schema.kind_there(name)
         if kind != wanted:
             raise ValueError(f"context {name!r} is read as {KINDS[kind]}, but {schema.what} has {KINDS[wanted]} there")
+    check_reduction(corpus, schema.embeddings, schema.vectors, schema.what)
     for name in (*schema.columns, *schema.vectors):
         kind, columns = schema.kind_there(name), schema.columns.get(name)
         if name not in corpus.contexts:

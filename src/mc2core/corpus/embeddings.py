@@ -136,6 +136,21 @@ def directions_of(corpus: Corpus, names: Collection[str], imported: Mapping[str,
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)
 
 
+def check_reduction(corpus: Corpus, known: Mapping[str, Any] | None, names: Collection[str], what: str) -> None:
+    """Raise ValueError if embeddings among the contexts ``names`` of ``corpus`` were not reduced like those of
+    ``what``, whose ``imported`` has the reduction ``known``.
+    """
+    own = (corpus.imported or {}).get(KEY)
+    name = (known or own or {}).get("name")
+    if own == known or name not in names or name not in corpus.contexts:
+        return
+    option = "--embeddings FILE.npy (in Python embeddings=)" if known else f"--context {name}=FILE.npy:vector"
+    raise ValueError(
+        f"the vectors of context {name!r} were not reduced like those of {what}; read the documents with --like (in "
+        f"Python like=) and give their vectors by {option}"
+    )
+
+
 def check_vectors(vectors: Any, rows: int | None = None) -> np.ndarray:
     """``vectors`` as an (n, D) array, not copied; ValueError for anything but a matrix of numbers with a row for each
     of ``rows`` documents. What rows hold is checked as they are read.

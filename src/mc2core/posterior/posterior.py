@@ -19,6 +19,7 @@ from mc2core.base.checks import choice, counted
 from mc2core.base.progress import showing, work
 from mc2core.corpus import Corpus, matching
 from mc2core.corpus.checks import CONTENT_KINDS, Unit, check_unit, placeholders
+from mc2core.corpus.embeddings import KEY, check_reduction
 from mc2core.families import Family, VectorFamily, family_from_settings, family_settings
 from mc2core.families.base import ScalarFamily
 from mc2core.families.contents import Contents
@@ -36,6 +37,11 @@ _COUNTS_OF_UPDATE = (
     *("documents", "tokens", "in_small", "left_out_tokens"),
     *("clusters_born", "clusters_gone", "topics_born", "topics_gone"),
 )
+_DESCRIBED = {
+    **{"format": str, "n_samples": int, "families": {str: {str: object}}, "dimensions": {str: int}},
+    **{"vocabulary": [str], "context_names": {str: [str]}, "units": {str: [object]}, "provenance": {str: object}},
+    "imported": (None, {str: object}),
+}
 #: name of the file in the folder of a fit
 POSTERIOR = "posterior.npz"
 
@@ -417,6 +423,7 @@ class Posterior:
         the columns, only their number is compared, and a warning is logged.
         """
         families = self.families if families is None else families
+        check_reduction(corpus, (self.imported or {}).get(KEY), families, "the model")
         for name, known in self.vector_lengths.items():
             if name in families:
                 matching.check_length(name, corpus.vector_lengths.get(name, known), "the model", known)
@@ -739,6 +746,7 @@ class Posterior:
 
         try:
             meta = storage.parse_json(str(arrays["meta"]))
+            storage.check_json(meta, _DESCRIBED)
             storage.check_format(meta["format"], FORMAT)
             _check_provenance(meta["provenance"], meta["n_samples"])
             dimensions = meta["dimensions"]

@@ -18,7 +18,7 @@ from mc2core.corpus.embeddings import KEY, MAX_COMPONENTS, Projection, projectio
 from mc2core.explore.description import Description
 from mc2core.explore.tables import tables_of
 from mc2core.families import DiagonalNormalGamma
-from mc2core.inference import SVI, Gibbs
+from mc2core.inference import SVI, Gibbs, Stream
 from mc2core.inference.gibbs import assignments
 from mc2core.models import MC2
 
@@ -153,6 +153,54 @@ def test_new_documents_are_reduced_as_those_of_the_fit(tmp_path, monkeypatch, ca
     np.testing.assert_allclose([one["probability"] for one in said[:60]], expected.max(axis=1), atol=1e-6)
     assert (said[61]["cluster"], said[60]["contexts"]) == (said[1]["cluster"], {})
     assert re.search("line 63.* a list of 80 numbers.*line 64.* no gaps", err, re.DOTALL)
+
+
+@pytest.mark.parametrize("length", [8, 80])
+def test_vectors_that_were_not_reduced_are_refused(tmp_path, capsys, length):
+    """Those of 8 numbers are as long as what they are reduced to."""
+    given = vectors(length)
+    corpus = Corpus.from_texts(TEXTS, embeddings=given)
+    made = fit(corpus, MC2(), SVI(max_clusters=4, max_topics=4), iterations=1)
+    made.posterior.save(tmp_path / "fit.npz")
+    np.save(tmp_path / "all.npy", given)
+    (tmp_path / "own.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    command = ["import", str(tmp_path / "own.jsonl"), "--text", "text", "--like", str(tmp_path / "fit.npz")]
+    command += ["--out", str(tmp_path / "new"), "--overwrite"]
+    message = "the vectors of context 'embedding' were not reduced like those of the model; .*--embeddings FILE.npy"
+    assert main([*command, "--context", f"embedding={tmp_path / 'all.npy'}:vector"]) == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert main([*command, "--context", "embedding=text:bag"]) == 2
+    assert "--embeddings FILE.npy (embeddings= in Python) gives them" in capsys.readouterr().err
+    assert main(command) == 0
+    said = "context 'embedding' is missing in every document; --embeddings FILE.npy gives its vectors"
+    assert said in capsys.readouterr().err
+    raw = Corpus(corpus.content, corpus.vocabulary, {"embedding": given.astype(float)})
+    for read in (made.posterior.predict, lambda one: Corpus.concatenate([corpus, one]), Stream(made).partial_fit):
+        with pytest.raises(ValueError, match="the vectors of context 'embedding' were not reduced like those of the"):
+            read(raw)
+    with pytest.raises(ValueError, match=message):
+        Corpus.from_texts(TEXTS, {"embedding": given.astype(float)}, like=made.posterior)
+
+
+def test_an_update_takes_embeddings_as_the_import_does(tmp_path, capsys):
+    given = vectors()
+    np.save(tmp_path / "all.npy", given)
+    np.save(tmp_path / "new.npy", given[:20])
+    for name, n in (("all", 60), ("new", 20)):
+        rows = [json.dumps({"text": text, "id": f"{name} {j}"}) for j, text in enumerate(TEXTS[:n])]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(rows))
+    command = ["import", str(tmp_path / "all.jsonl"), "--text", "text", "--id", "id", "--out", str(tmp_path / "data")]
+    assert main([*command, "--embeddings", str(tmp_path / "all.npy")]) == 0
+    settings = ["--engine", "svi", "--set", "max_clusters=4", "--set", "batch_size=20", "--iterations", "1"]
+    assert main(["fit", str(tmp_path / "data"), *settings, "--out", str(tmp_path / "fit")]) == 0
+    update = ["update", str(tmp_path / "fit"), str(tmp_path / "new.jsonl"), "--out", str(tmp_path / "more")]
+    capsys.readouterr()
+    assert main([*update, "--embeddings", str(tmp_path / "all.npy")]) == 2
+    assert "embeddings have 60 rows, but there are 20 documents" in capsys.readouterr().err
+    assert main([*update, "--embeddings", str(tmp_path / "new.npy")]) == 0
+    said = capsys.readouterr()
+    assert f"--embeddings {tmp_path / 'new.npy'} --out FOLDER" in said.out
+    assert "left out" not in said.err
 
 
 @pytest.mark.parametrize(("strength", "most"), [(0.5, 30), (0.0, 20)])

@@ -87,6 +87,7 @@ class LineReader:
         content, contexts = self._take()
         names = {name: known for name, known in schema.columns.items() if known is not None}
         self._like = Corpus(content, schema.words, contexts, context_names=names)
+        self._like.imported = like.imported
         named = [one.partition(":")[0].partition("=")[0] for one in given.get("contexts") or ()]
         #: keys named by ``given`` that no line has had so far, by what they are of
         self.unseen = {f"context {name!r}": layout.contexts[name].column for name in named if name in layout.contexts}

@@ -131,7 +131,7 @@ def update_fit(
     out : folder; by default that of the fit
     total_samples : as in :class:`mc2core.inference.Stream`, for the first update by SVI
     columns : where a file holds words and contexts, if not where those of the fit were: "text", "bag", "counts",
-        "contexts" and "id" of :func:`mc2core.corpus.readers.reading.read_own`
+        "contexts" and "id" of :func:`mc2core.corpus.readers.reading.read_own`, and the file of its "embeddings"
     new_columns : smallest number of documents in which a new word or value must occur to get a column
     iterations : number of sweeps by Gibbs; by default as many as in the fit
     threads : the result does not depend on their number
