@@ -136,8 +136,18 @@ def replacing_folder(path: str | os.PathLike[str], known: str = ".*") -> Iterato
         _put_in_place(new, path, temporary)
         _sync_folder(path.parent)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        os.close(handle)
+        try:
+            _remove_folder(temporary)
+        finally:
+            os.close(handle)
+
+
+def _remove_folder(temporary: Path) -> None:
+    """Remove a temporary folder, its lock last: what an interrupt leaves is then found by :func:`remove_leftovers`."""
+    for entry in temporary.iterdir():
+        if entry.name != "lock":
+            shutil.rmtree(entry, ignore_errors=True)
+    shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _put_in_place(new: Path, path: Path, temporary: Path) -> None:
@@ -195,9 +205,12 @@ def remove_leftovers(path: Path) -> None:
         if not ours.fullmatch(entry.name):
             continue
         is_folder = entry.is_dir()
+        is_used = is_folder and any(entry.iterdir())  # after it was locked
         try:
             handle = os.open(entry / "lock" if is_folder else entry, os.O_RDWR)
         except FileNotFoundError:
+            if is_used:  # whose removal was interrupted
+                shutil.rmtree(entry, ignore_errors=True)
             with contextlib.suppress(OSError):  # only an empty one: nothing was locked there yet
                 entry.rmdir()
             continue
@@ -207,7 +220,7 @@ def remove_leftovers(path: Path) -> None:
             if take_lock(handle, wait=False):
                 if is_folder and any(entry.glob("replaced-*")) and (entry / "new").exists() and not path.exists():
                     os.replace(entry / "new", path)
-                shutil.rmtree(entry, ignore_errors=True) if is_folder else entry.unlink(missing_ok=True)
+                _remove_folder(entry) if is_folder else entry.unlink(missing_ok=True)
         finally:
             os.close(handle)
 
@@ -304,6 +317,29 @@ def parse_json(text: str) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("its values lie within each other too deeply") from None
+
+
+def check_json(meta: Any, described: Mapping[str, Any]) -> None:
+    """ValueError unless ``meta`` is a dict with the ``described`` keys.
+
+    A type stands for its values, and int for whole numbers; [form] for a list, {str: form} for an object, and a tuple
+    for one of several forms.
+    """
+    if not isinstance(meta, dict):
+        raise ValueError(f"its description is {str(meta)[:60]!r}")
+    for name, form in described.items():
+        if not _has_form(meta.get(name), form):
+            raise ValueError(f"{name!r} is {str(meta.get(name))[:60]!r}")
+
+
+def _has_form(value: Any, form: Any) -> bool:
+    if isinstance(form, tuple):
+        return any(_has_form(value, one) for one in form)
+    if isinstance(form, list):
+        return isinstance(value, list) and all(_has_form(one, form[0]) for one in value)
+    if isinstance(form, dict):
+        return isinstance(value, dict) and all(_has_form(one, form[str]) for one in value.values())
+    return value is None if form is None else isinstance(value, form) and not isinstance(value, bool)
 
 
 def write_array(path: Path, array: np.ndarray) -> None:

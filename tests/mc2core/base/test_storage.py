@@ -87,6 +87,23 @@ class TestKilled:
             (folder / "one").write_text("whole")
         assert files_of(tmp_path) == ["folder"]
 
+    def test_a_folder_whose_removal_was_interrupted_goes(self, tmp_path, monkeypatch):
+        """Whether its lock was removed first, as it once was, or is left to the last."""
+        path, remove = tmp_path / "folder", storage.shutil.rmtree
+
+        def interrupted(folder, **given):
+            remove(folder, **given)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(storage.shutil, "rmtree", interrupted)
+        with pytest.raises(KeyboardInterrupt), storage.replacing_folder(path):
+            raise Broken
+        monkeypatch.undo()
+        assert len(files_of(tmp_path)) == 1
+        (tmp_path / ".folder.new-abcdefgh.part/new").mkdir(parents=True)
+        storage.remove_leftovers(path)
+        assert files_of(tmp_path) == []
+
     def test_a_folder_whose_place_was_empty_is_put_there(self, tmp_path):
         """Killed after the old folder moved away and before the new one, complete, took its place."""
         path = tmp_path / "folder"
