@@ -42,9 +42,9 @@ def job(log: str | os.PathLike[str], threads: int = 1) -> Iterator[None]:
     except (ValueError, OSError) as error:
         root.error("%s", error)
         raise SystemExit(f"Error: {error}") from error
-    except KeyboardInterrupt:
-        root.warning("stopped by Ctrl-C")
-        raise SystemExit(130) from None
+    except (KeyboardInterrupt, SystemExit) as stop:  # SIGINT, SIGTERM
+        root.warning("interrupted")
+        raise SystemExit(stop.code if isinstance(stop, SystemExit) else 130) from None
     except MemoryError as error:
         root.error("there is not enough memory: %s", error)
         raise SystemExit(f"Error: there is not enough memory: {error}") from error

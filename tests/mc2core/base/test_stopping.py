@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from mc2core.base import stopping
+from mc2core.base import logs, stopping
 
 
 def send(number=signal.SIGINT):
@@ -46,6 +46,17 @@ def test_a_signal_acts_at_the_end_of_work_that_does_not_look():
     with pytest.raises(KeyboardInterrupt):
         act()
     assert done == ["all"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_log_of_a_stopped_job_says_interrupted_and_no_more(number, code, tmp_path):
+    with pytest.raises(SystemExit) as stopped, logs.job(tmp_path / "log"):
+        send(number)
+    assert stopped.value.code == code
+    said = (tmp_path / "log").read_text()
+    assert said.splitlines()[-1].endswith("root WARNING interrupted")
+    assert "Traceback" not in said
+    assert "failed" not in said
 
 
 def test_a_second_signal_acts_at_once():
