@@ -182,17 +182,30 @@ class Target:
 
 @functools.cache
 def registry() -> dict[str, Target]:
-    """All targets by name, papers in the order of PAPERS. ValueError for an item without a contract."""
+    """All targets by name, papers in the order of PAPERS. ValueError for an item without a contract, or a contract in a
+    module of another name.
+    """
     found = {}
     for paper in PAPERS:
         package = importlib.import_module(f"{__package__}.{paper}")
-        items = [one.name for one in pkgutil.iter_modules(package.__path__) if _ITEM.fullmatch(one.name)]
-        for item in items:
+        for item in (one.name for one in pkgutil.iter_modules(package.__path__)):
+            if not _ITEM.fullmatch(item):
+                _refuse_contract(Path(package.__path__[0], f"{item}.py"))
+                continue
             module = importlib.import_module(f"{package.__name__}.{item}")
             if not isinstance(getattr(module, "TARGET", None), Target):
                 raise ValueError(f"{module.__name__} has no TARGET")
             found[f"{paper}_{item}"] = _with_departures(replace(module.TARGET, name=f"{paper}_{item}"))
     return found
+
+
+def _refuse_contract(module: Path) -> None:
+    """ValueError for a module that is no item and has a TARGET; it is not imported, as that takes long."""
+    if module.is_file() and re.search(r"^TARGET\b", module.read_text(encoding="utf-8"), re.MULTILINE):
+        raise ValueError(
+            f"{module} has a TARGET, but a target's module is named tableN or figureN (with _sensitivity for a study), "
+            "running_time or context_strength; rename it"
+        )
 
 
 def _with_departures(target: Target) -> Target:

@@ -74,6 +74,15 @@ def test_a_module_without_a_contract_is_refused(tmp_path):
     assert done.stderr.endswith("ValueError: mc2papers.icml2014.table9 has no TARGET\n")
 
 
+def test_a_contract_in_a_module_of_another_name_is_refused(tmp_path):
+    package = tmp_path / "mc2papers"
+    shutil.copytree(ROOT / "src/mc2papers", package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "icml2014/tabel9.py").write_text("TARGET = None\n")
+    code = "from mc2papers import targets; targets.registry()"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "icml2014/tabel9.py has a TARGET, but a target's module is named tableN or figureN" in done.stderr
+
+
 def test_what_is_slow_to_load_is_not_loaded_with_the_contracts():
     """Every job of the workflow reads the registry: matplotlib and numba would take it most of a second."""
     code = "import sys; from mc2papers import targets; targets.registry(); print(*sys.modules)"
