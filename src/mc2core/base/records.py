@@ -9,8 +9,10 @@ import codecs
 import csv
 import gzip
 import json
+import lzma
 import os
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -45,8 +47,12 @@ _MARKS = dict.fromkeys((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), "utf-32") | d
 MAX_EXCEL_BYTES, _EXCEL_RATIO = 2**31, 200
 # of a sheet, as the format has it
 _MAX_ROWS, _MAX_COLUMNS = 2**20, 2**14
-# what openpyxl and the parser of XML report damage by
-_DAMAGED_EXCEL = (OSError, LookupError, TypeError, AttributeError, ValueError, SyntaxError, zipfile.BadZipFile)
+# what openpyxl, the parser of XML and zipfile report damage by; a flag reads as encryption or another compression
+_DAMAGED_EXCEL = (
+    *(OSError, LookupError, TypeError, AttributeError, ValueError, SyntaxError, RuntimeError, ArithmeticError),
+    *(EOFError, AssertionError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
+)
+_OLE = b"\xd0\xcf\x11\xe0"  # first bytes of encrypted Excel files, and of those before 2007
 
 Row = tuple[int, list[Any]]
 
@@ -84,7 +90,7 @@ def rows_or_faults(path: str | os.PathLike[str], columns: Sequence[str]) -> Iter
 def has_decimal_commas(path: str | os.PathLike[str]) -> bool:
     """Whether numbers may have a comma for the point: in CSV that is separated by semicolons."""
     path = Path(path)
-    return _kind(path) == ".csv" and _delimiter(path) == ";"
+    return _kind(path) == ".csv" and delimiter_of(path) == ";"
 
 
 def columns_of(path: str | os.PathLike[str]) -> list[str]:
@@ -104,7 +110,7 @@ def columns_of(path: str | os.PathLike[str]) -> list[str]:
     if kind == ".xlsx":
         return _header(_excel_rows(path))
     if kind in _SEPARATORS:
-        return _header(csv_rows(path, _delimiter(path)))
+        return _header(csv_rows(path, delimiter_of(path)))
     records = (record for _, record in _json_lines(path) if not isinstance(record, Fault))
     return list(dict.fromkeys(key for record in records for key in record))
 
@@ -239,7 +245,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _read_csv(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list[Any] | Fault]]:
-    rows = _csv_rows(path, _delimiter(path))
+    rows = _csv_rows(path, delimiter_of(path))
     header = next(rows, (0, []))[1]
     if isinstance(header, Fault):
         raise ValueError(f"{path}, line 1 {header.message}")
@@ -248,7 +254,7 @@ def _read_csv(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list[An
         yield line, row if isinstance(row, Fault) else [row[place] for place in places]
 
 
-def _delimiter(path: Path) -> str:
+def delimiter_of(path: Path) -> str:
     """A tab in .tsv; in .csv a comma, or the tab or semicolon where the header has some and no comma."""
     name = path.with_suffix("") if path.suffix.lower() == ".gz" else path
     if name.suffix.lower() == ".tsv":
@@ -428,6 +434,11 @@ def _excel_rows(path: Path) -> Iterator[Row]:
     extras.require("openpyxl", extra="excel", purpose=path)
     import openpyxl
 
+    with path.open("rb") as stream:
+        if stream.read(len(_OLE)) == _OLE:
+            raise ValueError(
+                f"{path} is encrypted, or of Excel before 2007; save it as an Excel workbook (.xlsx) without a password"
+            )
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(one.file_size for one in archive.infolist())

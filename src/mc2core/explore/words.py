@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from mc2core.base.records import delimiter_of
+
 N_WORDS = 20
 """Words by probability, and as many by relevance, in the tables of words."""
 N_SHOWN = 10
@@ -205,7 +207,7 @@ def read_names(path: str | os.PathLike[str]) -> pd.DataFrame:
     each other.
     """
     try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+        table = pd.read_csv(path, sep=delimiter_of(Path(path)), dtype=str, keep_default_na=False, encoding="utf-8-sig")
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not a CSV in UTF-8: {error}") from error
     if missing := [name for name in ("of", "number", "name") if name not in table]:

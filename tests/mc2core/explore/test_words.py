@@ -107,6 +107,8 @@ def test_names_that_are_given_stand_in_every_table(posterior, tmp_path):
     few = {"topic": {1: "One"}}
     changed = tables_of(Description.of(posterior, made, names=few))["names"]["name"] != plain["name"]
     assert changed.sum() == 1
+    given.to_csv(tmp_path / "names.csv", index=False, sep=";")  # as spreadsheets of many countries save it
+    assert words.read_names(tmp_path / "names.csv") == names
 
 
 def test_names_of_another_fit_move_with_their_words(posterior, tmp_path, caplog):

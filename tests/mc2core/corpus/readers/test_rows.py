@@ -244,6 +244,27 @@ class TestFiles:
         with pytest.raises(ValueError, match=r"a\.xlsx is not a whole Excel file"):
             read_own(tmp_path / "a.xlsx", {"text": "text"})
 
+    def test_a_workbook_with_any_bit_changed_is_read_or_refused(self, tmp_path):
+        book, path = openpyxl.Workbook(), tmp_path / "a.xlsx"
+        for row in (["text", "year"], *(["lake sea", 1990 + j] for j in range(20))):
+            book.active.append(row)
+        book.save(path)
+        whole, refused = path.read_bytes(), 0
+        for place in range(0, 8 * len(whole), 331):
+            damaged = bytearray(whole)
+            damaged[place // 8] ^= 1 << place % 8
+            path.write_bytes(damaged)
+            try:
+                read_own(path, {"text": "text"})
+            except ValueError as error:
+                refused += "is not a whole Excel file" in str(error)
+        assert refused > 20
+
+    def test_an_encrypted_workbook_is_named_as_such(self, tmp_path):
+        (tmp_path / "a.xlsx").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(2000))
+        with pytest.raises(ValueError, match=r"a\.xlsx is encrypted, or of Excel before 2007; save it as .* password"):
+            read_own(tmp_path / "a.xlsx", {"text": "text"})
+
     @pytest.mark.parametrize("dimension", ["A1:A5", "A1:XFD1048576"])
     def test_a_sheet_that_states_another_size_is_read_whole(self, tmp_path, dimension):
         book = openpyxl.Workbook()
