@@ -12,6 +12,11 @@ from typing import Any, cast
 
 from threadpoolctl import ThreadpoolController
 
+from mc2core.base.checks import whole
+
+#: more are a mistake: each takes memory, and no machine has so many cores
+MAX_THREADS = 1024
+
 
 def n_cores() -> int:
     """Cores that this process may use."""
@@ -30,6 +35,13 @@ class Helpers(ThreadPoolExecutor):
         super().__init__(n_helpers)
         self.n_helpers = n_helpers
 
+    def submit(self, *work: Any, **given: Any) -> Any:
+        """As of every executor; ValueError where the system starts no more threads."""
+        try:
+            return super().submit(*work, **given)
+        except RuntimeError as error:
+            raise ValueError(f"{self.n_helpers} threads are too many for this system ({error}); use fewer") from error
+
 
 @contextmanager
 def thread_budget(threads: int) -> Iterator[Executor | None]:
@@ -37,6 +49,7 @@ def thread_budget(threads: int) -> Iterator[Executor | None]:
 
     A BLAS of several threads sums in another order than one of one thread, and would fight with ours for the cores.
     """
+    whole("threads", threads, most=MAX_THREADS)
     with _libraries().limit(limits=1):
         if threads == 1:
             yield None

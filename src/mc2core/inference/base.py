@@ -75,6 +75,9 @@ class Engine(Settings, ABC):
         """Return default settings for a kind of model, where they differ from :meth:`defaults`."""
         return {}
 
+    def need_memory(self, model: Any, corpus: Corpus, chains: int = 1) -> None:
+        """Raise ValueError unless the memory holds the states of so many chains; other engines may leave it out."""
+
     @abstractmethod
     def init(self, model: Any, corpus: Corpus, seed: int) -> State:
         """Return the starting state. Raises ValueError if the corpus does not fit the settings."""

@@ -20,9 +20,10 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 
 from mc2core.base import stopping
-from mc2core.base.checks import choice
+from mc2core.base.checks import choice, whole
 from mc2core.base.progress import showing, work
 from mc2core.compute import streams
+from mc2core.compute.threads import MAX_THREADS
 from mc2core.corpus import Corpus
 from mc2core.posterior import document_level
 from mc2core.posterior import perplexity_kernels as kernels
@@ -269,8 +270,7 @@ def log_likelihood(
         usable.
     """
     chosen = estimator_of(suited(posterior) if estimator is None else estimator)
-    if threads < 1:
-        raise ValueError(f"threads is {threads}; it must be at least 1")
+    whole("threads", threads, most=MAX_THREADS)
     streams.key(seed, "perplexity")  # a bad seed is refused even where no number is drawn
     posterior.check_corpus(corpus)
     if posterior.contents is not None and chosen.name == "icml14":

@@ -9,7 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import logsumexp
 
+from mc2core.base.checks import whole
 from mc2core.base.progress import work
+from mc2core.compute.threads import MAX_THREADS
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.posterior.document_level import ClusterChains
@@ -62,8 +64,7 @@ class Predictors:
 
         Raises ValueError if a document has probability 0 in all clusters, or if ``threads`` is below 1.
         """
-        if threads < 1:
-            raise ValueError(f"threads is {threads}; it must be at least 1")
+        whole("threads", threads, most=MAX_THREADS)
         parts = []
         with work("clusters by samples", len(self._of), "samples") as told:
             for one in self._of:

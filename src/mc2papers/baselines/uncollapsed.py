@@ -22,7 +22,7 @@ from mc2core.base.checks import whole
 from mc2core.compute import special, streams
 from mc2core.compute.kernels import inner_kernel
 from mc2core.compute.streams import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
-from mc2core.compute.threads import in_blocks
+from mc2core.compute.threads import MAX_THREADS, in_blocks
 from mc2core.corpus import Corpus
 from mc2core.inference.fastex.components import (
     GAUSSIAN,
@@ -264,7 +264,7 @@ class Uncollapsed(MixtureEngine):
     name: ClassVar[str] = "uncollapsed"
 
     def __init__(self, *, threads: int = 1) -> None:
-        self.threads = whole("threads", threads)
+        self.threads = whole("threads", threads, most=MAX_THREADS)
 
     def supports(self, model: Model) -> None:
         super().supports(model)

@@ -11,6 +11,7 @@ from mc2core import Corpus
 from mc2core.app.cli import main
 from mc2core.base import logs, memory
 from mc2core.inference import SVI, Gibbs
+from mc2core.inference.running.loop import fit
 from mc2core.models import Mixture
 
 CORPUS = Corpus(np.ones((4, 3), int))
@@ -47,6 +48,17 @@ def test_a_start_beyond_memory_says_what_it_takes_and_there_is(engine, n_bytes, 
     message = rf"would take {1e-9 * n_bytes:,.1f} GB of memory, but 5\.0 GB are available; .*"
     with pytest.raises(ValueError, match=message):
         engine.init(CORPUS, 0)
+
+
+@pytest.mark.parametrize("engine", [gibbs(), svi(), fastex(n_clusters=2, proposal="hash")])
+def test_memory_for_all_chains_is_asked_for_before_any_starts(engine, monkeypatch, tmp_path):
+    """Also where they are resumed."""
+    with pytest.raises(ValueError, match=r"1000000000 chains?.* would take .* of memory"):
+        fit(CORPUS, *engine, chains=10**9)
+    fit(CORPUS, *engine, chains=1, iterations=1, checkpoint=tmp_path / "checkpoint.npz")
+    monkeypatch.setattr(memory, "available_bytes", lambda: 1)
+    with pytest.raises(ValueError, match=r"would take .* of memory"):
+        fit(CORPUS, *engine, chains=1, iterations=2, checkpoint=tmp_path / "checkpoint.npz")
 
 
 def test_gibbs_counts_tokens_in_32_bits():

@@ -11,12 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from mc2core.base import memory
 from mc2core.base.checks import MAX_LABELS, choice, finite, whole
 from mc2core.base.settings import option
 from mc2core.base.storage import Stored, check_arrays
 from mc2core.compute import streams
 from mc2core.compute.signatures import n_signature_words
-from mc2core.compute.threads import thread_budget
+from mc2core.compute.threads import MAX_THREADS, thread_budget
 from mc2core.corpus import Corpus
 from mc2core.inference.base import Engine, State
 from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN, MULTINOMIAL, POISSON, ChainSettings, Visits
@@ -76,6 +77,10 @@ class MixtureEngine(Engine):
         refuse_prior_sum("weight_prior", model.weight_prior, model.most_clusters, "clusters")
         refuse_squares(corpus, settings)
         return kind
+
+    def need_memory(self, model: Mixture, corpus: Corpus, chains: int = 1) -> None:
+        n_bytes = chains * self._checked(model, corpus).least_bytes(corpus, self._settings(model))
+        memory.need(n_bytes, f"a run of {chains} chains of {model.n_clusters} clusters", "use fewer chains")
 
     def init(self, model: Mixture, corpus: Corpus, seed: int) -> State:
         """Draw the starting cluster of each document. Raises ValueError if the settings do not fit the corpus."""
@@ -245,7 +250,7 @@ class FastEx(MixtureEngine):
         if self.failure_probability == 1.0:
             raise ValueError("failure_probability is 1; it must lie between 0 and 1")
         self.inverse_temperature = _fraction("inverse_temperature", inverse_temperature)
-        self.threads = whole("threads", threads)
+        self.threads = whole("threads", threads, most=MAX_THREADS)
         self.documents_per_round = whole("documents_per_round", documents_per_round)
         self.n_neighbours = whole("n_neighbours", n_neighbours)
         self.list_budget = whole("list_budget", list_budget, most=MAX_LABELS)

@@ -10,7 +10,7 @@ import numpy as np
 from mc2core.base import memory
 from mc2core.base.checks import MAX_LABELS, choice, whole
 from mc2core.compute import streams
-from mc2core.compute.threads import thread_budget
+from mc2core.compute.threads import MAX_THREADS, thread_budget
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import Engine, State
@@ -97,7 +97,7 @@ class Gibbs(Engine):
         self.start_topics = None if start_topics is None else whole("start_topics", start_topics, most=MAX_LABELS)
         self.start_clusters = whole("start_clusters", start_clusters, most=MAX_LABELS)
         self.n_shards = None if n_shards is None else whole("n_shards", n_shards)
-        self.threads = whole("threads", threads)
+        self.threads = whole("threads", threads, most=MAX_THREADS)
 
     # -- the contract --------------------------------------------------------------------------------------
     @classmethod
@@ -129,12 +129,8 @@ class Gibbs(Engine):
             )
 
     def init(self, model: TopicModel, corpus: Corpus, seed: int) -> GibbsState:
-        directions = start_directions(model, corpus) if model.document_level else None
-        start_clusters = self.start_clusters if directions is None else more_clusters(self.start_clusters, corpus)
-        n_clusters = (model.n_clusters or start_clusters) if model.has_clusters else None
-        is_by_rule = model.document_level or model.content is not None
-        n_topics = self.start_topics or (topics_by_rule(corpus) if is_by_rule else _TOPICS)
-        _refuse_too_much(corpus, n_clusters, n_topics, model.document_level, model.has_token_context, self.threads)
+        self.need_memory(model, corpus)
+        directions, start_clusters, n_clusters, n_topics = self._start(model, corpus)
         state: GibbsState
         if model.document_level:
             with thread_budget(self.threads) as pool:
@@ -152,6 +148,29 @@ class Gibbs(Engine):
             state.draw_weights(seed, 0)
         state.log_joint = state.compute_log_joint()
         return state
+
+    def need_memory(self, model: TopicModel, corpus: Corpus, chains: int = 1) -> None:
+        n_tokens = corpus.n_tokens
+        if n_tokens > _MAX_TOKENS:
+            raise ValueError(f"the corpus has {n_tokens} tokens; the Gibbs engine takes at most {_MAX_TOKENS}")
+        _, _, n_clusters, n_topics = self._start(model, corpus)
+        n_clusters = min(n_clusters or corpus.n_documents, corpus.n_documents)
+        sizes = n_clusters, n_topics, model.document_level, model.has_token_context
+        n_bytes = start_bytes(corpus, *sizes, self.threads) + (chains - 1) * start_bytes(corpus, *sizes, 0)
+        of_threads = f" on {self.threads} threads" if self.threads > 1 else ""
+        run = "a Gibbs run" if chains == 1 else f"a Gibbs run of {chains} chains, each"
+        what = f"{run} of {n_tokens} tokens from {n_clusters} clusters and {n_topics} topics{of_threads}"
+        fewer = (", or chains" if chains > 1 else "") + (", or threads" if of_threads else "")
+        memory.need(n_bytes, what, f"start_topics and start_clusters may be lower{fewer}")
+
+    def _start(self, model: TopicModel, corpus: Corpus) -> tuple[np.ndarray | None, int, int | None, int]:
+        """Directions of embeddings, clusters to start from where the model fixes none and where it may, and topics."""
+        directions = start_directions(model, corpus) if model.document_level else None
+        start_clusters = self.start_clusters if directions is None else more_clusters(self.start_clusters, corpus)
+        n_clusters = (model.n_clusters or start_clusters) if model.has_clusters else None
+        is_by_rule = model.document_level or model.content is not None
+        n_topics = self.start_topics or (topics_by_rule(corpus) if is_by_rule else _TOPICS)
+        return directions, start_clusters, n_clusters, n_topics
 
     def step(self, corpus: Corpus, state: GibbsState, seed: int, iteration: int) -> dict[str, float]:  # type: ignore[override]
         with thread_budget(self.threads) as pool:
@@ -181,6 +200,7 @@ class Gibbs(Engine):
             raise ValueError("a fit of observations does not go on with documents added; fit all of them anew")
         from mc2core.inference.gibbs.continued import continued
 
+        self.need_memory(model, corpus)
         kind = DocumentLevelState if model.document_level else SharedState
         with thread_budget(self.threads) as pool:
             return continued(kind, model, corpus, arrays, seed, pool)
@@ -188,21 +208,6 @@ class Gibbs(Engine):
     def restore(self, model: TopicModel, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> GibbsState:
         kind = DocumentLevelState if model.document_level else SharedState
         return kind.restore(model, corpus, arrays)
-
-
-def _refuse_too_much(
-    corpus: Corpus, n_clusters: int | None, n_topics: int, has_document_level: bool, has_times: bool, threads: int
-) -> None:
-    """ValueError where a start has more tokens than are counted, or takes more memory than there is."""
-    n_tokens = corpus.n_tokens
-    if n_tokens > _MAX_TOKENS:
-        raise ValueError(f"the corpus has {n_tokens} tokens; the Gibbs engine takes at most {_MAX_TOKENS}")
-    n_clusters = min(n_clusters or corpus.n_documents, corpus.n_documents)
-    n_bytes = start_bytes(corpus, n_clusters, n_topics, has_document_level, has_times, threads)
-    of_threads = f" on {threads} threads" if threads > 1 else ""
-    what = f"a Gibbs run of {n_tokens} tokens from {n_clusters} clusters and {n_topics} topics{of_threads}"
-    remedy = "start_topics and start_clusters may be lower" + (", or threads" if of_threads else "")
-    memory.need(n_bytes, what, remedy)
 
 
 def start_bytes(

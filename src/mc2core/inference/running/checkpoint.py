@@ -18,6 +18,10 @@ from mc2core.posterior import Sample
 from mc2core.posterior.sample import pack_sample, unpack_sample
 
 FORMAT = "mc2core checkpoint 3"
+_DESCRIBED = {
+    **{"format": str, "run": {str: object}, "iteration": int, "seconds": (int, float), "cpu_seconds": (int, float)},
+    **{"n_samples": int, "trace": [{str: (int, float)}], "snapshot_times": [{str: (int, float)}]},
+}
 #: what to do about one of another run
 ELSEWHERE = "write elsewhere, or remove it to start again"
 
@@ -153,7 +157,11 @@ def _open(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str
     arrays = storage.read_arrays(path)
     with _reading(path):
         meta = storage.parse_json(str(arrays["meta"]))
+        storage.check_json(meta, _DESCRIBED)
         storage.check_format(meta["format"], FORMAT)
+        storage.check_json(meta["run"], {name: int for name in ("burn_in", "thin") if name in meta["run"]})
+        if len(meta["trace"]) != meta["iteration"]:
+            raise ValueError(f"'trace' has {len(meta['trace'])} rows; {meta['iteration']} are needed")
     return arrays, meta
 
 

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from mc2core.base import progress as telling
 from mc2core.base import stopping, storage
-from mc2core.base.checks import counted, finite, shown, whole
+from mc2core.base.checks import counted, finite, several, shown, whole
 from mc2core.base.provenance import environment
 from mc2core.compute import streams
 from mc2core.compute.kernel_store import store
@@ -392,11 +392,14 @@ def fit(
     iterations, burn_in, thin = run_length(engine, iterations, burn_in, thin)
     threads = engine.threads if chains is not None else max(engine.threads, min(n_cores(), engine.default_chains))
     chains = engine.default_chains if chains is None else whole("chains", chains)
+    engine.need_memory(model, corpus, chains)
     checkpoint_every = whole("checkpoint_every", checkpoint_every)
     if checkpoint is None and checkpoint_every != _EVERY:
         raise ValueError("checkpoint_every needs checkpoint, the path of the file")
     seed = whole("seed", seed, least=0)
-    ahead = sorted(finite("snapshots", moment) for moment in snapshots)
+    if not (callback is None or callable(callback)):
+        raise ValueError(f"callback is {shown(callback)}; a function of the iteration and the state is needed")
+    ahead = sorted(finite("snapshots", moment) for moment in several("snapshots", snapshots))
     if ahead and not 0 <= ahead[0] <= ahead[-1] <= iterations:
         raise ValueError(f"snapshots run from {ahead[0]:g} to {ahead[-1]:g}; they must lie within 0..{iterations}")
     paths = [None] * chains if checkpoint is None else checkpoints_of(checkpoint, chains)

@@ -264,8 +264,8 @@ def _of_texts(posterior: Posterior, corpus: Corpus) -> list[str]:
     has_embeddings = projection is not None and projection.name in posterior.families
     if length < _SHORT and not has_embeddings and posterior.provenance.get("model", {}).get("name") != "mixture":
         said.append(
-            f"texts of {length:.0f} words tell little of their topics: compare a mixture, whose clusters have words of "
-            "their own (--model mixture)"
+            f"texts of {counted(round(length), 'words')} tell little of their topics: compare a mixture, whose "
+            "clusters have words of their own (--model mixture)"
         )
     documents = np.bincount(corpus.content.indices, minlength=corpus.n_words)
     common = {posterior.vocabulary[word] for word in np.argsort(-documents, kind="stable")[:_COMMONEST]}

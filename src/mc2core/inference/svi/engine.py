@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from mc2core.base import memory
 from mc2core.base.checks import MAX_LABELS, choice, finite, whole
 from mc2core.base.settings import option
-from mc2core.compute.threads import thread_budget
+from mc2core.compute.threads import MAX_THREADS, thread_budget
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import Engine
@@ -199,7 +199,7 @@ class SVI(Engine):
             raise ValueError(f"learning_decay is {learning_decay!r}; it must lie above 0.5 and at most at 1")
         self.initialisation = choice("initialisation", initialisation, INITIALISATIONS)
         self.n_shards = None if n_shards is None else whole("n_shards", n_shards)
-        self.threads = whole("threads", threads)
+        self.threads = whole("threads", threads, most=MAX_THREADS)
         if self.batch_size is None:
             self.refuse_idle(
                 dict.fromkeys(("schedule", "learning_offset", "learning_decay"), option("batch_size", "auto"))
@@ -243,20 +243,26 @@ class SVI(Engine):
         )
 
     def init(self, model: MC2, corpus: Corpus, seed: int) -> Globals:
+        self.need_memory(model, corpus)
         settings, contexts = self.resolved(model, corpus), StackedContexts(corpus, model.contexts)
-        n_clusters, max_tables, max_topics, batch_size, *_ = settings
+        with thread_budget(self.threads):
+            return start.start(model, settings, self.initialisation, corpus, contexts, seed, self.threads)
+
+    def need_memory(self, model: MC2, corpus: Corpus, chains: int = 1) -> None:
+        n_clusters, max_tables, max_topics, batch_size, *_ = self.resolved(model, corpus)
+        dimension = StackedContexts(corpus, model.contexts).dimension
         n_rows = model.content.n_parameters(corpus.n_words) if model.content else corpus.n_words
         n_proportions = n_clusters * (max_tables or 1)
         if model.document_level:
             n_documents = min(batch_size or corpus.n_documents, corpus.n_documents)
             n_proportions += n_documents * min(document_level.CANDIDATES, n_clusters)
         # at least three copies of each: parameters, and what a step makes of them
-        n_numbers = n_proportions * max_topics + n_clusters * contexts.dimension + n_rows * max_topics
+        n_numbers = n_proportions * max_topics + n_clusters * dimension + n_rows * max_topics
         clusters = f"{n_clusters} clusters" if max_tables is None else f"{n_clusters} clusters of {max_tables} tables"
-        what = f"an SVI run of {clusters}, {max_topics} topics and {corpus.n_words} words"
-        memory.need(24 * n_numbers, what, "max_clusters, max_tables and max_topics may be lower")
-        with thread_budget(self.threads):
-            return start.start(model, settings, self.initialisation, corpus, contexts, seed, self.threads)
+        run = "an SVI run" if chains == 1 else f"an SVI run of {chains} chains, each"
+        what = f"{run} of {clusters}, {max_topics} topics and {corpus.n_words} words"
+        fewer = ", or chains" if chains > 1 else ""
+        memory.need(24 * n_numbers * chains, what, f"max_clusters, max_tables and max_topics may be lower{fewer}")
 
     def truncations(self, model: MC2, corpus: Corpus) -> dict[str, int]:
         settings = self.resolved(model, corpus)

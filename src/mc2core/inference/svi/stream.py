@@ -32,7 +32,7 @@ import scipy.sparse as sp
 from scipy.special import digamma
 
 from mc2core.base import storage
-from mc2core.base.checks import whole
+from mc2core.base.checks import shown, whole
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus, alignment, matching, reservoir
@@ -171,6 +171,8 @@ class Stream:
     """
 
     def __init__(self, fit: Fitted, *, total_samples: int | None = None, passes: int = 3, threads: int = 1) -> None:
+        if not hasattr(fit, "state"):
+            raise ValueError(f"fit is {shown(fit)}; a fit by SVI is needed: mc2core.fit(corpus, engine=SVI())")
         self.model, self.engine = _pair(fit.posterior.provenance, threads)
         state = cast(Globals, fit.state)
         fitted = len(state.cluster)
