@@ -11,7 +11,9 @@ from mc2core import Corpus
 from mc2core.base import storage
 from mc2core.compute import streams
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma, family_from_settings
+from mc2core.inference import Gibbs, Stream
 from mc2core.inference.running.loop import fit
+from mc2core.models import MC2
 from mc2core.posterior import Posterior, Sample, SparseRows, clustering
 
 COUNTS = np.array([[1, 0, 2], [0, 3, 0]])
@@ -156,7 +158,49 @@ CASES = {
     "fractional label": (lambda d: corpus(labels=[0.5, 1]), "labels must be whole numbers of at least 0"),
     "label names": (lambda d: corpus(labels=[0, 2], label_names=["a"]), "label_names has 1 names, but 3 are needed"),
     "unit of sd 0": (lambda d: corpus(units={"year": (1, 0)}), r"units\['year'\] must be \(mean, sd > 0\)"),
+    "contexts as a list": (lambda d: corpus(contexts=["year"]), r"contexts is \['year'\]; a mapping by name is needed"),
+    "contexts of texts as a list": (
+        lambda d: Corpus.from_texts(["a b"], contexts=["year"]), r"contexts is \['year'\]; a mapping by name is needed"
+    ),
+    "values of a context as a number": (
+        lambda d: Corpus.from_texts(["a b"], contexts={"year": 1}), r"contexts\['year'\] is 1; a list is needed"
+    ),
+    "texts as a number": (lambda d: Corpus.from_texts(1), "texts is 1; a list is needed"),
+    "other contexts as a list": (lambda d: corpus().with_contexts(["year"]), "a mapping by name is needed"),
+    "units as a list": (lambda d: corpus(units=["year"]), r"units is \['year'\]; a mapping by name is needed"),
+    "documents as a list": (lambda d: corpus(documents=[1, 2]), r"documents is \[1, 2\]; a pandas DataFrame is needed"),
+    "vocabulary as a word": (lambda d: corpus(vocabulary="abc"), "vocabulary is 'abc'; a list is needed"),
+    "a column of contexts twice": (
+        lambda d: Corpus.from_dataframe(pd.DataFrame({"t": ["a b"], "y": [1]}), "t", contexts=["y", "y"]),
+        "context 'y' is given twice",
+    ),
+    "a separator that is a number": (
+        lambda d: Corpus.from_dataframe(pd.DataFrame({"t": ["a b"]}), "t", separator=1), "separator is 1; a sign such"
+    ),
+    "a column to keep as a number": (
+        lambda d: Corpus.from_dataframe(pd.DataFrame({"t": ["a b"]}), "t", keep=1), "keep is 1; a list is needed"
+    ),
+    "min_df of text": (lambda d: Corpus.from_texts(["a b"], min_df="2"), "min_df is '2'; it must be a number"),
+    "max_df of text": (lambda d: Corpus.from_texts(["a b"], max_df="2"), "max_df is '2'; it must be a number"),
+    "number of documents as text": (
+        lambda d: Corpus.from_observations([[1.0]], [0], n_documents="1"), "n_documents is '1'; it must be a number"
+    ),
+    "embeddings beside a context of their name": (
+        lambda d: context(embedding=[1.0, 2.0]).with_embeddings(np.eye(2)), "context 'embedding' is given twice"
+    ),
+    "a context of a model twice": (lambda d: MC2(contexts=["year", "year"]), "context 'year' is given twice"),
+    "a context's name in a list": (lambda d: MC2(contexts=[["year"]]), r"contexts has the name \['year'\]"),
+    "a stream of no fit": (lambda d: Stream("x"), r"fit is 'x'; a fit by SVI is needed: mc2core\.fit"),
+    "a callback that is none": (lambda d: fit(corpus(), callback=1), "callback is 1; a function of the iteration"),
+    "snapshots that are none": (lambda d: fit(corpus(), snapshots=1), "snapshots is 1; a list is needed"),
+    "too many threads": (lambda d: Gibbs(threads=10_000), "threads is 10000; .* at least 1 and at most 1024"),
+    "too many threads of a prediction": (
+        lambda d: model().predict(corpus(), threads=10_000), "threads is 10000; .* at least 1 and at most 1024"
+    ),
     # parts of a corpus
+    "parts that are none": (lambda d: Corpus.concatenate("ab"), "corpora is 'ab'; a list is needed"),
+    "a part that is none": (lambda d: Corpus.concatenate([corpus(), "a"]), "corpora holds 'a'; a list of Corpus"),
+    "split of text": (lambda d: corpus().split("a"), "test_size is 'a'; it must be a number"),
     "document outside": (lambda d: corpus().subset([0, 2]), r"document 2 is outside 0\.\.1"),
     "mask length": (lambda d: corpus().subset([True]), r"the mask has shape \(1,\), but the corpus has 2"),
     "fractional document": (lambda d: corpus().subset([0.5]), "documents are chosen by a list of whole numbers"),
@@ -165,7 +209,7 @@ CASES = {
     "negative seed": (lambda d: corpus().split(0.5, seed=-1), "seed is -1: a seed is a whole number of at least 0"),
     "fractional seed": (lambda d: streams.key(0.5, "x"), "seed is 0.5: a seed is a whole number"),
     "seed of text": (lambda d: streams.generator("1", "x"), "seed is '1': a seed is a whole number"),
-    "batch size": (lambda d: list(corpus().batches(0, 0, 1)), "batch size is 0; it must be at least 1"),
+    "batch size": (lambda d: list(corpus().batches(0, 0, 1)), "size is 0; it must be a whole number of at least 1"),
     "standardise tags": (lambda d: corpus().standardised("author"), "'author' is not a numeric context"),
     "standardise twice": (
         lambda d: corpus().standardised("year").standardised("year"), "'year' is standardised already"
@@ -239,7 +283,7 @@ CASES = {
         lambda d: model().perplexity(Corpus(COUNTS * 0, contexts={"author": AUTHOR})), "perplexity needs words"
     ),
     "perplexity seed": (lambda d: model().perplexity(corpus(), seed=-2), "seed is -2: a seed is a whole number"),
-    "threads": (lambda d: model().perplexity(corpus(), threads=0), "threads is 0; it must be at least 1"),
+    "threads": (lambda d: model().perplexity(corpus(), threads=0), "threads is 0; it must be a whole number of at least 1"),
     "no table concentration": (
         lambda d: model(table_concentration=float("nan"), new_cluster_weight=0.0).perplexity(corpus(), "importance"),
         r"table_concentration is nan; an admixture \(HDP, LDA\) needs a finite one",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,30 @@ def choice(name: str, value: Any, allowed: Iterable[str]) -> str:
     if value not in allowed:
         raise ValueError(f"{name} is {value!r}; allowed: {', '.join(allowed)}{did_you_mean(value, allowed)}")
     return value
+
+
+def mapping(name: str, value: Any) -> Mapping[Any, Any]:
+    """``value``; ValueError unless it is a mapping."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name} is {shown(value)}; a mapping by name is needed, such as {{'year': ...}}")
+    return value
+
+
+def several(name: str, value: Any) -> list[Any]:
+    """``value`` as a list; ValueError for a single string, or what is no list."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise ValueError(f"{name} is {shown(value)}; a list is needed")
+    return list(value)
+
+
+def once(pairs: Iterable[tuple[str, Any]], what: str) -> dict[str, Any]:
+    """``pairs`` as a dict; ValueError where two have the same name."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{what} {name!r} is given twice")
+        found[name] = value
+    return found
 
 
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.base.checks import choice, shown
+from mc2core.base.checks import choice, several, shown, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -198,7 +198,7 @@ def check_observations(values: Any, document: Any, n_documents: int | None, kind
             f"document has shape {of.shape} and type {of.dtype}; a whole number for each of {len(table)} observations "
             "is needed"
         )
-    most = np.iinfo(np.int32).max if n_documents is None else n_documents
+    most = np.iinfo(np.int32).max if n_documents is None else whole("n_documents", n_documents)
     wrong = np.flatnonzero((of < 0) | (of >= most))
     if len(wrong):
         raise ValueError(f"document holds {of[wrong[0]]} at observation {wrong[0]}; it must lie in 0..{most - 1}")
@@ -244,6 +244,8 @@ def count_labels(labels: Context) -> int:
 
 def check_documents(documents: pd.DataFrame, rows: int) -> pd.DataFrame:
     """The table with rows numbered from 0; columns are named by text, each once, as its file can hold them."""
+    if not hasattr(documents, "columns"):
+        raise ValueError(f"documents is {shown(documents)}; a pandas DataFrame is needed")
     if len(documents) != rows:
         raise ValueError(f"documents has {len(documents)} rows, but the corpus has {rows} documents")
     names = documents.columns.tolist()
@@ -278,7 +280,7 @@ def check_names(names: Sequence[str] | None, name: str, length: int) -> list[str
     """Names of ``length`` columns as text; ValueError for another number of them, or a line break in one."""
     if names is None:
         return None
-    names = [str(one) for one in names]
+    names = [str(one) for one in several(name, names)]
     if len(names) != length:
         raise ValueError(f"{name} has {len(names)} names, but {length} are needed")
     if any("\n" in one or "\r" in one for one in names):

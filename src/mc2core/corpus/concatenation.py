@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from mc2core.base.checks import several, shown
 from mc2core.corpus import alignment
 from mc2core.corpus.checks import Context
 from mc2core.corpus.embeddings import KEY
@@ -20,8 +21,12 @@ if TYPE_CHECKING:
     from mc2core.corpus.building.rows import Make
 
 
-def concatenate(make: Make, corpora: Sequence[Corpus]) -> Corpus:
+def concatenate(make: Make, corpora: Iterable[Corpus]) -> Corpus:
     """:meth:`mc2core.Corpus.concatenate`."""
+    corpora = several("corpora", corpora)
+    for corpus in corpora:
+        if not hasattr(corpus, "observations"):
+            raise ValueError(f"corpora holds {shown(corpus)}; a list of Corpus is needed")
     if not corpora:
         raise ValueError("there are no corpora to concatenate")
     if any(corpus.observations is not None for corpus in corpora):
@@ -30,6 +35,7 @@ def concatenate(make: Make, corpora: Sequence[Corpus]) -> Corpus:
     if any(one != embeddings[0] for one in embeddings):
         raise ValueError("embeddings of the corpora were reduced differently: give those of the first as like=")
     schema, units = alignment.schema_of(corpora[0]), dict(corpora[0].units)
+    schema = replace(schema, embeddings=embeddings[0] if embeddings else None)
     for corpus in corpora[1:]:
         other = alignment.schema_of(corpus)
         new = [name for name in corpus.contexts if name not in schema.columns and name not in schema.vectors]

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import storage
-from mc2core.base.checks import choice
+from mc2core.base.checks import choice, finite, mapping, several, whole
 from mc2core.corpus.checks import (
     CONTENT_KINDS,
     KINDS,
@@ -167,11 +167,15 @@ class Corpus:
             raise ValueError("content has no documents")
         if n_words == 0:
             raise ValueError("content has no words: it needs a column, even if every document is empty")
-        self.contexts = {name: check_context(name, context, n_documents) for name, context in (contexts or {}).items()}
+        given, columns, scales = (
+            {} if one is None else mapping(name, one)
+            for name, one in (("contexts", contexts), ("context_names", context_names), ("units", units))
+        )
+        self.contexts = {name: check_context(name, context, n_documents) for name, context in given.items()}
         words = columns_of(content) if vocabulary is None else vocabulary
         self._vocabulary = check_distinct(check_names(words, "vocabulary", n_words), "vocabulary")
         self.context_names: dict[str, list[str]] = {}
-        for name, names in (context_names or {}).items():
+        for name, names in columns.items():
             known = self.contexts.get(name)
             if known is None or not sp.issparse(known):
                 raise ValueError(f"context_names names {name!r}, which is not a count context of the corpus")
@@ -186,7 +190,7 @@ class Corpus:
         self.set_index(own_index(documents, content))
         self.units: dict[str, Unit] = {}
         lengths = dict.fromkeys(self.contexts) | self.vector_lengths
-        for name, unit in (units or {}).items():
+        for name, unit in scales.items():
             try:
                 self.units[name] = check_unit(unit, lengths[name])
             except (KeyError, TypeError, ValueError) as error:
@@ -425,7 +429,7 @@ class Corpus:
         """
         from mc2core.corpus.concatenation import concatenate
 
-        return concatenate(cls, list(corpora))
+        return concatenate(cls, corpora)
 
     # -- what it holds -------------------------------------------------------------------------------------
     @property
@@ -496,7 +500,7 @@ class Corpus:
 
     def set_index(self, index: Any) -> None:
         """Set the :attr:`index` of the documents. Raises ValueError unless it has one entry per document."""
-        if index is not None and len(index) != self.n_documents:
+        if index is not None and len(several("index", index)) != self.n_documents:
             raise ValueError(f"the index has {len(index)} rows, but the corpus has {self.n_documents} documents")
         self.index = index
         if index is not None and self._documents is not None:
@@ -640,7 +644,7 @@ class Corpus:
         changed = copy.copy(self)
         changed.contexts = {
             name: context if context is self.contexts.get(name) else check_context(name, context, self.n_documents)
-            for name, context in contexts.items()
+            for name, context in mapping("contexts", contexts).items()
         }
         changed.context_names = {
             name: names
@@ -670,7 +674,8 @@ class Corpus:
         ------
         ValueError
             If the number of rows or columns is wrong, if a vector has infinite or missing numbers (the message names
-            the document), if all vectors have the same direction, or if ``like`` has no embeddings.
+            the document), if all vectors have the same direction, if ``like`` has no embeddings, or if the corpus has
+            another context of this name.
         """
         from mc2core.corpus import embeddings
 
@@ -681,6 +686,8 @@ class Corpus:
             raise ValueError("embeddings are given, but the documents that are followed had none")
         else:
             projection = known
+        if projection.name in self.contexts and embeddings.KEY not in (self.imported or {}):
+            raise ValueError(f"context {projection.name!r} is given twice: embeddings have this name; rename the other")
         changed = self.with_contexts(self.contexts | {projection.name: projection.apply(array)})
         changed.units.pop(projection.name, None)
         imported = self.imported or {"form": "", "settings": {}}
@@ -720,7 +727,7 @@ class Corpus:
 
         The test part has round(J * test_size) documents, but each part has at least one document.
         """
-        if not 0 < test_size < 1:
+        if not 0 < finite("test_size", test_size) < 1:
             raise ValueError(f"test_size is {test_size}; it must lie between 0 and 1")
         if self.n_documents < 2:
             raise ValueError("a corpus of one document cannot be split")
@@ -735,8 +742,7 @@ class Corpus:
 
         The first ``first`` arrays are skipped, so that an interrupted pass can be resumed.
         """
-        if size < 1:
-            raise ValueError(f"batch size is {size}; it must be at least 1")
+        size = whole("size", size)
         from mc2core.compute import streams
 
         order = streams.generator(seed, "batches", epoch).permutation(self.n_documents)

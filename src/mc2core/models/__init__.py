@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mc2core.base.checks import MAX_LABELS, choice, counted, positive, prior_count, truth_value, whole
+from mc2core.base.checks import MAX_LABELS, choice, counted, once, positive, prior_count, truth_value, whole
 from mc2core.base.settings import Settings, option
 from mc2core.corpus import Corpus
 from mc2core.corpus.embeddings import projection_of
@@ -300,16 +300,16 @@ def context_families(contexts: Any) -> dict[str, Any]:
     """
     if contexts is None:
         return {}
-    if isinstance(contexts, list | tuple):
-        contexts = dict.fromkeys(contexts)
-    if not isinstance(contexts, Mapping):
+    if not isinstance(contexts, list | tuple | Mapping):
         raise ValueError(
             f"contexts is {contexts!r}; it must be a list of names, or map them to families such as NormalGamma()"
         )
-    families: dict[str, Family | None] = {}
-    for name, family in contexts.items():
+    given = list(contexts.items() if isinstance(contexts, Mapping) else ((name, None) for name in contexts))
+    for name, _ in given:
         if not isinstance(name, str):
             raise ValueError(f"contexts has the name {name!r}; a context's name is a string")
+    families: dict[str, Family | None] = {}
+    for name, family in once(given, "context").items():
         if isinstance(family, Mapping):
             family = family_from_settings(family)
         if family is not None and not isinstance(family, Family):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.base.checks import counted
+from mc2core.base.checks import counted, finite, whole
 from mc2core.corpus.checks import csr_of
 from mc2core.corpus.row_blocks import Growing, by_rows, count_columns
 
@@ -119,12 +119,11 @@ class VocabularyRule:
     max_df: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.max_df <= 1:
+        if not 0 < finite("max_df", self.max_df) <= 1:
             raise ValueError(f"max_df is {self.max_df}; it must lie above 0 and be at most 1")
         for name in ("min_df", "max_features"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} is {value}; it must be at least 1")
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name))
 
     def apply(self, counts: sp.csr_matrix, words: Sequence[str]) -> tuple[sp.csr_matrix, list[str], list[Dropped]]:
         """Return the counts and words that are kept, in order, and the dropped ones."""

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from mc2core.base.checks import did_you_mean
+from mc2core.base.checks import did_you_mean, mapping, once, several, shown
 from mc2core.corpus import alignment
 from mc2core.corpus.building.cells import Missing, is_missing
 from mc2core.corpus.building.columns import ContextColumn, Layout
@@ -61,17 +61,17 @@ def from_texts(
     schema = _schema(like)
     settings = complete(given if schema is None else alignment.align(schema, TEXTS, given)[0])
     missing = missing_of(settings)
-    columns: dict[str, Any] = {_TEXT: _listed(texts)}
+    columns: dict[str, Any] = {_TEXT: _listed(_TEXT, texts)}
     layout_contexts: dict[str, ContextColumn] = {}
     counts: dict[str, Any] = {}
-    for name, values in (contexts or {}).items():
+    for name, values in mapping("contexts", contexts or {}).items():
         if sp.issparse(values) or (isinstance(values, np.ndarray) and values.ndim == 2):
             counts[name] = values  # checked by Corpus
             continue
-        columns[f"contexts[{name!r}]"] = listed = _listed(values)
+        columns[f"contexts[{name!r}]"] = listed = _listed(f"contexts[{name!r}]", values)
         layout_contexts[name] = ContextColumn(f"contexts[{name!r}]", _kind_of(name, listed, schema, missing))
     if labels is not None:
-        columns[_LABELS] = _listed(labels)
+        columns[_LABELS] = _listed(_LABELS, labels)
     n_documents = len(columns[_TEXT])
     for name, listed in columns.items():
         if len(listed) != n_documents:
@@ -118,15 +118,18 @@ def from_dataframe(
     """See :meth:`mc2core.Corpus.from_dataframe`; ``given`` is of :func:`settings_of`."""
     if not isinstance(frame, pd.DataFrame):
         raise ValueError(f"frame is {type(frame).__name__}; a pandas DataFrame is needed")
-    for name, several in (("contexts", contexts), ("keep", keep)):
-        if isinstance(several, str):
-            raise ValueError(f"{name} is {several!r}; a list of columns is needed: [{several!r}]")
+    for name, columns_given in (("contexts", contexts), ("keep", keep)):
+        if isinstance(columns_given, str):
+            raise ValueError(f"{name} is {columns_given!r}; a list of columns is needed: [{columns_given!r}]")
+        several(name, columns_given)
+    if not isinstance(separator, str | None):
+        raise ValueError(f"separator is {shown(separator)}; a sign such as ';' is needed")
     frame, schema = frame.rename(columns=str), _schema(like)
     one_each = {"text": text, "bag": bag, "labels": labels, "id": id}
     given |= {name: str(column) for name, column in one_each.items() if column is not None}
     given |= {"keep": [str(column) for column in keep]} if len(keep) else {}
     given |= {"separators": [separator]} if separator is not None else {}
-    columns = contexts if isinstance(contexts, Mapping) else {str(column): column for column in contexts}
+    columns = contexts if isinstance(contexts, Mapping) else once(((str(one), one) for one in contexts), "context")
     given["contexts"] = [
         f"{name}={column}:{_kind_of(name, _cells(frame, str(column)), schema, missing_of(given))}"
         for name, column in columns.items()
@@ -157,7 +160,7 @@ def settings_of(tokenise: Tokenise | None, stop_words: Any, options: Mapping[str
     if "missing" in given:
         given["missing"] = codes_of(given["missing"])
     if "vocabulary" in given:
-        given["vocabulary"] = list(given["vocabulary"])
+        given["vocabulary"] = [str(word) for word in several("vocabulary", given["vocabulary"])]
     if stop_words is None or isinstance(stop_words, str):
         given["stop_words"] = NONE if stop_words is None else stop_words
     elif isinstance(stop_words, Iterable):
@@ -233,13 +236,13 @@ def _cells(frame: pd.DataFrame, name: str) -> list[Any]:
     column = frame[name]
     if not isinstance(column, pd.Series):
         raise ValueError(f"frame has the column {name!r} twice")
-    return _listed(column)
+    return _listed(name, column)
 
 
-def _listed(values: Iterable[Any]) -> list[Any]:
+def _listed(name: str, values: Any) -> list[Any]:
     """Values of a column or a list, None where pandas says that one is missing; categories are the text they show."""
     if not isinstance(values, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
-        return list(values)
+        return several(name, values)
     column = pd.Series(values)
     if isinstance(column.dtype, pd.CategoricalDtype):
         names = [str(one) for one in column.cat.categories.tolist()]

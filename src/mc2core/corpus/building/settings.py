@@ -3,11 +3,13 @@ say."""
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from mc2core.base.checks import choice
+from mc2core.base.checks import choice, once
 from mc2core.corpus.building import letters
 from mc2core.corpus.building.cells import MISSING, Missing
 from mc2core.corpus.building.columns import CONTENT_KINDS, SEPARATOR, ContextColumn, Layout, Rare
@@ -97,9 +99,9 @@ def layout_of(settings: Mapping[str, Any], optional: Collection[str] = (), token
         keep=settings.get("keep", ()),
         tokeniser=tokeniser_of(settings, tokenise),
         optional=optional,
-        separators=dict(map(parse_separator, settings["separators"])),
+        separators=once(map(parse_separator, settings["separators"]), "the separator of"),
         date_format=settings.get("date_format"),
-        rare=dict(map(_rare, settings.get("rare", ()))),
+        rare=once(map(_rare, settings.get("rare", ())), "the rule for rare values of"),
         word_counts=settings["word_counts"],
         missing=missing_of(settings),
     )
@@ -143,16 +145,23 @@ def parse_contexts(texts: Sequence[str]) -> dict[str, ContextColumn]:
     """``["year=Publication year:number", ...]`` as ``{name: column and kind}``; the name is the column's where it is
     left out. ValueError for another form, or a name given twice.
     """
-    contexts: dict[str, ContextColumn] = {}
-    for text in texts:
-        column, colon, kind = text.rpartition(":")
-        name, sign, rest = column.partition("=")
-        if not (colon and column and name):
-            raise ValueError(f"context {text!r} must have the form COLUMN:KIND or NAME=COLUMN:KIND")
-        if name in contexts:
-            raise ValueError(f"context {name!r} is given twice")
-        contexts[name] = ContextColumn(rest if sign else column, kind)
-    return contexts
+    return once(map(_context, texts), "context")
+
+
+def _context(text: str) -> tuple[str, ContextColumn]:
+    column, colon, kind = text.rpartition(":")
+    name, sign, rest = column.partition("=")
+    if not (colon and column and name):
+        raise ValueError(f"context {text!r} must have the form COLUMN:KIND or NAME=COLUMN:KIND")
+    if not name.isidentifier():
+        plain = re.sub(r"\W+", "_", name).strip("_").lower()
+        plain, of = plain if plain.isidentifier() else kind, rest if sign else column
+        option = shlex.join(["--context", f"{plain}={of}:{kind}"])
+        raise ValueError(
+            f"context name {name!r} must be a plain identifier such as {plain!r}: {option} (in Python "
+            f"contexts={{{plain!r}: {of!r}}})"
+        )
+    return name, ContextColumn(rest if sign else column, kind)
 
 
 def parse_separator(text: str) -> tuple[str, str | None]:
