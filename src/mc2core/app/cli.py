@@ -1,17 +1,17 @@
 """Cluster documents and find topics, guided by document metadata. A typical session:
 
 mc2 import papers.jsonl --text abstract --context year:number --out data/own
-mc2 import new.jsonl --like fits/own --out data/new
 mc2 fit data/own --context year:normal_gamma --iterations 100 --out fits/own
-mc2 update fits/own today.jsonl
-mc2 evaluate fits/own data/new
 mc2 topics fits/own
 mc2 clusters fits/own data/own
+mc2 describe fits/own data/own --out fits/own/description
+mc2 import new.jsonl --like fits/own --out data/new
+mc2 evaluate fits/own data/new
 mc2 contexts fits/own data/new year
 mc2 predict fits/own < new.jsonl
-mc2 describe fits/own data/own --out fits/own/description
-mc2 verify data/own fits/own
-mc2 compile
+mc2 import today.jsonl --append --out data/own
+mc2 update fits/own data/own --out fits/today
+mc2 verify data/own fits/today
 """
 
 from __future__ import annotations
@@ -276,6 +276,7 @@ def _files(path: Path) -> list[Path]:
 def _whole(path: Path) -> str:
     """What a file or folder of ours is; ValueError where it is not whole."""
     from mc2core.base import storage
+    from mc2core.base.checks import counted
     from mc2core.corpus import Corpus
     from mc2core.inference.running import checkpoint
     from mc2core.posterior import Posterior
@@ -283,11 +284,10 @@ def _whole(path: Path) -> str:
     if path.is_dir():
         corpus = Corpus.load(path, verify=True)
         _ = corpus.vocabulary, corpus.documents
-        return f"complete corpus of {corpus.n_documents} documents"
+        return f"complete corpus of {counted(corpus.n_documents, 'documents')}"
     if checkpoint.is_one(storage.read_arrays(path)):
         return f"complete checkpoint at iteration {checkpoint.load(path).iteration}"
-    n = len(Posterior.load(path).samples)
-    return f"complete posterior of {n} sample{'s' if n > 1 else ''}"
+    return f"complete posterior of {counted(len(Posterior.load(path).samples), 'samples')}"
 
 
 def _clusters(options: argparse.Namespace) -> None:

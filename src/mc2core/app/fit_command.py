@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -101,11 +102,12 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
     from mc2core.base.progress import work
 
     with work("reading the corpus"):
+        from mc2core.base.checks import once
         from mc2core.base.settings import parse_settings
         from mc2core.corpus import Corpus
         from mc2core.inference.running.files import fit_corpus
 
-        corpus, contexts = Corpus.load(options.corpus), dict(_family(text) for text in options.context)
+        corpus, contexts = Corpus.load(options.corpus), once(map(_family, options.context), "--context")
     told = [] if options.clusters is None else [f"n_clusters={options.clusters}"]
     given = parse_settings([*told, *options.set], "--set")
     is_there, may_resume = ((options.out / name).is_file() for name in ("posterior.npz", "checkpoint.npz"))
@@ -167,7 +169,7 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
     posterior = options.out / "posterior.npz"
     settings = {name: value for name, value in provenance["model"].items() if name != "name"}
     model = model_class(provenance["model"]["name"])(**settings)
-    took = f"{posterior}: {provenance['iterations']} iterations in {provenance['seconds']:.1f} s"
+    took = f"{posterior}: {counted(provenance['iterations'], 'iterations')} in {provenance['seconds']:.1f} s"
     if provenance["compile_seconds"] >= _COMPILED:
         took += f", after {provenance['compile_seconds']:.0f} s of compiling kernels (once)"
     said = sentence(provenance["inferred"])
@@ -185,11 +187,12 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
         ]
     more = f"the same command with --iterations {2 * provenance['iterations']} resumes from here"
     lines.append(f"for more iterations: {more}")
+    fit, corpus, out = (shlex.quote(str(one)) for one in (posterior, options.corpus, options.out / "description"))
     if "clusters" not in model.reported:  # there are none to describe
-        return [*lines, f"next: mc2 topics {posterior}; mc2 evaluate {posterior} CORPUS"]
-    clusters = f"mc2 clusters {posterior} {options.corpus}"
-    lines.append(f"next: mc2 describe {posterior} {options.corpus} --out {options.out / 'description'}")
-    lines.append(f"or: mc2 topics {posterior}; {clusters}; mc2 evaluate {posterior} CORPUS")
+        return [*lines, f"next: mc2 topics {fit}; mc2 evaluate {fit} CORPUS"]
+    clusters = f"mc2 clusters {fit} {corpus}"
+    lines.append(f"next: mc2 describe {fit} {corpus} --out {out}")
+    lines.append(f"or: mc2 topics {fit}; {clusters}; mc2 evaluate {fit} CORPUS")
     lines.append(f"for more or fewer clusters: {clusters} --cut all; {clusters} --hierarchy")
     return lines
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mc2core.app.commands import add_words
+from mc2core.app.commands import add_embeddings, add_words
 
 if TYPE_CHECKING:
     from mc2core.corpus import Corpus
@@ -95,12 +95,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_documents(parser: argparse.ArgumentParser) -> None:
     """Embeddings, labels, ids and kept columns."""
-    parser.add_argument(
-        "--embeddings",
-        metavar="FILE.npy",
-        type=Path,
-        help="sentence embeddings: a matrix with one row per document, used by mc2 fit as the context 'embedding'",
-    )
+    add_embeddings(parser)
     parser.add_argument(
         "--embed",
         metavar="MODEL",
@@ -221,12 +216,14 @@ def run(options: argparse.Namespace) -> None:
 def _import(options: argparse.Namespace) -> None:
     """Read, save and tell."""
     from mc2core.base import storage
+    from mc2core.base.checks import counted
     from mc2core.base.progress import work
     from mc2core.corpus import Corpus, datasheet
     from mc2core.corpus.alignment import new_to
     from mc2core.corpus.building.encoder import encode
     from mc2core.corpus.building.rows import BadRows
     from mc2core.corpus.corpus import CORPUS_FILES
+    from mc2core.corpus.embeddings import projection_of
     from mc2core.corpus.readers.reading import LAYOUT, notes_of, read_own
     from mc2core.explore.texts import texts_of
 
@@ -242,7 +239,7 @@ def _import(options: argparse.Namespace) -> None:
     new = [] if like is None or new_columns is None else new_to(like, corpus).told()
     source = f"imported from {options.input.name}" + (f", like {options.like}" if options.like else "")
     if options.append:
-        new = [f"{corpus.n_documents:,} documents: {options.input.name}", *new]
+        new = [f"{counted(corpus.n_documents, 'documents')}: {options.input.name}", *new]
         assert isinstance(like, Corpus)
         corpus, source = _appended(like, corpus, options.input)
     with work("writing the corpus"), storage.replacing_folder(options.out, CORPUS_FILES) as folder:
@@ -251,10 +248,14 @@ def _import(options: argparse.Namespace) -> None:
         datasheet.write(folder / "datasheet.md", *about, notes=notes_of(corpus), new=new)
         if bad.number:
             bad.write(folder / "bad_rows.tsv")
+    projection = projection_of(corpus.imported)
     for name in missing:
-        remedy = "FILE.npy:vector names its file" if name in corpus.vector_lengths else "COLUMN names its column"
-        said = f"context {name!r} is missing in every document; --context {name}={remedy}"
-        print(f"mc2: {said}", file=sys.stderr)
+        remedy = f"--context {name}=COLUMN names its column"
+        if name in corpus.vector_lengths:
+            remedy = f"--context {name}=FILE.npy:vector names its file"
+        if projection is not None and name == projection.name:
+            remedy = "--embeddings FILE.npy gives its vectors"
+        print(f"mc2: context {name!r} is missing in every document; {remedy}", file=sys.stderr)
     print((options.out / "datasheet.md").read_text(encoding="utf-8"), end="")
 
 

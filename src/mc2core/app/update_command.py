@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mc2core.app.commands import COLUMNS, add_columns, add_fit, add_threads, in_lines
+from mc2core.app.commands import COLUMNS, add_columns, add_embeddings, add_fit, add_threads, in_lines
 
 _ABOUT = """\
 A fit by svi reads only the new documents; a sample of the old ones is in its file. A fit by gibbs continues over all
@@ -25,6 +25,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_fit(parser, "fit")
     parser.add_argument("new", type=Path, help="new documents: folder of a corpus, or a file like the imported one")
     add_columns(parser, "column")
+    add_embeddings(parser)
     parser.add_argument(
         "--total-samples",
         type=int,
@@ -55,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
     with work("reading the fit"):
         from mc2core.inference.running.update import update_fit
         from mc2core.posterior.posterior import posterior_file
-    columns = {name: getattr(options, name) for name in COLUMNS if getattr(options, name)}
+    columns = {name: getattr(options, name) for name in (*COLUMNS, "embeddings") if getattr(options, name)}
     try:
         about = update_fit(
             options.fit,
@@ -80,11 +81,11 @@ def run(options: argparse.Namespace) -> None:
 def _next(posterior: Path, new: Path, columns: Mapping[str, Any]) -> str:
     """How to see the clusters of the new documents: those of a file have to be imported first."""
     if (new / "corpus.json").is_file():
-        return f"mc2 clusters {posterior} {new}"
-    given = [(f"--{name}", one) for name, one in columns.items() if name != "contexts"]
-    given += [("--context", one) for one in columns.get("contexts", ())]
-    told = "".join(f" {shlex.join(pair)}" for pair in given)
-    return f"mc2 import {new} --like {posterior}{told} --out FOLDER; mc2 clusters {posterior} FOLDER"
+        return shlex.join(["mc2", "clusters", str(posterior), str(new)])
+    given = [part for name, one in columns.items() if name != "contexts" for part in (f"--{name}", one)]
+    given += [part for one in columns.get("contexts", ()) for part in ("--context", one)]
+    told = shlex.join(["mc2", "import", str(new), "--like", str(posterior), *given])
+    return f"{told} --out FOLDER; {shlex.join(['mc2', 'clusters', str(posterior)])} FOLDER"
 
 
 def _said(about: dict[str, Any]) -> str:
@@ -93,7 +94,7 @@ def _said(about: dict[str, Any]) -> str:
     from mc2core.inference.running.summary import sentence
 
     if "drift" not in about:
-        return f"{about['iterations']} sweeps over all documents; {sentence(about['inferred'])}"
+        return f"{counted(about['iterations'], 'sweeps')} over all documents; {sentence(about['inferred'])}"
     now, drift = about["stream"]["updates"][-1], about["drift"]
     new = {"words": now["new_words"]} | {f"values of {name}": n for name, n in now["new_values"].items()}
     columns = ", ".join(counted(n, what) for what, n in new.items() if n)

@@ -18,6 +18,7 @@ import sys
 import termios
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,7 @@ import scipy.sparse as sp
 from helpers.made_up_runs import found_by, trace
 
 from mc2core import Corpus, Posterior, clustering
-from mc2core.app import fit_command
+from mc2core.app import cli, fit_command
 from mc2core.app.cli import main
 from mc2core.app.commands import in_lines
 from mc2core.base import stopping, storage
@@ -45,6 +46,34 @@ def quote(path):
 
 
 PYTHON = quote(sys.executable)
+
+
+def test_the_typical_session_of_the_help_runs_as_printed(tmp_path, monkeypatch, capfd):
+    """And so do the commands that it prints; files lie in a folder whose name means something to a shell."""
+    folder = tmp_path / "my fits; echo hi"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    for number, name in enumerate(("papers", "new", "today")):
+        texts = ["lake sea river boat", "star sun moon sky"] * 8
+        rows = [{"abstract": text, "year": 1990 + j + number} for j, text in enumerate(texts)]
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    session = [line for line in cli.__doc__.splitlines() if line.startswith("mc2 ")]
+    assert len(session) > 10
+    for line in session:
+        words, _, source = line.partition(" < ")
+        if source:
+            monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=open(source, "rb")))  # noqa: SIM115
+        assert main(shlex.split(words)[1:]) == 0, line
+    capfd.readouterr()
+    fit = [str(folder / "data/own"), "--iterations", "2", "--chains", "1", "--out", str(folder / "fits/two")]
+    assert main(["fit", *fit]) == 0
+    said = capfd.readouterr().out
+    assert "/posterior.npz: 2 iterations in " in said
+    printed = [one for line in said.splitlines() if line.startswith(("next:", "or:", "for more or fewer")) for one in
+               re.split(r"(?:^[^:]*:|;) (?=mc2 )", line)[1:]]  # fmt: skip
+    assert len(printed) == 6
+    for command in printed:
+        assert main([word.replace("CORPUS", "data/own") for word in shlex.split(command)[1:]]) == 0, command
 
 
 @pytest.fixture(scope="module")
