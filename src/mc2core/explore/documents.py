@@ -187,4 +187,5 @@ def _components(root: sp.csr_matrix) -> np.ndarray:
         return root.toarray()
     from sklearn.decomposition import TruncatedSVD
 
-    return TruncatedSVD(n, random_state=0).fit_transform(root)
+    with np.errstate(divide="ignore", invalid="ignore"):  # shares of a variance that equal documents have not
+        return TruncatedSVD(n, random_state=0).fit_transform(root)

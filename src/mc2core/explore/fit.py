@@ -99,7 +99,7 @@ class Fit:
     def topics(self) -> pd.DataFrame:
         """Return a table with one row per topic of the representative sample, the most frequent first.
 
-        The columns are:
+        The index is the number of the topic, from 1. The columns are:
 
         - topic and name; tokens (expected number in the documents), share (of the fitted tokens), and clusters (number
           of clusters that use the topic);
@@ -112,10 +112,10 @@ class Fit:
         If topics emit observations, columns NAME_mean and NAME_sd replace words and npmi. For HDP, the columns are
         topic, share, and words or means.
         """
-        return self._of_topics["topics"].copy()
+        return _by_number(self._of_topics["topics"], "topic")
 
     def clusters(self, cut: int | str = "recommended") -> pd.DataFrame:
-        """Return a table with one row per cluster that has documents.
+        """Return a table with one row per cluster that has documents; the index is its number, from 1.
 
         Parameters
         ----------
@@ -133,10 +133,10 @@ class Fit:
             raise ValueError("the model has no clusters of documents: each has topics of its own")
         size = self._size(cut)
         if size == self.description.recommended:
-            return self._of_clusters["clusters"].drop(columns="joins")
+            return _by_number(self._of_clusters["clusters"].drop(columns="joins"), "cluster")
         table = self._of_clusters["cut_clusters"]
         rows = table[table["cut"] == size].assign(cluster=table["number"])
-        return rows.drop(columns=["cut", "number", "joins"]).reset_index(drop=True)
+        return _by_number(rows.drop(columns=["cut", "number", "joins"]), "cluster")
 
     def documents(self, cut: int | str = "recommended") -> pd.DataFrame:
         """Return a table with one row per document: cluster, probability of the cluster, title, label and contexts.
@@ -388,3 +388,8 @@ def _with_tables(run: Callable[_Parameters, loop.RunResult]) -> Callable[_Parame
 
 
 fit = _with_tables(loop.fit)
+
+
+def _by_number(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """A copy whose index has the numbers of a column, so that no other number is printed beside them."""
+    return table.set_axis(table[column].to_numpy())

@@ -58,9 +58,10 @@ def topics_over_time(
     ValueError
         If the context or a topic does not exist, or if the values of the context are names.
     """
-    chosen = list(found.topics()["topic"].head(_MAX_LINES)) if topics is None else list(topics)
+    known = found.topics()["topic"]
+    chosen = list(known.head(_MAX_LINES)) if topics is None else list(topics)
     emitted = "observations" if found.posterior.is_of_observations else "words"
-    return _over_time(found, "topic", context, chosen, "recommended", emitted, ax)
+    return _over_time(found, "topic", context, chosen, "recommended", emitted, ax, len(known))
 
 
 def clusters_over_time(
@@ -90,15 +91,18 @@ def clusters_over_time(
     """
     largest = found.clusters(cut).sort_values("documents", ascending=False, kind="stable")
     chosen = list(largest["cluster"].head(_MAX_LINES)) if clusters is None else list(clusters)
-    return _over_time(found, "cluster", context, chosen, cut, "documents", ax)
+    return _over_time(found, "cluster", context, chosen, cut, "documents", ax, len(largest))
 
 
 def _over_time(
-    found: Fit, what: str, context: str | None, chosen: list[int], cut: int | str, parts: str, ax: Axes | None
+    found: Fit, what: str, context: str | None, chosen: list[int], cut: int | str, parts: str, ax: Axes | None, n: int
 ) -> Axes:
     name = _context(found, context, is_number=True)
     table = found.contexts(name, cut)
     table = table[table["of"] == what]
+    starts = table.loc[table["documents"] > 0, "start"]
+    table = table[table["start"].between(starts.min(), starts.max())]
+    is_binned = not (_middle(table) == table["start"]).all()  # a bin's middle may lie before the first date
     ax = _axes(ax, (8.6, 4.0))
     for place, number in enumerate(chosen):
         line = table[table["number"] == number]
@@ -107,7 +111,9 @@ def _over_time(
         middle, colour = _middle(line), _colour(place)
         ax.plot(middle, line["share"], color=colour, marker="o", markersize=3, label=_label(line["name"].iloc[0]))
         ax.fill_between(middle, line["low"], line["high"], color=colour, alpha=0.15, linewidth=0)
-    ax.set(xlabel=name, ylabel=f"share of the {parts}", title=f"{what}s over {name}, 90 % intervals")
+    shown = f"{what}s" if len(chosen) == n else f"{len(chosen)} of {n} {what}s"
+    xlabel = f"{name} (middle of each bin)" if is_binned else name
+    ax.set(xlabel=xlabel, ylabel=f"share of the {parts}", title=f"{shown} over {name}, 90 % intervals")
     ax.set_ylim(bottom=0)
     _per_cent(ax.yaxis)
     _legend_beside(ax)

@@ -55,6 +55,8 @@ def test_clusters_and_documents_are_those_of_the_posterior(done):
     probability = done.posterior.assign(done.corpus, cut="recommended")[1]
     assert documents["probability"].to_numpy() == pytest.approx(probability[np.arange(len(recommended)), recommended])
     every = done.clusters("all")
+    for table, column in ((clusters, "cluster"), (every, "cluster"), (done.topics(), "topic")):
+        assert table.index.tolist() == table[column].tolist()
     assert sorted(every["documents"]) == sorted(np.bincount(done.posterior.cluster)[np.unique(done.posterior.cluster)])
     assert every["cluster"].tolist() == list(range(1, len(every) + 1))
     assert every["documents"].is_monotonic_decreasing

@@ -49,6 +49,7 @@ def test_topics_over_time_draws_shares_and_intervals_by_year(done):
         drawn = table.loc[table["name"] == line.get_label(), "share"]
         np.testing.assert_allclose(line.get_ydata(), drawn)
     two = plots.topics_over_time(done, "year", topics=[2, 1])
+    assert two.get_title() == f"2 of {len(done.topics())} topics over year, 90 % intervals"
     assert [line.get_label() for line in two.lines] == list(done.topics().set_index("topic")["name"].loc[[2, 1]])
     with pytest.raises(ValueError, match="there is no topic 77"):
         plots.topics_over_time(done, topics=[77])
