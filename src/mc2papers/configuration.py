@@ -14,6 +14,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,22 @@ def check_config_files(arguments: Iterable[str]) -> None:
                     raise ValueError(f"{argument} has no keys at its top level")
             except (ValueError, OSError) as error:
                 raise SystemExit(f"configuration: {error}") from None
+
+
+def check_executor(name: str) -> None:
+    """SystemExit with one sentence if the plugin of this executor is not installed.
+
+    For the profiles, which Snakemake reads first: Snakemake itself prints all its options before it names the plugin.
+    """
+    if find_spec(f"snakemake_executor_plugin_{name.replace('-', '_')}") is None:
+        command = "pip install -c constraints.txt -e '.[workflow,cluster]'"
+        raise SystemExit(f"executor {name} needs the extra cluster: {command}")
+
+
+def misspelt(names: Iterable[str], rules: Collection[str]) -> list[str]:
+    """A sentence for each of the ``names`` of targets that is no rule and near to one; rules may follow later."""
+    hints = {name: did_you_mean(name, rules) for name in names if name not in rules and not {"/", "."} & set(name)}
+    return [f"there is no target {name!r}{hint}" for name, hint in hints.items() if hint]
 
 
 def check(value: Any, schema: Mapping[str, Any], where: str) -> None:

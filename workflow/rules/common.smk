@@ -2,6 +2,7 @@
 
 import copy
 import re
+import sys
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path

@@ -39,3 +39,15 @@ include: "fit.smk"
 include: "score.smk"
 include: "targets.smk"
 include: "report.smk"
+
+
+if workflow.is_main_process and IS_MAIN and "snakemake" in sys.argv[0]:
+    from contextlib import redirect_stderr
+    from io import StringIO
+
+    from snakemake.cli import parse_args
+
+    with redirect_stderr(StringIO()):  # it names the profiles again
+        asked = parse_args(sys.argv[1:])[1].targets
+    for sentence in configuration.misspelt(asked, [one.name for one in workflow.rules]):
+        logger.warning(sentence)
