@@ -283,7 +283,7 @@ CASES = {
         lambda d: model().perplexity(Corpus(COUNTS * 0, contexts={"author": AUTHOR})), "perplexity needs words"
     ),
     "perplexity seed": (lambda d: model().perplexity(corpus(), seed=-2), "seed is -2: a seed is a whole number"),
-    "threads": (lambda d: model().perplexity(corpus(), threads=0), "threads is 0; it must be a whole number of at least 1"),
+    "threads": (lambda d: model().perplexity(corpus(), threads=0), "threads is 0; it must be a whole number"),
     "no table concentration": (
         lambda d: model(table_concentration=float("nan"), new_cluster_weight=0.0).perplexity(corpus(), "importance"),
         r"table_concentration is nan; an admixture \(HDP, LDA\) needs a finite one",

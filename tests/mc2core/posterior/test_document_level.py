@@ -267,7 +267,7 @@ def test_predictions_depend_neither_on_threads_nor_on_company(monkeypatch, told)
     assert told == []
     monkeypatch.setattr(document_level, "_DRAWN_BLOCK", 4)
     assert np.array_equal(model.predict_proba(corpus, use_context=False, threads=2), alone)
-    with pytest.raises(ValueError, match="threads is 0; it must be at least 1"):
+    with pytest.raises(ValueError, match="threads is 0; it must be a whole number of at least 1"):
         model.predict_proba(corpus, use_context=False, threads=0)
 
 
