@@ -259,6 +259,15 @@ CASES = {
         lambda d: damaged_model(d, changed_meta(format="mc2core posterior 99")), "of a newer mc2core than"
     ),
     "model without an array": (lambda d: damaged_model(d, without("0.natural.least")), "is not a saved posterior"),
+    "model of words that are numbers": (
+        lambda d: damaged_model(d, changed_meta(vocabulary=[1, 2, 3])), r"saved posterior: 'vocabulary' is '\[1, 2"
+    ),
+    "model of names that are numbers": (
+        lambda d: damaged_model(d, changed_meta(context_names={"author": [1, 2]})), "posterior: 'context_names' is"
+    ),
+    "model without a description": (
+        lambda d: damaged_model(d, changed_meta(provenance=None)), "not a saved posterior: 'provenance' is 'None'"
+    ),
     "model of no samples": (lambda d: damaged_model(d, changed_meta(n_samples=0)), "needs at least one sample"),
     "model of unknown family": (
         lambda d: damaged_model(d, changed_meta(families={"author": {"family": "dirichlt"}})),

@@ -664,7 +664,7 @@ class TestConfiguration:
         } == registry.ENGINES.keys()
 
 
-def test_a_misspelt_target_and_a_missing_plugin_are_named_at_once():
+def test_a_misspelt_target_and_a_missing_plugin_are_named():
     said = configuration.misspelt(["all", "results/a.csv", "icml2014_tabel1", "own"], ["all", "icml2014_table1"])
     assert said == ["there is no target 'icml2014_tabel1'; did you mean 'icml2014_table1'?"]
     with pytest.raises(SystemExit, match=r"executor no-such needs the extra cluster: pip install "):

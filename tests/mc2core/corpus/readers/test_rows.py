@@ -260,6 +260,14 @@ class TestFiles:
                 refused += "is not a whole Excel file" in str(error)
         assert refused > 20
 
+    def test_a_column_with_blanks_is_told_how_to_get_a_name(self, tmp_path):
+        (tmp_path / "a.csv").write_text("text,Date of speech\nlake,1990\n")
+        said = re.escape(
+            "such as 'date_of_speech': --context 'date_of_speech=Date of speech:date' (in Python contexts="
+        )
+        with pytest.raises(ValueError, match=said):
+            read_own(tmp_path / "a.csv", {"text": "text", "contexts": ["Date of speech:date"]})
+
     def test_an_encrypted_workbook_is_named_as_such(self, tmp_path):
         (tmp_path / "a.xlsx").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(2000))
         with pytest.raises(ValueError, match=r"a\.xlsx is encrypted, or of Excel before 2007; save it as .* password"):
