@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence, Set
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
