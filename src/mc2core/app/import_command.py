@@ -168,7 +168,7 @@ def _add_values(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--missing",
         metavar="CODE,...",
-        help="further codes of missing values, such as unknown,-99 (--missing=-99 if the first one has a minus sign). "
+        help="further codes of missing values, such as unknown,-99. "
         "Default: empty cells and the codes of pandas (NA, N/A, NaN, null, None, ...); 'none' as one of the codes "
         "leaves those of pandas out",
     )
