@@ -29,8 +29,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--clusters",
         type=int,
         metavar="N",
-        help="number of clusters (mc2, mixture), of which some may stay empty; by default mc2 infers it, and a mixture has "
-        "at most 100",
+        help="number of clusters (mc2, mixture), of which some may stay empty; by default mc2 infers it, "
+        "and a mixture has at most 100",
     )
     parser.add_argument(
         "--context",
