@@ -1,4 +1,4 @@
-"""Fuzz the readers of tables, word lists, bags of words, collections, AnnData and archives (see ``harness.py``).
+"""Fuzz the readers of tables, word lists, bags of words, collections and archives (see ``harness.py``).
 
 python tests/fuzz/sources_files.py --seconds 60 --seed 1
 """
@@ -9,7 +9,6 @@ import gzip
 import io
 import json
 import lzma
-import os
 import shutil
 import sys
 import tarfile
@@ -18,17 +17,16 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from harness import Parser, main
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from helpers import h5ad_files, labelled_files, nips_files, nuswide_files
+from helpers import labelled_files, nips_files, nuswide_files
 
 from mc2core.corpus import datasheet
 from mc2core.corpus.building.columns import ContextColumn, Layout
-from mc2core.corpus.readers import h5ad, table, uci
+from mc2core.corpus.readers import table, uci
 from mc2papers.datasets.collections import labelled_images, labelled_texts, nips, nuswide, usage
 from mc2papers.datasets.download import fetch
 from mc2papers.datasets.dumps import vocabulary
@@ -82,21 +80,6 @@ def read_usage(folder: Path, target: Path) -> None:
 
 def read_nuswide(folder: Path, target: Path) -> None:
     nuswide.read(folder, ("cat", "wolf", "zebra"), None)
-
-
-def read_annotated(folder: Path, target: Path) -> None:
-    """In another process first: a forged file can crash the HDF5 library, and Python with it."""
-    arguments = (_by_suffix(folder), h5ad_files.CONTEXTS, "donor", "counts")
-    process = os.fork()
-    if process == 0:
-        try:
-            h5ad.read(*arguments)
-        finally:
-            os._exit(0)
-    _, status = os.waitpid(process, 0)
-    if os.WIFSIGNALED(status):
-        raise ValueError(f"reading it kills the HDF5 library (signal {os.WTERMSIG(status)})")
-    h5ad.read(*arguments)
 
 
 def read_words(folder: Path, target: Path) -> None:
@@ -209,11 +192,6 @@ def parsers(data_folder: Path | None) -> dict[str, Parser]:
     members = nips_files.text_members(data)
     files = {"a/x.txt": b"some text " * 30, "a/y.txt": bytes(1000)}
     zipped = _written(lambda path: nips_files.write_zip(path, members))
-    counts = np.array([[1, 0, 2], [0, 3, 0], [1, 1, 1]])
-    cells = [
-        {"x.h5ad": _written(lambda path, kind=kind: h5ad_files.write(path, counts, kind))}
-        for kind in ("csr_matrix", "csc_matrix", "array")
-    ]
     checkout = Path(__file__).parents[2]
     catalogue = {
         "datasets.tsv": b"".join((checkout / "config/datasets.tsv").read_bytes().splitlines(keepends=True)[:5]),
@@ -245,7 +223,6 @@ def parsers(data_folder: Path | None) -> dict[str, Parser]:
             [_zipped_images(one) for one in (plain, whole)],
             [b"PK\x01\x02", b"PK\x05\x06", b"\xff\xff\xff\xff"],
         ),
-        "annotated": Parser(read_annotated, cells),
         "word list": Parser(read_words, lists, [*TABLE_TOKENS, b"\x85", b"\x0b", b"bee\n"]),
         "catalogue": Parser(read_catalogue, [catalogue], [*TABLE_TOKENS, b"http://", b"../", b"nips,"]),
         **({"rar": Parser(read_rar, rars)} if shutil.which("bsdtar") else {}),

@@ -19,7 +19,6 @@ input:
   tables (.jsonl, .csv, .tsv, .parquet, .xlsx, or with .gz): one document per row
   a folder: one document per .txt file, with the columns text, file and folder
   UCI bag of words: docword.NAME.txt[.gz], with vocab.NAME.txt in the same folder
-  AnnData (.h5ad): counts from X or --layer; contexts from columns of obs, or from obsm (--context emb=X_pca:vector)
 
 columns:
   A bag is a list or an object of counts in JSON. In CSV it is names separated by semicolons or the --separator:
@@ -40,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command; the name of the input decides its form."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _FORMS
-    parser.add_argument("input", type=Path, help="table, folder of .txt files, docword.NAME.txt or .h5ad")
+    parser.add_argument("input", type=Path, help="table, folder of .txt files, or docword.NAME.txt")
     parser.add_argument(
         "--like",
         metavar="FIT|CORPUS",
@@ -86,7 +85,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_documents(parser)
     _add_words(parser)
     _add_values(parser)
-    parser.add_argument("--layer", help="layer of an AnnData file with the counts (default: X)")
     parser.add_argument(
         "--out", metavar="FOLDER", type=Path, required=True, help="folder for the corpus and datasheet.md"
     )

@@ -84,13 +84,13 @@ def read_rows(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[
 def rows_or_faults(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[tuple[Any, list[Any] | Fault]]:
     """:func:`read_rows` with a Fault in place of the values of a row that cannot be read."""
     path = Path(path)
-    yield from READERS[_kind(path)](path, columns)
+    yield from READERS[form_of(path)](path, columns)
 
 
 def has_decimal_commas(path: str | os.PathLike[str]) -> bool:
     """Whether numbers may have a comma for the point: in CSV that is separated by semicolons."""
     path = Path(path)
-    return _kind(path) == ".csv" and delimiter_of(path) == ";"
+    return form_of(path) == ".csv" and delimiter_of(path) == ";"
 
 
 def columns_of(path: str | os.PathLike[str]) -> list[str]:
@@ -99,7 +99,7 @@ def columns_of(path: str | os.PathLike[str]) -> list[str]:
     ValueError as there.
     """
     path = Path(path)
-    kind = _kind(path)
+    kind = form_of(path)
     if kind == FOLDER:
         return list(_FOLDER_COLUMNS)
     if kind == ".parquet":
@@ -115,13 +115,17 @@ def columns_of(path: str | os.PathLike[str]) -> list[str]:
     return list(dict.fromkeys(key for record in records for key in record))
 
 
-def _kind(path: Path) -> str:
+def form_of(path: Path) -> str:
+    """One of ENDINGS, or FOLDER; ValueError if the ending is another, or if there is no such file."""
     if path.is_dir():
         return FOLDER
     name = path.with_suffix("") if path.suffix.lower() == ".gz" else path
     kind = name.suffix.lower()
     if kind not in READERS or (name != path and kind in _BINARY):
-        raise ValueError(f"{path} has the ending {kind!r}; endings that can be read are {', '.join(ENDINGS)}")
+        raise ValueError(
+            f"{path} has the ending {kind!r}; endings that can be read are {', '.join(ENDINGS)}, and in Python "
+            "mc2core.Corpus(counts, vocabulary) takes a matrix of counts"
+        )
     if not path.is_file():
         raise ValueError(f"{path} is missing")
     return kind

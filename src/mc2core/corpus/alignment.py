@@ -17,7 +17,6 @@ from mc2core.base.checks import counted, whole
 from mc2core.corpus.building.columns import CONTENT_KINDS, POOLED
 from mc2core.corpus.building.counts import Dropped
 from mc2core.corpus.building.settings import (
-    ANNDATA,
     CHOSEN,
     TABLE,
     TEXTS,
@@ -37,10 +36,7 @@ if TYPE_CHECKING:
     from mc2core.corpus.building.rows import Make
 
 #: settings of an import that a corpus stores, by the type of their values
-_COLUMN = (
-    *("text", "bag", "counts", "labels", "id", "layer"),
-    *("tokeniser", "stop_words", "date_format", "word_counts"),
-)
+_COLUMN = ("text", "bag", "counts", "labels", "id", "tokeniser", "stop_words", "date_format", "word_counts")
 _COLUMNS, _NUMBER = ("contexts", "keep", "separators", "missing"), ("min_letters", "max_ngram")
 _CONTENT = "content"
 # new names that a datasheet shows
@@ -99,8 +95,6 @@ class Schema:
         """Return the kind of column for a context. Raises ValueError if there is no such context."""
         if name in self.unused:
             return self.unused[name]
-        if name in self.vectors:
-            return "vector"
         is_number = self.columns_of(name) is None
         earlier = parse_contexts(self.settings.get("contexts", ())).get(name)
         if earlier is not None and (earlier.kind in NUMBERS) == is_number:
@@ -225,15 +219,14 @@ def align(schema: Schema, form: str, given: Mapping[str, Any]) -> tuple[dict[str
         one if ":" in one else f"{one}:{schema.kind_of(one.partition('=')[0])}" for one in given.get("contexts", ())
     ]
     for name in parse_contexts(texts).keys() - schema.unused.keys():
-        known = schema.kind_there if form == ANNDATA else schema.columns_of
-        known(name)
+        schema.columns_of(name)
     given = {**given, "contexts": texts}
     codes = {name: value for name, value in schema.settings.items() if name == "missing"}
     earlier = schema.settings if schema.form == form else made | codes
     has_content = any(kind in given for kind in CONTENT_KINDS)
     settings = {name: one for name, one in earlier.items() if not (has_content and name in CONTENT_KINDS)} | given
     of_contexts = _by_name(earlier.get("contexts", ())) | _by_name(texts)
-    known_there = schema.columns.keys() | schema.vectors.keys() | schema.unused.keys()
+    known_there = schema.columns.keys() | schema.unused.keys()
     settings["contexts"] = [text for name, text in of_contexts.items() if name in known_there]
     then, now, said = _roles(earlier), _roles(settings), _roles(given)
     if "separators" in settings and "separators" not in given:

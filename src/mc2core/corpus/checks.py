@@ -31,7 +31,7 @@ FAMILY_OF_KIND = {
     "bag": "dirichlet",  # names
     "text": "dirichlet",  # words
     "counts": "dirichlet",  # names with counts
-    "vector": "diagonal_normal_gamma",  # of a file of their own, or of AnnData's obsm
+    "vector": "diagonal_normal_gamma",  # of a file of their own
 }
 """Kinds of contexts, as columns of tables and configurations name them, and their default families."""
 NUMBERS = ("number", "date")

@@ -21,7 +21,6 @@ from mc2core.base.extras import MissingPackage, lacking, require
     [
         ("a.parquet", ["--text", "text"], "pyarrow", "pyarrow, which is not installed: pip install 'mc2core[parquet]'"),
         ("a.xlsx", ["--text", "text"], "openpyxl", "openpyxl, which is not installed: pip install 'mc2core[excel]'"),
-        ("a.h5ad", [], "h5py", "h5py, which is not installed: pip install 'mc2core[anndata]'"),
     ],
 )
 def test_the_command_line_says_what_a_file_needs(tmp_path, monkeypatch, capsys, name, options, module, needs):
@@ -54,7 +53,7 @@ def test_every_extra_that_a_message_names_brings_its_package():
         for path in (ROOT / "src/mc2core").rglob("*.py")
         for found in re.findall(r'(?:require|lacking)\(\s*"(\w+)",\s*extra="(\w+)"', path.read_text())
     ]
-    assert {extra for _, extra in calls} >= {"anndata", "excel", "parquet", "sklearn", "spark"}
+    assert {extra for _, extra in calls} >= {"excel", "parquet", "sklearn", "spark"}
     for module, extra in calls:
         package = lacking("no_such_module", extra, "").split("'")[1]
         assert package == f"mc2core[{extra}]"

@@ -129,7 +129,7 @@ class TestCorpus:
         assert without.missing("place").all()
         with pytest.raises(ValueError, match="vectors of 3 numbers, but the corpus has vectors of 2 there"):
             Corpus.from_texts(["tree"], {"place": np.ones((1, 3))}, like=corpus)
-        with pytest.raises(ValueError, match="'place' is read as names, but the corpus has vectors there"):
+        with pytest.raises(ValueError, match="in Python a dense matrix of floats"):
             Corpus.from_texts(["tree"], {"place": ["here"]}, like=corpus)
 
 
@@ -246,6 +246,15 @@ def test_files_that_are_no_vectors_of_the_documents_are_refused(tmp_path, monkey
     twice = {"text": "text", "contexts": ["place=place.npy:vector", "place=text:bag"]}
     with pytest.raises(ValueError, match="context 'place' is given twice"):
         read_own(Path("docs.csv"), twice)
+
+
+def test_the_case_of_endings_does_not_matter(tmp_path):
+    vectors = write_texts(tmp_path)
+    for name in ("docs.csv", "place.npy"):
+        (tmp_path / name).rename(tmp_path / name.upper())
+    given = {"text": "text", "contexts": [f"place={tmp_path}/PLACE.NPY:vector"]}
+    corpus, _ = read_own(tmp_path / "DOCS.CSV", given)
+    assert np.array_equal(corpus.contexts["place"], vectors)
 
 
 def test_new_documents_without_vectors_are_told_of_the_option(tmp_path, capsys):

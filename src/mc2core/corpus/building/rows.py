@@ -29,15 +29,13 @@ class BadRows:
     """Bad rows of one run.
 
     allowed : so many are left out; one more is an error.
-    can_allow : whether the user has a say in how a file is read, so that messages say what can be done; ``can_skip``:
-        and whether rows can be left out.
+    can_allow : whether the user has a say in how a file is read, so that messages say what can be done.
     first : of each the first fault, up to ``allowed`` or MAX_SHOWN of them.
     number : of all of them.
     """
 
     allowed: int = 0
     can_allow: bool = False
-    can_skip: bool = True
     first: list[BadRow] = field(default_factory=list)
     number: int = 0
 
@@ -60,7 +58,7 @@ class BadRows:
         listed = "".join(f"\n  {one}" for one in shown)
         more = self.number - len({one.place for one in shown})
         listed += f"\n  and {more:,} more" if more else ""
-        can_skip = self.can_allow and self.can_skip and self.number < n_rows
+        can_skip = self.can_allow and self.number < n_rows
         skip = f" (--skip-bad {self.number}, 'skip_bad' in a configuration, leaves them out)" if can_skip else ""
         raise ValueError(f"{where}: {self.number:,} of {n_rows:,} rows cannot be read{skip}{remedies}:{listed}")
 

@@ -17,7 +17,7 @@ from mc2core.corpus.building.counts import VocabularyRule
 from mc2core.corpus.building.tokens import MIN_LETTERS, Tokenise, Tokeniser
 
 #: forms of documents that have columns of the user's, which settings name
-TABLE, ANNDATA, UCI, TEXTS = "a table", "AnnData", "UCI bag-of-words", "texts"
+TABLE, UCI, TEXTS = "a table", "UCI bag-of-words", "texts"
 #: and that of a table with an observation to a row
 OBSERVATIONS = "a table of observations"
 #: what the tokeniser is called where words were made by a function of the user's, which no file can hold

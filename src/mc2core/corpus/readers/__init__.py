@@ -1,1 +1,1 @@
-"""Documents of a user: tables, UCI bags of words, AnnData."""
+"""Documents of a user: tables, UCI bags of words."""

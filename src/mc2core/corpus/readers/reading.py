@@ -31,7 +31,6 @@ _SETTINGS = {
         *("date_format", "missing", "labels", "keep", "rare", "skip_bad"),
     ),
     "UCI bag-of-words": ("vocabulary",),
-    "AnnData": ("contexts", "labels", "layer", "date_format", "missing"),
 }
 #: all of them
 LAYOUT = tuple(dict.fromkeys([*(setting for settings in _SETTINGS.values() for setting in settings), "embeddings"]))
@@ -50,15 +49,14 @@ def read_own(
     Parameters
     ----------
     settings : those in LAYOUT; None and empty values count as not given. ``contexts``: a list of "[NAME=]COLUMN:KIND",
-        or "NAME=FILE.npy:vector" for a matrix with one row per document, with every form; for AnnData,
-        "[NAME=]KEY:vector" is a matrix of obsm. ``tokeniser``: "unicode" or "a-z". ``stop_words``: a language, a file
-        of words, or "none". ``separators``: a list of "[COLUMN=]SIGN". ``rare``: a list of "NAME=N" or "NAME=N:pool".
-        ``missing``: further codes of missing values, or "none" to leave out those of pandas; a list, or a text with
-        commas. ``word_counts``: "raw", "presence" or "log". ``skip_bad``: largest number of bad rows of a table that
-        are left out. ``document`` and ``observations``: a column and a list of columns of a table with one observation
-        per row (:mod:`mc2core.corpus.readers.observations`), of the ``kind`` "numbers" (default), "counts" or "binary".
-        ``embeddings``: the .npy file for :meth:`mc2core.Corpus.with_embeddings`, with every form, or a function that
-        computes the matrix for the corpus.
+        or "NAME=FILE.npy:vector" for a matrix with one row per document, with every form. ``tokeniser``: "unicode" or
+        "a-z". ``stop_words``: a language, a file of words, or "none". ``separators``: a list of "[COLUMN=]SIGN".
+        ``rare``: a list of "NAME=N" or "NAME=N:pool". ``missing``: further codes of missing values, or "none" to leave
+        out those of pandas; a list, or a text with commas. ``word_counts``: "raw", "presence" or "log". ``skip_bad``:
+        largest number of bad rows of a table that are left out. ``document`` and ``observations``: a column and a list
+        of columns of a table with one observation per row (:mod:`mc2core.corpus.readers.observations`), of the ``kind``
+        "numbers" (default), "counts" or "binary". ``embeddings``: the .npy file for
+        :meth:`mc2core.Corpus.with_embeddings`, with every form, or a function that computes the matrix for the corpus.
     like : corpus or model whose words and contexts (columns, kinds and units) are used; for a model, the contexts of
         the fit. If it comes from a file of the same form, columns default to those of that file; a context that is
         given as "[NAME=]COLUMN" keeps its kind. Otherwise, columns must be given. If the file lacks a context, labels,
@@ -79,15 +77,17 @@ def read_own(
         If a setting does not apply to the form or is determined by ``like``, if the reader finds an error, or if
         documents have no word of ``like``.
     """
-    from mc2core.base import storage
+    from mc2core.base import records, storage
     from mc2core.corpus import Corpus, alignment
     from mc2core.corpus.building.columns import CONTENT_KINDS
     from mc2core.corpus.building.rows import BadRows
-    from mc2core.corpus.building.settings import ANNDATA, OBSERVATIONS, TABLE, UCI, codes_of, complete, stored
+    from mc2core.corpus.building.settings import OBSERVATIONS, TABLE, UCI, codes_of, complete, stored
 
     name = "" if path.is_dir() else path.name.lower()
-    form = ANNDATA if name.endswith(".h5ad") else UCI if _DOCWORD.fullmatch(name) else TABLE
-    contexts, files = _files_apart(settings.get("contexts") or (), form == ANNDATA)
+    form = UCI if _DOCWORD.fullmatch(name) else TABLE
+    if form == TABLE:
+        records.form_of(path)  # its ValueError, before one about columns of a file that cannot be read at all
+    contexts, files = _files_apart(settings.get("contexts") or ())
     given = dict(settings) | {"contexts": contexts}
     given = {setting: value for setting, value in given.items() if value not in (None, "", [])}
     embedded = given.pop("embeddings", None)
@@ -134,20 +134,17 @@ def read_own(
     return corpus, [*dropped, *unknown, *gone]
 
 
-def _files_apart(contexts: Sequence[str], has_vectors: bool) -> tuple[list[str], dict[str, Path]]:
-    """Contexts that the input itself has, vectors among them only where it can have such, and the files of those that
-    are vectors; ValueError for a wrong form of these.
-    """
+def _files_apart(contexts: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
+    """Contexts that are columns, and the files of those that are vectors; ValueError for a wrong form of these."""
     files: dict[str, Path] = {}
     columns = []
     for text in contexts:
         given, _, kind = text.rpartition(":")
-        name, _, path = given.partition("=")
-        is_file = kind == "vector" and path.lower().endswith(".npy")
-        if not is_file and (has_vectors or kind != "vector"):
+        if kind != "vector":
             columns.append(text)
             continue
-        if not is_file:
+        name, _, path = given.partition("=")
+        if not path.lower().endswith(".npy"):
             raise ValueError(f"context {text!r} is a vector: it must have the form NAME=FILE.npy:vector")
         if name in files:
             raise ValueError(f"context {name!r} is given twice")
@@ -180,22 +177,9 @@ def _read(
     followed: Sequence[str] | None,
 ) -> tuple[Corpus, list[Dropped]]:
     """The file as it is; ``optional`` columns may be absent, and ``followed`` are the words if it has none."""
-    from mc2core.corpus.building.settings import (
-        ANNDATA,
-        OBSERVATIONS,
-        UCI,
-        layout_of,
-        missing_of,
-        parse_contexts,
-        rule_of,
-    )
-    from mc2core.corpus.readers import h5ad, observations, table, uci
+    from mc2core.corpus.building.settings import OBSERVATIONS, UCI, layout_of, rule_of
+    from mc2core.corpus.readers import observations, table, uci
 
-    if form == ANNDATA:
-        labels, layer, date_format = map(settings.get, ("labels", "layer", "date_format"))
-        contexts = parse_contexts(settings.get("contexts", ()))
-        missing = missing_of(settings)
-        return h5ad.read(path, contexts, labels, layer, optional, date_format, missing), missing.dropped()
     if form == UCI:
         return uci.read(path, settings.get("vocabulary")), []
     if form == OBSERVATIONS:

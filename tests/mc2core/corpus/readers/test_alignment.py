@@ -323,27 +323,6 @@ class TestRead:
             read_own(write(tmp_path / "new.csv", NEW), columns, again)
         assert read_own(write(tmp_path / "new.csv", NEW), {"text": "body"}, again)[0].n_tokens == 3
 
-    def test_annotated_data(self, tmp_path):
-        h5py = pytest.importorskip("h5py", reason="AnnData files need the extra 'anndata'")
-        from helpers import h5ad_files as made
-
-        path = made.write(tmp_path / "a.h5ad", np.array([[1, 0, 2], [0, 3, 0]]))
-        contexts = {"contexts": ["age:number", "donor:bag"], "labels": "donor", "layer": "counts"}
-        like, _ = read_own(path, contexts)
-        other = made.write(tmp_path / "b.h5ad", np.array([[0, 7, 0, 5], [1, 0, 0, 0], [0, 0, 9, 0]]))
-        with h5py.File(other, "a") as file:
-            del file["obs/age"], file["obs/donor"], file["var/names"]
-            file["var"].create_dataset("names", data=["var2", "new", "var0", "var1"], dtype=made.TEXT)
-        corpus, dropped = read_own(other, {}, like)
-        assert corpus.content.toarray().tolist() == [[0, 5, 0], [0, 0, 1], [9, 0, 0]]
-        assert corpus.missing("age").all()
-        assert corpus.missing("donor").all()
-        assert [(one.number, one.what) for one in dropped] == [
-            (1, "words"), (7, "tokens"), (1, "contexts"), (1, "contexts"), (1, "columns")
-        ]  # fmt: skip
-        with pytest.raises(ValueError, match="no 'count'; did you mean 'counts'"):
-            read_own(other, {"layer": "count"}, like)
-
     def test_what_was_not_imported_is_followed_by_given_columns(self, tmp_path):
         """A corpus made in Python, or by an earlier version: words, values and units are known, the file's columns
         not."""

@@ -107,7 +107,7 @@ def test_uci_files_are_told_by_their_name(tmp_path):
         ([], "give the column of the words, by one of --text, --bag and --counts of mc2 import"),
         (["--counts", "who", "--context", "who:counts", "--context", "who:bag"], "context 'who' is given twice"),
         (["--text", "txt"], "no record has the key 'txt'"),
-        (["--text", "text", "--layer", "counts"], "'layer' has no meaning for"),
+        (["--text", "text", "--kind", "counts"], "'kind' has no meaning for"),
         (["--text", "text", "--context", "Year"], "context 'Year' must have the form COLUMN:KIND or NAME=COLUMN:KIND"),
         (["--text", "text", "--context", "Year:time"], "context column 'Year' is of kind 'time'; kinds are number"),
         (["--text", "text", "--context", "my year=Year:number"], "context name 'my year' must be a plain identifier"),
@@ -125,6 +125,19 @@ def test_what_cannot_be_imported_is_one_sentence(tmp_path, table, capsys, option
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1 or "rows cannot be read" in error
+    assert not (tmp_path / "own").exists()
+
+
+@pytest.mark.parametrize("options", [[], ["--text", "text"], ["--context", "emb=X_pca:vector"]])
+def test_a_file_of_another_form_is_named_with_what_can_be_read(tmp_path, capsys, options):
+    path = tmp_path / "cells.h5ad"
+    path.write_bytes(b"\x89HDF")
+    assert main(["import", str(path), *options, "--out", str(tmp_path / "own")]) == 2
+    known = ".jsonl, .ndjson, .csv, .tsv, .parquet, .xlsx"
+    assert capsys.readouterr().err == (
+        f"mc2: error: {path} has the ending '.h5ad'; endings that can be read are {known}, and in Python "
+        "mc2core.Corpus(counts, vocabulary) takes a matrix of counts\n"
+    )
     assert not (tmp_path / "own").exists()
 
 
