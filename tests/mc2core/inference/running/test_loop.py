@@ -385,6 +385,30 @@ def test_a_file_that_is_no_checkpoint_is_refused(tmp_path):
         fit(CORPUS, MC2(), Walk(), iterations=4, checkpoint=tmp_path / "c.npz")
 
 
+@pytest.mark.parametrize(
+    ("forged", "named"),
+    [
+        ({"trace": 3}, "'trace' is '3'"),
+        ({"trace": [{"topics": "3"}] * 3}, "'trace' is "),
+        ({"run": ["seed"]}, "'run' is "),
+        ({"run": {"burn_in": "2"}}, "'burn_in' is '2'"),
+        ({"iteration": "3"}, "'iteration' is '3'"),
+        ({"seconds": [1]}, r"'seconds' is '\[1\]'"),
+        ({"n_samples": 1.5}, "'n_samples' is '1.5'"),
+        ({"snapshot_times": {}}, "'snapshot_times' is '{}'"),
+        ([1], r"its description is '\[1\]'"),
+    ],
+)
+def test_a_forged_description_of_a_checkpoint_is_refused(tmp_path, forged, named):
+    path = tmp_path / "c.npz"
+    fit(CORPUS, MC2(), Walk(), iterations=3, checkpoint=path)
+    arrays = storage.read_arrays(path)
+    known = json.loads(str(arrays["meta"]))
+    storage.write_arrays(path, arrays | {"meta": np.array(json.dumps(forged if forged == [1] else known | forged))})
+    with pytest.raises(ValueError, match=rf"c\.npz is not a checkpoint: {named}"):
+        checkpoint.load(path)
+
+
 def test_first_difference_names_the_place():
     assert checkpoint.first_difference({"a": {"b": 1}}, {"a": {"b": 1}}) is None
     assert checkpoint.first_difference({"a": {"b": 1}}, {"a": {"b": 2}}) == "a.b is 1 there and 2 here"
