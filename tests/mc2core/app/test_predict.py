@@ -12,9 +12,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
+from helpers.explored_fits import data_of
 
-from mc2core import Corpus, Posterior
+from mc2core import Corpus, Fit, Posterior
 from mc2core.app.cli import main
 from mc2core.base.faults import Fault
 from mc2core.corpus.readers import lines as of_lines
@@ -114,6 +116,26 @@ def test_lines_are_told_as_the_documents_of_a_corpus(fitted, tmp_path, monkeypat
         told = found[j]["contexts"]["year"]
         expected = [year.mean[j], *year.interval()[j]]
         assert [told["mean"], told["low"], told["high"]] == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_number_is_the_same_cluster_wherever_it_is_shown(fitted, tmp_path, monkeypatch, capfd):
+    file, data = fitted / "fit/posterior.npz", fitted / "data"
+    _, predicted, _ = predict(monkeypatch, capfd, file, lines(made_up(60)))
+    assert main(["clusters", str(file), str(data)]) == 0
+    printed = pd.read_csv(io.StringIO(capfd.readouterr().out))
+    assert main(["describe", str(file), str(data), "--out", str(tmp_path)]) == 0
+    page, fit = data_of((tmp_path / "index.html").read_text()), Fit(Posterior.load(file), Corpus.load(data))
+    assert printed["cluster"].nunique() > 1
+    of_page = page["tables"]["documents"]["cluster"]
+    written = pd.read_csv(tmp_path / "documents.csv")["cluster"]
+    for shown in (of_page, written, fit.documents()["cluster"], [one["cluster"] for one in predicted]):
+        assert list(shown) == printed["cluster"].tolist()
+    names = dict(zip(printed["cluster"], printed["cluster_name"], strict=True))
+    levels, codes = page["nodes"]["name"].values()
+    first = zip(page["nodes"]["cluster"], (levels[code] for code in codes), strict=True)
+    assert names.items() <= dict(first).items()
+    for table in (pd.read_csv(tmp_path / "clusters.csv"), fit.clusters()):
+        assert dict(zip(table["cluster"], table["name"], strict=True)) == names
 
 
 def test_a_damaged_line_is_named_by_number_and_the_rest_is_read(fitted, monkeypatch, capfd):

@@ -12,6 +12,7 @@ from helpers.explored_fits import HOSTILE, corpus, data_of, fastex, gibbs, of_co
 from helpers.fits import at_strength
 from helpers.small_posteriors import word_given_cluster
 
+import mc2core
 from mc2core import Corpus
 from mc2core.app.cli import main
 from mc2core.base.extras import MissingPackage
@@ -22,6 +23,7 @@ from mc2core.explore.description import Description, _sizes
 from mc2core.explore.summary import summary
 from mc2core.explore.topics import _typical
 from mc2core.explore.variables import CONTEXT, Variable
+from mc2core.models import MC2
 from mc2core.posterior.hierarchy import Hierarchy
 
 
@@ -390,6 +392,14 @@ def test_what_is_all_alike_stands_in_a_row(noise):
     features = np.ones((40, 3)) if noise == 0.0 else noise * np.random.default_rng(0).standard_normal((40, 3))
     place = documents.flattened(features, 30, 0)
     assert place.tolist() == np.column_stack([np.linspace(0, 1, 40), np.full(40, 0.5)]).tolist()
+
+
+@pytest.mark.filterwarnings("error")
+def test_equal_documents_are_described_without_a_warning(tmp_path):
+    same = Corpus(np.ones((40, 3), int), contexts={"year": np.full(40, 2000.0)})
+    posterior = mc2core.fit(same, MC2(contexts=["year"]), iterations=4, progress=False).posterior
+    describe.describe(posterior, same, tmp_path)
+    assert pd.read_csv(tmp_path / "documents.csv")["cluster"].nunique() == 1
 
 
 def test_of_one_feature_all_stand_where_it_says():
