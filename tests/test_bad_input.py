@@ -125,14 +125,14 @@ CASES = {
     "column outside the matrix": (lambda d: corpus(BAD_COLUMN), "content is not a well-formed sparse matrix"),
     "no documents": (lambda d: Corpus(np.zeros((0, 3), dtype=int)), "content has no documents"),
     "all empty": (lambda d: fit(Corpus(np.zeros((2, 3), dtype=int))), "the corpus is empty: no document has a word"),
-    "vocabulary length": (lambda d: corpus(vocabulary=["a"]), "vocabulary has 1 names, but 3 are needed"),
+    "vocabulary length": (lambda d: corpus(vocabulary=["a"]), "vocabulary has 1 name; needed: 3"),
     "line break in a word": (lambda d: corpus(vocabulary=["a", "b\n", "c"]), "vocabulary has a name with a line break"),
     "documents length": (
-        lambda d: corpus(documents=pd.DataFrame({"n": [1]})), "documents has 1 rows, but the corpus has 2"
+        lambda d: corpus(documents=pd.DataFrame({"n": [1]})), "documents has 1 row, but the corpus has 2"
     ),
     # contexts and labels
     "context length": (lambda d: context(year=[1.0]), r"context 'year' has shape \(1,\), but the corpus has 2"),
-    "count context length": (lambda d: context(tag=AUTHOR[:1]), "context 'tag' has 1 rows, but the corpus has 2"),
+    "count context length": (lambda d: context(tag=AUTHOR[:1]), "context 'tag' has 1 row, but the corpus has 2"),
     "infinite context": (lambda d: context(year=[1, np.inf]), "context 'year': document 1 is infinite; use NaN"),
     "context of text": (lambda d: context(year=["old", "new"]), "context 'year' must hold numbers"),
     "negative tag": (lambda d: context(tag=[[1, 0], [-1, 0]]), "context 'tag': row 1, column 0 holds -1"),
@@ -151,12 +151,12 @@ CASES = {
     ),
     "names of no context": (lambda d: corpus(context_names={"tag": []}), "context_names names 'tag', which is not"),
     "number of context names": (
-        lambda d: corpus(context_names={"author": ["p"]}), r"context_names\['author'\] has 1 names, but 2"
+        lambda d: corpus(context_names={"author": ["p"]}), r"context_names\['author'\] has 1 name; needed: 2"
     ),
     "labels length": (lambda d: corpus(labels=[0]), r"labels has shape \(1,\), but the corpus has 2 documents"),
     "negative label": (lambda d: corpus(labels=[0, -1]), "labels must be whole numbers of at least 0"),
     "fractional label": (lambda d: corpus(labels=[0.5, 1]), "labels must be whole numbers of at least 0"),
-    "label names": (lambda d: corpus(labels=[0, 2], label_names=["a"]), "label_names has 1 names, but 3 are needed"),
+    "label names": (lambda d: corpus(labels=[0, 2], label_names=["a"]), "label_names has 1 name; needed: 3"),
     "unit of sd 0": (lambda d: corpus(units={"year": (1, 0)}), r"units\['year'\] must be \(mean, sd > 0\)"),
     "contexts as a list": (lambda d: corpus(contexts=["year"]), r"contexts is \['year'\]; a mapping by name is needed"),
     "contexts of texts as a list": (
@@ -245,10 +245,10 @@ CASES = {
         lambda d: damaged_folder(d, put("content.indptr.npy", np.array([0, 4, 3]))), "indptr.npy does not rise from 0"
     ),
     "short vocabulary": (
-        lambda d: damaged_folder(d, cut("vocabulary.txt", 2)).vocabulary, "vocabulary.txt has 1 lines, but 3 are needed"
+        lambda d: damaged_folder(d, cut("vocabulary.txt", 2)).vocabulary, "vocabulary.txt has 1 line; needed: 3"
     ),
     "short documents": (
-        lambda d: damaged_folder(d, cut("documents.csv", 6)).documents, "documents.csv has 1 rows, but the corpus has 2"
+        lambda d: damaged_folder(d, cut("documents.csv", 6)).documents, "documents.csv has 1 row, but the corpus has 2"
     ),
     # models and estimators
     "model cut short": (

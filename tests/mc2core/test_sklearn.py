@@ -208,7 +208,7 @@ def test_topics_have_the_words_that_are_known(tmp_path):
     assert {word for topic in steps[-1].posterior_.top_words(9) for word in topic} <= set(words)
     joblib.dump(steps, tmp_path / "steps")
     assert np.array_equal(joblib.load(tmp_path / "steps").transform(TEXTS), steps.transform(TEXTS))
-    with pytest.raises(ValueError, match=r"vocabulary has 2 names, but 7 are needed"):
+    with pytest.raises(ValueError, match=r"vocabulary has 2 names; needed: 7"):
         MC2Clusterer(vocabulary=["a", "b"], **settings).fit(counts)
     with pytest.raises(ValueError, match="vocabulary and the columns of X are not the same words"):
         MC2Clusterer(vocabulary=words, **settings).fit(frame[frame.columns[::-1]])

@@ -135,4 +135,5 @@ def shown(value: Any) -> str:
 def counted(number: int, what: str) -> str:
     """ "1 document", "2 documents without a word"."""
     first, *rest = what.split(" ", 1)
-    return f"{number:,} {' '.join([first.removesuffix('s') if number == 1 else first, *rest])}"
+    one = f"{first[:-3]}y" if first.endswith("ies") else first.removesuffix("s")
+    return f"{number:,} {' '.join([one if number == 1 else first, *rest])}"

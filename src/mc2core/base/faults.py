@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Fault(NamedTuple):
-    """What is wrong with a row as a whole, in place of its values: "has 1 fields, but the header has 2".
+    """What is wrong with a row as a whole, in place of its values: "has 1 field, but the header has 2".
 
     ``remedy`` : what can be done about it.
     """

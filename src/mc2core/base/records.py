@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from mc2core.base import extras
-from mc2core.base.checks import did_you_mean, shown
+from mc2core.base.checks import counted, did_you_mean, shown
 from mc2core.base.faults import BadRow, Fault
 
 MAX_LINE_BYTES = 32 * 2**20
@@ -309,7 +309,7 @@ def _csv_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str] | Fau
         if fault:
             yield rows.line_num, fault
         elif row and len(row) != n_fields:
-            yield rows.line_num, Fault(f"has {len(row)} fields, but the header has {n_fields}")
+            yield rows.line_num, Fault(f"has {counted(len(row), 'fields')}, but the header has {n_fields}")
         elif row:
             yield rows.line_num, row
 

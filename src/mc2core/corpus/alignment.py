@@ -336,7 +336,9 @@ def conform(make: Make, corpus: Corpus, schema: Schema) -> tuple[Corpus, list[Dr
     content, unknown = _in_columns(corpus.content, corpus.vocabulary, schema.words)
     dropped = [Dropped("words", unknown[0], lost), Dropped("tokens", unknown[1], f"of a word {lost}")]
     if content.nnz == 0 < corpus.content.nnz:
-        raise ValueError(f"no word of the new documents is among the {len(schema.words)} words of {schema.what}")
+        raise ValueError(
+            f"no word of the new documents is among the {counted(len(schema.words), 'words')} of {schema.what}"
+        )
     contexts: dict[str, Any] = {}
     for name, context in corpus.contexts.items():
         if name in schema.unused:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.base.checks import choice, several, shown, whole
+from mc2core.base.checks import choice, counted, several, shown, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +69,8 @@ def whole_counts(matrix: Any, name: str, rows: int | None = None) -> sp.csr_matr
         matrix = array
     counts = sp.csr_matrix(matrix)
     if rows is not None and counts.shape[0] != rows:
-        raise ValueError(f"{name} has {counts.shape[0]} rows, but the corpus has {rows} documents")
+        here = counted(counts.shape[0], "rows")
+        raise ValueError(f"{name} has {here}, but the corpus has {counted(rows, 'documents')}")
     try:
         counts.check_format(full_check=True)
     except ValueError as error:
@@ -231,7 +232,7 @@ def check_labels(labels: Any, n_documents: int) -> Context | None:
         return whole_counts(labels, "labels", n_documents)
     array = np.asarray(labels)
     if array.shape != (n_documents,):
-        raise ValueError(f"labels has shape {array.shape}, but the corpus has {n_documents} documents")
+        raise ValueError(f"labels has shape {array.shape}, but the corpus has {counted(n_documents, 'documents')}")
     if array.dtype.kind not in "iu" or (array < 0).any():
         raise ValueError("labels must be whole numbers of at least 0, one for each document")
     return array.astype(np.int64)
@@ -247,7 +248,8 @@ def check_documents(documents: pd.DataFrame, rows: int) -> pd.DataFrame:
     if not hasattr(documents, "columns"):
         raise ValueError(f"documents is {shown(documents)}; a pandas DataFrame is needed")
     if len(documents) != rows:
-        raise ValueError(f"documents has {len(documents)} rows, but the corpus has {rows} documents")
+        here = counted(len(documents), "rows")
+        raise ValueError(f"documents has {here}, but the corpus has {counted(rows, 'documents')}")
     names = documents.columns.tolist()
     for place, name in enumerate(names):
         if not isinstance(name, str) or not name:
@@ -282,7 +284,7 @@ def check_names(names: Sequence[str] | None, name: str, length: int) -> list[str
         return None
     names = [str(one) for one in several(name, names)]
     if len(names) != length:
-        raise ValueError(f"{name} has {len(names)} names, but {length} are needed")
+        raise ValueError(f"{name} has {counted(len(names), 'names')}; needed: {length:,}")
     if any("\n" in one or "\r" in one for one in names):
         raise ValueError(f"{name} has a name with a line break in it")
     return names

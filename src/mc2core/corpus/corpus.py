@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import storage
-from mc2core.base.checks import choice, finite, mapping, several, whole
+from mc2core.base.checks import choice, counted, finite, mapping, several, whole
 from mc2core.corpus.checks import (
     CONTENT_KINDS,
     KINDS,
@@ -501,7 +501,8 @@ class Corpus:
     def set_index(self, index: Any) -> None:
         """Set the :attr:`index` of the documents. Raises ValueError unless it has one entry per document."""
         if index is not None and len(several("index", index)) != self.n_documents:
-            raise ValueError(f"the index has {len(index)} rows, but the corpus has {self.n_documents} documents")
+            said = f"the index has {counted(len(index), 'rows')}"
+            raise ValueError(f"{said}, but the corpus has {counted(self.n_documents, 'documents')}")
         self.index = index
         if index is not None and self._documents is not None:
             self._documents = self._documents.set_axis(index)
@@ -551,10 +552,12 @@ class Corpus:
         return storage.digest_value([self._vocabulary, self.context_names, units])
 
     def __repr__(self) -> str:
-        content = f"{self.n_words} words, {self.n_tokens} tokens"
+        content = f"{counted(self.n_words, 'words')}, {counted(self.n_tokens, 'tokens')}"
         if self.is_of_observations:
-            content = f"{self.n_tokens} observations of {self.n_words} {CONTENT_KINDS[self.content_kind]}"
-        return f"Corpus({self.n_documents} documents, {content}, contexts: {self._contexts_in_words()})"
+            of = counted(self.n_words, CONTENT_KINDS[self.content_kind])
+            content = f"{counted(self.n_tokens, 'observations')} of {of}"
+        documents = counted(self.n_documents, "documents")
+        return f"Corpus({documents}, {content}, contexts: {self._contexts_in_words()})"
 
     def _contexts_in_words(self) -> str:
         return ", ".join(f"{name} ({KINDS[kind]})" for name, kind in self.context_kinds.items()) or "none"
@@ -601,7 +604,8 @@ class Corpus:
         rows = np.asarray(rows)
         if rows.dtype == bool:
             if rows.shape != (self.n_documents,):
-                raise ValueError(f"the mask has shape {rows.shape}, but the corpus has {self.n_documents} documents")
+                documents = counted(self.n_documents, "documents")
+                raise ValueError(f"the mask has shape {rows.shape}, but the corpus has {documents}")
             rows = np.flatnonzero(rows)
         if rows.dtype.kind not in "iu" or rows.ndim != 1:
             raise ValueError("documents are chosen by a list of whole numbers or by a boolean mask")
@@ -1018,7 +1022,7 @@ def read_label_names(folder: Path, labels: Context) -> list[str] | None:
         return read_names(path, labels.shape[1])
     names, last = read_names(path, None), int(labels.max(initial=-1))
     if last >= len(names):
-        raise ValueError(f"{path} has {len(names)} lines, but there is a label {last}")
+        raise ValueError(f"{path} has {counted(len(names), 'lines')}, but there is a label {last}")
     return names
 
 
@@ -1036,7 +1040,7 @@ def read_names(path: Path, length: int | None) -> list[str]:
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 text: {error}") from error
     if length is not None and len(names) != length:
-        raise ValueError(f"{path} has {len(names)} lines, but {length} are needed")
+        raise ValueError(f"{path} has {counted(len(names), 'lines')}; needed: {length:,}")
     return names
 
 
@@ -1080,7 +1084,8 @@ class _Table(NamedTuple):
         except (ValueError, pd.errors.ParserError) as error:
             raise ValueError(f"{self.path} is damaged: {error}") from error
         if found != rows:
-            raise ValueError(f"{self.path} has {found} rows, but the corpus has {rows} documents")
+            here, needed = counted(found, "rows"), counted(rows, "documents")
+            raise ValueError(f"{self.path} has {here}, but the corpus has {needed}")
 
 
 def _is_plain(index: Any) -> bool:
@@ -1102,7 +1107,7 @@ def read_index(folder: Path, rows: int, dtype: Any, name: Any) -> Any:
     except (KeyError, OSError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is missing or damaged: {error}") from error
     if len(index) != rows:
-        raise ValueError(f"{path} has {len(index)} rows, but the corpus has {rows} documents")
+        raise ValueError(f"{path} has {counted(len(index), 'rows')}, but the corpus has {counted(rows, 'documents')}")
     return index
 
 
@@ -1197,7 +1202,8 @@ def check_meta(folder: Path, meta: Mapping[str, Any], n_tokens: int) -> None:
     """Raise ValueError if corpus.json was changed, or if the counts do not have the sum that it states."""
     told = meta.get("n_tokens", n_tokens)
     if told != n_tokens:
-        raise ValueError(f"{folder} was changed after it was saved: it has {n_tokens} tokens, but {_META} says {told}")
+        tokens = counted(n_tokens, "tokens")
+        raise ValueError(f"{folder} was changed after it was saved: it has {tokens}, but {_META} says {told}")
     signed = {name: value for name, value in meta.items() if name != "checksum"}
     is_signed = "checksum" in meta or "files" in meta
     if is_signed and meta.get("checksum") != storage.digest_value(signed):

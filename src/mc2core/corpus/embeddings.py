@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from mc2core.base.checks import counted
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus.checks import check_context_name
 
@@ -85,7 +86,8 @@ class Projection(NamedTuple):
         """(n, d) float64 of (n, D) vectors; NaN for a missing one. ValueError as of :func:`check_vectors`."""
         checked = check_vectors(vectors)
         if checked.shape[1] != self.length:
-            raise ValueError(f"embeddings have {checked.shape[1]:,} numbers, but those before had {self.length:,}")
+            here = counted(checked.shape[1], "numbers")
+            raise ValueError(f"embeddings have {here}, but those before had {self.length:,}")
         reduced = np.full((len(checked), self.basis.shape[1]), np.nan)
         centre, basis = self.centre.astype(np.float64), np.ascontiguousarray(self.basis, dtype=np.float64)
         with thread_budget(1):
@@ -165,7 +167,9 @@ def check_vectors(vectors: Any, rows: int | None = None) -> np.ndarray:
             "document is needed"
         )
     if rows is not None and len(array) != rows:
-        raise ValueError(f"embeddings have {len(array):,} rows, but there are {rows:,} documents")
+        raise ValueError(
+            f"embeddings have {counted(len(array), 'rows')}, but the corpus has {counted(rows, 'documents')}"
+        )
     if not 0 < array.shape[1] <= MAX_LENGTH:
         raise ValueError(f"embeddings have {array.shape[1]:,} columns; 1 to {MAX_LENGTH:,} are allowed")
     return array

@@ -77,7 +77,7 @@ def of_runs(posterior: Posterior, clusters: pd.DataFrame) -> str | None:
     sure = clusters[clusters["chains"] == n]
     runs, every = _NUMBERS.get(n, str(n)), "both" if n == 2 else f"all {_NUMBERS.get(n, str(n))}"
     return (
-        f"{runs} runs from different starts: {len(sure)} of the {len(clusters)} clusters "
+        f"{runs} runs from different starts: {len(sure)} of the {counted(len(clusters), 'clusters')} "
         f"({counted(int(sure['documents'].sum()), 'documents')}) came out in {every}"
     )
 

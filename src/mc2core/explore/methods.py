@@ -58,10 +58,9 @@ def _documents(posterior: Posterior, corpus: Corpus, about: Mapping[str, Any]) -
         return counted(about["stream"]["fitted"]["documents"], "documents")
     if not posterior.was_fitted_on(corpus):
         return counted(len(posterior.samples[0].cluster), "documents")
-    tokens = f"tokens of {corpus.n_words:,} words"
-    if corpus.is_of_observations:
-        tokens = f"observations of {corpus.n_words} {CONTENT_KINDS[corpus.content_kind]}"
-    return f"{counted(corpus.n_documents, 'documents')} ({corpus.n_tokens:,} {tokens})"
+    kind = CONTENT_KINDS[corpus.content_kind] if corpus.is_of_observations else "words"
+    tokens = counted(corpus.n_tokens, "observations" if corpus.is_of_observations else "tokens")
+    return f"{counted(corpus.n_documents, 'documents')} ({tokens} of {counted(corpus.n_words, kind)})"
 
 
 def _preprocessing(imported: Mapping[str, Any] | None, corpus: Corpus) -> str:
@@ -91,7 +90,7 @@ def _updates(about: Mapping[str, Any], unit: str) -> str:
     """Fits that this one continued, and documents that came later."""
     said = []
     if source := about.get("from"):
-        lengths = ", then ".join(f"{one:g} {unit}" for one in source["iterations"])
+        lengths = ", then ".join(counted(one, unit) for one in source["iterations"])
         seeds = " and ".join(map(str, source["seeds"]))
         said.append(
             f"This continued an earlier fit of {counted(source['documents'], 'documents')}: {lengths}, with the random "
@@ -133,7 +132,7 @@ def _contexts(model: dict[str, Any]) -> str:
 
 def _run(about: Mapping[str, Any], unit: str) -> str:
     """Iterations, burn-in, samples and chains."""
-    said = f"{about.get('stopped_at', about['iterations']):g} {unit}"
+    said = counted(about.get("stopped_at", about["iterations"]), unit)
     if about.get("burn_in") is not None and about["engine"]["name"] == "gibbs":
         said += f", of which the first {about['burn_in']} were discarded"
     chains = len(about.get("chains", []) or [1])
@@ -146,7 +145,7 @@ def _settings(engine: dict[str, Any]) -> str:
 
 def _found(posterior: Posterior, recommended: int) -> str:
     if posterior.samples[0].documents_are_clusters:
-        return f"The fit has {posterior.representative.n_topics} topics."
+        return f"The fit has {counted(posterior.representative.n_topics, 'topics')}."
     found = f"The fit has {counted(posterior.n_clusters, 'clusters')}"
     if len(posterior.samples) > 1:
         found += f" ({consensus.in_samples('clusters', posterior.interval('main clusters'))})"

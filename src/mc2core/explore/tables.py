@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mc2core.base import storage
+from mc2core.base.checks import counted
 from mc2core.base.progress import work
 from mc2core.corpus.checks import CONTENT_KINDS
 from mc2core.corpus.embeddings import projection_of
@@ -78,7 +79,8 @@ def _summary(description: Description, clusters: pd.DataFrame) -> pd.DataFrame:
         rows["contexts of vectors, which have no table"] = ", ".join(vectors)
     if (projection := projection_of(posterior.imported)) is not None and projection.name in posterior.families:
         rows["embeddings"] = (
-            f"{projection.length} numbers, reduced to {projection.basis.shape[1]} components with "
+            f"{counted(projection.length, 'numbers')}, reduced to "
+            f"{counted(projection.basis.shape[1], 'components')} with "
             f"{projection.explained:.0%} of the variance; strength {posterior.families[projection.name].strength:g}"
         )
     rows |= {part: provenance[part]["name"] for part in ("model", "engine") if part in provenance}

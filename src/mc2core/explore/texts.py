@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mc2core.base import storage
+from mc2core.base.checks import counted
 from mc2core.base.records import rows_or_faults
 from mc2core.corpus import Corpus
 from mc2core.corpus.alignment import files_of
@@ -49,7 +50,9 @@ def texts_of(corpus: Corpus, texts: str | os.PathLike[str] | Sequence[str]) -> l
         known = ", ".join(map(str, corpus.documents.columns)) or "none"
         raise ValueError(f"texts: {texts} is neither a file nor a kept column ({known}); mc2 import --keep keeps one")
     if len(found) != corpus.n_documents:
-        raise ValueError(f"there are {len(found)} texts, but the corpus has {corpus.n_documents} documents")
+        raise ValueError(
+            f"texts are given for {counted(len(found), 'documents')}, but the corpus has {corpus.n_documents:,}"
+        )
     return found
 
 
@@ -71,8 +74,8 @@ def _of_file(corpus: Corpus, path: Path) -> list[str]:
         )
     if len(rows) != corpus.n_documents:
         raise ValueError(
-            f"{path} has {len(rows)} documents, the corpus {corpus.n_documents}; import them with --id, or keep the "
-            f"texts with --keep {column}"
+            f"{path} has {counted(len(rows), 'documents')}, the corpus {corpus.n_documents:,}; import them with --id, "
+            f"or keep the texts with --keep {column}"
         )
     return [str(row[0] or "") for row in rows]
 

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from mc2core.base.checks import counted
+
 
 def _labels(values: Any, name: str) -> np.ndarray:
     """(J,) ints 0..L-1 of hard labels (numbers or text)."""
@@ -25,7 +27,7 @@ def _table(truth: Any, clusters: Any) -> sp.csr_matrix:
     """(L, K) CSR of the documents with each label in each cluster; its size is that of the non-zeros."""
     known, found = _labels(truth, "truth"), _labels(clusters, "clusters")
     if len(known) != len(found):
-        raise ValueError(f"truth has {len(known)} documents, but clusters has {len(found)}")
+        raise ValueError(f"truth has {counted(len(known), 'documents')}, but clusters has {len(found):,}")
     return sp.csr_matrix(sp.coo_matrix((np.ones(len(known), np.int64), (known, found))))
 
 

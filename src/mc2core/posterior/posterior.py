@@ -385,7 +385,8 @@ class Posterior:
         self.check_corpus(corpus)
         fitted = len(self.samples[0].cluster)
         if corpus.n_documents != fitted:
-            raise ValueError(f"the corpus has {corpus.n_documents} documents, but the model was fitted on {fitted}")
+            here = counted(corpus.n_documents, "documents")
+            raise ValueError(f"the corpus has {here}, but the model was fitted on {fitted:,}")
 
     def was_fitted_on(self, corpus: Corpus) -> bool:
         """Return whether ``corpus`` is the fitted corpus, compared in the contexts and units of the posterior."""

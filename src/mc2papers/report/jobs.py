@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from mc2core.base.checks import counted
 from mc2papers.report.palette import CLUSTERS
 
 #: kinds of jobs by the folder of their logs; jobs of all other folders make what is shown
@@ -90,7 +91,7 @@ def chart(jobs: Sequence[Job]) -> str:
         f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}" stroke="currentColor" stroke-dasharray="4"/>'
         for x in ((cut - first) * scale for cut in cuts)
     ]
-    told = f"{len(jobs)} jobs took {_said(sum(job.seconds for job in jobs))}, by the clock {_said(total)}"
+    told = f"{counted(len(jobs), 'jobs')} took {_said(sum(job.seconds for job in jobs))}, by the clock {_said(total)}"
     told += f", at most {len(free)} at once"
     return (
         f"<p>{told}. Jobs that came after this page was written are not among them"

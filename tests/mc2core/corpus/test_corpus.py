@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from mc2core import Corpus
+from mc2core.base.checks import counted
 from mc2core.corpus import take_rows
 
 QUICK = settings(max_examples=25, deadline=None, derandomize=True)
@@ -229,3 +230,13 @@ class TestFiles:
         assert list(Corpus.load(tmp_path / "c").documents["title"]) == titles
         Corpus(np.ones((7, 1), dtype=int), documents=frame[["pages"]]).save(tmp_path / "c")
         pd.testing.assert_frame_equal(Corpus.load(tmp_path / "c").documents, frame[["pages"]])
+
+
+def test_what_there_is_one_of_is_said_in_the_singular():
+    assert repr(Corpus([[1]])) == "Corpus(1 document, 1 word, 1 token, contexts: none)"
+    assert (
+        repr(Corpus.from_observations([[0.5]], [0])) == "Corpus(1 document, 1 observation of 1 number, contexts: none)"
+    )
+    assert (counted(1, "entries"), counted(2, "entries")) == ("1 entry", "2 entries")
+    with pytest.raises(ValueError, match=r"documents has 2 rows, but the corpus has 1 document$"):
+        Corpus([[1]], documents=pd.DataFrame({"n": [1, 2]}))

@@ -56,7 +56,7 @@ def test_the_reduction_is_whitened_principal_components():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda x: x[:-1], "embeddings have 59 rows, but there are 60 documents"),
+        (lambda x: x[:-1], "embeddings have 59 rows, but the corpus has 60 documents"),
         (lambda x: x[:, 0], "embeddings hold 1-dimensional float64; a dense matrix of numbers with a row for each"),
         (lambda x: x.astype(str), "embeddings hold 2-dimensional <U"),
         (lambda x: sp.csr_matrix(x), "embeddings hold 0-dimensional object"),
@@ -196,7 +196,7 @@ def test_an_update_takes_embeddings_as_the_import_does(tmp_path, capsys):
     update = ["update", str(tmp_path / "fit"), str(tmp_path / "new.jsonl"), "--out", str(tmp_path / "more")]
     capsys.readouterr()
     assert main([*update, "--embeddings", str(tmp_path / "all.npy")]) == 2
-    assert "embeddings have 60 rows, but there are 20 documents" in capsys.readouterr().err
+    assert "embeddings have 60 rows, but the corpus has 20 documents" in capsys.readouterr().err
     assert main([*update, "--embeddings", str(tmp_path / "new.npy")]) == 0
     said = capsys.readouterr()
     assert f"--embeddings {tmp_path / 'new.npy'} --out FOLDER" in said.out

@@ -46,7 +46,7 @@ def put(folder, name, position, value):
         ("context.author.indices.npy", 0, -1, r"the column -1 in row 0; it must lie in 0\.\.1"),
         ("content.data.npy", 3, 0, "the count 0 in row 2; it must be at least 1"),
         ("context.author.data.npy", 1, -2, "the count -2 in row 1; it must be at least 1"),
-        ("content.data.npy", 0, 2**31 - 1, "has 2147483654 tokens, but corpus.json says 8"),
+        ("content.data.npy", 0, 2**31 - 1, "has 2,147,483,654 tokens, but corpus.json says 8"),
         ("context.year.npy", 2, np.inf, "context.year.npy is infinite at document 2"),
         ("labels.npy", 1, -1, "labels.npy holds -1; a label is a whole number of at least 0"),
         ("labels.npy", 1, 2, "label_names.txt has 2 lines, but there is a label 2"),

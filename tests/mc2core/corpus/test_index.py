@@ -114,7 +114,7 @@ def test_it_is_saved(tmp_path, kind):
     assert loaded.documents["title"].tolist() == frame["title"].tolist()
     (tmp_path / "corpus/index.csv").write_text('"index"\n1\n')
     with pytest.raises(
-        ValueError, match=r"index.csv (has 1 rows, but the corpus has 24 documents|is missing or damaged)"
+        ValueError, match=r"index.csv (has 1 row, but the corpus has 24 documents|is missing or damaged)"
     ):
         Corpus.load(tmp_path / "corpus")
 

@@ -135,5 +135,5 @@ def test_corpora_of_observations_are_not_concatenated():
 def test_a_document_beyond_their_number_is_named():
     with pytest.raises(ValueError, match=r"holds 3 at observation 4; it must lie in 0\.\.2"):
         Corpus.from_observations(VALUES, DOCUMENT, n_documents=3)
-    with pytest.raises(ValueError, match="names has 1 names, but 2 are needed"):
+    with pytest.raises(ValueError, match="names has 1 name; needed: 2"):
         Corpus.from_observations(VALUES, DOCUMENT, names=["maths"])

@@ -12,6 +12,7 @@ from helpers.explored_fits import HOSTILE
 
 import mc2core
 from mc2core import Fit, Posterior
+from mc2core.explore import methods
 from mc2core.explore.summary import summary
 from mc2core.explore.tables import tables_of
 from mc2core.families import DirichletCategorical, NormalGamma
@@ -270,6 +271,12 @@ def test_methods_say_how_words_were_made_and_what_is_missing(done):
     assert "missing:" not in said
     counts = mc2core.Corpus(made.content)
     assert "The corpus was built from counts" in mc2core.fit(counts, iterations=2, chains=1, progress=False).methods()
+
+
+def test_methods_of_one_sweep_and_one_document_are_singular():
+    about = {"iterations": 1, "engine": {"name": "svi"}, "from": {"iterations": [1, 2], "documents": 1, "seeds": [0]}}
+    assert methods._run(about, "epochs") == "1 epoch"
+    assert "of 1 document: 1 epoch, then 2 epochs," in methods._updates(about, "epochs")
 
 
 def test_methods_compare_the_recommended_cuts_of_the_chains(done):

@@ -73,7 +73,7 @@ def test_what_is_neither_file_nor_column_is_refused():
     made = corpus()
     with pytest.raises(ValueError, match=r"texts: body is neither a file nor a kept column \(title, place\)"):
         texts.texts_of(made, "body")
-    with pytest.raises(ValueError, match="there are 2 texts, but the corpus has 60 documents"):
+    with pytest.raises(ValueError, match="texts are given for 2 documents, but the corpus has 60"):
         texts.texts_of(made, ["a", "b"])
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from mc2core.base.checks import did_you_mean, mapping, once, several, shown
+from mc2core.base.checks import counted, did_you_mean, mapping, once, several, shown
 from mc2core.corpus import alignment
 from mc2core.corpus.building.cells import Missing, is_missing
 from mc2core.corpus.building.columns import ContextColumn, Layout
@@ -75,7 +75,8 @@ def from_texts(
     n_documents = len(columns[_TEXT])
     for name, listed in columns.items():
         if len(listed) != n_documents:
-            raise ValueError(f"{name} has {len(listed)} entries, but there are {n_documents} texts")
+            entries = counted(len(listed), "entries")
+            raise ValueError(f"{name} has {entries}, but texts has {n_documents:,}")
     layout = Layout(
         _TEXT,
         contexts=layout_contexts,

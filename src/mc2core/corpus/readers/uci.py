@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import memory
+from mc2core.base.checks import counted
 from mc2core.base.records import GZIP_RATIO, open_text, refuse_bomb, whole_gzip
 from mc2core.corpus import Corpus
 from mc2core.corpus.checks import csr_of
@@ -55,14 +56,14 @@ def read(path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None
         with whole_gzip(path):
             n_documents, n_words, n_entries = (_size(path, stream, line) for line in (1, 2, 3))
         if n_words != len(words):
-            raise ValueError(f"{path} announces {n_words} words, but the vocabulary has {len(words)}")
+            raise ValueError(f"{path} announces {counted(n_words, 'words')}, but the vocabulary has {len(words)}")
         _check_sizes(path, n_documents, n_entries)
         columns = Growing(), Growing(), Growing()
         lengths, n_read, last, is_ordered = np.zeros(n_documents, np.int64), 0, 0, True
         for block in _entries(path, stream):
             n_read += len(block)
             if n_read > n_entries:
-                raise ValueError(f"{path} has more than the {n_entries} entries that line 3 announces")
+                raise ValueError(f"{path} has more than the {counted(n_entries, 'entries')} that line 3 announces")
             _check_entries(path, block, 4 + n_read - len(block), n_documents, n_words)
             for numbers, of_block in zip(columns, block.T, strict=True):
                 numbers.extend(of_block)
@@ -72,7 +73,7 @@ def read(path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None
             seen, n_seen = np.unique(block[:, 0], return_counts=True)
             lengths[seen - 1] += n_seen
     if n_read != n_entries:
-        raise ValueError(f"{path} has {n_read} entries, but line 3 announces {n_entries}")
+        raise ValueError(f"{path} has {counted(n_read, 'entries')}, but line 3 announces {n_entries:,}")
     documents, indices, counts = (numbers.all() for numbers in columns)
     if not is_ordered:
         memory.need(24 * n_entries, f"putting the entries of {path} in order", "it cannot be read here")
@@ -90,7 +91,8 @@ def read(path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None
 
     content = by_rows(in_order, csr_of(np.append(0, lengths.cumsum()), indices, counts, n_words))
     if n_distinct != n_entries:
-        raise ValueError(f"{path} gives {n_entries - n_distinct} words of a document a second time")
+        repeated = counted(n_entries - n_distinct, "words")
+        raise ValueError(f"{path} gives {repeated} of a document a second time")
     return Corpus(content, words)
 
 
@@ -119,7 +121,7 @@ def _check_sizes(path: Path, n_documents: int, n_entries: int) -> None:
     """ValueError where the first lines announce more than can follow, or than there is memory for."""
     if n_documents > n_entries + MAX_EMPTY:
         raise ValueError(
-            f"{path} announces {n_documents} documents but {n_entries} entries; "
+            f"{path} announces {counted(n_documents, 'documents')} but {counted(n_entries, 'entries')}; "
             f"at most {MAX_EMPTY} documents may be empty"
         )
     # numbers of entries, and row pointers twice

@@ -128,8 +128,8 @@ def agreement(chains: Mapping[str, Any]) -> str:
     '2 chains of 31 and 33 clusters agree by ARI 0.71, VI 1.50 bits on all clusters, by ARI 0.93 on the recommended 12'
     """
     name = next(name for name in _NAMES if name in chains)
-    *numbers, last = map(str, chains[name])
-    said = f"{len(chains[name])} chains of {', '.join(numbers)} and {last} {name}"
+    *numbers, last = chains[name]
+    said = f"{len(chains[name])} chains of {', '.join(map(str, numbers))} and {counted(last, name)}"
     if "ari" not in chains:
         return said
     said = f"{said} agree by ARI {chains['ari']:.2f}, VI {chains['vi_bits']:.2f} bits on all clusters"
@@ -247,9 +247,10 @@ def _of_chains(posterior: Posterior) -> list[str]:
     if "recommended_ari" in between:
         ari, of_what = between["recommended_ari"], f"the recommended {between['recommended']} of each "
     if not said and ari < MIN_AGREEMENT:
-        numbers = " and ".join(map(str, between["clusters"]))
+        *others, last = between["clusters"]
+        numbers = " and ".join([*map(str, others), counted(last, "clusters")])
         said.append(
-            f"different starts found {numbers} clusters, and {of_what}agree only in part (adjusted Rand index "
+            f"different starts found {numbers}, and {of_what}agree only in part (adjusted Rand index "
             f"{ari:.2f}; 1 if identical): take single clusters with care, look at fewer clusters, or run more "
             "iterations or chains"
         )

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from mc2core.base import stopping, storage
+from mc2core.base.checks import counted
 from mc2core.base.progress import showing, work
 from mc2core.base.provenance import environment
 from mc2core.compute import streams
@@ -382,7 +383,8 @@ def _with_old_first(corpus: Corpus, posterior: Posterior, new_columns: int) -> C
     corpus = corpus.with_contexts({name: one for name, one in corpus.contexts.items() if name in posterior.families})
     schema = alignment.schema_of(posterior)
     if corpus.n_documents <= n_before:
-        raise ValueError(f"the corpus has {corpus.n_documents} documents and the fit {n_before}; {_OWN_CORPUS}")
+        here = counted(corpus.n_documents, "documents")
+        raise ValueError(f"the corpus has {here} and the fit {n_before:,}; {_OWN_CORPUS}")
     before, _ = alignment.conform(Corpus, corpus.subset(np.arange(n_before)), schema)
     if not posterior.was_fitted_on(before):
         raise ValueError(f"the corpus does not begin with the documents of the fit; {_OWN_CORPUS}")

@@ -32,7 +32,7 @@ import scipy.sparse as sp
 from scipy.special import digamma
 
 from mc2core.base import storage
-from mc2core.base.checks import shown, whole
+from mc2core.base.checks import counted, shown, whole
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus, alignment, matching, reservoir
@@ -214,7 +214,9 @@ class Stream:
         return self.engine.restored(self.model, settings, shape, contexts, arrays)
 
     def __repr__(self) -> str:
-        return f"Stream({self.n_documents} documents, total_samples {self.total_samples}, {self.posterior!r})"
+        return (
+            f"Stream({counted(self.n_documents, 'documents')}, total_samples {self.total_samples}, {self.posterior!r})"
+        )
 
     @property
     def total_samples(self) -> int:

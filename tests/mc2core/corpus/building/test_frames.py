@@ -218,7 +218,7 @@ def test_categories_booleans_and_dates_are_not_taken_for_numbers(values, what):
         (lambda: Corpus.from_texts("one text"), "texts is one text; a list of texts"),
         (lambda: Corpus.from_texts(["a lake", 7]), "texts, index 1, column 'texts': found 7; text is needed"),
         (lambda: Corpus.from_texts([]), "texts has no document"),
-        (lambda: Corpus.from_texts(["lake"], {"year": [1, 2]}), r"contexts\['year'\] has 2 entries, but there are 1"),
+        (lambda: Corpus.from_texts(["lake"], {"year": [1, 2]}), r"contexts\['year'\] has 2 entries, but texts has 1"),
         (lambda: Corpus.from_texts(["lake"], {"a b": [1]}), "context name 'a b' must be a plain identifier"),
         (lambda: Corpus.from_texts(["lake"], {"who": [1.5j]}), r"index 0, column .*: found 1\.5j"),
         (

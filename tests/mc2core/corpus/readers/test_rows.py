@@ -35,7 +35,7 @@ class TestBadRows:
         assert str(caught.value).splitlines() == [
             f"{path}: 4 of 6 rows cannot be read:",
             "  line 3, column 'year': found 'soon'; a finite number, or nothing where it is missing, is needed",
-            "  line 4 has 1 fields, but the header has 3",
+            "  line 4 has 1 field, but the header has 3",
             "  line 6, column 'year': found 'never'; a finite number, or nothing where it is missing, is needed",
             "  line 7 is not UTF-8 text: byte 0xe9 at place 1",
         ]

@@ -235,7 +235,7 @@ class TestRefused:
             (("b,o\u2028ther", "x,1"), r"(columns: 'b, o\u2028ther')"),
             (("b,n,n", "x,1,1"), "has the column 'n' twice"),
             (("b,n", "x,1,2"), "line 2 has 3 fields, but the header has 2"),
-            (("b,n", "", "x"), "line 3 has 1 fields, but the header has 2"),
+            (("b,n", "", "x"), "line 3 has 1 field, but the header has 2"),
             (("b,n", '"x', "y,1"), "line 3 is not CSV: unexpected end of data"),
             (("b,n", '"x"y,1'), "line 2 is not CSV: ',' expected after '\"'"),
             (("b,n", '"x', 'y",1', "z,later"), "line 4, column 'n': found 'later'"),

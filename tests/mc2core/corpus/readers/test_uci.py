@@ -71,9 +71,9 @@ def test_what_is_written_is_read(tmp_path_factory, counts, end, compressed, bloc
         ((2, 3, 1), [(3, 1, 1)], "line 4 has the document 3; it must lie between 1 and 2"),
         ((2, 3, 2), [(1, 1, 1), (1, 0, 1)], "line 5 has the word 0; it must lie between 1 and 3"),
         ((2, 3, 1), [(1, 1, 2**31)], "line 4 has the count 2147483648; it must lie between 0 and 2147483647"),
-        ((2, 3, 2), [(1, 1, 1)], "has 1 entries, but line 3 announces 2"),
-        ((2, 3, 1), [(1, 1, 1), (1, 2, 1)], "has more than the 1 entries that line 3 announces"),
-        ((2, 3, 2), [(1, 1, 1), (1, 1, 1)], "gives 1 words of a document a second time"),
+        ((2, 3, 2), [(1, 1, 1)], "has 1 entry, but line 3 announces 2"),
+        ((2, 3, 1), [(1, 1, 1), (1, 2, 1)], "has more than the 1 entry that line 3 announces"),
+        ((2, 3, 2), [(1, 1, 1), (1, 1, 1)], "gives 1 word of a document a second time"),
         ((2, 4, 1), [(1, 1, 1)], "announces 4 words, but the vocabulary has 3"),
         (("two", 3, 1), [(1, 1, 1)], "line 1 is b'two'; one whole number"),
         ((2, "9" * 99, 1), [(1, 1, 1)], "line 2 is b'9999"),
@@ -117,7 +117,7 @@ def test_a_cut_gzip_is_refused(tmp_path):
 def test_impossible_sizes_are_refused_before_allocation(tmp_path, monkeypatch, compressed):
     """1,500,000,000 documents of one entry asked for 12 GB of row pointers, or took two minutes."""
     path = write(tmp_path, (1_500_000_000, 3, 1), [(1, 1, 1)], compressed=compressed)
-    with pytest.raises(ValueError, match="announces 1500000000 documents but 1 entries; at most 10000000 documents"):
+    with pytest.raises(ValueError, match="announces 1,500,000,000 documents but 1 entry; at most 10000000 documents"):
         uci.read(path)
     path = write(tmp_path, (2**31 - 1, 3, 2**31 - 1), [(1, 1, 1)], compressed=compressed)
     monkeypatch.setattr(memory, "available_bytes", lambda: 8 * 10**9)

@@ -10,7 +10,7 @@ from helpers.made_up_runs import found_by, trace
 
 from mc2core import Corpus
 from mc2core.inference.running.loop import fit
-from mc2core.inference.running.summary import ONE_CHAIN, sentence, sentence_of_all
+from mc2core.inference.running.summary import ONE_CHAIN, agreement, sentence, sentence_of_all
 
 
 def test_a_rise_is_told_with_its_numbers():
@@ -153,6 +153,7 @@ def test_one_is_said_in_the_singular():
         "found 2 clusters and 1 topic in 2 fits, of at most 2 clusters and 1 t"
     )
     assert sentence_of_all([about, two]).startswith("found 1 to 2 clusters and 1 topic in 2 fits")
+    assert agreement({"clusters": [3, 1]}) == "2 chains of 3 and 1 cluster"
 
 
 def test_what_one_cluster_means_is_in_the_log(caplog):
