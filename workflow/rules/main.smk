@@ -42,12 +42,14 @@ include: "report.smk"
 
 
 if workflow.is_main_process and IS_MAIN and "snakemake" in sys.argv[0]:
-    from contextlib import redirect_stderr
+    from contextlib import redirect_stderr, suppress
     from io import StringIO
 
     from snakemake.cli import parse_args
 
-    with redirect_stderr(StringIO()):  # it names the profiles again
+    asked = []
+    # it names the profiles again; with --directory, files named on the command line are not found from here
+    with redirect_stderr(StringIO()), suppress(SystemExit, OSError):
         asked = parse_args(sys.argv[1:])[1].targets
     for sentence in configuration.misspelt(asked, [one.name for one in workflow.rules]):
         logger.warning(sentence)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from mc2core import Corpus, Posterior
 from mc2core.app.cli import main
 from mc2core.base import storage
+from mc2core.base.checks import counted
 from mc2core.corpus.alignment import conform, schema_of
 from mc2core.corpus.readers.reading import read_own
 from mc2core.families import DirichletCategorical, NormalGamma
@@ -364,7 +365,7 @@ class TestRead:
         corpus = Corpus(sp.csr_matrix(np.array(table)), names, {"n": np.zeros(len(rows))})
         known = {name for row in rows for name in row if name in wanted}
         if not known and corpus.n_tokens:
-            with pytest.raises(ValueError, match=re.escape(f"among the {len(wanted)} words")):
+            with pytest.raises(ValueError, match=re.escape(f"among the {counted(len(wanted), 'words')} of")):
                 conform(Corpus, corpus, schema_of(like))
             return
         found, dropped = conform(Corpus, corpus, schema_of(like))
