@@ -427,7 +427,8 @@ class TestFit:
         between = posterior.between_chains()
         assert about["inferred"]["chains"] == between
         one, two, three = between["clusters"]
-        said = f"3 chains of {one}, {two} and {three} clusters agree by ARI {between['ari']:.2f}, "
+        of_last = "1 cluster" if three == 1 else f"{three} clusters"
+        said = f"3 chains of {one}, {two} and {of_last} agree by ARI {between['ari']:.2f}, "
         assert said in capsys.readouterr().out
         assert main(["clusters", str(file), str(fitted / "data/train")]) == 0
         assert said in capsys.readouterr().err
