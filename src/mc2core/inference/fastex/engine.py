@@ -197,7 +197,7 @@ class FastEx(MixtureEngine):
         For "neighbours": share of proposals that are drawn uniformly from all clusters.
     exact_sweeps : list of int in [1, inf), default (5,)
         For "neighbours": sweeps that score all clusters, numbered from 1.
-    threads : int in [1, inf), default 1
+    threads : int in [1, 1024], default 1
         Number of threads. The result does not depend on it. Several threads are used by "neighbours" and by "hash" with
         several documents per round. Exact sweeps use two threads if there are at least 100,000 clusters.
 

@@ -55,7 +55,7 @@ class Gibbs(Engine):
     n_shards : int in [1, inf) or None, default None
         Number of parts into which Spark splits the corpus (docs/how_to/spark.md). It needs the kernel "parallel". With
         None, Spark is not used. The result does not depend on this setting.
-    threads : int in [1, inf), default 1
+    threads : int in [1, 1024], default 1
         Number of threads. The result does not depend on it.
 
     Raises

@@ -128,7 +128,7 @@ class SVI(Engine):
     n_shards : int in [1, inf) or None, default None
         Number of parts into which Spark splits the corpus (docs/how_to/spark.md). With None, Spark is not used. The
         result depends on n_shards, but not on the number of executors.
-    threads : int in [1, inf), default 1
+    threads : int in [1, 1024], default 1
         Number of threads. The result does not depend on it.
 
     Raises

@@ -136,7 +136,7 @@ class Stream:
     passes : int in [1, inf), default 3
         Number of passes over each block. With 1, documents are processed in mini-batches, as in an epoch of a fit. Then
         no clusters or topics are added, and no earlier documents are processed again.
-    threads : int in [1, inf), default 1
+    threads : int in [1, 1024], default 1
         Number of threads. The result does not depend on it.
 
     Attributes
