@@ -104,6 +104,10 @@ class Engine(Settings, ABC):
     def sample(self, corpus: Corpus, state: State) -> Sample:
         """Return the state as a sample for scores. The state does not change."""
 
+    def log_odds_of_clusters(self, state: State) -> float | None:
+        """Return by how many nats the clusters of a state are likelier than one cluster; None if this is not known."""
+        return None
+
     @abstractmethod
     def restore(self, model: Any, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
         """Return the state from the result of ``State.arrays``. Raises ValueError if it does not fit the corpus."""

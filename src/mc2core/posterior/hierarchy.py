@@ -287,9 +287,11 @@ def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
 
     It starts from the consensus of the samples and uses the topics of the representative. For the agreement, further
     hierarchies start from the consensus of each chain, with the topics of its own representative, or for one chain from
-    ``N_OTHERS`` of its samples, with their own topics. The result is deterministic. Raises ValueError for other
-    documents, if each document is a cluster (HDP), if there are more than ``MAX_CLUSTERS`` clusters or ``MAX_CELLS``
-    cells, or if a score is not finite.
+    ``N_OTHERS`` of its samples, with their own topics. One cluster is recommended if the run found that it is likelier
+    than the clusters in which its chains ended (``one_cluster_is_likelier``). The result is deterministic.
+
+    Raises ValueError for other documents, if each document is a cluster (HDP), if there are more than ``MAX_CLUSTERS``
+    clusters or ``MAX_CELLS`` cells, or if a score is not finite.
     """
     if posterior.representative.documents_are_clusters:
         raise ValueError("each document is a cluster of its own in this posterior; there is nothing to join")
@@ -319,13 +321,13 @@ def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
             pairs = list(itertools.combinations(of_size, 2)) if len(of_size) > 1 else []
         if pairs:
             agreement[size - 1] = np.mean([adjusted_rand_index(*pair) for pair in pairs])
-    is_fixed = posterior.provenance.get("model", {}).get("n_clusters") is not None
-    return replace(
-        hierarchy,
-        samples=posterior.clusterings,
-        agreement=agreement,
-        recommended=hierarchy.n_clusters if is_fixed else recommend(hierarchy.scores, agreement, are_chains),
-    )
+    if posterior.provenance.get("model", {}).get("n_clusters") is not None:
+        recommended = hierarchy.n_clusters
+    elif posterior.provenance.get("one_cluster_is_likelier"):
+        recommended = 1
+    else:
+        recommended = recommend(hierarchy.scores, agreement, are_chains)
+    return replace(hierarchy, samples=posterior.clusterings, agreement=agreement, recommended=recommended)
 
 
 def merge_clusters(posterior: Posterior, corpus: Corpus, size: int) -> np.ndarray:

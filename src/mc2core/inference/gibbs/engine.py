@@ -15,7 +15,8 @@ from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import Engine, State
 from mc2core.inference.gibbs.assignments import start_assignments
-from mc2core.inference.gibbs.start import more_clusters, start_chain, start_directions, start_topics, topics_by_rule
+from mc2core.inference.gibbs.cluster_odds import log_odds_of_clusters
+from mc2core.inference.gibbs.start import clusters_to_try, start_chain, start_directions, start_topics, topics_to_try
 from mc2core.inference.gibbs.state import DocumentLevelState, GibbsState, SharedState
 from mc2core.inference.gibbs.topic_moves import SPARE_TOPICS, move_bytes
 from mc2core.models import HDP, MC2, NPTOT, Model, TopicModel
@@ -24,8 +25,8 @@ from mc2core.posterior import Sample
 if TYPE_CHECKING:
     from mc2core.inference.shards import ShardedCorpus
 
-# topics at the start, at most, where none are set and there is no document level
-_TOPICS = 50
+# topics and clusters at the start, at most, where none are set and there is no document level
+_TOPICS, _CLUSTERS = 50, 20
 _MAX_TOKENS = 2**31 - 1
 KERNELS = ("collapsed", "blocked", "interleaved", "parallel")
 
@@ -42,16 +43,17 @@ class Gibbs(Engine):
         level; it moves tokens on all threads, at a cost that hardly depends on the number of topics. npTOT needs
         "collapsed", which is its default. Observations need "collapsed" or "interleaved".
     start_topics : int in [1, 2147483647] or None, default None
-        Largest number of topics in the starting state. None means 50. With a document level, None means the cube root
-        of the number of tokens, or more if documents are few and long.
-    start_clusters : int in [1, 2147483647], default 20
+        Largest number of topics in the starting state. None means 50. With a document level, None means that starts
+        with few and with many topics are compared on held-out documents: the cube root of the number of tokens, or more
+        if documents are few and long, and four times the cube root.
+    start_clusters : int in [1, 2147483647] or None, default None
         Largest number of clusters in the starting state. It must not be set if n_clusters of the model is set, which
-        replaces it. With a document level, three starting states are compared on held-out documents: with
-        start_clusters clusters, its square root and 1. The first of them is used unless another state is better by 1 %
-        and by three standard errors. If n_clusters is set, all three start with twice this number, and the best state
-        is used. For fewer than a hundred documents, the state with the highest joint density is used. For corpora of
-        more than a million tokens, there is only one starting state. If the model uses embeddings, the clusters of the
-        starting states are found by them, and start_clusters is multiplied by 5, up to one cluster per ten documents.
+        replaces it. None means 20. With a document level, None means that starts with 20 and with 100 clusters (at most
+        one per ten documents) are compared on held-out documents, and 100 are used if they are better by 1 % and by
+        three standard errors. If n_clusters is set, there are three starts with twice this number, and the best one is
+        used. There is only one start for fewer than a hundred documents, with few topics, and for more than a million
+        tokens, with many. If the model uses embeddings, the clusters of the starting states are found by them, and
+        there are five times 20, or five times start_clusters, up to one cluster per ten documents.
     n_shards : int in [1, inf) or None, default None
         Number of parts into which Spark splits the corpus (docs/how_to/spark.md). It needs the kernel "parallel". With
         None, Spark is not used. The result does not depend on this setting.
@@ -89,13 +91,15 @@ class Gibbs(Engine):
         *,
         kernel: str = "interleaved",
         start_topics: int | None = None,
-        start_clusters: int = 20,
+        start_clusters: int | None = None,
         n_shards: int | None = None,
         threads: int = 1,
     ) -> None:
         self.kernel = choice("kernel", kernel, KERNELS)
         self.start_topics = None if start_topics is None else whole("start_topics", start_topics, most=MAX_LABELS)
-        self.start_clusters = whole("start_clusters", start_clusters, most=MAX_LABELS)
+        self.start_clusters = (
+            None if start_clusters is None else whole("start_clusters", start_clusters, most=MAX_LABELS)
+        )
         self.n_shards = None if n_shards is None else whole("n_shards", n_shards)
         self.threads = whole("threads", threads, most=MAX_THREADS)
 
@@ -130,20 +134,21 @@ class Gibbs(Engine):
 
     def init(self, model: TopicModel, corpus: Corpus, seed: int) -> GibbsState:
         self.need_memory(model, corpus)
-        directions, start_clusters, n_clusters, n_topics = self._start(model, corpus)
+        directions, clusters, topics = self._start(model, corpus)
         state: GibbsState
         if model.document_level:
             with thread_budget(self.threads) as pool:
                 state = start_chain(
-                    model, corpus, n_topics, start_clusters, self.kernel, seed, pool, self._sharded, directions
+                    model, corpus, topics, clusters, self.kernel, seed, pool, self._sharded, directions
                 )  # fmt: skip
         else:
             contexts = StackedContexts(corpus, model.cluster_contexts)
             rng, seen = streams.generator(seed, "start"), corpus
             if model.content is not None:
                 # documents by topics that are found, which themselves start at random: nothing would join pieces of one
-                seen, _ = start_topics(model, corpus, n_topics, rng)
-            assignments = start_assignments(seen, contexts, n_clusters, n_topics, rng)
+                seen, _ = start_topics(model, corpus, topics[0], rng)
+            n_clusters = (model.n_clusters or clusters[0]) if model.has_clusters else None
+            assignments = start_assignments(seen, contexts, n_clusters, topics[0], rng)
             state = SharedState.of(model, corpus, contexts, assignments)
             state.draw_weights(seed, 0)
         state.log_joint = state.compute_log_joint()
@@ -153,8 +158,9 @@ class Gibbs(Engine):
         n_tokens = corpus.n_tokens
         if n_tokens > _MAX_TOKENS:
             raise ValueError(f"the corpus has {n_tokens} tokens; the Gibbs engine takes at most {_MAX_TOKENS}")
-        _, _, n_clusters, n_topics = self._start(model, corpus)
-        n_clusters = min(n_clusters or corpus.n_documents, corpus.n_documents)
+        _, clusters, topics = self._start(model, corpus)
+        n_clusters = (model.n_clusters or clusters[-1]) if model.has_clusters else corpus.n_documents
+        n_clusters, n_topics = min(n_clusters, corpus.n_documents), topics[-1]
         sizes = n_clusters, n_topics, model.document_level, model.has_token_context
         n_bytes = start_bytes(corpus, *sizes, self.threads) + (chains - 1) * start_bytes(corpus, *sizes, 0)
         of_threads = f" on {self.threads} threads" if self.threads > 1 else ""
@@ -163,14 +169,18 @@ class Gibbs(Engine):
         fewer = (", or chains" if chains > 1 else "") + (", or threads" if of_threads else "")
         memory.need(n_bytes, what, f"start_topics and start_clusters may be lower{fewer}")
 
-    def _start(self, model: TopicModel, corpus: Corpus) -> tuple[np.ndarray | None, int, int | None, int]:
-        """Directions of embeddings, clusters to start from where the model fixes none and where it may, and topics."""
-        directions = start_directions(model, corpus) if model.document_level else None
-        start_clusters = self.start_clusters if directions is None else more_clusters(self.start_clusters, corpus)
-        n_clusters = (model.n_clusters or start_clusters) if model.has_clusters else None
-        is_by_rule = model.document_level or model.content is not None
-        n_topics = self.start_topics or (topics_by_rule(corpus) if is_by_rule else _TOPICS)
-        return directions, start_clusters, n_clusters, n_topics
+    def _start(self, model: TopicModel, corpus: Corpus) -> tuple[np.ndarray | None, list[int], list[int]]:
+        """Directions of embeddings, and the numbers of clusters and of topics to try, ascending."""
+        if model.document_level:
+            directions = start_directions(model, corpus)
+            clusters = clusters_to_try(corpus, self.start_clusters, directions is not None)
+        else:
+            directions, clusters = None, [self.start_clusters or _CLUSTERS]
+        if self.start_topics:
+            return directions, clusters, [self.start_topics]
+        if model.document_level:
+            return directions, clusters, topics_to_try(corpus)
+        return directions, clusters, [topics_to_try(corpus)[0] if model.content is not None else _TOPICS]
 
     def step(self, corpus: Corpus, state: GibbsState, seed: int, iteration: int) -> dict[str, float]:  # type: ignore[override]
         with thread_budget(self.threads) as pool:
@@ -188,6 +198,11 @@ class Gibbs(Engine):
     def sample(self, corpus: Corpus, state: State) -> Sample:
         assert isinstance(state, GibbsState)
         return state.sample()
+
+    def log_odds_of_clusters(self, state: State) -> float | None:
+        if not isinstance(state, DocumentLevelState) or not state.model.has_clusters:
+            return None
+        return log_odds_of_clusters(state)
 
     def extend(self, model: TopicModel, corpus: Corpus, arrays: Mapping[str, np.ndarray], seed: int) -> GibbsState:
         """Return the state of a chain that is continued with added documents.

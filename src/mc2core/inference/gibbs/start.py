@@ -4,12 +4,14 @@ Random starting topics end as many copies of each true topic, which hundreds of 
 would remove the clusters of short documents. So words are clustered by their documents, and a token begins in the topic
 of its word. Documents begin in clusters found by k-means of their words or, if they have embeddings, of these
 (docs/notes/embeddings.md). The clusters are fixed in the burn-in. Then duplicate topics are merged and artefacts
-removed (:mod:`mc2core.inference.gibbs.consolidate`), and everything moves. The best number of clusters for k-means is
-not known in advance. Several numbers are tried, one of them 1, on all but a tenth of the documents. The chain continues
-from the largest number, unless another one predicts the tenth better by 1 % and by three standard errors
-(:mod:`mc2core.inference.gibbs.holdout`, docs/notes/starts.md). For fewer than a hundred documents, none are held out,
-and the state with the highest posterior density is used. Differences between topics alone exceed the effect of clusters
-on this density, so a state with one cluster, or with fewer than a fixed number, must be better by more than that.
+removed (:mod:`mc2core.inference.gibbs.consolidate`), and everything moves.
+
+The best numbers of topics and of clusters to start with are not known in advance. So three starts are made on all but a
+tenth of the documents: with 20 clusters and few topics, with 20 and many topics, and with 100 and many topics. The
+chain continues from the start with 20 clusters that predicts the tenth better, unless the one with 100 is better still,
+by 1 % and by three standard errors (:mod:`mc2core.inference.gibbs.holdout`, docs/notes/starts.md). The joint density of
+a state does not serve: it falls by thousands of nats where more topics predict better. For fewer than a hundred
+documents, none are held out, and there is one start, with few topics.
 
 If the number of clusters is fixed and all are in use, none can be split, so two classes that k-means puts together
 would stay together. Therefore such a start has twice as many clusters, which are merged as in a hierarchy
@@ -22,26 +24,22 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, logsumexp, softmax
+from scipy.special import logsumexp, softmax
 
 from mc2core.base.progress import work
 from mc2core.compute import streams
-from mc2core.compute.special import MIN_POSITIVE
 from mc2core.compute.threads import in_blocks, n_threads
 from mc2core.corpus import Corpus
 from mc2core.corpus.embeddings import directions_of
 from mc2core.corpus.matching import as_stored
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
-from mc2core.inference.gibbs.assignments import count_topics, start_assignments
-from mc2core.inference.gibbs.cluster_moves import ClusterConstants, weigh_clusters
+from mc2core.inference.gibbs.assignments import start_assignments
 from mc2core.inference.gibbs.consolidate import consolidate_topics
-from mc2core.inference.gibbs.documents import contexts_of
 from mc2core.inference.gibbs.state import DocumentLevelState
-from mc2core.inference.gibbs.weights import log_openings
 from mc2core.inference.seeding import cluster_words
 from mc2core.models import TopicModel
 
@@ -52,31 +50,43 @@ if TYPE_CHECKING:
 BURN_IN = 20
 #: ... and those after them, in which all move, where several are compared
 COMPARED = 20
-# of a log density: by as much two starts of a corpus differ for their topics alone (a standard deviation)
-_NOISE = 0.003
 # sweeps of a start after which topics are joined and dissolved, but for the fine ones of few long documents
 _CONSOLIDATING = (20, 25, 30, 35, 40)
+# clusters of a start where none are set ...
+_CLUSTERS = 20
+# ... and how many times as many another start has, up to one for so many documents; so has each with embeddings
+_MORE_CLUSTERS, _DOCUMENTS_FOR_CLUSTER = 5, 10
 # clusters of a start for each that is told
 _FOR_ONE = 2
-# share of the held-out score, and standard errors of the difference, by which a start with fewer clusters has to lead
+# share of the held-out score, and standard errors of the difference, by which a start with more clusters has to lead
 _LEAD, _LEAD_ERRORS = 0.01, 3.0
-# clusters of a start for each that is set, if documents have embeddings, and the documents for each of these
-_WITH_EMBEDDINGS, _DOCUMENTS_FOR_CLUSTER = 5, 10
 # topics to make room for, for each at the start: splits make more
 _GROWTH = 16
 #: tokens beyond which one start is all that is tried: sweeps of several would take longer than the chain
 _MAX_TRIED = 1_000_000
 # words, and tokens of a document, for each topic at the start
 _WORDS_FOR_TOPIC, _TOKENS_FOR_TOPIC = 25, 10
+# topics of a start with many, for each by the tokens
+_MORE_TOPICS = 4
 
 
-def topics_by_rule(corpus: Corpus) -> int:
-    """Return the default number of starting topics: the cube root of the tokens, such as 128 for two million.
+class Start(NamedTuple):
+    """What a start begins with."""
 
-    For few long documents, it is one per 25 words, but at most one per ten tokens of a document. Their clusters differ
-    in fine topics; with fewer topics, documents leave even the right clusters (docs/notes/labelled.md).
+    n_clusters: int | None  # None: each document is a cluster
+    n_topics: int
+
+
+def topics_to_try(corpus: Corpus) -> list[int]:
+    """Return the default numbers of starting topics, ascending: few, and many if these are more.
+
+    Few are the cube root of the tokens, such as 128 for two million, and many are four times as many. Few documents
+    that are long have at least one topic per 25 words, but at most one per ten tokens of a document. Their clusters
+    differ in fine topics; with fewer topics, documents leave even the right clusters (docs/notes/labelled.md).
     """
-    return max(_topics_by_tokens(corpus), _topics_by_words(corpus))
+    by_tokens = _topics_by_tokens(corpus)
+    few = max(by_tokens, _topics_by_words(corpus))
+    return sorted({few, max(few, _MORE_TOPICS * by_tokens)})
 
 
 def _topics_by_tokens(corpus: Corpus) -> int:
@@ -88,36 +98,47 @@ def _topics_by_words(corpus: Corpus) -> int:
     return min(n_words // _WORDS_FOR_TOPIC, corpus.n_tokens // (_TOKENS_FOR_TOPIC * corpus.n_documents))
 
 
-def numbers_to_try(model: TopicModel, corpus: Corpus, start_clusters: int, columns: int) -> list[int | None]:
-    """Return the number of clusters of each start.
+def clusters_to_try(corpus: Corpus, start_clusters: int | None, has_embeddings: bool) -> list[int]:
+    """Return the numbers of starting clusters, ascending: one if ``start_clusters`` is set.
 
-    They are ``start_clusters``, its square root and 1. If the model fixes the number, they are three times twice that
-    number, if so many clusters with ``columns`` can be merged.
+    With embeddings, it is five times as many, because such clusters merge, but seldom split.
+    """
+    few = start_clusters or _CLUSTERS
+    many = max(few, min(_MORE_CLUSTERS * few, corpus.n_documents // _DOCUMENTS_FOR_CLUSTER))
+    if has_embeddings:
+        return [many]
+    return sorted({few} if start_clusters else {few, many})
 
-    None means that each document is a cluster.
+
+def starts_to_try(
+    model: TopicModel, corpus: Corpus, clusters: Sequence[int], topics: Sequence[int], dimension: int
+) -> list[Start]:
+    """Return the starts, given the numbers of clusters and of topics to try, ascending.
+
+    The first number of clusters is tried with all numbers of topics, others with the most topics. If the model fixes
+    the number of clusters, there are three starts with twice that number, if so many clusters with so many topics and
+    ``dimension`` columns of contexts can be merged.
     """
     if not model.has_clusters:
-        return [None]
-    most = min(model.n_clusters or start_clusters, corpus.n_documents)
+        return [Start(None, topics[-1])]
+    n_documents = corpus.n_documents
     if corpus.n_tokens > _MAX_TRIED:
-        return [most]
-    if model.n_clusters:
+        return [Start(min(model.n_clusters or clusters[0], n_documents), topics[-1])]
+    if told := model.n_clusters:
         from mc2core.posterior.hierarchy import are_too_many
 
-        more = min(_FOR_ONE * most, corpus.n_documents)
-        return [most if are_too_many(more, columns) else more] * 3
-    return [*sorted({1, round(math.sqrt(most)), most})]
+        columns = _GROWTH * topics[-1] + dimension
+        most, more = min(told, n_documents), min(_FOR_ONE * told, n_documents)
+        number = most if are_too_many(more, columns) else more
+        return [Start(number, n_topics) for n_topics in (topics[0], topics[-1], topics[-1])]
+    starts = [Start(min(clusters[0], n_documents), n_topics) for n_topics in topics]
+    return starts + [Start(min(n_clusters, n_documents), topics[-1]) for n_clusters in clusters[1:]]
 
 
 def start_directions(model: TopicModel, corpus: Corpus) -> np.ndarray | None:
     """Return the embeddings by which documents are clustered, (J, d), or None without embeddings in the model."""
     used = [name for name, family in model.cluster_contexts.items() if family.strength > 0.0]
     return directions_of(corpus, used, corpus.imported) if model.has_clusters else None
-
-
-def more_clusters(start_clusters: int, corpus: Corpus) -> int:
-    """Return the number of clusters of a start from embeddings: such clusters merge, but seldom split."""
-    return max(start_clusters, min(_WITH_EMBEDDINGS * start_clusters, corpus.n_documents // _DOCUMENTS_FOR_CLUSTER))
 
 
 def start_topics(
@@ -138,79 +159,73 @@ def start_topics(
 
 
 def start_chain(
-    model: TopicModel, corpus: Corpus, n_topics: int, start_clusters: int, kernel: str, seed: int,
+    model: TopicModel, corpus: Corpus, topics: Sequence[int], clusters: Sequence[int], kernel: str, seed: int,
     pool: Executor | None, sharded: Callable[[Corpus], ShardedCorpus | None], directions: np.ndarray | None = None
 ) -> DocumentLevelState:  # fmt: skip
     """Return the state with which the chain begins: the best of several starts.
 
-    They are compared on held-out documents or, without these, by their density. ``sharded`` returns a corpus on Spark's
-    executors, if needed. ``directions`` are those of :func:`start_directions`.
+    They are compared on held-out documents; without these, there is one start. ``sharded`` returns a corpus on Spark's
+    executors, if needed. ``topics``, ``clusters`` are numbers to try, ``directions`` those of :func:`start_directions`.
     """
     from mc2core.inference.gibbs.holdout import draw_holdout, log_weights
 
     known, contexts = corpus, StackedContexts(corpus, model.cluster_contexts)
-    numbers = numbers_to_try(model, corpus, start_clusters, _GROWTH * n_topics + contexts.dimension)
-    trying = COMPARED if len(numbers) > 1 else 0
-    if len(kept := draw_holdout(corpus, seed) if trying else ()):
+    starts = starts_to_try(model, corpus, clusters, topics, contexts.dimension)
+    kept = draw_holdout(corpus, seed) if len(starts) > 1 else np.zeros(0, np.int64)
+    if len(kept):
         before = np.setdiff1d(np.arange(corpus.n_documents), kept)
         known = as_stored(corpus.subset(before), corpus)
         contexts = StackedContexts(known, model.cluster_contexts)
         directions = None if directions is None else directions[before]
+    else:
+        starts = starts[:1]
+    trying = COMPARED if model.has_clusters and corpus.n_tokens <= _MAX_TRIED else 0
     shards = sharded(known)
-    seen, topic = start_topics(model, known, n_topics, streams.generator(seed, "start topics"))
+    begun = {
+        n_topics: start_topics(model, known, n_topics, streams.generator(seed, "start topics"))
+        for n_topics in {one.n_topics for one in starts}
+    }
     # few threads have a start each, many share the blocks of its sweeps
-    has_few = pool is not None and n_threads(pool) <= len(numbers) and shards is None
+    has_few = pool is not None and n_threads(pool) <= len(starts) and shards is None
     of_starts, of_sweeps = (pool, None) if has_few else (None, pool)
 
     def attempt(number: int, _: int) -> DocumentLevelState:
-        rng = streams.generator(seed, "start", number)
-        assignments = start_assignments(seen, contexts, numbers[number], n_topics, rng, topic, directions)
+        rng, (n_clusters, n_topics) = streams.generator(seed, "start", number), starts[number]
+        seen, topic = begun[n_topics]
+        assignments = start_assignments(seen, contexts, n_clusters, n_topics, rng, topic, directions)
         state = DocumentLevelState.of(model, known, contexts, assignments)
         if (told := model.n_clusters) and assignments.n_clusters > told:
             group = model.start_of("group") / told * assignments.n_clusters  # alpha / N as it is told
             state.concentrations = replace(state.concentrations, group=group, most_clusters=assignments.n_clusters)
         # iterations before the first of the chain, of each attempt its own, and before that of documents kept back
-        last = (number + 1 - len(numbers)) * (BURN_IN + trying + 1) - (len(kept) > 0)
-        _burn_in(state, known, kernel, seed, last, of_sweeps, shards, numbers[number], trying)
+        last = (number + 1 - len(starts)) * (BURN_IN + trying + 1) - (len(kept) > 0)
+        _burn_in(state, known, kernel, seed, last, of_sweeps, shards, n_clusters, trying)
         return state
 
-    states = in_blocks(of_starts, attempt, len(numbers), 1)
-    if not trying:
-        return states[0]
+    states = in_blocks(of_starts, attempt, len(starts), 1)
     if not len(kept):
-        densities, n_clusters = zip(*((log_density(one), one.assignments.n_clusters) for one in states), strict=True)
-        return states[likeliest(densities, n_clusters, min(model.n_clusters or 2, corpus.n_documents))]
+        return states[0]
     from mc2core.inference.gibbs.continued import with_documents
 
     new = corpus.subset(kept)
     of_new = StackedContexts(new, model.cluster_contexts) if model.cluster_contexts else None
     weights = [log_weights(one.sample(), new, of_new, seed) for one in states]
-    best = best_start([logsumexp(one, axis=1) for one in weights], numbers)
+    best = best_start([logsumexp(one, axis=1) for one in weights], [one.n_clusters for one in starts])
     return with_documents(states[best], model, corpus, before, softmax(weights[best], axis=1), seed, pool)
 
 
 def best_start(scores: Sequence[np.ndarray], n_clusters: Sequence[int | None]) -> int:
     """Return the start to use, given the log scores of the held-out documents in each, (n,) float64.
 
-    It is the start with most clusters, unless the best one is better by 1 % of the score and by three standard errors
-    of the difference. A chain reduces too many clusters by merges, but seldom splits too few. Among equal numbers, the
-    best is used.
+    Of the starts with the fewest clusters, it is the best one, unless the best of all is better by 1 % of the score and
+    by three standard errors of the difference.
     """
-    best = int(np.argmax([one.sum() for one in scores]))
-    largest = int(np.argmax([number or 0 for number in n_clusters]))
-    gain = scores[best] - scores[largest]
-    least = max(_LEAD * abs(scores[largest].sum()), _LEAD_ERRORS * gain.std() * math.sqrt(len(gain)))
-    return best if len(set(n_clusters)) == 1 or gain.sum() > least else largest
-
-
-def likeliest(densities: Sequence[float], n_clusters: Sequence[int], least: int) -> int:
-    """Return the start with the highest log density; one with fewer than ``least`` clusters must be clearly better.
-
-    ``least`` is the fixed number of clusters, or 2.
-    """
-    order = np.argsort(densities)[::-1]
-    within = [i for i in order if densities[order[0]] - densities[i] <= _NOISE * abs(densities[order[0]])]
-    return int(next((i for i in within if n_clusters[i] >= least), order[0]))
+    total = [one.sum() for one in scores]
+    best = int(np.argmax(total))
+    few = max((i for i, n in enumerate(n_clusters) if n == n_clusters[0]), key=total.__getitem__)
+    gain = scores[best] - scores[few]
+    least = max(_LEAD * abs(total[few]), _LEAD_ERRORS * gain.std() * math.sqrt(len(gain)))
+    return best if gain.sum() > least else few
 
 
 def _burn_in(
@@ -255,37 +270,3 @@ def _merge_clusters(state: DocumentLevelState, corpus: Corpus) -> None:
     state.start_proportions()
     group, most = model.start_of("group"), model.most_clusters
     state.concentrations = replace(state.concentrations, group=group, most_clusters=most)
-
-
-def log_density(state: DocumentLevelState) -> float:
-    """Return ln p(w, x, l, z, epsilon, concentrations) of a state, with theta, tau and psi summed out, up to a
-    constant.
-
-    Given tau, the density would favour many clusters.
-    """
-    return log_clustering(state) + sum(state.log_content())
-
-
-def log_clustering(state: DocumentLevelState) -> float:
-    """Return ln p(z, x, epsilon, concentrations, l) with theta and tau summed out, up to terms of l alone.
-
-    tau is summed out by the estimate of :mod:`mc2core.inference.gibbs.cluster_moves`, within a few nats
-    a cluster.
-    """
-    assignments, concentrations, omega = state.assignments, state.concentrations, state.omega
-    counts = count_topics(assignments)
-    n_documents, lengths = len(assignments.cluster), np.diff(assignments.document_start)
-    alpha, v, eta, law = concentrations.group, concentrations.table, concentrations.topic, concentrations.partition
-    topics = v * np.append(assignments.topic_weights, assignments.remaining)
-    constants = ClusterConstants(law, v, omega, np.maximum(topics, MIN_POSITIVE), 0.0, 0.0)
-    tau = np.maximum(state.proportions, MIN_POSITIVE)
-    _, at_estimate = weigh_clusters(assignments.cluster, tau, counts, constants, contexts_of(state.contexts), None)
-    result = sum(at_estimate.tolist())
-    result += log_openings(law, assignments.n_clusters)
-    result += gammaln(alpha) - gammaln(alpha + n_documents) + (gammaln(omega) - gammaln(omega + lengths)).sum()
-    result += len(assignments.topic_weights) * math.log(eta) - np.log(assignments.topic_weights).sum()
-    result += (eta - 1.0) * math.log(max(assignments.remaining, MIN_POSITIVE))
-    for role, value in {"group": alpha, "table": v, "topic": eta, "document": omega}.items():
-        if (prior := state.priors.get(role)) is not None:
-            result += (prior.shape - 1.0) * math.log(value) - prior.rate * value
-    return float(result)

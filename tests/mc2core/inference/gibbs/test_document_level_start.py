@@ -19,7 +19,7 @@ from mc2core.inference import Gibbs
 from mc2core.inference.gibbs import assignments as seeding
 from mc2core.inference.gibbs import continued, holdout
 from mc2core.inference.gibbs import start as starting
-from mc2core.inference.gibbs.start import log_clustering
+from mc2core.inference.gibbs.cluster_odds import log_clustering
 from mc2core.inference.gibbs.weights import Concentrations, GammaPrior
 from mc2core.inference.running.loop import fit
 from mc2core.models import HDP, MC2
@@ -78,8 +78,8 @@ def test_of_several_starts_the_one_that_predicts_best_goes_on(monkeypatch, sign)
     monkeypatch.setattr(continued, "with_documents", joined)
     state = gibbs(document_level=True).init(corpus, 0)
     scores, clusters, n_new = zip(*tried, strict=True)
-    assert len(set(scores)) == 3  # from 1, 4 and 20 clusters
-    best = max(range(3), key=lambda i: sign * scores[i])
+    assert len(set(scores)) == 2  # from few and many topics; 150 documents are too few for more clusters
+    best = max(range(2), key=lambda i: sign * scores[i])
     assert (chosen[0] == clusters[best]).all()
     assert set(n_new) == {DOCUMENTS // 10}
     assert len(state.cluster) == DOCUMENTS == len(chosen[0]) + DOCUMENTS // 10
@@ -93,7 +93,7 @@ def test_documents_of_a_start_have_the_types_of_compiled_kernels(tmp_path, monke
         starting, "start_topics", lambda model, known, *more: (seen.append(known), begin(model, known, *more))[1]
     )
     gibbs(document_level=True).init(corpus, 0)
-    (known,) = seen
+    known = seen[0]
     assert known.n_documents == DOCUMENTS - DOCUMENTS // 10
     for name in ("indptr", "indices", "data"):
         one, other = getattr(known.content, name), getattr(corpus.content, name)
@@ -104,94 +104,85 @@ def test_documents_of_a_start_have_the_types_of_compiled_kernels(tmp_path, monke
 @pytest.mark.parametrize(
     ("scores", "n_clusters", "chosen"),
     [
-        ([-1000.0, -991.0, -1000.5], [1, 4, 20], 2),  # a lead of less than 1 % is chance
-        ([-1000.0, -989.0, -1000.0], [1, 4, 20], 1),
-        ([-970.0, -989.0, -1000.0], [1, 4, 20], 0),
+        ([-1000.0, -1001.0, -991.0], [20, 20, 100], 0),  # a lead of less than 1 % is chance
+        ([-1000.0, -999.0, -991.0], [20, 20, 100], 1),
+        ([-1000.0, -999.0, -989.5], [20, 20, 100], 1),
+        ([-1000.0, -1001.0, -989.0], [20, 20, 100], 2),
         ([-1002.0, -1000.0, -1001.0], [16, 16, 16], 1),
-        ([-1000.0, -1000.0], [1, 2], 1),
+        ([-1000.0, -1000.0], [20, 100], 0),
     ],
 )
-def test_a_start_of_fewer_clusters_needs_a_lead_of_1_percent(scores, n_clusters, chosen):
+def test_a_start_of_more_clusters_needs_a_lead_of_1_percent(scores, n_clusters, chosen):
     assert starting.best_start([np.full(50, score / 50) for score in scores], n_clusters) == chosen
 
 
-@pytest.mark.parametrize(("spread", "chosen"), [(0.9, 0), (1.1, 1)])
-def test_a_start_of_fewer_clusters_must_lead_by_three_errors(spread, chosen):
+@pytest.mark.parametrize(("spread", "chosen"), [(0.9, 1), (1.1, 0)])
+def test_a_start_of_more_clusters_must_lead_by_three_errors(spread, chosen):
     """100 documents that differ by 0.3 on average and by ``spread`` in standard deviation."""
-    of_larger = np.full(100, -10.0)
+    of_fewer = np.full(100, -10.0)
     gains = 0.3 + spread * np.tile([1.0, -1.0], 50)
-    assert starting.best_start([of_larger + gains, of_larger], [1, 4]) == chosen
+    assert starting.best_start([of_fewer, of_fewer + gains], [20, 100]) == chosen
 
 
-def densities_of(engine, corpus, monkeypatch, sign):
-    """Of all starts that are tried, and of the one that goes on; sign -1 turns the choice round."""
-    density, tried = starting.log_density, []
-
-    def note(state):
-        tried.append(density(state))
-        return sign * tried[-1]
-
-    monkeypatch.setattr(starting, "log_density", note)
-    state = engine.init(corpus, 0)
-    monkeypatch.setattr(starting, "log_density", density)
-    return tried, density(state)
+def test_a_few_documents_have_one_start(monkeypatch):
+    """Of fewer than a hundred documents none is held out, by which starts could be compared."""
+    corpus, begun = simulated()[0].subset(np.arange(99)), []
+    begin = starting.start_assignments
+    monkeypatch.setattr(starting, "start_assignments", lambda *given: (begun.append(given[2:4]), begin(*given))[1])
+    gibbs(document_level=True).init(corpus, 0)
+    assert begun == [(20, 18)]  # 18 cubed are the tokens
 
 
-def test_of_several_starts_the_likeliest_goes_on(monkeypatch):
-    corpus = simulated()[0].subset(np.arange(99))  # of fewer than a hundred documents none is kept back
-    engine = gibbs(document_level=True)
-    tried, chosen = densities_of(engine, corpus, monkeypatch, 1)
-    assert len(set(tried)) == 3  # from 1, 4 and 20 clusters
-    assert chosen == max(tried)
-    assert densities_of(engine, corpus, monkeypatch, -1) == (tried, min(tried))
+def test_starts_follow_from_corpus_and_settings(monkeypatch):
+    corpus, few, many = simulated()[0], 21, 84
+
+    def tried(model, clusters=(20, 100), topics=(few, many), dimension=10):
+        return [tuple(one) for one in starting.starts_to_try(model, corpus, clusters, topics, dimension)]
+
+    assert tried(MC2()) == [(20, few), (20, many), (100, many)]
+    assert tried(MC2(), [1000]) == [(DOCUMENTS, few), (DOCUMENTS, many)]
+    assert tried(MC2(), [20], [30]) == [(20, 30)]
+    assert tried(MC2(n_clusters=8)) == [(16, few), (16, many), (16, many)]
+    assert tried(MC2(n_clusters=100), topics=[30]) == [(DOCUMENTS, 30)] * 3
+    assert tried(MC2(n_clusters=8), dimension=hierarchy.MAX_CELLS // 8) == [(8, few), (8, many), (8, many)]
+    assert tried(HDP(document_level=True)) == [(None, many)]
+    monkeypatch.setattr(starting, "_MAX_TRIED", corpus.n_tokens - 1)
+    assert tried(MC2()) == [(20, many)]
+    assert tried(MC2(n_clusters=8)) == [(8, many)]
 
 
 @pytest.mark.parametrize(
-    ("densities", "n_clusters", "least", "chosen"),
+    ("n_documents", "start_clusters", "has_embeddings", "tried"),
     [
-        ([-1000.0, -1002.0, -1001.0], [1, 9, 4], 2, 2),  # within .3 % of one cluster, the likelier of those of several
-        ([-1000.0, -1004.0, -1010.0], [1, 9, 4], 2, 0),
-        ([-1004.0, -1000.0, -1001.0], [1, 9, 4], 2, 1),
-        ([-1002.0, -1000.0], [9, 4], 2, 1),
-        ([-1000.0, -1001.0], [1, 1], 2, 0),
-        ([5.0, 4.99], [1, 2], 2, 1),
-        ([-1000.0, -1002.0, -1001.0], [8, 9, 8], 9, 1),  # told 9
-        ([-1000.0, -1004.0, -1001.0], [8, 9, 8], 9, 0),
-        ([-1000.0, -1001.0, -1002.0], [7, 8, 8], 9, 0),
+        (5000, None, False, [20, 100]),
+        (500, None, False, [20, 50]),
+        (150, None, False, [20]),
+        (5000, 40, False, [40]),
+        (5000, None, True, [100]),
+        (5000, 40, True, [200]),
+        (90, None, True, [20]),
     ],
 )
-def test_a_start_of_fewer_clusters_must_be_ahead_beyond_chance(densities, n_clusters, least, chosen):
-    assert starting.likeliest(densities, n_clusters, least) == chosen
-
-
-def test_numbers_of_starts_follow_from_corpus_and_settings(monkeypatch):
-    corpus, _ = simulated()
-    assert starting.numbers_to_try(MC2(), corpus, 20, 10) == [1, 4, 20]
-    assert starting.numbers_to_try(MC2(), corpus, 1000, 10) == [1, 12, 150]
-    assert starting.numbers_to_try(MC2(), corpus, 1, 10) == [1]
-    assert starting.numbers_to_try(MC2(n_clusters=8), corpus, 20, 10) == [16, 16, 16]
-    assert starting.numbers_to_try(MC2(n_clusters=100), corpus, 20, 10) == [150, 150, 150]
-    assert starting.numbers_to_try(MC2(n_clusters=8), corpus, 20, hierarchy.MAX_CELLS // 8) == [8, 8, 8]
-    assert starting.numbers_to_try(HDP(document_level=True), corpus, 20, 10) == [None]
-    monkeypatch.setattr(starting, "_MAX_TRIED", corpus.n_tokens - 1)
-    assert starting.numbers_to_try(MC2(), corpus, 20, 10) == [20]
-    assert starting.numbers_to_try(MC2(n_clusters=8), corpus, 20, 10) == [8]
+def test_clusters_of_starts_follow_the_documents(n_documents, start_clusters, has_embeddings, tried):
+    corpus = Corpus(np.ones((n_documents, 1), int))
+    assert starting.clusters_to_try(corpus, start_clusters, has_embeddings) == tried
 
 
 @pytest.mark.parametrize(
     ("content", "known"),
     [
-        (np.zeros((3, 5), int), 1),
-        (np.ones((1000, 15), int), 25),  # 15,000 tokens
-        (np.ones((30, 3000), int), 120),  # 90,000 tokens, 45 to the third: few long documents of many words
-        (np.full((30, 600), 5), 45),  # of few words
-        (np.ones((900, 100), int), 45),  # short
-        (np.kron(np.eye(30, dtype=int), np.ones((1, 300), int)), 30),  # 9,000 words, but 300 tokens a document
+        (np.zeros((3, 5), int), [1, 4]),
+        (np.ones((1000, 15), int), [25, 100]),  # 15,000 tokens
+        (np.ones((30, 3000), int), [120, 180]),  # 90,000 tokens, 45 to the third: few long documents of many words
+        (np.ones((10, 8000), int), [320]),  # longer ones
+        (np.full((30, 600), 5), [45, 180]),  # of few words
+        (np.ones((900, 100), int), [45, 180]),  # short
+        (np.kron(np.eye(30, dtype=int), np.ones((1, 300), int)), [30, 84]),  # 9,000 words, but 300 tokens a document
     ],
 )
 def test_topics_of_the_start_follow_tokens_words_and_documents(content, known):
     corpus = Corpus(content, contexts={"year": np.zeros(len(content))})
-    assert starting.topics_by_rule(corpus) == known
+    assert starting.topics_to_try(corpus) == known
 
 
 def test_topics_are_joined_and_dissolved_while_they_settle(monkeypatch):
