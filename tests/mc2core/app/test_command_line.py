@@ -498,7 +498,7 @@ class TestFit:
         for context, ignored in ((year, ["author", "title"]), ([], ["author", "title", "year"])):
             caplog.clear()
             assert main([*command, *context, "--out", str(tmp_path / str(len(ignored)))]) == 0
-            said = [record.getMessage() for record in caplog.records if "context" in record.getMessage()]
+            said = [record.getMessage() for record in caplog.records if "contexts of" in record.getMessage()]
             assert said == [f"contexts of the corpus that this fit does not use: {', '.join(ignored)}"]
 
     def test_a_second_one_into_the_same_folder_is_refused(self, fitted, tmp_path, capsys):

@@ -31,7 +31,7 @@ from mc2core.families import Family
 from mc2core.inference.base import Engine, State, n_samples, posterior_of, run_length
 from mc2core.inference.registry import DEFAULT_MODEL, engine_class, engine_for, model_class
 from mc2core.inference.running import checkpoint as checkpoints
-from mc2core.inference.running.summary import ONE_CLUSTER, advice, found, is_one_cluster, stuck_chains
+from mc2core.inference.running.summary import ONE_CLUSTER, advice, found, is_one_cluster, stuck_chains, tell_weights
 from mc2core.models import Model
 from mc2core.posterior import Posterior
 
@@ -388,6 +388,7 @@ def fit(
     if corpus.n_tokens and set(corpus.contexts) > set(model.contexts):
         corpus = corpus.with_contexts({name: corpus.contexts[name] for name in model.contexts})
     corpus = standardise(corpus, model.contexts)
+    tell_weights(corpus, model.cluster_contexts)
     is_named = burn_in is not None
     iterations, burn_in, thin = run_length(engine, iterations, burn_in, thin)
     threads = engine.threads if chains is not None else max(engine.threads, min(n_cores(), engine.default_chains))

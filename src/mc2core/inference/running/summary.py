@@ -11,6 +11,8 @@ import numpy as np
 from mc2core.base.checks import counted
 from mc2core.corpus import Corpus
 from mc2core.corpus.embeddings import projection_of
+from mc2core.families.base import Family
+from mc2core.families.stacked import StackedContexts
 from mc2core.posterior import Posterior, consensus
 
 logger = logging.getLogger(__name__)
@@ -31,6 +33,8 @@ _WORDS_OF_MARKUP = frozenset(
 )
 #: adjusted Rand index between the recommended clusterings of chains below which they are said to differ
 MIN_AGREEMENT = 0.7
+#: share of the weight of the words below which a context has little effect
+LIGHT = 0.02
 
 
 def found(
@@ -189,6 +193,50 @@ def _counted_range(values: Sequence[int], what: str) -> str:
 
 def _range(values: Sequence[int], sign: str = "") -> str:
     """ "12 to 15", or "12" if they are all the same; with a ``sign`` "+" as "0 to +3"."""
+# -- weights of contexts --------------------------------------------------------------------------------------------
+def context_weights(corpus: Corpus, families: Mapping[str, Family]) -> dict[str, float]:
+    """Return the nats per document of the words, as "", and of each context with its strength.
+
+    They are the negative log likelihood of all documents in one cluster: an upper bound of how much a document's words
+    or context can tell of its cluster.
+    """
+    counts = np.bincount(corpus.content.indices, weights=corpus.content.data)
+    counts, n = counts[counts > 0], max(corpus.n_documents, 1)
+    found = {"": float(counts @ np.log(counts.sum() / counts)) / n}
+    for name in families:
+        stacked = StackedContexts(corpus, {name: families[name]})
+        total = stacked.prior + np.asarray(stacked.statistics.sum(axis=0)).ravel()
+        found[name] = -float(families[name].log_marginal(total) + stacked.log_base.sum()) / n
+    return found
+
+
+def tell_weights(corpus: Corpus, families: Mapping[str, Family]) -> None:
+    """Log the weights of contexts, and warn of those that outweigh the words or hardly matter beside them."""
+    if not families or corpus.is_of_observations or not corpus.n_tokens:
+        return
+    weights = context_weights(corpus, families)
+    of_words = weights.pop("")
+    listed = [f"{name} {_nats(weight)} (strength {families[name].strength:g})" for name, weight in weights.items()]
+    logger.info("nats per document: words %s; contexts: %s", _nats(of_words), ", ".join(listed))
+    for name, weight in weights.items():
+        strength = families[name].strength
+        compared = f"{_nats(weight)} nats per document, and the words {_nats(of_words)}"
+        if 0.0 < weight < LIGHT * of_words:
+            logger.warning(
+                "context %r weighs little beside the words: %s. Its strength is %g and cannot exceed 1; shorter texts "
+                "would give it more weight", name, compared, strength,
+            )  # fmt: skip
+        elif weight > of_words:
+            logger.warning(
+                "context %r outweighs the words: %s; with strength=%.1g it would weigh half as much as the words",
+                name, compared, 0.5 * strength * of_words / weight,
+            )  # fmt: skip
+
+
+def _nats(weight: float) -> str:
+    return f"{weight:,.0f}" if weight >= 100 else f"{weight:.2g}"
+
+
     least, most = (f"{value:{sign if value else ''}d}" for value in (min(values), max(values)))
     return least if least == most else f"{least} to {most}"
 

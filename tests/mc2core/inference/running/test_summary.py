@@ -7,10 +7,19 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.made_up_runs import found_by, trace
+from scipy.special import gammaln
 
 from mc2core import Corpus
+from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.inference.running.loop import fit
-from mc2core.inference.running.summary import ONE_CHAIN, agreement, sentence, sentence_of_all
+from mc2core.inference.running.summary import (
+    ONE_CHAIN,
+    agreement,
+    context_weights,
+    sentence,
+    sentence_of_all,
+)
+from mc2core.models import MC2
 
 
 def test_a_rise_is_told_with_its_numbers():
@@ -151,6 +160,32 @@ def test_one_is_said_in_the_singular():
     two = found_by(trace([2] * 3, [1] * 3), truncations={"clusters": 2, "topics": 1})
     assert sentence_of_all([two, two]).startswith(
         "found 2 clusters and 1 topic in 2 fits, of at most 2 clusters and 1 t"
+def test_words_and_contexts_have_weights_in_nats():
+    """Of words their entropy, of a name and a number the negative log marginal of all documents in one cluster."""
+    names = sp.csr_matrix(np.eye(2, dtype=int)[[0, 0, 0, 1]])
+    documents = Corpus(np.array([[2, 2], [4, 0], [0, 4], [2, 2]]), contexts={"name": names, "year": np.zeros(4)})
+    families = {"name": DirichletCategorical(1.0, strength=0.5), "year": NormalGamma(strength=0.0)}
+    weights = context_weights(documents, families)
+    marginal = gammaln([1 + 1.5, 1 + 0.5]).sum() - gammaln(2 + 2.0)
+    assert weights == pytest.approx({"": 4 * np.log(2.0), "name": -marginal / 4, "year": 0.0})
+
+
+@pytest.mark.parametrize(
+    ("length", "said"),
+    [(200, "'name' weighs little beside the words: 0.81 nats"), (5, ""), (1, "'name' outweighs the words: 0.81 nats")],
+)
+def test_a_fit_begins_with_the_weights_of_contexts(caplog, length, said):
+    content = np.zeros((40, 2), int)
+    content[:20, 0] = content[20:, 1] = length
+    names = sp.csr_matrix(np.eye(3, dtype=int)[np.arange(40) % 2])
+    with caplog.at_level(logging.INFO, "mc2core"):
+        fit(Corpus(content, contexts={"name": names}), MC2(contexts=["name"]), iterations=2, progress=False)
+    assert re.search(r"nats per document: words [\d.]+; contexts: name [\d.]+ \(strength 1\)", caplog.text)
+    warned = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING and "weigh" in one.msg]
+    assert [said in one for one in warned] == [True] * bool(said)
+    assert ("strength" in "".join(warned)) == bool(said)
+
+
     )
     assert sentence_of_all([about, two]).startswith("found 1 to 2 clusters and 1 topic in 2 fits")
     assert agreement({"clusters": [3, 1]}) == "2 chains of 3 and 1 cluster"
