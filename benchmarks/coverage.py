@@ -5,7 +5,11 @@ unequally common in the clusters. Each cluster that was found is compared with t
 documents with, one to one, if at least half of the documents of either are in both (Jaccard), at the recommended
 number of clusters; each topic with the drawn one whose words it overlaps with most, by at least half (Bhattacharyya's
 coefficient). A row for each length of documents, number of chains and model, with a document level and without:
-coverage of the numbers of main clusters and of topics, of shares in groups, and of effects of the group.
+coverage of the numbers of main clusters and of topics, of shares in groups, and of effects of the group. Then, as
+"said, true": of pairs of documents that are more likely together than not, the mean probability that they are, over the
+samples, and the share of them that were drawn in one cluster; and of new documents the mean probability of their
+recommended cluster, and the share of them whose own cluster most of its documents were drawn from. The words of topics
+are drawn with the default prior of the model (.01) or others.
 """
 
 from __future__ import annotations
@@ -33,22 +37,29 @@ from mc2core.posterior.consensus import COUNTED, n_main
 _MIN_JACCARD, _MIN_OVERLAP = 0.5, 0.5
 _GROUPS = "first", "second"
 _KINDS = "clusters", "topics", "cluster share", "cluster effect", "topic share", "topic effect"
+_SAID = "pairs of documents", "new documents"
+_NEW = 100
 
 
-def rows(length: int, chains: int, document_level: bool, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """A row for each interval: what it is of, and whether it holds the truth."""
+def rows(
+    length: int, chains: int, document_level: bool, words_prior: float, seeds: Sequence[int]
+) -> Iterator[dict[str, Any]]:
+    """A row for each interval or probability: what it is of, whether it holds the truth, and what was said."""
     for seed in seeds:
-        drawn = draw(Cell(6, 300, length, 20.0 if document_level else math.inf), seed)
-        truth, rng = drawn.cluster, np.random.default_rng([seed, 1])
+        drawn = draw(Cell(6, 300 + _NEW, length, 20.0 if document_level else math.inf), seed, words_prior)
+        truth, rng = drawn.cluster[:-_NEW], np.random.default_rng([seed, 1])
+        content = drawn.corpus.content
+        topics = drawn.topic[: int(content[:-_NEW].sum())]
         in_first = np.linspace(0.2, 0.8, truth.max() + 1)
         group = rng.random(len(truth)) < in_first[truth]
         documents = pd.DataFrame({"group": np.where(group, *_GROUPS)})
-        corpus = Corpus(drawn.corpus.content, drawn.corpus.vocabulary, documents=documents)
+        corpus = Corpus(content[:-_NEW], drawn.corpus.vocabulary, documents=documents)
         model = MC2(document_level=document_level)
         posterior = fit(corpus, model, seed=seed, chains=chains, progress=False).posterior
         posterior.find_hierarchy(corpus)
         description = Description.of(posterior, corpus)
-        for what, number in (("clusters", n_main(truth)), ("topics", len(np.unique(drawn.topic)))):
+        yield from _probabilities(posterior, Corpus(content[-_NEW:], drawn.corpus.vocabulary), drawn.cluster)
+        for what, number in (("clusters", n_main(truth)), ("topics", len(np.unique(topics)))):
             least, most = posterior.interval(COUNTED[what])
             yield {"of": what, "holds": least <= number <= most}
         sizes = np.bincount(truth) / len(truth)
@@ -59,7 +70,7 @@ def rows(length: int, chains: int, document_level: bool, seeds: Sequence[int]) -
         of_effects = effects(description, [variable]).set_index(["of", "number"])
         matches = {
             "cluster": _matched(description.at(description.recommended), truth),
-            "topic": _matched_topics(posterior, corpus, drawn.topic),
+            "topic": _matched_topics(posterior, corpus, topics),
         }
         for what, truths in (("cluster", shares), ("topic", shares @ drawn.proportions)):
             for one, own in matches[what]:
@@ -69,6 +80,22 @@ def rows(length: int, chains: int, document_level: bool, seeds: Sequence[int]) -
                 row = of_effects.loc[[(what, one + 1)]].iloc[0]
                 effect = np.subtract(*truths[:, own]) * (1.0 if row["value"] == _GROUPS[0] else -1.0)
                 yield {"of": f"{what} effect", "holds": row["low"] <= effect <= row["high"]}
+
+
+def _probabilities(posterior: Posterior, new: Corpus, truth: np.ndarray) -> Iterator[dict[str, Any]]:
+    """Of pairs of documents that are likely together, and of ``new`` documents, the last of ``truth``."""
+    together = np.mean([one[:, None] == one for one in posterior.clusterings], axis=0)
+    first, second = np.nonzero(np.triu(together > 0.5, 1))
+    known = truth[: len(together)]
+    for said, holds in zip(together[first, second], known[first] == known[second], strict=True):
+        yield {"of": _SAID[0], "holds": holds, "said": said}
+    assert posterior.hierarchy is not None
+    size = posterior.hierarchy.recommended
+    cluster, probability = posterior.assign(new, cut=size)
+    counts = np.zeros((size, truth.max() + 1))
+    np.add.at(counts, (posterior.hierarchy.cut(size), known), 1.0)
+    for one, said, own in zip(cluster, probability.max(axis=1), truth[len(known) :], strict=True):
+        yield {"of": _SAID[1], "holds": counts[one].argmax() == own, "said": said}
 
 
 def _matched_topics(posterior: Posterior, corpus: Corpus, topic: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -97,15 +124,20 @@ def main() -> None:
     )
     parser.add_argument("--lengths", type=int, nargs="+", default=[15, 40], help="words per document")
     parser.add_argument("--chains", type=int, nargs="+", default=[2])
+    parser.add_argument("--word-priors", type=float, nargs="+", default=[0.01, 0.1], help="by which words are drawn")
     parser.add_argument("--seeds", type=int, default=20, help="corpora for each row (default 20)")
     given = parser.parse_args()
-    print("| document level | words | chains | " + " | ".join(_KINDS) + " |\n" + "|---" * (3 + len(_KINDS)) + "|")
-    for document_level, length, chains in product((True, False), given.lengths, given.chains):
-        table = pd.DataFrame(rows(length, chains, document_level, range(given.seeds))).groupby("of")["holds"]
-        told = table.agg(["size", "mean"]).reindex(_KINDS)
+    print(f"| document level | words | their prior | chains | {' | '.join((*_KINDS, *_SAID))} |")
+    print("|---" * (4 + len(_KINDS) + len(_SAID)) + "|")
+    cells_of = product((True, False), given.lengths, given.word_priors, given.chains)
+    for document_level, length, words_prior, chains in cells_of:
+        table = pd.DataFrame(rows(length, chains, document_level, words_prior, range(given.seeds))).groupby("of")
+        told = table["holds"].agg(["size", "mean"]).reindex(_KINDS)
         cells = ["" if np.isnan(size) else f"{mean:.2f} of {size:.0f}" for size, mean in told.itertuples(index=False)]
+        said = table[["said", "holds"]].mean().reindex(_SAID)
+        cells += [f"{one:.2f}, {share:.2f}" for one, share in said.itertuples(index=False)]
         is_there = "yes" if document_level else "no"
-        print(f"| {is_there} | {length} | {chains} | {' | '.join(cells)} |", flush=True)
+        print(f"| {is_there} | {length} | {words_prior:g} | {chains} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

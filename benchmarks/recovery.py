@@ -64,10 +64,10 @@ class Drawn:
     topic_weights: np.ndarray  # (M,) float64: epsilon
 
 
-def draw(cell: Cell, seed: int) -> Drawn:
+def draw(cell: Cell, seed: int, words_prior: float = _WORDS_PRIOR) -> Drawn:
     """Draw documents from the model: a dozen topics, clusters of like sizes, theta ~ Dir(omega tau)."""
     rng = np.random.default_rng([seed, cell.clusters, cell.documents, cell.length, int(min(cell.omega, 1e9))])
-    words = rng.dirichlet(np.full(_WORDS, _WORDS_PRIOR), _TOPICS)
+    words = rng.dirichlet(np.full(_WORDS, words_prior), _TOPICS)
     weights = rng.dirichlet(np.full(_TOPICS, 5.0))
     tau = np.maximum(rng.dirichlet(_TABLE_CONCENTRATION * weights, cell.clusters), 1e-9)
     shares = rng.dirichlet(np.full(cell.clusters, 5.0))

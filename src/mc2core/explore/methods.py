@@ -148,7 +148,7 @@ def _found(posterior: Posterior, recommended: int) -> str:
         return f"The fit has {counted(posterior.representative.n_topics, 'topics')}."
     found = f"The fit has {counted(posterior.n_clusters, 'clusters')}"
     if len(posterior.samples) > 1:
-        found += f" ({consensus.in_samples('clusters', posterior.interval('main clusters'))})"
+        found += f" ({consensus.in_samples(posterior.interval('main clusters'))})"
     found += f" and {counted(posterior.representative.n_topics, 'topics')}."
     if "ari" in (chains := posterior.between_chains()):
         found += f" All clusters of the chains agree by an adjusted Rand index of {chains['ari']:.2f}."

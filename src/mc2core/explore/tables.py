@@ -57,7 +57,7 @@ def _summary(description: Description, clusters: pd.DataFrame) -> pd.DataFrame:
     corpus, posterior = description.corpus, description.posterior
     provenance: Mapping[str, Any] = posterior.provenance
     has_clusters = not description.without_clusters
-    shown = (("clusters", "main clusters") if has_clusters else ()) + ("topics",) if len(posterior.samples) > 1 else ()
+    shown = ("clusters", "main clusters") if has_clusters and len(posterior.samples) > 1 else ()
     rows: dict[str, Any] = {
         "documents": corpus.n_documents,
         **({} if description.drawn is None else {"drawn evenly from documents": description.n_documents}),

@@ -117,11 +117,10 @@ def n_main(cluster: np.ndarray, share: float = MAIN) -> int:
     return int(np.searchsorted(np.cumsum(sizes), round(share * sizes.sum(), 6))) + 1 if sizes.size else 0
 
 
-def in_samples(what: str, bounds: Sequence[int]) -> str:
-    """Return the interval of the number of "clusters" (their main ones) or "topics" over the samples, in words."""
+def in_samples(bounds: Sequence[int]) -> str:
+    """Return the interval of the number of main clusters over the samples, in words."""
     verb = "holds" if tuple(bounds) == (1, 1) else "hold"
-    hold = f" {verb} {100 * MAIN:.0f} % of the documents" if what == "clusters" else ""
-    return f"{between(bounds)}{hold} in 90 % of the samples"
+    return f"{between(bounds)} {verb} {100 * MAIN:.0f} % of the documents in 90 % of the samples"
 
 
 def between(bounds: Sequence[int]) -> str:

@@ -143,13 +143,10 @@ class Posterior:
         """In a notebook."""
         from mc2core.base.pages import facts
 
-        several = len(self.samples) > 1
-        counted = ["topics"] if self.samples[0].documents_are_clusters else ["clusters", "topics"]
-        rows: dict[str, Any] = {
-            what: f"{self.number(what):,}"
-            + (f" ({consensus.in_samples(what, self.interval(consensus.COUNTED[what]))})" if several else "")
-            for what in counted
-        }
+        rows: dict[str, Any] = {"topics": f"{self.number('topics'):,}"}
+        if not self.samples[0].documents_are_clusters:
+            within = f" ({consensus.in_samples(self.interval('main clusters'))})" if len(self.samples) > 1 else ""
+            rows = {"clusters": f"{self.number('clusters'):,}{within}", **rows}
         rows |= {"samples": f"{len(self.samples):,}", self._columns: f"{self.n_words:,}"}
         rows["contexts"] = ", ".join(sorted(self.families)) or "none"
         rows |= {part: self.provenance[part]["name"] for part in ("model", "engine") if part in self.provenance}
@@ -272,7 +269,8 @@ class Posterior:
 
         The main clusters of a sample are the fewest that hold 95 % of its documents (:func:`consensus.n_main`). Their
         number estimates how many groups there are better than the number of clusters does, because a Dirichlet process
-        opens small clusters beside the large ones (docs/notes/consensus.md).
+        opens small clusters beside the large ones (docs/notes/consensus.md). The interval of the number of topics is
+        too narrow if the prior of words does not fit.
         """
         if choice("what", what, ("clusters", "main clusters", "topics")) == "main clusters":
             return consensus.interval([consensus.n_main(sample.cluster) for sample in self.samples])

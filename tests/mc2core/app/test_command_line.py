@@ -390,9 +390,9 @@ class TestFit:
         assert about["model"]["topic_word_prior"] == 0.01
         rows = list(csv.DictReader((tmp_path / "fit/trace.tsv").open(), delimiter="\t"))
         left = Posterior.load(tmp_path / "fit/posterior.npz")
-        said = f"{counted(left.n_clusters, 'clusters')} ({in_samples('clusters', left.interval('main clusters'))})"
+        said = f"{counted(left.n_clusters, 'clusters')} ({in_samples(left.interval('main clusters'))})"
         assert re.fullmatch(rf"recommended clustering: {left.hierarchy.recommended} clusters?", recommended)
-        assert found.startswith(f"found {said} and {left.representative.n_topics} topics (")
+        assert found.startswith(f"found {said} and {left.representative.n_topics} topics; one chain")
         before, last = ({name: int(rows[i][name]) for name in ("clusters", "topics")} for i in (7, 11))
         assert {name: about["inferred"]["after"][name] for name in last} == {name: [one] for name, one in last.items()}
         changes = [

@@ -173,7 +173,8 @@ def test_it_says_how_sure_numbers_are_and_how_far_chains_agree(opened, descripti
         assert page.locator("#clusters .under").first.inner_text().endswith(" % · in both runs")
         assert page.inner_text("#merged").endswith(f" · {n} of the {n} clusters came out in both runs")
     assert f"{k} clusters ({k} hold 95 % of the documents in 90 % of the samples), {n} recommended · " in said
-    assert f" · {m} topics (2 to {m} in 90 % of the samples)" in said
+    assert f" · {m} topics" in said
+    assert said.count("in 90 % of the samples") == 1  # the number of topics is not that certain
     assert technical == f"2 chains of {k} and {k} clusters agree by ARI 1.00, VI 0.00 bits on all clusters"
     assert "ARI" not in said
 

@@ -143,12 +143,9 @@ def agreement(chains: Mapping[str, Any]) -> str:
 
 
 def _interval(name: str, about: Mapping[str, Any]) -> str:
-    """Of 90 % of the samples; a number of topics outside is said to be that of the sample that is shown."""
-    bounds = about["intervals"].get(consensus.COUNTED[name])
-    if bounds is None:
-        return ""
-    is_outside = name == "topics" and not bounds[0] <= about[name] <= bounds[1]
-    return f"{' in the sample shown' if is_outside else ''} ({consensus.in_samples(name, bounds)})"
+    """Of the main clusters. There is none of topics: samples agree on their number more than it is certain."""
+    bounds = about["intervals"].get("main clusters") if name == "clusters" else None
+    return "" if bounds is None else f" ({consensus.in_samples(bounds)})"
 
 
 def _ends(about: Mapping[str, Any], names: Sequence[str]) -> list[str]:
