@@ -14,8 +14,8 @@ from mc2core.families.contents import Contents
 from mc2core.posterior import Posterior
 
 MIN_JACCARD = 0.5
-"""Of the documents of a cluster and those of a sample's clusters that lie in it; below, it is dissolved there (Hennig,
-2007)."""
+"""Of the documents of a cluster and those of a sample's clusters that lie in it, 0 by chance; below, it is dissolved
+there (Hennig, 2007)."""
 MIN_OVERLAP = 0.5
 """Of two topics of observations (Bhattacharyya's coefficient) that are taken as one."""
 N_COMPARED = 10
@@ -28,15 +28,18 @@ def found_clusters(description: Description) -> np.ndarray:
     clusters.
 
     The clusters of a sample that have more than half of their documents in the node are united. The node occurs if the
-    Jaccard index of its documents and theirs is at least MIN_JACCARD.
+    Jaccard index of its documents and theirs, corrected for the one expected by chance, is at least MIN_JACCARD.
     """
-    size = np.diff(description.documents_of.indptr)
+    size, n = np.diff(description.documents_of.indptr), max(description.corpus.n_documents, 1)
     found = np.zeros((len(description.of_samples), len(size)), bool)
     for row, (met, share) in enumerate(description.of_samples):
         of_sample = np.asarray(met.sum(axis=0)).reshape(-1, 1)
         inside = share > 0.5
         both, whole = (of_sample * share * inside).sum(axis=0), (of_sample * inside).sum(axis=0)
-        found[row] = both >= MIN_JACCARD * np.maximum(size + whole - both, 1.0)
+        by_chance = size * whole / n
+        by_chance = by_chance / np.maximum(size + whole - by_chance, 1.0)
+        jaccard = both / np.maximum(size + whole - both, 1.0)
+        found[row] = jaccard - by_chance >= MIN_JACCARD * (1.0 - by_chance) - 1e-12
     return found
 
 

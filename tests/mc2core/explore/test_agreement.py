@@ -51,8 +51,21 @@ def test_a_cluster_is_found_where_a_samples_clusters_make_it_up(one):
             inside = [c for c in np.unique(cluster) if np.mean(own[cluster == c] == node) > 0.5]
             union = np.isin(cluster, inside)
             jaccard = (union & (own == node)).sum() / (union | (own == node)).sum()
-            assert found[row, node] == (jaccard >= 0.5)
+            both = union.sum() * (own == node).sum() / 60
+            by_chance = both / (union.sum() + (own == node).sum() - both)
+            assert found[row, node] == (jaccard - by_chance >= 0.5 * (1.0 - by_chance))
     assert not found[2:].all()
+
+def test_clusterings_at_random_do_not_find_a_large_cluster(one):
+    """Without the correction for chance, most of them do."""
+    rng = np.random.default_rng(0)
+    own = (np.arange(60) >= 36).astype(np.int32)
+    several = with_samples(one, [own, own, *(rng.permutation(own) for _ in range(18))])
+    several = dataclasses.replace(several, cluster=own)
+    large = np.flatnonzero(np.diff(several.documents_of.indptr) == 36)
+    assert len(large)
+    assert agreement.found_clusters(several)[:, large].mean() <= 0.15  # those that are the same
+
 
 
 def test_certainty_is_the_share_of_clusters_inside_a_cluster(one):
