@@ -148,6 +148,15 @@ class Description:
         is_shown = self.n_clusters <= MAX_GROUPS or not self.cuts
         return [*reversed(self.cuts), *([self.n_clusters] if is_shown else [])]
 
+    @property
+    def no_groups(self) -> str:
+        """The sentence that tells that only one cluster is recommended, though there could be more; "" otherwise."""
+        is_one = self.posterior.provenance.get("model", {}).get("n_clusters") == 1
+        if self.recommended > 1 or is_one or self.without_clusters:
+            return ""
+        topics = "; topics are below" if self.posterior.representative.n_topics else ""
+        return f"No groups of documents were found{topics}."
+
     @cached_property
     def first(self) -> dict[int, int]:
         """Number of the first node of each size; the nodes of a size are consecutive."""

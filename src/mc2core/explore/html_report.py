@@ -90,6 +90,7 @@ def build(
         "of_observations": description.is_of_observations,
         "runs": n_chains(description.posterior),
         "without_clusters": description.without_clusters,
+        "no_groups": description.no_groups,
         "sizes": description.sizes,
         "cuts": _cuts(description, rows),
         "nodes": _packed(_nodes(description, tables)),

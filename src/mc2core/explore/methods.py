@@ -43,7 +43,7 @@ def paragraph(posterior: Posterior, corpus: Corpus, about: Mapping[str, Any], re
         f"Inference was by {how}, {_run(about, unit)}, with the random seed {about['seed']}.",
         _updates(about, unit),
         f"Engine settings: {_settings(engine)}." if _settings(engine) else "",
-        _found(posterior, recommended),
+        _found(posterior, recommended, model.get("n_clusters") is not None),
         _versions(about),
     ]
     same = "The same corpus, settings and seed give the same result."
@@ -143,9 +143,12 @@ def _settings(engine: dict[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in engine.items() if name != "name" and value is not None)
 
 
-def _found(posterior: Posterior, recommended: int) -> str:
+def _found(posterior: Posterior, recommended: int, is_fixed: bool) -> str:
     if posterior.samples[0].documents_are_clusters:
         return f"The fit has {counted(posterior.representative.n_topics, 'topics')}."
+    if recommended == 1 and not is_fixed:
+        topics = counted(posterior.representative.n_topics, "topics")
+        return f"No groups of documents were found (one cluster is recommended). The fit has {topics}."
     found = f"The fit has {counted(posterior.n_clusters, 'clusters')}"
     if len(posterior.samples) > 1:
         found += f" ({consensus.in_samples(posterior.interval('main clusters'))})"

@@ -22,8 +22,9 @@ def summary(description: Description, tables: Tables, title: str) -> str:
     told = dict(zip(tables["summary"]["name"], tables["summary"]["value"], strict=True))
     clusters = tables["clusters"].head(MAX_ROWS)
     drawn = "" if description.drawn is None else f", drawn from {description.n_documents}"
+    has_groups = not (description.without_clusters or description.no_groups)
     found = "no clusters"
-    if not description.without_clusters:
+    if has_groups:
         recommended, of_fit = told["recommended number of clusters"], told["clusters"]
         found = counted(int(recommended), "clusters")
         found += "" if of_fit == recommended else f", recommended of the {of_fit} found"
@@ -31,6 +32,7 @@ def summary(description: Description, tables: Tables, title: str) -> str:
     head = f"{documents}{drawn}, {found}, {of_topics}"
     model = f"{told['model']} by {told['engine']}" if "model" in told else ""
     lines = [f"# {plain(title)}", "", f"{head}{f'; {plain(model)}' if model else ''}.", ""]
+    lines += [description.no_groups, ""] if description.no_groups else []
     if "arrivals" in tables:
         came = tables["arrivals"].iloc[-1]
         lines += [f"{counted(came['update'], 'updates')} with {counted(came['so_far'], 'documents')}."]
@@ -40,7 +42,7 @@ def summary(description: Description, tables: Tables, title: str) -> str:
         lines += [f"{plain(told['clusters by run'].capitalize())}.", ""]
     for name, said in told.items():
         lines += [f"**{plain(said)}.**", ""] if name.startswith("warning ") else []
-    if not description.without_clusters:
+    if has_groups:
         columns = {"cluster": clusters["cluster"], "name": clusters["name"], "documents": clusters["documents"]}
         columns["share"] = clusters["share"].map("{:.1%}".format)
         columns |= _words(clusters)

@@ -88,7 +88,7 @@ def _summary(description: Description, clusters: pd.DataFrame) -> pd.DataFrame:
     if has_clusters:
         chains = posterior.between_chains()
         rows["chains"] = agreement_of(chains) if chains else ONE_CHAIN
-        if (said := of_runs(posterior, clusters)) is not None:
+        if not description.no_groups and (said := of_runs(posterior, clusters)) is not None:
             rows["clusters by run"] = said
     rows |= {f"warning {i}": said for i, said in enumerate([*advice(posterior, corpus), *description.notes], 1)}
     if has_clusters:

@@ -246,6 +246,14 @@ def test_the_methods_paragraph_says_model_settings_and_numbers(done):
         Fit(replace(done.posterior, provenance={}), done.corpus).methods()
 
 
+def test_methods_say_where_no_groups_were_found(done):
+    kept = replace(done.posterior.hierarchy, recommended=1)
+    said = Fit(replace(done.posterior, hierarchy=kept), done.corpus, provenance=done.provenance).methods()
+    topics = done.posterior.representative.n_topics
+    assert f"No groups of documents were found (one cluster is recommended). The fit has {topics} topics." in said
+    assert "Rand" not in said
+
+
 def test_methods_of_a_saved_posterior_name_the_version(done, tmp_path):
     done.posterior.save(tmp_path / "posterior.npz")
     loaded = Posterior.load(tmp_path / "posterior.npz")

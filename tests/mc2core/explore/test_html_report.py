@@ -154,6 +154,35 @@ def test_without_clusters_topics_are_shown(opened, tmp_path):
 
 
 def test_it_says_how_sure_numbers_are_and_how_far_chains_agree(opened, description, tmp_path):
+def test_one_recommended_cluster_is_said_to_be_no_group(opened, description, tmp_path):
+    sample, kept = description.posterior.samples[0], description.posterior.hierarchy
+    several = {"samples": [sample] * 3, "provenance": description.posterior.provenance | {"chains": [1, 2]}}
+    kept = dataclasses.replace(kept, recommended=1, agreement=np.full(len(kept.agreement), 0.1))
+    posterior = dataclasses.replace(description.posterior, hierarchy=kept, **several)
+    describe(posterior, description.corpus, tmp_path / "out")
+    said = "No groups of documents were found; topics are below."
+    assert said in (tmp_path / "out/summary.md").read_text("utf-8")
+    assert "## Clusters" not in (tmp_path / "out/summary.md").read_text("utf-8")
+    with opened(tmp_path / "out/index.html") as page:
+        assert page.inner_text("#runs") == said
+        assert page.inner_text("#warnings") == ""
+        assert "cluster" not in page.inner_text("#summary")
+        assert page.inner_text("#merged") == "no groups of documents were found"
+        assert page.inner_text("#panel-title") == "All documents"
+        assert page.inner_text("#facts") == "60 documents, 100 % of all \xb7 commonest label water: 33 %"
+        assert page.inner_text("#facts-more") == ""
+        listed = page.inner_text("#clusters")
+        assert "All documents" in listed
+        assert "run" not in listed
+        about = page.inner_text("#about")
+        assert "average" not in about
+        assert "trend" not in about
+        page.evaluate("document.getElementById('groups').value = 2")
+        page.dispatch_event("#groups", "input")
+        assert "other fits may divide the documents otherwise" in page.inner_text("#merged")
+        assert page.inner_text("#panel-title").startswith("Cluster ")
+
+
     sample = description.posterior.samples[0]
     fewer = dataclasses.replace(
         sample, topic_weights=sample.topic_weights[:2], topic_words=sample.topic_words[:2],
@@ -410,7 +439,7 @@ def test_clusters_without_documents_are_not_listed(opened, description, tmp_path
         page.focus("#groups")
         for key in ("Home", "End"):  # all joined, and apart again
             page.keyboard.press(key)
-            assert re.match(r"Cluster \d+( of \d+)?: ", page.inner_text("#panel-title"))
+            assert re.match(r"Cluster \d+( of \d+)?: |All documents$", page.inner_text("#panel-title"))
         assert page.locator("#clusters [data-cluster]").count() == len(used)
 
 

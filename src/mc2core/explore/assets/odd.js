@@ -63,7 +63,7 @@ const listing = (id, rows, names, state, marks = (row) => markedOfCluster(groupO
 const misfits = documents.filter((row) => row.misfit > MAX_MISFIT), undecided = noClusters ? [] : documents.filter((row) => row.probability < MIN_SURE);
 const ODD = {
   misfits: [misfits, noClusters ? ["title", "misfit", "tokens"] : ["title", "cluster", "misfit", "tokens"], { by: "misfit", down: true },
-    `The ${TOKENS} of these documents are unlike those of their cluster. The misfit says how much less they overlap with it than documents of their length usually do, in standard deviations; above ${MAX_MISFIT} it is listed.`],
+    `The ${TOKENS} of these documents are unlike those of their cluster. The misfit says how much less they overlap with it than documents of their length usually do, in standard deviations; above ${MAX_MISFIT} it is listed. Of ${many(nDocuments, "document")} that fit, chance puts about ${short(0.00135 * nDocuments)} on this list.`],
   between: [undecided, ["title", "cluster", "probability", "next", "tokens"], { by: "probability", down: false },
     `It is less than ${percent(MIN_SURE)} sure that these documents belong to their cluster. The least certain come first.`],
 };

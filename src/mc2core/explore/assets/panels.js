@@ -18,9 +18,10 @@ const FIRST_CLUSTERS = 24, FIRST_TOPICS = 15;
 // beside its entry, since the panel may be far below
 const wordsOf = (row) => [row.distinctive_words ? row.distinctive_words.split(" ").slice(3).join(", ") : "", ...(numbers.get(row.cluster) || []).slice(0, 1).map((one) => `${one.context} ${sayNumber(one.context, one.median)} (median)`)].filter(Boolean).join(" · ");
 const listClusters = () => { $("list-count").textContent = `(${whole(groups.length)})`; fill($("clusters"), groups.map((row) => {
-  const line = item(String(row.number), row.name, () => show(row.cluster), row.cluster, row.cluster === chosen);
+  const line = item(String(row.number), isWhole(row.cluster) ? "All documents" : row.name, () => show(row.cluster), row.cluster, row.cluster === chosen);
   const text = line.firstChild.lastChild, under = element("span", `${many(row.documents, "document")}, ${percent(row.share)} `, { className: "under" });
-  if (isUnsure(row)) under.append(unsure(row));
+  if (isWhole(row.cluster)) under.append("");
+  else if (isUnsure(row)) under.append(unsure(row));
   else if (known(row.chains)) under.append("· ", element("span", inRuns(row), { className: "runs" }));
   text.append(under);
   if (row.cluster === chosen) {
@@ -53,10 +54,10 @@ const choose = (node, focus = false) => {
   drawMap();
   const row = nodes.get(node);
   $("panel-title").textContent = nameOf(node);
-  const facts = [`${many(row.documents, "document")}, ${percent(row.share)} of all`, ...(known(row.found) ? [sayFound(row)] : [])];
+  const facts = [`${many(row.documents, "document")}, ${percent(row.share)} of all`, ...(known(row.found) && !isWhole(node) ? [sayFound(row)] : [])];
   if (row.label) facts.push(`commonest label ${row.label}: ${percent(row.label_share)}`);
   $("facts").textContent = facts.join(" · ");
-  $("facts-more").textContent = howSure(row, "cluster").join(" · ");
+  $("facts-more").textContent = isWhole(node) ? "" : howSure(row, "cluster").join(" · ");
   drawCluster();
   listDocuments("typical", (typical.get(node) || []), (one) => short(one.overlap), markedOfCluster(node));
   aboutCluster(node);
@@ -75,7 +76,7 @@ const sayNumbers = (row) => {
   const say = (x) => sayNumber(row.context, x), half = row.lower_quarter === row.upper_quarter ? `half of them at ${say(row.median)}` : `half of them from ${say(row.lower_quarter)} to ${say(row.upper_quarter)}`;
   return row.least === row.most ? `${say(row.least)} (${many(row.documents, "document")})` : `median ${say(row.median)}; ${half}; all from ${say(row.least)} to ${say(row.most)} (${many(row.documents, "document")})`;
 };
-// values of a context beside a cluster or topic, the commonest (MAX_OF_TOPIC in html_report.py)
+// values of a context beside a cluster or topic, the commonest (MAX_OF_TOPIC in html_report.py), and those that differ from the average by more than chance explains
 const MAX_VALUES_SHOWN = 8;
 const aboutCluster = (node) => {
   const about = $("about");
@@ -151,9 +152,10 @@ const sayMerged = () => {
   $("groups-number").textContent = `${whole(left)} of ${whole(K)}`;
   const cut = hierarchy.get(left), parts = [], exact = [];
   const scores = left < K && cut ? cut : Object.fromEntries(DESCRIPTION.summary.filter(([name]) => name.endsWith(" of all clusters")).map(([name, value]) => [name.split(" ")[0], +value]));
-  if (cut?.recommended) parts.push("the recommended number of clusters");
+  if (cut?.recommended) parts.push(noGroups ? "no groups of documents were found" : "the recommended number of clusters");
+  else if (noGroups) parts.push("other fits may divide the documents otherwise");
   if (left === K) parts.push("all clusters of the fit");
-  else if (cut && !cut.recommended) parts.push(left < DESCRIPTION.recommended ? "coarser than recommended" : "finer than recommended");
+  else if (cut && !cut.recommended && !noGroups) parts.push(left < DESCRIPTION.recommended ? "coarser than recommended" : "finer than recommended");
   if (left < K && cut && !(cut.loss > 0)) parts.push("merging loses nothing");
   if (left < K && cut?.loss > 0) exact.push(`the merged clusters make the documents less likely, by ${short(cut.loss)} nats per document`);
   if (left > 1) parts.push(...sayRuns());
@@ -269,9 +271,9 @@ const missing = [
   ...(known(told["drawn evenly from documents"]) ? [`documents: ${whole(nDocuments)} were drawn from ${whole(+told["drawn evenly from documents"])}`] : []),
 ];
 $("missing").textContent = missing.length ? `Not in this report: ${missing.join("; ")}.` : "";
-$("summary").textContent = ["documents", "words", "tokens", "observations", "numbers", "counts", "zeros or ones", "clusters", "topics"].filter((name) => known(told[name])).map((name) => {
-  const main = name === "clusters", range = told[`${main ? "main clusters" : name} in 90 % of the samples`];
-  return `${whole(told[name])} ${+told[name] === 1 ? name.replace(/s\b/g, "") : name}${range ? ` (${range} ${main ? `${range === "1" ? "holds" : "hold"} 95 % of the documents ` : ""}in 90 % of the samples)` : ""}${main ? `, ${whole(DESCRIPTION.recommended)} recommended` : ""}`;
+$("summary").textContent = ["documents", "words", "tokens", "observations", "numbers", "counts", "zeros or ones", "clusters", "topics"].filter((name) => known(told[name]) && !(noGroups && name === "clusters")).map((name) => {
+  const main = name === "clusters", range = main && told["main clusters in 90 % of the samples"];
+  return `${whole(told[name])} ${+told[name] === 1 ? name.replace(/s\b/g, "") : name}${range ? ` (${range} ${range === "1" ? "holds" : "hold"} 95 % of the documents in 90 % of the samples)` : ""}${main ? `, ${whole(DESCRIPTION.recommended)} recommended` : ""}`;
 }).concat(DESCRIPTION.runs > 1 ? [] : told.chains ?? []).join(" · ")
   + (points.length < nDocuments ? ` · the map shows ${whole(points.length)} of them, drawn at random` : "");
 const sentence = (said) => (said ? `${said[0].toUpperCase()}${said.slice(1)}.` : "");
@@ -280,13 +282,13 @@ const MEASURE = /adjusted Rand index/, warnings = DESCRIPTION.summary.filter(([n
 const byRun = told["clusters by run"], differing = byRun ? warnings.filter((said) => MEASURE.test(said)) : [], shownWarnings = warnings.filter((said) => !differing.includes(said));
 const recommended = byCut.get(DESCRIPTION.recommended) || [], nFound = recommended.filter((row) => row.chains === DESCRIPTION.runs).length;
 const isDoubtful = differing.length > 0 || (byRun && 2 * nFound < recommended.length);
-$("runs").textContent = sentence(byRun) + (!isDoubtful ? "" : nFound === recommended.length ? " Many single documents still change their cluster from run to run." : " Take the others with care: look at fewer clusters, or run more iterations or chains.");
+$("runs").textContent = noGroups ? noGroups : sentence(byRun) + (!isDoubtful ? "" : nFound === recommended.length ? " Many single documents still change their cluster from run to run." : nFound ? " Take the others with care: look at fewer clusters, or run more iterations or chains." : " The documents may have no groups: look at the topics, at fewer clusters, or run more iterations or chains.");
 $("runs").className = isDoubtful ? "warning" : "";
 const technical = DESCRIPTION.runs > 1 && told.chains ? [told.chains, ...differing] : [];
 $("technical").hidden = !technical.length;
 $("technical").lastElementChild.textContent = technical.join(" · ");
 fill($("warnings"), shownWarnings.map((said) => element("p", sentence(said), { className: "warning" })));
-$("clusters-about").textContent = `A cluster is a group of documents that have much in common.${topicsOf.size ? ` A topic is a group of ${TOKENS} that occur together; a document can have several.` : ""}`;
+$("clusters-about").textContent = `${noGroups ? "All documents are one group." : "A cluster is a group of documents that have much in common."}${topicsOf.size ? ` A topic is a group of ${TOKENS} that occur together; a document can have several.` : ""}`;
 const searched = [...(ofObservations ? [] : ["word"]), "title", "name", ...(hasTexts ? ["text"] : [])];
 $("search").placeholder = `${searched.slice(0, -1).join(", ")} or ${searched.at(-1)}`;
 if (ofObservations) {

@@ -1,5 +1,5 @@
 // -- shares side by side ---------------------------------------------------------------------------------------
-let compareWhat = noClusters ? "topic" : "cluster", picks = [];
+let compareWhat = noClusters || noGroups ? "topic" : "cluster", picks = [];
 const MAX_PICKS = 8, MAX_VARIABLES = 4;
 let allVariables = false;
 const nameOfPick = (number) => (compareWhat === "cluster" ? nameOf(number) : topicName(number));

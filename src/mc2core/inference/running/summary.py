@@ -111,14 +111,13 @@ def sentence_of_all(about: Sequence[Mapping[str, Any]]) -> str:
 ONE_CHAIN = "one chain; another start may differ"
 #: what it means where all documents are in one cluster
 ONE_CLUSTER = (
-    "one cluster: topics alone account for how documents differ, no grouping of documents does so better "
-    "(docs/how_to/choosing_k.md)"
+    "no groups of documents were found: topics alone account for how documents differ (docs/how_to/choosing_k.md)"
 )
 
 
 def is_one_cluster(about: Mapping[str, Any]) -> bool:
-    """Return whether a fit with topics found only one cluster of documents, though it could have had more."""
-    return about.get("clusters") == 1 and about.get("n_clusters") != 1 and "topics" in about
+    """Return whether a fit with topics recommends only one cluster of documents, though it could have had more."""
+    return about.get("recommended", about.get("clusters")) == 1 and about.get("n_clusters") != 1 and "topics" in about
 
 
 def _meaning(known: Sequence[Mapping[str, Any]]) -> str:
@@ -291,6 +290,8 @@ def _of_chains(posterior: Posterior) -> list[str]:
     ari, of_what = between["ari"], "they "
     if "recommended_ari" in between:
         ari, of_what = between["recommended_ari"], f"the recommended {between['recommended']} of each "
+    elif posterior.hierarchy is not None and posterior.hierarchy.recommended == 1:  # there are no groups to agree on
+        return said
     if not said and ari < MIN_AGREEMENT:
         *others, last = between["clusters"]
         numbers = " and ".join([*map(str, others), counted(last, "clusters")])

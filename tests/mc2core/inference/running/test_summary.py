@@ -130,20 +130,22 @@ def test_chains_are_said_with_how_far_they_agree():
 
 def test_what_one_cluster_means_is_said():
     one, two = found_by(trace([2, 1, 1], [5, 5, 6])), found_by(trace([2] * 3, [5] * 3))
-    means = "; one cluster: topics alone account for how documents differ"
+    means = "; no groups of documents were found: topics alone account for how documents differ"
     for told in (sentence(one), sentence_of_all([one, two]), sentence_of_all([{}, one])):
         assert means in told
-    assert "one cluster" not in sentence(two) + sentence_of_all([two, two])
+    assert "no groups" not in sentence(two) + sentence_of_all([two, two])
+    assert means in sentence(two | {"recommended": 1})
+    assert "no groups" not in sentence(one | {"recommended": 2})
     # an engine of clusters alone has nothing of the kind to say
     alone = {name: value for name, value in one.items() if name != "topics"}
-    assert "one cluster" not in sentence(alone | {"before": {}, "after": {}})
+    assert "no groups" not in sentence(alone | {"before": {}, "after": {}})
 
 
 def test_a_fit_limited_to_one_cluster_does_not_explain_it():
     fixed = found_by(trace([1] * 3, [5] * 3), n_clusters=1)
     assert fixed["n_clusters"] == 1
-    assert "one cluster" not in sentence(fixed)
-    assert "one cluster: topics alone" in sentence(found_by(trace([1] * 3, [5] * 3), n_clusters=2))
+    assert "no groups" not in sentence(fixed)
+    assert "found: topics alone" in sentence(found_by(trace([1] * 3, [5] * 3), n_clusters=2))
 
 
 def test_one_is_said_in_the_singular():
@@ -193,4 +195,4 @@ def test_what_one_cluster_means_is_in_the_log(caplog):
     with caplog.at_level(logging.INFO, "mc2core"):
         done = fit(Corpus(sp.csr_matrix([[2, 1]])), iterations=2, progress=False)
     assert done.provenance["inferred"]["clusters"] == 1
-    assert "one cluster: topics alone account for how documents differ" in caplog.text
+    assert "no groups of documents were found: topics alone account for how documents differ" in caplog.text
