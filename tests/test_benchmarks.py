@@ -18,6 +18,7 @@ import pytest
 import scipy.sparse as sp
 from benchmarks import __main__ as command
 from benchmarks import (
+    associations,
     cases,
     contexts,
     development,
@@ -31,6 +32,7 @@ from benchmarks import (
     suite,
     waits,
 )
+from helpers.explored_fits import corpus as explored_corpus
 from helpers.paths import DATA_FOLDER
 
 from mc2core import Corpus
@@ -63,6 +65,22 @@ def dumps(tmp_path):
     small = f"<PubmedArticleSet>{CITATION}</PubmedArticleSet>".encode()
     (tmp_path / "pubmed/small.xml.gz").write_bytes(gzip.compress(small))
     return tmp_path
+
+
+def test_associations_are_counted_really_and_at_random(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(associations, "CORPORA", {"small": lambda _: explored_corpus(120)})
+    monkeypatch.setattr(sys, "argv", ["associations", "--permutations", "2", "--cache", str(tmp_path)])
+    associations.main()
+    told = [[cell.strip() for cell in line.split("|")[1:-1]] for line in capsys.readouterr().out.splitlines()]
+    found = {row[1]: [re.fullmatch(r"\d+ -> (\d+) of (\d+)", cell).groups() for cell in row[2:]] for row in told[2:]}
+    assert list(found) == [
+        f"{how}, {where}" for where in ("in the model", "not in the model") for how in ("real", "permuted")
+    ]
+    for name, cells in found.items():
+        notable, shown = (sum(int(cell[i]) for cell in cells) for i in (0, 1))
+        assert shown > 10
+        assert notable <= shown / 20 if name.startswith("permuted") else notable >= 5
+    assert len(list(tmp_path.rglob("*.npz"))) == 3
 
 
 def marks(one):

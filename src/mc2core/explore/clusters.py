@@ -151,7 +151,7 @@ def _tables_of(description: Description, variables: Sequence[Variable]) -> tuple
             numbers += list(_numbers(description, variable))
         elif variable.role != LABEL:
             values += list(_values(description, variable))
-    counts = ["cluster", "context", "value", "count", "share", "lift", "by_share", "by_relevance"]
+    counts = ["cluster", "context", "value", "count", "share", "lift", "by_share", "by_relevance", "is_notable"]
     spread = [
         "cluster",
         "context",
@@ -164,7 +164,17 @@ def _tables_of(description: Description, variables: Sequence[Variable]) -> tuple
         "upper_quarter",
         "most",
     ]
-    return pd.DataFrame(values, columns=counts), pd.DataFrame(numbers, columns=spread)
+    return pd.DataFrame(values, columns=counts), with_trends(
+        description, "cluster", pd.DataFrame(numbers, columns=spread)
+    )
+
+
+def with_trends(description: Description, what: str, numbers: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of numbers with the slopes of :class:`mc2core.explore.associations.Associations`."""
+    trends = description.associations.trends
+    of = trends[trends["of"] == what].drop(columns="of").rename(columns={"number": what})
+    table = numbers.merge(of, on=[what, "context"], how="left")
+    return table.assign(is_notable=table["is_notable"].eq(True))
 
 
 def _values(description: Description, variable: Variable) -> Iterator[tuple[Any, ...]]:
@@ -175,10 +185,11 @@ def _values(description: Description, variable: Variable) -> Iterator[tuple[Any,
         part = counts[[row]].toarray().ravel()
         if part.any():
             top = top_of(part / part.sum(), np.where(base > 0, base, 1.0), part > 0, N_VALUES)
+            notable = description.associations.is_notable("cluster", row, variable.name, top.column, top.lift)
             for i, column in enumerate(top.column):
                 places = int(top.by_probability[i]) + 1, int(top.by_relevance[i]) + 1
-                name = variable.names[column]
-                yield (node + 1, variable.name, name, part[column], top.probability[i], top.lift[i], *places)
+                shown = part[column], top.probability[i], top.lift[i]
+                yield (node + 1, variable.name, variable.names[column], *shown, *places, bool(notable[i]))
 
 
 def _numbers(description: Description, variable: Variable) -> Iterator[tuple[Any, ...]]:

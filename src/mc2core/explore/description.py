@@ -6,10 +6,11 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy import special
 
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
@@ -20,6 +21,9 @@ from mc2core.posterior.hierarchy import Hierarchy
 from mc2core.posterior.proportions import DocumentTopics
 from mc2core.posterior.sample import SparseRows
 
+if TYPE_CHECKING:
+    from mc2core.explore.associations import Associations
+
 MAX_GROUPS = 200
 """Cuts are described where they have at most so many clusters."""
 EVERY_SIZE = 12
@@ -28,6 +32,8 @@ N_SAMPLES = 20
 """Samples, spread evenly, by which it is judged how far the clusters of a document differ."""
 N_TOPIC_SAMPLES = 6
 """Samples, spread evenly, by which it is judged how far the topics of documents differ."""
+_FOLDS, _PRIOR_TOKENS = 5, 1000.0  # of the prediction of clusters by words
+_MIN_PROBABILITY = 1e-4  # less is taken as none
 
 
 @dataclass(frozen=True)
@@ -143,12 +149,6 @@ class Description:
         return self.posterior.representative.n_clusters
 
     @property
-    def sizes(self) -> list[int]:
-        """Sizes of the clusterings in the HTML report, ascending: the cuts, and K unless it is too large."""
-        is_shown = self.n_clusters <= MAX_GROUPS or not self.cuts
-        return [*reversed(self.cuts), *([self.n_clusters] if is_shown else [])]
-
-    @property
     def no_groups(self) -> str:
         """The sentence that tells that only one cluster is recommended, though there could be more; "" otherwise."""
         is_one = self.posterior.provenance.get("model", {}).get("n_clusters") == 1
@@ -156,6 +156,12 @@ class Description:
             return ""
         topics = "; topics are below" if self.posterior.representative.n_topics else ""
         return f"No groups of documents were found{topics}."
+
+    @property
+    def sizes(self) -> list[int]:
+        """Sizes of the clusterings in the HTML report, ascending: the cuts, and K unless it is too large."""
+        is_shown = self.n_clusters <= MAX_GROUPS or not self.cuts
+        return [*reversed(self.cuts), *([self.n_clusters] if is_shown else [])]
 
     @cached_property
     def first(self) -> dict[int, int]:
@@ -352,6 +358,47 @@ class Description:
             cluster = np.asarray(sample.cluster, np.int64)
             matched.append(sp.csr_matrix(DocumentTopics(sample).tokens(self.corpus, cluster, self.threads) @ into))
         return matched
+
+    # -- contexts ------------------------------------------------------------------------------------------
+    @cached_property
+    def by_words(self) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+        """Probability of each node, (J, nodes) CSR, and expected tokens per topic, (J, M) CSR, without contexts.
+
+        If the model has contexts, the cluster of each document is predicted from its words alone, by naive Bayes on the
+        other four fifths of the documents, so that it does not depend on the document's contexts. Observations count as
+        words by their likeliest topic.
+        """
+        corpus, n, k = self.corpus, self.corpus.n_documents, self.n_clusters
+        if set(self.posterior.context_kinds.values()) <= {"vector"} or self.without_clusters:
+            return sp.csr_matrix(self.documents_of.T), self.document_topics
+        content = sp.csr_matrix(corpus.content, dtype=np.float64)
+        if self.posterior.contents is not None:
+            topic = self.posterior.contents.log_densities(np.asarray(corpus.observations))[:, :-1].argmax(axis=1)
+            shape = (len(topic), self.posterior.representative.n_topics)
+            content = content @ sp.csr_matrix((np.ones(len(topic)), (np.arange(len(topic)), topic)), shape=shape)
+        cluster = sp.csr_matrix((np.ones(n), (np.arange(n), self.cluster)), shape=(n, k))
+        fold = streams.generator(0, "explore.folds").permutation(n) % _FOLDS
+        probability = np.zeros((n, k))
+        for one in range(_FOLDS):
+            own, others = np.flatnonzero(fold == one), np.flatnonzero(fold != one)
+            counts = (cluster[others].T @ content[others]).toarray()
+            everywhere = counts.sum(axis=0) + 1.0
+            counts += _PRIOR_TOKENS * everywhere / everywhere.sum()
+            with np.errstate(divide="ignore"):
+                weight = np.log(np.asarray(cluster[others].sum(axis=0)).ravel())
+            log_p = content[own] @ np.log(counts / counts.sum(axis=1, keepdims=True)).T + weight
+            probability[own] = special.softmax(log_p, axis=1) if len(others) else 1.0 / k
+        likeliest = probability.argmax(axis=1)
+        probability[probability < _MIN_PROBABILITY] = 0.0
+        members = sp.csr_matrix(sp.csr_matrix(probability) @ self.members.T)
+        return members, DocumentTopics(self.posterior.representative).tokens(corpus, likeliest, self.threads)
+
+    @cached_property
+    def associations(self) -> Associations:
+        """The associations with contexts that chance does not explain."""
+        from mc2core.explore.associations import Associations
+
+        return Associations(self)
 
 
 def as_one_cluster(posterior: Posterior) -> Posterior:

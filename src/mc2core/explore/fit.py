@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 _Parameters = ParamSpec("_Parameters")
 _SHOWN = 10  # topics in a notebook
-_SHARES = ("documents", "count", "share", "low", "high")
+_SHARES = ("documents", "count", "share", "low", "high", "is_notable")
 
 
 @dataclass(repr=False)
@@ -106,8 +106,9 @@ class Fit:
         - npmi (coherence of the words), and the npmi expected by chance (if tokens are permuted among documents);
         - words (the likeliest) and distinctive_words (the most relevant);
         - found (share of the samples that contain the topic);
-        - a trend for each context of numbers or dates (Spearman's rank correlation between the context and the share of
-          the topic).
+        - for each context of numbers or dates NAME_trend, the slope of the share over the context (by a regression
+          over the documents), and NAME_trend_low and NAME_trend_high, the ends of its interval. There is a trend if the
+          interval excludes 0 (:class:`mc2core.explore.associations.Associations`).
 
         If topics emit observations, columns NAME_mean and NAME_sd replace words and npmi. For HDP, the columns are
         topic, share, and words or means.
@@ -184,7 +185,8 @@ class Fit:
         -------
         DataFrame
             The columns are ``of`` ("cluster" or "topic"), number, name, context, value (or start and end of a bin),
-            documents, count, share, low and high. ``low`` and ``high`` are the ends of the 90 % interval of the share
+            documents, count, share, low, high and is_notable. ``low`` and ``high`` are the ends of the 90 % interval of
+            the share; ``is_notable`` marks differences from the average that chance does not explain
             (:func:`mc2core.explore.shares.shares_by_value`).
         """
         import pandas as pd
@@ -308,7 +310,7 @@ class Fit:
     def _of_topics(self) -> dict[str, pd.DataFrame]:
         from mc2core.explore.topics import topic_tables
 
-        return topic_tables(self.description, self._shares["trends"], with_map=False)
+        return topic_tables(self.description, with_map=False)
 
     @cached_property
     def _shares(self) -> dict[str, pd.DataFrame]:

@@ -39,7 +39,7 @@ _COLUMNS = {
     "hierarchy": ("clusters", "loss", "moved", "agreement", "recommended", "nmi", "ari", "purity"),
     "cluster_words": ("cluster", "word", "probability", "lift"),
     "cluster_means": None,
-    "cluster_values": ("cluster", "context", "value", "count", "share", "lift", "by_share"),
+    "cluster_values": ("cluster", "context", "value", "count", "share", "lift", "by_share", "is_notable"),
     "cluster_numbers": None,
     "cluster_documents": None,
     "cluster_labels": None,
@@ -48,12 +48,12 @@ _COLUMNS = {
     "topic_means": None,
     "topic_clusters": None,
     "topic_documents": None,
-    "topic_values": ("topic", "context", "value", "share", "lift", "by_share"),
-    "topic_numbers": ("topic", "context", "lower_quarter", "median", "upper_quarter"),
+    "topic_values": ("topic", "context", "value", "share", "lift", "by_share", "is_notable"),
+    "topic_numbers": None,
     "document_clusters": None,
     "document_topics": ("document", "topic", "share"),
-    "shares": ("of", "number", "context", "value", "documents", "share", "low", "high"),
-    "trends": ("of", "number", "context", "start", "end", "period", "documents", "share", "low", "high"),
+    "shares": ("of", "number", "context", "value", "documents", "share", "low", "high", "is_notable"),
+    "trends": ("of", "number", "context", "start", "end", "period", "documents", "share", "low", "high", "is_notable"),
     "arrivals": None,
 }
 _SCRIPTS = ("data", "charts", "map", "texts", "relations", "arrivals", "odd", "search", "panels")
@@ -177,7 +177,7 @@ def _parts(description: Description, tables: Tables) -> list[tuple[str, pd.DataF
             table = table[table[name.removesuffix("_means")].isin(shown if name.startswith("cluster") else topics)]
             table = table.groupby(name.removesuffix("_means")).head(MAX_MEANS)
         elif name == "topic_values":
-            table = table[table["by_share"] <= MAX_OF_TOPIC]
+            table = table[(table["by_share"] <= MAX_OF_TOPIC) | table["is_notable"]]
         elif "of" in table:
             wanted = table["number"].isin(large).where(table["of"] == "cluster", table["number"].isin(topics))
             table = table.loc[wanted]

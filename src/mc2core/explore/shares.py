@@ -26,18 +26,25 @@ MAX_VALUES = 50
 INTERVAL = 0.9
 """Probability of the intervals ``low`` to ``high``."""
 _BY_VALUE = ["of", "number", "context", "value", "documents", "count", "share", "low", "high"]
-_BY_STEP = ["of", "number", "context", "start", "end", "period", "documents", "count", "share", "low", "high"]
+_BY_STEP = [*_BY_VALUE[:3], "start", "end", "period", *_BY_VALUE[4:]]
 
 
 def shares_tables(description: Description) -> dict[str, pd.DataFrame]:
-    """Return shares (:func:`shares_by_value` of all groups) and trends (:func:`shares_over` of all numbers)."""
+    """Return shares (:func:`shares_by_value` of all groups) and trends (:func:`shares_over` of all numbers).
+
+    The last column, ``is_notable``, marks shares that differ from the average by more than chance explains
+    (:class:`mc2core.explore.associations.Associations`).
+    """
     parts: dict[str, list[pd.DataFrame]] = {"shares": [], "trends": []}
     for variable in variables_of(description):
-        if variable.is_number:
-            parts["trends"].append(shares_over(description, variable))
-        else:
-            parts["shares"].append(shares_by_value(description, variable))
-    columns = {"shares": _BY_VALUE, "trends": _BY_STEP}
+        name, table_of = ("trends", shares_over) if variable.is_number else ("shares", shares_by_value)
+        table, sign = table_of(description, variable), description.associations.values[variable.name]
+        column = table.groupby(["of", "number"]).cumcount()
+        if not variable.is_number:
+            column = table["value"].map({value: i for i, value in enumerate(variable.names)})
+        of_rows = zip(table["of"], table["number"], column, strict=True)
+        parts[name].append(table.assign(is_notable=[sign[what][n - 1, i] != 0 for what, n, i in of_rows]))
+    columns = {"shares": [*_BY_VALUE, "is_notable"], "trends": [*_BY_STEP, "is_notable"]}
     tables = {
         name: pd.concat(several, ignore_index=True) if several else pd.DataFrame(columns=columns[name])
         for name, several in parts.items()
@@ -78,18 +85,28 @@ def shares_over(description: Description, variable: Variable) -> pd.DataFrame:
     ``start`` and ``end`` of a bin replace ``value``; dates also have the ``period`` (:func:`periods_of`). The table has
     no rows if all values are equal.
     """
+    into, rows = steps_of(variable)
+    if not into.shape[1]:
+        return pd.DataFrame(columns=_BY_STEP)
+    return _table(description, variable, into.T.tocsr(), rows)
+
+
+def steps_of(variable: Variable) -> tuple[sp.csr_matrix, dict[str, Any]]:
+    """Return the bins of a number: the (J, n) CSR of ones of the documents in each, and ``start``, ``end``, ``period``.
+
+    There are none if all values are equal.
+    """
     seen = np.flatnonzero(~np.isnan(variable.values))
     values = variable.values[seen]
     if len(np.unique(values)) < 2:
-        return pd.DataFrame(columns=_BY_STEP)
+        return sp.csr_matrix((len(variable.values), 0)), {}
     periods = periods_of(values) if variable.is_date else []
     bounds = np.array([_start(one) for one in [*periods, periods[-1] + 1]]) if periods else bounds_of(values)
     steps = np.searchsorted(bounds - _MOMENT * bool(periods), values, side="right") - 1
-    shape = (len(bounds) - 1, description.corpus.n_documents)
-    into = sp.csr_matrix((np.ones(len(seen)), (steps, seen)), shape=shape)
+    shape = (len(variable.values), len(bounds) - 1)
+    into = sp.csr_matrix((np.ones(len(seen)), (seen, steps)), shape=shape)
     shown: list[Any] = [*periods] or [None] * (len(bounds) - 1)
-    rows = {"start": bounds[:-1], "end": bounds[1:], "period": np.array(shown, dtype=object)}
-    return _table(description, variable, into, rows)
+    return into, {"start": bounds[:-1], "end": bounds[1:], "period": np.array(shown, dtype=object)}
 
 
 def effects(description: Description, variables: Sequence[Variable]) -> pd.DataFrame:
@@ -277,14 +294,16 @@ def _mixed(shares: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarra
 def _of_topics(description: Description, into: sp.csr_matrix) -> tuple[np.ndarray, ...]:
     """(n, M) each: expected tokens, their share and the bounds of its interval."""
     length = np.asarray(description.document_topics.sum(axis=1)).ravel()
-    count, share, effective = _of_tokens(description.document_topics, length, into)
-    several = [_of_tokens(tokens, length, into)[1:] for tokens in description.matched_topics]
+    count, share, effective = ratios(description.document_topics, length, into)
+    several = [ratios(tokens, length, into)[1:] for tokens in description.matched_topics]
     shares, sizes = (np.array(part) for part in zip(*(several or [(share, effective)]), strict=True))
     return count, share, *_mixed(shares, sizes)
 
 
-def _of_tokens(tokens: sp.csr_matrix, length: np.ndarray, into: sp.csr_matrix) -> tuple[np.ndarray, ...]:
-    """(n, M) each: expected tokens, their share, and how many independent documents would give it its variance."""
+def ratios(tokens: sp.csr_matrix, length: np.ndarray, into: sp.csr_matrix) -> tuple[np.ndarray, ...]:
+    """Return (n, M) each: the sums of ``tokens`` (J, M) over the rows of ``into`` (n, J), their shares of the sums of
+    ``length`` (J,), and the number of independent documents whose share has the same variance.
+    """
     count = np.asarray((into @ tokens).toarray())
     n, whole = np.asarray(into.sum(axis=1)), (into @ length)[:, None]
     share = np.divide(count, whole, where=whole > 0, out=np.full_like(count, np.nan))

@@ -36,7 +36,7 @@ def tables_of(description: Description, seed: int = 0) -> dict[str, pd.DataFrame
     tables = {"summary": _summary(description, of_clusters["clusters"]), **of_clusters}
     with work("tables of topics and shares"):
         tables |= shares_tables(description)
-        tables |= topic_tables(description, tables["trends"], seed)
+        tables |= topic_tables(description, seed)
     with work("tables of documents"):
         tables |= document_tables(description, seed)
         tables["document_topics"] = document_topics(description)

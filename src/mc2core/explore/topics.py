@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from scipy import stats
 
 from mc2core.explore import numbers as of_numbers
 from mc2core.explore.agreement import found_topics
+from mc2core.explore.clusters import with_trends
 from mc2core.explore.coherence import coherence
 from mc2core.explore.description import Description
 from mc2core.explore.documents import flattened
@@ -57,16 +57,13 @@ def describe_topics(posterior: Posterior, n_words: int = 10) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def topic_tables(
-    description: Description, trends: pd.DataFrame, seed: int = 0, with_map: bool = True
-) -> dict[str, pd.DataFrame]:
+def topic_tables(description: Description, seed: int = 0, with_map: bool = True) -> dict[str, pd.DataFrame]:
     """Return the tables topics (the commonest first), topic_words (for observations topic_means), topic_clusters,
     topic_documents, topic_names, topic_values and topic_numbers, by name.
 
     The ``share`` of a topic is always that of :func:`fitted_shares`; ``tokens`` are its expected tokens in the
-    described documents. ``trends`` are those of :func:`mc2core.explore.shares.shares_tables`. ``seed`` is used by
-    :func:`coherence` and the map of topics. With ``with_map``, columns x and y are positions on the map
-    (:func:`topic_map`).
+    described documents. ``seed`` is used by :func:`coherence` and the map of topics. With ``with_map``, columns x and y
+    are positions on the map (:func:`topic_map`).
     """
     tokens = np.asarray(description.document_topics.sum(axis=0)).ravel()
     is_of_words = not description.is_of_observations
@@ -90,9 +87,11 @@ def topic_tables(
         topics["found"] = found.mean(axis=0)
     if with_map:
         topics[["x", "y"]] = topic_map(description, seed)
-    for name, part in trends[trends["of"] == "topic"].groupby("context", sort=True):
-        rank = part.groupby("number")[["start", "share"]].apply(_rank_correlation)
-        topics[f"{name}_trend"] = topics["topic"].map(rank)
+    of_contexts = _of_contexts(description)
+    for name, part in of_contexts["topic_numbers"].groupby("context", sort=True):
+        by_topic = part.set_index("topic")
+        for column, shown in (("trend", "trend"), ("trend_low", "low"), ("trend_high", "high")):
+            topics[f"{name}_{column}"] = topics["topic"].map(by_topic[shown])
     topics = topics.sort_values("share", ascending=False, kind="stable").reset_index(drop=True)
     return {
         "topics": topics,
@@ -100,7 +99,7 @@ def topic_tables(
         **emitted.tables,
         "topic_clusters": uses,
         "topic_documents": _typical(description),
-        **_of_contexts(description),
+        **of_contexts,
     }
 
 
@@ -194,15 +193,16 @@ def _of_contexts(description: Description) -> dict[str, pd.DataFrame]:
             for topic in used:
                 part = counts[[topic]].toarray().ravel()
                 top = top_of(part / of_topic[topic], np.where(base > 0, base, 1.0), part > 0, N_VALUES)
+                notable = description.associations.is_notable("topic", int(topic), variable.name, top.column, top.lift)
                 for i, column in enumerate(top.column):
                     places = int(top.by_probability[i]) + 1, int(top.by_relevance[i]) + 1
-                    shares = top.probability[i], top.lift[i]
-                    values.append((topic + 1, variable.name, variable.names[column], part[column], *shares, *places))
-    columns = ["topic", "context", "value", "tokens", "share", "lift", "by_share", "by_relevance"]
+                    shown = part[column], top.probability[i], top.lift[i], *places, bool(notable[i])
+                    values.append((topic + 1, variable.name, variable.names[column], *shown))
+    columns = ["topic", "context", "value", "tokens", "share", "lift", "by_share", "by_relevance", "is_notable"]
     spread = ["topic", "context", "tokens", "lower_quarter", "median", "upper_quarter"]
     return {
         "topic_values": pd.DataFrame(values, columns=columns),
-        "topic_numbers": pd.DataFrame(numbers, columns=spread),
+        "topic_numbers": with_trends(description, "topic", pd.DataFrame(numbers, columns=spread)),
     }
 
 
@@ -224,11 +224,3 @@ def topic_map(description: Description, seed: int = 0) -> np.ndarray:
         features = np.vstack([np.sqrt(description.topic_words(block)) for block in blocks])
     whole[chosen] = flattened(features, _NEIGHBOURS, seed)
     return whole
-
-
-def _rank_correlation(part: pd.DataFrame) -> float:
-    """Spearman's, of share and step; NaN where there are fewer than three steps or the share does not move."""
-    known = part.dropna()
-    if len(known) < 3 or known["share"].nunique() < 2:
-        return float("nan")
-    return float(stats.spearmanr(known["start"], known["share"]).statistic)

@@ -11,7 +11,6 @@ from helpers.explored_fits import corpus, gibbs
 from mc2core.explore import agreement
 from mc2core.explore.clusters import cluster_tables
 from mc2core.explore.description import Description, chosen_samples
-from mc2core.explore.shares import shares_tables
 from mc2core.explore.topics import topic_map, topic_tables
 
 
@@ -56,6 +55,7 @@ def test_a_cluster_is_found_where_a_samples_clusters_make_it_up(one):
             assert found[row, node] == (jaccard - by_chance >= 0.5 * (1.0 - by_chance))
     assert not found[2:].all()
 
+
 def test_clusterings_at_random_do_not_find_a_large_cluster(one):
     """Without the correction for chance, most of them do."""
     rng = np.random.default_rng(0)
@@ -65,7 +65,6 @@ def test_clusterings_at_random_do_not_find_a_large_cluster(one):
     large = np.flatnonzero(np.diff(several.documents_of.indptr) == 36)
     assert len(large)
     assert agreement.found_clusters(several)[:, large].mean() <= 0.15  # those that are the same
-
 
 
 def test_certainty_is_the_share_of_clusters_inside_a_cluster(one):
@@ -103,7 +102,7 @@ def test_a_topic_is_found_where_one_shares_half_of_its_words(one):
     found = agreement.found_topics(several)
     assert found[1:].all()
     assert not found[0][(table > 0).sum(axis=1) > 2].any()
-    topics = topic_tables(several, shares_tables(several)["trends"])["topics"].set_index("topic")
+    topics = topic_tables(several)["topics"].set_index("topic")
     assert topics["found"][1] == pytest.approx(found[:, 0].mean())
 
 

@@ -21,6 +21,7 @@ from mc2core.base import pages
 from mc2core.explore.describe import describe
 from mc2core.explore.description import Description
 from mc2core.explore.predicted import predictions
+from mc2core.explore.topics import topic_tables
 from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.inference.running.loop import fit
 
@@ -153,7 +154,6 @@ def test_without_clusters_topics_are_shown(opened, tmp_path):
         assert "Cluster" not in page.inner_text("main")
 
 
-def test_it_says_how_sure_numbers_are_and_how_far_chains_agree(opened, description, tmp_path):
 def test_one_recommended_cluster_is_said_to_be_no_group(opened, description, tmp_path):
     sample, kept = description.posterior.samples[0], description.posterior.hierarchy
     several = {"samples": [sample] * 3, "provenance": description.posterior.provenance | {"chains": [1, 2]}}
@@ -183,6 +183,7 @@ def test_one_recommended_cluster_is_said_to_be_no_group(opened, description, tmp
         assert page.inner_text("#panel-title").startswith("Cluster ")
 
 
+def test_it_says_how_sure_numbers_are_and_how_far_chains_agree(opened, description, tmp_path):
     sample = description.posterior.samples[0]
     fewer = dataclasses.replace(
         sample, topic_weights=sample.topic_weights[:2], topic_words=sample.topic_words[:2],
@@ -542,16 +543,24 @@ def test_a_topic_has_who_and_when_as_a_cluster_has(opened, folder, description):
     with opened(folder / "index.html") as page:
         topic = int(re.search(r"\d+", page.inner_text("#topic-title"))[0]) - 1
         block = page.locator("#topic-about .block:has(h3:text-is('author'))")
-        assert block.locator("thead").inner_text().split("\t")[1] == "share of the topic's words"
+        assert block.locator("thead").inner_text().strip().split("\t")[-1] == "share of the topic's words"
         rows = [row.split("\t") for row in block.locator("tbody tr").all_inner_texts()]
+        notable, facts = block.locator("p").inner_text(), page.inner_text("#topic-facts")
         year = page.inner_text("#topic-about .block:has(h3:text-is('year'))")
     share = authors.T @ tokens[:, topic] / tokens[:, topic].sum()
     lift = share / (authors.T @ tokens.sum(axis=1) / tokens.sum())
-    assert rows[0][0] == names[share.argmax()]
-    for name, said, times in rows:
-        place = names.index(name)
-        assert float(said.rstrip(" %")) == pytest.approx(100 * share[place], rel=0.06)
-        assert float(times) == pytest.approx(lift[place], rel=0.06)
+    assert [row[0] for row in rows] == [names[one] for one in np.argsort(-share, kind="stable") if share[one] > 0][:8]
+    for name, said in rows:
+        assert float(said.rstrip(" %")) == pytest.approx(100 * share[names.index(name)], rel=0.06)
+    table = topic_tables(description, with_map=False)["topic_values"].query(
+        "topic == @topic + 1 and context == 'author'"
+    )
+    marked = table[table["is_notable"]]
+    assert len(marked)
+    assert {one for one in names if f"{one} (" in notable} == set(marked["value"])
+    for name, times in re.findall(r"(?:[:,] )([^(]+) \(([\d.]+) \S average\)", notable):
+        assert float(times) == pytest.approx(lift[names.index(name)], rel=0.06)
+    assert re.search("(more|less) of it with year: its share of the words changes by|no trend with year beyond", facts)
     years = (
         description.corpus.contexts["year"] * description.corpus.units["year"][1] + description.corpus.units["year"][0]
     )

@@ -78,15 +78,23 @@ const sayNumbers = (row) => {
 };
 // values of a context beside a cluster or topic, the commonest (MAX_OF_TOPIC in html_report.py), and those that differ from the average by more than chance explains
 const MAX_VALUES_SHOWN = 8;
+const saySlope = (row, of) => (row.is_notable ? `${row.trend > 0 ? "more" : "less"} of it with ${row.context}: ${of} changes by ${short(100 * row.trend)} points per ${aboutVariable.get(row.context)?.date || /year/i.test(row.context) ? "year" : "unit"} (interval ${short(100 * row.low)} to ${short(100 * row.high)})` : `no trend with ${row.context} beyond chance`);
+const sayNotable = (rows) => {
+  const differing = (sign) => rows.filter((row) => row.is_notable && sign * (row.lift - 1) > 0).sort((a, b) => sign * (b.lift - a.lift)).slice(0, MAX_VALUES_SHOWN).map((row) => `${row.value} (${short(row.lift)} × average)`);
+  const [more, less] = [differing(1), differing(-1)];
+  return [...(more.length ? [`More common here: ${more.join(", ")}.`] : []), ...(less.length ? [`Less common here: ${less.join(", ")}.`] : []), ...(more.length || less.length ? [] : ["No value differs from the average by more than chance explains."])].join(" ");
+};
+const valuesBlock = (name, rows, head, cells, isAll = false) => {
+  const common = rows.filter((row) => row.by_share <= MAX_VALUES_SHOWN).sort((a, b) => a.by_share - b.by_share);
+  return block(element("h3", common.length < MAX_VALUES_SHOWN ? name : `${name}: the ${common.length} commonest`), element("p", isAll ? "" : sayNotable(rows)), tableOf(head, common.map(cells)));
+};
 const aboutCluster = (node) => {
   const about = $("about");
   about.replaceChildren();
-  for (const [name, rows] of grouped(values.get(node) || [], "context")) {
-    const common = rows.filter((row) => row.by_share <= MAX_VALUES_SHOWN).sort((a, b) => b.lift - a.lift);
-    about.append(block(element("h3", rows.length > common.length ? `${name}: the ${common.length} commonest` : name), tableOf(["", "documents", `share of the cluster's ${DESCRIPTION.contexts[name].values.some((one) => one.length > 1) ? "values" : "documents"}`, "× average"], common.map((row) => [row.value, digits(row.count), percent(row.share), short(row.lift)]))));
-  }
-  for (const row of numbers.get(node) || []) about.append(block(element("h3", row.context), element("p", sayNumbers(row))));
-  trendCharts(about, "cluster", node, "Share of documents");
+  for (const [name, rows] of grouped(values.get(node) || [], "context"))
+    about.append(valuesBlock(name, rows, ["", "documents", `share of the cluster's ${DESCRIPTION.contexts[name].values.some((one) => one.length > 1) ? "values" : "documents"}`], (row) => [row.value, digits(row.count), percent(row.share)], isWhole(node)));
+  for (const row of numbers.get(node) || []) about.append(block(element("h3", row.context), element("p", [sayNumbers(row), ...(!isWhole(node) ? [saySlope(row, "its share of the documents")] : [])].join("; "))));
+  if (!isWhole(node)) trendCharts(about, "cluster", node, "Share of documents");
   const those = labels.get(node) || [];
   if (those.length) about.append(block(element("h3", "Labels"), tableOf(["label", "documents", "share of the cluster's documents"], those.slice(0, 8).map((row) => [row.label, whole(row.documents), percent(row.share)]))));
   const used = (usedBy.get(node) || []).slice().sort((a, b) => b.share_of_cluster - a.share_of_cluster).slice(0, 8);
@@ -106,25 +114,21 @@ const listTopics = () => { fill($("topics"), listedTopics.map((row) => {
   if (isUnsure(row)) line.firstChild.lastChild.append(unsure(row));
   return line;
 })); shorten($("topics"), FIRST_TOPICS, "topic"); };
-const rises = (name, r) => `${Math.abs(r) < 0.3 ? "no clear trend with" : r > 0 ? "more of it with" : "less of it with"} ${name} (rank correlation ${short(r)})`;
 const chooseTopic = (number, focus = false) => {
   topic = number;
   listTopics();
   const row = byTopic.get(number);
   $("topic-title").textContent = topicName(number);
-  const trendsOf = Object.keys(row).filter((name) => name.endsWith("_trend") && row[name] !== null);
-  $("topic-facts").textContent = [`${percent(row.share)} of the ${TOKENS} that were fitted`, ...(noClusters ? [] : [`used by ${many(row.clusters, "cluster")}`]), ...howSure(row, "topic"), ...coherenceOf(row),
-    ...trendsOf.map((name) => rises(name.slice(0, -6), row[name]))].join(" · ");
+  $("topic-facts").textContent = [`${percent(row.share)} of the ${TOKENS} that were fitted`, ...(noClusters || noGroups ? [] : [`used by ${many(row.clusters, "cluster")}`]), ...howSure(row, "topic"), ...coherenceOf(row),
+    ...(topicNumbers.get(number) || []).map((one) => saySlope(one, `its share of the ${TOKENS}`))].join(" · ");
   drawTopic();
   const near = topicTypical.get(number) || [];
   $("topic-typical-part").hidden = !near.length;
   listDocuments("topic-typical", near, (one) => percent(one.share), markedOfTopic(number));
   const about = $("topic-about");
   about.replaceChildren();
-  for (const [name, rows] of grouped(topicValues.get(number) || [], "context")) {
-    const table = tableOf(["", `share of the topic's ${TOKENS}`, "× average"], rows.sort((a, b) => b.lift - a.lift).map((row) => [row.value, percent(row.share), short(row.lift)]));
-    about.append(block(element("h3", rows.length < MAX_VALUES_SHOWN ? name : `${name}: the ${rows.length} commonest`), table));
-  }
+  for (const [name, rows] of grouped(topicValues.get(number) || [], "context"))
+    about.append(valuesBlock(name, rows, ["", `share of the topic's ${TOKENS}`], (row) => [row.value, percent(row.share)]));
   for (const { context, lower_quarter: low, median, upper_quarter: high } of topicNumbers.get(number) || []) {
     const say = (x) => sayNumber(context, x), half = low === high ? `at ${say(median)}` : `from ${say(low)} to ${say(high)}`;
     about.append(block(element("h3", context), element("p", `median ${say(median)}; half of the topic's ${TOKENS} ${half}`)));
@@ -221,6 +225,7 @@ const TERMS = [
   ["Name", ofObservations ? "Of a topic, the means that are furthest from those of all observations, in standard deviations of these; of a cluster, the topics that are commoner in it than elsewhere. Other names can be given: mc2 describe --names."
     : "Three words that are frequent here and rarer elsewhere: those with the highest probability to the power 0.4 times the log of the lift. Words that name two clusters equally well come last. Other names can be given: mc2 describe --names."],
   ["× average", `How many times a ${ofObservations ? "" : "word or "}value is as common here as in the whole corpus (its lift).`],
+  ...(variables.length ? [["More common, less common, trend", "Differences from the average, and slopes over a number, that chance does not explain: of all that the report shows of the clusters of a cut, or of topics, at most 5 % are expected to be false (Benjamini and Hochberg). A value has at least five documents, and its share is at least 1.25 times the average, or the average 1.25 times the share. If the model has contexts, the words of a document alone predict its cluster for this test, since a context that helps to form the clusters would always agree with them."]] : []),
   ["Context of the model", "The model saw this value of each document, so documents with the same value are put together more readily. A context that the model did not see had no part in that."],
   ["How sure a document's cluster is", hasSamples ? "A sample is one possible grouping. In each sample, some documents are in one group with it. The number is the share of these that are in its cluster here, averaged over samples." : "The probability of the cluster given this one sample of the posterior."],
   ...(hasSamples ? [["In 90 % of the samples", "The middle nine tenths of the posterior's samples. The numbers before it, and all topics and what is said of them, are those of one of them, the one whose clusters are nearest to the others'. The number of topics has no such range: it depends on the prior of the words (topic_word_prior) more than samples differ."]] : []),
@@ -230,7 +235,6 @@ const TERMS = [
   ...(hierarchy.size ? [["Cut", "Clusters joined two by two, the pair first that costs least of the log marginal likelihood, the probability of the data given the clusters. Recommended is a number of clusters that explain much of the documents and on which the runs agree; a single one of these clusters may be missing in a run."]] : []),
   ...(hasScores ? [["NMI, ARI, purity", "Agreement with the labels: shared information (0 to 1), pairs put together rightly beyond chance (0 by chance, 1 at best), and the share of documents in a cluster of mostly their own label."]] : []),
   ...(topics.length && !ofObservations ? [["Coherence (NPMI)", "Whether the ten likeliest words of a topic meet in documents more often than by chance: 0 as by chance, 1 at most. Beside it: what it is on permuted documents. A topic is marked as not coherent unless it is 0.1 and three ± above."]] : []),
-  ...(topics.some((row) => Object.keys(row).some((name) => name.endsWith("_trend"))) ? [["Rank correlation", "1 where the share of a topic only rises with the number, -1 where it only falls (Spearman's)."]] : []),
 ];
 fill($("terms"), TERMS.map(([term, text]) => { const one = element("div"); one.append(element("dt", term), element("dd", text)); return one; }));
 

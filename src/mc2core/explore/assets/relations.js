@@ -67,7 +67,7 @@ const heatCells = () => {
   const variable = aboutVariable.get(by), known = groups.length ? sharesOf("cluster", rows[0].cluster, by).length : 0, shown = variable.number ? known : Math.min(known, most);
   for (const [down, row] of rows.entries())
     for (const [across, one] of inOrder(sharesOf("cluster", row.cluster, by).slice(0, shown), by).entries())
-      cells.push({ down, across, row: line(row), column: variable.number ? step(by, one) : cutTo(one.value, 30), share: one.share, low: one.low, high: one.high, documents: one.documents, average: row.share, cluster: row.cluster });
+      cells.push({ down, across, row: line(row), column: variable.number ? step(by, one) : cutTo(one.value, 30), share: one.share, low: one.low, high: one.high, documents: one.documents, average: row.share, cluster: row.cluster, isChance: !one.is_notable });
   return { cells, more: known - shown, what: by };
 };
 const drawHeat = () => {
@@ -75,14 +75,14 @@ const drawHeat = () => {
   for (const cell of cells) {
     cell.ratio = cell.average > 0 ? cell.share / cell.average : null;
     // nothing there is quiet in both, and not the far end of a scale of ratios
-    cell.colour = cell.share === 0 ? heatColour(0) : isRatio ? ratioColour(cell.ratio ?? 1) : heatColour(Math.sqrt(cell.share / most));
-    cell.text = `${cell.row}\n${cell.column}\n${sayShare(cell)}${cell.documents ? ` of ${many(cell.documents, "document")}` : ` of its ${TOKENS}`}\n${known(cell.ratio) ? `${times(cell.ratio)} the average` : ""}`;
+    cell.colour = cell.share === 0 && !(isRatio && cell.isChance) ? heatColour(0) : isRatio ? ratioColour(cell.isChance ? 1 : cell.ratio ?? 1) : heatColour(Math.sqrt(cell.share / most));
+    cell.text = `${cell.row}\n${cell.column}\n${sayShare(cell)}${cell.documents ? ` of ${many(cell.documents, "document")}` : ` of its ${TOKENS}`}\n${cell.isChance ? "does not differ from the average by more than chance explains" : known(cell.ratio) ? `${times(cell.ratio)} the average` : ""}`;
   }
   const marks = isRatio ? [["none", heatColour(0)], ...[0.125, 0.5, 1, 2, 8].map((one) => [`${one}×`, ratioColour(one)])] : [0, 0.25, 0.5, 1].map((t) => [percent(t * t * most), heatColour(t)]);
   fill($("heat-legend"), marks.map(([text, dot]) => { const one = element("span", text); one.style.setProperty("--dot", dot); return one; }));
   const left_out = [groups.length > MAX_ROWS ? `${whole(groups.length - MAX_ROWS)} smaller clusters` : "", more > 0 ? `${whole(more)} less common ${what === "topics" ? "topics" : "values"}` : ""].filter(Boolean);
   $("heat-about").textContent = (what === "topics" ? `The share of each topic in the ${TOKENS} of a cluster.` : `Of the documents of each ${what}, the share in a cluster.`)
-    + " The average is that over all documents." + (left_out.length ? ` Not shown: ${left_out.join(" and ")}.` : "");
+    + ` The average is that over all documents.${isRatio && what !== "topics" ? " Cells whose difference from it chance may explain have the colour of the average." : ""}` + (left_out.length ? ` Not shown: ${left_out.join(" and ")}.` : "");
   draw("heat", "heat", { cells }, (d) => d.text, `Heat map of clusters by ${what}`, {
     rows: cells.map(({ colour, text, down, across, ...rest }) => rest),
     click: (d) => { if (d?.cluster) show(d.cluster, !d.topic); if (d?.topic) chooseTopic(d.topic, true); },

@@ -189,6 +189,10 @@ def _counted_range(values: Sequence[int], what: str) -> str:
 
 def _range(values: Sequence[int], sign: str = "") -> str:
     """ "12 to 15", or "12" if they are all the same; with a ``sign`` "+" as "0 to +3"."""
+    least, most = (f"{value:{sign if value else ''}d}" for value in (min(values), max(values)))
+    return least if least == most else f"{least} to {most}"
+
+
 # -- weights of contexts --------------------------------------------------------------------------------------------
 def context_weights(corpus: Corpus, families: Mapping[str, Family]) -> dict[str, float]:
     """Return the nats per document of the words, as "", and of each context with its strength.
@@ -231,10 +235,6 @@ def tell_weights(corpus: Corpus, families: Mapping[str, Family]) -> None:
 
 def _nats(weight: float) -> str:
     return f"{weight:,.0f}" if weight >= 100 else f"{weight:.2g}"
-
-
-    least, most = (f"{value:{sign if value else ''}d}" for value in (min(values), max(values)))
-    return least if least == most else f"{least} to {most}"
 
 
 # -- warnings ----------------------------------------------------------------------------------------------------------

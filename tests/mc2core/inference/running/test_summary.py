@@ -155,13 +155,13 @@ def test_one_is_said_in_the_singular():
     two = found_by(trace([2] * 3, [1] * 3), truncations={"clusters": 2, "topics": 1})
     assert sentence_of_all([two, two]).startswith(
         "found 2 clusters and 1 topic in 2 fits, of at most 2 clusters and 1 t"
-def test_words_and_contexts_have_weights_in_nats():
-    """Of words their entropy, of a name and a number the negative log marginal of all documents in one cluster."""
     )
     assert sentence_of_all([about, two]).startswith("found 1 to 2 clusters and 1 topic in 2 fits")
     assert agreement({"clusters": [3, 1]}) == "2 chains of 3 and 1 cluster"
 
 
+def test_words_and_contexts_have_weights_in_nats():
+    """Of words their entropy, of a name and a number the negative log marginal of all documents in one cluster."""
     names = sp.csr_matrix(np.eye(2, dtype=int)[[0, 0, 0, 1]])
     documents = Corpus(np.array([[2, 2], [4, 0], [0, 4], [2, 2]]), contexts={"name": names, "year": np.zeros(4)})
     families = {"name": DirichletCategorical(1.0, strength=0.5), "year": NormalGamma(strength=0.0)}
@@ -184,11 +184,6 @@ def test_a_fit_begins_with_the_weights_of_contexts(caplog, length, said):
     warned = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING and "weigh" in one.msg]
     assert [said in one for one in warned] == [True] * bool(said)
     assert ("strength" in "".join(warned)) == bool(said)
-
-
-    )
-    assert sentence_of_all([about, two]).startswith("found 1 to 2 clusters and 1 topic in 2 fits")
-    assert agreement({"clusters": [3, 1]}) == "2 chains of 3 and 1 cluster"
 
 
 def test_what_one_cluster_means_is_in_the_log(caplog):

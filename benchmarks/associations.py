@@ -1,0 +1,155 @@
+"""How many rows of contexts are shown as notable, real and at random: ``python -m benchmarks.associations``.
+
+Each corpus is fitted three times: with its contexts in the model, with each context permuted over the documents, and
+without contexts; then the permuted ones are only described. Counted are the rows that the report shows beside
+clusters of the recommended clustering and topics: values of contexts, and trends over numbers. ``naive`` are those
+which a reader takes as notable without a test: values at twice the average or more, and trends with a rank correlation
+of .3 or more over the bins. ``notable`` are those that the report marks. Under permuted contexts there is nothing to
+find. Fits are kept in ``--cache``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from scipy import stats
+
+from benchmarks.suite import DATA_FOLDER
+from mc2core import Corpus
+from mc2core.explore.clusters import cluster_tables
+from mc2core.explore.description import Description
+from mc2core.explore.shares import shares_tables
+from mc2core.explore.topics import topic_tables
+from mc2core.inference.running.loop import fit
+from mc2core.models import MC2
+from mc2core.posterior import Posterior
+
+_SEED, _MOST = 0, 8
+_KINDS = "cluster values", "topic values", "cluster trends", "topic trends"
+
+
+# -- corpora -----------------------------------------------------------------------------------------------------
+def _counted(path: Path, n: int, **columns: str) -> Corpus:
+    """``n`` documents of a file whose words stand with their counts."""
+    frame = pd.read_csv(path, dtype=str).sample(n, random_state=_SEED).reset_index(drop=True)
+    pairs = frame["words"].map(lambda one: [pair.rsplit(":", 1) for pair in one.split("; ")])
+    frame["words"] = pairs.map(lambda several: {word: int(count) for word, count in several})
+    if "date" in frame:
+        frame["date"] = pd.to_datetime(frame["date"])
+    return Corpus.from_dataframe(frame, bag="words", contexts=columns, separator="; ", min_df=2)
+
+
+def addresses(folder: Path) -> Corpus:
+    """Paragraphs of addresses on the State of the Union: year and president."""
+    frame = pd.read_csv(folder / "sotu/sotu_paragraphs_1790-2026.csv.gz").sample(1500, random_state=_SEED)
+    return Corpus.from_dataframe(frame, text="text", contexts=["year", "president"], min_df=5)
+
+
+def movies(folder: Path) -> Corpus:
+    """Films by keywords: actors."""
+    return _counted(folder / "multiview/movies.csv.gz", 617, actor="context")
+
+
+def cora(folder: Path) -> Corpus:
+    """Papers by words: citations."""
+    return _counted(folder / "multiview/cora.csv.gz", 1200, citation="context")
+
+
+def blogs(folder: Path) -> Corpus:
+    """Posts by stems: blog and day."""
+    return _counted(folder / "poliblog/poliblog5k.csv.gz", 600, blog="blog", date="date")
+
+
+def noise(folder: Path) -> Corpus:
+    """Words of one distribution, an author of 200 and a year each, at random."""
+    rng = np.random.default_rng(_SEED)
+    words = rng.multinomial(60, rng.dirichlet(np.full(500, 0.3)), 400)
+    author = sp.csr_matrix((np.ones(400), rng.integers(0, 200, 400), np.arange(401)), shape=(400, 200))
+    contexts = {"author": author, "year": rng.integers(1990, 2020, 400).astype(float)}
+    return Corpus(sp.csr_matrix(words), [f"word{w}" for w in range(500)], contexts)
+
+
+CORPORA: dict[str, Callable[[Path], Corpus]] = {
+    "State of the Union": addresses, "movies": movies, "cora": cora, "political blogs": blogs, "noise": noise,
+}  # fmt: skip
+
+
+def permuted(corpus: Corpus, seed: int) -> Corpus:
+    """The same documents with each context in an order of its own at random."""
+    rng = np.random.default_rng([seed, 7])
+    return corpus.with_contexts(
+        {name: one[rng.permutation(corpus.n_documents)] for name, one in corpus.contexts.items()}
+    )
+
+
+def fitted(corpus: Corpus, contexts: list[str], path: Path) -> Posterior:
+    """A default fit in two chains, with its hierarchy, from ``path`` if it is there."""
+    if not path.is_file():
+        posterior = fit(corpus, MC2(contexts=contexts), seed=_SEED, chains=2, progress=False).posterior
+        posterior.find_hierarchy(corpus)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        posterior.save(path)
+    return Posterior.load(path)
+
+
+# -- rows --------------------------------------------------------------------------------------------------------
+def rows(description: Description) -> Iterator[pd.DataFrame]:
+    """The rows that the report shows, each with its kind, whether it is notable and whether it looks so."""
+    clusters, trends = cluster_tables(description), shares_tables(description)["trends"]
+    topics = topic_tables(description, with_map=False)
+    for what, tables in (("cluster", clusters), ("topic", topics)):
+        values, numbers = tables[f"{what}_values"], tables[f"{what}_numbers"]
+        last = description.recommended if what == "cluster" else np.inf
+        shown = values[(values["by_share"] <= _MOST) & (values[what] <= last)]
+        yield pd.DataFrame({"kind": f"{what} values", "naive": shown["lift"] >= 2.0, "notable": shown["is_notable"]})
+        shown = numbers[numbers[what] <= last]
+        known = trends[trends["of"] == what].groupby(["number", "context"])[["start", "share"]]
+        of_steps = {pair: abs(_correlation(part)) for pair, part in known}
+        naive = [of_steps.get(pair, 0.0) >= 0.3 for pair in zip(shown[what], shown["context"], strict=True)]
+        yield pd.DataFrame({"kind": f"{what} trends", "naive": naive, "notable": shown["is_notable"].to_numpy()})
+
+
+def _correlation(part: pd.DataFrame) -> float:
+    known = part.dropna()
+    is_flat = len(known) < 3 or known["share"].nunique() < 2
+    return float("nan") if is_flat else float(stats.spearmanr(known["start"], known["share"]).statistic)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.associations", description=(__doc__ or "").partition(":")[0]
+    )
+    parser.add_argument("--only", nargs="+", choices=CORPORA, default=list(CORPORA), metavar="CORPUS")
+    parser.add_argument("--permutations", type=int, default=5, help="of contexts that are only described (default 5)")
+    parser.add_argument("--cache", type=Path, default=Path("results/associations"), help="folder of finished fits")
+    parser.add_argument("--data-folder", type=Path, default=DATA_FOLDER, help="folder of the real data")
+    given = parser.parse_args()
+    print("| corpus | contexts | " + " | ".join(_KINDS) + " |\n|---|---|" + "---|" * len(_KINDS))
+    for name in given.only:
+        corpus = CORPORA[name](given.data_folder)
+        contexts, folder = sorted(corpus.contexts), given.cache / name.replace(" ", "_")
+        random = permuted(corpus, 0)
+        cases = [
+            ("real, in the model", fitted(corpus, contexts, folder / "real.npz"), [corpus]),
+            ("permuted, in the model", fitted(random, contexts, folder / "permuted.npz"), [random]),
+        ]
+        words = fitted(corpus, [], folder / "words.npz")
+        cases.append(("real, not in the model", words, [corpus]))
+        cases.append(("permuted, not in the model", words, [permuted(corpus, i) for i in range(given.permutations)]))
+        for case, posterior, corpora in cases:
+            table = pd.concat([part for one in corpora for part in rows(Description.of(posterior, one))])
+            told = table.groupby("kind")[["naive", "notable"]].agg(["sum", "size"]).reindex(_KINDS, fill_value=0)
+            cells = [
+                f"{row['naive', 'sum']} -> {row['notable', 'sum']} of {row['naive', 'size']}"
+                for _, row in told.iterrows()
+            ]
+            print(f"| {name} | {case} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
