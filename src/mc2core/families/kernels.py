@@ -21,7 +21,7 @@ SKIPPED = -1
 _SMALL_COUNT = 16.0
 _LARGE = 1e8
 LAST_DIGIT = 2.0**-53
-_MIN_SHAPE = 1e-300
+MIN_SHAPE = 1e-300
 _LEAST, _MOST = 1e-100, 1e100  # products of numbers up to about 1e150 stay within float64
 
 
@@ -106,7 +106,7 @@ def _gamma_poisson(indices, values, start, end, natural):
     for position in range(start, end, 2):
         first = indices[position]
         # a large count that was added and taken out again leaves nothing of a small a0
-        a, b = max(natural[first], _MIN_SHAPE), natural[first + 1]
+        a, b = max(natural[first], MIN_SHAPE), natural[first + 1]
         a_new, b_new = a + values[position], b + values[position + 1]
         result += math.lgamma(a_new) - math.lgamma(a) - a_new * math.log(b_new) + a * math.log(b)
     return result

@@ -23,7 +23,7 @@ import numpy as np
 
 from mc2core.compute.kernels import inner_kernel
 from mc2core.compute.special import log, log_gamma
-from mc2core.families.kernels import LAST_DIGIT, SKIPPED
+from mc2core.families.kernels import BETA_BERNOULLI, DIRICHLET, GAMMA_POISSON, LAST_DIGIT, NORMAL_GAMMA, SKIPPED
 from mc2core.families.stacked import StackedContexts
 
 _FACTORS = 8
@@ -37,6 +37,8 @@ class Vectors(NamedTuple):
     strength: np.ndarray  # (C,) float64
     codes: np.ndarray  # (C,) int64: of other contexts, for log_predictive
     n_others: int  # other contexts
+    slow_codes: np.ndarray  # (C,) int64: of those that mc2core.families.columns leaves to log_predictive
+    n_slow: int
 
     @classmethod
     def of(cls, contexts: StackedContexts) -> Vectors:
@@ -45,7 +47,11 @@ class Vectors(NamedTuple):
         lengths = np.where(is_vector, np.diff(contexts.offsets) // 4, 0)
         row = np.where(is_vector, np.cumsum(lengths) - lengths, -1)
         strength = np.array([family.strength for family in contexts.families], np.float64)
-        return cls(row, strength, np.where(is_vector, SKIPPED, contexts.codes), int((~is_vector).sum()))
+        codes = np.where(is_vector, SKIPPED, contexts.codes)
+        is_number = (codes == NORMAL_GAMMA) & (np.diff(contexts.offsets) == 4)
+        has_loop = is_number | np.isin(codes, (DIRICHLET, GAMMA_POISSON, BETA_BERNOULLI))
+        slow_codes = np.where(has_loop, SKIPPED, codes)
+        return cls(row, strength, codes, int((~is_vector).sum()), slow_codes, int((slow_codes != SKIPPED).sum()))
 
     def clusters(self, offsets: np.ndarray, n_slots: int) -> VectorClusters:
         """Return arrays for so many clusters."""

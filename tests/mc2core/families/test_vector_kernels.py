@@ -9,7 +9,7 @@ from mc2core import Corpus
 from mc2core.families import DiagonalNormalGamma, NormalGamma
 from mc2core.families.stacked import StackedContexts
 from mc2core.families.vectors import add_log_predictives, log_marginal, log_odds
-from mc2core.inference.gibbs.documents import contexts_of, vectors_of
+from mc2core.inference.gibbs.documents import columns_of, contexts_of
 
 J, K = 12, 5
 
@@ -49,7 +49,7 @@ def expected(stacked, natural, j):
 
 def test_predictives_under_all_clusters(stacked):
     contexts, natural = contexts_of(stacked), natural_of(stacked)
-    clusters = vectors_of(contexts, natural)
+    clusters = columns_of(contexts, np.arange(J) % (K - 1), K)[2]
     for j in range(J):
         weight = np.arange(K) * 1.5
         given = contexts.indptr, contexts.indices, contexts.values, j, contexts.vectors, contexts.offsets, clusters

@@ -39,7 +39,7 @@ from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import MIN_POSITIVE, exp, log, log_gamma, stirling
 from mc2core.compute.streams import index_of
 from mc2core.compute.threads import in_blocks
-from mc2core.families.kernels import add_statistics, log_predictive
+from mc2core.families.columns import add_predictives, add_to_column, empty_column
 from mc2core.families.stacked import StackedContexts
 from mc2core.families.vectors import VectorClusters, Vectors, add_log_predictives, describe_cluster
 from mc2core.inference.gibbs.assignments import Assignments, TopicCounts
@@ -80,8 +80,8 @@ class ClusterTables(NamedTuple):
     n_mk: np.ndarray  # (M, slots) int32
     kept_k: np.ndarray  # (slots,) float64: ln G(v + n_tokens)
     kept_mk: np.ndarray  # (M, slots) float64: ln G(v eps_m + n_mk)
-    natural: np.ndarray  # (slots, D) float64: natural parameters of the contexts
-    totals: np.ndarray  # (slots, C) float64: their sums over each context's columns
+    natural: np.ndarray  # (D, slots) float64: natural parameters of the contexts
+    totals: np.ndarray  # (C, slots) float64: their sums over each context's columns
     vectors: VectorClusters
 
 
@@ -102,6 +102,7 @@ class ClusterSweepWork(NamedTuple):
     weight: np.ndarray  # (slots,) float64
     product: np.ndarray  # (slots,) float64, ones between uses
     log_gammas: np.ndarray  # (M,) float64
+    row: np.ndarray  # (D,) float64
 
 
 @inner_kernel(error_model="numpy", fastmath={"contract"})
@@ -178,7 +179,7 @@ def _count_topics(documents, j, counts, present):
 @inner_kernel(error_model="numpy")
 def _add_or_remove(clusters, contexts, priors, work, j, k, sign, length, n_present):
     """Add document j, the one at hand, to cluster k (sign 1) or take it out (-1)."""
-    n_mk, kept_mk, prior, natural = clusters.n_mk, clusters.kept_mk, priors.topics, clusters.natural[k]
+    n_mk, kept_mk, prior = clusters.n_mk, clusters.kept_mk, priors.topics
     counts, present, log_gammas = work.counts, work.present, work.log_gammas
     clusters.n_k[k] += sign
     clusters.n_tokens[k] += sign * length
@@ -191,24 +192,17 @@ def _add_or_remove(clusters, contexts, priors, work, j, k, sign, length, n_prese
     for p in range(n_present):
         kept_mk[present[p], k] = log_gammas[p]
     if clusters.n_k[k] > 0:
-        add_statistics(
-            contexts.indptr, contexts.indices, contexts.values, j, np.float64(sign), natural, clusters.totals[k],
-            contexts.offsets,
-        )  # fmt: skip
+        add_to_column(contexts, j, np.float64(sign), clusters.natural, clusters.totals, k)
     else:
-        # loops: an assignment of arrays makes numba compile the text of its error, which takes seconds
-        for d in range(natural.size):
-            natural[d] = contexts.natural[d]
-        for c in range(contexts.totals.size):
-            clusters.totals[k, c] = contexts.totals[c]
-    describe_cluster(k, natural, contexts.vectors, contexts.offsets, clusters.vectors)
+        add_to_column(contexts, j, -1.0, clusters.natural, clusters.totals, k)
+        empty_column(contexts, clusters.natural, clusters.totals, k)
+    describe_cluster(k, clusters.natural[:, k], contexts.vectors, contexts.offsets, clusters.vectors)
 
 
 @numba.njit(inline="always")
-def _weigh_sizes_and_contexts(clusters, contexts, law, j, empty, n_slots, weight):
+def _weigh_sizes_and_contexts(clusters, contexts, law, j, empty, n_slots, row, weight):
     """weight[k] = ln (n_k + b) + ln f_k(x_j), that of a new cluster in slot ``empty``; other empty slots get none."""
-    indptr, indices, values, codes = contexts.indptr, contexts.indices, contexts.values, contexts.vectors.codes
-    n_k, natural, totals, offsets = clusters.n_k, clusters.natural, clusters.totals, contexts.offsets
+    n_k, vectors, offsets = clusters.n_k, clusters.vectors, contexts.offsets
     n_used = 0
     for k in range(n_slots):
         if n_k[k] > 0:
@@ -220,10 +214,10 @@ def _weigh_sizes_and_contexts(clusters, contexts, law, j, empty, n_slots, weight
     if new > 0.0:
         weight[empty] = log(new)
     if contexts.vectors.n_others > 0:
-        for k in range(n_slots):
-            if weight[k] > -np.inf:
-                weight[k] += log_predictive(indptr, indices, values, j, natural[k], totals[k], offsets, codes)
-    add_log_predictives(indptr, indices, values, j, contexts.vectors, offsets, clusters.vectors, n_slots, weight)
+        add_predictives(contexts, j, clusters.natural, clusters.totals, n_slots, vectors.product, row, weight)
+    add_log_predictives(
+        contexts.indptr, contexts.indices, contexts.values, j, contexts.vectors, offsets, vectors, n_slots, weight
+    )
 
 
 @numba.njit(inline="always")
@@ -270,7 +264,7 @@ def _sweep_clusters(key, first, n_clusters, documents, contexts, clusters, prior
                 empty = slot
                 break
         n_slots = max(n_clusters, empty + 1)
-        _weigh_sizes_and_contexts(clusters, contexts, priors.law, j, empty, n_slots, weight)
+        _weigh_sizes_and_contexts(clusters, contexts, priors.law, j, empty, n_slots, work.row, weight)
         if length > 0:
             _subtract_totals(priors.v, clusters.n_tokens, clusters.kept_k, length, n_slots, weight)
         _weigh_topics(clusters, priors, work, n_present, n_slots)
@@ -300,9 +294,7 @@ def _log_gamma_table(prior, n_mk, kept_mk):
             kept[k] = log_gamma(a + row[k])
 
 
-def _tables(
-    assignments: Assignments, contexts: StackedContexts, stacked: Contexts, v: float, prior: np.ndarray, n_clusters: int
-) -> ClusterTables:
+def _tables(assignments: Assignments, stacked: Contexts, v: float, prior: np.ndarray, n_clusters: int) -> ClusterTables:
     """Tables of the clusters, counted from the assignments, with eight spare slots."""
     slots = n_clusters + _SPARE
     assignments.count(n_clusters)
@@ -314,9 +306,7 @@ def _tables(
     kept_mk, kept_k = np.empty(n_mk.shape), np.empty((1, slots))
     _log_gamma_table(prior, n_mk, kept_mk)
     _log_gamma_table(np.array([v]), n_tokens[None, :].astype(n_mk.dtype), kept_k)
-    natural = contexts.natural(assignments.cluster, slots)
-    vectors = vectors_of(stacked, natural)
-    return ClusterTables(n_k, n_tokens, n_mk, kept_k[0], kept_mk, natural, contexts.totals(natural), vectors)
+    return ClusterTables(n_k, n_tokens, n_mk, kept_k[0], kept_mk, *columns_of(stacked, assignments.cluster, slots))
 
 
 def contexts_of(contexts: StackedContexts) -> Contexts:
@@ -329,16 +319,19 @@ def contexts_of(contexts: StackedContexts) -> Contexts:
 
 
 @kernel
-def _describe_clusters(natural, vectors, offsets, clusters):
-    for k in range(natural.shape[0]):
-        describe_cluster(k, natural[k], vectors, offsets, clusters)
+def _fill_columns(contexts, cluster, natural, totals, clusters):
+    for j in range(cluster.size):
+        add_to_column(contexts, j, 1.0, natural, totals, np.int64(cluster[j]))
+    for k in range(totals.shape[1]):
+        describe_cluster(k, natural[:, k], contexts.vectors, contexts.offsets, clusters)
 
 
-def vectors_of(contexts: Contexts, natural: np.ndarray) -> VectorClusters:
-    """Return what predictives of vectors need of clusters with these natural parameters, (slots, D)."""
-    clusters = contexts.vectors.clusters(contexts.offsets, len(natural))
-    _describe_clusters(natural, contexts.vectors, contexts.offsets, clusters)
-    return clusters
+def columns_of(contexts: Contexts, cluster: np.ndarray, slots: int) -> tuple[np.ndarray, np.ndarray, VectorClusters]:
+    """Return natural parameters (D, slots), their totals (C, slots) and vectors of the clusters of the documents."""
+    natural, totals = (np.repeat(one[:, None], slots, axis=1) for one in (contexts.natural, contexts.totals))
+    clusters = contexts.vectors.clusters(contexts.offsets, slots)
+    _fill_columns(contexts, cluster, natural, totals, clusters)
+    return natural, totals, clusters
 
 
 def sweep_clusters(
@@ -358,7 +351,7 @@ def sweep_clusters(
     stacked = contexts_of(contexts)
     first, n_clusters = 0, assignments.n_clusters
     while first < len(assignments.cluster):
-        clusters = _tables(assignments, contexts, stacked, v, prior, n_clusters)
+        clusters = _tables(assignments, stacked, v, prior, n_clusters)
         slots = len(clusters.n_k)
         work = ClusterSweepWork(
             counts=np.zeros(n_topics, np.int64),
@@ -366,6 +359,7 @@ def sweep_clusters(
             weight=np.zeros(slots),
             product=np.ones(slots),
             log_gammas=np.zeros(n_topics),
+            row=np.empty(contexts.dimension),
         )
         first, n_clusters = _sweep_clusters(key, first, n_clusters, documents, stacked, clusters, priors, work)
         if first < 0:
@@ -410,7 +404,7 @@ def _draw_members(key, scores, contexts, natural, totals, clusters, each, n_k, c
         contexts.indptr, contexts.indices, contexts.values, contexts.offsets, contexts.vectors
     )  # fmt: skip
     has_contexts = offsets.size > 1
-    stream, weight = np.zeros(2, np.uint64), np.empty(n_k.size)
+    stream, weight, row = np.zeros(2, np.uint64), np.empty(n_k.size), np.empty(contexts.natural.size)
     for j in range(cluster.size):
         old = cluster[j]
         if n_k[old] == 1:
@@ -418,21 +412,20 @@ def _draw_members(key, scores, contexts, natural, totals, clusters, each, n_k, c
         streams.seek(stream, key, j)
         n_k[old] -= 1
         if has_contexts:
-            add_statistics(indptr, indices, values, j, -1.0, natural[old], totals[old], offsets)
-            describe_cluster(old, natural[old], vectors, offsets, clusters)
+            add_to_column(contexts, j, -1.0, natural, totals, np.int64(old))
+            describe_cluster(old, natural[:, old], vectors, offsets, clusters)
         for k in range(n_k.size):
             weight[k] = scores[j, k] + log(n_k[k] + each)
-            if vectors.n_others > 0:
-                weight[k] += log_predictive(indptr, indices, values, j, natural[k], totals[k], offsets, vectors.codes)
         if has_contexts:
+            add_predictives(contexts, j, natural, totals, n_k.size, clusters.product, row, weight)
             add_log_predictives(indptr, indices, values, j, vectors, offsets, clusters, n_k.size, weight)
         total = _exponentiate(weight, n_k.size)
         new = index_of(weight, n_k.size, streams.uniform(stream) * total, old)
         cluster[j] = new
         n_k[new] += 1
         if has_contexts:
-            add_statistics(indptr, indices, values, j, 1.0, natural[new], totals[new], offsets)
-            describe_cluster(new, natural[new], vectors, offsets, clusters)
+            add_to_column(contexts, j, 1.0, natural, totals, new)
+            describe_cluster(new, natural[:, new], vectors, offsets, clusters)
 
 
 def sweep_members(
@@ -465,8 +458,7 @@ def sweep_members(
         _score(first, last, *counts, by_topic, kept, scores)
 
     in_blocks(pool, score, n_documents, _SCORING_BLOCK)
-    natural = contexts.natural(assignments.cluster, n_clusters)
-    stacked, totals = contexts_of(contexts), contexts.totals(natural)
-    vectors = vectors_of(stacked, natural)
-    _draw_members(key, scores, stacked, natural, totals, vectors, law.each, assignments.n_k, assignments.cluster)
+    stacked = contexts_of(contexts)
+    columns = columns_of(stacked, assignments.cluster, n_clusters)
+    _draw_members(key, scores, stacked, *columns, law.each, assignments.n_k, assignments.cluster)
     assignments.count(n_clusters, counts)
