@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mc2papers.targets import registry
+
 if TYPE_CHECKING:
     from mc2papers.configuration import Configuration
 
 #: kind: its file of each run of a target, of each fit of the runs or of each of their corpora, or its only file
 KINDS = {
     "batches": "results/batches/{run}.csv",  # agreement of each mini-batch
-    "context strength": "results/sizes/context_strength.csv",  # fits with contexts of known strength
+    "contexts help": "results/contexts_help/{dataset}.csv",  # fits with and without contexts
     "corpora": "results/corpora/{dataset}",  # a folder each
     "curves": "results/curves/{dataset}.csv",  # perplexity over time
     "epochs": "results/epochs/{run}.csv",  # seconds of an epoch on threads and on Spark
@@ -31,9 +33,10 @@ def files_of(kind: str, configuration: Configuration, target: str) -> list[str]:
         return [file]
     runs = configuration.runs_of(target)
     if "{dataset}" in file:
-        return [
-            file.format(dataset=dataset) for dataset in sorted({configuration.runs[run]["dataset"] for run in runs})
-        ]
+        datasets = {configuration.runs[run]["dataset"] for run in runs}
+        if registry()[target].is_real:
+            datasets &= {*registry()[target].among(configuration.chosen, configuration)}
+        return [file.format(dataset=dataset) for dataset in sorted(datasets)]
     if "{seed}" in file:
         return [file.format(run=run, seed=seed) for run in runs for seed in configuration.seeds_of(run)]
     return [file.format(run=run) for run in runs]

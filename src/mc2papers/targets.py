@@ -3,8 +3,8 @@
 A module ``mc2papers.<paper>.<item>`` whose item is ``table`` or ``figure`` with a number, ``running_time`` (a table
 that UAI16 has in its text) or one of our studies, and which has a ``TARGET``, is the target ``<paper>_<item>``: the
 workflow makes its rule, its report entry and its claims from it. A study is a figure with its table:
-``table1_sensitivity`` and ``figure2_sensitivity`` show choices that a paper does not print, ``context_strength``
-contexts of known strength.
+``table1_sensitivity`` and ``figure2_sensitivity`` show choices that a paper does not print, ``contexts_help`` the gain
+by each context of real corpora.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import math
 import os
 import pkgutil
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import getitem
 from pathlib import Path
@@ -38,7 +38,7 @@ PAPERS = {
     "nips2012": "NIPS 2012",
     "labelled": "Real labelled corpora (ours)",
 }
-_ITEM = re.compile(r"(table|figure)[0-9]+(_sensitivity)?|running_time|context_strength")
+_ITEM = re.compile(r"(table|figure)[0-9]+(_sensitivity)?|running_time|contexts_help")
 
 #: paths by the names of ``Target.inputs``; "paper" is the table of printed figures
 Files = Mapping[str, Sequence[str]]
@@ -97,6 +97,7 @@ class Target:
     caption : ``caption(options)``: reStructuredText for the report
     inputs : name in ``files``: kind of file (:data:`mc2papers.inputs.KINDS`)
     datasets : any one of them is enough; none: the target needs no data of the configuration
+    is_real : whether simulated datasets are none of these
     draws : what it draws itself, whatever the configuration says, of :data:`mc2papers.datasets.origins.ORIGINS`
     options : ``options(configuration, name)``: what ``build`` and ``caption`` need to know of the configuration, as
     JSON-able values
@@ -117,6 +118,7 @@ class Target:
     caption: Callable[[Options], str]
     inputs: Mapping[str, str] = field(default_factory=dict)
     datasets: tuple[str, ...] = ()
+    is_real: bool = False
     draws: tuple[str, ...] = ()
     options: Callable[[Configuration, str], dict[str, Any]] = field(default_factory=options_of)
     extent: Callable[[Configuration, str], dict[str, dict[str, Any]]] = extent_of_runs
@@ -153,11 +155,17 @@ class Target:
         """Where it is defined."""
         return f"{__package__}.{self.name.replace('_', '.', 1)}"
 
+    def among(self, names: Collection[str], configuration: Configuration) -> list[str]:
+        """Those of its datasets that are among some names, simulated ones only if they will do."""
+        corpora = configuration.config["corpora"]
+        found = [name for name in self.datasets if name in names]
+        return [name for name in found if not self.is_real or corpora[name]["source"] != "simulated"]
+
     def sources(self, configuration: Configuration) -> dict[str, dict[str, str]]:
         """What the configuration says of the data that its claims may be on: ``source``, ``drawn_from`` and ``extent``
         by dataset."""
         said = ("source", "drawn_from")
-        chosen = configuration.corpora_of(self.datasets).items()
+        chosen = configuration.corpora_of(self.among(configuration.chosen, configuration)).items()
         known = {name: {key: entry[key] for key in said if key in entry} for name, entry in chosen}
         known |= {name: {"source": "simulated"} for name in self.draws}
         extent = self.extent(configuration, self.name) if self.has_claims else {}
@@ -168,7 +176,7 @@ class Target:
         if not self.has_claims:
             return []
         used = {run["dataset"] for run in configuration.runs.values() if self.name in run["targets"]}
-        return [f"results/corpora/{name}" for name in self.datasets if name in used & set(configuration.chosen)]
+        return [f"results/corpora/{name}" for name in self.among(configuration.chosen, configuration) if name in used]
 
     def outputs(self, folder: str = "results") -> dict[str, str]:
         """Files it makes by their suffix, and "claims"; the first is the one the report shows."""
@@ -204,7 +212,7 @@ def _refuse_contract(module: Path) -> None:
     if module.is_file() and re.search(r"^TARGET\b", module.read_text(encoding="utf-8"), re.MULTILINE):
         raise ValueError(
             f"{module} has a TARGET, but a target's module is named tableN or figureN (with _sensitivity for a study), "
-            "running_time or context_strength; rename it"
+            "running_time or contexts_help; rename it"
         )
 
 
@@ -242,9 +250,9 @@ def make(
     data, documents, per_class = {}, {}, {}
     for folder in map(Path, folders):
         documents[folder.name] = storage.read_json(folder / "source.json")["documents"]
-        if target.by_classes:
-            labels = np.asarray(Corpus.load(folder / "train").labels)
-            per_class[folder.name] = len(labels) / len(np.unique(labels))
+        labels = Corpus.load(folder / "train").labels if target.by_classes else None
+        if labels is not None:
+            per_class[folder.name] = labels.shape[0] / len(np.unique(np.asarray(labels)))
     for dataset, corpus in sources.items():
         size, limits = said(corpus.get("extent", {}), documents.get(dataset))
         of, known = per_class.get(dataset, math.inf), data_of(dataset, corpus)

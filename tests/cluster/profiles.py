@@ -40,7 +40,6 @@ TARGETS = {
     "slurm": [
         *("icml2014_figure2", "nips2012_table1", "uai2016_running_time", "uai2016_table3"),
         *("results/curves/nips.csv", "results/speed/nips-author-svi.csv", "results/sizes/icml2014.csv"),
-        "results/sizes/context_strength.csv",
         *(
             f"results/scores/{run}/0.json"
             for run in ("nips-words", "nips-document-level", "nuswide-kmeans", "aua-words-svi", "aua-lda")

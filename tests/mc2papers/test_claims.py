@@ -236,8 +236,8 @@ class TestClaims:
     def test_targets_that_are_judged_by_classes_say_so(self):
         """Their corpora have the number of documents per class by which :func:`on_data` decides."""
         assert {name for name, one in targets.registry().items() if one.by_classes} == {
-            "icml2014_figure5", "icml2014_figure6", "icml2014_table3", "labelled_table1", "nips2012_figure1",
-            "nips2012_table2", "uai2016_table4",
+            "icml2014_figure5", "icml2014_figure6", "icml2014_table3", "labelled_contexts_help", "labelled_table1",
+            "nips2012_figure1", "nips2012_table2", "uai2016_table4",
         }  # fmt: skip
 
     @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Studies: choices that a paper does not print, a bound on perplexity, and contexts of known strength."""
+"""Studies: choices that a paper does not print, and a bound on perplexity."""
 
 import itertools
 from pathlib import Path
@@ -7,12 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.metrics import mutual_info_score
 
-from mc2core.corpus import Corpus
-from mc2papers import targets
-from mc2papers.icml2014 import context_strength, figure2_sensitivity, table1_sensitivity
-from mc2papers.icml2014.context_strength_fits import CONTEXT, N_VALUES, information, with_context
+from mc2papers.icml2014 import figure2_sensitivity, table1_sensitivity
 from mc2papers.icml2014.word_bound import searched_perplexities
 
 PAPER = Path(__file__).parents[2] / "workflow/paper"
@@ -139,105 +135,6 @@ class TestFigure2:
         assert ax.get_xlabel().startswith("share of fits")
 
 
-class TestContextStrength:
-    def test_the_bits_are_those_of_the_contexts_drawn(self):
-        classes = np.random.default_rng(0).choice(4, 200_000, p=[0.5, 0.3, 0.15, 0.05])
-        corpus = Corpus(sp.csr_matrix(np.ones((len(classes), 1), np.int32)), labels=classes)
-        shares = np.bincount(classes) / len(classes)
-        for share in (0.0, 0.3, 1.0):
-            counts = with_context(corpus, share, seed=1).contexts[CONTEXT]
-            assert (counts.sum(axis=1) == N_VALUES).all()
-            _, kind = np.unique(counts.toarray(), axis=0, return_inverse=True)
-            drawn = mutual_info_score(classes, kind) / np.log(2)
-            assert information(shares, share, counts) == pytest.approx(drawn, abs=5e-3)
-        assert information(shares, 0.0, counts) == pytest.approx(0.0, abs=1e-12)
-        assert CONTEXT not in with_context(corpus, np.nan, seed=1).contexts
-
-    def fits(self):
-        """NMI rises by half of the bits, perplexity falls by 1 % per bit; two corpora that differ by 0.02 in gain."""
-        rows = []
-        for repeat, (share, bits) in itertools.product((0, 1), ((np.nan, 0.0), (0.0, 0.0), (0.5, 1.0), (1.0, 2.0))):
-            gain = 0.5 * bits + (0.0 if np.isnan(share) else 0.02 * repeat - 0.01)
-            rows.append(
-                {"method": "MC2", "repeat": repeat, "share": share, "bits": bits, "class_bits": 2.0}
-                | {"nmi": 0.1 * repeat + gain, "purity": 0.3 + gain, "perplexity": 100.0 - bits, "clusters": 3}
-                | {"rand_index": 0.5 + gain, "f_score": 0.2 + gain}
-            )
-        return pd.DataFrame(rows)
-
-    def test_gains_are_paired_by_corpus(self):
-        table = context_strength.gains(self.fits()).set_index(["measure", "share"])
-        assert table.loc[("nmi", 0.5), "gain"] == pytest.approx(0.5)
-        # Student's t of two values: 12.7 standard errors of 0.01
-        assert table.loc[("nmi", 0.5), "most"] - 0.5 == pytest.approx(0.12706, rel=1e-3)
-        assert table.loc[("perplexity", 1.0), "gain"] == pytest.approx(-2.0)
-
-    def test_bits_needed_are_interpolated_or_named_as_never_reached(self):
-        table = context_strength.gains(self.fits())
-        nmi, perplexity = (table[table["measure"] == one] for one in ("nmi", "perplexity"))
-        assert context_strength.bits_needed(nmi, 0.25) == pytest.approx(0.5)
-        assert context_strength.bits_needed(perplexity, -1.5) == pytest.approx(1.5)
-        assert np.isnan(context_strength.bits_needed(perplexity, -38.0))
-        paper = pd.DataFrame({"measure": ["nmi", "perplexity"], "place": ["table 3", "table 1"], "gain": [0.25, -38.0]})
-        axes = context_strength.draw(table, paper, "").axes
-        assert [ax.get_ylabel() for ax in axes] == ["gain in NMI", "gain in purity", "change of perplexity, %"]
-        assert [one.get_text() for ax in axes for one in ax.texts] == ["table 3", "table 1"]
-        said = context_strength.conclude(table, paper)
-        assert "neither raises nor lowers the NMI of MC2 (+0.000, 95% -0.127 to +0.127)." in said
-        assert "the printed gains in NMI (+0.250) need 0.5 of 2.0 bits; the printed changes of perplexity" in said
-        assert said.endswith("(-38.0%) are out of reach of a context that determines the class (-2.0%).")
-
-    def test_claims_use_the_strongest_context_short_of_the_class(self):
-        fits = self.fits()
-        both = pd.concat([fits, fits.assign(method="SVI-MC2", f_score=0.2)])
-        printed = {"purity": 0.3, "nmi": 0.25, "rand_index": 0.25, "f_score": 0.25}
-        found = {one.of: one for one in context_strength.judge_contexts(both, printed)}
-        # half of the values tell the class: a gain of 0.5, perplexity lower by 1 %, with no spread
-        assert found["icml2014_table3"].verdict == "reproduced"
-        assert found["icml2014_table3"].reason.endswith("; on average from 0.6 bits on")
-        assert "at 1.0 of 2.0 bits purity +0.500, NMI +0.500, Rand" in found["icml2014_table3"].said
-        assert found["icml2014_table2"].verdict == "inconclusive"  # the sign is the claim's, 1 % is on the bound
-        assert found["icml2014_table2"].numbers == "at 1.0 of 2.0 bits perplexity -1.0%"
-        less = both.assign(perplexity=100.0 - 0.8 * both["bits"])
-        smaller = {one.of: one for one in context_strength.judge_contexts(less, printed)}["icml2014_table2"]
-        assert (smaller.verdict, smaller.reason[:28]) == ("smaller than claimed", "change of perplexity, % -0.8")
-        claimed = context_strength.judge_contexts(both, printed, {"icml2014_table2": -6.4})[0]
-        assert (claimed.verdict, claimed.numbers[-15:]) == ("smaller than claimed", ", printed -6.4%")
-        assert found["uai2016_table4"].verdict == "inconclusive"  # F-score as without
-        more = context_strength.judge_contexts(both, printed | {"nmi": 0.9})
-        assert [one.verdict for one in more if one.of == "icml2014_table3"] == ["smaller than claimed"]
-        alone = context_strength.judge_contexts(fits, printed)
-        assert [one.reason for one in alone if one.of == "uai2016_table2"] == ["no fit of SVI-MC2"]
-
-    def test_printed_gains_are_those_of_the_printed_tables(self):
-        gains = pd.read_csv(PAPER / "icml2014_context_strength.csv").set_index(["place", "measure"])["gain"]
-        first = pd.read_csv(PAPER / "icml2014_table1.csv").query("dataset == 'NIPS' and method == 'MC2'")
-        perplexity = first.set_index("features")["perplexity"]
-        for features, name in (
-            ("words+title", "titles"),
-            ("words+authors", "authors"),
-            ("words+timestamp", "timestamp"),
-        ):
-            change = 100 * (perplexity[features] / perplexity["words"] - 1)
-            assert gains[f"ICML 14, table 1, {name}", "perplexity"] == pytest.approx(change, abs=0.05)
-        images = pd.read_csv(PAPER / "icml2014_table2.csv").query("method == 'MC2'").set_index("features")["perplexity"]
-        change = 100 * (images["tags+SIFT"] / images["SIFT"] - 1)
-        assert gains["ICML 14, table 2", "perplexity"] == pytest.approx(change, abs=0.05)
-        missing = pd.read_csv(PAPER / "icml2014_table3.csv").set_index("missing_percent")
-        mesh = pd.read_csv(PAPER / "uai2016_table2.csv").query("dataset == 'PubMed' and method == 'SVI-MC2'")
-        mesh = mesh.set_index("context_available_percent")["perplexity"]
-        assert gains["UAI 16, table 2, MeSH", "perplexity"] == pytest.approx(100 * (mesh[100] / mesh[0] - 1), abs=0.05)
-        users = pd.read_csv(PAPER / "uai2016_table4.csv").set_index("context_available_percent")
-        for measure in ("rand_index", "f_score"):
-            assert gains["ICML 14, table 3", measure] == pytest.approx(missing[measure][0] - missing[measure][100])
-        for measure in ("nmi", "purity"):
-            printed = missing[measure][0] - missing[measure][100]
-            assert gains["ICML 14, table 3", measure] == pytest.approx(printed)
-            assert gains["UAI 16, table 4", measure] == pytest.approx(users[measure][100] - users[measure][0])
-        batches = pd.read_csv(PAPER / "uai2016_table3.csv").set_index("context_available_percent")["extended_nmi"]
-        assert gains["UAI 16, table 3", "nmi"] == pytest.approx(batches[1] - batches[0])
-
-
 @pytest.mark.parametrize(
     ("held_out", "is_real", "verdict"),
     [(990.0, True, "not reproduced"), (980.0, True, "reproduced"), (990.0, False, "not testable on these data")],
@@ -253,19 +150,3 @@ def test_only_held_out_papers_are_held_against_printed_numbers(held_out, is_real
     )
     if verdict == "not reproduced":
         assert claim.reason == "printed 984.7 for K = 15; best found 990, 0.5% above it"
-
-
-def test_a_study_is_written_as_a_figure_and_a_table(tmp_path):
-    fits = tmp_path / "fits.csv"
-    TestContextStrength().fits().to_csv(fits, index=False)
-    files = {"fits": [str(fits)], "paper": [str(PAPER / "icml2014_context_strength.csv")]}
-    options = {"study": {"repeats": 2, "scale": 0.1}}
-    name = "icml2014_context_strength"
-    targets.make(name, files, options, {"nuswide": {"source": "simulated"}}, tmp_path / name)
-    target = targets.registry()[name]
-    written = {one.suffix[1:] for one in tmp_path.glob(f"{name}.*")}
-    assert written == set(target.outputs()) - {"claims"} == {"png", "pdf", "csv", "html", "md", "tex"}
-    assert (tmp_path / f"{name}_claims.csv").is_file()
-    assert "<li>Conclusion: A context that tells nothing of the classes" in (tmp_path / f"{name}.html").read_text()
-    assert "2 corpora in the shape of NUS-WIDE" not in target.caption(options)
-    assert "2 simulated corpora" in target.caption(options)

@@ -1,5 +1,7 @@
 """Scores: of fits, and of the many small fits of ICML14 figure 7."""
 
+from mc2papers.labelled.contexts_help import runs_with_contexts
+
 
 # Apart from long fits, so that they are not fitted again when their scores change.
 rule score:
@@ -76,32 +78,38 @@ rule letters_sizes:
         "../scripts/letters_sizes.py"
 
 
-rule context_strength:
+rule contexts_help:
     input:
-        [f"results/warm_kernels/{engine}.done" for engine in ("gibbs", "svi")],
+        corpus="results/corpora/{dataset}",
+        warm=[f"results/warm_kernels/{engine}.done" for engine in ("gibbs", "svi")],
     output:
-        "results/sizes/context_strength.csv",
+        "results/contexts_help/{dataset}.csv",
     log:
-        "results/logs/sizes/context_strength.log",
+        "results/logs/contexts_help/{dataset}.log",
     conda:
         "../envs/fits.yaml"
     threads: config["threads"]
     resources:
         **takes(2000),
     params:
-        study=config["context_strength"],
+        seeds=config["contexts_help"]["seeds"],
+        tokens=lambda wildcards: config["contexts_help"]["tokens"].get(
+            wildcards.dataset
+        ),
         runs=lambda wildcards: {
-            run: RUNS[run] for run in runs_of("icml2014_context_strength")
+            run: one
+            for run, one in runs_with_contexts(CONFIGURATION).items()
+            if one["dataset"] == wildcards.dataset
         },
         code=lambda wildcards: code_digest(
-            "mc2papers.icml2014.context_strength_fits",
+            "mc2papers.labelled.contexts_help_fits",
             "mc2core.inference.gibbs.engine",
             "mc2core.inference.svi.engine",
         ),
     message:
-        "Fitting corpora whose contexts tell a known part of the classes, {params.study[repeats]} repeats"
+        "Fitting {wildcards.dataset} with and without its contexts, {params.seeds} samples"
     script:
-        "../scripts/context_strength.py"
+        "../scripts/contexts_help.py"
 
 
 rule fits:

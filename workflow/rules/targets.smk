@@ -4,14 +4,14 @@
 POSSIBLE = [
     target
     for target in targets.registry().values()
-    if set(target.datasets) & set(CONFIGURATION.chosen)
+    if target.among(CONFIGURATION.chosen, CONFIGURATION)
     or (not target.datasets and set(CONFIGURATION.chosen) != {"mine"})
 ]
 
 
 if workflow.is_main_process:
     for target in targets.registry().values():
-        if target not in POSSIBLE and set(target.datasets) & set(CONFIGURATION.asked):
+        if target not in POSSIBLE and target.among(CONFIGURATION.asked, CONFIGURATION):
             logger.warning(
                 f"{target.name} is left out: it needs one of {', '.join(target.datasets)}"
             )

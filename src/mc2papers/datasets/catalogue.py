@@ -23,7 +23,7 @@ from mc2core.corpus.building.settings import parse_contexts
 from mc2core.corpus.checks import NUMBERS
 from mc2core.corpus.corpus import CORPUS_FILES
 from mc2core.corpus.readers import reading as importing
-from mc2papers.datasets.collections import labelled_images, labelled_texts, nips, nuswide, usage
+from mc2papers.datasets.collections import labelled_images, labelled_texts, multiview, nips, nuswide, usage
 from mc2papers.datasets.dumps import corpora
 from mc2papers.datasets.dumps.corpora import Files, Reading
 from mc2papers.datasets.origins import ORIGINS, model_of
@@ -109,6 +109,24 @@ def _labelled(name: str, read: Callable[..., Reading], n_files: int = 1) -> Read
     return read_half
 
 
+def _views(context: str, words: int, names: int) -> Dataset:
+    """A dataset of :mod:`mc2papers.datasets.collections.multiview`."""
+
+    def read(files: Files, seed: int) -> Reading:
+        return Reading(multiview.read(files["files"][0], context, words, names))
+
+    return Dataset(read=read, given=lambda settings: {context: "bag"})
+
+
+def _table(**layout: Any) -> Dataset:
+    """A dataset in one file that is read with these settings of ``mc2 import``."""
+
+    def read(files: Files, seed: int) -> Reading:
+        return _read_own(files, seed, **layout)
+
+    return Dataset(read=read, given=lambda settings: _own_contexts(layout))
+
+
 def _read_own(files: Files, seed: int, **layout: Any) -> Reading:
     corpus, dropped = importing.read_own(files["files"][0], layout)
     return Reading(corpus, dropped, importing.notes_of(corpus))
@@ -167,6 +185,12 @@ DATASETS: dict[str, Dataset] = {
         read=_labelled("stateunion", lambda path: Reading(*labelled_texts.read_addresses(path))),
         given=lambda settings: {"year": "number"},
     ),
+    "movies": _views("actor", 0, 1),
+    "cora": _views("citation", 1, 0),
+    "citeseer": _views("citation", 1, 0),
+    "acm": _views("coauthored", 0, 1),
+    "poliblog": _table(counts="words", contexts=["blog:bag", "date:date"], labels="label", id="id"),
+    "sotu": _table(text="text", contexts=["year:number", "president:bag"], id="id", min_df=5),
     "mine": Dataset(read=_read_own, given=_own_contexts),
 }
 

@@ -67,6 +67,12 @@ ORIGINS = {
     "uiucsports": Origin("UIUC-Sports", in_papers=False),
     "ohsumed": Origin("Ohsumed", in_papers=False),
     "stateunion": Origin("State of the Union", in_papers=False),
+    "movies": Origin("Movies", in_papers=False),
+    "cora": Origin("Cora", in_papers=False),
+    "citeseer": Origin("CiteSeer", in_papers=False),
+    "acm": Origin("ACM", in_papers=False),
+    "poliblog": Origin("Political blogs", in_papers=False),
+    "sotu": Origin("State of the Union paragraphs", in_papers=False),
     "mine": Origin("own corpus", in_papers=False),
 }
 

@@ -251,8 +251,9 @@ def every_claim() -> str:
         lines.append(f"- {run}: {date}, commit {commit}")
     counted = once(known)
     lines += ["", f"The papers make {len(counted)} claims: {said_counts(counted)}."]
+    lines += [f"Of these, {len(headlines())} are main claims, which the README and [Results](results.md) show."]
     lines += ["A claim on several datasets counts once here, with its verdict on the best data: real before simulated."]
-    lines += ["By dataset:"]
+    lines += ["By dataset, and with claims of our own on our variants and on data that no paper uses:"]
     lines += ["", *(f"- {len(part)} {title}: {said_counts(part)}" for title, part in by_whose(known).items())]
     missing = counted[counted["verdict"].isin(_NONE)]
     lines += ["", f"## Claims without a verdict ({len(missing)})", ""]

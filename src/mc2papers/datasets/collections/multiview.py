@@ -1,0 +1,70 @@
+"""Documents with one class each and two or more views, words and names among them, as MATLAB files.
+
+They are the movies, Cora, CiteSeer and ACM files of Zhang's collection of multi-view data sets. Words, names and
+classes are numbers.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from mc2core.corpus import Corpus
+
+
+def read(path: str | os.PathLike[str], context: str, words: int, names: int) -> Corpus:
+    """Read a file with the cell array ``X`` of views and the classes ``y``.
+
+    Parameters
+    ----------
+    context : name of the context
+    words, names : places of both in ``X``: (J, V) counts each. If names are the documents themselves, a document is no
+        name of its own.
+
+    Raises
+    ------
+    ValueError
+        The file is missing, is no MATLAB file, or has other variables or views.
+    """
+    from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
+
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"{path} is missing")
+    try:
+        content = loadmat(path, variable_names=["X", "y"])
+        views, classes = [*content["X"].ravel()], content["y"].ravel()
+        counts, bag = (sp.csr_matrix(views[place]).astype(np.int64) for place in (words, names))
+    except (
+        MatReadError,
+        KeyError,
+        IndexError,
+        TypeError,
+        ValueError,
+        NotImplementedError,
+        OSError,
+        zlib.error,
+    ) as error:
+        raise ValueError(f"{path} is no MATLAB file with the views X and the classes y: {error}") from None
+    if not counts.shape[0] == bag.shape[0] == len(classes):
+        sizes = f"{counts.shape[0]}, {bag.shape[0]} and {len(classes)}"
+        raise ValueError(f"{path} has words, names and classes of {sizes} documents; their numbers must be equal")
+    if bag.shape[0] == bag.shape[1]:
+        bag.setdiag(0)
+        bag.eliminate_zeros()
+    labels, names_of_classes = pd.factorize(classes, sort=True)
+    return Corpus(
+        counts,
+        [f"w{word}" for word in range(counts.shape[1])],
+        {context: bag},
+        labels=labels,
+        documents=pd.DataFrame({"id": [f"{path.stem.lower()}{row}" for row in range(len(labels))]}),
+        context_names={context: [f"n{name}" for name in range(bag.shape[1])]},
+        label_names=[f"c{one}" for one in names_of_classes],
+    )

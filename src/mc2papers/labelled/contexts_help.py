@@ -1,0 +1,314 @@
+"""Do contexts help? The gain by each context of real corpora over the words alone, next to a context at random."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from mc2papers.datasets.origins import ORIGINS
+from mc2papers.report.agreement import MEASURES
+from mc2papers.report.captions import DOCUMENT_LEVEL, counted
+from mc2papers.report.claims import FEWEST_PER_CLUSTER, GAIN, LEVEL, OURS, Claim, Statistic, judge, mean_of
+from mc2papers.report.extent import extent_of_runs
+from mc2papers.targets import Built, Files, Options, Target
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from mc2papers.configuration import Configuration
+
+#: what a fit has next to the words: nothing, the context, or the context of random documents
+WORDS, CONTEXT, RANDOM = "words", "context", "random"
+KMEANS = "K-means"
+#: corpora whose documents have several names as context, as images have tags; on these the papers' claims are judged
+TAGGED = ("movies", "cora", "citeseer", "acm")
+DATASETS = (*TAGGED, "poliblog", "sotu", "nips")
+#: gain by column of the fits: label, and whether it is a change in per cent, for which lower is better
+GAINS = {
+    "recommended_ari": ("gain in ARI, recommended", False),
+    "recommended_nmi": ("gain in NMI, recommended", False),
+    "fixed_ari": ("gain in ARI, K fixed", False),
+    "fixed_nmi": ("gain in NMI, K fixed", False),
+    "perplexity": ("change of perplexity, %", True),
+}
+_DRAWN = ("recommended_ari", "fixed_ari", "perplexity")
+_CASE = ["dataset", "context", "method"]
+
+
+def runs_with_contexts(configuration: Configuration) -> dict[str, dict[str, Any]]:
+    """Rows of the experiments table that are fitted with and without their context, by name, with the study's
+    length."""
+    rows = {run: one for run, one in configuration.runs.items() if "labelled_contexts_help" in one["targets"]}
+    length = configuration.config["contexts_help"]["length"]
+    return {
+        run: {**one, "fit": one["fit"] | (length if one["fit"]["engine"] == "gibbs" else {"iterations": 10})}
+        for run, one in rows.items()
+    }
+
+
+def gain(fits: pd.DataFrame, measure: str, of: str = CONTEXT, over: str = WORDS) -> pd.Series:
+    """Gain by seed of what is given over something else, in per cent if it is a change.
+
+    fits : of one dataset, context and method (:func:`mc2papers.labelled.contexts_help_fits.fits_with_contexts`)
+    """
+    first, second = (fits[fits["given"] == given].set_index("seed")[measure] for given in (of, over))
+    return (100 * (first / second - 1) if measure == "perplexity" else first - second).dropna()
+
+
+def gains(fits: pd.DataFrame) -> pd.DataFrame:
+    """Average the gains over seeds, with Student's t interval.
+
+    Returns
+    -------
+    A row per dataset, context, method, given (CONTEXT, RANDOM) and measure (of GAINS) with a number: documents,
+    classes, words (mean of the measure with the words alone), gain, least and most (ends of the interval), seeds.
+    """
+    from scipy import stats
+
+    rows = []
+    for case, here in fits.groupby(_CASE, sort=False):
+        about = dict(zip(_CASE, case, strict=True)) | {name: here[name].iloc[0] for name in ("documents", "classes")}
+        for given in (CONTEXT, RANDOM):
+            for measure in GAINS:
+                found = gain(here, measure, given)
+                if found.empty or (measure != "perplexity" and not _has_classes(here)):
+                    continue
+                n, mean = len(found), found.mean()
+                reach = stats.t.ppf((1 + LEVEL) / 2, n - 1) * found.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
+                row = about | {"given": given, "measure": measure, "words": _words(here, measure), "gain": mean}
+                rows.append(row | {"least": mean - reach, "most": mean + reach, "seeds": n})
+    return pd.DataFrame(rows)
+
+
+def _has_classes(here: pd.DataFrame) -> bool:
+    """Whether a sample has classes, and enough documents in them."""
+    return 0 < here["classes"].iloc[0] <= here["documents"].iloc[0] / FEWEST_PER_CLUSTER
+
+
+def _words(here: pd.DataFrame, measure: str) -> float:
+    return float(here.loc[here["given"] == WORDS, measure].mean())
+
+
+def conclude(table: pd.DataFrame) -> str:
+    """Draw the conclusion in two sentences: for the classes, and for the words of new documents."""
+    said = []
+    for measure, text, is_gain in (
+        (
+            "recommended_ari",
+            f"the ARI of the recommended clusters is higher ({LEVEL:.0%} interval above zero)",
+            _higher,
+        ),
+        (
+            "perplexity",
+            f"the perplexity of the words of new documents is lower by more than {GAIN:.0%} ({LEVEL:.0%} interval)",
+            _lower,
+        ),
+    ):
+        here = table[table["measure"] == measure].assign(is_gain=is_gain)
+        own, other = (here[here["given"] == given].groupby("method", sort=False) for given in (CONTEXT, RANDOM))
+        counts = [f"{one['is_gain'].sum()} of {len(one)} cases for {name}" for name, one in own]
+        random = [f"{one['is_gain'].sum()}" for _, one in other]
+        of_random = f"with the contexts of random documents in {_listed(random)}"
+        said.append(f"With the context, {text} in {_listed(counts)}; {of_random}.")
+    return " ".join(said)
+
+
+def _listed(parts: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+
+
+def _higher(table: pd.DataFrame) -> pd.Series:
+    return table["least"] > 0
+
+
+def _lower(table: pd.DataFrame) -> pd.Series:
+    return table["most"] < -100 * GAIN
+
+
+def judge_contexts(fits: pd.DataFrame, printed: Mapping[Any, float]) -> list[Claim]:
+    """Judge what contexts gain: the papers' claims on corpora with several names per document, ours on all corpora.
+
+    printed : gain by (place, measure)
+    """
+    claims = []
+    cases: Iterable[tuple[Any, pd.DataFrame]] = fits.groupby(_CASE, sort=False)
+    for (dataset, context, method), here in cases:
+        title = ORIGINS[dataset].title
+        if method == "MC2" and dataset in TAGGED:
+            at = {name: printed["ICML 14, table 3", name] for name in MEASURES}
+            said = ", ".join(f"{label} {at[name]:.3f}" for name, label in MEASURES.items())
+            change, text = printed["ICML 14, table 2", "perplexity"], "MC2 with tags is below MC2 without tags"
+            claims.append(_of_perplexity("icml2014_table2", title, text, here, change))
+            text = f"contexts gain as much as printed ({said})"
+            claims.append(_of_measures("icml2014_table3", title, text, here, at))
+        elif method == "SVI-MC2" and dataset in TAGGED:
+            change = printed["UAI 16, table 2, MeSH", "perplexity"]
+            text = "SVI-MC2 with contexts is below SVI-MC2 without"
+            claims.append(_of_perplexity("uai2016_table2", title, text, here, change))
+            text = "all four measures higher with 100% of contexts than with none"
+            claims.append(_of_measures("uai2016_table4", title, text, here, dict.fromkeys(MEASURES, 0.0)))
+        elif method == DOCUMENT_LEVEL:
+            text = f"{method}: {{}} with {context} than with the words alone"
+            claims.append(_ours(_of_perplexity("", title, text.format("perplexity lower"), here)))
+            if not _has_classes(here):
+                continue
+            for measure, label in (("recommended_ari", "recommended clusters"), ("fixed_ari", "K fixed")):
+                said = text.format(f"ARI higher ({label})")
+                claims.append(_ours(_of_measures("", title, said, here, {measure: 0.0})))
+            said = f"{method}: ARI higher (recommended clusters) with {context} than with that of random documents"
+            claims.append(_ours(_of_measures("", title, said, here, {"recommended_ari": 0.0}, RANDOM)))
+            rival = fits[(fits["dataset"] == dataset) & (fits["context"] == context) & (fits["method"] == KMEANS)]
+            rival = rival[rival["given"] == CONTEXT].assign(given=KMEANS)
+            if len(rival):
+                said = f"{method}: K fixed, ARI with {context} at least that of K-means with words and context"
+                both = pd.concat([here, rival])
+                claims.append(_ours(_of_measures("", title, said, both, {"fixed_ari": 0.0}, KMEANS)))
+    return claims
+
+
+def _ours(claim: Claim) -> Claim:
+    return replace(claim, whose=OURS)
+
+
+def _of_perplexity(target: str, title: str, text: str, here: pd.DataFrame, printed: float = 0.0) -> Claim:
+    label = GAINS["perplexity"][0]
+    about: dict[str, Any] = {"below": 0.0, "digits": 1, "is_difference": True, "size": 100 * GAIN}
+    lead = mean_of(label, gain(here, "perplexity"), **about, claimed=abs(printed))
+    first, second = (here.loc[here["given"] == given, "perplexity"].mean() for given in (CONTEXT, WORDS))
+    numbers = f"with {here['context'].iloc[0]} {first:,.1f}, without {second:,.1f}"
+    if printed:
+        numbers += f"; printed {printed:+.1f}%"
+    return replace(judge(title, text, [lead], numbers), of=target)
+
+
+def _of_measures(
+    target: str, title: str, text: str, here: pd.DataFrame, sizes: Mapping[str, float], over: str = WORDS
+) -> Claim:
+    leads: list[Statistic] = []
+    labels = {**MEASURES, **{name: label.removeprefix("gain in ") for name, (label, _) in GAINS.items()}}
+    numbers = []
+    for name, size in sizes.items():
+        found = gain(here, name, over=over)
+        leads.append(mean_of(labels[name], found, above=0.0, digits=3, is_difference=True, size=size))
+        means = (here.loc[here["given"] == given, name].mean() for given in (CONTEXT, over))
+        numbers.append(f"{labels[name]} " + " against ".join(f"{one:.3f}" for one in means))
+    return replace(judge(title, text, leads, ", ".join(numbers)), of=target)
+
+
+def shown(table: pd.DataFrame) -> pd.DataFrame:
+    """Format the gains for people, a row per corpus, context, method and what is given."""
+    rows = []
+    cases: Iterable[tuple[Any, pd.DataFrame]] = table.groupby([*_CASE, "given"], sort=False)
+    for (dataset, context, method, given), here in cases:
+        by = here.set_index("measure")
+        size = f"{by['documents'].iloc[0]:,.0f} documents"
+        row = {
+            "corpus": f"{ORIGINS[dataset].title} ({size}, {counted(int(by['classes'].iloc[0]), 'class', 'classes')})",
+            "context": context if given == CONTEXT else f"{context}, of random documents",
+            "method": method,
+        }
+        for measure, (label, is_change) in GAINS.items():
+            digits = 1 if is_change else 3
+            row[label] = ""
+            if measure in by.index:
+                found: Any = by.loc[measure]
+                mean, least, most = (f"{found[one]:+.{digits}f}" for one in ("gain", "least", "most"))
+                row[label] = f"{mean} ({least} to {most}); words {found['words']:,.{digits}f}"
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def draw(table: pd.DataFrame) -> Figure:
+    """Draw a forest plot: a panel per measure, a row per corpus and context, a bar per method."""
+    from mc2papers.report import palette, style
+
+    cases = list(dict.fromkeys(zip(table["dataset"], table["context"], strict=True)))
+    methods = list(dict.fromkeys(table["method"]))
+    figure = style.new_figure(8.2, 1.2 + 0.62 * len(cases))
+    axes = figure.subplots(1, len(_DRAWN), sharey=True)
+    for ax, measure in zip(axes, _DRAWN, strict=True):
+        for _, one in table[table["measure"] == measure].iterrows():
+            colour, marker = palette.look(str(one["method"]).removesuffix("-MC2"))
+            row = cases.index((one["dataset"], one["context"]))
+            is_random = one["given"] == RANDOM
+            step = 0.8 / (2 * len(methods))
+            place = row + step * (2 * methods.index(one["method"]) + is_random - len(methods) + 0.5)
+            label = f"{one['method']}{', context of random documents' if is_random else ''}"
+            ax.errorbar(
+                one["gain"], place, xerr=[[one["gain"] - one["least"]], [one["most"] - one["gain"]]], color=colour,
+                marker=marker, markersize=3.5, linewidth=1, markerfacecolor="white" if is_random else colour,
+                alpha=0.6 if is_random else 1.0, linestyle="none", label=label,
+            )  # fmt: skip
+        ax.axvline(0.0, color=palette.SOFT, linewidth=0.7)
+        for row in range(1, len(cases)):
+            ax.axhline(row - 0.5, color=palette.GRID, linewidth=0.7)
+        ax.set(xlabel=GAINS[measure][0], ylim=(len(cases) - 0.5, -0.5))
+    axes[0].set_yticks(range(len(cases)), [f"{ORIGINS[dataset].title},\n{context}" for dataset, context in cases])
+    known: dict[str, Any] = {}
+    for ax in axes:
+        handles, labels = ax.get_legend_handles_labels()
+        known |= {label: handle for handle, label in zip(handles, labels, strict=True) if label not in known}
+    figure.legend(known.values(), known.keys(), loc="outside upper center", ncols=2)
+    return figure
+
+
+# -- the contract --------------------------------------------------------------------------------------------------
+def _build(files: Files, options: Options) -> Built:
+    fits = pd.concat([pd.read_csv(path) for path in files["fits"]], ignore_index=True)
+    printed = pd.read_csv(files["paper"][0]).set_index(["place", "measure"])["gain"].to_dict()
+    table = gains(fits)
+    claims = judge_contexts(fits, printed)
+    return Built(table, shown=shown(table), figure=draw(table), conclusion=conclude(table), claims=claims)
+
+
+def _options(configuration: Configuration, name: str) -> dict[str, Any]:
+    return dict(configuration.config["contexts_help"])
+
+
+def _extent(configuration: Configuration, name: str) -> dict[str, dict[str, Any]]:
+    study = configuration.config["contexts_help"]
+    found = extent_of_runs(replace(configuration, runs=runs_with_contexts(configuration)), name)
+    for dataset, one in found.items():
+        one["repeats"] = counted(study["seeds"], "seed")
+        if dataset in study["tokens"]:
+            one["documents"] = f"samples of {study['tokens'][dataset]:,} tokens of all"
+            one["limits"] = ["few documents", *one["limits"]]
+    return found
+
+
+def _caption(options: Options) -> str:
+    return (
+        "Gain by each context of real corpora over the words alone: ARI of the recommended clusters, ARI with as many "
+        "clusters as classes, and perplexity of held-out words (lower is better). Filled: the context; open: contexts "
+        f"of random documents. Means and {LEVEL:.0%} intervals over {options['seeds']} seeds, each with its own "
+        "sample, split and chain."
+    )
+
+
+TARGET = Target(
+    title="Contexts: gain by each context of real corpora over the words alone",
+    shows="gain by contexts",
+    build=_build,
+    caption=_caption,
+    inputs={"fits": "contexts help"},
+    datasets=DATASETS,
+    is_real=True,
+    options=_options,
+    extent=_extent,
+    notes=(
+        "Gains are with the context less without, paired by seed, with their 95% intervals (Student's t). A seed is a "
+        "sample of the documents, a split and one chain. Only scores see the classes, but K fixed is their number.",
+        "K fixed: clusters merged to as many as there are classes (docs/model.md, section 5). K-means sees tf-idf of "
+        "words and names, and takes no numbers. Agreement with fewer than "
+        f"{FEWEST_PER_CLUSTER} documents per class is left out.",
+        "Perplexity is of the words of held-out documents, scored without their contexts.",
+    ),
+    has_paper=True,
+    has_claims=True,
+    by_classes=True,
+    is_study=True,
+)

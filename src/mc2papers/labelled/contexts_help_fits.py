@@ -1,0 +1,113 @@
+"""Fits with the words alone, with a context, and with the context of random documents, on samples of a corpus."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from mc2core.compute import streams
+from mc2core.corpus import Corpus
+from mc2core.inference.registry import specify
+from mc2core.inference.running.loop import fit
+from mc2core.posterior.hierarchy import find_hierarchy
+from mc2core.posterior.scores import agreement, evaluate
+from mc2papers.baselines.kmeans import KMeans
+from mc2papers.labelled.contexts_help import CONTEXT, KMEANS, RANDOM, WORDS
+from mc2papers.report.agreement import MEASURES
+
+if TYPE_CHECKING:
+    from mc2papers.baselines.assignments import Assignments
+
+logger = logging.getLogger(__name__)
+
+
+def fits_with_contexts(
+    corpus: Corpus, runs: Mapping[str, Mapping[str, Any]], *, seeds: int, tokens: int | None = None, threads: int = 1
+) -> pd.DataFrame:
+    """Fit each run with the words alone, with its context, and with the context of random documents.
+
+    Each seed has a sample of the documents and a split of its own. A tenth of the sample is held out.
+
+    Parameters
+    ----------
+    runs : ``method`` and ``fit`` by name, of :meth:`mc2papers.configuration.Configuration.fits_of`, one context each
+    tokens : of a sample, about; all documents if None or if the corpus has fewer
+
+    Returns
+    -------
+    A row per context, method, seed and given (WORDS, CONTEXT, RANDOM): documents, classes, clusters (recommended),
+    MEASURES of all clusters, recommended_ari and recommended_nmi, fixed_ari and fixed_nmi (clusters merged to
+    as many as there are classes), perplexity of the words of held-out documents, scored without
+    their contexts, and cpu_seconds. Cells are NaN without classes, and KMEANS has fixed_ari and fixed_nmi alone.
+    """
+    rows = []
+    for seed in range(seeds):
+        n = corpus.n_documents if tokens is None else round(corpus.n_documents * tokens / corpus.n_tokens)
+        drawn = streams.generator(seed, "sample").permutation(corpus.n_documents)[:n]
+        train, test = corpus.subset(np.sort(drawn)).split(0.1, seed)
+        order = streams.generator(seed, "context at random").permutation(train.n_documents)
+        known: dict[Any, dict[str, Any]] = {}
+        for run in runs.values():
+            (context,) = run["fit"]["contexts"]
+            values = train.contexts[context]
+            for given, own in ((WORDS, {}), (CONTEXT, {context: values}), (RANDOM, {context: values[order]})):
+                part = train.with_contexts(own)
+                for method in (run["method"], KMEANS):
+                    key = method, given, *own
+                    if key not in known:
+                        known[key] = (
+                            _clustered(part, seed)
+                            if method == KMEANS
+                            else _fitted(part, test, run["fit"], own, seed, threads)
+                        )
+                    about = {"context": context, "method": method, "given": given, "seed": seed}
+                    rows.append(about | {"documents": len(drawn), "classes": _n_classes(train)} | known[key])
+        logger.info("seed %d of %d", seed + 1, seeds)
+    table = pd.DataFrame(rows).drop_duplicates(["context", "method", "given", "seed"])
+    return table[table["cpu_seconds"].notna()]
+
+
+def _fitted(
+    train: Corpus, test: Corpus, one: Mapping[str, Any], contexts: Mapping[str, Any], seed: int, threads: int
+) -> dict[str, Any]:
+    """Scores of a fit."""
+    families = {name: one["contexts"][name] for name in contexts}
+    made = specify(one["model"], one["engine"], one["settings"], families, threads)
+    about = {name: one[name] for name in ("iterations", "burn_in", "thin", "chains") if name in one}
+    begun = time.process_time()
+    found = fit(train, *made, **about, seed=seed, progress=False).posterior
+    spent = time.process_time() - begun
+    scores = evaluate(found, train, test, ["marginal"])
+    row = {name: scores.get(name) for name in MEASURES}
+    row |= {"perplexity": scores["perplexity"][scores["estimator"]], "cpu_seconds": spent}
+    if not _n_classes(train):
+        return row
+    hierarchy = find_hierarchy(found, train)
+    for cut, n in (("recommended", hierarchy.recommended), ("fixed", min(_n_classes(train), hierarchy.n_clusters))):
+        row |= _agreement(train, hierarchy.cut(n), cut)
+    return row | {"clusters": hierarchy.recommended}
+
+
+def _clustered(train: Corpus, seed: int) -> dict[str, Any]:
+    """Scores of K-means with as many clusters as classes; none with a context of numbers, which it does not take."""
+    if not _n_classes(train) or not all(map(sp.issparse, train.contexts.values())):
+        return {}
+    begun = time.process_time()
+    found = cast("Assignments", KMeans(n_clusters=_n_classes(train)).fit(train, seed).result)
+    (cluster,) = found.solutions.values()
+    return {"cpu_seconds": time.process_time() - begun} | _agreement(train, cluster, "fixed")
+
+
+def _n_classes(corpus: Corpus) -> int:
+    return len(np.unique(corpus.labels)) if isinstance(corpus.labels, np.ndarray) else 0
+
+
+def _agreement(corpus: Corpus, cluster: np.ndarray, cut: str) -> dict[str, float]:
+    found = agreement(np.asarray(corpus.labels), cluster)
+    return {f"{cut}_{name}": found[name] for name in ("ari", "nmi")}
