@@ -95,7 +95,7 @@ def check(wheel, source):
 
 def try_out(scratch, wheel):
     """What a new user does, with no checkout: the start page, a fit from Python, a report, a figure of a paper."""
-    folder = scratch / "user"
+    folder = scratch / "a user"  # programs have to start from a path with a blank
     folder.mkdir()
     environment(folder / ".venv")
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "NUMBA", "MC2"))}

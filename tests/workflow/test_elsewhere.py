@@ -11,7 +11,7 @@ from helpers.workflow_calls import ROOT, copy_checkout, snakemake
 
 import mc2core
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 #: jobs of the default configuration, as a dry run in the checkout itself counts them
 RULES = ("fit", "fit_nips_hdp", "corpus", "warm_kernels", "icml2014_table1", "report_html", "all")
 
@@ -113,21 +113,6 @@ def test_the_environments_path_may_have_blanks_and_quotes(tmp_path):
     done = subprocess.run(command, cwd=there, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert (there / "results/icml2014/icml2014_figure1.png").stat().st_size > 1000
-
-
-@pytest.mark.thorough
-def test_the_first_command_of_the_readme_works_beside_a_blank(tmp_path):
-    """With an installation, so it needs the network, or pip's cache."""
-    there = tmp_path / "a folder"
-    there.mkdir()
-    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for file in filter(None, files.split("\0")):
-        (there / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / file, there / file)
-    (main,) = re.findall(r"<!-- main-command -->\n```sh\n(.*?)\n```", (ROOT / "README.md").read_text(), re.S)
-    done = subprocess.run(f"{main} uai2016_figure1", shell=True, cwd=there, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert (there / "results/uai2016/uai2016_figure1.png").stat().st_size > 1000
 
 
 def test_runs_in_a_folder_without_any_configuration(there, here, tmp_path, default_jobs):
