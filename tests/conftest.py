@@ -66,12 +66,6 @@ def pytest_runtest_setup(item):
             pytest.skip(lack)
 
 
-def pytest_itemcollected(item):
-    """What is thorough is slow: ``-m "not slow"`` takes the place of the default, which leaves it out."""
-    if "thorough" in item.keywords:
-        item.add_marker("slow")
-
-
 def pytest_collection_modifyitems(items):
     """Files that run Snakemake first, then those with other slow tests, of the whole before those of parts: the last of
     them would leave a worker alone.

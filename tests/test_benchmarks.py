@@ -6,6 +6,7 @@ import io
 import itertools
 import json
 import math
+import os
 import re
 import sys
 import tarfile
@@ -85,12 +86,8 @@ def test_associations_are_counted_really_and_at_random(monkeypatch, capsys, tmp_
 
 def marks(one):
     yield from [pytest.mark.needs("spark")] if one.needs == "spark" else []
-    if one.name.startswith("quality") or one.name in (
-        "first-fit",
-        "example-first",
-    ):  # at any size they compile all that a fit needs
-        yield pytest.mark.thorough
     if one.name.startswith("quality"):
+        yield pytest.mark.slow
         yield pytest.mark.skipif(
             not DATA_FOLDER.is_dir(), reason=f"the real files are not in {DATA_FOLDER} (set MC2_DATA_FOLDER)"
         )
@@ -99,7 +96,9 @@ def marks(one):
 @pytest.mark.parametrize(
     "one", [pytest.param(one, id=name, marks=[*marks(one)]) for name, one in suite.BENCHMARKS.items()]
 )
-def test_each_runs_and_gives_figures(one, dumps):
+def test_each_runs_and_gives_figures(one, dumps, monkeypatch):
+    process_seconds, stored = cases.process_seconds, os.environ.get("NUMBA_CACHE_DIR", "")
+    monkeypatch.setattr(cases, "process_seconds", lambda code, _: process_seconds(code, stored))  # compiles nothing
     data_folder = DATA_FOLDER if one.name.startswith("quality") else dumps
     assert cases.lacks(one.needs, data_folder) is None
     assert one.tiny.keys() <= one.sizes.keys()
@@ -217,6 +216,7 @@ class TestDevelopment:
 
 
 class TestEmbeddings:
+    @pytest.mark.slow
     def test_methods_are_scored_by_corpus_and_seed(self, tmp_path, monkeypatch, capsys):
         rng, group = np.random.default_rng(0), np.arange(60) % 3
         texts = [
@@ -238,6 +238,7 @@ class TestEmbeddings:
         embeddings.main()
         assert capsys.readouterr().out == first.out
 
+    @pytest.mark.slow
     def test_the_cost_is_that_of_fits_with_and_without_embeddings(self, monkeypatch, capsys):
         monkeypatch.setattr(sys, "argv", ["embeddings", "cost", "--documents", "600"])
         embeddings.main()
@@ -287,6 +288,7 @@ class TestContexts:
         found = contexts.of_numbers(np.array([2.0, 4.0, 5.0]), interval, np.array([4.0, 3.0, np.nan]))
         assert found == {"documents": 2, "error": 1.5, "in 90 % interval": 0.5, "its width": 3.0}
 
+    @pytest.mark.slow
     def test_each_method_tells_of_authors_and_years(self, monkeypatch, tmp_path, capsys):
         def small(data_folder):
             return shapes.simulate(shapes.NIPS, 0, 0.03, "correlated")[0].split(0.3, seed=0)
@@ -322,6 +324,7 @@ class TestGibbs:
         assert watch.in_blocks == pytest.approx(0.1, abs=0.03)
         assert watch.clock(2) == pytest.approx(watch.seconds - watch.in_blocks / 2, abs=0.03)
 
+    @pytest.mark.slow
     def test_kernels_are_held_against_each_other(self, monkeypatch, capsys):
         monkeypatch.setattr(gibbs, "_NUMBERS", 1 << 14)
         monkeypatch.setattr(gibbs, "CORPORA", {"small": lambda: gibbs.short(100)})
@@ -348,6 +351,7 @@ class TestGibbs:
             assert 8.0 < alone <= 16.0
             assert alone < entries < dense + 8.0
 
+    @pytest.mark.slow
     def test_threads_are_held_against_processes(self, monkeypatch, capsys):
         monkeypatch.setattr(gibbs, "CORPORA", {"small": lambda: gibbs.short(100)})
         monkeypatch.setattr(sys, "argv", ["gibbs", "--corpus", "small", "--gain", "1", "--kernels", "collapsed"])
@@ -437,6 +441,7 @@ class TestObservations:
         same = corpus.labels[:, None] == corpus.labels
         assert alike[same].mean() > 0.9 > alike[~same].mean() + 0.2
 
+    @pytest.mark.slow
     def test_a_row_holds_every_method_against_the_truth(self):
         found = observations.row(1.5, 100.0, 1, iterations=4, documents=40)
         assert all(found[name] <= 1.0 for name in ("MC2", "MC2 as printed", "Gaussian mixture", "DP mixture"))

@@ -47,7 +47,7 @@ def test_the_readme_prints_what_it_shows(checkout, capsys):
     assert printed == shown
 
 
-@pytest.mark.parametrize(("names", "number"), [(START, 1), (GUIDES, 10)])
+@pytest.mark.parametrize(("names", "number"), [(START, 1), pytest.param(GUIDES, 10, marks=pytest.mark.slow)])
 def test_python_examples_run(checkout, capsys, names, number):
     scope = {}
     examples = blocks(names, "python")
@@ -57,6 +57,7 @@ def test_python_examples_run(checkout, capsys, names, number):
     assert "ferry" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_example_of_observations_finds_its_schools(capsys):
     (example,) = blocks(("docs/how_to/observations.md",), "python")
     exec(compile(example, "observations.md", "exec"), scope := {})
@@ -66,6 +67,7 @@ def test_the_example_of_observations_finds_its_schools(capsys):
     assert float(re.search(r"of new schools: (\S+)", said)[1]) > 0.8
 
 
+@pytest.mark.slow
 def test_the_guides_commands_run(checkout, capsys):
     commands = [line for block in blocks(GUIDES, "sh") for line in block.splitlines()]
     assert len(commands) == 7
@@ -74,6 +76,7 @@ def test_the_guides_commands_run(checkout, capsys):
     assert "counted as '(rare)'" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_collection_grows_by_the_commands_of_its_page(tmp_path, monkeypatch, capsys):
     """Files of three subjects, one of which is new on the second day; what is told of the days, and both ways go on."""
     page, rng = ("docs/how_to/every_day.md",), np.random.default_rng(0)
@@ -117,7 +120,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_example_compiles_its_kernels_once_and_says_so(checkout):
     """Import, fit and describe, each in a process of its own.
 

@@ -30,7 +30,7 @@ def test_the_guide_has_every_steps_commands_and_every_table():
         assert f"`{table}.csv`" in guide
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.skipif(not ARCHIVE.is_file(), reason=f"the real files are not in {DATA_FOLDER} (set MC2_DATA_FOLDER)")
 def test_the_guide_runs_from_the_archive_to_the_page(tmp_path):
     (tmp_path / ".venv").mkdir()

@@ -53,6 +53,20 @@ def test_types_are_checked_and_a_fault_ends_the_run():
     assert 'wait "$types"' in lines[started:]
 
 
+def test_each_lane_of_tests_has_a_command_and_runs_at_every_push():
+    """What the default lane leaves out is run by .ci/run, and the table of lanes names each command."""
+    options = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    assert options["addopts"].split("-m ")[1].strip() == '"not slow"'
+    assert [re.match(r"\w+", one)[0] for one in options["markers"]] == ["needs", "slow", "workflow"]
+    run, lanes = (ROOT / ".ci/run").read_text(), (ROOT / "CONTRIBUTING.md").read_text()
+    assert 'as_newcomer "$tests"' in run
+    assert "&& .venv/bin/pytest -q\n```" in (ROOT / "README.md").read_text()
+    assert "| default | `.venv/bin/pytest -q` |" in lanes
+    for lane in ("slow", "needs"):
+        assert re.search(rf"\.venv/bin/pytest -q -m {lane}\b", run)
+        assert f"| {lane} | `.venv/bin/pytest -q -m {lane}` |" in lanes
+
+
 def test_modules_that_mypy_checks_strictly_are_there():
     """mypy says nothing of a name in its settings that no module has."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["overrides"]

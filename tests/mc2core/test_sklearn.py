@@ -41,11 +41,18 @@ NOT_FOR_COUNTS = {
 
 
 @parametrize_with_checks(
-    [Rounding(iterations=2, engine=Gibbs(start_topics=2)), Rounding(iterations=2, engine=SVI(max_topics=3))],
-    expected_failed_checks=lambda estimator: NOT_FOR_COUNTS,
+    [Rounding(iterations=2, engine=SVI(max_topics=3))], expected_failed_checks=lambda estimator: NOT_FOR_COUNTS
+)
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [Rounding(iterations=2, engine=Gibbs(start_topics=2))], expected_failed_checks=lambda estimator: NOT_FOR_COUNTS
 )
 @pytest.mark.usefixtures("short_starts")
-def test_checks_of_scikit_learn(estimator, check):
+def test_checks_of_scikit_learn_with_gibbs(estimator, check):
     check(estimator)
 
 
@@ -163,6 +170,7 @@ def in_a_process(*lines):
     return done.stderr, done.returncode
 
 
+@pytest.mark.slow
 def test_the_first_transform_of_a_process_says_nothing():
     said, code = in_a_process(
         "import warnings; warnings.simplefilter('error')",

@@ -38,6 +38,7 @@ def test_bad_input_ends_with_2_and_one_sentence(tmp_path, monkeypatch, capsys, c
 
 
 @pytest.mark.workflow
+@pytest.mark.slow
 def test_run_makes_a_figure_in_its_folder_and_passes_options_on(tmp_path):
     def run(*arguments):
         command = [sys.executable, "-m", "mc2papers", "run", "uai2016_figure1", "--cores", "1", *arguments]

@@ -513,6 +513,7 @@ class TestSnakemake:
         assert "Traceback" not in output
 
     @pytest.mark.workflow
+    @pytest.mark.slow
     def test_results_of_a_file_do_not_pass_for_those_of_another_one(self, checkout):
         for name, last in (("a", "sea"), ("b", "hill")):
             (checkout / f"{name}.csv").write_text("paragraph\n" + f"red lake\nblue {last}\n" * 10)
@@ -548,6 +549,7 @@ class TestSnakemake:
         assert "Traceback" not in output
 
     @pytest.mark.workflow
+    @pytest.mark.slow
     def test_jobs_do_not_load_the_engines_again(self, checkout):
         """A job reads the configuration too; the checks that take a second are for the run that starts it."""
         (checkout / "workflow/rules/probe.smk").write_text(

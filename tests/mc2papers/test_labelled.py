@@ -197,6 +197,7 @@ def test_corpora_without_labels_are_refused(tmp_path):
 
 
 @pytest.mark.workflow
+@pytest.mark.slow
 def test_without_a_data_folder_the_target_is_left_out(checkout):
     said = "labelled_table1 is left out: it needs one of labelme, uiucsports, ohsumed, stateunion"
     code, output = snakemake(checkout, "-n")

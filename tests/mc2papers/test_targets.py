@@ -91,6 +91,7 @@ def test_what_is_slow_to_load_is_not_loaded_with_the_contracts():
 
 
 @pytest.mark.workflow
+@pytest.mark.slow
 def test_a_new_module_is_a_target_and_nothing_else_is_touched(checkout, monkeypatch):
     shutil.copytree(ROOT / "src", checkout / "src", ignore=shutil.ignore_patterns("__pycache__"))
     (checkout / "src/mc2papers" / "icml2014/table9.py").write_text(MADE_UP)

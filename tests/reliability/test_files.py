@@ -4,7 +4,7 @@ import pytest
 from reliability import damaged_files, full_disk, two_runs
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("harness", "seconds", "least"), [(damaged_files, 5, 20), (full_disk, 5, 10), (two_runs, 5, 1)]
 )

@@ -24,7 +24,7 @@ def start(*arguments):
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_readers_hold_for_some_seconds():
     done = start("--minutes", "0.08", "--seed", "1", "--only", "readers")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -35,7 +35,7 @@ def test_readers_hold_for_some_seconds():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "n_cases"),
-    [("random_settings", 10), ("killed_fits", 3), pytest.param("interrupted", 4, marks=pytest.mark.thorough)],
+    [("random_settings", 10), ("killed_fits", 3), pytest.param("interrupted", 4, marks=pytest.mark.slow)],
 )
 def test_the_first_cases_hold(name, n_cases):
     """So many, and not some seconds of them: the same on every machine."""

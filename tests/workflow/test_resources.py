@@ -36,6 +36,7 @@ def threads_of_rules(output):
 
 
 @pytest.mark.workflow
+@pytest.mark.slow
 def test_threads_do_not_depend_on_how_snakemake_is_called(checkout):
     """A job of a cluster is Snakemake called anew with all cores of its node: it has to ask for what it was given."""
     (checkout / "threads.smk").write_text(THREADS)
@@ -50,6 +51,7 @@ def test_threads_do_not_depend_on_how_snakemake_is_called(checkout):
 
 
 @pytest.mark.workflow
+@pytest.mark.slow
 def test_timed_job_runs_alone_and_attempts_ask_for_more_memory(checkout):
     (checkout / "jobs.smk").write_text(JOBS)
     code, output = snakemake(checkout, "--snakefile", "jobs.smk", "--cores", "8", "--", "all")

@@ -168,7 +168,7 @@ def test_a_corpus_follows_its_stop_words_and_printed_counts(checkout):
 
 
 @pytest.mark.workflow
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.skipif(
     not (DATA_FOLDER / "wikipedia").is_dir(), reason=f"the real files are not in {DATA_FOLDER} (set MC2_DATA_FOLDER)"
 )
@@ -190,6 +190,7 @@ def test_the_data_folder_gives_the_numbers_of_its_manifest(checkout):
 
 
 @pytest.mark.workflow
+@pytest.mark.slow
 def test_without_data_and_network_a_rule_fails_with_one_sentence(checkout):
     (checkout / "nothing").mkdir()
     arguments = ["--configfile", "config/real.yaml", "--config", "data_folder=nothing", "datasets=nips"]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from helpers.crossed import first
 from helpers.workflow_calls import ROOT, copy_checkout, snakemake
 from snakemake.utils import update_config
 
@@ -235,6 +236,7 @@ class TestSheet:
 
 
 class TestCodeDigest:
+    @pytest.mark.slow
     def test_follows_imports_and_nothing_else(self, tmp_path):
         """Digests of the same modules in a copy of the package, one file of it edited after the other."""
         packages = Path(code_digest.__file__).parents[1]
@@ -281,7 +283,7 @@ class TestCodeDigest:
 
 class TestDryRun:
     @pytest.mark.workflow
-    @pytest.mark.parametrize("name", ["config.yaml", "test.yaml", "paper.yaml"])
+    @pytest.mark.parametrize("name", first(["config.yaml", "test.yaml", "paper.yaml"]))
     def test_dry_run_of_everything_on_every_configuration(self, checkout, name):
         code, output = snakemake(checkout, "-n", "--configfile", f"config/{name}")
         assert code == 0, output
@@ -292,6 +294,7 @@ class TestDryRun:
         assert name not in recorded.index or recorded.loc[name, "jobs"] == planned["total"]
 
     @pytest.mark.workflow
+    @pytest.mark.slow
     def test_the_readme_counts_the_jobs_of_table_1_on_real_papers(self, checkout):
         change = ("--configfile", "config/nips.yaml", "--config", "datasets=nips")
         code, output = snakemake(checkout, "-n", "icml2014_table1", *change)
@@ -344,6 +347,7 @@ class TestDryRun:
         assert "results/fits/w100-balanced/8/" not in output
 
     @pytest.mark.workflow
+    @pytest.mark.slow
     def test_a_target_needs_no_fits_of_other_targets(self, checkout):
         code, output = snakemake(checkout, "-n", "icml2014_table3")
         assert code == 0, output
@@ -356,6 +360,7 @@ class TestDryRun:
         }
 
     @pytest.mark.workflow
+    @pytest.mark.slow
     def test_datasets_restrict_a_configuration(self, checkout):
         code, output = snakemake(
             checkout, "-n", "--configfile", "config/paper.yaml", "--config", "datasets=nips", "--", "icml2014_table1"
@@ -389,6 +394,7 @@ class TestDryRun:
         assert code == 0, output
 
     @pytest.mark.workflow
+    @pytest.mark.slow
     @pytest.mark.needs("browser")
     def test_snakemakes_report_shows_a_figure_with_title_and_caption(self, checkout, opened):
         for options in ((), ("--report", "report.html")):
@@ -421,7 +427,6 @@ def run_to_the_end(tmp_path_factory):
 
 class TestRun:
     @pytest.mark.workflow
-    @pytest.mark.slow
     def test_a_corpus_of_ones_own_ends_in_its_page_beside_the_papers(self, checkout):
         (checkout / "my.csv").write_text("text,score,tags\n" + "red lake,1,a; b\nblue sea,2.5,b\n" * 10)
         columns = {"file": "my.csv", "text": "text", "contexts": ["score:number", "tags:bag"]}
@@ -438,7 +443,7 @@ class TestRun:
         assert [path.read_text() for path in earlier] == ["of an earlier run"] * 3
 
     @pytest.mark.workflow
-    @pytest.mark.thorough
+    @pytest.mark.slow
     def test_test_configuration_runs_whole_then_has_nothing_to_do(self, run_to_the_end, checkout):
         results = run_to_the_end / "results"
         for target in TARGETS:

@@ -87,6 +87,7 @@ sys.exit(main(["evaluate", "fit.npz", "corpus"]))
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_during_compilation_ends_with_one_sentence(tmp_path):
     corpus = Corpus(np.eye(4, dtype=int))
     corpus.save(tmp_path / "corpus")

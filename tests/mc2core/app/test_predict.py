@@ -251,7 +251,7 @@ def service(fitted):
 
 
 ONE_OF_TWO = [  # a process does the same with either model
-    pytest.param("documents", marks=pytest.mark.thorough),
+    pytest.param("documents", marks=pytest.mark.slow),
     "printed",
 ]
 

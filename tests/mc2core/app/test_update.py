@@ -10,6 +10,7 @@ import signal
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.crossed import first
 
 from mc2core import Corpus, Fit, Posterior
 from mc2core.app.cli import main
@@ -346,7 +347,7 @@ def killed_at(left, command, name, number=signal.SIGKILL):
     return child.exitcode
 
 
-@pytest.mark.parametrize("is_in_place", [True, False])
+@pytest.mark.parametrize("is_in_place", first([True, False]))
 def test_killed_anywhere_and_run_again_nothing_is_lost_or_twice(fits, monkeypatch, is_in_place):
     monkeypatch.setattr(update, "_CHECKPOINT_SECONDS", 0.0)
     new = written(fits / "new.jsonl", [*rows(30, 6), *rows(6, 7, subjects=[[*SEA, "snow"]])])

@@ -261,6 +261,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
+@pytest.mark.slow
 def test_killed_anywhere_and_run_again_nothing_is_lost_or_twice(files, tmp_path):
     """Before each call that puts a file or folder in its place; the corpus may be away between two of them."""
     first, undisturbed = tmp_path / "first", tmp_path / "undisturbed"

@@ -223,6 +223,7 @@ def boxes(ax, texts):
     return [text.get_window_extent() for text in texts if text.get_text()]
 
 
+@pytest.mark.slow
 def test_nothing_is_cut_off_and_no_words_lie_on_others(done):
     called = mc2core.Fit(done.posterior, done.corpus)
     called.rename({"cluster": {one: f"administration, appropriations {one}" for one in done.clusters(2)["cluster"]}})

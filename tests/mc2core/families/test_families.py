@@ -480,6 +480,7 @@ def test_bad_settings_and_values_are_named(make, message):
         make()
 
 
+@pytest.mark.slow
 def test_the_default_concentration_of_a_bag_agrees_with_classes():
     """0.1, the default before, is behind on each of these corpora, by 0.13 and 0.26 (docs/notes/context_prior.md)."""
     for seed in (1, 2):

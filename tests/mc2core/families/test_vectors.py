@@ -133,7 +133,9 @@ class TestCorpus:
             Corpus.from_texts(["tree"], {"place": ["here"]}, like=corpus)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "engine", [name if name == "collapsed" else pytest.param(name, marks=pytest.mark.slow) for name in ENGINES]
+)
 def test_every_engine_finds_clusters_that_only_the_vectors_tell(engine, tmp_path):
     """Fitted on what was saved, loaded and standardised; the posterior as it is saved."""
     make_corpus().standardised("place").save(tmp_path / "corpus")

@@ -58,8 +58,6 @@ CASES = {
     "mc2 level parallel": {"contexts": SOME, "kernel": "parallel", **LEVEL},
     "mc2 beta_bernoulli_vector": {"content": FAMILIES["answers"]},
     "nptot": {"contexts": {"year": FAMILIES["year"]}},
-}
-MORE_CASES = {
     "mc2 collapsed": {"contexts": OTHERS, "kernel": "collapsed"},
     "mc2 blocked": {"contexts": OTHERS, "kernel": "blocked"},
     "mc2 three": {"contexts": OTHERS, **THREE},
@@ -72,7 +70,7 @@ MORE_CASES = {
     "mc2 level beta_bernoulli_vector": {"content": FAMILIES["answers"], **LEVEL},
 }
 for family in (FAMILIES[name] for name in ("place", "shape", "events")):
-    MORE_CASES |= {f"mc2 {family.name}": {"content": family}, f"mc2 level {family.name}": {"content": family, **LEVEL}}
+    CASES |= {f"mc2 {family.name}": {"content": family}, f"mc2 level {family.name}": {"content": family, **LEVEL}}
 
 
 def draw_of(family, label, rng, size=2):
@@ -180,9 +178,11 @@ def statistics(_, state):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", [*CASES, *(pytest.param(case, marks=pytest.mark.thorough) for case in MORE_CASES)])
+@pytest.mark.parametrize(
+    "case", [case if case == "mc2 level" else pytest.param(case, marks=pytest.mark.slow) for case in CASES]
+)
 def test_chains_of_topics_are_calibrated(case):
-    name, settings = case.split()[0], (CASES | MORE_CASES)[case]
+    name, settings = case.split()[0], CASES[case]
     family = settings.get("content")
     settings = settings | ({"topic_word_prior": "learn"} if family is None else {})
     model = gibbs(name, **settings).model
@@ -210,7 +210,7 @@ PROPOSALS = {
 }
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("component", "proposal"),
     [*(("multinomial", one) for one in PROPOSALS), *(("poisson", one) for one in PROPOSALS if one != "neighbours")],

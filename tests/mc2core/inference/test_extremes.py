@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.crossed import crossed
 from helpers.engines import ENGINES
 from helpers.fits import FIXED, gibbs, svi
 from helpers.gibbs_twin import small_corpus
@@ -82,16 +83,15 @@ PRIORS = [
 
 
 class TestEndsOfRanges:
-    @pytest.mark.parametrize("value", [1e-10, 1e10])
-    @pytest.mark.parametrize("setting", CONCENTRATIONS)
-    @pytest.mark.parametrize("engine", ENGINES)
+    @pytest.mark.parametrize(
+        ("engine", "setting", "value"), crossed([*ENGINES], CONCENTRATIONS, [1e-10, 1e10], every=2)
+    )
     def test_concentrations(self, engine, setting, value):
         corpus = small_corpus(1)
         engine = ENGINES[engine](contexts=FAMILIES, **(FIXED | {setting: value}))
         assert_usable(fit(corpus, *engine, iterations=6, progress=False), corpus)
 
-    @pytest.mark.parametrize("family", PRIORS, ids=repr)
-    @pytest.mark.parametrize("engine", ENGINES)
+    @pytest.mark.parametrize(("engine", "family"), crossed([*ENGINES], PRIORS, every=2))
     def test_context_priors(self, engine, family):
         small = small_corpus(1)
         value = {

@@ -80,8 +80,6 @@ MODES = {
     "svi": ("mc2", "svi", {}),
     "svi direct": ("mc2", "svi", {"document_level": False}),
     "svi tables": ("mc2", "svi", {"document_level": False, "max_tables": 3, "batch_size": 5}),
-}
-MORE_MODES = {
     "fastex gaussian": ("mixture", "fastex", {"proposal": "exact", "component": "gaussian"}),
     "fastex gauss_wishart": ("mixture", "fastex", {"component": "gauss_wishart"}),
     "gibbs parallel": ("mc2", "gibbs", {"kernel": "parallel"}),
@@ -128,9 +126,12 @@ def changes(of_mode, model, engine, settings):
         return str(error)
 
 
-@pytest.mark.parametrize("mode", [*MODES, *(pytest.param(one, marks=pytest.mark.thorough) for one in MORE_MODES)])
+@pytest.mark.parametrize(
+    "mode",
+    [one if one in ("fastex auto", "svi") else pytest.param(one, marks=pytest.mark.slow) for one in MODES],
+)
 def test_a_setting_changes_the_fit_or_is_refused(mode):
-    model, engine, settings = (MODES | MORE_MODES)[mode]
+    model, engine, settings = MODES[mode]
     of_mode = numbers(model, engine, settings)
     for name, probes in (PROBES[model] | PROBES[engine]).items():
         if name in settings:
@@ -158,7 +159,7 @@ def test_no_setting_is_left_out():
 
 def test_defaults_may_be_named_everywhere():
     """As provenance names them all, by which a fit goes on."""
-    for model, engine, settings in (MODES | MORE_MODES).values():
+    for model, engine, settings in MODES.values():
         both = specify(
             model, engine, {name: one for name, one in settings.items() if name != "contexts"}, settings.get("contexts")
         )

@@ -76,7 +76,17 @@ def run(corpus, kind, settings, threads, iterations=ITERATIONS, **more):
     return done.state, done.trace.drop(columns="seconds")
 
 
-@pytest.mark.parametrize(("kind", "settings"), CASES, ids=NAMES)
+#: of the mixtures, one of each proposal and one of each component
+OFTEN = ("gibbs", "svi", "fastex-auto-multinomial", "fastex-hash-poisson", "fastex-exact-gaussian", "fastex-neighbours")
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        pytest.param(*one, id=name, marks=() if name.startswith(OFTEN) else pytest.mark.slow)
+        for one, name in zip(CASES, NAMES, strict=True)
+    ],
+)
 def test_same_bits_and_checkpoints_on_one_thread_and_on_two(tmp_path, corpus, kind, settings):
     one, trace = run(corpus, kind, settings, 1)
     assert len(np.unique(one.cluster)) > 2

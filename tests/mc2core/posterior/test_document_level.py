@@ -164,6 +164,7 @@ def test_clusters_that_fall_behind_get_fewer_draws():
     np.testing.assert_allclose(draws_of(4), found / 2)
 
 
+@pytest.mark.slow
 def test_of_many_clusters_those_of_its_topics_are_estimated():
     """40 clusters, each mostly of 2 of 20 topics: the 8 that are chosen hold the likelihood of a document but for 0.1
     nats, by many particles for each of the 40; the 8 largest do not."""

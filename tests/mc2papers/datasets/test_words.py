@@ -3,6 +3,7 @@
 import unicodedata
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ def test_words_are_those_of_the_definition(text, min_letters):
     assert words_of(text, min_letters, ()) == by_definition(text, min_letters)
 
 
+@pytest.mark.slow
 def test_every_character_folds_as_defined():
     every = "".join(f"ab{chr(code)}cd " for code in range(0x110000))
     assert words_of(every, 1, ()) == by_definition(every, 1)

@@ -144,6 +144,7 @@ def test_a_table_without_rows_and_one_that_follows_words(tmp_path):
         read_own(tmp_path / "points.csv", {"document": "school", "observations": "maths"}, like)
 
 
+@pytest.mark.slow
 def test_from_the_shell_to_scores_and_page(tmp_path, capsys):
     rng = np.random.default_rng(0)
     centres = np.array([[0.0, 10.0], [30.0, -20.0]])

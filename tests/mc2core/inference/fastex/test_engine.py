@@ -78,6 +78,7 @@ class TestTable:
             if cell > 1000:
                 assert slots.nbytes <= 16 * used[0]
 
+    @pytest.mark.slow
     def test_table_shrinks_to_16_bytes_a_cell_when_clusters_merge(self):
         """100 clusters that share no cell become one: the table gives its room back, and loses nothing."""
         corpus = Corpus(np.ones((100, 300), int))

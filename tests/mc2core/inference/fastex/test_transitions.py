@@ -9,6 +9,7 @@ from dataclasses import replace
 import numba
 import numpy as np
 import pytest
+from helpers.crossed import crossed
 from helpers.fastex_twin import (
     STATES,
     TINY,
@@ -67,8 +68,10 @@ def short_gammaln(x):
     return np.round(gammaln(x) * 4096) / 4096
 
 
-@pytest.mark.parametrize("clusters_per_document", [4, 2, 0])  # all words frequent, two of three, none
-@pytest.mark.parametrize("component", COMPONENTS)
+@pytest.mark.parametrize(
+    ("component", "clusters_per_document"),
+    crossed(COMPONENTS, [4, 2, 0]),  # all words frequent, two of three, none
+)
 def test_exact_draws_leave_the_posterior_as_it_is(component, clusters_per_document, monkeypatch):
     """Frequent words' terms are float32: with log-gammas that float32 holds, theirs must be as exact as lists are."""
     monkeypatch.setattr(exact, "CLUSTERS_PER_DOCUMENT", clusters_per_document)
@@ -167,21 +170,22 @@ def hashed_rows(settings):
     return rows
 
 
-@pytest.mark.parametrize("component", COMPONENTS)
-@pytest.mark.parametrize("n_proposals", [1, 2])
+HASHES = [(bits, is_balanced, None) for bits in (BITS[0], 64, BITS[-1]) for is_balanced in (True, False)]
+HASHES += [(16, True, 0.1), (64, False, 0.1)]
+
+
 @pytest.mark.parametrize(
-    ("bits", "is_balanced", "failure"),
-    [(bits, is_balanced, None) for bits in (BITS[0], 64, BITS[-1]) for is_balanced in (True, False)]
-    + [(16, True, 0.1), (64, False, 0.1)],
+    ("component", "n_proposals", "bits", "is_balanced", "failure"), crossed(COMPONENTS, [1, 2], HASHES, every=2)
 )
 def test_hashed_moves_leave_the_posterior_as_it_is(component, n_proposals, bits, is_balanced, failure):
     rows = hashed_rows(settings_of(component, bits, is_balanced, failure, n_proposals=n_proposals))
     assert_invariant(posterior(component), matrices(rows))
 
 
-@pytest.mark.parametrize("component", COMPONENTS)
-@pytest.mark.parametrize("n_proposals", [1, 3])
-@pytest.mark.parametrize(("is_balanced", "failure"), [(True, None), (False, 0.1)])
+@pytest.mark.parametrize(
+    ("component", "n_proposals", "is_balanced", "failure"),
+    crossed(COMPONENTS, [1, 3], [(True, None), (False, 0.1)]),
+)
 def test_hashed_sweeps_make_these_moves(component, n_proposals, is_balanced, failure):
     """100 sweeps by the same uniform numbers: proposals from the weights, and acceptances, of :func:`moves`."""
     settings = settings_of(component, 64, is_balanced, failure, n_proposals=n_proposals)

@@ -12,6 +12,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.crossed import crossed
 from helpers.document_level_states import EPS, assignments_at, corpus_and_state, log_contexts, log_topics_of_cluster
 from helpers.gibbs_chains import BATCHES, assert_visits_follow, log_ratios, one_wrong
 from helpers.gibbs_enumeration import canonical, log_clusters, partitions
@@ -98,17 +99,19 @@ def test_sweep_given_tau_does_not_depend_on_threads():
 # -- splits and merges ---------------------------------------------------------------------------------------------
 
 
+CASES = [
+    (30.0, 1.3, math.inf, -100.0),
+    (0.0, 1.3, math.inf, -100.0),
+    (30.0, 3.0, 2, -100.0),
+    (0.0, 4.0, 3, -100.0),
+    (30.0, 1.3, math.inf, 0.0),  # many launches end after a scan
+]
+
+
 @pytest.mark.parametrize(
-    ("slack", "alpha", "n_clusters", "least"),
-    [
-        (30.0, 1.3, math.inf, -100.0),
-        (0.0, 1.3, math.inf, -100.0),
-        (30.0, 3.0, 2, -100.0),
-        (0.0, 4.0, 3, -100.0),
-        (30.0, 1.3, math.inf, 0.0),  # many launches end after a scan
-    ],
+    ("families", "slack", "alpha", "n_clusters", "least"),
+    crossed({"words": {}, "words and contexts": FAMILIES}, CASES, every=2),
 )
-@pytest.mark.parametrize("families", [{}, FAMILIES], ids=["words", "words and contexts"])
 def test_splits_and_merges_have_the_exact_posterior(families, slack, alpha, n_clusters, least):
     """z given l, epsilon and the concentrations: the 15 partitions of four documents, or those of at most so many
     clusters, by these moves alone.

@@ -59,6 +59,7 @@ def test_how_likely_words_are_with_their_topic_by_its_factors():
     assert chosen == pytest.approx(log_p)
 
 
+@pytest.mark.slow
 def test_words_without_topic_have_the_sum_over_all_others():
     """The estimate's mean is the sum over the 16 ways to share four tokens out."""
     # tau of the topic that is left out goes to all others in proportion

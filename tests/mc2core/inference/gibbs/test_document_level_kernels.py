@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from helpers.crossed import crossed
 from helpers.fits import gibbs
 from helpers.gibbs_twin import (
     CONCENTRATIONS,
@@ -193,9 +194,15 @@ def test_a_state_that_does_not_fit_is_refused():
 
 
 @pytest.mark.usefixtures("short_starts")
-@pytest.mark.parametrize("kernel", ["collapsed", "parallel"])
-@pytest.mark.parametrize("omega", [1e-10, 1e10, "learn"])
-@pytest.mark.parametrize(("v", "eta"), [(1e-10, 1e-10), (1e10, 1e10), (1e-10, 1e10)])
+@pytest.mark.parametrize(
+    ("omega", "v", "eta", "kernel"),
+    crossed(
+        [1e-10, 1e10, "learn"],
+        [(1e-10, 1e-10), (1e10, 1e10), (1e-10, 1e10)],
+        ["collapsed", "parallel"],
+        every=2,
+    ),
+)
 def test_extreme_settings_leave_a_chain_and_its_scores_finite(omega, v, eta, kernel):
     corpus = small_corpus(1, n_documents=7)
     engine = gibbs(

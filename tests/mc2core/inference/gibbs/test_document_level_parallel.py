@@ -313,6 +313,7 @@ def test_a_token_without_a_finite_weight_is_found_on_its_shard(tmp_path):
     assert messages[0] == messages[1]
 
 
+@pytest.mark.slow
 def test_posterior_of_the_sweep_without_splits_and_merges(monkeypatch):
     """The enumerated posterior of a chain in which no other move changes the topics of tokens, and in which many tokens
     stay in a sweep. It fails where topics in use are never small.

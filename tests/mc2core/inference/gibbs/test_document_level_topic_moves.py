@@ -77,9 +77,12 @@ def exact_of(v, eta, omega, s):
         *crossed(
             [(1.5, 1.2, 2.0, 0.3), (0.4, 3.0, 0.7, 1.0), (2.0, 0.3, 2.0, 1.0)],
             [(0.0, 6, -150.0, 0.0), (0.5, 4, -150.0, 0.0), (1.0, 6, -150.0, 0.0)],
+            every=3,
         ),
-        (1.5, 1.2, 2.0, 0.3, 1.0, 6, -1.0, 0.0),  # half of the launches end after a scan, and states change less often
-        (1.5, 1.2, 2.0, 0.3, 1.0, 6, -150.0, 0.4),  # many end after two scans, one token of four being too few
+        # half of the launches end after a scan, and states change less often
+        pytest.param(1.5, 1.2, 2.0, 0.3, 1.0, 6, -1.0, 0.0, marks=pytest.mark.slow),
+        # many end after two scans, one token of four being too few
+        pytest.param(1.5, 1.2, 2.0, 0.3, 1.0, 6, -150.0, 0.4, marks=pytest.mark.slow),
     ],
 )
 def test_splits_and_merges_have_the_exact_posterior(v, eta, omega, s, restricted, most, least, min_share, monkeypatch):

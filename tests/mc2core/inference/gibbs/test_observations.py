@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.crossed import first
 from helpers.document_level_enumeration import document_level_posterior
 from helpers.gibbs_chains import CONTEXTS, assert_chain_follows, fixed, log_context_of
 from helpers.gibbs_enumeration import log_clusters, partitions, posterior
@@ -86,12 +87,15 @@ def exact_of(corpus, family=FAMILY):
 
 @pytest.mark.parametrize(
     ("model", "settings"),
-    [
-        ("mc2", {"contexts": USED}),
-        ("mc2", {"document_concentration": 3.0, "contexts": USED}),
-        ("mc2", {"n_clusters": 2, "document_concentration": 0.5}),
-        ("hdp", {}),
-    ],
+    first(
+        [
+            ("mc2", {"contexts": USED}),
+            ("mc2", {"document_concentration": 3.0, "contexts": USED}),
+            ("mc2", {"n_clusters": 2, "document_concentration": 0.5}),
+            ("hdp", {}),
+        ],
+        number=2,
+    ),
 )
 def test_the_chain_has_the_enumerated_posterior(model, settings):
     """A weight of new clusters wrong by half gives 7 standard errors and more. Densities that count an observation to
@@ -101,8 +105,8 @@ def test_the_chain_has_the_enumerated_posterior(model, settings):
     assert_chain_follows(pair, corpus, exact_of(corpus), SWEEPS[pair.model.document_level])
 
 
-@pytest.mark.parametrize("family", OTHERS)
-@pytest.mark.parametrize("omega", [None, pytest.param(2.0, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("family", first(OTHERS))
+@pytest.mark.parametrize("omega", first([None, 2.0]))
 def test_chains_of_other_families_have_the_enumerated_posterior(family, omega):
     settings = {} if omega is None else {"document_concentration": omega}
     pair, corpus = fixed("mc2", content=family, **settings), tiny(kind=family.content_kind)
@@ -212,7 +216,7 @@ def crossed():
     return crossed_corpus()
 
 
-@pytest.mark.parametrize(("document_level", "seeds"), [(True, 1), (False, 3)])
+@pytest.mark.parametrize(("document_level", "seeds"), first([(True, 1), (False, 3)]))
 def test_clusters_and_topics_are_found(crossed, document_level, seeds):
     """A chain as printed may stay in fewer clusters, and so the median of three counts."""
     corpus, topic = crossed
@@ -312,7 +316,7 @@ def drawn_of(family):
     return Corpus.from_observations(values, documents, labels=cluster, kind=family.content_kind), topic
 
 
-@pytest.mark.parametrize("family", OTHERS)
+@pytest.mark.parametrize("family", first(OTHERS))
 def test_fits_of_other_families_find_clusters_and_are_read_again(family, tmp_path):
     corpus, topic = drawn_of(family)
     corpus.save(tmp_path / "corpus")
@@ -408,6 +412,7 @@ def test_scores_of_words_refuse_observations(crossed):
         posterior.predict(Corpus.from_observations(np.arange(4.0), [0, 0, 1, 1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_numbers", "document_level"), [(1000, True), (1000, False), (400, True)])
 def test_of_many_numbers_densities_exceed_the_range_of_floats(n_numbers, document_level, tmp_path):
     """Two clusters without a topic in common, some nats between topics for each number: what is found is stored, read,

@@ -73,6 +73,7 @@ def test_chains_that_differ_are_told_of():
     assert advice(replace(two_chains(halves, other), hierarchy=agreed), words(make_model(), 20)) == []
 
 
+@pytest.mark.slow
 def test_python_shell_and_scikit_learn_warn_alike(tmp_path, caplog):
     rng = np.random.default_rng(2)
     words, shares = rng.dirichlet(np.full(30, 0.2), 6), rng.dirichlet(np.full(6, 0.5), 60)  # no groups of documents

@@ -261,6 +261,7 @@ SCRIPT = textwrap.dedent("""
 """)
 
 
+@pytest.mark.slow
 def test_kill_9_and_resume_on_other_threads_gives_the_same_bits(tmp_path, monkeypatch):
     """Killed in a process of its own, it goes on in this one."""
 

@@ -109,6 +109,7 @@ def by_workflow(corpus, folder, **asked):
     return Posterior.load(folder / "fits/run/3")
 
 
+@pytest.mark.slow
 def test_every_entry_point_fits_one_model_in_any_unit(tmp_path):
     """The same corpus, settings and seed give the same bits in Python, in the shell and in a job of the workflow."""
     corpus, contexts = in_own_units(), OWN_UNITS_SETTINGS | {"author": None}

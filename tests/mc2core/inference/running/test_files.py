@@ -45,20 +45,23 @@ def files_of(folder):
     return (folder / "posterior.npz").read_bytes(), trace, [provenance[name] for name in ("iterations", "inferred")]
 
 
+OFTEN = ("", "--engine svi --set batch_size=7", "--engine fastex --set n_clusters=4")
+
+
 @pytest.mark.parametrize(
     "settings",
     [
-        [],
-        ["--burn-in", "2", "--thin", "2"],
-        ["--set", "kernel=collapsed", "--context", "number:normal_gamma"],
-        ["--engine", "svi", "--set", "batch_size=7"],
-        ["--engine", "svi", "--set", "document_level=false", "--set", "max_tables=3"],
-        ["--model", "hdp"],
-        ["--model", "nptot", "--context", "number", "--set", "kernel=collapsed"],
-        ["--engine", "fastex", "--set", "n_clusters=4"],
-        ["--engine", "fastex", "--set", "n_clusters=4", "--set", "proposal=hash"],
+        pytest.param(one.split(), id=one, marks=() if one in OFTEN else pytest.mark.slow)
+        for one in (
+            *OFTEN,
+            "--burn-in 2 --thin 2",
+            "--set kernel=collapsed --context number:normal_gamma",
+            "--engine svi --set document_level=false --set max_tables=3",
+            "--model hdp",
+            "--model nptot --context number --set kernel=collapsed",
+            "--engine fastex --set n_clusters=4 --set proposal=hash",
+        )
     ],
-    ids=" ".join,
 )
 def test_a_finished_fit_of_every_engine_goes_on(corpus, tmp_path, capsys, settings):
     command = ["fit", str(corpus), *settings]

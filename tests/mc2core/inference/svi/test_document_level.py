@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from helpers.crossed import crossed
+from helpers.crossed import crossed, first
 from helpers.fits import FIXED, at_strength, svi
 from helpers.svi_twin import (
     FAMILIES,
@@ -257,7 +257,8 @@ class TestClusters:
         assert result.posterior.representative.document_concentration == result.state.document_concentration
         assert result.trace.document_concentration.iloc[-1] == result.state.document_concentration
 
-    @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (1, 2))])
+    @pytest.mark.slow
+    @pytest.mark.parametrize("seed", first(range(3)))
     def test_short_documents_keep_topics_apart(self, seed):
         """20 tokens each under the truncations of a large corpus, 25 times the truth.
 
@@ -321,8 +322,7 @@ class TestRun:
             assert row["elbo"] == straight.trace.elbo[iteration - 1]
         assert states_equal(straight.state, state)
 
-    @pytest.mark.parametrize("batch_size", [None, 1, 4, 1000])
-    @pytest.mark.parametrize("omega", ["learn", 1e-10, 1e10])
+    @pytest.mark.parametrize(("batch_size", "omega"), crossed([None, 1, 4, 1000], ["learn", 1e-10, 1e10]))
     def test_ends_of_ranges_and_degenerate_sizes(self, batch_size, omega):
         for corpus in (small_corpus(12, n_documents=5), small_corpus(3, n_documents=2)):
             for truncations in [(1, 1), (3, 2), (2, 7)]:

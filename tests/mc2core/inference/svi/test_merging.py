@@ -224,6 +224,7 @@ class TestRecovery:
         state = fit(corpus, *one, iterations=10, seed=0, progress=False).state
         return state, clustering.nmi(truth, state.cluster)
 
+    @pytest.mark.slow
     def test_omega_does_not_depend_on_its_start(self, monkeypatch):
         omega = 5.0
         found = [self.fitted(monkeypatch, omega, begin, 12)[0].document_concentration for begin in (1.0, 100.0)]
@@ -231,6 +232,7 @@ class TestRecovery:
         assert max(found) < 1.5 * omega
         assert min(found) > omega / 1.5
 
+    @pytest.mark.slow
     def test_clusters_do_not_follow_the_truncation(self, monkeypatch):
         for n_clusters in (12, 40):
             state, nmi = self.fitted(monkeypatch, 20.0, 10.0, n_clusters, 300)

@@ -4,6 +4,7 @@ gradients, runs and what is refused.
 
 import numpy as np
 import pytest
+from helpers.crossed import crossed
 from helpers.fits import svi
 from helpers.observed import crossed_corpus, log_values
 from helpers.svi_twin import log_evidence_given_weights, states_equal
@@ -23,15 +24,17 @@ from mc2core.posterior import Posterior
 from mc2core.posterior.clustering import adjusted_rand_index
 
 HYPER = (0.2, 0.6, 1.4, 0.5)
-FAMILIES = [
-    pytest.param(one, id=one.name)
+NAMED = {
+    one.name: one
     for one in (
         DiagonalNormalGamma(*HYPER),
         GaussWishart(*HYPER),
         GammaPoissonVector(1.3, 0.8),
         BetaBernoulliVector(0.6, 1.4),
     )
-]
+}
+FAMILIES = [pytest.param(one, id=name) for name, one in NAMED.items()]
+LEVELS = {"shared": {}, "document level": {"document_concentration": "learn"}}
 LENGTHS = [3, 2, 1]
 OF_KIND = {
     "numbers": np.array([[0.2, 9.0], [0.3, 8.0], [2.0, 1.0], [2.2, 2.0], [0.1, 8.5], [1.0, 1.5]]),
@@ -196,8 +199,7 @@ def test_each_of_many_observations_has_its_own_expected_density():
 
 
 # -- the bound -----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("level", [{}, {"document_concentration": "learn"}], ids=["shared", "document level"])
+@pytest.mark.parametrize(("family", "level"), crossed(NAMED, LEVELS))
 def test_full_batch_never_lowers_the_elbo(family, level):
     for seed, initialisation in enumerate(["random", "seeded"]):
         one = engine(family, initialisation=initialisation, **level)
@@ -206,8 +208,7 @@ def test_full_batch_never_lowers_the_elbo(family, level):
         assert trace.elbo.iloc[-1] > trace.elbo.iloc[0]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("omega", [np.inf, 0.7])
+@pytest.mark.parametrize(("family", "omega"), crossed(NAMED, [np.inf, 0.7]))
 def test_elbo_stays_below_the_enumerated_evidence(family, omega):
     corpus, contexts = tiny(family), {"year": NormalGamma(0.1, 1.2, 1.5, 0.8)}
     level = {} if omega == np.inf else {"document_concentration": omega}
@@ -257,7 +258,7 @@ def test_clusters_and_topics_are_recovered(level, batch_size, tmp_path):
     np.testing.assert_array_equal(Posterior.load(path).log_likelihood(new), found.posterior.log_likelihood(new))
 
 
-@pytest.mark.parametrize("level", [{}, {"document_concentration": "learn"}], ids=["shared", "document level"])
+@pytest.mark.parametrize("level", LEVELS.values(), ids=LEVELS)
 def test_threads_do_not_change_a_bit(level, monkeypatch):
     monkeypatch.setattr(svi_engine, "_MIN_FOR_THREADS", 0)
     corpus, _ = crossed_corpus()
@@ -271,8 +272,7 @@ def test_threads_do_not_change_a_bit(level, monkeypatch):
     assert states_equal(*states)
 
 
-@pytest.mark.parametrize("level", [{}, {"document_concentration": "learn"}], ids=["shared", "document level"])
-@pytest.mark.parametrize("family", FAMILIES[:2])
+@pytest.mark.parametrize(("family", "level"), crossed(dict(list(NAMED.items())[:2]), LEVELS))
 def test_resumed_within_an_epoch(family, level, tmp_path):
     corpus, one = drawn(family), engine(family, batch_size=1, initialisation="gibbs", **level)
     corpus = Corpus.from_observations(np.tile(corpus.observations, (4, 1)), np.repeat(range(48), 5))
