@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.crossed import first
 from helpers.document_level_states import assignments_at, corpus_and_state, log_contexts, log_topics_of_cluster
 from helpers.fits import gibbs
 from helpers.gibbs_enumeration import log_clusters, partitions
@@ -38,6 +39,7 @@ def simulated():
     return Corpus(sp.csr_matrix(np.array(content))), cluster
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [1, 100])
 def test_clusters_do_not_depend_on_how_many_a_chain_starts_from(start):
     corpus, _ = simulated()
@@ -46,6 +48,7 @@ def test_clusters_do_not_depend_on_how_many_a_chain_starts_from(start):
     assert abs((np.bincount(found) >= 3).sum() - CLUSTERS) <= 1, np.bincount(found)
 
 
+@pytest.mark.slow
 def test_a_chain_soon_has_the_clusters_of_its_topics():
     corpus, truth = simulated()
     engine = gibbs(document_level=True, start_topics=20)
@@ -56,7 +59,7 @@ def test_a_chain_soon_has_the_clusters_of_its_topics():
         assert (together == should).mean() > 0.9
 
 
-@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("sign", first([1, -1]))
 def test_of_several_starts_the_one_that_predicts_best_goes_on(monkeypatch, sign):
     """On documents that none of them has seen, whatever the lead; sign -1 turns the choice round."""
     monkeypatch.setattr(starting, "_LEAD", 0.0)
@@ -185,6 +188,7 @@ def test_topics_of_the_start_follow_tokens_words_and_documents(content, known):
     assert starting.topics_to_try(corpus) == known
 
 
+@pytest.mark.slow
 def test_topics_are_joined_and_dissolved_while_they_settle(monkeypatch):
     """30 documents of 200 words, ten topics: 11 of them are found, 13 or 14 where none are joined and dissolved."""
     rng = np.random.default_rng(1)
@@ -219,7 +223,7 @@ def test_fine_topics_of_few_long_documents_are_left(monkeypatch, content, after)
     assert numbers == []
 
 
-@pytest.mark.parametrize("told", [{}, {"n_clusters": CLUSTERS}])
+@pytest.mark.parametrize("told", first([{}, {"n_clusters": CLUSTERS}]))
 def test_a_start_has_the_same_bits_on_two_threads(told):
     corpus = simulated()[0].subset(np.arange(100))  # of so many some are kept back
     one, two = (gibbs(document_level=True, threads=n, **told).init(corpus, 3).arrays() for n in (1, 2))
@@ -254,6 +258,7 @@ def test_clusters_of_short_documents_are_kept():
     assert np.mean(agreements) > 0.35
 
 
+@pytest.mark.slow
 def test_clusters_that_are_told_are_joined_from_twice_as_many(monkeypatch):
     """All that are told are in use, so that none can be split: where k-means joined two and halved a third, it stays
     so (an agreement of .76). Of twice as many each is of one class.
