@@ -288,7 +288,7 @@ def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
     It starts from the consensus of the samples and uses the topics of the representative. For the agreement, further
     hierarchies start from the consensus of each chain, with the topics of its own representative, or for one chain from
     ``N_OTHERS`` of its samples, with their own topics. One cluster is recommended if the run found that it is likelier
-    than the clusters in which its chains ended (``one_cluster_is_likelier``). The result is deterministic.
+    than the clusters in which its chains ended (``log_odds_of_clusters``). The result is deterministic.
 
     Raises ValueError for other documents, if each document is a cluster (HDP), if there are more than ``MAX_CLUSTERS``
     clusters or ``MAX_CELLS`` cells, or if a score is not finite.
@@ -323,7 +323,7 @@ def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
             agreement[size - 1] = np.mean([adjusted_rand_index(*pair) for pair in pairs])
     if posterior.provenance.get("model", {}).get("n_clusters") is not None:
         recommended = hierarchy.n_clusters
-    elif posterior.provenance.get("one_cluster_is_likelier"):
+    elif posterior.provenance.get("log_odds_of_clusters", math.inf) <= 0.0:
         recommended = 1
     else:
         recommended = recommend(hierarchy.scores, agreement, are_chains)

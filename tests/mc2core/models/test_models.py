@@ -371,5 +371,5 @@ def test_provenance_state_and_posterior_keep_model_and_engine(model, engine, tmp
 def test_settings_of_a_pair_are_those_of_both_with_defaults():
     both = settings_of("mc2", "gibbs")
     assert not {"contexts", "threads"} & set(both)
-    assert (both["document_level"], both["kernel"], both["start_clusters"]) == (True, "interleaved", 20)
+    assert (both["document_level"], both["kernel"], both["start_clusters"]) == (True, "interleaved", None)
     assert set(both) == (set(MC2().settings()) | set(Gibbs().settings()) | {"n_shards"}) - {"contexts"}

@@ -45,7 +45,8 @@ class Gibbs(Engine):
     start_topics : int in [1, 2147483647] or None, default None
         Largest number of topics in the starting state. None means 50. With a document level, None means that starts
         with few and with many topics are compared on held-out documents: the cube root of the number of tokens, or more
-        if documents are few and long, and four times the cube root.
+        if documents are few and long, and four times the cube root. Many are used if they are better by one standard
+        error.
     start_clusters : int in [1, 2147483647] or None, default None
         Largest number of clusters in the starting state. It must not be set if n_clusters of the model is set, which
         replaces it. None means 20. With a document level, None means that starts with 20 and with 100 clusters (at most

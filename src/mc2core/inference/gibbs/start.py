@@ -8,9 +8,9 @@ removed (:mod:`mc2core.inference.gibbs.consolidate`), and everything moves.
 
 The best numbers of topics and of clusters to start with are not known in advance. So three starts are made on all but a
 tenth of the documents: with 20 clusters and few topics, with 20 and many topics, and with 100 and many topics. The
-chain continues from the start with 20 clusters that predicts the tenth better, unless the one with 100 is better still,
-by 1 % and by three standard errors (:mod:`mc2core.inference.gibbs.holdout`, docs/notes/starts.md). The joint density of
-a state does not serve: it falls by thousands of nats where more topics predict better. For fewer than a hundred
+chain continues from the first one, unless many topics predict the tenth better by one standard error, and 100 clusters
+by three standard errors and 1 % (:mod:`mc2core.inference.gibbs.holdout`, docs/notes/starts.md). The joint density of a
+state does not serve: it falls by thousands of nats where more topics predict better. For fewer than a hundred
 documents, none are held out, and there is one start, with few topics.
 
 If the number of clusters is fixed and all are in use, none can be split, so two classes that k-means puts together
@@ -58,8 +58,10 @@ _CLUSTERS = 20
 _MORE_CLUSTERS, _DOCUMENTS_FOR_CLUSTER = 5, 10
 # clusters of a start for each that is told
 _FOR_ONE = 2
-# share of the held-out score, and standard errors of the difference, by which a start with more clusters has to lead
+# share of the held-out score, and standard errors of the difference, by which more clusters have to lead ...
 _LEAD, _LEAD_ERRORS = 0.01, 3.0
+# ... and standard errors by which more topics have to
+_TOPIC_ERRORS = 1.0
 # topics to make room for, for each at the start: splits make more
 _GROWTH = 16
 #: tokens beyond which one start is all that is tried: sweeps of several would take longer than the chain
@@ -210,22 +212,26 @@ def start_chain(
     new = corpus.subset(kept)
     of_new = StackedContexts(new, model.cluster_contexts) if model.cluster_contexts else None
     weights = [log_weights(one.sample(), new, of_new, seed) for one in states]
-    best = best_start([logsumexp(one, axis=1) for one in weights], [one.n_clusters for one in starts])
+    best = best_start([logsumexp(one, axis=1) for one in weights], starts)
     return with_documents(states[best], model, corpus, before, softmax(weights[best], axis=1), seed, pool)
 
 
-def best_start(scores: Sequence[np.ndarray], n_clusters: Sequence[int | None]) -> int:
-    """Return the start to use, given the log scores of the held-out documents in each, (n,) float64.
+def best_start(scores: Sequence[np.ndarray], starts: Sequence[Start]) -> int:
+    """Return the number of the start to use, given the log scores of the held-out documents in each, (n,) float64.
 
-    Of the starts with the fewest clusters, it is the best one, unless the best of all is better by 1 % of the score and
-    by three standard errors of the difference.
+    ``starts`` ascend in clusters and topics. More topics are used if they are better by one standard error of the
+    difference (Breiman et al. 1984), more clusters if they are better by three and by 1 % of the score, and of equal
+    starts the best one.
     """
-    total = [one.sum() for one in scores]
-    best = int(np.argmax(total))
-    few = max((i for i, n in enumerate(n_clusters) if n == n_clusters[0]), key=total.__getitem__)
-    gain = scores[best] - scores[few]
-    least = max(_LEAD * abs(total[few]), _LEAD_ERRORS * gain.std() * math.sqrt(len(gain)))
-    return best if gain.sum() > least else few
+    total, used = [one.sum() for one in scores], 0
+    for start in dict.fromkeys(starts):
+        best = max((i for i, one in enumerate(starts) if one == start), key=total.__getitem__)
+        share, errors = (0.0, _TOPIC_ERRORS) if start.n_clusters == starts[used].n_clusters else (_LEAD, _LEAD_ERRORS)
+        gain = scores[best] - scores[used]
+        least = max(share * abs(total[used]), errors * gain.std() * math.sqrt(len(gain)))
+        if start == starts[used] or gain.sum() > least:
+            used = best
+    return used
 
 
 def _burn_in(

@@ -529,9 +529,8 @@ def _result(chains: Sequence[_Chain], engine: Engine, given: Corpus, iterations:
     if stuck := stuck_chains(traces):
         of_chains["stuck"] = stuck
     odds = [engine.log_odds_of_clusters(one.state) for number, one in enumerate(chains) if number not in stuck]
-    known = [one for one in odds if one is not None]
-    if known and sum(known) <= 0.0:
-        of_chains["one_cluster_is_likelier"] = True
+    if known := [one for one in odds if one is not None]:
+        of_chains["log_odds_of_clusters"] = sum(known)
     posterior = posterior_of(model, corpus, [one for part in samples for one in part], provenance | of_chains)
     timing = {name: sum(getattr(chain.done, name) for chain in chains) for name in ("seconds", "cpu_seconds")}
     timing |= {"compile_seconds": compiled, "threads": engine.threads}

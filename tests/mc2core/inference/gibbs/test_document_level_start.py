@@ -64,6 +64,7 @@ def test_of_several_starts_the_one_that_predicts_best_goes_on(monkeypatch, sign)
     """On documents that none of them has seen, whatever the lead; sign -1 turns the choice round."""
     monkeypatch.setattr(starting, "_LEAD", 0.0)
     monkeypatch.setattr(starting, "_LEAD_ERRORS", 0.0)
+    monkeypatch.setattr(starting, "_TOPIC_ERRORS", 0.0)
     corpus, _ = simulated()
     weigh, join, tried, chosen = holdout.log_weights, continued.with_documents, [], []
 
@@ -104,27 +105,40 @@ def test_documents_of_a_start_have_the_types_of_compiled_kernels(tmp_path, monke
     assert not corpus.content.data.flags.writeable
 
 
+THREE = [starting.Start(20, 9), starting.Start(20, 36), starting.Start(100, 36)]
+
+
 @pytest.mark.parametrize(
-    ("scores", "n_clusters", "chosen"),
+    ("scores", "starts", "chosen"),
     [
-        ([-1000.0, -1001.0, -991.0], [20, 20, 100], 0),  # a lead of less than 1 % is chance
-        ([-1000.0, -999.0, -991.0], [20, 20, 100], 1),
-        ([-1000.0, -999.0, -989.5], [20, 20, 100], 1),
-        ([-1000.0, -1001.0, -989.0], [20, 20, 100], 2),
-        ([-1002.0, -1000.0, -1001.0], [16, 16, 16], 1),
-        ([-1000.0, -1000.0], [20, 100], 0),
+        ([-1000.0, -1001.0, -991.0], THREE, 0),  # a lead of less than 1 % is chance
+        ([-1000.0, -999.0, -991.0], THREE, 1),
+        ([-1000.0, -999.0, -989.5], THREE, 1),
+        ([-1000.0, -1001.0, -989.0], THREE, 2),
+        ([-1000.0, -999.0], THREE[:2], 1),
+        ([-1002.0, -1000.0, -1001.0], [THREE[0], THREE[1], THREE[1]], 1),
+        ([-1002.0, -1001.0, -1000.0], [THREE[0]] * 3, 2),
     ],
 )
-def test_a_start_of_more_clusters_needs_a_lead_of_1_percent(scores, n_clusters, chosen):
-    assert starting.best_start([np.full(50, score / 50) for score in scores], n_clusters) == chosen
+def test_a_start_of_more_clusters_needs_a_lead_of_1_percent(scores, starts, chosen):
+    assert starting.best_start([np.full(50, score / 50) for score in scores], starts) == chosen
 
 
-@pytest.mark.parametrize(("spread", "chosen"), [(0.9, 1), (1.1, 0)])
-def test_a_start_of_more_clusters_must_lead_by_three_errors(spread, chosen):
-    """100 documents that differ by 0.3 on average and by ``spread`` in standard deviation."""
-    of_fewer = np.full(100, -10.0)
+@pytest.mark.parametrize(
+    ("starts", "spread", "chosen"),
+    [(THREE[1:], 0.9, 1), (THREE[1:], 1.1, 0), (THREE[:2], 2.9, 1), (THREE[:2], 3.1, 0)],
+)
+def test_more_must_lead_by_standard_errors(starts, spread, chosen):
+    """100 documents that differ by 0.3 on average and by ``spread`` in standard deviation: three errors, or one."""
+    of_less = np.full(100, -10.0)
     gains = 0.3 + spread * np.tile([1.0, -1.0], 50)
-    assert starting.best_start([of_fewer, of_fewer + gains], [20, 100]) == chosen
+    assert starting.best_start([of_less, of_less + gains], starts) == chosen
+
+
+@pytest.mark.parametrize(("sign", "chosen"), [(1, 1), (-1, 0)])
+def test_equal_starts_are_compared_by_their_score_alone(sign, chosen):
+    gains = sign * 0.01 + 5.0 * np.tile([1.0, -1.0], 50)
+    assert starting.best_start([np.full(100, -10.0), -10.0 + gains], THREE[:1] * 2) == chosen
 
 
 def test_a_few_documents_have_one_start(monkeypatch):

@@ -30,7 +30,7 @@ MODEL = {
     "concentration_priors": {"group": [1.0, 1.0], "table": [1.0, 1.0], "topic": [1.0, 1.0]},
     "topic_word_prior": 0.01,
 }
-ENGINE = {"name": "gibbs", "kernel": "interleaved", "start_topics": None, "start_clusters": 20}
+ENGINE = {"name": "gibbs", "kernel": "interleaved", "start_topics": None, "start_clusters": None}
 
 
 def test_function_command_and_estimator_share_their_defaults(tmp_path):
