@@ -76,7 +76,7 @@ def test_documents_that_are_clusters_have_no_odds():
 
 @pytest.mark.parametrize(("n_clusters", "is_one"), [(1, True), (4, False)])
 def test_one_cluster_is_recommended_where_documents_are_alike(n_clusters, is_one):
-    corpus, _ = drawn(n_clusters)
+    corpus, _ = drawn(n_clusters, seed=1)
     posterior = fit(corpus, MC2(), iterations=10, chains=2, seed=0, progress=False).posterior
     assert (posterior.provenance["log_odds_of_clusters"] <= 0.0) == is_one
     assert (find_hierarchy(posterior, corpus).recommended == 1) == is_one

@@ -150,6 +150,17 @@ def test_a_few_documents_have_one_start(monkeypatch):
     assert begun == [(20, 18)]  # 18 cubed are the tokens
 
 
+def test_all_seeds_hold_out_the_same_documents(monkeypatch):
+    corpus, before = simulated()[0], []
+    monkeypatch.setattr(starting, "start_topics", lambda model, known, *more: before.append(known) or 1 / 0)
+    for seed in (0, 1):
+        with pytest.raises(ZeroDivisionError):
+            gibbs(document_level=True).init(corpus, seed)
+    first, second = before
+    assert first.n_documents < corpus.n_documents
+    assert (first.content != second.content).nnz == 0
+
+
 def test_starts_follow_from_corpus_and_settings(monkeypatch):
     corpus, few, many = simulated()[0], 21, 84
 
