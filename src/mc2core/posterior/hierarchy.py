@@ -44,6 +44,8 @@ MAX_CLUSTERS = 5000
 """Clusters of which a hierarchy is made: the table of pairs takes 8 bytes each, 0.2 GB."""
 MAX_CELLS = 1 << 27
 """Of the table of topics or words (and names in contexts) by clusters, 8 bytes each."""
+MAX_COMPARED = 1 << 36
+"""Of cells that are compared in all merges of one descent, which take a minute or two."""
 SWEEPS = 1
 """Over all documents at each size."""
 WORK = 1 << 30
@@ -290,8 +292,8 @@ def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
     ``N_OTHERS`` of its samples, with their own topics. One cluster is recommended if the run found that it is likelier
     than the clusters in which its chains ended (``log_odds_of_clusters``). The result is deterministic.
 
-    Raises ValueError for other documents, if each document is a cluster (HDP), if there are more than ``MAX_CLUSTERS``
-    clusters or ``MAX_CELLS`` cells, or if a score is not finite.
+    Raises ValueError for other documents, if each document is a cluster (HDP), if there are more clusters than
+    :func:`most_clusters` of the columns, or if a score is not finite.
     """
     if posterior.representative.documents_are_clusters:
         raise ValueError("each document is a cluster of its own in this posterior; there is nothing to join")
@@ -343,8 +345,14 @@ def merge_clusters(posterior: Posterior, corpus: Corpus, size: int) -> np.ndarra
 
 
 def are_too_many(n_clusters: int, columns: int) -> bool:
-    """Return whether a hierarchy with so many clusters and columns would need too much memory."""
-    return n_clusters > MAX_CLUSTERS or n_clusters * columns > MAX_CELLS
+    """Return whether a hierarchy with so many clusters and columns would need too much memory or time."""
+    return n_clusters > most_clusters(columns)
+
+
+def most_clusters(columns: int) -> int:
+    """Return the largest number of clusters of so many columns of which a hierarchy is made."""
+    columns = max(columns, 1)
+    return min(MAX_CLUSTERS, MAX_CELLS // columns, math.isqrt(MAX_COMPARED // columns))
 
 
 def _numbered(cluster: np.ndarray) -> np.ndarray:
@@ -415,7 +423,7 @@ class _Held:
         if are_too_many(n_clusters, len(prior)):
             raise ValueError(
                 f"{n_clusters} clusters of {len(prior)} topics, words or names are too many for a hierarchy; "
-                f"at most {MAX_CLUSTERS}, and {MAX_CELLS // len(prior)} of so many"
+                f"at most {MAX_CLUSTERS}, and {most_clusters(len(prior))} of so many"
             )
         of_numbers = np.concatenate([np.zeros(0), *(priors[name] for name in sorted(numbers))])
         sums = table, natural = np.zeros((len(prior), n_clusters)), np.tile(of_numbers, (n_clusters, 1))

@@ -447,6 +447,14 @@ class TestHierarchy:
         with pytest.raises(ValueError, match="no document is in a cluster"):
             find_hierarchy(replace(posterior, samples=[none]), corpus)
 
+    @pytest.mark.parametrize(
+        ("columns", "most"), [(0, 5000), (100, 5000), (10_000, 2621), (50_000, 1172), (2**27, 1), (2**28, 0)]
+    )
+    def test_clusters_are_limited_by_memory_and_time(self, columns, most):
+        assert hierarchy.most_clusters(columns) == most
+        assert not hierarchy.are_too_many(most, columns)
+        assert hierarchy.are_too_many(most + 1, columns)
+
     def test_a_fit_has_none_where_a_score_is_no_number(self, monkeypatch, tmp_path):
         """And its files can be read: what is stored is refused by the reader otherwise."""
         corpus = small_corpus()
