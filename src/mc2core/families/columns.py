@@ -54,7 +54,7 @@ def add_to_column(contexts, j, sign, natural, totals, k):
 
 @inner_kernel
 def empty_column(contexts, natural, totals, k):
-    """Set column k, which has no document left, to the prior. Dirichlets are there already, but for their totals."""
+    """Set column k, which has no documents left, to the prior. Only the totals of Dirichlets can differ from it."""
     for c in range(contexts.totals.size):
         totals[c, k] = contexts.totals[c]
         if contexts.vectors.codes[c] != DIRICHLET:

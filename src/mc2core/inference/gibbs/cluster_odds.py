@@ -1,4 +1,4 @@
-"""Whether clusters are worth anything: how much likelier they are than one cluster, given the topics of tokens.
+"""How much likelier the clusters of a state are than one cluster, given the topics of tokens.
 
 With the topics l of all tokens given, the clustering z of a state at the document level has the density
 
@@ -59,8 +59,8 @@ def log_clustering(state: DocumentLevelState) -> float:
 def log_odds_of_clusters(state: DocumentLevelState) -> float:
     """Return by how many nats the clusters of a state are likelier than one cluster, given the same topics of tokens.
 
-    Each is taken with the omega that suits it best. Below 0, topics alone account for the documents. The topics of the
-    state were drawn under its own clusters, so that a value below 0 is clear.
+    Each clustering is taken with the omega that suits it best. The topics of the state were drawn under its own
+    clusters, so in expectation the value is an upper bound of the log odds with the topics summed out.
     """
 
     def best(cluster: np.ndarray) -> float:

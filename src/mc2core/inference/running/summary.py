@@ -197,8 +197,8 @@ def _range(values: Sequence[int], sign: str = "") -> str:
 def context_weights(corpus: Corpus, families: Mapping[str, Family]) -> dict[str, float]:
     """Return the nats per document of the words, as "", and of each context with its strength.
 
-    They are the negative log likelihood of all documents in one cluster: an upper bound of how much a document's words
-    or context can tell of its cluster.
+    They are the negative log likelihood of all documents in one cluster, an upper bound of the information that the
+    words or the context of a document contain about its cluster.
     """
     counts = np.bincount(corpus.content.indices, weights=corpus.content.data)
     counts, n = counts[counts > 0], max(corpus.n_documents, 1)
