@@ -485,9 +485,7 @@ class TestRun:
             "MC2 with (?:tags|MeSH|writer|products)|contexts gain|50% missing|than with none|timestamp|every context"
         )
         assert of_contexts.sum() >= 10
-        on_curves = judged["reason"].str.contains(" corpora")  # judged over how much contexts tell of the classes
-        assert (of_contexts & on_curves).sum() == 3
-        by_level = of_contexts & ~on_curves & ~judged["claim"].str.contains("degrade gracefully")
+        by_level = of_contexts & ~judged["claim"].str.contains("degrade gracefully")
         assert set(judged.loc[by_level, "verdict"]) == {"not testable on these data"}
         about_mc2 = judged[judged["claim"].str.contains("MC2 without (?:contexts|tags) is below HDP")]
         assert len(about_mc2) == 3
