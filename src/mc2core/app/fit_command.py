@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mc2core.app.commands import add_threads, in_lines
+from mc2core.inference.base import AUTO
 
 #: seconds of compiling from which they are told; kernels that are there already load in fewer
 _COMPILED = 10.0
@@ -52,7 +53,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "(spark.master=..., docs/how_to/spark.md); may be repeated",
     )
     parser.add_argument(
-        "--iterations", type=int, help="number of sweeps (gibbs, fastex; default 60) or epochs (svi; default 10)"
+        "--iterations",
+        type=_iterations,
+        metavar="N|auto",
+        help="number of sweeps (gibbs, fastex; default 60) or epochs (svi; default 10); auto doubles the sweeps until "
+        "log joint, clusters and topics are level, at most to 960",
     )
     parser.add_argument(
         "--burn-in", type=int, help="iterations before the first sample (default: half of --iterations)"
@@ -96,6 +101,16 @@ def _check_folder(out: Path, corpus: Path) -> None:
             raise ValueError(f"--out {out}: {one} is a file; give a folder")
     if out.resolve() == corpus.resolve():
         raise ValueError(f"--out {out} is the folder of the corpus; give another folder for the fit")
+
+
+def _iterations(text: str) -> int | str:
+    """The value of --iterations."""
+    try:
+        return text if text == AUTO else int(text)
+    except ValueError:
+        from argparse import ArgumentTypeError
+
+        raise ArgumentTypeError(f"{text!r} is neither a whole number nor {AUTO}") from None
 
 
 def _fit(options: argparse.Namespace) -> dict[str, Any]:
@@ -187,6 +202,8 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
             for name, one in model.contexts.items()
         ]
     more = f"the same command with --iterations {2 * provenance['iterations']} resumes from here"
+    if provenance["inferred"]["changing"]:
+        more += ", with --iterations auto until nothing changes between quarters"
     lines.append(f"for more iterations: {more}")
     fit, corpus, out = (shlex.quote(str(one)) for one in (posterior, options.corpus, options.out / "description"))
     if "clusters" not in model.reported:  # there are none to describe

@@ -143,12 +143,32 @@ def posterior_of(model: Model, corpus: Corpus, samples: list[Sample], provenance
 # -- checks that the constructors share ----------------------------------------------------------------------------
 
 
+#: iterations of a run that goes on until its numbers are level ...
+AUTO = "auto"
+# ... and how often their number is doubled at most: a limit of time would make results depend on the machine
+_DOUBLINGS = 4
+
+
+def lengths_of(engine: Engine, iterations: Any) -> list[int]:
+    """Return the numbers of iterations after which a run may end, ascending: one, unless ``iterations`` is "auto".
+
+    Then they are the default of the engine, and twice, 4, 8 and 16 times as many. Raises ValueError for an engine that
+    keeps no samples, or for a number that is not whole.
+    """
+    if not (isinstance(iterations, str) and iterations == AUTO):
+        return [engine.default_iterations if iterations is None else whole("iterations", iterations)]
+    if not engine.keeps_samples:
+        raise ValueError(f"iterations 'auto' needs an engine that keeps samples, such as gibbs; {engine.name} has none")
+    return [engine.default_iterations << doublings for doublings in range(_DOUBLINGS + 1)]
+
+
 def run_length(engine: Engine, iterations: Any, burn_in: Any, thin: Any) -> tuple[int, int, int]:
     """Return the three numbers as ints. Raises ValueError if they leave no sample.
 
-    ``iterations`` None is the default of the engine, and ``burn_in`` None is half of ``iterations``.
+    ``iterations`` None is the default of the engine, "auto" the first of its lengths (:func:`lengths_of`), and
+    ``burn_in`` None is half of ``iterations``.
     """
-    iterations = engine.default_iterations if iterations is None else whole("iterations", iterations)
+    iterations = lengths_of(engine, iterations)[0]
     thin = whole("thin", thin)
     if not engine.keeps_samples and (burn_in is not None or thin != 1):
         name = "thin" if burn_in is None else "burn_in"

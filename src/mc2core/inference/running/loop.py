@@ -11,7 +11,7 @@ from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -28,10 +28,18 @@ from mc2core.compute.threads import in_blocks, n_cores, thread_budget
 from mc2core.corpus import Corpus
 from mc2core.corpus.matching import as_stored
 from mc2core.families import Family
-from mc2core.inference.base import Engine, State, n_samples, posterior_of, run_length
+from mc2core.inference.base import Engine, State, lengths_of, n_samples, posterior_of, run_length
 from mc2core.inference.registry import DEFAULT_MODEL, engine_class, engine_for, model_class
 from mc2core.inference.running import checkpoint as checkpoints
-from mc2core.inference.running.summary import ONE_CLUSTER, advice, found, is_one_cluster, stuck_chains, tell_weights
+from mc2core.inference.running.summary import (
+    ONE_CLUSTER,
+    advice,
+    found,
+    is_one_cluster,
+    still_changing,
+    stuck_chains,
+    tell_weights,
+)
 from mc2core.models import Model
 from mc2core.posterior import Posterior
 
@@ -280,7 +288,7 @@ def fit(
     model: Model | None = None,
     engine: Engine | None = None,
     *,
-    iterations: int | None = None,
+    iterations: int | Literal["auto"] | None = None,
     seed: int = 0,
     chains: int | None = 1,
     burn_in: int | None = None,
@@ -305,9 +313,11 @@ def fit(
     engine : Engine, optional
         The inference engine. The default is ``Gibbs()`` or, if ``Gibbs()`` does not support the model, the default
         engine of the model.
-    iterations : int, optional
+    iterations : int or "auto", optional
         Number of sweeps (Gibbs, FastEx) or epochs (SVI), counted from the start of the run. The default is 60 sweeps or
-        10 epochs.
+        10 epochs. With "auto", a sampler runs 60, 120, 240, 480 or 960 sweeps: it ends when log joint, clusters and
+        topics show no trend in any chain
+        (:func:`mc2core.inference.running.summary.still_changing`), or after 960.
     seed : int
         Seed of the random numbers. The same corpus, settings and seed give identical results, bit for bit, for any
         number of threads and after a resume.
@@ -390,7 +400,8 @@ def fit(
     corpus = standardise(corpus, model.contexts)
     tell_weights(corpus, model.cluster_contexts)
     is_named = burn_in is not None
-    iterations, burn_in, thin = run_length(engine, iterations, burn_in, thin)
+    lengths = lengths_of(engine, iterations)
+    least, burn_in, thin = run_length(engine, iterations, burn_in, thin)
     threads = engine.threads if chains is not None else max(engine.threads, min(n_cores(), engine.default_chains))
     chains = engine.default_chains if chains is None else whole("chains", chains)
     engine.need_memory(model, corpus, chains)
@@ -401,14 +412,18 @@ def fit(
     if not (callback is None or callable(callback)):
         raise ValueError(f"callback is {shown(callback)}; a function of the iteration and the state is needed")
     ahead = sorted(finite("snapshots", moment) for moment in several("snapshots", snapshots))
-    if ahead and not 0 <= ahead[0] <= ahead[-1] <= iterations:
-        raise ValueError(f"snapshots run from {ahead[0]:g} to {ahead[-1]:g}; they must lie within 0..{iterations}")
+    if ahead and not 0 <= ahead[0] <= ahead[-1] <= least:
+        raise ValueError(f"snapshots run from {ahead[0]:g} to {ahead[-1]:g}; they must lie within 0..{least}")
+    if len(lengths) > 1 and not is_named:
+        burn_in = lengths[-1] // 2  # of any length: the run itself drops the first half of what it has done
     paths = [None] * chains if checkpoint is None else checkpoints_of(checkpoint, chains)
     asked, stored = [], []
     for number, (path, own_seed) in enumerate(zip(paths, seeds_of(seed, chains), strict=True)):
         asked.append(asked_for(model, engine, corpus, own_seed, burn_in, thin, [] if number else ahead))
-        stored.append(_stored(path, engine, asked[-1], corpus, iterations))
-        if (one := stored[-1]) is not None and one.seconds > 0.0:  # one that was only prepared is not resumed
+        stored.append(_stored(path, engine, asked[-1], corpus, lengths[-1]))
+    iterations = _goal([one for one in stored if one is not None], lengths)
+    for number, (path, one) in enumerate(zip(paths, stored, strict=True)):
+        if one is not None and one.seconds > 0.0:  # one that was only prepared is not resumed
             rest = "nothing is left to do" if one.iteration == iterations else "resuming from there"
             whose = f"chain {number + 1}: " if chains > 1 else ""
             logger.info("%s%s is at iteration %d of %d: %s", whose, path, one.iteration, iterations, rest)
@@ -424,7 +439,16 @@ def fit(
             runs, seconds, cpu_seconds = _timed(begin, chains, pool)
             new = [run for run, one in zip(runs, stored, strict=True) if one is None]
             _share(new, seconds, cpu_seconds)
-        return _iterate(runs, pool, engine, given, iterations, compiled, callback, checkpoint_every, trace, on_stop)
+        return _iterate(runs, pool, engine, given, lengths, compiled, callback, checkpoint_every, trace, on_stop)
+
+
+def _goal(done: Sequence[checkpoints.Checkpoint], lengths: Sequence[int]) -> int:
+    """Iterations after which the chains, of which so much is done, next end: the next one of ``lengths``, ascending, or
+    the one after it if all chains are there and are not level."""
+    least = min((one.iteration for one in done), default=0)
+    ahead = [length for length in lengths if length >= least]
+    is_there = all(one.iteration == ahead[0] for one in done)
+    return ahead[1] if len(ahead) > 1 and is_there and still_changing([one.trace for one in done]) else ahead[0]
 
 
 def _share(chains: Sequence[_Chain], seconds: float, cpu_seconds: float) -> None:
@@ -452,7 +476,7 @@ def _iterate(
     pool: Executor | None,
     engine: Engine,
     given: Corpus,
-    iterations: int,
+    lengths: Sequence[int],
     compiled: float,
     callback: Callback | None,
     checkpoint_every: int,
@@ -461,9 +485,11 @@ def _iterate(
 ) -> RunResult:
     """Do what is left of so many iterations, those chains next that have done fewest; arguments as of :func:`fit`.
 
-    ``given`` is its corpus, of which chains have what the model looks at.
+    ``given`` is its corpus, of which chains have what the model looks at. ``lengths`` has the numbers of iterations
+    after which the run may end, ascending.
     """
-    least, failed = min(chain.done.iteration for chain in chains), None
+    least, failed, done = min(chain.done.iteration for chain in chains), None, [chain.done for chain in chains]
+    iterations = _goal(done, lengths)
     all_done = sum(chain.done.iteration for chain in chains)
     with (
         stopping.flush() as stop,
@@ -502,6 +528,9 @@ def _iterate(
                     on_stop(_result(chains, engine, given, iterations, compiled))
                 logger.warning("stopped by signal %d after iteration %.4g of %d", stop[0], now, iterations)
                 stopping.stop(stop[0])
+            if least == iterations and iterations < (iterations := _goal(done, lengths)):
+                logger.info("not level after %d iterations: on to %d", least, iterations)
+                bar.total = iterations * len(chains)
         return _result(chains, engine, given, iterations, compiled)
 
 

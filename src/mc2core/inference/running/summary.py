@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,10 @@ _NAMES = ("clusters", "topics")
 APART = 3
 #: standard deviations of the log joint over samples by which it is lower
 _LOWER = 5.0
+#: numbers of the trace that are level before a run of "auto" iterations ends, and their names
+_FOLLOWED = {"log_joint": "log joint", "clusters": "clusters", "topics": "topics"}
+# iterations of a quarter, with fewer of which no trend is looked for
+_FEWEST = 4
 #: tokens per document below which a mixture is worth a try
 _SHORT = 10
 #: of the commonest words; so many of them that are markup are worth a word
@@ -59,13 +64,15 @@ def found(
     dict
         ``clusters``, ``topics``: int, :meth:`Posterior.number` of each. ``intervals``: dict, central 90 % interval over
         samples of the numbers of main clusters (:meth:`Posterior.interval`) and of topics; empty if there is one
-        sample. ``over``: int, a third of the iterations. ``before``, ``after``: dict, each number ``over`` iterations
+        sample. ``changing``: list, numbers of the trace that are not level (:func:`still_changing`). ``over``: int, a
+        third of the iterations. ``before``, ``after``: dict, each number ``over`` iterations
         before the end and at the end, per chain; empty if ``over`` is 0. ``chains``: :meth:`Posterior.between_chains`.
         ``n_clusters``: int, if it is fixed. ``truncations``: dict of int, if there are any. A run adds ``warnings``
         (:func:`advice`). :func:`add_hierarchy` adds ``recommended``, the number of clusters.
     """
     over = min(len(trace) for trace in traces) // 3
     about: dict[str, Any] = {"over": over, "before": {}, "after": {}, "intervals": {}}
+    about["changing"] = [one for one in still_changing(traces) if one not in _NAMES or one in names]
     for name in names:
         if all(trace and name in trace[-1] for trace in traces):
             about[name] = posterior.number(name)
@@ -81,6 +88,36 @@ def found(
     if truncations:
         about["truncations"] = dict(truncations)
     return about
+
+
+def still_changing(traces: Sequence[Sequence[Mapping[str, float]]]) -> list[str]:
+    """Return which of log joint, clusters and topics still change in the second half of some chain.
+
+    A number is level if its means over the third and the fourth quarter of the iterations differ by at most its
+    standard deviation within these quarters (and a number of clusters or topics by at most 1). With fewer than 16
+    iterations, all are level. A level number shows no trend; that does not show that another start would end in the
+    same place.
+
+    Parameters
+    ----------
+    traces : rows of each chain, one per iteration.
+
+    Examples
+    --------
+    >>> rising = [{"log_joint": -100.0 + iteration, "topics": 7} for iteration in range(40)]
+    >>> still_changing([rising])
+    ['log joint']
+    """
+    return [told for name, told in _FOLLOWED.items() if not all(_is_level(trace, name) for trace in traces)]
+
+
+def _is_level(trace: Sequence[Mapping[str, float]], name: str) -> bool:
+    later = [row.get(name, 0.0) for row in trace[len(trace) // 2 :]]
+    first, second = np.array(later[: len(later) // 2]), np.array(later[len(later) // 2 :])
+    if len(first) < _FEWEST:
+        return True
+    spread = math.sqrt(0.5 * (first.var() + second.var()))
+    return abs(float(second.mean() - first.mean())) <= max(spread, 0.0 if name == "log_joint" else 1.0)
 
 
 def sentence(about: Mapping[str, Any]) -> str:
@@ -105,7 +142,8 @@ def sentence_of_all(about: Sequence[Mapping[str, Any]]) -> str:
     names = [name for name in _NAMES if name in known[0]]
     numbers = [_counted_range([one[name] for one in known], name) for name in names]
     first = f"found {' and '.join(numbers)} in {len(known)} fits{_of_at_most(known, names)}"
-    return _with_changes(first, known[0], _changes(known, names)) + _meaning(known)
+    changing = dict.fromkeys(name for one in known for name in one.get("changing", []))
+    return _with_changes(first, {**known[0], "changing": [*changing]}, _changes(known, names)) + _meaning(known)
 
 
 ONE_CHAIN = "one chain; another start may differ"
@@ -178,7 +216,10 @@ def _of_at_most(known: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str
 def _with_changes(first: str, about: Mapping[str, Any], told: Sequence[str]) -> str:
     """``first``, with what is told of the numbers and the iterations over which it is so; alone without these."""
     over = "iteration" if about["over"] == 1 else f"{about['over']} iterations"
-    return f"{first}; over the last {over} {', '.join(told)}" if told else first
+    if not told:
+        return first
+    still = f"; the last two quarters differ in {', '.join(about['changing'])}" if about.get("changing") else ""
+    return f"{first}; over the last {over} {', '.join(told)}{still}"
 
 
 def _counted_range(values: Sequence[int], what: str) -> str:

@@ -16,6 +16,7 @@ from helpers.walks import CORPUS, Walk, WalkInParts, joints
 from mc2core import Corpus
 from mc2core.base import storage
 from mc2core.base.checks import choice, whole
+from mc2core.inference import SVI
 from mc2core.inference.running import checkpoint, loop
 from mc2core.inference.running.loop import fit
 from mc2core.models import MC2
@@ -30,6 +31,55 @@ def test_samples_are_those_after_burn_in_every_thin():
 
 def test_half_of_the_iterations_are_burn_in_unless_told():
     assert len(fit(CORPUS, MC2(), Walk(), iterations=9, seed=0).posterior.samples) == 5
+
+
+class Climb(Walk):
+    """It climbs to iteration ``top`` and wobbles there by less than that."""
+
+    name = "climb"
+    top = 15
+
+    def step(self, corpus, state, seed, iteration):
+        super().step(corpus, state, seed, iteration)
+        height = 10.0 * min(iteration, self.top) + iteration % 2
+        return {"log_joint": height, "clusters": 1, "topics": 1}
+
+
+@pytest.mark.parametrize(("top", "iterations"), [(0, 10), (9, 20), (15, 40), (1000, 160)])
+@pytest.mark.parametrize("chains", [1, 2])
+def test_an_automatic_run_ends_where_its_numbers_are_level(caplog, top, iterations, chains):
+    caplog.set_level("INFO")
+    engine = Climb()
+    engine.top = top
+    done = fit(CORPUS, MC2(), engine, iterations="auto", seed=1, chains=chains)
+    assert done.provenance["iterations"] == done.trace["iteration"].max() == iterations
+    assert len(done.posterior.samples) == chains * iterations // 2
+    assert done.provenance["inferred"]["changing"] == (["log joint"] if top == 1000 else [])
+    assert ("not level after 10 iterations: on to 20" in caplog.text) is (iterations > 10)
+    same = fit(CORPUS, MC2(), engine, iterations=iterations, seed=1, chains=chains)
+    assert joints(done) == joints(same)
+    assert done.provenance["burn_in"] == same.provenance["burn_in"] == iterations // 2
+
+
+@pytest.mark.parametrize("before", [4, 10, 17, 20, 33])
+def test_an_automatic_run_goes_on_from_a_checkpoint(tmp_path, before):
+    engine, path = Climb(), tmp_path / "c.npz"
+    fit(CORPUS, MC2(), engine, iterations=before, seed=1, checkpoint=path)
+    done = fit(CORPUS, MC2(), engine, iterations="auto", seed=1, checkpoint=path)
+    whole_run = fit(CORPUS, MC2(), engine, iterations="auto", seed=1)
+    assert done.provenance["iterations"] == 40
+    assert joints(done) == joints(whole_run)
+    again = fit(CORPUS, MC2(), engine, iterations="auto", seed=1, checkpoint=path)
+    assert again.provenance["iterations"] == 40
+    assert joints(again) == joints(done)
+
+
+def test_an_automatic_run_needs_samples():
+    corpus = Corpus(np.eye(3, dtype=int))
+    with pytest.raises(ValueError, match="iterations 'auto' needs an engine that keeps samples, such as gibbs; svi"):
+        fit(corpus, MC2(), SVI(), iterations="auto")
+    with pytest.raises(ValueError, match="iterations is 'automatic'; it must be a number"):
+        fit(corpus, MC2(), iterations="automatic")
 
 
 def test_callback_sees_every_iteration_and_is_not_timed():
