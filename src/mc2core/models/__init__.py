@@ -168,6 +168,9 @@ class TopicModel(Model):
         Whether each document has topic proportions of its own, drawn from DP(omega, proportions of its cluster).
     document_concentration : float or "learn"
         Concentration omega of the document level.
+    burstiness : bool or None
+        Whether a document may repeat its words without drawing them from its topics again. None is True with a document
+        level if the topics emit words and the engine supports it.
     topic_word_prior : float or "learn"
         Parameter s of the symmetric Dirichlet prior of a topic's words.
     concentration_priors : dict from concentration names to the [shape, rate] of their Gamma priors
@@ -189,6 +192,7 @@ class TopicModel(Model):
     topic_concentration: float | str
     document_level: bool = False
     document_concentration: float | str = LEARN
+    burstiness: bool | None = None
     topic_word_prior: float | str
     concentration_priors: dict[str, list[float]]
 
@@ -226,14 +230,25 @@ class TopicModel(Model):
 
     def refuse_words(self) -> None:
         """Raise ValueError if a setting that applies only to words was changed in a model of observations."""
-        self.refuse_idle({"topic_word_prior": "a corpus of words, and this one holds observations"})
+        needed = "a corpus of words, and this one holds observations"
+        self.refuse_idle({"topic_word_prior": needed, **({"burstiness": needed} if self.burstiness else {})})
 
-    def _set_document_level(self, document_level: bool, document_concentration: float | str) -> None:
-        """Check and keep whether there is a document level, and omega."""
+    def _set_document_level(
+        self, document_level: bool, document_concentration: float | str, burstiness: bool | None
+    ) -> None:
+        """Check and keep whether there is a document level, omega, and whether words repeat."""
         self.document_level = truth_value("document_level", document_level)
         self.document_concentration = concentration("document_concentration", document_concentration)
         if self.has_document_level and not self.document_level:
             self.refuse_idle({"document_concentration": option("document_level", True)})
+        self.burstiness = None if burstiness is None else truth_value("burstiness", burstiness)
+        if self.burstiness and not self.document_level:
+            raise ValueError(f"burstiness needs {option('document_level', True)}")
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether words repeat if the engine supports it."""
+        return self.burstiness is not False and self.document_level and self.content is None
 
     @property
     def most_clusters(self) -> float:
@@ -333,6 +348,10 @@ class MC2(TopicModel):
     document_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         Concentration omega of the document level. The larger omega, the closer the proportions of documents are to the
         proportions of their cluster. "learn" starts at 10.
+    burstiness : bool or None, default None
+        Whether a document may repeat its words (burstiness): a word that occurs ten times in a document may then be one
+        draw from the document's topics. None is True with a document level and words, for engines that support it:
+        Gibbs with kernel "collapsed" or "interleaved".
     n_clusters : int in [1, 2147483647] or None, default None
         Fixed number of clusters N. The model is then a finite mixture, whose weights have the prior Dirichlet(alpha /
         N, ..., alpha / N). Some of the N clusters may stay empty. With None, the model is a Dirichlet process, and the
@@ -390,6 +409,7 @@ class MC2(TopicModel):
         *,
         document_level: bool = True,
         document_concentration: float | str = LEARN,
+        burstiness: bool | None = None,
         n_clusters: int | None = None,
         contexts: Any = None,
         content: Any = None,
@@ -399,7 +419,7 @@ class MC2(TopicModel):
         topic_word_prior: float | str = 0.01,
         concentration_priors: Mapping[str, Any] | None = None,
     ) -> None:
-        self._set_document_level(document_level, document_concentration)
+        self._set_document_level(document_level, document_concentration, burstiness)
         self.content = content_family(content)
         self.contexts, self.uses_embeddings = context_families(contexts), contexts is None
         if n_clusters is not None:
@@ -433,6 +453,10 @@ class HDP(TopicModel):
         It is meant for comparisons with MC2.
     document_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         Concentration omega of the document level. "learn" starts at 10.
+    burstiness : bool or None, default None
+        Whether a document may repeat its words (burstiness): a word that occurs ten times in a document may then be one
+        draw from the document's topics. None is True with a document level and words, for engines that support it:
+        Gibbs with kernel "collapsed" or "interleaved".
     content : ContentFamily or mapping of its settings or None, default None
         Family of the observations, if the corpus has observations instead of words. None selects the default for the
         kind of the observations: DiagonalNormalGamma for numbers, GammaPoissonVector for counts, BetaBernoulliVector
@@ -474,13 +498,14 @@ class HDP(TopicModel):
         *,
         document_level: bool = False,
         document_concentration: float | str = LEARN,
+        burstiness: bool | None = None,
         content: Any = None,
         table_concentration: float | str = LEARN,
         topic_concentration: float | str = LEARN,
         topic_word_prior: float | str = 0.01,
         concentration_priors: Mapping[str, Any] | None = None,
     ) -> None:
-        self._set_document_level(document_level, document_concentration)
+        self._set_document_level(document_level, document_concentration, burstiness)
         self.content = content_family(content)
         self.contexts = {}
         self._set_hierarchy(table_concentration, topic_concentration, topic_word_prior, concentration_priors)

@@ -2,6 +2,7 @@
 
     p(w_j) = sum_k pi_k integral Dir(theta; omega tau_k) prod_i (sum_m theta_m psi_m,w_ji)
 
+If words repeat, each factor is (n_ji + b sum_m theta_m psi_m,w_ji) / (i - 1 + b), with n_ji earlier tokens of its word.
 The integral is that of the HDP and of LDA, with the prior of a cluster. It has unbiased estimators. ``left_to_right``
 is preferable: under a small omega, the topics of a document have several modes, and ``importance`` is then mostly too
 low. Only a few clusters are plausible for a document, so the integral is estimated for those that suit its topics under
@@ -15,7 +16,8 @@ out,
 
     P(z_j = k | w_j, tables) ~ pi_k prod_t sum_m tau_km prod_i psi_m,w_ji over the tokens i of t,
 
-then the cluster and the topics of the tables are drawn. The probabilities are averaged over sweeps.
+then the cluster and the topics of the tables are drawn. The probabilities are averaged over sweeps. Words that repeat
+count by their expected draws (:mod:`mc2core.posterior.repeats`), an approximation.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ from mc2core.corpus import Corpus
 from mc2core.posterior import perplexity_kernels as kernels
 from mc2core.posterior.mixture import Block, SampleMixture, blocks, in_chunks
 from mc2core.posterior.proportions import add_expected
+from mc2core.posterior.repeats import expected_draws
 from mc2core.posterior.sample import Sample
 
 CLUSTERS = 8
@@ -121,22 +124,34 @@ def _fit_clusters(indptr, indices, counts, psi, prior, priors, log_weights, pass
                 _add_topic(priors[m], n, out[j])
 
 
+def _mean_prior(priors: np.ndarray, log_weights: np.ndarray) -> np.ndarray:
+    """Mean of the pseudo-counts (K, M) of the topics of a document over clusters with these log weights, (M,)."""
+    weights = np.exp(log_weights)
+    return np.asarray(weights @ priors / weights.sum())
+
+
 def choose_clusters(
-    block: Block, priors: np.ndarray, log_weights: np.ndarray, psi: np.ndarray, threads: int
+    block: Block,
+    priors: np.ndarray,
+    log_weights: np.ndarray,
+    psi: np.ndarray,
+    threads: int,
+    burst_concentration: float = np.inf,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the at most ``CLUSTERS`` clusters that suit each document best by the topics of its words, (B, C) int64.
 
     The second result, (B, C) float64, is the distance of each from the first in nats.
 
-    ``priors`` (K, M + 1) omega tau_k, ``log_weights`` (K,) ln pi_k, ``psi`` (U, M + 1).
+    ``priors`` (K, M + 1) omega tau_k, ``log_weights`` (K,) ln pi_k, ``psi`` (U, M + 1). Words that repeat count by
+    their expected draws.
     """
-    weights = np.exp(log_weights)
-    mean = weights @ priors / weights.sum()
+    mean = _mean_prior(priors, log_weights)
+    cells = expected_draws(block.arrays, psi, mean, burst_concentration)
     mixed = np.maximum(np.ascontiguousarray(((1.0 - SHARED) * priors + SHARED * mean).T), _MIN)
     out = np.empty((len(block.rows), len(priors)))
 
     def run(first: int, last: int) -> None:
-        _fit_clusters(*block.arrays, psi, mean, mixed, log_weights, FIT_PASSES, first, last, out)
+        _fit_clusters(*cells, psi, mean, mixed, log_weights, FIT_PASSES, first, last, out)
 
     in_chunks(run, len(out), threads, _CHUNK, lambda n_done: stopping.check())
     chosen = np.ascontiguousarray(np.argsort(-out, axis=1, kind="stable")[:, :CLUSTERS])
@@ -174,12 +189,13 @@ def log_likelihood(
         priors, log_weights = priors_of(mixture)
         room = buffers.empty("words", len(block.words), priors.shape[1])
         psi, log_scale = mixture.likely(block.emitted, room)
-        chosen, behind = choose_clusters(block, priors, log_weights, psi, threads)
+        b = mixture.sample.burst_concentration
+        chosen, behind = choose_clusters(block, priors, log_weights, psi, threads, b)
         # of what has no finite weight the kernel finds out what it is
         draws = np.nan_to_num(most * np.exp(-behind / slack), nan=most)
         names = (f"perplexity.{name}.cluster.{k}" for k in range(len(priors)))
         keys = np.array([streams.key(seed, one, mixture.number) for one in names])
-        given = *block.arrays, block.words, psi, kernels.Asked(priors, keys, chosen, draws), passes
+        given = *block.arrays, block.words, psi, kernels.Asked(priors, keys, chosen, draws, b), passes
         found = np.empty(chosen.shape)
 
         def run(first: int, last: int, given: Any = given, found: Any = found) -> None:
@@ -507,6 +523,7 @@ class ClusterChains:
         self._n_columns = kernels.BLOCK * (-(-self._n_topics // kernels.BLOCK))
         by_cluster = np.full((n_clusters, self._n_columns), _MIN)
         by_cluster[:, : self._n_topics] = np.maximum(priors, _MIN)
+        self._mean = _mean_prior(by_cluster, self._mixture.log_weights)
         by_topic = np.ascontiguousarray(by_cluster.T)
         self._priors = by_cluster, by_topic
 
@@ -526,7 +543,8 @@ class ClusterChains:
                 psi = self._buffers.empty("words", len(block.words), self._n_columns)
                 self._mixture.likely(block.emitted, psi[:, : self._n_topics])
                 psi[:, self._n_topics :] = 0.0
-                given = (*block.arrays, block.words), psi, *self._priors, log_prior[rows]
+                cells = expected_draws(block.arrays, psi, self._mean, self._mixture.sample.burst_concentration)
+                given = (*cells, block.words), psi, *self._priors, log_prior[rows]
 
                 def run(first: int, last: int, given: Any = given, found: Any = found) -> None:
                     _sample_clusters(*given, self._sweeps, DOUBT, key, first, last, found)

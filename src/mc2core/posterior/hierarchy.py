@@ -33,6 +33,7 @@ from mc2core.posterior.clustering import adjusted_rand_index
 from mc2core.posterior.mixture import blocks
 from mc2core.posterior.predicting import shares_of
 from mc2core.posterior.proportions import expected_tokens
+from mc2core.posterior.repeats import expected_draws
 from mc2core.posterior.sample import Sample
 
 if TYPE_CHECKING:
@@ -497,7 +498,10 @@ def _content(sample: Sample) -> tuple[Callable[[Corpus, Callable[[float], None]]
         if contents is not None:
             psi, _ = relative_densities(contents.log_densities(np.asarray(corpus.observations))[:, :-1])
         of_all = np.zeros(corpus.n_documents, np.int64)
-        tokens = expected_tokens(corpus.content, psi, concentration * shares[None], of_all, _PASSES, done=done)
+        content, prior = corpus.content, concentration * shares
+        cells = expected_draws((content.indptr, content.indices, content.data), psi, prior, sample.burst_concentration)
+        drawn = sp.csr_matrix((cells[2], cells[1], cells[0]), shape=content.shape)
+        tokens = expected_tokens(drawn, psi, prior[None], of_all, _PASSES, done=done)
         return sp.csr_matrix(np.column_stack([_whole(tokens), np.zeros(len(tokens))]))
 
     return topics, np.maximum(sample.table_concentration * weights, _MIN)

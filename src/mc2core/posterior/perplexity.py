@@ -281,6 +281,8 @@ def log_likelihood(
                 f"estimator is {chosen.name!r}, which takes documents to share their cluster's proportions; these "
                 f"have their own (document_concentration {sample.document_concentration:g}): use left_to_right"
             )
+        if sample.has_repeats and chosen.name != "left_to_right":
+            raise ValueError(f"estimator is {chosen.name!r}; where words repeat it must be left_to_right")
     stacked = posterior.stacked(corpus) if chosen.uses_context else None
     out = np.empty(corpus.n_documents)
     with showing(progress), stopping.defer(), work(chosen.name, len(out), "documents") as told:

@@ -30,6 +30,7 @@ class Asked(NamedTuple):
     keys: np.ndarray  # (K,) uint64: of streams
     chosen: np.ndarray  # (J, C) int64: clusters of each document
     draws: np.ndarray  # (J, C) float64
+    b: float = math.inf  # of documents that repeat words
 
 
 class Particles(NamedTuple):
@@ -40,6 +41,7 @@ class Particles(NamedTuple):
     met: np.ndarray  # (R, M) int64: ... these, first ...
     place_of: np.ndarray  # (R, M) int64: ... and where each of them stands
     n_of: np.ndarray  # (R, M) float64: tokens of the topic at a place
+    n_drawn: np.ndarray  # (R,) float64: tokens that have a topic; others repeat a word and have -1
 
 
 @inner_kernel
@@ -159,7 +161,7 @@ def importance(indptr, indices, counts, words, psi, asked, passes, first, last, 
     more often than not: where p(z | w) has several modes, as under small alpha, q keeps to one of them, and the mass of
     the others is in rare draws of large weight. :func:`left_to_right` does without one q for all tokens.
     """
-    priors, keys, chosen, draws = asked
+    priors, keys, chosen, draws, _ = asked
     n_topics = priors.shape[1]
     state = np.empty(2, np.uint64)
     expected, n_m = np.empty(n_topics), np.empty(n_topics)
@@ -250,23 +252,25 @@ def _order(state, counts, begin, end, word):
 
 
 @inner_kernel(error_model="numpy")
-def _draw_topics(state, these, n, particles, moves, word, rows, psi, alpha, totals, sums, work):
+def _draw_topics(state, these, n, particles, moves, word, rows, psi, alpha, total_alpha, totals, sums, repeats, work):
     """Redraw topics of ``moves`` tokens before token n, then draw that of n, in each particle.
 
     ``rows`` are those of ``psi`` of the document's distinct words, ``totals`` and ``sums`` what :func:`weigh` gives for
-    these. The sums of all weights of token n go to ``work[0]``.
+    these. ``repeats`` : b, and the tokens of each word before n. The probabilities of token n go to ``work[0]``.
     """
     # once, not at each use: an array taken out of a tuple, or a row as an argument, costs an atomic reference count,
     # which takes as long as the work
-    topic, n_met, met, place_of, n_of = these
+    topic, n_met, met, place_of, n_of, n_drawn = these
     predicted, cumulative = work
+    bursts, seen = repeats
     n_moves = min(moves, n)
     for r in range(particles):
-        total = 0.0
         for move in range(n_moves + 1):
             i = n
             if move < n_moves:
                 i = int(streams.uniform(state) * n)
+                if topic[r, i] < 0:
+                    continue
                 place = place_of[r, topic[r, i]]
                 n_of[r, place] -= 1.0
                 if n_of[r, place] == 0.0:
@@ -280,6 +284,14 @@ def _draw_topics(state, these, n, particles, moves, word, rows, psi, alpha, tota
                 running += psi[row, met[r, place]] * n_of[r, place]
                 cumulative[place] = running
             total = running + totals[u]
+            if move == n_moves:
+                predicted[r] = total / (total_alpha + n_drawn[r])
+                if bursts < math.inf:
+                    predicted[r] = (seen[u] + bursts * predicted[r]) / (n + bursts)
+                    if streams.uniform(state) * (n + bursts) * predicted[r] < seen[u]:
+                        topic[r, n] = -1
+                        break
+                n_drawn[r] += 1.0
             target = streams.uniform(state) * total
             if target < running:
                 place = 0
@@ -299,14 +311,13 @@ def _draw_topics(state, these, n, particles, moves, word, rows, psi, alpha, tota
                     n_met[r] += 1
             n_of[r, place] += 1.0
             topic[r, i] = m
-        predicted[r] = total
 
 
 @inner_kernel
 def _copy(these, source, others, r, n_tokens):
     """Make particle r of ``others`` that of ``these`` at ``source``."""
     others.topic[r, :n_tokens] = these.topic[source, :n_tokens]
-    others.n_met[r] = these.n_met[source]
+    others.n_met[r], others.n_drawn[r] = these.n_met[source], these.n_drawn[source]
     for place in range(these.n_met[source]):
         m = these.met[source, place]
         others.met[r, place], others.n_of[r, place], others.place_of[r, m] = m, these.n_of[source, place], place
@@ -325,8 +336,12 @@ def left_to_right(indptr, indices, counts, words, psi, asked, moves, first, last
 
     A topic's weight is psi (n_m + alpha_m). The first part is summed over the topics that a particle has, the second
     once for each word.
+
+    If words repeat (b is finite), a particle also holds which tokens are draws; only these have topics. Token n + 1 is
+    one with probability b p / (n_w + b p), where p is the probability of its word by topics and n_w the number of
+    earlier tokens of the word.
     """
-    priors, keys, chosen, draws = asked
+    priors, keys, chosen, draws, b = asked
     n_topics, most = priors.shape[1], max(1, math.ceil(draws[first:last].max()))
     n_blocks = (n_topics + BLOCK - 1) // BLOCK
     state = np.empty(2, np.uint64)
@@ -334,14 +349,15 @@ def left_to_right(indptr, indices, counts, words, psi, asked, moves, first, last
     predicted, weights, ancestors = np.empty(most), np.empty(most), np.empty(most, np.int64)
     n_met, met = np.zeros((2, most), np.int64), np.empty((2, most, n_topics), np.int64)
     place_of, n_of = np.zeros((2, most, n_topics), np.int64), np.empty((2, most, n_topics))
+    n_drawn = np.empty((2, most))
     for j in range(first, last):
         begin, end = indptr[j], indptr[j + 1]
         n_tokens = counts[begin:end].sum()
         word = np.empty(n_tokens, np.int64)
         topic = np.empty((2, most, n_tokens), np.int64)
-        these = Particles(topic[0], n_met[0], met[0], place_of[0], n_of[0])
-        others = Particles(topic[1], n_met[1], met[1], place_of[1], n_of[1])
-        totals, sums = np.empty(end - begin), np.empty((end - begin, n_blocks))
+        these = Particles(topic[0], n_met[0], met[0], place_of[0], n_of[0], n_drawn[0])
+        others = Particles(topic[1], n_met[1], met[1], place_of[1], n_of[1], n_drawn[1])
+        totals, sums, seen = np.empty(end - begin), np.empty((end - begin, n_blocks)), np.empty(end - begin)
         for c in range(chosen.shape[1]):
             alpha, key = priors[chosen[j, c]], keys[chosen[j, c]]
             particles, weight = start(state, draws[j, c], key, words, indices, counts, begin, end)
@@ -359,16 +375,17 @@ def left_to_right(indptr, indices, counts, words, psi, asked, moves, first, last
                 out[j, c] = math.nan if is_broken else -math.inf
                 continue
             total_alpha = alpha.sum()
-            these.n_met[:particles] = 0
+            these.n_met[:particles], these.n_drawn[:particles], seen[:] = 0, 0.0, 0.0
             weights[:particles] = 1.0 / particles
             for n in range(n_tokens):
                 _draw_topics(
-                    state, these, n, particles, moves, word, indices[begin:end], psi, alpha, totals, sums,
-                    (predicted, cumulative),
+                    state, these, n, particles, moves, word, indices[begin:end], psi, alpha, total_alpha, totals, sums,
+                    (b, seen), (predicted, cumulative),
                 )  # fmt: skip
+                seen[word[n]] += 1.0
                 factor = 0.0
                 for r in range(particles):
-                    weights[r] *= predicted[r] / (total_alpha + n)
+                    weights[r] *= predicted[r]
                     factor += weights[r]
                 log_p += math.log(factor)
                 squares = 0.0

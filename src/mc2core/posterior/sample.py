@@ -86,6 +86,9 @@ class Sample:
         Log joint (Gibbs) or ELBO (SVI) in nats.
     document_concentration : float
         omega: a document in cluster k draws its proportions from DP(omega, tau_k); inf if it shares tau_k.
+    burst_concentration : float
+        b: a document draws each word from its topics with probability b / (i + b), i words having gone before, or else
+        repeats one of them; inf if words do not repeat. ``topic_words`` then counts draws.
     contents : Contents or None
         Parameters of topics that emit observations; ``topic_words`` is then empty.
     """
@@ -102,6 +105,7 @@ class Sample:
     cluster: np.ndarray
     log_joint: float = float("nan")
     document_concentration: float = float("inf")
+    burst_concentration: float = float("inf")
     contents: Contents | None = None
 
     @property
@@ -128,6 +132,11 @@ class Sample:
     def has_document_level(self) -> bool:
         """Whether a document's proportions are drawn from DP(omega, those of its cluster)."""
         return self.document_concentration < np.inf
+
+    @property
+    def has_repeats(self) -> bool:
+        """Whether a document may repeat its words without drawing them from its topics."""
+        return self.burst_concentration < np.inf
 
     @property
     def documents_are_clusters(self) -> bool:
@@ -170,6 +179,8 @@ def pack_sample(sample: Sample, prefix: str) -> dict[str, np.ndarray]:
     arrays[f"{prefix}scalars"] = np.array([getattr(sample, name) for name in _SAMPLE_SCALARS])
     if sample.document_concentration == np.inf:
         arrays[f"{prefix}scalars"][-1] = _SHARED
+    if sample.has_repeats:
+        arrays[f"{prefix}burst_concentration"] = np.array(sample.burst_concentration)
     for field_name, name in _SAMPLE_TABLES.items():
         table = getattr(sample, field_name)
         if sp.issparse(table):
@@ -245,6 +256,9 @@ def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str, sizes: Mapping[
         fields: dict[str, Any] = {name: stored[name] for name in _SAMPLE_ARRAYS}
         fields |= zip(_SAMPLE_SCALARS, map(float, stored["scalars"]), strict=True)
         fields["document_concentration"] = fields["document_concentration"] or np.inf
+        if "burst_concentration" in stored:
+            storage.check_arrays(stored, {"burst_concentration": Stored("f", "")}, {})
+            fields["burst_concentration"] = float(stored["burst_concentration"])
         for field_name, name in _SAMPLE_TABLES.items():
             fields[field_name] = stored[name] if name in stored else _unpack_csr(stored, name)
             sizes = storage.check_arrays({name: fields[field_name]}, {name: _DESCRIBED_TABLES[name]}, sizes)

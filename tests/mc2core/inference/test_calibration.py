@@ -31,13 +31,16 @@ from mc2core.families import (
     NormalGamma,
 )
 from mc2core.families.contents import log_gammas_of
+from mc2core.inference.gibbs import repeats as repeated
 from mc2core.inference.gibbs.observations import Observations
+from mc2core.inference.gibbs.weights import GammaPrior
 
 REPLICATIONS, LIMIT = 300, 5.0
 LENGTHS = np.array([12, 10, 0, 8, 16, 6, 10, 4, 12, 8, *[1] * 8])
 IS_SHORT = LENGTHS == 1
 DOCUMENT = np.repeat(np.arange(len(LENGTHS)), LENGTHS)
 N_WORDS, N_STICKS = 6, 100
+BURSTS = GammaPrior(4.0, 1.0)  # of b
 PRIORS = {"group": (6.0, 2.0), "table": (6.0, 2.0), "topic": (6.0, 2.0), "document": (4.0, 2.0), "words": (3.0, 5.0)}
 FAMILIES = {
     "tag": DirichletCategorical(0.7),
@@ -55,6 +58,7 @@ LEVEL, THREE = {"document_level": True}, {"n_clusters": 3, "group_concentration"
 CASES = {
     "mc2": {"contexts": SOME},
     "mc2 level": {"contexts": OTHERS, **LEVEL},
+    "mc2 level repeats": {"contexts": SOME, "burstiness": True, **LEVEL},
     "mc2 level parallel": {"contexts": SOME, "kernel": "parallel", **LEVEL},
     "mc2 beta_bernoulli_vector": {"content": FAMILIES["answers"]},
     "nptot": {"contexts": {"year": FAMILIES["year"]}},
@@ -123,6 +127,20 @@ def draw_clusters(model, alpha, rng):
     return cluster
 
 
+def draw_sizes(b, rng):
+    """(draws of each document, tokens of each draw): each token repeats an earlier one, or is a new draw."""
+    sizes = []
+    for length in LENGTHS:
+        of_document = []
+        for i in range(length):
+            if rng.random() * (i + b) < b:
+                of_document.append(1)
+            else:
+                of_document[rng.choice(len(of_document), p=np.array(of_document) / i)] += 1
+        sizes.append(of_document)
+    return [len(one) for one in sizes], np.array([one for of_document in sizes for one in of_document])
+
+
 def draw(model, rng):
     """(arrays of a Gibbs state, corpus), drawn from the model; epsilon has 100 sticks, the last of them the rest."""
     numbers = {role: rng.gamma(shape, 1 / rate) for role, (shape, rate) in PRIORS.items()}
@@ -135,7 +153,12 @@ def draw(model, rng):
     theta = tau[cluster]
     if model.document_level:
         theta = np.array([rng.dirichlet(numbers["document"] * row) for row in theta])
-    topic = (rng.random(len(DOCUMENT))[:, None] > np.cumsum(theta[:, :-1], axis=1)[DOCUMENT]).sum(axis=1)
+    document, size, b = DOCUMENT, np.ones(len(DOCUMENT), int), np.inf
+    if model.burstiness:
+        b = rng.gamma(BURSTS.shape, 1 / BURSTS.rate)
+        n_draws, size = draw_sizes(b, rng)
+        document = np.repeat(np.arange(len(LENGTHS)), n_draws)
+    topic = (rng.random(len(document))[:, None] > np.cumsum(theta[:, :-1], axis=1)[document]).sum(axis=1)
     used, topic = np.unique(topic, return_inverse=True)
     contexts = {name: draw_of(family, cluster, rng) for name, family in model.cluster_contexts.items()}
     for name in contexts.keys() & {"year", "place"}:
@@ -147,8 +170,9 @@ def draw(model, rng):
         psi = np.cumsum(rng.dirichlet(np.full(N_WORDS, numbers["words"]), len(used)), axis=1)
         word = (rng.random(len(topic))[:, None] > psi[topic, :-1]).sum(axis=1)
         content = np.zeros((len(LENGTHS), N_WORDS), int)
-        np.add.at(content, (DOCUMENT, word), 1)
-        topic = topic[np.lexsort((word, DOCUMENT))]
+        np.add.at(content, (document, word), size)
+        order = np.lexsort((word, document))
+        topic, size = topic[order], size[order]
         sparse = {name: sp.csr_matrix(one) if name == "tag" else one for name, one in contexts.items()}
         corpus = Corpus(sp.csr_matrix(content), contexts=sparse)
     else:
@@ -164,24 +188,34 @@ def draw(model, rng):
         "tables": np.zeros((len(tau), len(used)), int),
         "document_concentration": np.array(numbers["document"]),
     }
+    if model.burstiness:
+        arrays |= {"draw_sizes": size, "burst_concentration": np.array(b)}
     return arrays, corpus
 
 
 def statistics(_, state):
     a, c = state.assignments, state.concentrations
-    n_m, n_jm = a.n_km.sum(axis=0), np.bincount(DOCUMENT * a.n_topics + a.topic)
+    document = np.repeat(np.arange(len(LENGTHS)), np.diff(a.document_start))
+    n_m, n_jm = a.n_km.sum(axis=0), np.bincount(document * a.n_topics + a.topic)
+    repeats = getattr(state, "repeats", None)
+    of_repeats = [] if repeats is None else [np.log(repeats.concentration), len(a.topic), (repeats.size**2).sum()]
     return [
         a.n_clusters, a.n_topics, np.count_nonzero(n_jm), a.n_k.max(), n_m.max(),
         (a.n_k**2).sum(), (n_m**2).sum(), (a.n_km**2).sum(), (n_jm**2).sum(), np.sqrt(a.remaining),
         *np.log([c.group, c.table, c.topic, state.topic_word_prior, min(state.omega, 1e9)]),
-        sum(state.log_topics()), sum(state.log_content()), sum(state.log_contexts()),
+        sum(state.log_topics()), sum(state.log_content()), sum(state.log_contexts()), *of_repeats,
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "case", [case if case == "mc2 level" else pytest.param(case, marks=pytest.mark.slow) for case in CASES]
+    "case",
+    [
+        case if case in ("mc2 level", "mc2 level repeats") else pytest.param(case, marks=pytest.mark.slow)
+        for case in CASES
+    ],
 )
-def test_chains_of_topics_are_calibrated(case):
+def test_chains_of_topics_are_calibrated(case, monkeypatch):
+    monkeypatch.setattr(repeated, "PRIOR", BURSTS)
     name, settings = case.split()[0], CASES[case]
     family = settings.get("content")
     settings = settings | ({"topic_word_prior": "learn"} if family is None else {})

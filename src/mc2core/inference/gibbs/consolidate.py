@@ -31,7 +31,6 @@ from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import MIN_POSITIVE, log_gamma, log_rising_factorial
 from mc2core.compute.streams import index_of
-from mc2core.corpus import Corpus
 from mc2core.inference.gibbs.assignments import Assignments, count_topics, topics_of_words
 from mc2core.inference.gibbs.tokens import TopicConstants
 from mc2core.inference.gibbs.topic_moves import (
@@ -81,20 +80,20 @@ def _merge(key, pairs, end, tokens, topics, constants, parts):
 
 
 def merge_topics(
-    assignments: Assignments, corpus: Corpus, tau: np.ndarray, tokens: Tokens, constants: TopicConstants,
+    assignments: Assignments, content: sp.csr_matrix, tau: np.ndarray, tokens: Tokens, constants: TopicConstants,
     key: np.uint64
 ) -> np.ndarray:  # fmt: skip
     """Merge topics in place, drop empty ones, and return tau, (K, M + 1) float64."""
-    content, n_topics = corpus.content, assignments.n_topics
+    (n_documents, n_words), n_topics = content.shape, assignments.n_topics
     n_wm = topics_of_words(content, assignments.topic, n_topics)
     rows = count_topics(assignments)
-    n_jm = sp.csr_matrix((rows.n.astype(np.int64), rows.topic, rows.start), (corpus.n_documents, n_topics))
+    n_jm = sp.csr_matrix((rows.n.astype(np.int64), rows.topic, rows.start), (n_documents, n_topics))
     partners = np.stack([nearest(n_jm), nearest(sp.csr_matrix(n_wm, dtype=np.int64))], axis=1)
     smallest = np.argsort(n_wm.sum(axis=0), kind="stable")
     pairs = np.stack([smallest.repeat(2), partners[smallest].ravel()], axis=1)
     by_topic, eps = np.ascontiguousarray(tau[:, :-1].T), assignments.topic_weights.copy()
     topics = TopicSlots(n_wm, eps, by_topic, np.zeros(n_topics))
-    parts = new_components(corpus.n_tokens, corpus.n_documents, corpus.n_words, len(tau), 0)
+    parts = new_components(len(assignments.topic), n_documents, n_words, len(tau), 0)
     _merge(key, pairs, list_tokens(tokens), tokens, topics, constants, parts)
     used = tokens.size > 0
     assignments.topic_weights = eps
@@ -227,16 +226,16 @@ def _remove(key, order, most, start, n_wm, n_m, tau, tokens, constants):
 
 
 def remove_topics(
-    assignments: Assignments, corpus: Corpus, tau: np.ndarray, tokens: Tokens, constants: TopicConstants,
+    assignments: Assignments, content: sp.csr_matrix, tau: np.ndarray, tokens: Tokens, constants: TopicConstants,
     key: np.uint64
 ) -> np.ndarray:  # fmt: skip
     """Dissolve topics in place, the smallest first and none larger than the mean; returns (K, M + 1) float64 tau."""
     n_topics = assignments.n_topics
-    n_wm = topics_of_words(corpus.content, assignments.topic, n_topics)
+    n_wm = topics_of_words(content, assignments.topic, n_topics)
     n_m = n_wm.sum(axis=0, dtype=np.int64)
     tau, order = tau.copy(), np.argsort(n_m, kind="stable")
     _remove(
-        key, order, corpus.n_tokens // n_topics, assignments.document_start, n_wm, n_m, tau, tokens, constants
+        key, order, len(assignments.topic) // n_topics, assignments.document_start, n_wm, n_m, tau, tokens, constants
     )  # fmt: skip
     used = n_m > 0
     lost = float(assignments.topic_weights[~used].sum())
@@ -248,25 +247,25 @@ def remove_topics(
 
 
 def consolidate_topics(
-    assignments: Assignments, corpus: Corpus, tau: np.ndarray, omega: float, concentrations: Concentrations,
+    assignments: Assignments, content: sp.csr_matrix, tau: np.ndarray, omega: float, concentrations: Concentrations,
     topic_word_prior: float, seed: int, iteration: int
 ) -> np.ndarray:  # fmt: skip
     """Merge topics that are one, then remove those that the others do without, in place.
 
     Parameters and result as of :func:`.tokens.sweep_document_topics`; ``seed`` and ``iteration`` are of the streams.
     """
-    content, start, n_tokens = corpus.content, assignments.document_start, corpus.n_tokens
+    start, n_tokens = assignments.document_start, len(assignments.topic)
     document, word = np.empty((2, n_tokens), np.int32)
-    list_cells(0, corpus.n_documents, content.indptr, content.indices, content.data, start, document, word)
+    list_cells(0, content.shape[0], content.indptr, content.indices, content.data, start, document, word)
     constants = TopicConstants(
         float(omega), float(concentrations.table), float(concentrations.topic), topic_word_prior,
-        topic_word_prior * corpus.n_words,
+        topic_word_prior * content.shape[1],
     )  # fmt: skip
     tokens = Tokens(
         document, word, assignments.topic, assignments.cluster, np.empty(2 * n_tokens, np.int32),
         *np.zeros((2, assignments.n_topics), np.int64),
     )  # fmt: skip
-    given = assignments, corpus
+    given = assignments, content
     if assignments.n_topics > 1:
         tau = merge_topics(*given, tau, tokens, constants, streams.key(seed, "join topics", iteration))
     if assignments.n_topics > 1:

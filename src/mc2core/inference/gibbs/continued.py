@@ -19,6 +19,7 @@ from mc2core.families.contents import relative_densities
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
 from mc2core.inference.gibbs.assignments import Assignments, document_start
+from mc2core.inference.gibbs.repeats import Repeats, with_draws
 from mc2core.inference.gibbs.state import DocumentLevelState, GibbsState, SharedState
 from mc2core.models import TopicModel
 from mc2core.posterior import Sample
@@ -59,7 +60,9 @@ def with_documents(
     ValueError where these have words and those of ``old`` none.
     """
     added = np.setdiff1d(np.arange(corpus.n_documents), before)
-    new, rng = corpus.subset(added), streams.generator(seed, "added")
+    repeats = old.repeats if isinstance(old, DocumentLevelState) else None
+    drawn = corpus if repeats is None else with_draws(corpus, before, old.content)
+    new, rng = drawn.subset(added), streams.generator(seed, "added")
     if new.n_tokens and not old.assignments.n_topics:
         raise ValueError("the documents of the fit have no words, so that there are no topics for those of new ones")
     sample, cluster = old.sample(), np.empty(corpus.n_documents, np.int32)
@@ -70,20 +73,24 @@ def with_documents(
     else:
         cluster[added] = added
         proportions = np.tile(sample.topic_weights / sample.topic_weights.sum(), (corpus.n_documents, 1))
-    is_new = np.repeat(np.isin(np.arange(corpus.n_documents), added), corpus.document_lengths)
-    topic = np.empty(corpus.n_tokens, np.int32)
+    is_new = np.repeat(np.isin(np.arange(corpus.n_documents), added), drawn.document_lengths)
+    topic = np.empty(drawn.n_tokens, np.int32)
     topic[~is_new] = old.assignments.topic
     topic[is_new] = _topics(new, proportions[cluster[added]], sample, rng)
     weights, remaining = old.assignments.topic_weights, old.assignments.remaining
-    assignments = Assignments(cluster, topic, document_start(corpus), weights, remaining)
+    assignments = Assignments(cluster, topic, document_start(drawn), weights, remaining)
     assignments.count()
-    state = type(old).of(model, corpus, StackedContexts(corpus, model.cluster_contexts), assignments)
+    state = type(old).of(model, drawn, StackedContexts(corpus, model.cluster_contexts), assignments)
     state.concentrations, state.topic_word_prior = old.concentrations, old.topic_word_prior
     if isinstance(state, DocumentLevelState):
         tau = np.column_stack(
             [(1.0 - sample.new_topic_weight)[:, None] * sample.topic_given_cluster, sample.new_topic_weight]
         )
         state.omega, state.proportions[: len(tau)] = old.omega, tau
+        if repeats is not None:
+            size = np.empty(drawn.n_tokens, np.int32)
+            size[~is_new], size[is_new] = repeats.size, corpus.subset(added).content.data
+            state.repeats = Repeats(corpus.content, size, repeats.concentration)
         state.move_all_but_tokens(seed, 0, pool)
     elif isinstance(state, SharedState):
         state.draw_weights(seed, 0)

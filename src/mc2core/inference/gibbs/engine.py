@@ -120,6 +120,8 @@ class Gibbs(Engine):
             raise ValueError(
                 "kernel is 'blocked'; with a document level it must be 'collapsed', 'interleaved' or 'parallel'"
             )
+        if model.burstiness and self.kernel == "parallel":
+            raise ValueError("burstiness needs kernel 'collapsed' or 'interleaved', and this one is 'parallel'")
         if not model.document_level and self.kernel == "parallel":
             raise ValueError("kernel is 'parallel', which needs a document level; without it 'blocked' is on threads")
         if self.n_shards is not None and self.kernel != "parallel":

@@ -47,8 +47,9 @@ def log_weights(sample: Sample, corpus: Corpus, contexts: StackedContexts | None
     """Return ln p(z_j = k) p(x_j | k) p(w_j | k), (J, K) float64 in nats.
 
     p(w_j | k) is the product of the probabilities of tokens given earlier ones, in a random order. The topics of
-    earlier tokens enter by their expected counts, so no draws are needed, and the probabilities sum to 1 over all
-    documents of the same length. For long documents, only the first :data:`MAX_OF_ONE` tokens are used.
+    earlier tokens, and which of them are draws if words repeat, enter by expectations, so nothing is drawn, and the
+    probabilities sum to 1 over all documents of the same length. For long documents, only the first :data:`MAX_OF_ONE`
+    tokens are used.
     """
     from mc2core.posterior.document_level import priors_of
     from mc2core.posterior.mixture import Block, SampleMixture, blocks
@@ -58,7 +59,9 @@ def log_weights(sample: Sample, corpus: Corpus, contexts: StackedContexts | None
     out = np.tile(weights, (corpus.n_documents, 1))
     for rows in blocks(corpus, 1, max(1, _CELLS // prior.size)):
         block = Block(corpus, rows)
-        out[rows] += _log_words(_in_order(block, seed), *mixture.likely(block.emitted), prior)
+        out[rows] += _log_words(
+            _in_order(block, seed), *mixture.likely(block.emitted), prior, sample.burst_concentration
+        )
     return out if contexts is None else out + contexts.log_predictive(sample.natural)
 
 
@@ -73,17 +76,34 @@ def _in_order(block: Block, seed: int) -> list[np.ndarray]:
     return tokens
 
 
-def _log_words(tokens: list[np.ndarray], psi: np.ndarray, log_scale: np.ndarray, prior: np.ndarray) -> np.ndarray:
-    """(B, K) float64 nats, of ``psi`` (U, M + 1), times exp of ``log_scale`` (U,), and omega tau (K, M + 1)."""
+def _occurrences(tokens: np.ndarray) -> np.ndarray:
+    """How often the word of each token occurs before it."""
+    order = np.argsort(tokens, kind="stable")
+    is_first = np.append(True, np.diff(tokens[order]) != 0)[: len(tokens)]
+    place, before = np.arange(len(tokens)), np.empty(len(tokens), np.int64)
+    before[order] = place - np.maximum.accumulate(np.where(is_first, place, 0))
+    return before
+
+
+def _log_words(
+    tokens: list[np.ndarray], psi: np.ndarray, log_scale: np.ndarray, prior: np.ndarray, b: float = np.inf
+) -> np.ndarray:
+    """(B, K) float64 nats, of ``psi`` (U, M + 1), times exp of ``log_scale`` (U,), omega tau (K, M + 1), and b."""
     lengths = np.array([len(one) for one in tokens])
     longest = np.argsort(-lengths, kind="stable")
     omega, out = prior.sum(axis=1), np.zeros((len(tokens), len(prior)))
     counts = np.tile(prior, (len(tokens), 1, 1))  # longest documents first, with what is expected of their tokens
+    drawn, seen = np.tile(omega, (len(tokens), 1)), [_occurrences(one) for one in tokens]
     for i in range(int(lengths.max(initial=0))):
         going = longest[: np.count_nonzero(lengths > i)]
         now, these = counts[: len(going)], [tokens[j][i] for j in going]
         likely = now * psi[these][:, None, :]
         total = np.maximum(likely.sum(axis=2), _MIN_PROBABILITY)
-        out[going] += np.log(total / (omega + i)) + log_scale[these, None]
-        now += likely / total[:, :, None]
+        p, before = total / drawn[: len(going)], np.array([seen[j][i] for j in going])[:, None]
+        share = np.ones_like(p)
+        if b < np.inf:
+            share, p = b * p / (before + b * p), (before + b * p) / (i + b)
+        drawn[: len(going)] += share
+        out[going] += np.log(p) + log_scale[these, None]
+        now += likely * (share / total)[:, :, None]
     return out

@@ -39,6 +39,7 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
 from mc2core.inference.gibbs.assignments import start_assignments
 from mc2core.inference.gibbs.consolidate import consolidate_topics
+from mc2core.inference.gibbs.repeats import Repeats, distinct
 from mc2core.inference.gibbs.state import DocumentLevelState
 from mc2core.inference.seeding import cluster_words
 from mc2core.models import TopicModel
@@ -185,8 +186,10 @@ def start_chain(
         starts = starts[:1]
     trying = COMPARED if model.has_clusters and corpus.n_tokens <= _MAX_TRIED else 0
     shards = sharded(known)
+    has_repeats = model.may_repeat and kernel != "parallel"
+    drawn = distinct(known) if has_repeats else known
     begun = {
-        n_topics: start_topics(model, known, n_topics, streams.generator(seed, "start topics"))
+        n_topics: start_topics(model, drawn, n_topics, streams.generator(seed, "start topics"))
         for n_topics in {one.n_topics for one in starts}
     }
     # few threads have a start each, many share the blocks of its sweeps
@@ -197,7 +200,8 @@ def start_chain(
         rng, (n_clusters, n_topics) = streams.generator(seed, "start", number), starts[number]
         seen, topic = begun[n_topics]
         assignments = start_assignments(seen, contexts, n_clusters, n_topics, rng, topic, directions)
-        state = DocumentLevelState.of(model, known, contexts, assignments)
+        state = DocumentLevelState.of(model, drawn, contexts, assignments)
+        state.repeats = Repeats.first(known.content) if has_repeats else None
         if (told := model.n_clusters) and assignments.n_clusters > told:
             group = model.start_of("group") / told * assignments.n_clusters  # alpha / N as it is told
             state.concentrations = replace(state.concentrations, group=group, most_clusters=assignments.n_clusters)
@@ -256,15 +260,15 @@ def _burn_in(
             else:
                 state.move_tokens(corpus, kernel, seed, iteration, pool, sharded)
                 if is_consolidated and iteration - first in _CONSOLIDATING:
-                    _consolidate_topics(state, corpus, seed, iteration)
+                    _consolidate_topics(state, seed, iteration)
             is_burn_in = iteration <= first + BURN_IN or iteration == merging
             state.move_all_but_tokens(seed, iteration, pool, is_burn_in=is_burn_in)
             progress.advance()
 
 
-def _consolidate_topics(state: DocumentLevelState, corpus: Corpus, seed: int, iteration: int) -> None:
+def _consolidate_topics(state: DocumentLevelState, seed: int, iteration: int) -> None:
     given = state.omega, state.concentrations, state.topic_word_prior, seed, iteration
-    state.proportions = consolidate_topics(state.assignments, corpus, state.proportions, *given)
+    state.proportions = consolidate_topics(state.assignments, state.content, state.proportions, *given)
 
 
 def _merge_clusters(state: DocumentLevelState, corpus: Corpus) -> None:

@@ -11,9 +11,10 @@ tokens by the chosen kernel, and then tables and concentrations:
 
 That of npTOT moves tokens with their contexts (:mod:`mc2core.inference.gibbs.token_contexts`).
 
-An iteration of :class:`DocumentLevelState` moves tokens, topics by splits and merges, documents given tau, omega,
-clusters by splits and merges, tables of documents, documents given these, tables and concentrations. All moves leave
-the posterior invariant.
+An iteration of :class:`DocumentLevelState` moves tokens between draws, if words repeat
+(:mod:`mc2core.inference.gibbs.repeats`; from here on, a token is a draw). Then it moves tokens, topics by splits and
+merges, documents given tau, omega, clusters by splits and merges, tables of documents, documents given these, tables
+and concentrations. All moves leave the posterior invariant.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -38,6 +39,7 @@ from mc2core.inference.base import State
 from mc2core.inference.gibbs.assignments import Assignments, count_topics, document_start, topics_of_words
 from mc2core.inference.gibbs.cluster_moves import split_and_merge_clusters
 from mc2core.inference.gibbs.documents import sweep_clusters, sweep_members
+from mc2core.inference.gibbs.repeats import Repeats, draws_of_cells, move_draws
 from mc2core.inference.gibbs.tokens import WordCells, sweep_document_topics, sweep_topics, word_cells
 from mc2core.inference.gibbs.topic_moves import split_and_merge_topics
 from mc2core.inference.gibbs.weights import (
@@ -67,6 +69,7 @@ _DESCRIBED = {
     "cluster": Stored("i", "J", below="J"),
     "scalars": Stored("f", "5"),
 }
+_DESCRIBED_REPEATS = {"draw_sizes": Stored("i", "N"), "burst_concentration": Stored("f", "")}
 _DESCRIBED_LEVEL = {
     "proportions": Stored("f", "K C"),
     "tables": Stored("i", "K M"),
@@ -378,15 +381,20 @@ class DocumentLevelState(GibbsState):
         tau_k; the last column is for all topics not in use.
     tables : (K, M) int32
         t_km: tables of the documents of cluster k at the last draw of tau.
+    repeats : Repeats or None
+        Tokens of the draws if words repeat. Then ``content`` contains each draw once, ``topic`` is of draws, and
+        so are all counts of tokens.
     """
 
     proportions: np.ndarray = field(kw_only=True)
     tables: np.ndarray = field(kw_only=True)
+    repeats: Repeats | None = field(default=None, kw_only=True)
 
     @classmethod
     def of(
         cls, model: TopicModel, corpus: Corpus, contexts: StackedContexts, assignments: Assignments, **more: Any
     ) -> Self:
+        """Return the state with these assignments. With ``repeats``, they and ``corpus`` are of draws."""
         nothing = {"proportions": np.zeros((0, 0)), "tables": np.zeros((0, 0), np.int32)}
         state = super().of(model, corpus, contexts, assignments, omega=model.start_of(DOCUMENT), **nothing, **more)
         state.start_proportions()
@@ -400,11 +408,21 @@ class DocumentLevelState(GibbsState):
 
     def arrays(self) -> dict[str, np.ndarray]:
         level = {"proportions": self.proportions, "tables": self.tables, "document_concentration": np.array(self.omega)}
+        if self.repeats is not None:
+            b = np.array(self.repeats.concentration)
+            level |= {"draw_sizes": self.repeats.size, "burst_concentration": b}
         return super().arrays() | level
 
     @classmethod
     def restore(cls, model: TopicModel, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Self:
+        repeats = None
+        if "draw_sizes" in arrays:
+            check_arrays(arrays, _DESCRIBED_REPEATS, {"N": np.size(arrays.get("topic", ()))})
+            size, b = arrays["draw_sizes"].astype(np.int32), float(arrays["burst_concentration"])
+            repeats = Repeats(corpus.content, size, b)
+            corpus = corpus.with_documents(draws_of_cells(corpus.content, size), corpus.contexts)
         state = super().restore(model, corpus, arrays)
+        state.repeats = repeats
         n_topics = state.assignments.n_topics
         check_arrays(arrays, _DESCRIBED_LEVEL, {"K": state.assignments.n_clusters, "M": n_topics, "C": n_topics + 1})
         state.proportions, state.tables = arrays["proportions"].astype(np.float64), arrays["tables"].astype(np.int32)
@@ -418,7 +436,16 @@ class DocumentLevelState(GibbsState):
     def log_topics(self, pool: Executor | None = None) -> list[float]:
         counts = count_topics(self.assignments, pool)
         lengths = np.diff(self.assignments.document_start)
-        return [log_documents(lengths, self.cluster, counts, self.proportions, self.omega, pool)]
+        of_repeats = [] if self.repeats is None else self.repeats.log_density(lengths)
+        return [log_documents(lengths, self.cluster, counts, self.proportions, self.omega, pool), *of_repeats]
+
+    def report(self) -> dict[str, float]:
+        of_repeats = {} if self.repeats is None else {"burst_concentration": self.repeats.concentration}
+        return super().report() | of_repeats
+
+    def sample(self) -> Sample:
+        sample = super().sample()
+        return sample if self.repeats is None else replace(sample, burst_concentration=self.repeats.concentration)
 
     def sweep(
         self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None,
@@ -435,6 +462,8 @@ class DocumentLevelState(GibbsState):
         """Sweep over all tokens, then split and merge topics, in place; returns n_wm if it is known."""
         assignments, given, s = self.assignments, (self.omega, self.concentrations), self.topic_word_prior
         key, topic_key = (streams.key(seed, purpose, iteration) for purpose in ("topics", "topic_moves"))
+        if self.repeats is not None:
+            self._move_draws(self.repeats, seed, iteration, pool)
         tau, n_tokens, n_wm = self.proportions, len(self.topic), None
         if self.observations is not None:
             from mc2core.inference.gibbs.observed_moves import split_and_merge_observed_topics
@@ -455,6 +484,17 @@ class DocumentLevelState(GibbsState):
             )
         self.proportions = tau
         return n_wm
+
+    def _move_draws(self, repeats: Repeats, seed: int, iteration: int, pool: Executor | None) -> None:
+        """Move tokens between draws, then b, in place."""
+        priors, key = self.omega * self.proportions[:, :-1], streams.key(seed, "draws", iteration)
+        given = self.words(pool), self.omega, self.topic_word_prior, key
+        self.content, topic = move_draws(repeats, self.content, self.topic, self.cluster, priors, *given)
+        n_draws = np.add.reduceat(np.append(self.content.data, 0), self.content.indptr[:-1], dtype=np.int64)
+        n_draws[np.diff(self.content.indptr) == 0] = 0
+        self.assignments.topic, self.assignments.document_start = topic, np.concatenate([[0], np.cumsum(n_draws)])
+        self.assignments.count(self.assignments.n_clusters)
+        repeats.draw_concentration(n_draws, streams.generator(seed, "bursts", iteration))
 
     def move_all_but_tokens(
         self, seed: int, iteration: int, pool: Executor | None, *, is_burn_in: bool = False

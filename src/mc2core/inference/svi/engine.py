@@ -213,6 +213,8 @@ class SVI(Engine):
     def supports(self, model: Model) -> None:
         super().supports(model)
         assert isinstance(model, MC2)
+        if model.burstiness:
+            raise ValueError("burstiness needs an engine that samples draws: gibbs; for svi it must be None or False")
         for name in ("max_tables", "n_shards"):
             if model.content is not None and getattr(self, name) is not None:
                 raise ValueError(f"{name} is {getattr(self, name)}; where topics emit observations it must be None")

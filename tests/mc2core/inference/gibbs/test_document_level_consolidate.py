@@ -123,7 +123,7 @@ def consolidated(corpus, cluster, topic, tau):
     assignments = Assignments(cluster.copy(), topic.copy(), document_start(corpus), level[0, :-1].copy(), 0.01)
     assignments.count()
     assert assignments.n_topics == n
-    found = consolidate_topics(assignments, corpus, level, 5.0, Concentrations(1.0, 2.0, 2.0), 0.05, 0, 1)
+    found = consolidate_topics(assignments, corpus.content, level, 5.0, Concentrations(1.0, 2.0, 2.0), 0.05, 0, 1)
     assert found.shape == (2, assignments.n_topics + 1)
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
     assert assignments.topic_weights.sum() + assignments.remaining == pytest.approx(1.0)

@@ -46,6 +46,10 @@ def test_probabilities_of_all_documents_of_a_length_sum_to_1():
     documents = [np.array(words) for words in product(range(4), repeat=4)]
     found = holdout._log_words(documents, psi, np.zeros(4), OMEGA * TAU)
     np.testing.assert_allclose(np.exp(found).sum(axis=0), 1.0)
+    repeated = holdout._log_words(documents, psi, np.zeros(4), OMEGA * TAU, 1.3)
+    np.testing.assert_allclose(np.exp(repeated).sum(axis=0), 1.0)
+    same = [len(set(one)) == 1 for one in documents]
+    assert (repeated[same] > found[same] + 0.5).all()
     # of one word it is the mean; after a word the same is likelier
     once, twice = holdout._log_words([np.array([3]), np.array([3, 3])], psi, np.zeros(4), OMEGA * TAU)
     np.testing.assert_allclose(np.exp(once), TAU @ psi[3])
@@ -78,17 +82,20 @@ def twin(sample, corpus, contexts, seed):
         rng = holdout.streams.generator(seed, "order of tokens", document=j)
         row = corpus.content[j]
         out[j, k] = np.log(sample.cluster_weights[k]) + of_contexts[j, k]
-        for word in rng.permutation(np.repeat(row.indices, row.data))[: holdout.MAX_OF_ONE]:
-            likely = counts / counts.sum() * psi[:, word]
-            out[j, k] += np.log(likely.sum())
-            counts = counts + likely / likely.sum()
+        words, b = rng.permutation(np.repeat(row.indices, row.data))[: holdout.MAX_OF_ONE], sample.burst_concentration
+        for i, word in enumerate(words):
+            likely, before = counts / counts.sum() * psi[:, word], np.count_nonzero(words[:i] == word)
+            p = likely.sum()
+            out[j, k] += np.log(p if b == np.inf else (before + b * p) / (i + b))
+            counts = counts + likely / p * (1.0 if b == np.inf else b * p / (before + b * p))
     return out
 
 
-@pytest.mark.parametrize("has_contexts", [False, True])
-def test_equals_its_plain_twin(monkeypatch, has_contexts):
+@pytest.mark.parametrize(("has_contexts", "burstiness"), [(False, False), (False, None), (True, None)])
+def test_equals_its_plain_twin(monkeypatch, has_contexts, burstiness):
     corpus = small_corpus(3)
-    model = MC2(contexts=list(corpus.contexts) if has_contexts else ()).for_corpus(corpus)
+    names = list(corpus.contexts) if has_contexts else ()
+    model = MC2(contexts=names, burstiness=burstiness).for_corpus(corpus)
     state = Gibbs().init(model, corpus, 0)
     stacked = StackedContexts(corpus, model.cluster_contexts) if has_contexts else None
     found = holdout.log_weights(state.sample(), corpus, stacked, 3)
@@ -101,7 +108,8 @@ def test_equals_its_plain_twin(monkeypatch, has_contexts):
     )
 
 
-def test_documents_join_between_those_of_the_state():
+@pytest.mark.parametrize("burstiness", [False, None])
+def test_documents_join_between_those_of_the_state(burstiness):
     """Each of two groups has words of its own, so that the new ones' clusters and topics are known."""
     groups = np.arange(40) % 2
     content = np.zeros((40, 12), int)
@@ -111,17 +119,21 @@ def test_documents_join_between_those_of_the_state():
     corpus = Corpus(sp.csr_matrix(content))
     before = np.setdiff1d(np.arange(40), [0, 7, 8, 20, 39])
     known = corpus.subset(before)
-    old = Gibbs().init(MC2(document_concentration=50.0, n_clusters=2), known, 0)
+    old = Gibbs().init(MC2(document_concentration=50.0, n_clusters=2, burstiness=burstiness), known, 0)
     assert len(np.unique(np.stack([old.cluster, groups[before]]), axis=1).T) == 2
     weights = holdout.log_weights(old.sample(), corpus.subset(np.setdiff1d(np.arange(40), before)), None, 0)
     topics = old.assignments.topic.copy()
     state = with_documents(old, old.model, corpus, before, np.exp(weights - weights.max(axis=1)[:, None]), 0, None)
     assert len(np.unique(np.stack([state.cluster, groups]), axis=1).T) == 2
-    of_known = np.isin(np.repeat(np.arange(40), corpus.document_lengths), before)
+    document = np.repeat(np.arange(40), np.diff(state.assignments.document_start))
+    of_known = np.isin(document, before)
     assert (state.assignments.topic[of_known] == topics).all()
-    of_group = groups[np.repeat(np.arange(40), corpus.document_lengths)]
+    of_group = groups[document]
     assert not set(state.assignments.topic[of_group == 0]) & set(state.assignments.topic[of_group == 1])
-    assert state.assignments.n_km.sum() == corpus.n_tokens
+    assert state.assignments.n_km.sum() == state.content.sum()
+    if burstiness is None:
+        assert (state.repeats.size[of_known] == old.repeats.size).all()
+        assert state.repeats.size.sum() == corpus.n_tokens
     assert state.omega == 50.0
 
 

@@ -1,0 +1,227 @@
+"""Words that repeat within a document: burstiness (docs/model.md, section 2; docs/notes/burstiness.md).
+
+A document's words are drawn from DP(b, sum_m theta_jm psi_m): each token is a new *draw* from the document's topics
+with probability b / (i + b), i being the number of tokens before it, or else it repeats one of these. So a word that a
+document uses ten times may be one draw. Draws have topics as tokens have without burstiness. Given the draws, all moves
+of :mod:`mc2core.inference.gibbs.state` apply to a corpus that contains each draw once. Given their topics, the draws
+are moved here:
+
+    P(token joins a draw of its word)     prop. to the tokens of the draw
+    P(token is a new draw, of topic m)    prop. to b (n_jm + omega tau_km) / (N_j + omega) (n_mw + s) / (n_m + V s)
+
+where counts are of draws without this token. A token that is the only draw of its topic stays, and no draw opens a
+topic: on these states the move is a Gibbs step, on others it does nothing. Topics are opened by
+:mod:`mc2core.inference.gibbs.tokens`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import gammaln
+
+from mc2core.base.checks import MAX_PRIOR, MIN_PRIOR
+from mc2core.compute import streams
+from mc2core.compute.kernels import inner_kernel, kernel
+from mc2core.corpus import Corpus
+from mc2core.inference.gibbs.weights import GammaPrior
+
+#: b at the start, and the Gamma prior of it: documents have hundreds of tokens
+START, PRIOR = 100.0, GammaPrior(1.0, 0.001)
+
+
+@dataclass
+class Repeats:
+    """Tokens of the draws of a corpus.
+
+    Attributes
+    ----------
+    content : (J, V) CSR
+        Counts of tokens, as in the corpus.
+    size : (n_draws,) int32, >= 1
+        Tokens of each draw, in the order of their topics: by document and word.
+    concentration : float
+        b.
+    """
+
+    content: sp.csr_matrix
+    size: np.ndarray
+    concentration: float
+
+    @classmethod
+    def first(cls, content: sp.csr_matrix) -> Repeats:
+        """Return one draw for each word of a document."""
+        return cls(content, content.data.astype(np.int32), START)
+
+    def log_density(self, n_draws: np.ndarray) -> list[float]:
+        """Return the terms of ln p(draws | b) in nats, for ``n_draws`` (J,) of the documents."""
+        b, lengths = self.concentration, np.asarray(self.content.sum(axis=1)).ravel()
+        of_documents = (gammaln(b) - gammaln(b + lengths)).sum()
+        return [of_documents, n_draws.sum() * math.log(b), gammaln(self.size).sum()]
+
+    def draw_concentration(self, n_draws: np.ndarray, rng: np.random.Generator) -> None:
+        """Draw b given the draws of the documents, by the auxiliary variables of Escobar and West (1995)."""
+        lengths = np.asarray(self.content.sum(axis=1)).ravel()
+        lengths, b = lengths[lengths > 0], self.concentration
+        shape = PRIOR.shape + n_draws.sum() - (rng.random(len(lengths)) * (lengths + b) < lengths).sum()
+        rate = PRIOR.rate - np.log(np.maximum(rng.beta(b + 1.0, lengths), np.finfo(float).tiny)).sum()
+        self.concentration = float(np.clip(rng.gamma(shape) / rate, MIN_PRIOR, MAX_PRIOR))
+
+
+def distinct(corpus: Corpus) -> Corpus:
+    """Return the corpus with each word of a document once."""
+    return with_draws(corpus, np.zeros(0, np.int64), corpus.content[:0])
+
+
+def with_draws(corpus: Corpus, known: np.ndarray, content: sp.csr_matrix) -> Corpus:
+    """Return the corpus with the draws ``content`` of its documents ``known``, in this order.
+
+    The others have one draw for each word.
+    """
+    draws = np.ones_like(corpus.content.data)
+    is_known = np.isin(np.arange(corpus.n_documents), known)
+    draws[np.repeat(is_known, np.diff(corpus.content.indptr))] = content.data
+    return corpus.with_documents(_like(corpus.content, draws), corpus.contexts)
+
+
+def _like(content: sp.csr_matrix, data: np.ndarray) -> sp.csr_matrix:
+    """Return a matrix with the cells of ``content``, writable if that is: kernels are compiled for either."""
+    data.setflags(write=content.data.flags.writeable)
+    return sp.csr_matrix((data, content.indices, content.indptr), shape=content.shape)
+
+
+def draws_of_cells(content: sp.csr_matrix, size: np.ndarray) -> sp.csr_matrix:
+    """Return the number of draws of each word of each document, (J, V) CSR, given the tokens of all draws in order.
+
+    Raises ValueError if the sizes do not add up to the counts ``content``.
+    """
+    ends = np.cumsum(content.data, dtype=np.int64)
+    until = np.searchsorted(np.cumsum(size, dtype=np.int64), ends)
+    draws = np.diff(until, prepend=-1).astype(content.data.dtype)
+    if (size < 1).any() or size.sum() != content.data.sum() or not np.array_equal(np.cumsum(size)[until], ends):
+        raise ValueError("draw_sizes do not add up to the counts of the corpus")
+    return _like(content, draws)
+
+
+@inner_kernel(error_model="numpy")
+def _pick(u, weights, n):
+    """Index below n that ``u`` falls to, given weights whose sum it is below but for rounding."""
+    i = 0
+    while i < n - 1 and u >= weights[i]:
+        u -= weights[i]
+        i += 1
+    return i
+
+
+@inner_kernel(error_model="numpy")
+def _move_token(stream, w, j_draws, sizes, topics, n, weights, total, n_j, prior, n_wm, n_m, b, omega, s, vs):
+    """Move a token of word w, drawn at random, among the ``n`` draws of the word and a new one.
+
+    ``weights`` (M,) are (n_jm + omega tau_km) (n_mw + s) / (n_m + V s), with sum ``total``. Returns the numbers of the
+    word's draws, of the document's, and the sum.
+    """
+    n_tokens = 0
+    for d in range(n):
+        n_tokens += sizes[d]
+    d = _pick(streams.uniform(stream) * n_tokens, sizes, n)
+    m = topics[d]
+    is_alone = sizes[d] == 1
+    if is_alone and n_m[m] == 1:
+        return n, j_draws, total
+    sizes[d] -= 1
+    if is_alone:
+        n, j_draws = n - 1, j_draws - 1
+        sizes[d], topics[d] = sizes[n], topics[n]
+        n_j[m] -= 1
+        n_wm[w, m] -= 1
+        n_m[m] -= 1
+        total -= weights[m]
+        weights[m] = (n_j[m] + prior[m]) * (n_wm[w, m] + s) / (n_m[m] + vs)
+        total += weights[m]
+    u = streams.uniform(stream) * (n_tokens - 1 + b * total / (j_draws + omega))
+    if u < n_tokens - 1:
+        sizes[_pick(u, sizes, n)] += 1
+        return n, j_draws, total
+    m = _pick(streams.uniform(stream) * total, weights, weights.size)
+    sizes[n], topics[n] = 1, m
+    n_j[m] += 1
+    n_wm[w, m] += 1
+    n_m[m] += 1
+    total -= weights[m]
+    weights[m] = (n_j[m] + prior[m]) * (n_wm[w, m] + s) / (n_m[m] + vs)
+    return n + 1, j_draws + 1, total + weights[m]
+
+
+@kernel(error_model="numpy")
+def _sweep(key, cells, draws, size, topic, cluster, priors, n_wm, n_m, constants, new_draws, new_size, new_topic):
+    """Move all tokens whose word is repeated, once on average; returns the number of draws.
+
+    ``cells`` : indptr, indices and counts of tokens. ``draws`` (cells,), ``size`` and ``topic`` (draws,) before, and
+    the same after, the latter two with room for all tokens. ``priors`` (K, M) : omega tau. ``constants`` : b, omega, s
+    and V s.
+    """
+    indptr, indices, counts = cells
+    b, omega, s, vs = constants
+    n_topics = n_m.size
+    stream, n_j, weights = np.zeros(2, np.uint64), np.zeros(n_topics, np.int32), np.empty(n_topics)
+    read, written = 0, 0
+    for j in range(cluster.size):
+        prior, first = priors[cluster[j]], read
+        j_draws = draws[indptr[j] : indptr[j + 1]].sum()
+        streams.seek(stream, key, j)
+        for i in range(first, first + j_draws):
+            n_j[topic[i]] += 1
+        for cell in range(indptr[j], indptr[j + 1]):
+            n, w = draws[cell], indices[cell]
+            for d in range(n):
+                new_size[written + d], new_topic[written + d] = size[read + d], topic[read + d]
+            read += n
+            if counts[cell] > 1:
+                total = 0.0
+                for m in range(n_topics):
+                    weights[m] = (n_j[m] + prior[m]) * (n_wm[w, m] + s) / (n_m[m] + vs)
+                    total += weights[m]
+                sizes, topics = new_size[written : written + counts[cell]], new_topic[written : written + counts[cell]]
+                for _ in range(counts[cell]):
+                    n, j_draws, total = _move_token(
+                        stream, w, j_draws, sizes, topics, n, weights, total, n_j, prior, n_wm, n_m, b, omega, s, vs
+                    )
+            new_draws[cell] = n
+            written += n
+        for i in range(written - j_draws, written):
+            n_j[new_topic[i]] = 0
+    return written
+
+
+def move_draws(
+    repeats: Repeats, content: sp.csr_matrix, topic: np.ndarray, cluster: np.ndarray, priors: np.ndarray,
+    n_wm: np.ndarray, omega: float, topic_word_prior: float, key: np.uint64
+) -> tuple[sp.csr_matrix, np.ndarray]:  # fmt: skip
+    """Move tokens between draws, in place in ``repeats``.
+
+    Parameters
+    ----------
+    content : (J, V) CSR, numbers of draws
+    topic : (n_draws,) int32
+    cluster : (J,) int32
+    priors : (K, M) float64, omega tau
+    n_wm : (V, M) int32, draws of each word in each topic; it is changed to those after the move
+
+    Returns
+    -------
+    (J, V) CSR and (n_draws,) int32
+        The numbers of draws, and their topics.
+    """
+    tokens, n_m = repeats.content, n_wm.sum(axis=0, dtype=np.int64)
+    total = int(tokens.data.sum(dtype=np.int64))
+    draws, size, found = np.empty_like(content.data), np.empty(total, np.int32), np.empty(total, np.int32)
+    constants = repeats.concentration, omega, topic_word_prior, topic_word_prior * n_wm.shape[0]
+    n_draws = _sweep(
+        key, (tokens.indptr, tokens.indices, tokens.data), content.data, repeats.size, topic, cluster, priors, n_wm,
+        n_m, constants, draws, size, found,
+    )  # fmt: skip
+    repeats.size = size[:n_draws].copy()
+    return _like(content, draws), found[:n_draws].copy()

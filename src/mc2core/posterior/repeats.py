@@ -1,0 +1,57 @@
+"""Draws of documents whose words repeat, for scores of documents that were not fitted (docs/notes/burstiness.md)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mc2core.compute.kernels import kernel
+from mc2core.posterior.proportions import add_expected
+
+
+@kernel(error_model="numpy")
+def _expect_draws(indptr, indices, counts, psi, prior, b, draws):
+    expected, weights, none = np.empty(prior.size), np.empty(prior.size), np.zeros(prior.size)
+    for j in range(indptr.size - 1):
+        expected[:] = 0.0
+        for cell in range(indptr[j], indptr[j + 1]):
+            add_expected(psi[indices[cell]], prior, none, 1, weights, expected)
+        total = prior.sum() + (indptr[j + 1] - indptr[j])
+        for cell in range(indptr[j], indptr[j + 1]):
+            base, word = 0.0, psi[indices[cell]]
+            for m in range(prior.size):
+                base += word[m] * (prior[m] + expected[m])
+            new, found = b * base / total, 1.0
+            for i in range(1, counts[cell]):
+                found += new / (new + i)
+            draws[cell] = math.floor(found + 0.5) if found < counts[cell] else counts[cell]
+
+
+def expected_draws(
+    cells: tuple[np.ndarray, np.ndarray, np.ndarray], psi: np.ndarray, prior: np.ndarray, burst_concentration: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the expected number of draws of each word of each document, rounded.
+
+    The expectation is that of the Chinese restaurant process, given the word's probability in the document, which is
+    estimated with one draw for each of its words.
+
+    Parameters
+    ----------
+    cells : indptr (J + 1,), indices and counts (n,) of a CSR matrix (J, U)
+    psi : (U, M) float64
+        Probability of each word in each topic.
+    prior : (M,) float64
+        Pseudo-counts of the topics of a document.
+    burst_concentration : float
+        b; if it is infinite, words do not repeat, and ``cells`` are returned.
+
+    Returns
+    -------
+    ``cells`` with counts from 1 to the given ones.
+    """
+    if burst_concentration == np.inf:
+        return cells
+    draws = np.empty_like(cells[2])
+    _expect_draws(*cells, psi, np.ascontiguousarray(prior), burst_concentration, draws)
+    return cells[0], cells[1], draws
