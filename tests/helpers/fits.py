@@ -42,7 +42,7 @@ class Pair:
 
 
 def pair_of(model, engine, settings):
-    """MC2 has no document level unless it is asked for, and words do not repeat: most tests are of the papers' model."""
+    """MC2 has no document level unless asked for, and words do not repeat: most tests are of the papers' model."""
     settings = dict(settings)
     contexts, threads = settings.pop("contexts", None), settings.pop("threads", 1)
     if model in ("mc2", "hdp"):

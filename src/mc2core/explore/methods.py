@@ -35,8 +35,9 @@ def paragraph(posterior: Posterior, corpus: Corpus, about: Mapping[str, Any], re
         raise ValueError("the posterior has no provenance of a fit; mc2core.fit and mc2 fit leave one")
     model, engine = about["model"], about["engine"]
     how, unit = _ENGINES[engine["name"]]
+    level = _level(model, posterior.representative.has_repeats)
     said = [
-        f"We fitted {_MODELS[model['name']]}{_level(model)}{_clusters(model)}{_contexts(model)} to "
+        f"We fitted {_MODELS[model['name']]}{level}{_clusters(model)}{_contexts(model)} to "
         f"{_documents(posterior, corpus, about)}.",
         _preprocessing(posterior.imported or corpus.imported, corpus),
         _missing(posterior, corpus),
@@ -110,13 +111,14 @@ def _versions(about: Mapping[str, Any]) -> str:
     return f"We used {', '.join(versions) or 'mc2core (version not recorded)'}{place}."
 
 
-def _level(model: dict[str, Any]) -> str:
+def _level(model: dict[str, Any], has_repeats: bool) -> str:
     if model["name"] != "mc2":
         return ""
     if not model.get("document_level"):
         return " without a document level, as in the paper"
     omega = model["document_concentration"]
-    return f" with a document level ({'its concentration learnt' if omega == 'learn' else f'concentration {omega:g}'})"
+    level = f" with a document level ({'its concentration learnt' if omega == 'learn' else f'concentration {omega:g}'})"
+    return level + (", whose documents may repeat their words" if has_repeats else "")
 
 
 def _clusters(model: dict[str, Any]) -> str:
