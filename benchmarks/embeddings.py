@@ -143,7 +143,7 @@ def clusterings(
         found = posterior.hierarchy
         assert found is not None
         are_chains = len(posterior.chains) - len(posterior.provenance.get("stuck", [])) > 1
-        size = recommend(found.scores, found.agreement, are_chains)  # by the rule of today
+        size, _ = recommend(found.scores, found.agreement, are_chains)  # by the rule of today
         yield f"MC2, {name}, recommended", found.cut(size)
         yield f"MC2, {name}, all clusters", found.cluster
         yield f"MC2, {name}, K fixed", kept_fit(part, n_classes, seed, Path(f"{path}.fixed.{seed}.npz")).cluster

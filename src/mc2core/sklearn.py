@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state  # noqa: E402
 from sklearn.utils.metaestimators import available_if  # noqa: E402
 from sklearn.utils.validation import check_is_fitted, validate_data  # noqa: E402
 
+from mc2core.base.checks import choice  # noqa: E402
 from mc2core.corpus import Corpus  # noqa: E402
 from mc2core.inference.base import Engine  # noqa: E402
 from mc2core.inference.registry import DEFAULT_MODEL, model_class  # noqa: E402
@@ -27,6 +28,7 @@ from mc2core.inference.running.loop import fit  # noqa: E402
 from mc2core.inference.running.summary import add_hierarchy  # noqa: E402
 from mc2core.models import Model  # noqa: E402
 from mc2core.posterior import Posterior  # noqa: E402
+from mc2core.posterior.hierarchy import CUTS  # noqa: E402
 
 if TYPE_CHECKING:
     from mc2core.inference import Stream
@@ -65,6 +67,9 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     chains : int, optional
         Number of independent chains, whose samples form one posterior, as in :func:`mc2core.fit`. By default, two
         chains run in parallel on the available cores; SVI has one chain.
+    cut : int or str, default "recommended"
+        Which clusters ``labels_`` has: "recommended", "broad", "fine" or "all", or a number of clusters
+        (:meth:`mc2core.posterior.hierarchy.Hierarchy.size_of`). It does not change the fit.
     n_jobs : int, default 1
         Number of threads for transform and predict. The result does not depend on it.
     total_samples : int, optional
@@ -81,11 +86,11 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     ----------
     posterior_ : mc2core.Posterior
     labels_ : (J,) int64
-        Cluster of each document in the recommended clustering. Clusters are numbered from 0 in order of decreasing
-        size, so a number is one less than in ``mc2 clusters`` and the HTML report. ``labels_`` uses all samples,
-        whereas ``predict`` uses one sample, so the two may differ for some documents. ``labels_`` contains the clusters
-        of the fit in three cases: if ``n_clusters`` is set, if the engine supports ``partial_fit``, or if no clustering
-        is recommended.
+        Cluster of each document in the clustering that ``cut`` names. Clusters are numbered from 0 in order of
+        decreasing size, so a number is one less than in ``mc2 clusters`` and the HTML report. ``labels_`` uses all
+        samples, whereas ``predict`` uses one sample, so the two may differ for some documents. ``labels_`` contains the
+        clusters of the fit in three cases: if ``n_clusters`` is set (by default), if the engine supports
+        ``partial_fit``, or if no clustering is recommended.
     probabilities_ : (J,) float64
         Certainty of ``labels_``, in [0, 1]. In each sample, the documents that share a cluster with the document are
         considered; the certainty is the share of them that have the same label, averaged over samples
@@ -112,6 +117,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         model: Model | None = None,
         engine: Engine | None = None,
         chains: int | None = None,
+        cut: int | str = "recommended",
         n_jobs: int = 1,
         total_samples: int | None = None,
         random_state: Any = 0,
@@ -122,6 +128,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self.model = model
         self.engine = engine
         self.chains = chains
+        self.cut = cut
         self.n_jobs = n_jobs
         self.total_samples = total_samples
         self.random_state = random_state
@@ -131,6 +138,8 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         """Fit the model to the word counts ``X``. ``y`` is ignored."""
         if self.total_samples is not None and not _goes_on(self):
             raise ValueError(f"total_samples is {self.total_samples}, which needs an engine with partial_fit: SVI()")
+        if isinstance(self.cut, str):
+            choice("cut", self.cut, CUTS)
         counts = self._counts(X, reset=True)
         corpus = Corpus(counts, self._words(counts.shape[1]))
         seed = self.random_state
@@ -180,9 +189,9 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         """What is known of clusters and topics."""
         self.posterior_ = posterior
         hierarchy = posterior.hierarchy
-        self._cut = None if hierarchy is None else hierarchy.recommended
-        self._n_features_out = len(posterior.cluster_weights) if hierarchy is None else hierarchy.recommended
-        self.n_clusters_ = posterior.n_clusters if hierarchy is None else hierarchy.recommended
+        self._cut = None if hierarchy is None else hierarchy.size_of(self.cut)
+        self._n_features_out = self._cut or len(posterior.cluster_weights)
+        self.n_clusters_ = self._cut or posterior.n_clusters
         self.components_ = posterior.word_given_topic
 
     def transform(self, X: Any) -> np.ndarray:

@@ -69,6 +69,17 @@ def test_in_a_pipeline_it_finds_the_groups():
     assert steps.predict(TEXTS).tolist() == steps.transform(TEXTS).argmax(axis=1).tolist()
 
 
+def test_labels_are_those_of_the_cut_that_is_named():
+    counts, settings = CountVectorizer().fit_transform(TEXTS), {"iterations": 6, "engine": Gibbs(start_topics=3)}
+    for cut in ("broad", "fine", "all", 2):
+        one = MC2Clusterer(cut=cut, **settings).fit(counts)
+        kept = one.posterior_.hierarchy
+        assert np.array_equal(one.labels_, kept.cut(kept.size_of(cut)))
+        assert one.n_clusters_ == one.transform(counts).shape[1] == kept.size_of(cut)
+    with pytest.raises(ValueError, match="cut is 'brood'; allowed: recommended, broad, fine, all"):
+        MC2Clusterer(cut="brood", **settings).fit(counts)
+
+
 @pytest.mark.parametrize("more", [{}, {"chains": 1}])
 def test_it_is_the_fit_of_the_package(more):
     counts = CountVectorizer().fit_transform(TEXTS)

@@ -142,11 +142,11 @@ def _add_predictions(commands: Any) -> None:
     shown = clusters.add_mutually_exclusive_group()
     shown.add_argument(
         "--cut",
-        metavar="recommended|all|N",
+        metavar="broad|fine|recommended|all|N",
         type=_cut,
         default="recommended",
-        help="which clusters: the recommended ones (default), all of the fit, or those where there are N; number 1 is "
-        "the largest in the fit",
+        help="which clusters: the recommended ones (default), the broad or the fine ones (the same as the recommended "
+        "ones if chains agree on one number only), all of the fit, or N clusters; number 1 is the largest in the fit",
     )
     shown.add_argument(
         "--hierarchy",
@@ -325,21 +325,23 @@ def _clusters(options: argparse.Namespace) -> None:
 
 def _cut(text: str) -> int | str:
     """The value of --cut."""
-    if text in ("recommended", "all"):
+    from mc2core.posterior.hierarchy import CUTS
+
+    if text in CUTS:
         return text
     try:
         return int(text)
     except ValueError:
         from argparse import ArgumentTypeError
 
-        raise ArgumentTypeError(f"{text!r} is neither recommended nor all nor a number of clusters") from None
+        raise ArgumentTypeError(f"{text!r} is neither a number of clusters nor one of {', '.join(CUTS)}") from None
 
 
 def _known_cut(posterior: Posterior, corpus: Corpus, cut: int | str) -> int | str:
-    """The number of clusters of the cut, or "all", which the recommended one is where there is no hierarchy."""
+    """The number of clusters of the cut, or "all", which cuts with a name are where there is no hierarchy."""
     from mc2core.base.checks import counted
 
-    if cut != "recommended":
+    if cut == "all" or not isinstance(cut, str):
         return cut
     try:
         if posterior.hierarchy is None and posterior.was_fitted_on(corpus):
@@ -348,11 +350,15 @@ def _known_cut(posterior: Posterior, corpus: Corpus, cut: int | str) -> int | st
         print(in_lines(f"mc2: no clustering is recommended: {error}", sys.stderr), file=sys.stderr)
     if posterior.hierarchy is None:
         return "all"
-    found = posterior.hierarchy
-    all_of_them = "" if found.recommended == found.n_clusters else f" of {found.n_clusters}; --cut all gives these"
-    said = f"mc2: the recommended clustering has {counted(found.recommended, 'clusters')}{all_of_them}"
+    found, size = posterior.hierarchy, posterior.hierarchy.size_of(cut)
+    all_of_them = "" if size == found.n_clusters else f" of {found.n_clusters}; --cut all gives these"
+    said = f"mc2: the {cut} clustering has {counted(size, 'clusters')}{all_of_them}"
+    if cut != "recommended" and not found.other:
+        said += "; it is the recommended one, because only one number of clusters stands out"
+    elif found.other and size == found.recommended:
+        said += f"; the {found.other_name} clustering has {found.other} (--cut {found.other_name})"
     print(in_lines(said, sys.stderr), file=sys.stderr)
-    return found.recommended
+    return size
 
 
 def _kept(corpus: Corpus) -> pd.DataFrame:

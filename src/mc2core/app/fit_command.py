@@ -193,8 +193,9 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
         others = "--seed or start_topics" if "start_topics" in provenance["engine"] else "--seed"
         said += f"; other values of {others} may end elsewhere"
     lines = [took]
-    if (recommended := provenance["inferred"].get("recommended")) is not None:
-        lines.append(f"recommended clustering: {counted(recommended, 'clusters')}")
+    for name in ("recommended", "broad", "fine"):
+        if (size := provenance["inferred"].get(name)) is not None:
+            lines.append(f"{name} clustering: {counted(size, 'clusters')}")
     lines += [*([said] if said else []), f"model: {model.describe()}"]
     if not options.context:  # those that are used without being named
         lines += [
@@ -211,7 +212,8 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
     clusters = f"mc2 clusters {fit} {corpus}"
     lines.append(f"next: mc2 describe {fit} {corpus} --out {out}")
     lines.append(f"or: mc2 topics {fit}; {clusters}; mc2 evaluate {fit} CORPUS")
-    lines.append(f"for more or fewer clusters: {clusters} --cut all; {clusters} --hierarchy")
+    level = next((name for name in ("broad", "fine") if name in provenance["inferred"]), "all")
+    lines.append(f"for more or fewer clusters: {clusters} --cut {level}; {clusters} --hierarchy")
     return lines
 
 

@@ -17,7 +17,7 @@ from mc2core.corpus import Corpus
 from mc2core.corpus.embeddings import directions_of
 from mc2core.explore.words import Names, check_names
 from mc2core.posterior import Posterior
-from mc2core.posterior.hierarchy import Hierarchy
+from mc2core.posterior.hierarchy import CUTS, Hierarchy
 from mc2core.posterior.proportions import DocumentTopics
 from mc2core.posterior.sample import SparseRows
 
@@ -147,6 +147,20 @@ class Description:
     def n_clusters(self) -> int:
         """Number of clusters K of the fit."""
         return self.posterior.representative.n_clusters
+
+    @property
+    def levels(self) -> dict[str, int]:
+        """Size of each cut with a name (:data:`CUTS`)."""
+        kept = self.posterior.hierarchy
+        sizes = {name: 0 if kept is None else kept.size_of(name) for name in CUTS}
+        return {name: size if size in self.cuts else self.n_clusters for name, size in sizes.items()}
+
+    @property
+    def other(self) -> dict[str, int]:
+        """Size of the broad or of the fine clustering, if it differs from the recommended one."""
+        return {
+            name: size for name, size in self.levels.items() if name in ("broad", "fine") and size != self.recommended
+        }
 
     @property
     def no_groups(self) -> str:
@@ -433,7 +447,7 @@ def chosen_samples(posterior: Posterior, most: int = N_SAMPLES) -> list[int]:
 
 def _sizes(hierarchy: Hierarchy) -> list[int]:
     """Sizes below the fit's own that are described, the largest first."""
-    sizes, size = {hierarchy.recommended, *range(1, EVERY_SIZE + 1)}, EVERY_SIZE
+    sizes, size = {hierarchy.recommended, hierarchy.other, *range(1, EVERY_SIZE + 1)}, EVERY_SIZE
     while (size := size * 5 // 4) <= MAX_GROUPS:
         sizes.add(size)
-    return [size for size in sorted(sizes, reverse=True) if size < hierarchy.n_clusters and size <= MAX_GROUPS]
+    return [size for size in sorted(sizes, reverse=True) if 0 < size < hierarchy.n_clusters and size <= MAX_GROUPS]

@@ -120,8 +120,8 @@ class Fit:
 
         Parameters
         ----------
-        cut : int or "all", optional
-            Number of clusters, or "all" for the clusters of the fit. The default is the recommended clustering.
+        cut : int or str, optional
+            Number of clusters, "recommended" (the default), "broad", "fine", or "all" for the clusters of the fit.
 
         Returns
         -------
@@ -144,8 +144,8 @@ class Fit:
 
         Parameters
         ----------
-        cut : int or "all", optional
-            Number of clusters, or "all" for the clusters of the fit. The default is the recommended clustering.
+        cut : int or str, optional
+            Number of clusters, "recommended" (the default), "broad", "fine", or "all" for the clusters of the fit.
             ``probability`` always refers to the recommended clustering.
         """
         from mc2core.explore.documents import document_tables
@@ -178,8 +178,8 @@ class Fit:
         ----------
         name : str, optional
             Name of one context. By default, all contexts are used.
-        cut : int or "all", optional
-            Number of clusters, or "all" for the clusters of the fit. The default is the recommended clustering.
+        cut : int or str, optional
+            Number of clusters, "recommended" (the default), "broad", "fine", or "all" for the clusters of the fit.
 
         Returns
         -------
@@ -217,8 +217,8 @@ class Fit:
         ----------
         contexts : str or list of str
             Contexts, kept columns or labels.
-        cut : int or "all", optional
-            Number of clusters, or "all" for the clusters of the fit. The default is the recommended clustering.
+        cut : int or str, optional
+            Number of clusters, "recommended" (the default), "broad", "fine", or "all" for the clusters of the fit.
 
         Returns
         -------
@@ -293,11 +293,10 @@ class Fit:
 
     def _size(self, cut: int | str) -> int:
         """Clusters of a cut that is described."""
-        known: dict[int | str, int] = {one: one for one in self.description.first}
-        known |= {"recommended": self.description.recommended, "all": self.description.n_clusters}
+        known: dict[int | str, int] = {one: one for one in self.description.first} | self.description.levels
         if cut not in known:
-            sizes = ", ".join(map(str, sorted(self.description.first)))
-            raise ValueError(f"cut is {cut!r}; it must be recommended, all or a number that is described: {sizes}")
+            names, sizes = ", ".join(self.description.levels), ", ".join(map(str, sorted(self.description.first)))
+            raise ValueError(f"cut is {cut!r}; it must be {names} or a number that is described: {sizes}")
         return known[cut]
 
     @cached_property

@@ -87,6 +87,7 @@ def build(
         "markdown": summary,
         "clusters": description.n_clusters,
         "recommended": description.recommended,
+        "other": description.other,
         "of_observations": description.is_of_observations,
         "runs": n_chains(description.posterior),
         "without_clusters": description.without_clusters,

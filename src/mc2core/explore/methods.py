@@ -162,4 +162,6 @@ def _found(posterior: Posterior, recommended: int, is_fixed: bool) -> str:
         agreement = np.nan if posterior.hierarchy is None else posterior.hierarchy.agreement[recommended - 1]
         between = f"; the cuts of the chains into {recommended} agree by an adjusted Rand index of {agreement:.2f}."
         found += "." if np.isnan(agreement) else between
+    if posterior.hierarchy is not None and posterior.hierarchy.other:
+        found += f" The {posterior.hierarchy.other_name} clustering has {posterior.hierarchy.other} clusters."
     return found

@@ -80,8 +80,8 @@ def clusters_over_time(
         Name of the context of numbers or dates. It may be left out if there is only one such context.
     clusters : numbers, optional
         Clusters to draw; by default the six largest.
-    cut : int or "all", optional
-        Number of clusters, or "all" for the clusters of the fit. The default is the recommended clustering.
+    cut : int or str, optional
+        Number of clusters, "recommended" (the default), "broad", "fine", or "all" for the clusters of the fit.
     ax : matplotlib Axes, optional
 
     Raises
@@ -132,8 +132,8 @@ def clusters_by_context(
     found : Fit
     context : str, optional
         Name of a context, kept column or label. It may be left out if there is only one.
-    cut : int or "all", optional
-        Number of clusters, or "all" for the clusters of the fit. The default is the recommended clustering.
+    cut : int or str, optional
+        Number of clusters, "recommended" (the default), "broad", "fine", or "all" for the clusters of the fit.
     ax : matplotlib Axes, optional
 
     Raises
@@ -248,8 +248,8 @@ def map_of_documents(
     found : Fit
     colour : str, optional
         Context, kept column or label by which points are coloured. By default, they are coloured by cluster.
-    cut : int or "all", optional
-        Number of clusters, or "all" for the clusters of the fit. The default is the recommended clustering.
+    cut : int or str, optional
+        Number of clusters, "recommended" (the default), "broad", "fine", or "all" for the clusters of the fit.
     seed : int
         Seed of the map.
     ax : matplotlib Axes, optional

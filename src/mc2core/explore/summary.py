@@ -28,6 +28,7 @@ def summary(description: Description, tables: Tables, title: str) -> str:
         recommended, of_fit = told["recommended number of clusters"], told["clusters"]
         found = counted(int(recommended), "clusters")
         found += "" if of_fit == recommended else f", recommended of the {of_fit} found"
+        found += "".join(f" ({name} clustering: {size})" for name, size in description.other.items())
     documents, of_topics = (counted(int(told[name]), name) for name in ("documents", "topics"))
     head = f"{documents}{drawn}, {found}, {of_topics}"
     model = f"{told['model']} by {told['engine']}" if "model" in told else ""

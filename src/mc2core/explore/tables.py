@@ -101,6 +101,7 @@ def _counts(description: Description) -> dict[str, int]:
     sizes = np.bincount(description.cluster)
     return {
         "recommended number of clusters": description.recommended,
+        **{f"{name} number of clusters": size for name, size in description.other.items()},
         "clusters": description.posterior.n_clusters,
         "clusters with a document": int((sizes > 0).sum()),
         "clusters with 1 % of the documents": int((sizes >= 0.01 * description.corpus.n_documents).sum()),

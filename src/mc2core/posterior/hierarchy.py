@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import stopping
+from mc2core.base.checks import choice
 from mc2core.base.progress import Work, work
 from mc2core.base.storage import Stored, check_arrays
 from mc2core.compute.kernels import inner_kernel, kernel
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
     from mc2core.posterior.posterior import Posterior
 
+CUTS = "recommended", "broad", "fine", "all"
+"""Names of cuts."""
 MAX_CLUSTERS = 5000
 """Clusters of which a hierarchy is made: the table of pairs takes 8 bytes each, 0.2 GB."""
 MAX_CELLS = 1 << 27
@@ -56,10 +59,14 @@ N_OTHERS = 3
 """Samples, at most, whose hierarchies are compared with those of the fit."""
 MIN_SCALE = 50
 """Clusters in whose logarithm numbers of fewer are measured where one chain ran (docs/notes/recommended.md)."""
-PRICE = 0.6
-"""What K clusters cost, as a share of all that clusters explain, where several chains ran."""
-SAME = 0.98
-"""Agreement of chains from which on their clusters are taken as the same."""
+HALF = 0.5
+"""Share of what clusters explain that a recommended clustering explains: few clusters agree easily, but say little."""
+TIE = 0.9
+"""Share of the highest agreement from which on chains agree as well (docs/notes/recommended.md)."""
+STEP = 3.0
+"""Times the gain of the next cluster that the last cluster of a broad clustering gains."""
+MIN_AGREEMENT = 0.7
+"""Agreement of chains below which they are said to differ."""
 _BLOCK = 1 << 14  # documents whose probabilities are averaged at a time
 _MIN = 1e-12  # prior of a topic: its logarithm is finite
 _PASSES = 5  # over a document whose proportions are its own
@@ -87,8 +94,8 @@ class Hierarchy:
         Log marginal likelihood of the clustering of size n, in nats, at index n - 1.
     agreement : (K,) float64
         At index n - 1, the mean adjusted Rand index between the clusterings of size n (:meth:`at`) of pairs of chains;
-        for one chain, between this one and those made from single samples. NaN if fewer than half of them have so many
-        clusters, or if there is one sample.
+        for one chain, between this one and those made from single samples. A chain or sample with fewer clusters keeps
+        all of them. NaN if there is one sample.
     recommended : int
         Recommended number of clusters (:func:`recommend`); K if the model fixes the number.
     samples : sequence of (J,) int32
@@ -97,6 +104,8 @@ class Hierarchy:
     whole : Hierarchy, optional
         If this is restricted to some documents (:meth:`of_documents`), the hierarchy of all; ``rows`` (n,) are their
         numbers.
+    other : int
+        A second number of clusters on which chains agree (:func:`recommend`); 0 if there is none.
     """
 
     cluster: np.ndarray
@@ -110,12 +119,30 @@ class Hierarchy:
     samples: Sequence[np.ndarray] = field(default=(), repr=False)
     whole: Hierarchy | None = field(default=None, repr=False)
     rows: np.ndarray | None = field(default=None, repr=False)
+    other: int = 0
     _cuts: dict[int, np.ndarray] = field(default_factory=dict, repr=False, init=False)
 
     @property
     def n_clusters(self) -> int:
         """K."""
         return len(self.scores)
+
+    @property
+    def other_name(self) -> str:
+        """Name of the clustering of size ``other``, "broad" or "fine"."""
+        return "broad" if self.other < self.recommended else "fine"
+
+    def size_of(self, cut: int | str) -> int:
+        """Return the number of clusters of a cut: a number, or a name of :data:`CUTS`.
+
+        The broad and the fine clustering are the smaller and the larger of ``recommended`` and ``other``; if there is
+        no other, both are the recommended one. Raises ValueError if there is no such name.
+        """
+        if not isinstance(cut, str):
+            return cut
+        both = self.recommended, self.other or self.recommended
+        named = (self.recommended, min(both), max(both), self.n_clusters)
+        return dict(zip(CUTS, named, strict=True))[choice("cut", cut, CUTS)]
 
     def cut(self, size: int) -> np.ndarray:
         """Return the cluster of each document in the cut of ``size`` clusters, (J,) int32; -1 for none.
@@ -196,12 +223,13 @@ class Hierarchy:
 
         The columns are clusters; log_marginal, in nats per document; loss, the decrease of log_marginal from one more
         cluster (negative if moving documents gains more than merging loses); moved, the share of documents that the
-        moves of this step put into another cluster; agreement; recommended, "yes" at :attr:`recommended`.
+        moves of this step put into another cluster; agreement; recommended, "yes" at :attr:`recommended`; and if there
+        are a broad and a fine clustering, level, which is "broad" or "fine" at these.
         """
         import pandas as pd
 
         n_documents, size = max(len(self.cluster), 1), np.arange(1, self.n_clusters + 1)
-        return pd.DataFrame(
+        table = pd.DataFrame(
             {
                 "clusters": size,
                 "log_marginal": self.scores / n_documents,
@@ -211,6 +239,11 @@ class Hierarchy:
                 "recommended": np.where(size == self.recommended, "yes", ""),
             }
         )
+        if self.other:
+            table["level"] = ""
+            for level in ("broad", "fine"):
+                table.loc[self.size_of(level) - 1, "level"] = level
+        return table
 
     def shares(self, size: int, cluster: np.ndarray, n_clusters: int) -> np.ndarray:
         """Return the distribution of the documents of each ``cluster`` (J,) over the cut, (n_clusters, size) float64.
@@ -252,25 +285,37 @@ def _likeliest(mean_shares: Iterable[tuple[slice, np.ndarray]], found: np.ndarra
     return likeliest
 
 
-def recommend(scores: np.ndarray, agreement: np.ndarray, are_chains: bool) -> int:
-    """Return the recommended number of clusters: at least 2, or 1 if more clusters explain nothing.
+def recommend(scores: np.ndarray, agreement: np.ndarray, are_chains: bool) -> tuple[int, int]:
+    """Return the recommended number of clusters, 1 if more clusters explain nothing, and the other one, 0 if none.
 
     ``scores`` and ``agreement`` are those of :class:`Hierarchy`. E_n is the gain in score of n clusters over one, as a
-    share of the largest gain. For several chains (``are_chains``), the result maximises A_n (E_n - ``PRICE`` ln n / ln
-    K), where A_n is the agreement: the clusters explain much, are few, and other chains find the same ones. It is
-    larger if A_n is at least ``SAME`` for more clusters. The samples of one chain agree at any n, so for one chain the
-    result maximises E_n - ln n / ln max(K, ``MIN_SCALE``).
+    share of the largest gain. For several chains (``are_chains``), the recommended number is the largest one on which
+    chains agree as well as on any: of the sizes with E_n of at least ``HALF``, the largest whose agreement is at least
+    ``TIE`` times the highest. The samples of one chain agree at any n, so for one chain the result maximises E_n - ln n
+    / ln max(K, ``MIN_SCALE``).
+
+    The other number differs by a factor of two or more, and chains agree on it by ``MIN_AGREEMENT``. It is smaller if
+    there is an edge: the largest n at which chains also agree as well as on any, but at n + 1 less, or at which the
+    last cluster explains ``STEP`` times as much as the next one would. Otherwise, it is the largest n of all.
     """
     explained = scores.max() - scores[0]
     if not explained > 0.0:
-        return 1
-    share, size = (scores[1:] - scores[0]) / explained, np.arange(2, len(scores) + 1)
-    if not are_chains or np.isnan(agreement[1:]).all():
+        return 1, 0
+    share, size, agree = (scores[1:] - scores[0]) / explained, np.arange(2, len(scores) + 1), agreement[1:]
+    if not are_chains or np.isnan(agree).all():
         value = share - np.log(size) / math.log(max(len(scores), MIN_SCALE))
-        return int(size[value.argmax()]) if value.max() > 0.0 else 1
-    agree = np.nan_to_num(agreement[1:])
-    value = np.maximum(agree, 0.0) * np.maximum(share - PRICE * np.log(size) / math.log(len(scores)), 0.0)
-    return max(int(size[value.argmax()]) if value.max() > 0.0 else 1, int(size[agree >= SAME].max(initial=1)))
+        return (int(size[value.argmax()]) if value.max() > 0.0 else 1), 0
+    most = agree[share >= HALF].max()
+    if not most > 0.0:
+        return 1, 0
+    is_tie = (share >= HALF) & (agree >= TIE * most)
+    recommended = int(size[is_tie].max())
+    gain = np.diff(scores)
+    is_edge = (agree[1:] < TIE * agree[:-1]) | (gain[:-1] >= STEP * np.maximum(gain[1:], 0.0))
+    is_agreed = agree >= MIN_AGREEMENT
+    broad = size[:-1][(is_tie & is_agreed)[:-1] & is_edge & (2 * size[:-1] <= recommended)]
+    fine = size[is_agreed & (size >= 2 * recommended)]
+    return recommended, int(broad.max(initial=0) or fine.max(initial=0))
 
 
 def by_size(cluster: np.ndarray, n_clusters: int) -> np.ndarray:
@@ -315,22 +360,19 @@ def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
     with stopping.defer(), work("hierarchy", sum(int(one.max()) + 1 for _, one in starts), "sizes") as told:
         hierarchy, *of_others = (_descend(_Held.of(posterior, corpus, *start), told) for start in starts)
     agreement = np.full(hierarchy.n_clusters, np.nan)
-    for size in range(1, hierarchy.n_clusters + 1):
-        of_size = [one.at(size) for one in of_others if one.n_clusters >= size]
-        if not of_size or 2 * len(of_size) < len(others):
-            continue
-        pairs = [(hierarchy.at(size), one) for one in of_size]
-        if are_chains:  # with each other: what all samples say is of each of them
-            pairs = list(itertools.combinations(of_size, 2)) if len(of_size) > 1 else []
-        if pairs:
-            agreement[size - 1] = np.mean([adjusted_rand_index(*pair) for pair in pairs])
+    for size in range(1, hierarchy.n_clusters + 1) if others else ():
+        of_size = [one.at(min(size, one.n_clusters)) for one in of_others]
+        # chains with each other: what all samples say is of each of them
+        pairs = itertools.combinations(of_size, 2) if are_chains else ((hierarchy.at(size), one) for one in of_size)
+        agreement[size - 1] = np.mean([adjusted_rand_index(*pair) for pair in pairs])
     if posterior.provenance.get("model", {}).get("n_clusters") is not None:
-        recommended = hierarchy.n_clusters
+        recommended, other = hierarchy.n_clusters, 0
     elif posterior.provenance.get("log_odds_of_clusters", math.inf) <= 0.0:
-        recommended = 1
+        recommended, other = 1, 0
     else:
-        recommended = recommend(hierarchy.scores, agreement, are_chains)
-    return replace(hierarchy, samples=posterior.clusterings, agreement=agreement, recommended=recommended)
+        recommended, other = recommend(hierarchy.scores, agreement, are_chains)
+    hierarchy = replace(hierarchy, recommended=recommended, other=other)
+    return replace(hierarchy, samples=posterior.clusterings, agreement=agreement)
 
 
 def merge_clusters(posterior: Posterior, corpus: Corpus, size: int) -> np.ndarray:
@@ -752,7 +794,7 @@ _DESCRIBED = {
 
 def pack_hierarchy(hierarchy: Hierarchy) -> dict[str, np.ndarray]:
     """Return a hierarchy as plain arrays with names that start with "hierarchy."."""
-    return {f"{_PREFIX}{name}": np.asarray(getattr(hierarchy, name)) for name in _DESCRIBED}
+    return {f"{_PREFIX}{name}": np.asarray(getattr(hierarchy, name)) for name in (*_DESCRIBED, "other")}
 
 
 def unpack_hierarchy(arrays: Mapping[str, np.ndarray], n_documents: int) -> Hierarchy | None:
@@ -761,10 +803,12 @@ def unpack_hierarchy(arrays: Mapping[str, np.ndarray], n_documents: int) -> Hier
     if not stored:
         return None
     try:
-        sizes = check_arrays(stored, _DESCRIBED, {"J": n_documents})
-        if not 1 <= stored["recommended"] <= sizes["K"]:
-            raise ValueError(f"'recommended' is {stored['recommended']}; it must lie within 1..{sizes['K']}")
+        stored.setdefault("other", np.array(0))  # files that were written before it was there
+        sizes = check_arrays(stored, _DESCRIBED | {"other": Stored("i", "")}, {"J": n_documents})
+        for name, least in (("recommended", 1), ("other", 0)):
+            if not least <= stored[name] <= sizes["K"]:
+                raise ValueError(f"{name!r} is {stored[name]}; it must lie within {least}..{sizes['K']}")
     except ValueError as error:
         raise ValueError(f"hierarchy: {error}") from error
     arrays_of: dict[str, Any] = {name: stored[name] for name in _DESCRIBED}
-    return Hierarchy(**arrays_of | {"recommended": int(stored["recommended"])})
+    return Hierarchy(**arrays_of | {name: int(stored[name]) for name in ("recommended", "other")})

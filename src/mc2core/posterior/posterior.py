@@ -456,7 +456,8 @@ class Posterior:
         ``use_context`` is False, the second array is the result of :meth:`predict_proba`, which has the same arguments.
         The first array is then the likeliest cluster.
 
-        ``cut`` is a number of clusters or "recommended" (:meth:`find_hierarchy`), or "all" for the clusters of the fit.
+        ``cut`` is a number of clusters, "recommended", "broad" or "fine"
+        (:meth:`mc2core.posterior.hierarchy.Hierarchy.size_of`), or "all" for the clusters of the fit.
         With a cut, the first array has the clusters of the cut. For fitted documents, the second array is
         :meth:`mc2core.posterior.hierarchy.Hierarchy.probability`. For other documents, or if there is one sample, the
         probability of each cluster of the fit is divided among the clusters of the cut, in proportion to the numbers of
@@ -486,10 +487,7 @@ class Posterior:
                 "fit"
             )
         hierarchy = self.hierarchy or self.find_hierarchy(corpus)
-        if isinstance(cut, str):
-            if cut != "recommended":
-                raise ValueError(f"cut is {cut!r}; it must be recommended, all or a number of clusters")
-            cut = hierarchy.recommended
+        cut = hierarchy.size_of(cut)
         if is_of_fit:
             if (known := hierarchy.probability(cut)) is None:
                 sample = self.representative

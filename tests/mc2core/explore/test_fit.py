@@ -78,8 +78,27 @@ def test_a_cut_has_its_own_clusters(done):
     assert (
         set(documents["cluster"]) == set(two["cluster"]) == set(done.contexts(cut=2).query("of == 'cluster'")["number"])
     )
-    with pytest.raises(ValueError, match=r"cut is 40; it must be recommended, all or a number that is described: 1, 2"):
+    with pytest.raises(
+        ValueError, match=r"cut is 40; it must be recommended, broad, fine, all or a number that is des"
+    ):
         done.clusters(cut=40)
+
+
+def test_broad_and_fine_clusterings_are_cuts_with_a_name(done):
+    kept = replace(done.posterior.find_hierarchy(done.corpus), recommended=3, other=2)
+    two = Fit(replace(done.posterior, hierarchy=kept), done.corpus, provenance=done.provenance)
+    for named, size in (("broad", 2), ("fine", 3), ("recommended", 3)):
+        assert two.clusters(named)["documents"].tolist() == np.bincount(kept.cut(size)).tolist()
+    assert "; the cuts of the chains into 3 agree by an adjusted Rand index of " in two.methods()
+    assert two.methods().count("The broad clustering has 2 clusters.") == 1
+    rows = tables_of(two.description)["summary"].set_index("name")["value"]
+    assert rows["broad number of clusters"] == "2"
+    assert "fine number of clusters" not in rows
+    assert "3 clusters, recommended of the" in (said := summary(two.description, tables_of(two.description), "Title"))
+    assert "found (broad clustering: 2), " in said
+    one = Fit(replace(two.posterior, hierarchy=replace(kept, other=0)), done.corpus, provenance=done.provenance)
+    assert one.clusters("broad").equals(one.clusters("fine"))
+    assert "broad" not in one.methods() + summary(one.description, tables_of(one.description), "Title")
 
 
 def test_contexts_count_the_documents_of_each_value(done):

@@ -430,6 +430,19 @@ def test_the_slider_goes_through_levels_and_says_their_agreement(opened, folder,
         assert f"Cluster {kept.cut(2)[1] + 1} of 2" in page.inner_text("#tip")
 
 
+def test_the_broad_clustering_is_named_beside_the_recommended(opened, description, tmp_path):
+    kept = dataclasses.replace(description.posterior.hierarchy, recommended=3, other=2)
+    describe(dataclasses.replace(description.posterior, hierarchy=kept), description.corpus, tmp_path / "out")
+    with opened(tmp_path / "out/index.html") as page:
+        assert ", 3 recommended, 2 in the broad clustering" in page.inner_text("#summary")
+        assert "the recommended number of clusters · the broad clustering has 2" in page.inner_text("#merged")
+        page.focus("#groups")
+        page.keyboard.press("ArrowLeft")
+        assert page.inner_text("#merged").startswith("the broad clustering; 3 are recommended")
+        page.keyboard.press("ArrowLeft")
+        assert page.inner_text("#merged").startswith("coarser than recommended")
+
+
 def test_clusters_without_documents_are_not_listed(opened, description, tmp_path):
     few = description.corpus.subset(np.flatnonzero(description.corpus.labels == 0))
     describe(description.posterior, few, tmp_path / "out")

@@ -67,6 +67,27 @@ def mc2_of(corpus, seed=0, n_clusters=7, n_samples=1, families=FAMILIES, omega=m
     return Posterior(samples, families, dimensions, corpus.vocabulary)
 
 
+def two_chains(n_broad, n_fine):
+    """Documents of fine clusters within broad ones, and a posterior in which each chain has some of them elsewhere."""
+    rng, n_topics = np.random.default_rng(n_fine), 12
+    topic, k = np.arange(n_topics), np.arange(n_fine)[:, None]
+    own = 1.0 + 20.0 * (topic % n_broad == k % n_broad) + 40.0 * (topic == k)
+    label = np.arange(30 * n_fine) % n_fine
+    words = np.repeat(np.eye(n_topics), 3, axis=1) / 3
+    corpus = Corpus(np.array([rng.multinomial(60, rng.dirichlet(own[k]) @ words) for k in label]))
+    k = n_fine
+    sample = Sample(
+        cluster_weights=np.full(k, 1 / k), new_cluster_weight=0.1, new_topic_weight=np.full(k, 0.01),
+        topic_given_cluster=rng.dirichlet(np.ones(n_topics), k), topic_words=3e4 * words, topic_word_prior=1e-9,
+        topic_weights=np.full(n_topics, 0.99 / n_topics), table_concentration=V,
+        contexts=SparseRows.of(np.zeros((k, 0))), document_concentration=30.0, cluster=label.astype(np.int32),
+    )  # fmt: skip
+    drawn = [np.where(rng.random(len(label)) < 0.02, rng.integers(0, k, len(label)), label) for _ in range(2)]
+    samples = [replace(sample, cluster=one.astype(np.int32)) for one in drawn]
+    provenance = {"chains": [1, 1], "corpus": corpus.digest}
+    return corpus, Posterior(samples, {}, {}, corpus.vocabulary, provenance=provenance)
+
+
 def with_own_topics(posterior):
     """The posterior with topics of other words in each sample."""
     moved = [replace(one, topic_words=np.roll(one.topic_words, i, axis=1)) for i, one in enumerate(posterior.samples)]
@@ -331,47 +352,89 @@ class TestHierarchy:
             posterior.provenance["model"]["n_clusters"] = None
             assert find_hierarchy(posterior, corpus).recommended < 7
 
-    def test_agreement_is_unknown_of_one_sample_or_too_few_clusters(self):
+    def test_agreement_is_unknown_of_one_sample(self):
         corpus = small_corpus()
         assert np.isnan(find_hierarchy(mc2_of(corpus), corpus).agreement).all()
-        posterior = mc2_of(corpus, n_samples=4)
-        few = np.arange(N_DOCUMENTS, dtype=np.int32) % 3
-        for n, known in ((2, 7), (3, 3)):
-            samples = [replace(one, cluster=few) if i < n else one for i, one in enumerate(posterior.samples)]
-            found = find_hierarchy(replace(posterior, samples=samples), corpus)
-            assert np.isnan(found.agreement).tolist() == [size > known for size in range(1, found.n_clusters + 1)]
+
+    def test_a_chain_of_fewer_clusters_keeps_all_of_them(self):
+        corpus = small_corpus()
+        posterior = mc2_of(corpus, n_samples=2)
+        few = replace(posterior.samples[0], cluster=np.arange(N_DOCUMENTS, dtype=np.int32) % 3)
+        for samples in ([few, posterior.samples[1]], [posterior.samples[1], few]):
+            both = replace(posterior, samples=samples, provenance={"chains": [1, 1]})
+            found = find_hierarchy(both, corpus)
+            one, other = (find_hierarchy(chain, corpus) for chain in both.chains)
+            for size in range(1, found.n_clusters + 1):
+                cuts = (each.at(min(size, each.n_clusters)) for each in (one, other))
+                assert found.agreement[size - 1] == pytest.approx(clustering.adjusted_rand_index(*cuts))
 
     @pytest.mark.parametrize(
         ("scores", "agreement", "are_chains", "chosen"),
         [
-            # 0.24, 0.46, 0.45 and 0.4 of 0.5, 0.87, 0.97 and 1 that clusters explain, times what chains agree on
-            ([0.0, 50.0, 87.0, 97.0, 100.0], [1.0, 0.9, 0.9, 0.9, 0.9], True, 3),
-            ([0.0, 50.0, 87.0, 97.0, 100.0], [1.0, 0.9, 0.8, 0.9, 0.9], True, 4),
-            ([0.0, 50.0, 87.0, 97.0, 100.0], [1.0, 0.9, math.nan, 0.9, math.nan], True, 4),
-            # and as many as chains find alike
-            ([0.0, 50.0, 87.0, 97.0, 100.0], [1.0, 1.0, 0.9, 0.9, 0.99], True, 5),
-            ([0.0, 50.0, 87.0, 97.0, 100.0], [1.0, 1.0, 0.9, 0.9, 0.97], True, 3),
+            # the largest number on which chains agree by nine tenths of the most
+            ([0.0, 50.0, 87.0, 97.0, 100.0], [1.0, 0.9, 0.9, 0.9, 0.9], True, 5),
+            ([0.0, 50.0, 87.0, 97.0, 100.0], [1.0, 0.9, 0.9, 0.82, 0.8], True, 4),
+            # of those that explain half
+            ([0.0, 50.0, 87.0, 97.0, 100.0], [1.0, 0.9, 0.4, 0.4, 0.4], True, 2),
+            ([0.0, 49.0, 87.0, 97.0, 100.0], [1.0, 0.9, 0.4, 0.4, 0.2], True, 4),
+            ([0.0, 30.0, 100.0, 97.0, 90.0], [1.0, 0.9, 0.4, 0.3, 0.2], True, 3),
             # less 0.18, 0.28, 0.35 and 0.41 for their number, where one chain says nothing of the others
             ([0.0, 50.0, 87.0, 97.0, 100.0], [1.0, 0.9, 0.9, 0.9, 0.9], False, 4),
             ([0.0, 50.0, 87.0, 97.0, 100.0], [math.nan] * 5, True, 4),
             ([0.0, 90.0, 98.0, 100.0], [math.nan] * 4, False, 2),
             ([0.0, 50.0, 100.0], [1.0, -0.1, -0.2], True, 1),
+            ([0.0, 50.0, 100.0], [1.0, 0.0, 0.0], True, 1),
             ([0.0, -3.0, -9.0], [1.0, 0.9, 0.9], True, 1),
             ([0.0], [1.0], False, 1),
         ],
     )
-    def test_the_recommended_cut_has_most_of_what_chains_agree_on(self, scores, agreement, are_chains, chosen):
+    def test_the_recommended_cut_is_the_finest_that_chains_agree_on(self, scores, agreement, are_chains, chosen):
         n = len(scores)
         pairs = np.column_stack([np.zeros(n - 1), np.arange(1, n)]).astype(np.int32)
         none = np.zeros(0, np.int32)
         made = Hierarchy(
             np.arange(n, dtype=np.int32), pairs, np.zeros(n, np.int64), none, none, np.array(scores),
-            np.array(agreement), hierarchy.recommend(np.array(scores), np.array(agreement), are_chains),
+            np.array(agreement), hierarchy.recommend(np.array(scores), np.array(agreement), are_chains)[0],
         )  # fmt: skip
         assert made.recommended == chosen
         table = made.table()
         assert table.loc[table["recommended"] == "yes", "clusters"].tolist() == [chosen]
         assert (table["loss"].iloc[:-1] * n).tolist() == pytest.approx(np.diff(scores))
+
+    @pytest.mark.parametrize(
+        ("gains", "agreement", "chosen"),
+        [
+            ([60.0, 5.0, 5.0, 5.0, 5.0], [0.9, 0.9, 0.9, 0.9, 0.9], (6, 2)),  # an edge of what is gained
+            ([60.0, 21.0, 5.0, 5.0, 5.0], [0.9, 0.9, 0.9, 0.9, 0.9], (6, 3)),  # the last of two
+            ([60.0, 21.0, 19.0, 5.0, 5.0], [0.9, 0.9, 0.9, 0.9, 0.9], (6, 0)),  # more than half of six
+            ([60.0, 21.0, 19.0, 18.0, 17.0], [0.9, 0.9, 0.8, 0.9, 0.9], (6, 3)),  # an edge of the agreement
+            ([60.0, 21.0, 19.0, 18.0, 17.0], [0.9, 0.9, 0.82, 0.9, 0.9], (6, 0)),
+            ([20.0, 20.0, 20.0, 18.0, 17.0], [0.9, 0.7, 0.9, 0.9, 0.9], (6, 0)),  # two explain too little
+            ([60.0, 5.0, 5.0, 5.0, 5.0], [0.69, 0.69, 0.69, 0.69, 0.69], (6, 0)),  # chains differ
+            ([60.0, 5.0, 5.0, 5.0, 5.0], [0.95, 0.8, 0.8, 0.71, 0.6], (2, 5)),  # finer, and chains still agree
+            ([60.0, 5.0, 5.0, 5.0, 5.0], [0.95, 0.8, 0.6, 0.6, 0.6], (2, 0)),
+            ([90.0], [0.9], (2, 0)),
+        ],
+    )
+    def test_another_number_is_half_or_twice_as_large(self, gains, agreement, chosen):
+        scores = np.concatenate([[0.0], np.cumsum(gains)])
+        assert hierarchy.recommend(scores, np.array([1.0, *agreement]), are_chains=True) == chosen
+
+    @pytest.mark.parametrize(("n_broad", "n_fine", "chosen"), [(4, 12, (12, 4)), (8, 8, (8, 0)), (1, 1, (1, 0))])
+    def test_broad_and_fine_are_found_where_both_are(self, n_broad, n_fine, chosen):
+        corpus, posterior = two_chains(n_broad, n_fine)
+        posterior.provenance["log_odds_of_clusters"] = 100.0 if n_fine > 1 else -100.0
+        found = find_hierarchy(posterior, corpus)
+        assert (found.recommended, found.other) == chosen
+        sizes = {name: found.size_of(name) for name in hierarchy.CUTS}
+        assert sizes == {"recommended": n_fine, "broad": n_broad, "fine": n_fine, "all": found.n_clusters}
+        assert found.size_of(3) == 3
+        with pytest.raises(ValueError, match="cut is 'brood'; allowed: recommended, broad, fine, all; did you mean"):
+            found.size_of("brood")
+        for name in hierarchy.CUTS[:3]:
+            assert posterior.assign(corpus, cut=name)[0].tolist() == found.cut(sizes[name]).tolist()
+        levels = dict(found.table().set_index("level")["clusters"]) if found.other else {}
+        assert {name: levels[name] for name in levels if name} == ({"broad": 4, "fine": 12} if found.other else {})
 
     def test_classes_that_are_far_apart_are_marked_and_found(self):
         rng = np.random.default_rng(3)
@@ -482,6 +545,18 @@ class TestFile:
             assert read.cut(size).tolist() == made.cut(size).tolist()
         assert read.table().equals(made.table())
 
+    def test_a_second_number_is_kept_and_older_files_have_none(self, tmp_path):
+        posterior = self.saved(tmp_path)
+        posterior.hierarchy = replace(posterior.hierarchy, recommended=3, other=6)
+        posterior.save(tmp_path / "two.npz")
+        read = Posterior.load(tmp_path / "two.npz").hierarchy
+        assert [read.size_of(name) for name in hierarchy.CUTS] == [3, 3, 6, 7]
+        arrays = {name: np.array(array) for name, array in storage.read_arrays(tmp_path / "two.npz").items()}
+        del arrays["hierarchy.other"]
+        storage.write_arrays(tmp_path / "older.npz", arrays)
+        read = Posterior.load(tmp_path / "older.npz").hierarchy
+        assert [read.size_of(name) for name in hierarchy.CUTS] == [3, 3, 3, 7]
+
     @pytest.mark.parametrize(
         ("change", "said"),
         [
@@ -492,6 +567,7 @@ class TestFile:
             (lambda arrays: arrays.update({"hierarchy.scores": np.zeros(3)}), "'agreement' has the shape"),
             (lambda arrays: arrays.update({"hierarchy.cluster": np.zeros(23, np.int32)}), "'cluster' has the shape"),
             (lambda arrays: arrays.update({"hierarchy.recommended": np.array(8)}), "'recommended' is 8; it must lie"),
+            (lambda arrays: arrays.update({"hierarchy.other": np.array(-1)}), "'other' is -1; it must lie"),
         ],
     )  # fmt: skip
     def test_damaged_levels_are_refused(self, tmp_path, change, said):
@@ -553,6 +629,28 @@ class TestCommand:
         expected = kept.predict_proba(new) @ into
         assert [int(row["cluster"]) - 1 for row in rows] == expected.argmax(axis=1).tolist()
         assert [float(row["probability"]) for row in rows] == pytest.approx(expected.max(axis=1), abs=1e-6)
+
+    def test_broad_and_fine_cuts_are_printed(self, tmp_path, capsys):
+        path, _ = self.fitted(tmp_path)
+        posterior, corpus = Posterior.load(path), str(tmp_path / "corpus")
+        two = str(tmp_path / "two.npz")
+        replace(posterior, hierarchy=replace(posterior.hierarchy, recommended=2, other=3)).save(two)
+        for named, size in (("broad", 2), ("recommended", 2), ("fine", 3)):
+            capsys.readouterr()
+            assert main(["clusters", two, corpus, "--cut", named]) == 0
+            told = capsys.readouterr()
+            rows = list(csv.DictReader(told.out.splitlines()))
+            assert [int(row["cluster"]) - 1 for row in rows] == posterior.hierarchy.cut(size).tolist()
+            assert f"mc2: the {named} clustering has {size} clusters" in told.err
+            assert ("; the fine clustering has 3 (--cut fine)" in told.err) == (size == 2)
+        assert main(["clusters", two, "--hierarchy"]) == 0
+        assert [row["level"] for row in self.rows(capsys)][:3] == ["", "broad", "fine"]
+        replace(posterior, hierarchy=replace(posterior.hierarchy, recommended=2, other=0)).save(two)
+        assert main(["clusters", two, corpus, "--cut", "fine"]) == 0
+        assert "it is the recommended one, because only one number of clusters stands out" in capsys.readouterr().err
+        assert main(["clusters", two, corpus, "--cut", "middle"]) == 2
+        said = "'middle' is neither a number of clusters nor one of recommended, broad, fine, all"
+        assert said in capsys.readouterr().err
 
     def test_what_cannot_be_shown_is_said(self, tmp_path, capsys):
         path, _ = self.fitted(tmp_path)

@@ -156,10 +156,12 @@ const sayMerged = () => {
   $("groups-number").textContent = `${whole(left)} of ${whole(K)}`;
   const cut = hierarchy.get(left), parts = [], exact = [];
   const scores = left < K && cut ? cut : Object.fromEntries(DESCRIPTION.summary.filter(([name]) => name.endsWith(" of all clusters")).map(([name, value]) => [name.split(" ")[0], +value]));
-  if (cut?.recommended) parts.push(noGroups ? "no groups of documents were found" : "the recommended number of clusters");
+  const others = Object.entries(DESCRIPTION.other), level = others.find(([, size]) => size === left);
+  if (cut?.recommended) parts.push(noGroups ? "no groups of documents were found" : "the recommended number of clusters", ...others.map(([name, size]) => `the ${name} clustering has ${whole(size)}`));
+  else if (level) parts.push(`the ${level[0]} clustering; ${whole(DESCRIPTION.recommended)} are recommended`);
   else if (noGroups) parts.push("other fits may divide the documents otherwise");
   if (left === K) parts.push("all clusters of the fit");
-  else if (cut && !cut.recommended && !noGroups) parts.push(left < DESCRIPTION.recommended ? "coarser than recommended" : "finer than recommended");
+  else if (cut && !cut.recommended && !noGroups && !level) parts.push(left < DESCRIPTION.recommended ? "coarser than recommended" : "finer than recommended");
   if (left < K && cut && !(cut.loss > 0)) parts.push("merging loses nothing");
   if (left < K && cut?.loss > 0) exact.push(`the merged clusters make the documents less likely, by ${short(cut.loss)} nats per document`);
   if (left > 1) parts.push(...sayRuns());
@@ -232,7 +234,7 @@ const TERMS = [
   ["90 % interval", "Where the share in all such documents lies, given the clusters and topics of the samples. The interval takes the topics as they are found. If the words of the true topics are more even than their prior (topic_word_prior) assumes, topics are split, and their intervals and the certainty of documents are too optimistic."],
   ...(hasSamples ? [["Found, unsure", "A run is one chain of the fit, from a start of its own. A cluster is found in a sample if some of the sample's clusters together share at least half of the documents that are in either (Jaccard index, corrected for chance); a topic, if one topic of the sample " + (ofObservations ? "overlaps with it by half (Bhattacharyya's coefficient)" : "has half of its ten likeliest words") + ". Found in less than half of the samples: unsure; so is a cluster that only some of the runs found."]] : []),
   ...(told.chains ? [["Runs (chains)", "Independent fits from different starts. A run has found a cluster if more than half of its samples have. ARI is 1 where they agree and 0 where they agree as chance would; VI, the variation of information, is 0 bits where they agree. The agreement on all clusters compares the clusters of the runs before merging. The agreement on the recommended clusters compares the clusterings of that size that each run gives alone; below 0.7, the report warns."]] : []),
-  ...(hierarchy.size ? [["Cut", "Clusters joined two by two, the pair first that costs least of the log marginal likelihood, the probability of the data given the clusters. Recommended is a number of clusters that explain much of the documents and on which the runs agree; a single one of these clusters may be missing in a run."]] : []),
+  ...(hierarchy.size ? [["Cut", "Clusters joined two by two, the pair first that costs least of the log marginal likelihood, the probability of the data given the clusters. Recommended is the largest number of clusters on which the runs agree about as well as on any, of those that explain at least half of what clusters explain; a single one of these clusters may be missing in a run. A broad or a fine clustering has a second number, on which the runs agree by at least 0.7."]] : []),
   ...(hasScores ? [["NMI, ARI, purity", "Agreement with the labels: shared information (0 to 1), pairs put together rightly beyond chance (0 by chance, 1 at best), and the share of documents in a cluster of mostly their own label."]] : []),
   ...(topics.length && !ofObservations ? [["Coherence (NPMI)", "Whether the ten likeliest words of a topic meet in documents more often than by chance: 0 as by chance, 1 at most. Beside it: what it is on permuted documents. A topic is marked as not coherent unless it is 0.1 and three ± above."]] : []),
 ];
@@ -277,7 +279,7 @@ const missing = [
 $("missing").textContent = missing.length ? `Not in this report: ${missing.join("; ")}.` : "";
 $("summary").textContent = ["documents", "words", "tokens", "observations", "numbers", "counts", "zeros or ones", "clusters", "topics"].filter((name) => known(told[name]) && !(noGroups && name === "clusters")).map((name) => {
   const main = name === "clusters", range = main && told["main clusters in 90 % of the samples"];
-  return `${whole(told[name])} ${+told[name] === 1 ? name.replace(/s\b/g, "") : name}${range ? ` (${range} ${range === "1" ? "holds" : "hold"} 95 % of the documents in 90 % of the samples)` : ""}${main ? `, ${whole(DESCRIPTION.recommended)} recommended` : ""}`;
+  return `${whole(told[name])} ${+told[name] === 1 ? name.replace(/s\b/g, "") : name}${range ? ` (${range} ${range === "1" ? "holds" : "hold"} 95 % of the documents in 90 % of the samples)` : ""}${main ? `, ${whole(DESCRIPTION.recommended)} recommended${Object.entries(DESCRIPTION.other).map(([name, size]) => `, ${whole(size)} in the ${name} clustering`).join("")}` : ""}`;
 }).concat(DESCRIPTION.runs > 1 ? [] : told.chains ?? []).join(" · ")
   + (points.length < nDocuments ? ` · the map shows ${whole(points.length)} of them, drawn at random` : "");
 const sentence = (said) => (said ? `${said[0].toUpperCase()}${said.slice(1)}.` : "");

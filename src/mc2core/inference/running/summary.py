@@ -15,6 +15,7 @@ from mc2core.corpus.embeddings import projection_of
 from mc2core.families.base import Family
 from mc2core.families.stacked import StackedContexts
 from mc2core.posterior import Posterior, consensus
+from mc2core.posterior.hierarchy import MIN_AGREEMENT
 
 logger = logging.getLogger(__name__)
 
@@ -36,8 +37,6 @@ _WORDS_OF_MARKUP = frozenset(
     {"amp", "br", "class", "div", "font", "gt", "href", "html", "http", "https", "img", "lt", "nbsp"}
     | {"php", "quot", "span", "src", "td", "tr", "www"}
 )
-#: adjusted Rand index between the recommended clusterings of chains below which they are said to differ
-MIN_AGREEMENT = 0.7
 #: share of the weight of the words below which a context has little effect
 LIGHT = 0.02
 
@@ -68,7 +67,8 @@ def found(
         third of the iterations. ``before``, ``after``: dict, each number ``over`` iterations
         before the end and at the end, per chain; empty if ``over`` is 0. ``chains``: :meth:`Posterior.between_chains`.
         ``n_clusters``: int, if it is fixed. ``truncations``: dict of int, if there are any. A run adds ``warnings``
-        (:func:`advice`). :func:`add_hierarchy` adds ``recommended``, the number of clusters.
+        (:func:`advice`). :func:`add_hierarchy` adds ``recommended``, the number of clusters, and ``broad`` or ``fine``
+        if there is a second one.
     """
     over = min(len(trace) for trace in traces) // 3
     about: dict[str, Any] = {"over": over, "before": {}, "after": {}, "intervals": {}}
@@ -303,7 +303,9 @@ def add_hierarchy(posterior: Posterior, corpus: Corpus, inferred: dict[str, Any]
     """Find the hierarchy of a fit, unless it has none, and update ``inferred``, the result of :func:`found`."""
     if not posterior.representative.documents_are_clusters:
         try:
-            inferred["recommended"] = posterior.find_hierarchy(corpus).recommended
+            hierarchy = posterior.find_hierarchy(corpus)
+            inferred["recommended"] = hierarchy.recommended
+            inferred |= {hierarchy.other_name: hierarchy.other} if hierarchy.other else {}
         except ValueError as error:
             logger.info("no clustering is recommended: %s", error)
         inferred["chains"] = posterior.between_chains()
