@@ -14,7 +14,7 @@ import itertools
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -143,7 +143,8 @@ class Fitted:
         kept, labels = find_hierarchy(posterior, corpus), np.asarray(corpus.labels)
         stuck = posterior.provenance.get("stuck", [])
         free = [one for number, one in enumerate(posterior.chains) if number not in stuck]
-        chains = [find_hierarchy(one, corpus) for one in free] if len(free) > 1 else []
+        alone = [replace(one, samples=[replace(one.representative, cluster=one.cluster)]) for one in free]
+        chains = [find_hierarchy(one, corpus) for one in alone] if len(alone) > 1 else []
         ari = np.array([adjusted_rand_index(labels, kept.cut(n + 1)) for n in range(kept.n_clusters)])
         return cls(kept, chains, ari, posterior.provenance.get("log_odds_of_clusters", math.inf) <= 0.0)
 
@@ -162,7 +163,9 @@ class Fitted:
     def together(self, size: int) -> list[np.ndarray]:
         """Documents of each cluster of a chain in each of another's, cut to this size, for both orders of chains."""
         cuts = [one.cut(min(size, one.n_clusters)) for one in self.chains]
-        tables = [pd.crosstab(*pair).to_numpy(float) for pair in itertools.combinations(cuts, 2)]
+        tables = [np.zeros((one.max() + 1, other.max() + 1)) for one, other in itertools.combinations(cuts, 2)]
+        for table, pair in zip(tables, itertools.combinations(cuts, 2), strict=True):
+            np.add.at(table, pair, 1.0)
         return [way for table in tables for way in (table, table.T)]
 
 

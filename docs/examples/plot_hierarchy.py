@@ -41,8 +41,10 @@ print(fit)
 
 # %%
 # The table of cuts has a row for each size: what the step to it loses (nats a
-# document) and how far the two chains agree. ``recommended`` is the size that explains
-# most of what the chains agree on; ``fit.clusters()`` gives its clusters.
+# document) and how far the two chains agree. ``recommended`` is the finest size on
+# which the chains agree as well as on any; ``fit.clusters()`` gives its clusters. If a
+# second size stands out, ``level`` marks the broad and the fine clustering, which
+# ``fit.clusters("broad")`` and ``fit.clusters("fine")`` give.
 
 hierarchy = fit.posterior.find_hierarchy(corpus)
 table = hierarchy.table()

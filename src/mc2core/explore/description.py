@@ -126,6 +126,8 @@ class Description:
         cuts: dict[int, np.ndarray] = {}
         recommended, shown = sample.n_clusters, probability[:, np.argsort(posterior.by_size)]
         if kept is not None:
+            if kept.recommended == kept.n_clusters == sample.n_clusters and predicted is None:
+                shown = posterior.assign(corpus, cut="recommended")[1]
             for size in _sizes(kept):
                 cuts[size] = kept.cut(size).astype(np.int64)
                 if size == kept.recommended:

@@ -648,7 +648,8 @@ class TestCommand:
         replace(posterior, hierarchy=replace(posterior.hierarchy, recommended=2, other=0)).save(two)
         assert main(["clusters", two, corpus, "--cut", "fine"]) == 0
         assert "it is the recommended one, because only one number of clusters stands out" in capsys.readouterr().err
-        assert main(["clusters", two, corpus, "--cut", "middle"]) == 2
+        with pytest.raises(SystemExit, match="2"):
+            main(["clusters", two, corpus, "--cut", "middle"])
         said = "'middle' is neither a number of clusters nor one of recommended, broad, fine, all"
         assert said in capsys.readouterr().err
 
