@@ -174,6 +174,7 @@ def finest(tie: float, half: float = 0.5) -> Callable[[Fitted], int]:
 
     def rule(one: Fitted) -> int:
         able = one.explained >= half
+        able[0] = False
         return int(np.flatnonzero(able & (one.agreement >= tie * one.agreement[able].max())).max()) + 1
 
     return rule
@@ -236,7 +237,7 @@ def by_found(share: float) -> Callable[[Fitted], int]:
 RULES: dict[str, Callable[[Fitted], int]] = {
     "recommended": lambda one: one.hierarchy.recommended,
     **{f"finest with {tie:g} of the agreement": finest(tie) for tie in (0.85, 0.95)},
-    "finest with 0.9, none excluded": finest(0.9, 0.0),
+    "finest with 0.9, all sizes": finest(0.9, 0.0),
     "explained, times agreement, priced": priced,
     "explained, times agreement": lambda one: 1 + int((one.agreement * one.explained).argmax()),
     "explained, one chain": one_chain,

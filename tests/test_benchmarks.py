@@ -13,6 +13,7 @@ import tarfile
 import time
 import zipfile
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from benchmarks import (
     gibbs,
     observations,
     proposals,
+    recommended,
     recovery,
     report,
     starts,
@@ -36,11 +38,12 @@ from benchmarks import (
 from helpers.explored_fits import corpus as explored_corpus
 from helpers.paths import DATA_FOLDER
 
-from mc2core import Corpus
+from mc2core import Corpus, Posterior
 from mc2core.inference import FastEx
 from mc2core.inference.running.loop import fit
 from mc2core.models import Mixture
 from mc2core.posterior.clustering import variation_of_information
+from mc2core.posterior.hierarchy import find_hierarchy
 from mc2papers.datasets.simulated import shapes
 
 pytestmark = pytest.mark.usefixtures("short_starts")
@@ -519,3 +522,39 @@ def test_times_of_a_report_are_its_first_paint_and_last_chart(tmp_path, capsys):
     paint, drawn = (float(one) for one in re.findall(r"(\d+) \(", row))
     assert paint > 0
     assert drawn >= 700
+
+
+def test_rules_of_the_recommended_number_are_compared(monkeypatch, capsys, tmp_path):
+    known = {"small": lambda: recommended.flat(3, n_documents=60), "one": lambda: recommended.flat(1, n_documents=60)}
+    monkeypatch.setattr(recommended, "chosen_on", lambda folder: known)
+    monkeypatch.setattr(sys, "argv", ["recommended", "--seeds", "0", "1", "--cache", str(tmp_path)])
+    recommended.main()
+    first = capsys.readouterr().out
+    told = {
+        row[0]: row[1:] for row in ([cell.strip() for cell in line.split("|")[1:-1]] for line in first.splitlines())
+    }
+    assert set(recommended.RULES) < set(told)
+    fits = [Posterior.load(path) for path in sorted(tmp_path.glob("small.*"))]
+    cuts = [find_hierarchy(posterior, known["small"]()) for posterior in fits]
+    assert told["recommended"][5].split(": ")[1] == ", ".join(str(one.recommended) for one in cuts)
+    assert told["all clusters"][5].split(": ")[1] == ", ".join(str(one.n_clusters) for one in cuts)
+    monkeypatch.setattr(recommended, "fit", None)  # not called again
+    recommended.main()
+    assert capsys.readouterr().out == first
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("corpus", "sizes", "other"),
+    [
+        (partial(recommended.nested, 4, 60, 3.0, 12.0, 40.0), (10, 11, 12), 4),
+        (partial(recommended.nested, 3, 100, 2.0, 10.0, 60.0, 1), (10, 11, 12), 3),
+        (partial(recommended.flat, 8, 0, 1000), (7, 8, 9), 0),
+        (partial(recommended.flat, 1), (1,), 0),
+    ],
+)
+def test_fits_find_broad_and_fine_clusters_where_both_are(corpus, sizes, other):
+    documents = corpus()
+    found = find_hierarchy(fit(documents, seed=0, chains=2, progress=False).posterior, documents)
+    assert found.recommended in sizes
+    assert found.other == other
