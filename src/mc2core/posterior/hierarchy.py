@@ -64,7 +64,7 @@ HALF = 0.5
 TIE = 0.9
 """Share of the highest agreement from which on chains agree as well (docs/notes/recommended.md)."""
 STEP = 3.0
-"""Times the gain of the next cluster that the last cluster of a broad clustering gains."""
+"""Times the gain of any further cluster that the last cluster of a broad clustering gains."""
 MIN_AGREEMENT = 0.7
 """Agreement of chains below which they are said to differ."""
 _BLOCK = 1 << 14  # documents whose probabilities are averaged at a time
@@ -296,7 +296,7 @@ def recommend(scores: np.ndarray, agreement: np.ndarray, are_chains: bool) -> tu
 
     The other number differs by a factor of two or more, and chains agree on it by ``MIN_AGREEMENT``. It is smaller if
     there is an edge: the largest n at which chains also agree as well as on any, but at n + 1 less, or at which the
-    last cluster explains ``STEP`` times as much as the next one would. Otherwise, it is the largest n of all.
+    last cluster explains ``STEP`` times as much as any further one would. Otherwise, it is the largest n of all.
     """
     explained = scores.max() - scores[0]
     if not explained > 0.0:
@@ -311,7 +311,8 @@ def recommend(scores: np.ndarray, agreement: np.ndarray, are_chains: bool) -> tu
     is_tie = (share >= HALF) & (agree >= TIE * most)
     recommended = int(size[is_tie].max())
     gain = np.diff(scores)
-    is_edge = (agree[1:] < TIE * agree[:-1]) | (gain[:-1] >= STEP * np.maximum(gain[1:], 0.0))
+    later = np.maximum.accumulate(np.maximum(gain, 0.0)[:0:-1])[::-1]
+    is_edge = (agree[1:] < TIE * agree[:-1]) | (gain[:-1] >= STEP * later)
     is_agreed = agree >= MIN_AGREEMENT
     broad = size[:-1][(is_tie & is_agreed)[:-1] & is_edge & (2 * size[:-1] <= recommended)]
     fine = size[is_agreed & (size >= 2 * recommended)]
