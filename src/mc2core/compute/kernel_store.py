@@ -2,9 +2,9 @@
 
 numba's cache trusts its files. Two processes that store versions of one function at the same time can overwrite each
 other. A new index beside old versions can name a version that was compiled for other types. So each state of the
-sources has a folder of its own. A process removes the files that do not match their checksums before it uses its first
-kernel, and before it stores one. Processes compile at the same time and store one after the other. Fits by one engine,
-which compile the same kernels, take turns.
+sources has a folder of its own, and in it each state of a kernel's file. A process removes the files that do not match
+their checksums before it uses its first kernel, and before it stores one. Processes compile at the same time and store
+one after the other. Fits by one engine, which compile the same kernels, take turns.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numba
@@ -57,6 +58,16 @@ def folder() -> Path | None:
     return None
 
 
+def folder_of(function: FunctionType) -> Path | None:
+    """Folder of the versions of a kernel, one for each state of its file: numba would use none of another state."""
+    current = folder()
+    if current is not None:
+        with suppress(OSError):  # no file, as in a notebook
+            about = Path(function.__code__.co_filename).stat()
+            return current / f"{about.st_mtime_ns}-{about.st_size}"
+    return current
+
+
 @functools.cache  # while a kernel is decorated, numba has another folder
 def _places() -> list[Path]:
     config: Any = numba.config
@@ -75,25 +86,16 @@ def _can_write(place: Path) -> bool:
         with tempfile.TemporaryFile(dir=place) as probe:
             probe.write(bytes(_PROBE_BYTES))  # fails beyond a quota, which free space does not show
             probe.flush()
-        with _open(place / "storing.lock") as lock:
-            can_lock = storage.take_lock(lock, wait=False) is not None
+        with open(_open(place / "storing.lock")) as lock:
+            can_lock = storage.take_lock(lock.fileno(), wait=False) is not None
         return can_lock and shutil.disk_usage(place).free >= _MIN_FREE_BYTES
     except OSError:
         return False
 
 
-def _open_lock(path: Path) -> int:
+def _open(path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-
-
-@contextmanager
-def _open(path: Path) -> Iterator[int]:
-    handle = _open_lock(path)
-    try:
-        yield handle
-    finally:
-        os.close(handle)
 
 
 # -- digest of the sources -----------------------------------------------------------------------------------------
@@ -138,9 +140,9 @@ def _code_digest(contents: str, place: Path | None) -> str:
 
 # -- checksums -----------------------------------------------------------------------------------------------------
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """What numba has stored, in one folder per folder of sources, with the names in the list of checksums."""
-    for path in sorted(folder.glob("*/*")):
-        yield f"{path.parent.name}/{path.name}", path
+    """What numba has stored, in one folder per state of a file and folder of sources, with the names in the list."""
+    for path in sorted(folder.glob("*/*/*")):
+        yield path.relative_to(folder).as_posix(), path
 
 
 @functools.cache
@@ -166,28 +168,18 @@ def _listed(folder: Path) -> dict[str, str]:
     return {name: checksum for checksum, _, name in (line.partition("  ") for line in lines)}
 
 
-def _write_checksums(folder: Path, earlier: Mapping[str, str] | None = None) -> None:
-    """List the checksum of each file, and the stamp of its source as loaded here or as listed earlier.
+def _write_checksums(folder: Path) -> None:
+    """List the checksum of each file.
 
     The list is not forced to the disk, because that is slow. If it is lost, kernels are compiled again.
     """
-    earlier, lines = _listed(folder) if earlier is None else earlier, []
-    for name, path in _files(folder):
-        if path.suffix in (".nbi", ".nbc") and (checksum := _checksum(path)):
-            stamp = _stamp(path) or earlier.get(name, "").partition(":")[2]
-            lines.append(f"{checksum}:{stamp}  {name}\n")
+    stored = [(name, path) for name, path in _files(folder) if path.suffix in (".nbi", ".nbc")]
+    lines = [f"{checksum}  {name}\n" for name, path in stored if (checksum := _checksum(path))]
     # without the list, which a full disk can prevent, the files are removed before they are used
     with suppress(OSError):
         new = folder / f"{_CHECKSUMS}.new"
         new.write_text("".join(lines), encoding="utf-8")
         new.replace(folder / _CHECKSUMS)
-
-
-def _matches(listed: str | None, path: Path) -> bool:
-    """Return whether a file has its listed checksum, and the stamp of the source, if this process has loaded it."""
-    checksum, _, stamp = (listed or "").partition(":")
-    here = _stamp(path)
-    return checksum == _checksum(path) and (not here or not stamp or here == stamp)
 
 
 def _remove_damaged(folder: Path) -> None:
@@ -198,27 +190,11 @@ def _remove_damaged(folder: Path) -> None:
     listed = _listed(folder)
     if not listed:
         _remove(folder / _CHECKSUMS)
-    kept = {name for name, path in _files(folder) if _matches(listed.get(name), path)}
+    kept = {name for name, path in _files(folder) if name in listed and listed[name] == _checksum(path)}
     for name, path in _files(folder):
         index = f"{name.removesuffix('.nbc').rpartition('.')[0]}.nbi" if name.endswith(".nbc") else name
         if not {name, index} <= kept:
             _remove(path)
-
-
-#: by folder and module of the kernels that this process has loaded: the time and size of their source
-_stamps: dict[tuple[str, str], str] = {}
-
-
-def register(folder: str, function: Any) -> None:
-    """Keep the stamp of a kernel's source. numba does not use versions from another state of the source."""
-    source = Path(function.__code__.co_filename)
-    with suppress(OSError):  # no file, as in a notebook
-        about = source.stat()
-        _stamps[Path(folder).name, source.stem] = f"{about.st_mtime_ns}-{about.st_size}"
-
-
-def _stamp(path: Path) -> str | None:
-    return _stamps.get((path.parent.name, path.name.partition(".")[0]))
 
 
 def _remove(path: Path) -> None:
@@ -231,12 +207,9 @@ def _remove(path: Path) -> None:
 def _copy_from(earlier: Path, folder: Path) -> None:
     """Take over what is stored in a folder that cannot be written to, as that of an image or a full disk."""
     with suppress(OSError):
-        listed = _listed(earlier)
-        for name, path in _files(earlier):
-            if _matches(listed.get(name), path):
-                (folder / name).parent.mkdir(exist_ok=True)
-                shutil.copyfile(path, folder / name)
-        _write_checksums(folder, listed)
+        for name, path in ((_CHECKSUMS, earlier / _CHECKSUMS), *_files(earlier)):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, folder / name)
 
 
 def _remove_old(place: Path, now: Path) -> None:
@@ -288,7 +261,7 @@ class Store:
     def storing(self) -> Iterator[None]:
         """Let no other process store or remove files while the block runs, then list the checksums.
 
-        Files that are damaged, or from an earlier state of their source, are removed first.
+        Damaged files are removed first.
         """
         current = folder()
         assert current is not None
@@ -307,7 +280,7 @@ class Store:
 
     def _wait_for(self, path: Path, does: str) -> int:
         """Return the lock file, open and locked. Progress shows a wait for another process that ``does`` something."""
-        lock = _open_lock(path)
+        lock = _open(path)
         self._locks.add(lock)
         try:
             if storage.take_lock(lock, wait=False) is False:

@@ -14,7 +14,7 @@ from numba.core import event
 from numba.extending import overload
 
 from mc2core.base import progress, stopping
-from mc2core.compute.kernel_store import folder, register, store
+from mc2core.compute.kernel_store import folder, folder_of, store
 
 _NO_ENTRY_FOR_C = {"no_cfunc_wrapper": True}
 _decorating = threading.Lock()  # numba's folder is one setting for all threads
@@ -25,14 +25,13 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     if function is None:
         return lambda function: kernel(function, **options)
     options = {"nogil": True, **_NO_ENTRY_FOR_C, **options}
-    if (stored := folder()) is not None:
+    if (stored := folder_of(function)) is not None:  # type: ignore[arg-type]
         config: Any = numba.config
         with _decorating:
             given, config.CACHE_DIR = config.CACHE_DIR, str(stored)
             try:
                 compiled = numba.njit(cache=True, **options)(function)
                 if _is_stored(compiled):
-                    register(compiled.stats.cache_path, function)
                     return compiled
             except RuntimeError:  # numba can write to no folder, or the function has no file
                 pass
@@ -71,7 +70,7 @@ class _Inner:
 
 def _is_stored(dispatcher: Any) -> bool:
     stats = getattr(dispatcher, "stats", None)
-    return stats is not None and stats.cache_path is not None and Path(stats.cache_path).parent == folder()
+    return stats is not None and stats.cache_path is not None and folder() in Path(stats.cache_path).parents
 
 
 class _Compiling(event.Listener):

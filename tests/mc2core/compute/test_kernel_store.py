@@ -97,8 +97,8 @@ DAMAGE = {
 
 def some_files(folder):
     """A folder with three files and their checksums."""
-    (folder / "engine").mkdir()
-    paths = [folder / "engine" / name for name in ("f-1.nbi", "f-1.1.nbc", "f-1.2.nbc")]
+    (folder / "state/engine").mkdir(parents=True)
+    paths = [folder / "state/engine" / name for name in ("f-1.nbi", "f-1.1.nbc", "f-1.2.nbc")]
     for path in paths:
         path.write_bytes(path.name.encode() * 9)
     kernel_store._write_checksums(folder)
@@ -110,7 +110,7 @@ def test_a_damaged_file_is_removed_and_no_other(tmp_path, damage):
     whole, damaged, other = some_files(tmp_path)
     damage(damaged)
     kernel_store._remove_damaged(tmp_path)
-    assert {*tmp_path.glob("*/*")} == {whole, other}
+    assert {*tmp_path.glob("*/*/*")} == {whole, other}
     assert not damaged.is_symlink()
 
 
@@ -119,16 +119,16 @@ def test_without_checksums_all_files_are_removed(tmp_path, damage):
     some_files(tmp_path)
     damage(tmp_path / "checksums")
     kernel_store._remove_damaged(tmp_path)
-    assert not [*tmp_path.glob("*/*")]
+    assert not [*tmp_path.glob("*/*/*")]
 
 
 def test_files_without_a_checksum_are_removed(tmp_path):
     paths = some_files(tmp_path)
-    left = [tmp_path / "engine" / name for name in ("g-1.nbi", "g-1.1.nbc.tmp.0123")]
+    left = [tmp_path / "state/engine" / name for name in ("g-1.nbi", "g-1.1.nbc.tmp.0123")]
     for path in left:
         path.write_bytes(b"left by a process that was killed")
     kernel_store._remove_damaged(tmp_path)
-    assert {*tmp_path.glob("*/*")} == {*paths}
+    assert {*tmp_path.glob("*/*/*")} == {*paths}
 
 
 @pytest.mark.slow
@@ -226,8 +226,8 @@ def test_processes_that_compile_other_kernels_do_not_wait(process, run, code):
 def test_a_process_that_waits_for_the_store_reports_it(tmp_path, process):
     code = "from mc2core.base import progress\nprogress.LINE_SECONDS = 0.1\nwith progress.showing(True):\n    exec("
     place = tmp_path / "kernels/mc2core-kernels"
-    with kernel_store._open(place / "storing.lock") as held:
-        assert kernel_store.storage.take_lock(held, wait=True)
+    with open(kernel_store._open(place / "storing.lock")) as held:
+        assert kernel_store.storage.take_lock(held.fileno(), wait=True)
         waiting = process(code + repr(ADD) + ")")
         end = threading.Timer(20, waiting.kill)  # it says nothing
         end.start()
@@ -375,8 +375,8 @@ def test_a_forked_process_leaves_the_locks_to_its_parent(tmp_path, monkeypatch):
     monkeypatch.setattr(kernel_store, "store", store)
 
     def is_free(name):
-        with kernel_store._open(tmp_path / name) as other:
-            return kernel_store.storage.take_lock(other, wait=False)
+        with open(kernel_store._open(tmp_path / name)) as other:
+            return kernel_store.storage.take_lock(other.fileno(), wait=False)
 
     (told, tell), (heard, say) = os.pipe(), os.pipe()
     with open(tell, "w"):

@@ -94,5 +94,5 @@ def test_threads_that_decorate_at_once_get_stored_kernels():
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(8) as pool:
         patch.setattr(numba, "njit", slow)
         decorated = list(pool.map(kernel, [lambda x: x] * 8))
-    assert all(Path(one.stats.cache_path).parent == folder() for one in decorated)
+    assert all(folder() in Path(one.stats.cache_path).parents for one in decorated)
     assert given == numba.config.CACHE_DIR
