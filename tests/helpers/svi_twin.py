@@ -10,8 +10,8 @@ from scipy.special import betaln, digamma, gammaln, log_softmax, logsumexp, soft
 
 from mc2core import Corpus
 from mc2core.families import DiagonalNormalGamma, DirichletCategorical, GammaPoisson, NormalGamma
-from mc2core.inference.svi import tables
-from mc2core.inference.svi.globals import take_batch
+from mc2core.inference.svi.documents import take_batch
+from mc2core.inference.svi.local import tables
 
 FAMILIES = {
     "tag": DirichletCategorical(0.4),
@@ -137,7 +137,7 @@ def log_evidence_given_weights(lengths, contexts, n_clusters, alpha, weights, is
 def local_and_statistics(corpus, state, rows=None):
     rows = np.arange(corpus.n_documents) if rows is None else rows
     batch = take_batch(corpus, state.contexts, rows)
-    step = tables.visit(state, batch, None)
+    step = tables.local_step(state, batch, None)
     topic_words = np.zeros((corpus.n_words, len(state.n_m)))
     topic_words[batch.words] = tables.topic_statistics(step.words, step.mass, step.words.table_topic, None)
     return step.documents.shares, step.documents, step.n_kt, step.log_likelihood, topic_words
@@ -209,10 +209,10 @@ def naive_elbo(corpus, state, concentrations):
 def dirichlet_logs(state):
     """E ln tau (K, M + 1, what remains last), and E ln psi (M, V)."""
     v, weights = (
-        state.over_topics.table_concentration,
-        np.append(state.over_topics.topic_weights, state.over_topics.remaining),
+        state.tau.table_concentration,
+        np.append(state.tau.topic_weights, state.tau.remaining),
     )
-    tau = v * weights + np.append(state.over_topics.n_km, np.zeros((len(state.over_topics.n_km), 1)), axis=1)
+    tau = v * weights + np.append(state.tau.n_km, np.zeros((len(state.tau.n_km), 1)), axis=1)
     psi = state.topic_words.T * state.shrink + state.topic_word_prior
     log_tau = digamma(tau) - digamma(tau.sum(axis=1, keepdims=True))
     return log_tau, digamma(psi) - digamma(psi.sum(axis=1, keepdims=True))
@@ -232,7 +232,7 @@ def naive_direct(corpus, state, word_mass=None):
             score[j] += lse[w]
     log_evidence = logsumexp(score, axis=1)
     shares = np.exp(score - log_evidence[:, None])
-    n_km, topic_words = np.zeros(state.over_topics.n_km.shape), np.zeros(state.topic_words.shape)
+    n_km, topic_words = np.zeros(state.tau.n_km.shape), np.zeros(state.topic_words.shape)
     places = [(w, shares[j]) for j, words in enumerate(tokens) for w in words]
     if word_mass is not None:
         places = [(w, np.full(len(n_km), word_mass)) for w in range(corpus.n_words)]
@@ -245,16 +245,14 @@ def naive_direct(corpus, state, word_mass=None):
 
 def naive_direct_elbo(corpus, state, alpha):
     """sum_j ln Z_j - KL + eta ln eps_rest, the divergences written out from their densities (alpha, v are known)."""
-    total = naive_direct(corpus, state)[1].sum() + state.model.topic_concentration * np.log(state.over_topics.remaining)
+    total = naive_direct(corpus, state)[1].sum() + state.model.topic_concentration * np.log(state.tau.remaining)
     a, b = state.group_weights
     log_v, log_rest = digamma(a) - digamma(a + b), digamma(b) - digamma(a + b)
     total -= np.sum((a - 1) * log_v + (b - 1) * log_rest - betaln(a, b) - (alpha - 1) * log_rest + betaln(1, alpha))
     log_tau, log_psi = dirichlet_logs(state)
-    prior = state.over_topics.table_concentration * np.append(
-        state.over_topics.topic_weights, state.over_topics.remaining
-    )
+    prior = state.tau.table_concentration * np.append(state.tau.topic_weights, state.tau.remaining)
     s = np.full(len(state.topic_words), state.topic_word_prior)
-    for counts, p, logs in [(state.over_topics.n_km, prior, log_tau), (state.topic_words.T, s, log_psi)]:
+    for counts, p, logs in [(state.tau.n_km, prior, log_tau), (state.topic_words.T, s, log_psi)]:
         for n, log_x in zip(counts, logs, strict=True):
             q = p.copy()
             q[: len(n)] += n

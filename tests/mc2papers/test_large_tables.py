@@ -10,8 +10,8 @@ from helpers.fits import svi
 from helpers.paths import ROOT
 
 from mc2core import Corpus
-from mc2core.inference.svi.direct import visit
-from mc2core.inference.svi.globals import take_batch
+from mc2core.inference.svi.documents import take_batch
+from mc2core.inference.svi.local.direct import local_step
 from mc2core.posterior import clustering
 from mc2papers import targets
 from mc2papers.datasets.simulated import shapes
@@ -276,7 +276,7 @@ class TestTable3:
         engine, words = svi(**settings), corpus.with_contexts({})
         state = engine.init(words, 1)
         first = next(corpus.batches(50, 1, 1))
-        shares = visit(state, take_batch(words, state.contexts, first).narrowed(), None).documents.shares
+        shares = local_step(state, take_batch(words, state.contexts, first).narrowed(), None).documents.shares
         known = first != 5
         assert rows.loc[3, "enmi"] == clustering.extended_nmi(corpus.contexts["mesh"][first[known]], shares[known])
         assert rows["enmi"].between(0.3, 1.0).all()  # clear clusters, and headings that say them
@@ -289,7 +289,9 @@ class TestTable3:
         engine, words = svi(**settings), corpus.with_contexts({})
         state = engine.init(words, 1)
         first = next(corpus.batches(50, 1, 1))
-        found = visit(state, take_batch(words, state.contexts, first).narrowed(), None).documents.shares.argmax(axis=1)
+        found = local_step(state, take_batch(words, state.contexts, first).narrowed(), None).documents.shares.argmax(
+            axis=1
+        )
         assert rows.loc[3, "nmi"] == clustering.nmi(corpus.labels[first], found)
         assert rows.loc[3, "exchanged_purity"] == clustering.purity(found, corpus.labels[first])
         with pytest.raises(ValueError, match="needs one label for each document"):

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from mc2core.corpus import Corpus, subsets
 from mc2core.inference import SVI
 from mc2core.inference.registry import specify
-from mc2core.inference.svi.globals import Batch, Globals, LocalStep
+from mc2core.inference.svi.documents import Batch
+from mc2core.inference.svi.globals import Globals, LocalStep
 from mc2core.posterior import clustering
 
 #: of labels with clusters; exchanged_purity is what UAI16 calls purity in its table 4

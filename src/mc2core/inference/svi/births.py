@@ -21,8 +21,10 @@ import scipy.sparse as sp
 
 from mc2core.compute import streams
 from mc2core.inference.seeding import cluster_rows, members, unit_rows
-from mc2core.inference.svi.document_level import Candidates, DocumentPosteriors, visit
-from mc2core.inference.svi.globals import GROUP, Batch, Globals
+from mc2core.inference.svi.concentrations import GROUP
+from mc2core.inference.svi.documents import Batch
+from mc2core.inference.svi.globals import Globals
+from mc2core.inference.svi.local.document_level import Candidates, DocumentPosteriors, local_step
 from mc2core.inference.svi.merging import (
     SampledDocuments,
     UnionScore,
@@ -56,7 +58,7 @@ def suggest_topics(state: Globals, batch: Batch, since: dict[str, Any], n: int, 
     if not alike.size:
         return
     add_topics(state, alike.shape[1], since)
-    own, n, words = state.over_topics, alike.shape[1], _SUGGESTED * weight * alike
+    own, n, words = state.tau, alike.shape[1], _SUGGESTED * weight * alike
     state.topic_words[batch.words, -n:] = words / state.shrink
     state.n_m[-n:] = words.sum(axis=0)
     # each cluster has half as many of their tokens as of a topic in the mean
@@ -82,7 +84,7 @@ def is_of_one_topic(state: Globals, words: np.ndarray, counts: np.ndarray) -> np
 
 def add_topics(state: Globals, n: int, rows: dict[str, Any]) -> None:
     """Add ``n`` topics without tokens, each with a share of the weight that remains, in place, and to ``rows``."""
-    own = state.over_topics
+    own = state.tau
     holders = {"topic_words": state, "n_m": state, "n_km": own, "topic_weights": own, "remaining": own}
     now = {name: getattr(part, name) for name, part in holders.items()}
     for part in (now, rows):
@@ -156,11 +158,11 @@ def add_new_clusters(
     trial = state.copy()
     trial.cluster = state.cluster.copy()
     trial.cluster[batch.rows] = -1  # free, however few mini-batches there were
-    trial.go_back(batch, before)
+    trial.undo_steps(batch, before)
     rows = dict(since)
     contexts = (alike.documents @ sp.csr_matrix(batch.contexts.statistics)).toarray()
     add_clusters(trial, alike.sizes, _tables(trial) * alike.topics, contexts, batch, rows)
-    trial.step(batch, visit(trial, batch, pool), scale, rate, pool, since=rows)
+    trial.step(batch, local_step(trial, batch, pool), scale, rate, pool, since=rows)
     taken = np.bincount(trial.cluster[batch.rows], minlength=trial.n_clusters) > 0
     taken[:n_before] = True
     trial.set_documents(trial.cluster)
@@ -168,9 +170,9 @@ def add_new_clusters(
     found = _merged(documents, _tried(documents, trial, np.arange(n_before), weight), weight)
     if found.bound > without and found.is_new.any():
         found.state.select(np.append(found.place, np.flatnonzero(found.is_new)))
-        state.become(found.state)
+        state.replace_by(found.state)
         return
-    state.go_back(batch, plain)
+    state.undo_steps(batch, plain)
 
 
 def _alike(state: Globals, local: DocumentPosteriors, n: int, weight: float) -> Alike:
@@ -192,7 +194,7 @@ def _may_part(state: Globals, batch: Batch, alike: Alike, weight: float) -> bool
     group lost .6 nats a table at most, or won.
     """
     factor = min(1.0 / weight, 1.0)
-    cluster, n_k, n_km = state.cluster[batch.rows], factor * state.n_k, factor * state.over_topics.n_km
+    cluster, n_k, n_km = state.cluster[batch.rows], factor * state.n_k, factor * state.tau.n_km
     tables, sizes, last = factor * _tables(state) * alike.topics, factor * alike.sizes, np.array([len(n_k)])
     for number, of in enumerate(tables):
         k = np.bincount(cluster[alike.documents[number].indices]).argmax()
@@ -205,7 +207,7 @@ def _may_part(state: Globals, batch: Batch, alike: Alike, weight: float) -> bool
 
 def _tables(state: Globals) -> float:
     """Of a token."""
-    return float(state.over_topics.n_km.sum() / max(state.n_m.sum(), 1e-300))
+    return float(state.tau.n_km.sum() / max(state.n_m.sum(), 1e-300))
 
 
 def add_clusters(
@@ -216,7 +218,7 @@ def add_clusters(
     They begin with ``n_k`` (n,) documents, ``n_km`` (n, M) tables and ``contexts`` (n, columns of ``batch``)
     statistics. To ``rows``, which :meth:`.Globals.rows_of` gave of ``batch`` before, they are added with nothing.
     """
-    n, own, alpha = len(n_k), state.over_topics, state.concentrations().mean[GROUP]
+    n, own, alpha = len(n_k), state.tau, state.concentrations().mean[GROUP]
     counts = np.zeros((len(state.context_counts), n))
     counts[batch.columns] = contexts.T / state.context_shrink
     totals = state.contexts.sums_by_context(contexts.T, batch.columns)
@@ -239,7 +241,7 @@ def _tried(
     factor, counted = min(1.0 / weight, 1.0), state.copy()
     counted.shrink, counted.context_shrink = factor * state.shrink, factor * state.context_shrink
     counted.n_m, counted.context_totals = factor * state.n_m, factor * state.context_totals
-    counted.over_topics.n_km = factor * state.over_topics.n_km
+    counted.tau.n_km = factor * state.tau.n_km
     counted.group_weights = state.law.posterior(factor * state.n_k, state.concentrations().mean[GROUP])
     of_topics = counted.topic_divergence(documents.pool) if of_topics is None else of_topics
     _, candidates, bound = documents.visit(counted, of_topics)

@@ -1,7 +1,7 @@
 """SVI-MC2: stochastic variational inference for MC2 (UAI16), with exact tree inference in the local step.
 
-Each mini-batch consists of a local step (:func:`local_step`) and a global step, which is a method of the state
-(:meth:`mc2core.inference.svi.globals.Globals.step`). The engine chooses the sizes and runs the loop.
+Each mini-batch consists of a local step (:mod:`mc2core.inference.svi.local`) and a global step, which is a method of
+the state (:meth:`mc2core.inference.svi.globals.Globals.step`). The engine chooses the sizes and runs the loop.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,19 +23,15 @@ from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import Engine
 from mc2core.inference.shards import shards_of
-from mc2core.inference.svi import direct, document_level, start, tables
-from mc2core.inference.svi.globals import (
-    Batch,
-    Globals,
-    LocalStep,
-    RunSettings,
-    TopicProportions,
-    clusters_in_use,
-    take_batch,
-    topics_in_use,
-)
+from mc2core.inference.svi import start
+from mc2core.inference.svi.assign import Assign, assign_documents
+from mc2core.inference.svi.documents import Batch, take_batch
+from mc2core.inference.svi.globals import Globals, LocalStep, clusters_in_use, topics_in_use
+from mc2core.inference.svi.local import local_step
 from mc2core.inference.svi.merging import merge_alike
 from mc2core.inference.svi.observed import ObservedTopics
+from mc2core.inference.svi.proportions import CANDIDATES
+from mc2core.inference.svi.settings import RunSettings
 from mc2core.inference.svi.spark import assign_on_shards
 from mc2core.models import MC2, WORDS, Model
 from mc2core.posterior import Sample, SparseRows
@@ -75,14 +71,6 @@ def truncations_by_rule(model: MC2, corpus: Corpus, n_clusters: int | None, max_
     n_clusters = n_clusters or min(max(by_rule, 2), MAX_CLUSTERS[level])
     most = max(n_clusters + 1, corpus.n_tokens // 1000) if level else 2 * n_clusters
     return n_clusters, max_topics or min(8 * n_clusters, most)
-
-
-def local_step(state: Globals, batch: Batch, pool: Executor | None, assign: direct.Assign | None = None) -> LocalStep:
-    """Run the local step for ``state``. ``assign`` is the function that assigns documents without a document level."""
-    if state.documents is not None:
-        return document_level.visit(state, batch, pool)
-    visit = direct.visit if isinstance(state.proportions, TopicProportions) else tables.visit
-    return visit(state, batch, pool, assign or direct.assign_documents)
 
 
 class SVI(Engine):
@@ -257,7 +245,7 @@ class SVI(Engine):
         n_proportions = n_clusters * (max_tables or 1)
         if model.document_level:
             n_documents = min(batch_size or corpus.n_documents, corpus.n_documents)
-            n_proportions += n_documents * min(document_level.CANDIDATES, n_clusters)
+            n_proportions += n_documents * min(CANDIDATES, n_clusters)
         # at least three copies of each: parameters, and what a step makes of them
         n_numbers = n_proportions * max_topics + n_clusters * dimension + n_rows * max_topics
         clusters = f"{n_clusters} clusters" if max_tables is None else f"{n_clusters} clusters of {max_tables} tables"
@@ -305,15 +293,10 @@ class SVI(Engine):
     def restore(self, model: MC2, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Globals:
         contexts, settings = StackedContexts(corpus, model.contexts), self.resolved(model, corpus)
         observed = None if model.content is None else ObservedTopics.of(corpus, model.content)
-        state = self.restored(model, settings, corpus.content.shape, contexts, arrays, observed)
+        state = Globals.restore(model, settings, corpus.content.shape, contexts, arrays, observed)
         if state.n_visited % (settings.batch_size or corpus.n_documents):
             raise ValueError(f"'n_visited' is {state.n_visited}; mini-batches have {settings.batch_size} documents")
         return state
-
-    def restored(self, model: MC2, *given: Any) -> Globals:
-        """Return a state from its saved arrays, by :meth:`.Globals.restore` of the kind of state of this engine."""
-        of_clusters = TopicProportions if self.max_tables is None else tables.TableProportions
-        return Globals.restore(model, (of_clusters, document_level.DocumentLevel), *given)
 
     def sample(self, corpus: Corpus, state: Globals) -> Sample:  # type: ignore[override]
         """Return posterior means of the clusters and topics in use. New ones have the weight of all unused ones."""
@@ -383,7 +366,7 @@ class SVI(Engine):
         batch = take_batch(corpus, state.contexts, rows).narrowed()
         if len(batch.words) * (len(state.n_m) + state.n_clusters) < _MIN_FOR_THREADS:
             pool = None
-        assign = None
+        assign: Assign = assign_documents
         if self.n_shards is not None:
             assign = assign_on_shards(shards_of(corpus, self.n_shards), state.model.contexts, rows)
         local = local_step(state, batch, pool, assign)

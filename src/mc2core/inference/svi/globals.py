@@ -1,9 +1,9 @@
 """Global posteriors of SVI-MC2: parameters, expectations, natural-gradient steps and part of the ELBO (docs/model.md).
 
 :class:`Globals` consists of the weights of clusters, topics, contexts, concentrations and the proportions of clusters.
-The three kinds of SVI differ in the proportions, over topics (:class:`TopicProportions`) or tables
-(:class:`.tables.TableProportions`), in the document level (:class:`.document_level.DocumentLevel`), and in the local
-step, which returns a :class:`LocalStep`.
+The three kinds of SVI differ in the proportions, over topics (:class:`.TopicProportions`) or tables
+(:class:`.TableProportions`), in the document level (:class:`.DocumentLevel`), and in the local step
+(:mod:`mc2core.inference.svi.local`), which returns a :class:`LocalStep`.
 """
 
 from __future__ import annotations
@@ -11,609 +11,50 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import betaln, gammaln, polygamma
 from scipy.special import digamma as array_digamma
+from scipy.special import gammaln
 
 from mc2core.base.storage import Stored, check_arrays
 from mc2core.compute.buffers import Buffers
-from mc2core.compute.kernels import inner_kernel, kernel
-from mc2core.compute.special import digamma, exp, log_gamma
 from mc2core.compute.threads import in_blocks
-from mc2core.corpus import Corpus, take_rows
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import State
+from mc2core.inference.svi.concentrations import (
+    GROUP,
+    ConcentrationPriors,
+    Concentrations,
+    gamma_prior,
+    log_density_of_log,
+)
+from mc2core.inference.svi.documents import Batch, DocumentStatistics, Expectations, renumbered
+from mc2core.inference.svi.empirical_bayes import best_topic_prior
 from mc2core.inference.svi.observed import ObservedTopics
-from mc2core.models import MC2, ROLES, WORDS
+from mc2core.inference.svi.proportions import DocumentLevel, TableProportions, TopicProportions
+from mc2core.inference.svi.settings import RunSettings
+from mc2core.inference.svi.sticks import ClusterWeights, expected_log_sticks, stick_divergence
+from mc2core.inference.svi.words import (
+    ROW_BLOCK,
+    WORD_BLOCK,
+    WordScores,
+    blend,
+    blend_rows,
+    fill_log_psi,
+    fill_weights,
+    sum_topic_divergence,
+)
+from mc2core.models import MC2, WORDS
 
-if TYPE_CHECKING:
-    from mc2core.inference.svi.document_level import DocumentLevel
-    from mc2core.inference.svi.tables import TableProportions
-
-GROUP, TABLE, TOPIC = range(3)
-WORD_BLOCK = 512
-_ROW_BLOCK = 1024
 _MIN_SHRINK = 1e-60
 # a topic is in use when half a token is expected in it
 _MIN_TOKENS = 0.5
 # documents or tokens below which leaving a component out changes no full batch's bound
 _NOTHING = 1e-9
-# smaller factors of products are 0: subnormal numbers take a hundred times as long to multiply
-MIN_FACTOR = 1e-150
-
-
-class RunSettings(NamedTuple):
-    """Settings of the engine that a state uses, with defaults resolved for a corpus.
-
-    n_clusters, n_topics : int, the truncations K and M
-    n_tables : int or None, T; None without tables
-    batch_size : int or None, documents of a mini-batch; None is the whole corpus
-    is_joint : bool, whether all globals of tables step at once
-    total_samples : int or None, documents that mini-batches stand for (:mod:`mc2core.inference.svi.stream`); None: as
-    many
-        as the corpus has
-    """
-
-    n_clusters: int
-    n_tables: int | None
-    n_topics: int
-    batch_size: int | None
-    is_joint: bool
-    total_samples: int | None = None
-
-
-# -- sticks --------------------------------------------------------------------------------------------------------
-# Weights of n atoms are beta_i = v_i prod_{l<i} (1 - v_l) with v_n = 1. A posterior is one array (2, ..., n - 1),
-# float64 > 0: the two parameters of each stick's Beta.
-def stick_posterior(counts: np.ndarray, concentration: float) -> np.ndarray:
-    """Return Beta(1 + counts_i, concentration + sum_{l>i} counts_l), (2, ..., n - 1), for (..., n) counts (UAI16, eq.
-    2).
-    """
-    later = np.flip(np.cumsum(np.flip(counts, -1), -1), -1)[..., 1:]
-    return np.stack([1.0 + counts[..., :-1], concentration + later])
-
-
-def stick_counts(sticks: np.ndarray, concentration: float) -> np.ndarray:
-    """Return the counts behind sticks, (..., n); under another concentration, the last one is at least 0."""
-    last = np.maximum(sticks[1, ..., -1:] - concentration, 0.0)
-    return np.concatenate([sticks[0] - 1.0, last], -1)
-
-
-def expected_log_sticks(sticks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (E ln v, E ln(1 - v)), each (..., n - 1)."""
-    total = array_digamma(sticks.sum(axis=0))
-    return array_digamma(sticks[0]) - total, array_digamma(sticks[1]) - total
-
-
-def expected_log_weights(sticks: np.ndarray) -> np.ndarray:
-    """Return E ln beta_i, (..., n)."""
-    log_v, log_remaining = expected_log_sticks(sticks)
-    none = np.zeros((*log_v.shape[:-1], 1))
-    return np.concatenate([log_v, none], -1) + np.concatenate([none, np.cumsum(log_remaining, -1)], -1)
-
-
-def expected_weights(sticks: np.ndarray) -> np.ndarray:
-    """Return E beta_i, (..., n); the last axis sums to 1."""
-    v = sticks[0] / sticks.sum(axis=0)
-    one = np.ones((*v.shape[:-1], 1))
-    return np.concatenate([v, one], -1) * np.concatenate([one, np.cumprod(1.0 - v, -1)], -1)
-
-
-def stick_divergence(sticks: np.ndarray, concentration: float, log_concentration: float) -> float:
-    """Return the sum over sticks of KL(Beta posterior || Beta(1, c)) in nats, given E[c] and E[ln c]."""
-    log_v, log_remaining = expected_log_sticks(sticks)
-    log_q = (sticks[0] - 1.0) * log_v + (sticks[1] - 1.0) * log_remaining - betaln(sticks[0], sticks[1])
-    return float(np.sum(log_q - log_concentration - (concentration - 1.0) * log_remaining))
-
-
-class ClusterWeights(NamedTuple):
-    """Form of the parameters ``q`` of q(beta): sticks, or the Dirichlet of a finite mixture.
-
-    * ``n_clusters`` N: beta ~ Dir(alpha / N, ..., alpha / N); q is one row (1, N) and all N clusters stay.
-    * ``is_truncated`` (UAI16): (2, K - 1) sticks; the last cluster has all that is left.
-    * Else (2, K) sticks; what is left behind the last is the weight of all clusters not in use.
-    """
-
-    n_clusters: int | None
-    is_truncated: bool = False
-
-    @property
-    def stored(self) -> Stored:
-        """``q`` in a checkpoint."""
-        return Stored("f", "2 K-1" if self.is_truncated else "2 K" if self.n_clusters is None else "1 K")
-
-    def posterior(self, n_k: np.ndarray, alpha: float) -> np.ndarray:
-        """q given (K,) expected documents."""
-        if self.n_clusters is not None:
-            return (alpha / self.n_clusters + n_k)[None]
-        return stick_posterior(n_k if self.is_truncated else np.append(n_k, 0.0), alpha)
-
-    def n_k(self, q: np.ndarray, alpha: float) -> np.ndarray:
-        """(K,) float64: the expected documents behind q."""
-        if self.is_truncated:
-            return stick_counts(q, alpha)
-        return q[0] - (1.0 if self.n_clusters is None else alpha / self.n_clusters)
-
-    def expected_logs(self, q: np.ndarray) -> np.ndarray:
-        """(K,) float64: E ln beta_k of the clusters that there are."""
-        if self.n_clusters is not None:
-            return np.asarray(array_digamma(q[0]) - array_digamma(q[0].sum()))
-        logs = expected_log_weights(q)
-        return logs if self.is_truncated else logs[:-1]
-
-    def expected(self, q: np.ndarray) -> np.ndarray:
-        """(n,) float64, at least K: E beta, that of clusters not in use last; sums to 1."""
-        return expected_weights(q) if self.n_clusters is None else q[0] / q[0].sum()
-
-    def sticks(self, q: np.ndarray) -> np.ndarray:
-        """(2, sticks): those behind alpha, of which a finite mixture has none."""
-        return q if self.n_clusters is None else np.empty((2, 0))
-
-    def divergence(self, q: np.ndarray, alpha: float) -> float:
-        """KL(q(beta) || Dir(alpha / N, ...)) in nats; 0 of sticks, whose divergences are counted with the others'."""
-        if self.n_clusters is None:
-            return 0.0
-        each = alpha / self.n_clusters
-        log_constants = gammaln(q.sum()) - gammaln(alpha) - np.sum(gammaln(q[0]) - gammaln(each))
-        return float(log_constants + np.sum((q[0] - each) * self.expected_logs(q)))
-
-
-# -- concentrations ------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class ConcentrationPriors:
-    """Starting values and Gamma(shape, rate) priors of the concentrations with sticks, in the order alpha, v, eta.
-
-    A concentration c with prior Gamma(a, b) behind n Beta(1, c) sticks v_i has the posterior
-    Gamma(a + n, b - sum_i E ln(1 - v_i)).
-    """
-
-    start: np.ndarray
-    is_learnt: np.ndarray
-    shape: np.ndarray
-    rate: np.ndarray
-
-    @classmethod
-    def of(cls, model: MC2, n: int) -> ConcentrationPriors:
-        """The first ``n`` of them: all with tables, else alpha alone."""
-        roles = ROLES[:n]
-        priors = np.array([model.prior_of(role) for role in roles])
-        start, is_learnt = (np.array([of(role) for role in roles]) for of in (model.start_of, model.is_learnt))
-        return cls(start, is_learnt, priors[:, 0], priors[:, 1])
-
-    def starting_rates(self, stick_arrays: tuple[np.ndarray, ...]) -> np.ndarray:
-        """Rates of posteriors whose means are the starting values."""
-        return (self.shape + [one[0].size for one in stick_arrays]) / self.start
-
-    def posteriors(self, rates: np.ndarray, stick_arrays: tuple[np.ndarray, ...]) -> Concentrations:
-        """Given the rates of the posteriors and the sticks; those that are not learnt as they were set."""
-        learnt, a0, b0, b = self.is_learnt, self.shape, self.rate, rates
-        a = a0 + [one[0].size for one in stick_arrays]
-        kl = (a - a0) * array_digamma(a) - gammaln(a) + gammaln(a0) + a0 * (np.log(b) - np.log(b0)) + a * (b0 / b - 1.0)
-        return Concentrations(
-            mean=np.where(learnt, a / b, self.start),
-            mean_log=np.where(learnt, array_digamma(a) - np.log(b), np.log(self.start)),
-            divergence=float(kl[learnt].sum()),
-        )
-
-
-class Concentrations(NamedTuple):
-    """E[c] and E[ln c] of the concentrations, and the divergence of the learnt ones in nats."""
-
-    mean: np.ndarray
-    mean_log: np.ndarray
-    divergence: float
-
-
-def gamma_prior(model: MC2, role: str) -> tuple[float, float] | None:
-    """Return (shape, rate) of a concentration with a point estimate; None if it is fixed."""
-    return model.prior_of(role) if model.is_learnt(role) else None
-
-
-def log_density_of_log(s: float, prior: tuple[float, float] | None) -> float:
-    """Return the log density of ln s under s ~ Gamma(shape, rate) relative to its mode; 0 if s is fixed."""
-    if prior is None:
-        return 0.0
-    shape, rate = prior
-    return shape * float(np.log(s * rate / shape)) - rate * s + shape
-
-
-def backtracked(value: Callable[[float], float], now: float) -> float:
-    """Return the first share 1, 1/2, 1/4, ... of a step at which ``value`` is at least ``now``, or 0."""
-    share = 1.0
-    for _ in range(30):
-        if value(share) >= now:
-            return share
-        share *= 0.5
-    return 0.0
-
-
-# -- s, the prior of topics ----------------------------------------------------------------------------------------
-_NEWTON_STEPS = 20
-# Newton steps of ln s: longest, and short enough to end
-_LONGEST_STEP, _SHORTEST_STEP = 1.0, 1e-4
-_MIN_S, _MAX_S = 1e-10, 1e10
-
-
-@inner_kernel(error_model="numpy")
-def trigamma(x):
-    """Return the derivative of digamma for x > 0, by a shift of 8 and the asymptotic series."""
-    total = 0.0
-    for i in range(8):
-        total += 1.0 / ((x + i) * (x + i))
-    r = 1.0 / (x + 8.0)
-    z = r * r
-    series = 1.0 / 6.0 - z * (1.0 / 30.0 - z * (1.0 / 42.0 - z * (1.0 / 30.0 - z * (5.0 / 66.0))))
-    return total + r + 0.5 * z + z * r * series
-
-
-@kernel(error_model="numpy")
-def sum_over_words(topic_words, s, first, last):
-    """Return sums over words first..last-1 and topics of ln G(s + n) - ln G(s) and its two derivatives by s."""
-    at_s = log_gamma(s), digamma(s), trigamma(s)
-    value, slope, curve = 0.0, 0.0, 0.0
-    for w in range(first, last):
-        for m in range(topic_words.shape[1]):
-            n = topic_words[w, m]
-            if n > 0.0:
-                value += log_gamma(s + n) - at_s[0]
-                slope += digamma(s + n) - at_s[1]
-                curve += trigamma(s + n) - at_s[2]
-    return value, slope, curve
-
-
-def prior_terms(
-    topic_words: np.ndarray, s: float, prior: tuple[float, float], pool: Executor | None
-) -> tuple[float, float, float]:
-    """Return L(s) plus the log density of ln s given (V, M) expected tokens, with two derivatives by ln s."""
-    n_words, n_topics = topic_words.shape
-    blocks = in_blocks(pool, lambda first, last: sum_over_words(topic_words, s, first, last), n_words, _ROW_BLOCK)
-    value, slope, curve = (float(sum(terms)) for terms in zip(*blocks, strict=True))
-    total, totals = n_words * s, n_words * s + topic_words.sum(axis=0)
-    value += float(np.sum(gammaln(total) - gammaln(totals)))
-    slope += n_words * float(n_topics * array_digamma(total) - np.sum(array_digamma(totals)))
-    curve += n_words**2 * float(n_topics * polygamma(1, total) - np.sum(polygamma(1, totals)))
-    value += log_density_of_log(s, prior)
-    return value, s * slope + prior[0] - prior[1] * s, s * slope + s * s * curve - prior[1] * s
-
-
-def best_topic_prior(topic_words: np.ndarray, s: float, prior: tuple[float, float], pool: Executor | None) -> float:
-    """Return the s that maximises the bound given (V, M) expected tokens, by Newton steps of ln s."""
-    now = prior_terms(topic_words, s, prior, pool)
-    for _ in range(_NEWTON_STEPS):
-        step = -now[1] / now[2] if now[2] < 0 else np.sign(now[1]) * _LONGEST_STEP
-        step = float(np.clip(step, -_LONGEST_STEP, _LONGEST_STEP))
-        latest = s, now
-
-        def value(share: float, s: float = s, step: float = step) -> float:
-            nonlocal latest
-            new = float(np.clip(s * np.exp(share * step), _MIN_S, _MAX_S))
-            latest = new, prior_terms(topic_words, new, prior, pool)
-            return latest[1][0]
-
-        share = backtracked(value, now[0])
-        if share:
-            s, now = latest
-        if abs(share * step) < _SHORTEST_STEP:
-            break
-    return s
-
-
-# -- proportions over topics ---------------------------------------------------------------------------------------
-# a topic without tokens keeps this weight until it is left out
-_MIN_WEIGHT = 1e-12
-_MIN_V, _MAX_V = 1e-8, 1e8
-# steps of epsilon and v at the start, after a full step and after a mini-batch
-STEPS_AT_START, STEPS_OF_FULL, STEPS_OF_BATCH = 30, 5, 1
-
-
-class TopicWeights(NamedTuple):
-    """``topics`` (M,) float64 > 0 and ``remaining`` > 0, which sum to 1, and ``v`` > 0."""
-
-    topics: np.ndarray
-    remaining: float
-    v: float
-
-
-@kernel(error_model="numpy")
-def sum_over_clusters(n_km, a, value, slope):
-    """value[m] = sum_k ln G(a_m + n_km) - ln G(a_m), and slope[m], its derivative with respect to a_m."""
-    n_topics = a.size
-    log_gamma_a, digamma_a = np.empty(n_topics), np.empty(n_topics)
-    for m in range(n_topics):
-        log_gamma_a[m] = log_gamma(a[m])
-        digamma_a[m] = digamma(a[m])
-        value[m] = 0.0
-        slope[m] = 0.0
-    for k in range(n_km.shape[0]):
-        for m in range(n_topics):
-            x = a[m] + n_km[k, m]
-            value[m] += log_gamma(x) - log_gamma_a[m]
-            slope[m] += digamma(x) - digamma_a[m]
-
-
-class ObjectiveTerms(NamedTuple):
-    """F ``f`` and the terms that are at most 0 ``penalty``, in nats, and (M,) ``slope``: dF / d(v eps_m) but for what v
-    alone enters."""
-
-    f: float
-    penalty: float
-    slope: np.ndarray
-
-
-@dataclass
-class Objective:
-    """The objective F with its added terms (docs/model.md), given (K, M) expected tokens or tables ``n_km``.
-
-    ``prior`` is (shape, rate) of the Gamma prior of v, or None if v is fixed.
-    """
-
-    n_km: np.ndarray
-    eta: float
-    prior: tuple[float, float] | None
-    _latest: tuple[TopicWeights, ObjectiveTerms] | None = field(default=None, init=False, repr=False)
-
-    def terms(self, weights: TopicWeights) -> ObjectiveTerms:
-        """Those of the weights asked for last are kept: a step asks several times, and begins where the last ended."""
-        if self._latest is None or self._latest[0] is not weights:
-            value, slope = np.empty((2, len(weights.topics)))
-            sum_over_clusters(self.n_km, weights.v * weights.topics, value, slope)
-            totals = self.n_km.sum(axis=1)
-            f = float(value.sum() - np.sum(gammaln(weights.v + totals) - gammaln(weights.v)))
-            penalty = self.eta * float(np.log(weights.remaining))
-            penalty += log_density_of_log(weights.v, self.prior)
-            self._latest = weights, ObjectiveTerms(f, penalty, slope)
-        return self._latest[1]
-
-    def value(self, weights: TopicWeights) -> float:
-        """Return the objective, in nats."""
-        f, penalty, _ = self.terms(weights)
-        return f + penalty
-
-    def expected_tables(self, weights: TopicWeights) -> np.ndarray:
-        """(M,): sum_k v eps_m (digamma(v eps_m + n_km) - digamma(v eps_m))."""
-        return np.asarray(weights.v * weights.topics * self.terms(weights)[2])
-
-    def step_topics(self, weights: TopicWeights) -> TopicWeights:
-        """Move epsilon towards the expected tables, without lowering the objective."""
-        tables = self.expected_tables(weights)
-        total = tables.sum() + self.eta
-
-        def at(share: float) -> TopicWeights:
-            topics = np.maximum((1.0 - share) * weights.topics + share * tables / total, _MIN_WEIGHT)
-            remaining = max((1.0 - share) * weights.remaining + share * self.eta / total, _MIN_WEIGHT)
-            whole = topics.sum() + remaining
-            return TopicWeights(topics / whole, remaining / whole, weights.v)
-
-        return self._climbed(at, weights)
-
-    def step_v(self, weights: TopicWeights) -> TopicWeights:
-        """Move ln v towards the value for its expected tables, without lowering the objective."""
-        if self.prior is None:
-            return weights
-        shape, rate = self.prior
-        lost = np.sum(array_digamma(weights.v + self.n_km.sum(axis=1)) - array_digamma(weights.v))
-        goal = (float(self.expected_tables(weights).sum()) + shape) / (float(lost) + rate)
-
-        def at(share: float) -> TopicWeights:
-            return weights._replace(v=float(np.clip(weights.v * (goal / weights.v) ** share, _MIN_V, _MAX_V)))
-
-        return self._climbed(at, weights)
-
-    def _climbed(self, at: Callable[[float], TopicWeights], weights: TopicWeights) -> TopicWeights:
-        """``at`` the first share of a step that is not lower than ``weights``, else these."""
-        now = self.value(weights)
-
-        def value(share: float) -> float:
-            return self.value(at(share))
-
-        # the weights tried last are those whose terms are kept
-        return self._latest[0] if backtracked(value, now) and self._latest else weights
-
-    def climbed(self, weights: TopicWeights, n_steps: int) -> TopicWeights:
-        """Take ``n_steps`` steps of epsilon and v in turn."""
-        for _ in range(n_steps):
-            weights = self.step_v(self.step_topics(weights))
-        return weights
-
-
-@dataclass(kw_only=True)
-class TopicProportions:
-    """q(tau_k) = Dir(v eps_1 + n_k1, ..., v eps_M + n_kM, v eps_rest), with point estimates of epsilon and v.
-
-    ``n_km`` (K, M) are expected tokens of topics in clusters, with a document level expected tables of documents;
-    ``topic_weights`` (M,) are epsilon, ``remaining`` is eps_rest, 1 less their sum, and ``table_concentration`` v.
-    """
-
-    described: ClassVar[dict[str, Stored]] = {"n_km": Stored("f", "K M"), "topic_weights": Stored("f", "M")}
-    described_numbers: ClassVar[dict[str, Stored]] = {
-        "remaining": Stored("f", ""),
-        "table_concentration": Stored("f", ""),
-    }
-    #: concentrations with sticks behind them
-    n_concentrations: ClassVar[int] = 1
-
-    n_km: np.ndarray
-    topic_weights: np.ndarray
-    remaining: float
-    table_concentration: float
-    eta: float
-    v_prior: tuple[float, float] | None
-
-    @classmethod
-    def fixed(cls, model: MC2) -> dict[str, Any]:
-        """Fields that no step changes."""
-        return {"eta": model.start_of("topic"), "v_prior": gamma_prior(model, "table")}
-
-    @classmethod
-    def sizes(cls, model: MC2, settings: RunSettings, arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
-        """K of a finite mixture; else K and M are what is left of the truncations."""
-        shape, most = np.shape(arrays.get("n_km", ())), (settings.n_clusters, settings.n_topics)
-        if len(shape) == 2 and not (0 < shape[0] <= most[0] and 0 < shape[1] <= most[1]):
-            raise ValueError(f"'n_km' has the shape {shape}; at most {most} is needed, at least (1, 1)")
-        return {} if model.n_clusters is None else {"K": model.n_clusters}
-
-    @property
-    def weights(self) -> TopicWeights:
-        """epsilon and v."""
-        return TopicWeights(self.topic_weights, self.remaining, self.table_concentration)
-
-    @weights.setter
-    def weights(self, new: TopicWeights) -> None:
-        self.topic_weights, self.remaining, self.table_concentration = new
-
-    @property
-    def objective(self) -> Objective:
-        """Objective of epsilon and v."""
-        return Objective(self.n_km, self.eta, self.v_prior)
-
-    def stick_arrays(self) -> tuple[np.ndarray, ...]:
-        """Sticks behind v and eta: none, these have point estimates or stay as set."""
-        return ()
-
-    def expected_log_tau(self) -> np.ndarray:
-        """(K, M): E ln tau_km."""
-        v = self.table_concentration
-        total = array_digamma(v + self.n_km.sum(axis=1, keepdims=True))
-        return np.asarray(array_digamma(v * self.topic_weights + self.n_km) - total)
-
-    def step_weights(self, n_steps: int) -> None:
-        """Take steps of epsilon and v, in place."""
-        self.weights = self.objective.climbed(self.weights, n_steps)
-
-    def divergence(self, penalty: float = 0.0) -> float:
-        """sum_k KL(q(tau_k) || Dir(v eps)) less the penalties of epsilon and v, and a further ``penalty``, in nats."""
-        f, own, _ = self.objective.terms(self.weights)
-        used = self.n_km > 0
-        return float(np.sum(self.n_km[used] * self.expected_log_tau()[used])) - f - (own + penalty)
-
-    def scale_counts(self, factor: float, concentrations: Concentrations) -> None:
-        """Multiply the counts by ``factor``, in place."""
-        self.n_km *= factor
-
-    def select(self, topics: np.ndarray) -> None:
-        """Keep only these topics, in place; the weights of the others are added to the remaining weight."""
-        left = self.topic_weights[topics]
-        self.remaining += float(self.topic_weights.sum() - left.sum())
-        self.n_km, self.topic_weights = np.ascontiguousarray(self.n_km[:, topics]), left
-
-    def expected(
-        self, clusters: np.ndarray, topics: np.ndarray, concentrations: Concentrations
-    ) -> tuple[np.ndarray, np.ndarray, float]:
-        """(K', M') E[tau] of some clusters and topics, (M',) their epsilon, and v."""
-        v, n_km = self.table_concentration, self.n_km[clusters]
-        known = (v * self.topic_weights + n_km) / (v + n_km.sum(axis=1, keepdims=True))
-        return known[:, topics], self.topic_weights[topics], v
-
-
-# -- documents of a step -------------------------------------------------------------------------------------------
-@dataclass(kw_only=True)
-class Expectations:
-    """Expectations under q that all local steps use, as float64.
-
-    log_group (K,) : E ln beta
-    log_topic_total (M,) : digamma(sum_w lambda_mw)
-    contexts (K, D) : E[t(phi_k)], or (K, columns) of those asked for
-    observed (P, M) : E[t(psi_m)] of topics that emit observations, whose ``log_topic_total`` is empty; None of words
-    """
-
-    log_group: np.ndarray
-    log_topic_total: np.ndarray
-    contexts: np.ndarray
-    observed: np.ndarray | None = None
-
-
-class Batch(NamedTuple):
-    """A batch of documents over their distinct words.
-
-    words : (U,) int64, ascending numbers of the words in the corpus, or of its observations
-    indptr (B + 1,) int64, indices (cells,) int32, counts (cells,) int32 : CSR of the counts over ``words``
-    contexts : StackedContexts of the documents
-    columns : (D',) int64, ascending numbers in the corpus of the contexts' columns
-    rows : (B,) int, their numbers in the corpus
-    """
-
-    words: np.ndarray
-    indptr: np.ndarray
-    indices: np.ndarray
-    counts: np.ndarray
-    contexts: StackedContexts
-    columns: np.ndarray
-    rows: np.ndarray
-
-    @property
-    def n_documents(self) -> int:
-        """B."""
-        return len(self.indptr) - 1
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """(B,) float64: tokens of each document."""
-        before = np.append(0, np.cumsum(self.counts, dtype=np.int64))
-        return np.diff(before[self.indptr]).astype(np.float64)
-
-    def narrowed(self) -> Batch:
-        """Return the batch with only the context columns in which its documents have entries."""
-        columns, contexts = self.contexts.narrowed()
-        return self._replace(contexts=contexts, columns=self.columns[columns])
-
-
-def take_batch(corpus: Corpus, contexts: StackedContexts, rows: np.ndarray) -> Batch:
-    """Return the documents ``rows`` of a corpus as a batch."""
-    taken = take_rows(corpus.content, rows)
-    number = np.zeros(corpus.content.shape[1], np.int32)
-    number[taken.indices] = 1
-    words = np.flatnonzero(number)
-    number[words] = np.arange(len(words), dtype=np.int32)
-    counts = taken.indptr.astype(np.int64), number[taken.indices], taken.data
-    return Batch(words, *counts, contexts.take(rows), np.arange(contexts.dimension), rows)
-
-
-@dataclass
-class DocumentStatistics:
-    """Statistics of documents for the global step; parts are joined by ``+``.
-
-    cluster : (B,) int32, the likeliest of each document; -1 where its weights have no finite sum above 0
-    log_evidence : float, sum_j ln Z_j in nats
-    n_k : (K,) float64, sum_j mu_jk
-    contexts : (K, D) float64, sum_j mu_jk T(x_j)
-    word_mass : (U, K), R_k(w) = sum_j mu_jk x_jw; empty with a document level
-    shares : (B, K) float64 mu_jk, or None where they stayed with other processes
-    """
-
-    cluster: np.ndarray
-    log_evidence: float
-    n_k: np.ndarray
-    contexts: np.ndarray
-    word_mass: np.ndarray
-    shares: np.ndarray | None = None
-
-    def __add__(self, other: DocumentStatistics) -> DocumentStatistics:
-        return DocumentStatistics(
-            np.concatenate([self.cluster, other.cluster]),
-            self.log_evidence + other.log_evidence,
-            self.n_k + other.n_k,
-            self.contexts + other.contexts,
-            self.word_mass + other.word_mass,
-        )
-
-
-def statistics_of(
-    batch: Batch, shares: np.ndarray, log_evidence: np.ndarray, word_mass: np.ndarray
-) -> DocumentStatistics:
-    """Return the statistics of a batch, given (B, K) mu_jk and (B,) ln Z_j."""
-    return DocumentStatistics(
-        cluster=np.where(np.isfinite(shares).all(axis=1), shares.argmax(axis=1), -1).astype(np.int32),
-        log_evidence=float(log_evidence.sum()),
-        n_k=shares.sum(axis=0),
-        contexts=np.asarray(batch.contexts.statistics.T @ shares).T,
-        word_mass=word_mass,
-        shares=shares,
-    )
 
 
 @dataclass
@@ -642,127 +83,6 @@ class LocalStep(ABC):
         """Return the change of the bound of these documents by the step of proportions, in nats."""
 
 
-# -- scores of words -----------------------------------------------------------------------------------------------
-class WordScores(NamedTuple):
-    """E ln psi of words, or expected log densities of observations: ``scores`` (U, M), ``top`` (U,) their maxima, and
-    ``weights`` exp(scores - top). They are in the state's buffers, until its next step.
-    """
-
-    scores: np.ndarray
-    top: np.ndarray
-    weights: np.ndarray
-
-
-@inner_kernel(error_model="numpy", fastmath={"contract"})
-def fill_log_psi(topic_words, shrink, words, prior, log_total, first, last, log_psi):
-    """log_psi[u, m] = digamma(shrink n_wm + s) - digamma(total_m) for u in first..last-1."""
-    for u in range(first, last):
-        counts, out = topic_words[words[u]], log_psi[u]
-        for m in range(counts.size):
-            out[m] = digamma(shrink * counts[m] + prior) - log_total[m]
-
-
-# a maximum in any order is the same number, so its loop may be vectorised
-@inner_kernel(error_model="numpy", fastmath={"nnan", "ninf", "nsz", "reassoc"})
-def row_maxima(scores, first, last, top):
-    """top[u] = max scores[u] for u in first..last-1."""
-    for u in range(first, last):
-        highest = scores[u, 0]
-        for d in range(1, scores.shape[1]):
-            highest = max(highest, scores[u, d])
-        top[u] = highest
-
-
-@inner_kernel(error_model="numpy")
-def exponentiate(scores, top, first, last, weights):
-    """weights[u] = exp(scores[u] - top[u]) for u in first..last-1."""
-    for u in range(first, last):
-        for d in range(scores.shape[1]):
-            weights[u, d] = exp(scores[u, d] - top[u])
-
-
-@kernel(error_model="numpy")
-def fill_weights(topic_words, shrink, words, prior, log_total, first, last, scores, top, weights):
-    """Rows first..last-1 of :class:`WordScores`."""
-    for u in range(first, last):  # a row at a time, which stays in the cache
-        if log_total.size > 0:  # scores of observations are there already
-            fill_log_psi(topic_words, shrink, words, prior, log_total, u, u + 1, scores)
-        row_maxima(scores, u, u + 1, top)
-        exponentiate(scores, top, u, u + 1, weights)
-        for m in range(weights.shape[1]):
-            weights[u, m] = weights[u, m] if weights[u, m] >= MIN_FACTOR else 0.0
-
-
-# -- natural-gradient steps ----------------------------------------------------------------------------------------
-def blend(old: np.ndarray, new: np.ndarray, rate: float) -> None:
-    """Set old = (1 - rate) old + rate new, in place; exactly ``new`` at rate 1."""
-    old *= 1.0 - rate
-    old += rate * new
-
-
-def blend_rows(
-    table: np.ndarray,
-    shrink: float,
-    rows: np.ndarray,
-    counts: np.ndarray,
-    scale: float,
-    rate: float,
-    pool: Executor | None = None,
-) -> tuple[float, np.ndarray]:
-    """shrink ``table`` to (1 - rate) of itself plus rate scale ``counts`` (R, n) at ``rows`` (R,), in place.
-
-    Returns the new shrink and the sum over the rows of ``counts``.
-    """
-    if rate == 1.0:
-        table[:] = 0.0
-        shrink = 1.0
-    else:
-        shrink *= 1.0 - rate
-    factor = rate * scale / shrink
-
-    def work(first: int, last: int) -> np.ndarray:
-        return add_rows(table, rows, counts, factor, first, last)
-
-    return shrink, sum(in_blocks(pool, work, len(rows), _ROW_BLOCK), start=np.zeros(counts.shape[1]))
-
-
-@kernel
-def add_rows(table, rows, values, factor, first, last):
-    """table[rows[u]] += factor * values[u] for u in first..last-1; returns the sum of these values."""
-    total = np.zeros(values.shape[1])
-    for u in range(first, last):
-        row, value = table[rows[u]], values[u]
-        for m in range(value.size):
-            row[m] += factor * value[m]
-            total[m] += value[m]
-    return total
-
-
-@kernel(error_model="numpy", fastmath={"contract"})
-def sum_topic_divergence(topic_words, shrink, prior, log_total, log_gamma_prior, first, last):
-    """Sum over words first..last-1 and topics of n E ln psi - lnG(s + n) + lnG(s), n being shrink topic_words."""
-    total = 0.0
-    for w in range(first, last):
-        for m in range(topic_words.shape[1]):
-            n = shrink * topic_words[w, m]
-            x = prior + n
-            total += n * (digamma(x) - log_total[m]) - log_gamma(x) + log_gamma_prior
-    return total
-
-
-def sum_by(number: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """(n, ...) sums of the rows of ``values`` with each number 0..n-1."""
-    total = np.zeros((int(number.max(initial=-1)) + 1, *values.shape[1:]))
-    np.add.at(total, number, values)
-    return total
-
-
-def renumbered(cluster: np.ndarray, number: np.ndarray) -> np.ndarray:
-    """int32 ``number[cluster]``, and -1 where ``cluster`` is -1."""
-    return np.where(cluster >= 0, number[cluster], np.int32(-1))
-
-
-# -- the state -----------------------------------------------------------------------------------------------------
 @dataclass(kw_only=True)
 class Globals(State):
     """State of SVI: parameters of the global posteriors, and the latest cluster of every document.
@@ -850,19 +170,15 @@ class Globals(State):
     def restore(
         cls,
         model: MC2,
-        parts: tuple[type[TopicProportions | TableProportions], type[DocumentLevel]],
         settings: RunSettings,
         shape: tuple[int, int],
         contexts: StackedContexts,
         arrays: Mapping[str, np.ndarray],
         observed: ObservedTopics | None = None,
     ) -> Self:
-        """The inverse of :meth:`arrays` of (J, V) documents and words; ValueError where they lack sizes or range.
-
-        ``parts`` are the classes of proportions and of a document level, for models that have one.
-        """
-        proportions, level = parts
-        kinds = [cls, proportions, *([level] if model.document_level else [])]
+        """The inverse of :meth:`arrays` of (J, V) documents and words; ValueError where they lack sizes or range."""
+        proportions = TopicProportions if settings.n_tables is None else TableProportions
+        kinds = [cls, proportions, *([DocumentLevel] if model.document_level else [])]
         law = ClusterWeights(model.n_clusters, is_truncated=settings.n_tables is not None)
         described = {name: one for kind in kinds for name, one in kind.described.items()} | {
             "group_weights": law.stored
@@ -877,12 +193,15 @@ class Globals(State):
             known = {name: np.array(arrays[name], types[described[name].kind]) for name in kind.described}
             return known | {name: arrays[name].item() for name in kind.described_numbers}
 
+        documents = None
+        if model.document_level:
+            documents = DocumentLevel(**fields(DocumentLevel), **DocumentLevel.fixed(model))
         return cls(
             **fields(cls),
             model=model,
             settings=settings,
             proportions=proportions(**fields(proportions), **proportions.fixed(model)),
-            documents=level(**fields(level), **level.fixed(model)) if model.document_level else None,
+            documents=documents,
             contexts=contexts,
             observed=observed,
         )
@@ -893,7 +212,7 @@ class Globals(State):
         other.proportions, other.documents = copy.copy(self.proportions), copy.copy(self.documents)
         return other
 
-    def become(self, other: Globals) -> None:
+    def replace_by(self, other: Globals) -> None:
         """Replace all attributes by those of ``other``, in place."""
         vars(self).update(vars(other))
 
@@ -907,7 +226,7 @@ class Globals(State):
             if name not in of_documents
         }
 
-    def go_back(self, batch: Batch, rows: Mapping[str, Any]) -> None:
+    def undo_steps(self, batch: Batch, rows: Mapping[str, Any]) -> None:
         """Undo the steps on ``batch`` since :meth:`rows_of`, in place, except the clusters of its documents."""
         parts = self._stored()
         for name, value in rows.items():
@@ -931,13 +250,13 @@ class Globals(State):
         return self.law.n_k(self.group_weights, self.concentrations().mean[GROUP])
 
     @property
-    def over_topics(self) -> TopicProportions:
+    def tau(self) -> TopicProportions:
         """The proportions of a state without tables."""
         assert isinstance(self.proportions, TopicProportions)
         return self.proportions
 
     @property
-    def level(self) -> DocumentLevel:
+    def theta(self) -> DocumentLevel:
         """The document level of a state that has one."""
         assert self.documents is not None
         return self.documents
@@ -1041,7 +360,7 @@ class Globals(State):
         def work(first: int, last: int) -> float:
             return sum_topic_divergence(self.topic_words, self.shrink, s, log_total, log_gamma_prior, first, last)
 
-        return float(np.sum(gammaln(totals) - gammaln(s * n_words))) + sum(in_blocks(pool, work, n_words, _ROW_BLOCK))
+        return float(np.sum(gammaln(totals) - gammaln(s * n_words))) + sum(in_blocks(pool, work, n_words, ROW_BLOCK))
 
     def change(self, batch: Batch, local: LocalStep, pool: Executor | None) -> float:
         """Return the change of the bound of documents by the step after ``local``, in nats, given their posteriors."""
@@ -1080,7 +399,7 @@ class Globals(State):
         (:meth:`rows_of`), so that its statistics are replaced and not added.
         """
         if since is not None:
-            self.go_back(batch, since)
+            self.undo_steps(batch, since)
         documents = local.documents
         self._set_clusters(batch, documents.cluster)
         blend(self.group_weights, self.law.posterior(scale * documents.n_k, self.concentrations().mean[GROUP]), rate)
@@ -1173,13 +492,13 @@ class Globals(State):
             self.cluster = renumbered(self.cluster, number)
             self.context_counts = np.ascontiguousarray(self.context_counts[:, clusters])
             self.context_totals = self.context_totals[:, clusters]
-            self.over_topics.n_km = self.over_topics.n_km[clusters]
+            self.tau.n_km = self.tau.n_km[clusters]
             if self.documents is not None:
                 self.documents.local_cluster = renumbered(self.documents.local_cluster, number)
         if topics is not None and len(topics) < len(self.n_m):
             self.topic_words = np.ascontiguousarray(self.topic_words[:, topics])
             self.n_m = self.n_m[topics]
-            self.over_topics.select(topics)
+            self.tau.select(topics)
             if self.documents is not None:
                 self.documents.local_counts = np.ascontiguousarray(self.documents.local_counts[:, :, topics])
 

@@ -20,24 +20,27 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
-from scipy.special import betaln, gammaln
+from scipy.special import betaln
 from scipy.special import digamma as array_digamma
 
 from mc2core.compute.kernels import kernel
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
-from mc2core.inference.svi.document_level import (
-    MIN_PRIOR,
+from mc2core.inference.svi.concentrations import GROUP
+from mc2core.inference.svi.documents import Batch, renumbered, sum_by, take_batch
+from mc2core.inference.svi.globals import Globals
+from mc2core.inference.svi.local.document_level import (
     MIN_SHARE,
     BatchCells,
     Candidates,
-    log_rising_factorial,
     n_epochs,
     step_of_omega,
     tables_of,
     visit_batch,
 )
-from mc2core.inference.svi.globals import GROUP, Batch, Globals, WordScores, renumbered, sum_by, take_batch
+from mc2core.inference.svi.proportions import MIN_DOCUMENT_PRIOR
+from mc2core.inference.svi.rising import log_rising, log_rising_factorial
+from mc2core.inference.svi.words import WordScores
 
 # documents that say what a union changes where mini-batches are used: at most, and at most so many tokens unless few
 _MAX_SAMPLE, _MAX_TOKENS, _MIN_SAMPLE = 1000, 100_000, 100
@@ -51,11 +54,6 @@ _STEPS_OF_OMEGA = 2
 # pairs of topics that are looked at: each with so many of the likest
 _NEAR = 4
 _DOCUMENT_BLOCK = 16
-
-
-def log_rising(prior: np.ndarray | float, n: np.ndarray) -> np.ndarray:
-    """ln G(prior + n) - ln G(prior)."""
-    return np.asarray(gammaln(prior + n) - gammaln(prior))
 
 
 # -- topics --------------------------------------------------------------------------------------------------------
@@ -111,7 +109,7 @@ def topic_gains(
     state: Globals, documents: SampledDocuments, words: WordScores, visit: Candidates, pairs: np.ndarray
 ) -> np.ndarray:
     """(P,) nats by which each union changes the bound, local posteriors being fixed but for their sums."""
-    own, level = state.over_topics, state.level
+    own, level = state.tau, state.theta
     s, v, omega, tables = state.topic_word_prior, own.table_concentration, level.document_concentration, own.n_km
     n_words, (one, other) = len(state.topic_words), pairs.T
     gains = np.empty(len(pairs)) if state.observed is None else state.observed.gains(state.topic_words, pairs)
@@ -126,7 +124,7 @@ def topic_gains(
     log_pair = array_digamma(a_pair + t_pair) - array_digamma(v + tables.sum(axis=1, keepdims=True))
     held, held_pair = log_rising(a, tables) - tables * log_tau, log_rising(a_pair, t_pair) - t_pair * log_pair
     gains += (held_pair - held[:, one] - held[:, other]).sum(axis=0)
-    prior = np.maximum(omega * np.exp(log_pair), MIN_PRIOR)
+    prior = np.maximum(omega * np.exp(log_pair), MIN_DOCUMENT_PRIOR)
     batch = documents.batch
     cells = BatchCells(batch.indptr, batch.indices, batch.counts)
     local = in_blocks(
@@ -154,7 +152,7 @@ class UnionScore:
     """
 
     def __init__(self, state: Globals, n_k: np.ndarray, n_km: np.ndarray, natural: np.ndarray | None = None) -> None:
-        own, concentrations = state.over_topics, state.concentrations()
+        own, concentrations = state.tau, state.concentrations()
         self.v, self.a = own.table_concentration, own.table_concentration * own.topic_weights
         self.alpha, self.log_alpha = concentrations.mean[GROUP], concentrations.mean_log[GROUP]
         self.contexts, self.natural = state.contexts, natural if state.contexts.dimension else None
@@ -185,7 +183,7 @@ class UnionScore:
 
 def cluster_gains(state: Globals, visit: Candidates, scale: float) -> tuple[np.ndarray, np.ndarray]:
     """(P, 2) all pairs of clusters, the first the smaller number, and (P,) nats at least gained by each union."""
-    shares, score = visit.shares, UnionScore(state, state.n_k, state.over_topics.n_km, state.natural)
+    shares, score = visit.shares, UnionScore(state, state.n_k, state.tau.n_km, state.natural)
     pairs, gains = [], []
     for k in range(state.n_clusters - 1):
         others = np.arange(k + 1, state.n_clusters)
@@ -223,7 +221,7 @@ def merge(state: Globals, cluster_of: np.ndarray, topic_of: np.ndarray) -> np.nd
 
     Returns (K,) int32, the numbers that clusters then have.
     """
-    own, level = state.over_topics, state.level
+    own, level = state.tau, state.theta
     n_k = sum_by(cluster_of, state.n_k)
     order = np.argsort(-n_k, kind="stable")
     cluster_of = np.argsort(order, kind="stable")[cluster_of].astype(np.int32)
@@ -273,21 +271,19 @@ class SampledDocuments:
 
     def visit(self, state: Globals, of_topics: float | None = None) -> Visited:
         """Their local posteriors, under the globals as they are; ``of_topics`` as of :meth:`.Globals.divergence`."""
-        level, expected = state.level, state.expectations(self.columns)
+        level, expected = state.theta, state.expectations(self.columns)
         words = state.word_scores(expected, self.batch.words, self.pool)
         kept = (level.local_cluster, level.local_counts) if self.is_full else None
         held = np.full(self.batch.n_documents, -1)
         omega = level.document_concentration
-        candidates = visit_batch(
-            self.batch, words, expected, level.prior(state.over_topics), omega, held, kept, self.pool
-        )
+        candidates = visit_batch(self.batch, words, expected, level.prior(state.tau), omega, held, kept, self.pool)
         evidence = self.scale * float(candidates.log_evidence.sum())
         return Visited(words, candidates, evidence - state.divergence(self.pool, of_topics))
 
     def with_omega(self, state: Globals) -> Proposal:
         """A copy, and its bound; in mini-batches omega, where it is learnt, makes some steps, with new visits each."""
         trial = state.copy()
-        level, visited = trial.level, self.visit(trial)
+        level, visited = trial.theta, self.visit(trial)
         for _ in range(0 if self.is_full or level.omega_prior is None else _STEPS_OF_OMEGA):
             local = visited.candidates.local(self.batch.lengths)
             of_document = tables_of(local, visited.candidates.prior, is_uncertain=True)[1]
@@ -354,5 +350,5 @@ def merge_alike(corpus: Corpus, state: Globals, pool: Executor | None) -> float:
         candidates = documents.visit(now.state).candidates
         pairs = apart(*cluster_gains(now.state, candidates, documents.scale))
         now = merge_pairs(documents, now, pairs, of_topics=False)
-    state.become(now.state)
+    state.replace_by(now.state)
     return now.bound

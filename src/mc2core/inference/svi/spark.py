@@ -19,8 +19,8 @@ import numpy as np
 from mc2core.families import Family, family_from_settings, family_settings
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.shards import Shard, ShardedCorpus
-from mc2core.inference.svi.direct import Assign, assign_documents
-from mc2core.inference.svi.globals import Batch, DocumentStatistics, Expectations, take_batch
+from mc2core.inference.svi.assign import Assign, assign_documents
+from mc2core.inference.svi.documents import Batch, DocumentStatistics, Expectations, take_batch
 
 
 class ShardStatistics(NamedTuple):

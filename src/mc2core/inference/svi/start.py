@@ -19,19 +19,14 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.engine import Gibbs
 from mc2core.inference.observed import quantised
 from mc2core.inference.seeding import cluster_documents, cluster_rows, join_nearest, members, unit_rows
-from mc2core.inference.svi.document_level import DocumentLevel, tables_of_lengths
-from mc2core.inference.svi.globals import (
-    STEPS_AT_START,
-    ClusterWeights,
-    ConcentrationPriors,
-    Globals,
-    RunSettings,
-    TopicProportions,
-    expected_log_weights,
-    stick_posterior,
-)
+from mc2core.inference.svi.concentrations import ConcentrationPriors
+from mc2core.inference.svi.empirical_bayes import STEPS_AT_START
+from mc2core.inference.svi.globals import Globals
 from mc2core.inference.svi.observed import ObservedTopics
-from mc2core.inference.svi.tables import TableProportions
+from mc2core.inference.svi.proportions import DocumentLevel, TableProportions, TopicProportions
+from mc2core.inference.svi.rising import tables_of_lengths
+from mc2core.inference.svi.settings import RunSettings
+from mc2core.inference.svi.sticks import ClusterWeights, expected_log_weights, stick_posterior
 from mc2core.models import MC2, WORDS
 
 # documents that seeding looks at
@@ -127,7 +122,7 @@ def start(
     if settings.n_tables is None:
         state.n_m = state.topic_sizes()
         state.prune(None, is_full=True)
-        state.over_topics.step_weights(STEPS_AT_START)
+        state.tau.step_weights(STEPS_AT_START)
     if model.document_level:
         _spread_documents(state, corpus)
     return state
@@ -167,7 +162,7 @@ def _over_tables(
 
 def _spread_documents(state: Globals, corpus: Corpus) -> None:
     """Tokens become tables, and documents that the start did not look at join the nearest cluster, in place."""
-    own, n_k = state.over_topics, state.n_k
+    own, n_k = state.tau, state.n_k
     # each document has the tables expected of its length, at its cluster's topics
     tables = tables_of_lengths(corpus.document_lengths, state.document_concentration).mean() * n_k
     tokens = own.n_km.sum(axis=1)

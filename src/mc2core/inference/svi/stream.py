@@ -43,9 +43,12 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
 from mc2core.inference.registry import specified_in
 from mc2core.inference.svi.births import add_new_clusters, suggest_topics
-from mc2core.inference.svi.document_level import DocumentLevelStep
-from mc2core.inference.svi.engine import MAX_CLUSTERS, MAX_TOPICS, SVI, local_step
-from mc2core.inference.svi.globals import Globals, RunSettings, clusters_in_use, take_batch, topics_in_use
+from mc2core.inference.svi.documents import take_batch
+from mc2core.inference.svi.engine import MAX_CLUSTERS, MAX_TOPICS, SVI
+from mc2core.inference.svi.globals import Globals, clusters_in_use, topics_in_use
+from mc2core.inference.svi.local import local_step
+from mc2core.inference.svi.local.document_level import DocumentLevelStep
+from mc2core.inference.svi.settings import RunSettings
 from mc2core.models import MC2
 from mc2core.posterior import Posterior
 from mc2core.posterior.posterior import posterior_file
@@ -211,7 +214,7 @@ class Stream:
         """The state of a stream from its arrays, which are copied."""
         contexts = StackedContexts(self._columns, self.model.contexts)
         shape = np.size(arrays.get("cluster", ())), self._columns.n_words
-        return self.engine.restored(self.model, settings, shape, contexts, arrays)
+        return Globals.restore(self.model, settings, shape, contexts, arrays)
 
     def __repr__(self) -> str:
         return (

@@ -22,16 +22,17 @@ from mc2core.compute.buffers import Buffers
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.running.loop import fit
 from mc2core.inference.svi import engine as svi_engine
-from mc2core.inference.svi.direct import WordTopics, lost_pairs, make_exact, topic_statistics, visit, word_topics
-from mc2core.inference.svi.globals import (
-    WORD_BLOCK,
-    Objective,
-    TopicWeights,
-    WordScores,
-    best_topic_prior,
-    prior_terms,
-    take_batch,
+from mc2core.inference.svi.documents import take_batch
+from mc2core.inference.svi.empirical_bayes import Objective, TopicWeights, best_topic_prior, prior_terms
+from mc2core.inference.svi.local.direct import (
+    WordTopics,
+    local_step,
+    lost_pairs,
+    make_exact,
+    topic_statistics,
+    word_topics,
 )
+from mc2core.inference.svi.words import WORD_BLOCK, WordScores
 
 
 def direct(n_clusters=3, n_topics=4, **settings):
@@ -45,7 +46,7 @@ def some_weights(rng, n_topics):
 
 def words_of(state, n):
     """Of the first n words."""
-    return word_topics(state, state.over_topics.expected_log_tau(), state.expectations(), np.arange(n), None)
+    return word_topics(state, state.tau.expected_log_tau(), state.expectations(), np.arange(n), None)
 
 
 def gradient(objective, weights):
@@ -77,9 +78,9 @@ class TestStep:
             corpus = small_corpus(seed)
             state = direct(topic_word_prior=topic_word_prior).init(corpus, seed)
             rng = np.random.default_rng(seed)
-            state.over_topics.n_km *= rng.random(state.over_topics.n_km.shape)
+            state.tau.n_km *= rng.random(state.tau.n_km.shape)
             batch = take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
-            step, twin = visit(state, batch, None), naive_direct(corpus, state)
+            step, twin = local_step(state, batch, None), naive_direct(corpus, state)
             np.testing.assert_allclose(step.documents.shares, twin[0], rtol=1e-10, atol=1e-12)
             assert step.documents.log_evidence == pytest.approx(twin[1].sum(), rel=1e-12)
             np.testing.assert_allclose(step.n_km, twin[2], rtol=1e-10, atol=1e-12)
@@ -91,8 +92,8 @@ class TestStep:
         state = direct(3, 3, topic_word_prior=1e-3).init(corpus, 0)
         state.topic_words[:] = np.array([[40.0, 0, 0], [0, 40.0, 0], [0, 0, 40.0], [40.0, 0, 0], [0, 0, 0]])
         state.rescale()
-        state.over_topics.n_km = np.diag([50.0, 60.0, 70.0])[: len(state.over_topics.n_km)]
-        state.over_topics.topic_weights, state.over_topics.remaining = np.full(3, 1e-4), 1 - 3e-4
+        state.tau.n_km = np.diag([50.0, 60.0, 70.0])[: len(state.tau.n_km)]
+        state.tau.topic_weights, state.tau.remaining = np.full(3, 1e-4), 1 - 3e-4
         words = words_of(state, corpus.n_words)
         assert (words.sums == 0).sum() == 5
         mass = np.full(words.sums.shape, 0.5)
@@ -137,12 +138,12 @@ class TestStep:
         state = direct(2, 3, contexts={}, topic_word_prior=1e-3, initialisation="seeded").init(corpus, 0)
         state.topic_words = np.array([[40.0, 0, 0], [0, 40.0, 0], [0, 0, 40.0]])[:, : len(state.n_m)]
         state.rescale()
-        state.over_topics.n_km = np.array([[0.0, 0, 50.0], [0, 0, 60.0]])[:, : len(state.n_m)]
-        state.over_topics.topic_weights, state.over_topics.remaining = (
+        state.tau.n_km = np.array([[0.0, 0, 50.0], [0, 0, 60.0]])[:, : len(state.n_m)]
+        state.tau.topic_weights, state.tau.remaining = (
             np.array([2e-4, 1e-4, 1e-4])[: len(state.n_m)],
             1 - 4e-4,
         )
-        step = visit(state, take_batch(corpus, state.contexts, np.arange(3)), None)
+        step = local_step(state, take_batch(corpus, state.contexts, np.arange(3)), None)
         assert step.words.exact
         np.testing.assert_allclose(step.documents.shares, naive_direct(corpus, state)[0], rtol=1e-9, atol=1e-18)
 
@@ -160,7 +161,7 @@ class TestWeights:
         rng = np.random.default_rng(1)
         n_km = rng.gamma(0.5, 30.0, (6, 4))
         objective = Objective(n_km, 1.2, (2.0, 0.5))
-        weights = objective.climbed(some_weights(rng, 4), 400)
+        weights = objective.improved(some_weights(rng, 4), 400)
         by_topics, by_remaining, by_log_v = gradient(objective, weights)
         np.testing.assert_allclose(by_topics, by_remaining, rtol=1e-4)
         assert abs(by_log_v) < 1e-4
@@ -253,9 +254,9 @@ class TestBound:
                 group_concentration=0.8, table_concentration=v, topic_concentration=0.6,
             )  # fmt: skip
             state = fit(corpus, *engine, iterations=25, seed=seed, progress=False).state
-            given = 2, 0.8, state.over_topics.weights, is_fixed, log_words(corpus, topic_word_prior)
+            given = 2, 0.8, state.tau.weights, is_fixed, log_words(corpus, topic_word_prior)
             known = log_evidence_given_weights(corpus.document_lengths, contexts, *given)
-            penalty = state.over_topics.objective.terms(state.over_topics.weights)[1]
+            penalty = state.tau.objective.terms(state.tau.weights)[1]
             assert penalty <= 0
             gaps.append(known + penalty - state.elbo)
         assert min(gaps) > 0
@@ -292,12 +293,10 @@ class TestRun:
         for batch_size in (None, 2):
             engine = direct(5, 9, contexts={}, topic_word_prior=0.05, initialisation="seeded", batch_size=batch_size)
             result = fit(corpus, *engine, iterations=30, progress=False)
-            n_clusters, n_topics = result.state.over_topics.n_km.shape
+            n_clusters, n_topics = result.state.tau.n_km.shape
             assert 2 <= n_clusters <= 4
             assert n_topics < 9
-            assert result.state.over_topics.topic_weights.sum() + result.state.over_topics.remaining == pytest.approx(
-                1.0, abs=1e-9
-            )
+            assert result.state.tau.topic_weights.sum() + result.state.tau.remaining == pytest.approx(1.0, abs=1e-9)
             assert (np.diff(result.state.n_k) <= 0).all() or batch_size
             assert result.state.cluster.max() == n_clusters - 1
             sample = result.posterior.representative
@@ -341,7 +340,7 @@ class TestRun:
         engine = direct(3, 4, initialisation="gibbs")
         state = engine.init(corpus, 3)
         np.testing.assert_allclose(state.topic_words.sum(axis=1), np.asarray(corpus.content.sum(axis=0)).ravel())
-        assert state.over_topics.n_km.sum() == pytest.approx(corpus.n_tokens)
+        assert state.tau.n_km.sum() == pytest.approx(corpus.n_tokens)
 
     @pytest.mark.parametrize(("n_documents", "n_clusters"), [(1, 2), (41, 11), (1409, 320), (10**6, 320)])
     def test_truncations_by_rule(self, n_documents, n_clusters):

@@ -25,17 +25,11 @@ from mc2core import Corpus, clustering
 from mc2core.base import storage
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.running.loop import fit
-from mc2core.inference.svi import document_level, start
-from mc2core.inference.svi.document_level import (
-    DocumentPosteriors,
-    expected_tables,
-    log_evidence,
-    log_rising_factorial,
-    tables_of,
-    tables_of_lengths,
-    uncertain_tables,
-)
-from mc2core.inference.svi.globals import take_batch
+from mc2core.inference.svi import start
+from mc2core.inference.svi.documents import take_batch
+from mc2core.inference.svi.local import document_level
+from mc2core.inference.svi.local.document_level import DocumentPosteriors, log_evidence, tables_of
+from mc2core.inference.svi.rising import expected_tables, log_rising_factorial, tables_of_lengths, uncertain_tables
 
 
 def engine(n_clusters=3, n_topics=4, document_concentration="learn", **settings):
@@ -45,7 +39,7 @@ def engine(n_clusters=3, n_topics=4, document_concentration="learn", **settings)
 def visit(state, corpus):
     """The local step of all documents, free and without counts to start from, as in a mini-batch."""
     state.n_updates, state.settings = 1, state.settings._replace(batch_size=corpus.n_documents)
-    return document_level.visit(state, take_batch(corpus, state.contexts, np.arange(corpus.n_documents)), None)
+    return document_level.local_step(state, take_batch(corpus, state.contexts, np.arange(corpus.n_documents)), None)
 
 
 def twin(corpus, state):
@@ -110,7 +104,7 @@ class TestLocalStep:
             corpus = small_corpus(seed, mean_count=2.0)
             state = engine(document_concentration=omega).init(corpus, seed)
             rng = np.random.default_rng(seed)
-            state.over_topics.n_km *= rng.random(state.over_topics.n_km.shape)
+            state.tau.n_km *= rng.random(state.tau.n_km.shape)
             step = visit(state, corpus)
             score, counts, squares, topic_words = twin(corpus, state)
             evidence = logsumexp(score, axis=1)
@@ -131,9 +125,7 @@ class TestLocalStep:
         known = naive_direct(corpus, state)
         np.testing.assert_allclose(step.documents.shares, known[0], rtol=1e-5, atol=1e-9)
         assert step.documents.log_evidence == pytest.approx(known[1].sum(), abs=1e-5)
-        np.testing.assert_allclose(
-            tables_of(step.posteriors, state.level.prior(state.over_topics))[0], known[2], atol=1e-4
-        )
+        np.testing.assert_allclose(tables_of(step.posteriors, state.theta.prior(state.tau))[0], known[2], atol=1e-4)
         assert step.topic_words.sum() == pytest.approx(corpus.n_tokens)
 
     def test_words_whose_sums_vanish(self):
@@ -141,8 +133,8 @@ class TestLocalStep:
         state = engine(2, 3, 1e-3, contexts={}, topic_word_prior=1e-3).init(corpus, 0)
         state.topic_words = np.array([[40.0, 0, 0], [0, 40.0, 0], [0, 0, 40.0]])[:, : len(state.n_m)]
         state.rescale()
-        state.over_topics.n_km = np.array([[0.0, 0, 50.0], [0, 0, 60.0]])[:, : len(state.n_m)]
-        state.over_topics.topic_weights, state.over_topics.remaining = (
+        state.tau.n_km = np.array([[0.0, 0, 50.0], [0, 0, 60.0]])[:, : len(state.n_m)]
+        state.tau.topic_weights, state.tau.remaining = (
             np.array([2e-4, 1e-4, 1e-4])[: len(state.n_m)],
             1 - 4e-4,
         )
@@ -236,9 +228,9 @@ class TestBound:
             )  # fmt: skip
             state = fit(corpus, *one, iterations=25, seed=seed, progress=False).state
             words = log_words(corpus, topic_word_prior)
-            given = 2, 0.8, state.over_topics.weights, is_fixed, words, state.document_concentration
+            given = 2, 0.8, state.tau.weights, is_fixed, words, state.document_concentration
             known = log_evidence_given_weights(corpus.document_lengths, contexts, *given)
-            penalty = state.over_topics.objective.terms(state.over_topics.weights)[1] + state.level.penalty()
+            penalty = state.tau.objective.terms(state.tau.weights)[1] + state.theta.penalty()
             assert penalty <= 0
             gaps.append(known + penalty - state.elbo)
         assert min(gaps) > 0

@@ -19,9 +19,11 @@ from mc2core.inference.base import posterior_of
 from mc2core.inference.running.loop import fit
 from mc2core.inference.svi import engine as svi_engine
 from mc2core.inference.svi import start as svi_init
-from mc2core.inference.svi.direct import assign_documents
-from mc2core.inference.svi.globals import Batch, RunSettings, stick_posterior
-from mc2core.inference.svi.tables import word_tables
+from mc2core.inference.svi.assign import assign_documents
+from mc2core.inference.svi.documents import Batch
+from mc2core.inference.svi.local.tables import word_tables
+from mc2core.inference.svi.settings import RunSettings
+from mc2core.inference.svi.sticks import stick_posterior
 
 TRUNCATIONS = [(1, 1, 1), (1, 3, 2), (3, 1, 2), (2, 2, 1), (4, 3, 5)]
 

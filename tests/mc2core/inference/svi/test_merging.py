@@ -8,7 +8,7 @@ from scipy.special import gammaln
 
 from mc2core import Corpus, clustering, models
 from mc2core.inference.running.loop import fit
-from mc2core.inference.svi.globals import expected_log_weights, stick_divergence, stick_posterior, sum_by
+from mc2core.inference.svi.documents import sum_by
 from mc2core.inference.svi.merging import (
     Proposal,
     SampledDocuments,
@@ -20,6 +20,7 @@ from mc2core.inference.svi.merging import (
     numbers,
     topic_gains,
 )
+from mc2core.inference.svi.sticks import expected_log_weights, stick_divergence, stick_posterior
 
 
 def simulated(omega, seed=1, n_clusters=3, n_documents=300, n_topics=6, n_words=300, length=50):
@@ -45,7 +46,7 @@ def small_state(seed, batch_size=None, **settings):
     one = engine_of(4, None, 6, document_concentration=2.0, batch_size=batch_size, **settings)
     state = one.init(corpus, seed)
     rng = np.random.default_rng(seed)
-    state.over_topics.n_km *= rng.random(state.over_topics.n_km.shape)
+    state.tau.n_km *= rng.random(state.tau.n_km.shape)
     return corpus, one, state
 
 
@@ -57,9 +58,9 @@ class TestStates:
     def test_unions_add_what_states_hold(self):
         _, _, state = small_state(0)
         rng = np.random.default_rng(1)
-        n_clusters, n_topics = state.over_topics.n_km.shape
-        state.level.local_cluster = rng.integers(-1, n_clusters, state.level.local_cluster.shape).astype(np.int32)
-        state.level.local_counts = rng.random(state.level.local_counts.shape)
+        n_clusters, n_topics = state.tau.n_km.shape
+        state.theta.local_cluster = rng.integers(-1, n_clusters, state.theta.local_cluster.shape).astype(np.int32)
+        state.theta.local_counts = rng.random(state.theta.local_counts.shape)
         cluster_of, topic_of = np.arange(n_clusters) // 2, np.arange(n_topics) % 3
         joined = state.copy()
         merge(joined, cluster_of, topic_of)
@@ -69,9 +70,7 @@ class TestStates:
         for k, old in enumerate(order):
             rows = np.flatnonzero(cluster_of == old)
             for m in range(3):
-                assert joined.over_topics.n_km[k, m] == pytest.approx(
-                    state.over_topics.n_km[np.ix_(rows, topic_of == m)].sum()
-                )
+                assert joined.tau.n_km[k, m] == pytest.approx(state.tau.n_km[np.ix_(rows, topic_of == m)].sum())
             np.testing.assert_allclose(
                 joined.natural[k], (state.natural - state.contexts.prior)[rows].sum(axis=0) + state.contexts.prior
             )
@@ -79,11 +78,12 @@ class TestStates:
         for m in range(3):
             np.testing.assert_allclose(joined.topic_words[:, m], state.topic_words[:, topic_of == m].sum(axis=1))
             np.testing.assert_allclose(
-                joined.level.local_counts[:, :, m], state.level.local_counts[:, :, topic_of == m].sum(axis=2)
+                joined.theta.local_counts[:, :, m],
+                state.theta.local_counts[:, :, topic_of == m].sum(axis=2),
             )
         np.testing.assert_allclose(joined.n_m, joined.topic_words.sum(axis=0))
-        assert joined.over_topics.topic_weights.sum() + joined.over_topics.remaining == pytest.approx(1.0)
-        for before, after in zip(state.level.local_cluster, joined.level.local_cluster, strict=True):
+        assert joined.tau.topic_weights.sum() + joined.tau.remaining == pytest.approx(1.0)
+        for before, after in zip(state.theta.local_cluster, joined.theta.local_cluster, strict=True):
             left = after[after >= 0]
             assert len(set(left)) == len(left)
             assert set(order[left]) == set(cluster_of[before[before >= 0]])
@@ -115,14 +115,12 @@ class TestGains:
                     gammas.append((share, k, gamma))
                     np.add.at(topic_words, tokens, share * gamma)
             state.topic_words, state.n_m = topic_words, topic_words.sum(axis=0)
-            s, v, omega = state.topic_word_prior, state.over_topics.table_concentration, state.document_concentration
+            s, v, omega = state.topic_word_prior, state.tau.table_concentration, state.document_concentration
 
             def bound(one, topic_of, s=s, v=v, omega=omega, gammas=gammas, n_words=corpus.n_words):
                 value = sum(log_ratio(s, n) - log_ratio(s * n_words, n.sum()) for n in one.topic_words.T)
                 log_tau = dirichlet_logs(one)[0][:, :-1]
-                value += log_ratio(v * one.over_topics.topic_weights, one.over_topics.n_km) - np.sum(
-                    one.over_topics.n_km * log_tau
-                )
+                value += log_ratio(v * one.tau.topic_weights, one.tau.n_km) - np.sum(one.tau.n_km * log_tau)
                 for share, k, gamma in gammas:
                     gamma = np.stack([gamma[:, topic_of == m].sum(axis=1) for m in range(len(one.n_m))], axis=1)
                     value -= share * np.sum(gamma[gamma > 0] * np.log(gamma[gamma > 0]))
@@ -143,24 +141,22 @@ class TestGains:
         documents = SampledDocuments.of(corpus, state, None)
         visit = documents.visit(state).candidates
         pairs, gains = cluster_gains(state, visit, 1.0)
-        assert len(pairs) == len(state.over_topics.n_km) * (len(state.over_topics.n_km) - 1) // 2
+        assert len(pairs) == len(state.tau.n_km) * (len(state.tau.n_km) - 1) // 2
         shares = visit.shares
-        v, alpha = state.over_topics.table_concentration, state.model.group_concentration
+        v, alpha = state.tau.table_concentration, state.model.group_concentration
 
         def evidence(n_km, natural, n_k, shares):
-            value = log_ratio(v * state.over_topics.topic_weights, n_km) - log_ratio(v, n_km.sum(axis=1))
+            value = log_ratio(v * state.tau.topic_weights, n_km) - log_ratio(v, n_km.sum(axis=1))
             value += state.contexts.log_marginal(natural).sum()
             n_k = -np.sort(-n_k)
             posterior = stick_posterior(np.append(n_k, 0.0), alpha)
             value += n_k @ expected_log_weights(posterior)[:-1] - stick_divergence(posterior, alpha, np.log(alpha))
             return value - np.sum(shares[shares > 0] * np.log(shares[shares > 0]))
 
-        now = evidence(state.over_topics.n_km, state.natural, state.n_k, shares)
+        now = evidence(state.tau.n_km, state.natural, state.n_k, shares)
         for (k, o), gain in zip(pairs, gains, strict=True):
-            number = numbers(np.array([[k, o]]), len(state.over_topics.n_km))
-            parts = [
-                sum_by(number, one) for one in (state.over_topics.n_km, state.natural - state.contexts.prior, state.n_k)
-            ]
+            number = numbers(np.array([[k, o]]), len(state.tau.n_km))
+            parts = [sum_by(number, one) for one in (state.tau.n_km, state.natural - state.contexts.prior, state.n_k)]
             joined = sum_by(number, shares.T).T
             assert evidence(parts[0], parts[1] + state.contexts.prior, parts[2], joined) - now == pytest.approx(gain)
 
@@ -177,7 +173,7 @@ class TestUnions:
                 assert merge_pairs(documents, now, pair[None], of_topics) is now
         for _ in range(2):
             one.step(corpus, state, 0, 1)
-        assert state.over_topics.n_km.shape == (3, 6)
+        assert state.tau.n_km.shape == (3, 6)
 
     @pytest.mark.parametrize("of_topics", [True, False])
     def test_halves_are_joined_again(self, of_topics):
@@ -193,7 +189,7 @@ class TestUnions:
         state = at_truth(one, corpus, truth, words, topics)
         for epoch in range(1, 7):
             one.step(corpus, state, 0, epoch)
-        assert state.over_topics.n_km.shape == (3, 6)
+        assert state.tau.n_km.shape == (3, 6)
 
 
 def at_truth(one, corpus, truth, words, topics):
@@ -201,16 +197,16 @@ def at_truth(one, corpus, truth, words, topics):
     state = one.init(corpus, 0)
     n_clusters, n_topics = topics.shape
     state.topic_words, state.n_m, state.cluster = words.copy(), words.sum(axis=0), truth.astype(np.int32)
-    state.over_topics.n_km = topics / 2.5  # 20 tables for 50 tokens at omega 20, roughly
-    state.level.local_counts = np.zeros((*state.level.local_counts.shape[:2], n_topics))
+    state.tau.n_km = topics / 2.5  # 20 tables for 50 tokens at omega 20, roughly
+    state.theta.local_counts = np.zeros((*state.theta.local_counts.shape[:2], n_topics))
     state.context_counts, state.context_totals = np.zeros((0, n_clusters)), np.zeros((0, n_clusters))
     n_k = np.bincount(truth, minlength=n_clusters).astype(float)
     state.group_weights = stick_posterior(np.append(n_k, 0.0), 1.0)
-    state.over_topics.topic_weights, state.over_topics.remaining = (
+    state.tau.topic_weights, state.tau.remaining = (
         np.full(n_topics, 1 / (n_topics + 1)),
         1 / (n_topics + 1),
     )
-    state.over_topics.step_weights(30)
+    state.tau.step_weights(30)
     return state
 
 

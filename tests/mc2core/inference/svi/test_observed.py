@@ -228,10 +228,8 @@ def test_elbo_stays_below_the_enumerated_evidence(family, omega):
         )  # fmt: skip
         state = fit(corpus, *one, iterations=25, seed=seed, progress=False).state
         stacked = StackedContexts(corpus, contexts)
-        known = log_evidence_given_weights(
-            LENGTHS, stacked, 2, 0.8, state.over_topics.weights, False, log_tokens, omega
-        )
-        gaps.append(known + state.over_topics.objective.terms(state.over_topics.weights)[1] - state.elbo)
+        known = log_evidence_given_weights(LENGTHS, stacked, 2, 0.8, state.tau.weights, False, log_tokens, omega)
+        gaps.append(known + state.tau.objective.terms(state.tau.weights)[1] - state.elbo)
     assert min(gaps) > 0
     # q keeps to one of the 2 x 2 ways to name clusters and topics: at most their logarithm, and mean field's cost
     assert min(gaps) < np.log(4) + 2.0

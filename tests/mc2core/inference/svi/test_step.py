@@ -12,16 +12,11 @@ from scipy.special import digamma, log_softmax, logsumexp, polygamma, softmax
 
 from mc2core.families import DirichletCategorical
 from mc2core.inference.running.loop import fit
-from mc2core.inference.svi.engine import local_step
-from mc2core.inference.svi.globals import stick_posterior, take_batch
-from mc2core.inference.svi.tables import (
-    table_mass,
-    table_statistics,
-    topic_shares,
-    topic_statistics,
-    visit,
-    word_tables,
-)
+from mc2core.inference.svi.documents import take_batch
+from mc2core.inference.svi.local import local_step
+from mc2core.inference.svi.local.tables import table_mass, table_statistics, topic_statistics, word_tables
+from mc2core.inference.svi.proportions import topic_shares
+from mc2core.inference.svi.sticks import stick_posterior
 
 
 def beta_fisher(a, b):
@@ -54,7 +49,7 @@ def at_a_point():
     state.proportions.table_topic[:] = np.random.default_rng(2).normal(size=state.proportions.table_topic.shape)
     known = state.concentrations()
     target, batch = copy.deepcopy(state), take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
-    target.step(batch, visit(target, batch, None), 1.0, 1.0, None)
+    target.step(batch, local_step(target, batch, None), 1.0, 1.0, None)
     return state, target, lambda: naive_elbo(corpus, state, known.mean)
 
 

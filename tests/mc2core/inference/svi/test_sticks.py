@@ -7,7 +7,7 @@ from scipy import integrate, stats
 from scipy.special import digamma as scipy_digamma
 
 from mc2core.compute import special
-from mc2core.inference.svi.globals import expected_log_weights, expected_weights, stick_divergence, stick_posterior
+from mc2core.inference.svi.sticks import expected_log_weights, expected_weights, stick_divergence, stick_posterior
 
 POSTERIOR = np.array([[1.3, 2.0, 0.7], [0.9, 3.5, 1.1]])
 

@@ -18,12 +18,13 @@ from mc2core.app.cli import main
 from mc2core.base import storage
 from mc2core.inference import Stream
 from mc2core.inference.running.loop import fit, standardise
-from mc2core.inference.svi import births, document_level
+from mc2core.inference.svi import births
 from mc2core.inference.svi import engine as svi_engine
 from mc2core.inference.svi import stream as svi_stream
-from mc2core.inference.svi.engine import local_step
-from mc2core.inference.svi.globals import stick_counts, stick_posterior, take_batch
+from mc2core.inference.svi.documents import take_batch
+from mc2core.inference.svi.local import document_level, local_step
 from mc2core.inference.svi.merging import UnionScore
+from mc2core.inference.svi.sticks import stick_counts, stick_posterior
 
 SIZE = 7
 FORMS = {
@@ -480,7 +481,7 @@ class TestBirthsOfClusters:
         stream.save(tmp_path / "stream.npz")
         again, new = Stream.load(tmp_path / "stream.npz"), drawn(rng.integers(0, 4, 100))
         assert states_equal(again.partial_fit(new)._state, stream.partial_fit(new)._state)
-        assert len(stream._state.over_topics.n_km) == 4
+        assert len(stream._state.tau.n_km) == 4
 
     def test_older_ones_stay_where_only_the_new_subject_comes(self):
         """For three days, until the latest documents, as many as the population, are all of it."""
@@ -521,9 +522,9 @@ class TestBirthsOfClusters:
         members = sp.csr_matrix(np.eye(SIZE)[[1, 4]].sum(axis=0))
         alike = births.Alike(members, np.array([size]), 0.1 * state.n_m[None, :])
         tables, n_k = births._tables(state) * alike.topics, np.append(state.n_k, size)
-        left = np.maximum(state.over_topics.n_km[:1] - tables, 0.0)
+        left = np.maximum(state.tau.n_km[:1] - tables, 0.0)
         n_k[0] -= size
-        parted = np.concatenate([left, state.over_topics.n_km[1:], tables])
+        parted = np.concatenate([left, state.tau.n_km[1:], tables])
         gain = UnionScore(state, n_k, parted).gains(0, np.array([len(n_k) - 1]))[0]
         assert gain > 0
         for loss, may in ((1.001, True), (0.999, False)):
@@ -547,8 +548,8 @@ class TestBirthsOfClusters:
         for name in ("n_clusters", "max_clusters"):
             old = drawn(np.arange(60) % 3)
             few = fit(old, *svi(document_level=True, **{name: 3}), iterations=3, seed=0, progress=False)
-            assert len(Stream(few).partial_fit(new)._state.over_topics.n_km) <= 3
-        assert len(Stream(done).partial_fit(new)._state.over_topics.n_km) > 3
+            assert len(Stream(few).partial_fit(new)._state.tau.n_km) <= 3
+        assert len(Stream(done).partial_fit(new)._state.tau.n_km) > 3
 
     def test_clusters_that_are_added_hold_what_they_begin_with(self):
         stream = Stream(fitted("document level"))
@@ -563,15 +564,15 @@ class TestBirthsOfClusters:
         contexts = np.ones((2, len(batch.columns)))
         births.add_clusters(state, np.array([3.0, 5.0]), n_km, contexts, batch, rows)
         np.testing.assert_allclose(state.n_k, [*before.n_k, 3.0, 5.0])
-        np.testing.assert_array_equal(state.over_topics.n_km, [*before.over_topics.n_km, *n_km])
+        np.testing.assert_array_equal(state.tau.n_km, [*before.tau.n_km, *n_km])
         natural = state.natural - state.contexts.prior
         np.testing.assert_allclose(natural[:-2], before.natural - state.contexts.prior)
         np.testing.assert_allclose(natural[-2:, batch.columns], 1.0)
         assert natural[-2:].sum() == pytest.approx(2 * len(batch.columns))
         totals = state.contexts.sums_by_context(state.context_shrink * state.context_counts)
         np.testing.assert_allclose(state.context_totals, totals, atol=1e-9)
-        state.go_back(batch, rows)  # as before the block, with clusters of nothing
+        state.undo_steps(batch, rows)  # as before the block, with clusters of nothing
         np.testing.assert_allclose(state.n_k, [*before.n_k, 0.0, 0.0], atol=1e-12)
-        np.testing.assert_array_equal(state.over_topics.n_km[:-2], since["n_km"])
-        assert not state.over_topics.n_km[-2:].any()
+        np.testing.assert_array_equal(state.tau.n_km[:-2], since["n_km"])
+        assert not state.tau.n_km[-2:].any()
         assert not state.context_counts[batch.columns, -2:].any()

@@ -9,7 +9,7 @@ from scipy import stats
 from mc2core import Corpus, clustering
 from mc2core.base import storage
 from mc2core.inference.running.loop import fit
-from mc2core.inference.svi.globals import ClusterWeights
+from mc2core.inference.svi.sticks import ClusterWeights
 
 BOTH_LEVELS = pytest.mark.parametrize("document_level", [False, True])
 
@@ -48,7 +48,7 @@ class TestRun:
         one = told(n_clusters, document_level, batch_size=batch_size)
         result = fit(corpus, *one, iterations=5, progress=False)
         state, sample = result.state, result.posterior.representative
-        assert state.over_topics.n_km.shape[0] == state.context_counts.shape[1] == n_clusters
+        assert state.tau.n_km.shape[0] == state.context_counts.shape[1] == n_clusters
         assert state.n_k.min() > -1e-9
         assert state.n_k.sum() == pytest.approx(20)
         in_use = np.unique(state.cluster)

@@ -23,7 +23,6 @@ Sums are taken in the order of fixed blocks, so results do not depend on the thr
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -35,125 +34,18 @@ from mc2core.compute.buffers import Buffers
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import log
 from mc2core.compute.threads import in_blocks
-from mc2core.inference.svi.globals import (
-    MIN_FACTOR,
-    STEPS_OF_BATCH,
-    STEPS_OF_FULL,
-    WORD_BLOCK,
-    Batch,
-    DocumentStatistics,
-    Expectations,
-    Globals,
-    LocalStep,
-    WordScores,
-    blend,
-    statistics_of,
-)
+from mc2core.inference.svi.assign import Assign, assign_documents
+from mc2core.inference.svi.documents import Batch, Expectations
+from mc2core.inference.svi.empirical_bayes import STEPS_OF_BATCH, STEPS_OF_FULL
+from mc2core.inference.svi.globals import Globals, LocalStep
+from mc2core.inference.svi.words import MIN_FACTOR, MIN_SUM, WORD_BLOCK, WordScores, blend
 
-_DOCUMENT_BLOCK = 4
-# shares below this are lost in the rounding of any sum they could join: a cluster's in a document, a topic's at a table
-MIN_SHARE = 1e-18
-# sums of at least this lose less than rounding by factors that are taken for 0; smaller ones are lost
-MIN_SUM = 1e-130
 # a block is multiplied as a sparse matrix where fewer than one in this many of its entries are not 0
 _SPARSE = 8
 # tokens of topics in clusters are summed in this many shares: block b of words belongs to share b % _SHARES
 _SHARES = 8
 
 
-# -- documents -----------------------------------------------------------------------------------------------------
-@kernel(error_model="numpy")
-def assign_in_block(indptr, indices, counts, log_likelihood, first, last, shares, log_evidence):
-    """Documents first..last-1: ``shares`` (B, K) float64 holds ln E p(z) + context and becomes mu_jk.
-
-    Fills ``log_evidence`` (B,).
-    """
-    n_clusters = shares.shape[1]
-    score = np.empty(n_clusters)
-    for j in range(first, last):
-        for k in range(n_clusters):
-            score[k] = shares[j, k]
-        for cell in range(indptr[j], indptr[j + 1]):
-            x = np.float64(counts[cell])
-            u = indices[cell]
-            for k in range(n_clusters):
-                score[k] += x * log_likelihood[u, k]
-        top = -np.inf
-        for k in range(n_clusters):
-            top = max(top, score[k])
-        total = 0.0
-        for k in range(n_clusters):
-            score[k] = np.exp(score[k] - top)
-            total += score[k]
-        log_evidence[j] = top + np.log(total)
-        for k in range(n_clusters):
-            shares[j, k] = score[k] / total
-
-
-@kernel
-def cells_by_word(indptr, indices, counts, n_words):
-    """The cells of documents by word: (n_words + 1,) int64 indptr, their documents, ascending, and counts, int32."""
-    start = np.zeros(n_words + 1, np.int64)
-    for cell in range(indices.size):
-        start[indices[cell] + 1] += 1
-    for u in range(n_words):
-        start[u + 1] += start[u]
-    place = start[:-1].copy()
-    documents, of_word = np.empty((2, indices.size), np.int32)
-    for j in range(indptr.size - 1):
-        for cell in range(indptr[j], indptr[j + 1]):
-            u = indices[cell]
-            documents[place[u]] = j
-            of_word[place[u]] = counts[cell]
-            place[u] += 1
-    return start, documents, of_word
-
-
-@kernel(error_model="numpy")
-def add_word_mass(indptr, documents, counts, start, cluster, share, first, last, word_mass):
-    """word_mass[u, k] = sum_j mu_jk x_ju for words u in first..last-1.
-
-    (indptr, documents, counts) are the counts by word; ``cluster`` and ``share`` at start[j]..start[j + 1] - 1 are the
-    clusters of document j that count.
-    """
-    for u in range(first, last):
-        for k in range(word_mass.shape[1]):
-            word_mass[u, k] = 0.0
-        for cell in range(indptr[u], indptr[u + 1]):
-            j = documents[cell]
-            for i in range(start[j], start[j + 1]):
-                word_mass[u, cluster[i]] += counts[cell] * share[i]
-
-
-#: what :func:`assign_documents` does; elsewhere shares may stay where documents are
-Assign = Callable[[Batch, np.ndarray, Expectations, Executor | None], DocumentStatistics]
-
-
-def assign_documents(
-    batch: Batch, log_likelihood: np.ndarray, expected: Expectations, pool: Executor | None
-) -> DocumentStatistics:
-    """Compute q(z_j) of every document given lse (U, K), and their statistics."""
-    shares = batch.contexts.log_likelihood(expected.contexts) + expected.log_group
-    log_evidence = np.empty(batch.n_documents)
-    word_mass = np.empty_like(log_likelihood)
-
-    def work(first: int, last: int) -> None:
-        assign_in_block(batch.indptr, batch.indices, batch.counts, log_likelihood, first, last, shares, log_evidence)
-
-    in_blocks(pool, work, batch.n_documents, _DOCUMENT_BLOCK)
-    by_word = cells_by_word(batch.indptr, batch.indices, batch.counts, len(word_mass))
-    document, cluster = np.nonzero(shares > MIN_SHARE)
-    start = np.searchsorted(document, np.arange(batch.n_documents + 1))
-    share = shares[document, cluster]
-
-    def add(first: int, last: int) -> None:
-        add_word_mass(*by_word, start, cluster, share, first, last, word_mass)
-
-    in_blocks(pool, add, len(word_mass), WORD_BLOCK)
-    return statistics_of(batch, shares, log_evidence, word_mass)
-
-
-# -- words ---------------------------------------------------------------------------------------------------------
 class WordTopics(NamedTuple):
     """Terms over the U distinct words of a batch, which its documents share.
 
@@ -311,7 +203,6 @@ def topic_statistics(
     return n_km, topic_words
 
 
-# -- the step ------------------------------------------------------------------------------------------------------
 @dataclass
 class DirectStep(LocalStep):
     """With ``words`` and (K, M) ``n_km``, expected tokens of each topic in each cluster."""
@@ -320,23 +211,23 @@ class DirectStep(LocalStep):
     n_km: np.ndarray
 
     def step(self, state: Globals, scale: float, rate: float, pool: Executor | None) -> None:
-        blend(state.over_topics.n_km, scale * self.n_km, rate)
-        state.over_topics.step_weights(STEPS_OF_FULL if rate == 1.0 else STEPS_OF_BATCH)
+        blend(state.tau.n_km, scale * self.n_km, rate)
+        state.tau.step_weights(STEPS_OF_FULL if rate == 1.0 else STEPS_OF_BATCH)
 
     def log_words(self) -> float:
         return float(np.sum(self.topic_words * self.words.of_topics.scores))
 
     def change_of_proportions(self, state: Globals, pool: Executor | None) -> float:
-        return float(np.sum(self.n_km * (state.over_topics.expected_log_tau() - self.words.log_tau)))
+        return float(np.sum(self.n_km * (state.tau.expected_log_tau() - self.words.log_tau)))
 
 
-def visit(state: Globals, batch: Batch, pool: Executor | None, assign: Assign = assign_documents) -> DirectStep:
+def local_step(state: Globals, batch: Batch, pool: Executor | None, assign: Assign = assign_documents) -> DirectStep:
     """Run the local step of a mini-batch.
 
     Documents are assigned again as long as they have a share in lost pairs that are not exact.
     """
     expected = state.expectations(batch.columns)
-    words = word_topics(state, state.over_topics.expected_log_tau(), expected, batch.words, pool)
+    words = word_topics(state, state.tau.expected_log_tau(), expected, batch.words, pool)
     documents = assign(batch, words.log_likelihood, expected, pool)
     while make_exact(words, lost_pairs(words, documents.word_mass)):
         documents = assign(batch, words.log_likelihood, expected, pool)

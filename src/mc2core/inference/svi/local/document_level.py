@@ -22,49 +22,26 @@ from __future__ import annotations
 import math
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import digamma as array_digamma
 from scipy.special import gammaln, softmax
 
 from mc2core.base.checks import MAX_PRIOR as MAX_OMEGA
 from mc2core.base.checks import MIN_PRIOR as MIN_OMEGA
-from mc2core.base.storage import Stored
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import digamma, exp, log, log_gamma
 from mc2core.compute.threads import in_blocks
-from mc2core.inference.svi.direct import MIN_SUM
-from mc2core.inference.svi.globals import (
-    MIN_FACTOR,
-    STEPS_OF_BATCH,
-    STEPS_OF_FULL,
-    WORD_BLOCK,
-    Batch,
-    Expectations,
-    Globals,
-    LocalStep,
-    RunSettings,
-    TopicProportions,
-    TopicWeights,
-    WordScores,
-    backtracked,
-    blend,
-    gamma_prior,
-    log_density_of_log,
-    statistics_of,
-)
-from mc2core.models import DOCUMENT, MC2
+from mc2core.inference.svi.documents import Batch, Expectations, statistics_of
+from mc2core.inference.svi.empirical_bayes import STEPS_OF_BATCH, STEPS_OF_FULL, TopicWeights, backtracked
+from mc2core.inference.svi.globals import Globals, LocalStep
+from mc2core.inference.svi.proportions import CANDIDATES, DocumentLevel
+from mc2core.inference.svi.rising import expected_tables, log_rising_factorial, tables_of_lengths, uncertain_tables
+from mc2core.inference.svi.words import MIN_FACTOR, MIN_SUM, WORD_BLOCK, WordScores, blend
 
-#: a_km is at least this: logarithms and digamma of it are numbers
-MIN_PRIOR = 1e-100
-# from here on differences of log-gamma functions are taken by their series
-_LARGE = 1e4
 _TABLE_BLOCK = 64
 # shares of clusters below this say nothing
 MIN_SHARE = 1e-12
-#: clusters that a document gets passes for
-CANDIDATES = 4
 #: passes under the mean prior, and of each candidate
 SCREENING_PASSES, PASSES = 8, 10
 _TOLERANCE = 1e-3  # tokens that change their topics in a pass, relative to all, at which passes end
@@ -74,36 +51,6 @@ _DOCUMENT_BLOCK = 4
 SUMS = {"contract", "reassoc", "nsz"}
 #: longest step of ln omega, before its rate
 LONGEST_STEP = 2.0
-
-
-# -- tables of documents -------------------------------------------------------------------------------------------
-@inner_kernel(error_model="numpy")
-def log_rising_factorial(a, n):
-    """Return ln G(a + n) - ln G(a) for a > 0, n >= 0."""
-    if a < _LARGE:
-        return log_gamma(a + n) - log_gamma(a)
-    series = 1.0 / (12.0 * (a + n)) - 1.0 / (12.0 * a)
-    return (a - 0.5) * np.log1p(n / a) + n * (np.log(a + n) - 1.0) + series
-
-
-@inner_kernel(error_model="numpy")
-def expected_tables(a, n):
-    """Return a (digamma(a + n) - digamma(a)), the derivative of :func:`log_rising_factorial` by ln a."""
-    if a < _LARGE:
-        return a * (digamma(a + n) - digamma(a))
-    b = a + n
-    return a * np.log1p(n / a) + 0.5 * n / b - (a / (b * b) - 1.0 / a) / 12.0
-
-
-@inner_kernel(error_model="numpy")
-def tetragamma(x):
-    """Return the second derivative of digamma for x >= 1, by a shift of 6 and the asymptotic series."""
-    total = 0.0
-    for i in range(6):
-        total += 2.0 / ((x + i) * (x + i) * (x + i))
-    r = 1.0 / (x + 6.0)
-    z = r * r
-    return -total - z * (1.0 + r + z * (0.5 - z * (1.0 / 6.0 - z / 6.0)))
 
 
 class DocumentPosteriors(NamedTuple):
@@ -137,21 +84,6 @@ def sum_rising_factorials(cluster, share, counts, prior, first, last):
                     term += log_rising_factorial(one[m], counts[j, i, m])
             total += share[j, i] * term
     return total
-
-
-@inner_kernel(error_model="numpy")
-def uncertain_tables(a, n, square):
-    """Return E[a (digamma(a + N) - digamma(a))] for whole numbers N with mean ``n`` and variance n - ``square``.
-
-    P(N = 0) is that of a binomial distribution with these moments; positive N are treated to second order about their
-    mean (Teh, Kurihara and Welling 2008).
-    """
-    p = min(square / n, 1.0 - 1e-12)
-    log_none = n * (np.log1p(-p) / p if p > 1e-9 else -1.0)
-    seen = -np.expm1(log_none)
-    mean = max(n / seen, 1.0)
-    variance = max((n - square) / seen - np.exp(log_none) * mean * mean, 0.0)
-    return seen * (expected_tables(a, mean) + 0.5 * a * tetragamma(a + mean) * variance)
 
 
 @kernel(error_model="numpy")
@@ -191,12 +123,6 @@ def tables_of(
     return tables, of_document
 
 
-def tables_of_lengths(lengths: np.ndarray, omega: float) -> np.ndarray:
-    """Return omega (digamma(omega + N_j) - digamma(omega)), the expected tables of documents given their lengths."""
-    return omega * (array_digamma(omega + lengths) - array_digamma(omega))
-
-
-# -- passes over one document --------------------------------------------------------------------------------------
 @inner_kernel(error_model="numpy", fastmath=SUMS)
 def _proportions(a, n, log_theta, theta):
     """log_theta = digamma(a + n) less its largest, and its exponential."""
@@ -273,7 +199,6 @@ def run_passes(p, words, x, u, used, a, n, theta, total, best, n_passes):
     return value
 
 
-# -- local step ----------------------------------------------------------------------------------------------------
 class BatchCells(NamedTuple):
     """Counts of a batch by document."""
 
@@ -517,62 +442,6 @@ def visit_batch(
     return visit
 
 
-# -- the document level and its step -------------------------------------------------------------------------------
-@dataclass(kw_only=True)
-class DocumentLevel:
-    """Additional parts of a state with a document level.
-
-    ``document_concentration`` is omega. ``omega_information`` is the sum over documents of the squared derivative of
-    their bound by ln omega, averaged over mini-batches so far; it is 0 before the first. Full batches store the
-    candidates of each document, ``local_cluster`` (J, A) with -1 for none, and its expected tokens under each,
-    ``local_counts`` (J, A, M); otherwise A is 0.
-    """
-
-    described: ClassVar[dict[str, Stored]] = {
-        "local_cluster": Stored("i", "J A", below="K"),
-        "local_counts": Stored("f", "J A M"),
-    }
-    described_numbers: ClassVar[dict[str, Stored]] = {
-        "document_concentration": Stored("f", ""),
-        "omega_information": Stored("f", ""),
-    }
-
-    document_concentration: float
-    omega_information: float = 0.0
-    local_cluster: np.ndarray
-    local_counts: np.ndarray
-    omega_prior: tuple[float, float] | None
-
-    @classmethod
-    def of(cls, model: MC2, settings: RunSettings, n_documents: int) -> DocumentLevel:
-        """Return the document level of a start."""
-        n_candidates = min(CANDIDATES, settings.n_clusters) if settings.batch_size is None else 0
-        return cls(
-            document_concentration=model.start_of(DOCUMENT),
-            local_cluster=np.full((n_documents, n_candidates), -1, np.int32),
-            local_counts=np.zeros((n_documents, n_candidates, settings.n_topics)),
-            **cls.fixed(model),
-        )
-
-    @classmethod
-    def fixed(cls, model: MC2) -> dict[str, Any]:
-        """Return the fields that no step changes."""
-        return {"omega_prior": gamma_prior(model, DOCUMENT)}
-
-    def prior(self, proportions: TopicProportions) -> np.ndarray:
-        """Return a = omega exp(E ln tau), (K, M)."""
-        return np.maximum(self.document_concentration * np.exp(proportions.expected_log_tau()), MIN_PRIOR)
-
-    def penalty(self) -> float:
-        """Log density of ln omega relative to its mode, in nats, at most 0; 0 if omega is fixed."""
-        return log_density_of_log(self.document_concentration, self.omega_prior)
-
-    def forget(self, n_documents: int, n_topics: int) -> None:
-        """Reset the stored posteriors to none for ``n_documents`` documents, in place."""
-        self.local_cluster = np.empty((n_documents, 0), np.int32)
-        self.local_counts = np.empty((n_documents, 0, n_topics))
-
-
 @dataclass
 class DocumentLevelStep(LocalStep):
     """Local step with the posteriors of the documents, the (K, M) a and omega used for them, and scores of words."""
@@ -583,7 +452,7 @@ class DocumentLevelStep(LocalStep):
     words: WordScores
 
     def step(self, state: Globals, scale: float, rate: float, pool: Executor | None) -> None:
-        own, level, local = state.over_topics, state.level, self.posteriors
+        own, level, local = state.tau, state.theta, self.posteriors
         if state.settings.batch_size is None:
             level.local_cluster = np.where(local.share < MIN_SHARE, np.int32(-1), local.cluster)
             level.local_counts = local.counts
@@ -601,14 +470,14 @@ class DocumentLevelStep(LocalStep):
         return float(np.sum(self.topic_words * self.words.scores))
 
     def change_of_proportions(self, state: Globals, pool: Executor | None) -> float:
-        now = state.level.prior(state.over_topics), state.document_concentration
+        now = state.theta.prior(state.tau), state.document_concentration
         before = log_evidence(self.posteriors, self.prior, self.omega, pool)
         return log_evidence(self.posteriors, *now, pool) - before
 
 
-def visit(state: Globals, batch: Batch, pool: Executor | None) -> DocumentLevelStep:
+def local_step(state: Globals, batch: Batch, pool: Executor | None) -> DocumentLevelStep:
     """Run the local step of a mini-batch."""
-    own, level = state.over_topics, state.level
+    own, level = state.tau, state.theta
     expected, prior, omega = state.expectations(batch.columns), level.prior(own), level.document_concentration
     words = state.word_scores(expected, batch.words, pool)
     kept = (level.local_cluster, level.local_counts) if state.settings.batch_size is None else None
@@ -663,7 +532,7 @@ def ascend(state: Globals, local: DocumentPosteriors, pool: Executor | None) -> 
     step if all counts are whole numbers, but may lower the bound for counts below one token.
     """
 
-    own, level = state.over_topics, state.level
+    own, level = state.tau, state.theta
 
     def value() -> float:
         return (
@@ -678,7 +547,7 @@ def ascend(state: Globals, local: DocumentPosteriors, pool: Executor | None) -> 
 
     move_tables(backtracked(move_tables, value()))
 
-    weights, goal_of_weights = own.weights, own.objective.climbed(own.weights, STEPS_OF_FULL)
+    weights, goal_of_weights = own.weights, own.objective.improved(own.weights, STEPS_OF_FULL)
 
     def move_weights(share: float) -> float:
         topics = (1.0 - share) * weights.topics + share * goal_of_weights.topics

@@ -21,133 +21,29 @@ could lower the ELBO even with the whole corpus and rate 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from mc2core.base.storage import Stored
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import exp, log
 from mc2core.compute.threads import in_blocks
-from mc2core.inference.svi.direct import MIN_SHARE, Assign, assign_documents
-from mc2core.inference.svi.globals import (
-    TABLE,
-    TOPIC,
-    WORD_BLOCK,
-    Batch,
-    Concentrations,
-    Expectations,
-    Globals,
-    LocalStep,
-    RunSettings,
-    blend,
-    expected_log_weights,
-    expected_weights,
-    exponentiate,
-    row_maxima,
-    stick_counts,
-    stick_posterior,
-)
-from mc2core.models import MC2
+from mc2core.inference.svi.assign import LOST_SHARE, Assign, assign_documents
+from mc2core.inference.svi.concentrations import TABLE, TOPIC
+from mc2core.inference.svi.documents import Batch, Expectations
+from mc2core.inference.svi.globals import Globals, LocalStep
+from mc2core.inference.svi.proportions import TableProportions, topic_shares
+from mc2core.inference.svi.sticks import expected_log_weights, stick_posterior
+from mc2core.inference.svi.words import WORD_BLOCK, blend, exponentiate, row_maxima
 
 # the sums over tables are done in this many shares: cluster k belongs to share k % _SHARES
 _SHARES = 8
 # sums over tables that are smaller are lost to rounding
-MIN_SUM = 1e-250
+_MIN_SUM = 1e-250
 
 
-# -- q(c_kt) ---------------------------------------------------------------------------------------------------------
-@kernel(error_model="numpy")
-def fill_shares(scores, log_shares, shares):
-    """Rows of ``scores`` (rows, M) normalised: ln and value of exp(score) over its row's sum."""
-    for i in range(scores.shape[0]):
-        highest = -np.inf
-        for m in range(scores.shape[1]):
-            highest = max(highest, scores[i, m])
-        for m in range(scores.shape[1]):
-            shares[i, m] = exp(scores[i, m] - highest)
-        total = 0.0
-        for m in range(scores.shape[1]):
-            total += shares[i, m]
-        log_total = highest + log(total)
-        for m in range(scores.shape[1]):
-            shares[i, m] /= total
-            log_shares[i, m] = scores[i, m] - log_total
-
-
-def topic_shares(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(ln mu, mu), both (K, T, M), of natural parameters of q(c): log_softmax and softmax of the last axis."""
-    log_shares, shares = np.empty((2, *scores.shape))
-    rows = -1, scores.shape[-1]
-    fill_shares(scores.reshape(rows), log_shares.reshape(rows), shares.reshape(rows))
-    return log_shares, shares
-
-
-@dataclass(kw_only=True)
-class TableProportions:
-    """q(tau_k) over tables, q(c_kt), q(epsilon) by sticks.
-
-    Attributes
-    ----------
-    topic_sticks (2, M - 1), table_sticks (2, K, T - 1) : float64
-        q(epsilon), q(tau_k).
-    table_topic : (K, T, M) float64
-        Natural parameters of q(c_kt), up to a constant in each row.
-    """
-
-    described: ClassVar[dict[str, Stored]] = {
-        "topic_sticks": Stored("f", "2 M-1"),
-        "table_sticks": Stored("f", "2 K T-1"),
-        "table_topic": Stored("f", "K T M"),
-    }
-    described_numbers: ClassVar[dict[str, Stored]] = {}
-    #: alpha, v and eta all have sticks behind them
-    n_concentrations: ClassVar[int] = 3
-
-    topic_sticks: np.ndarray
-    table_sticks: np.ndarray
-    table_topic: np.ndarray
-
-    @classmethod
-    def fixed(cls, model: MC2) -> dict[str, Any]:
-        """Fields that no step changes: none."""
-        return {}
-
-    @classmethod
-    def sizes(cls, model: MC2, settings: RunSettings, arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
-        """K, T and M are the truncations."""
-        return {"K": settings.n_clusters, "T": settings.n_tables or 0, "M": settings.n_topics}
-
-    def stick_arrays(self) -> tuple[np.ndarray, ...]:
-        """Sticks behind v and eta."""
-        return self.table_sticks, self.topic_sticks
-
-    def divergence(self, penalty: float = 0.0) -> float:
-        """Nats that the ELBO pays for the tables' topics, sticks not counted."""
-        log_share, share = topic_shares(self.table_topic)
-        return float(np.sum(share * (log_share - expected_log_weights(self.topic_sticks)))) - penalty
-
-    def scale_counts(self, factor: float, concentrations: Concentrations) -> None:
-        """Tables are not documents: their topics' sticks stay, and E ln epsilon counts once in each q(c_kt)."""
-        v = concentrations.mean[TABLE]
-        self.table_sticks = stick_posterior(factor * stick_counts(self.table_sticks, v), v)
-        log_topic = expected_log_weights(self.topic_sticks)
-        self.table_topic = log_topic + factor * (self.table_topic - log_topic)
-
-    def expected(
-        self, clusters: np.ndarray, topics: np.ndarray, concentrations: Concentrations
-    ) -> tuple[np.ndarray, np.ndarray, float]:
-        """(K', M') E[tau] of some clusters and topics, (M',) their E[epsilon], and v."""
-        tables = expected_weights(self.table_sticks)[clusters]
-        _, share = topic_shares(self.table_topic)
-        known = np.einsum("kt,ktm->km", tables, share[clusters][:, :, topics])
-        return known, expected_weights(self.topic_sticks)[topics], float(concentrations.mean[TABLE])
-
-
-# -- words under tables --------------------------------------------------------------------------------------------
 @kernel(error_model="numpy")
 def find_rows(shares):
     """(rows,) int64: the one topic of a hard row of ``shares`` (rows, M); M, M + 1, ... for the soft rows in order."""
@@ -156,7 +52,7 @@ def find_rows(shares):
     for i in range(shares.shape[0]):
         n_known = 0
         for m in range(shares.shape[1]):
-            if shares[i, m] > MIN_SHARE:
+            if shares[i, m] > LOST_SHARE:
                 n_known += 1
                 row[i] = m
         if n_known > 1:
@@ -181,7 +77,7 @@ class TableRows(NamedTuple):
         n_topics = table_topic.shape[-1]
         row = find_rows(table_topic.reshape(-1, n_topics))
         soft = table_topic.reshape(-1, n_topics)[row >= n_topics]
-        return cls(row.reshape(table_topic.shape[:-1]), np.where(soft > MIN_SHARE, soft, 0.0))
+        return cls(row.reshape(table_topic.shape[:-1]), np.where(soft > LOST_SHARE, soft, 0.0))
 
 
 @kernel(error_model="numpy")
@@ -189,9 +85,9 @@ def take_logs(sums, top, scores, row, log_table, first, last, log_likelihood):
     """log_likelihood[u, k] = top[u] + ln sums[u, k]; anew, less the largest of its terms, where it vanished."""
     for u in range(first, last):
         for k in range(sums.shape[1]):
-            log_likelihood[u, k] = top[u] + log(max(sums[u, k], MIN_SUM))
+            log_likelihood[u, k] = top[u] + log(max(sums[u, k], _MIN_SUM))
         for k in range(sums.shape[1]):
-            if sums[u, k] < MIN_SUM:
+            if sums[u, k] < _MIN_SUM:
                 highest = -np.inf
                 for t in range(row.shape[1]):
                     highest = max(highest, scores[u, row[k, t]] + log_table[k, t])
@@ -251,7 +147,6 @@ def word_tables(state: Globals, expected: Expectations, words: np.ndarray, pool:
     return WordTables(scores, weights, sums, log_likelihood, rows, log_table, log_topic, table_topic)
 
 
-# -- statistics of a mini-batch ------------------------------------------------------------------------------------
 class TableMass(NamedTuple):
     """N_kt(w) = exp(E ln tau_kt) ratio_k(w) weights[row[k, t]], and where it is not zero.
 
@@ -278,7 +173,7 @@ def fill_ratio(word_mass, sums, first, last, ratio, n_pairs):
     for u in range(first, last):
         for k in range(n_pairs.size):
             is_there = word_mass[u, k] > 0.0
-            is_lost = is_there and sums[u, k] < MIN_SUM
+            is_lost = is_there and sums[u, k] < _MIN_SUM
             ratio[u, k] = word_mass[u, k] / sums[u, k] if is_there and not is_lost else 0.0
             n_pairs[k] += is_there
             n_lost += is_lost
@@ -313,7 +208,7 @@ def table_mass(tables: WordTables, word_mass: np.ndarray, pool: Executor | None)
         fill_pairs(word_mass, first, last, start[first // WORD_BLOCK].copy(), word)
 
     in_blocks(pool, fill, n_words, WORD_BLOCK)
-    lost = np.array(np.nonzero((word_mass > 0) & (tables.sums < MIN_SUM))) if n_lost else np.zeros((2, 0), np.int64)
+    lost = np.array(np.nonzero((word_mass > 0) & (tables.sums < _MIN_SUM))) if n_lost else np.zeros((2, 0), np.int64)
     return TableMass(ratio, start, word, word_mass, lost)
 
 
@@ -412,7 +307,6 @@ def topic_statistics(tables: WordTables, mass: TableMass, table_topic: np.ndarra
     return topic_words
 
 
-# -- the step ------------------------------------------------------------------------------------------------------
 @dataclass
 class TableStep(LocalStep):
     """With ``words``, (K, T) ``n_kt`` tokens at each table and (K, T, M) ``log_likelihood`` of their words by topic."""
@@ -446,7 +340,7 @@ class TableStep(LocalStep):
         return float(np.sum(self.n_kt * (now - self.words.log_table)))
 
 
-def visit(state: Globals, batch: Batch, pool: Executor | None, assign: Assign = assign_documents) -> TableStep:
+def local_step(state: Globals, batch: Batch, pool: Executor | None, assign: Assign = assign_documents) -> TableStep:
     """The local step of a mini-batch."""
     expected = state.expectations(batch.columns)
     words = word_tables(state, expected, batch.words, pool)

@@ -1,0 +1,18 @@
+"""Local steps of SVI: posteriors of the documents of a mini-batch, for each of three kinds of states."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+
+from mc2core.inference.svi.assign import Assign, assign_documents
+from mc2core.inference.svi.documents import Batch
+from mc2core.inference.svi.globals import Globals, LocalStep
+from mc2core.inference.svi.local import direct, document_level, tables
+
+
+def local_step(state: Globals, batch: Batch, pool: Executor | None, assign: Assign = assign_documents) -> LocalStep:
+    """Run the local step for ``state``. Without a document level, ``assign`` assigns the documents to clusters."""
+    if state.documents is not None:
+        return document_level.local_step(state, batch, pool)
+    step = direct.local_step if state.settings.n_tables is None else tables.local_step
+    return step(state, batch, pool, assign)

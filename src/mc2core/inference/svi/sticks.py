@@ -1,0 +1,109 @@
+"""Sticks: weights of n atoms are beta_i = v_i prod_{l<i} (1 - v_l) with v_n = 1.
+
+A posterior is one array (2, ..., n - 1), float64 > 0: the two parameters of each stick's Beta.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betaln, gammaln
+from scipy.special import digamma as array_digamma
+
+from mc2core.base.storage import Stored
+
+
+# Weights of n atoms are beta_i = v_i prod_{l<i} (1 - v_l) with v_n = 1. A posterior is one array (2, ..., n - 1),
+# float64 > 0: the two parameters of each stick's Beta.
+def stick_posterior(counts: np.ndarray, concentration: float) -> np.ndarray:
+    """Return Beta(1 + counts_i, concentration + sum_{l>i} counts_l), (2, ..., n - 1), for (..., n) counts (UAI16, eq.
+    2).
+    """
+    later = np.flip(np.cumsum(np.flip(counts, -1), -1), -1)[..., 1:]
+    return np.stack([1.0 + counts[..., :-1], concentration + later])
+
+
+def stick_counts(sticks: np.ndarray, concentration: float) -> np.ndarray:
+    """Return the counts behind sticks, (..., n); under another concentration, the last one is at least 0."""
+    last = np.maximum(sticks[1, ..., -1:] - concentration, 0.0)
+    return np.concatenate([sticks[0] - 1.0, last], -1)
+
+
+def expected_log_sticks(sticks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return (E ln v, E ln(1 - v)), each (..., n - 1)."""
+    total = array_digamma(sticks.sum(axis=0))
+    return array_digamma(sticks[0]) - total, array_digamma(sticks[1]) - total
+
+
+def expected_log_weights(sticks: np.ndarray) -> np.ndarray:
+    """Return E ln beta_i, (..., n)."""
+    log_v, log_remaining = expected_log_sticks(sticks)
+    none = np.zeros((*log_v.shape[:-1], 1))
+    return np.concatenate([log_v, none], -1) + np.concatenate([none, np.cumsum(log_remaining, -1)], -1)
+
+
+def expected_weights(sticks: np.ndarray) -> np.ndarray:
+    """Return E beta_i, (..., n); the last axis sums to 1."""
+    v = sticks[0] / sticks.sum(axis=0)
+    one = np.ones((*v.shape[:-1], 1))
+    return np.concatenate([v, one], -1) * np.concatenate([one, np.cumprod(1.0 - v, -1)], -1)
+
+
+def stick_divergence(sticks: np.ndarray, concentration: float, log_concentration: float) -> float:
+    """Return the sum over sticks of KL(Beta posterior || Beta(1, c)) in nats, given E[c] and E[ln c]."""
+    log_v, log_remaining = expected_log_sticks(sticks)
+    log_q = (sticks[0] - 1.0) * log_v + (sticks[1] - 1.0) * log_remaining - betaln(sticks[0], sticks[1])
+    return float(np.sum(log_q - log_concentration - (concentration - 1.0) * log_remaining))
+
+
+class ClusterWeights(NamedTuple):
+    """Form of the parameters ``q`` of q(beta): sticks, or the Dirichlet of a finite mixture.
+
+    * ``n_clusters`` N: beta ~ Dir(alpha / N, ..., alpha / N); q is one row (1, N) and all N clusters stay.
+    * ``is_truncated`` (UAI16): (2, K - 1) sticks; the last cluster has all that is left.
+    * Else (2, K) sticks; what is left behind the last is the weight of all clusters not in use.
+    """
+
+    n_clusters: int | None
+    is_truncated: bool = False
+
+    @property
+    def stored(self) -> Stored:
+        """``q`` in a checkpoint."""
+        return Stored("f", "2 K-1" if self.is_truncated else "2 K" if self.n_clusters is None else "1 K")
+
+    def posterior(self, n_k: np.ndarray, alpha: float) -> np.ndarray:
+        """q given (K,) expected documents."""
+        if self.n_clusters is not None:
+            return (alpha / self.n_clusters + n_k)[None]
+        return stick_posterior(n_k if self.is_truncated else np.append(n_k, 0.0), alpha)
+
+    def n_k(self, q: np.ndarray, alpha: float) -> np.ndarray:
+        """(K,) float64: the expected documents behind q."""
+        if self.is_truncated:
+            return stick_counts(q, alpha)
+        return q[0] - (1.0 if self.n_clusters is None else alpha / self.n_clusters)
+
+    def expected_logs(self, q: np.ndarray) -> np.ndarray:
+        """(K,) float64: E ln beta_k of the clusters that there are."""
+        if self.n_clusters is not None:
+            return np.asarray(array_digamma(q[0]) - array_digamma(q[0].sum()))
+        logs = expected_log_weights(q)
+        return logs if self.is_truncated else logs[:-1]
+
+    def expected(self, q: np.ndarray) -> np.ndarray:
+        """(n,) float64, at least K: E beta, that of clusters not in use last; sums to 1."""
+        return expected_weights(q) if self.n_clusters is None else q[0] / q[0].sum()
+
+    def sticks(self, q: np.ndarray) -> np.ndarray:
+        """(2, sticks): those behind alpha, of which a finite mixture has none."""
+        return q if self.n_clusters is None else np.empty((2, 0))
+
+    def divergence(self, q: np.ndarray, alpha: float) -> float:
+        """KL(q(beta) || Dir(alpha / N, ...)) in nats; 0 of sticks, whose divergences are counted with the others'."""
+        if self.n_clusters is None:
+            return 0.0
+        each = alpha / self.n_clusters
+        log_constants = gammaln(q.sum()) - gammaln(alpha) - np.sum(gammaln(q[0]) - gammaln(each))
+        return float(log_constants + np.sum((q[0] - each) * self.expected_logs(q)))

@@ -1,0 +1,125 @@
+"""Scores of words, and steps of tables with one row per word or context column."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from typing import NamedTuple
+
+import numpy as np
+
+from mc2core.compute.kernels import inner_kernel, kernel
+from mc2core.compute.special import digamma, exp, log_gamma
+from mc2core.compute.threads import in_blocks
+
+WORD_BLOCK = 512
+ROW_BLOCK = 1024
+# smaller factors of products are 0: subnormal numbers take a hundred times as long to multiply
+MIN_FACTOR = 1e-150
+# sums of at least this lose less than rounding by factors that are taken for 0; smaller ones are lost
+MIN_SUM = 1e-130
+
+
+class WordScores(NamedTuple):
+    """E ln psi of words, or expected log densities of observations: ``scores`` (U, M), ``top`` (U,) their maxima, and
+    ``weights`` exp(scores - top). They are in the state's buffers, until its next step.
+    """
+
+    scores: np.ndarray
+    top: np.ndarray
+    weights: np.ndarray
+
+
+@inner_kernel(error_model="numpy", fastmath={"contract"})
+def fill_log_psi(topic_words, shrink, words, prior, log_total, first, last, log_psi):
+    """log_psi[u, m] = digamma(shrink n_wm + s) - digamma(total_m) for u in first..last-1."""
+    for u in range(first, last):
+        counts, out = topic_words[words[u]], log_psi[u]
+        for m in range(counts.size):
+            out[m] = digamma(shrink * counts[m] + prior) - log_total[m]
+
+
+# a maximum in any order is the same number, so its loop may be vectorised
+@inner_kernel(error_model="numpy", fastmath={"nnan", "ninf", "nsz", "reassoc"})
+def row_maxima(scores, first, last, top):
+    """top[u] = max scores[u] for u in first..last-1."""
+    for u in range(first, last):
+        highest = scores[u, 0]
+        for d in range(1, scores.shape[1]):
+            highest = max(highest, scores[u, d])
+        top[u] = highest
+
+
+@inner_kernel(error_model="numpy")
+def exponentiate(scores, top, first, last, weights):
+    """weights[u] = exp(scores[u] - top[u]) for u in first..last-1."""
+    for u in range(first, last):
+        for d in range(scores.shape[1]):
+            weights[u, d] = exp(scores[u, d] - top[u])
+
+
+@kernel(error_model="numpy")
+def fill_weights(topic_words, shrink, words, prior, log_total, first, last, scores, top, weights):
+    """Rows first..last-1 of :class:`WordScores`."""
+    for u in range(first, last):  # a row at a time, which stays in the cache
+        if log_total.size > 0:  # scores of observations are there already
+            fill_log_psi(topic_words, shrink, words, prior, log_total, u, u + 1, scores)
+        row_maxima(scores, u, u + 1, top)
+        exponentiate(scores, top, u, u + 1, weights)
+        for m in range(weights.shape[1]):
+            weights[u, m] = weights[u, m] if weights[u, m] >= MIN_FACTOR else 0.0
+
+
+def blend(old: np.ndarray, new: np.ndarray, rate: float) -> None:
+    """Set old = (1 - rate) old + rate new, in place; exactly ``new`` at rate 1."""
+    old *= 1.0 - rate
+    old += rate * new
+
+
+def blend_rows(
+    table: np.ndarray,
+    shrink: float,
+    rows: np.ndarray,
+    counts: np.ndarray,
+    scale: float,
+    rate: float,
+    pool: Executor | None = None,
+) -> tuple[float, np.ndarray]:
+    """shrink ``table`` to (1 - rate) of itself plus rate scale ``counts`` (R, n) at ``rows`` (R,), in place.
+
+    Returns the new shrink and the sum over the rows of ``counts``.
+    """
+    if rate == 1.0:
+        table[:] = 0.0
+        shrink = 1.0
+    else:
+        shrink *= 1.0 - rate
+    factor = rate * scale / shrink
+
+    def work(first: int, last: int) -> np.ndarray:
+        return add_rows(table, rows, counts, factor, first, last)
+
+    return shrink, sum(in_blocks(pool, work, len(rows), ROW_BLOCK), start=np.zeros(counts.shape[1]))
+
+
+@kernel
+def add_rows(table, rows, values, factor, first, last):
+    """table[rows[u]] += factor * values[u] for u in first..last-1; returns the sum of these values."""
+    total = np.zeros(values.shape[1])
+    for u in range(first, last):
+        row, value = table[rows[u]], values[u]
+        for m in range(value.size):
+            row[m] += factor * value[m]
+            total[m] += value[m]
+    return total
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def sum_topic_divergence(topic_words, shrink, prior, log_total, log_gamma_prior, first, last):
+    """Sum over words first..last-1 and topics of n E ln psi - lnG(s + n) + lnG(s), n being shrink topic_words."""
+    total = 0.0
+    for w in range(first, last):
+        for m in range(topic_words.shape[1]):
+            n = shrink * topic_words[w, m]
+            x = prior + n
+            total += n * (digamma(x) - log_total[m]) - log_gamma(x) + log_gamma_prior
+    return total
