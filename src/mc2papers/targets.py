@@ -1,10 +1,10 @@
 """The registry of tables and figures: each is one module with one contract, found by its name.
 
-A module ``mc2papers.<paper>.<item>`` whose item is ``table`` or ``figure`` with a number, ``running_time`` (a table
-that UAI16 has in its text) or one of our studies, and which has a ``TARGET``, is the target ``<paper>_<item>``: the
-workflow makes its rule, its report entry and its claims from it. A study is a figure with its table:
-``table1_sensitivity`` and ``figure2_sensitivity`` show choices that a paper does not print, ``contexts_help`` the gain
-by each context of real corpora.
+A module ``mc2papers.<paper>.<item>`` with a ``TARGET`` is the target ``<paper>_<item>``: the workflow makes its rule,
+its report entry and its claims from it. The item of a paper is ``table`` or ``figure`` with a number, or
+``running_time`` (a table that UAI16 has in its text). Items of NO_PAPER, such as your own studies, have any name. A
+study is a figure with its table: ``table1_sensitivity`` and ``figure2_sensitivity`` show choices that a paper does not
+print, ``contexts_help`` the gain by each context of real corpora.
 """
 
 from __future__ import annotations
@@ -37,8 +37,12 @@ PAPERS = {
     "uai2016": "UAI 2016",
     "nips2012": "NIPS 2012",
     "labelled": "Real labelled corpora (ours)",
+    "studies": "Further studies",
 }
-_ITEM = re.compile(r"(table|figure)[0-9]+(_sensitivity)?|running_time|contexts_help")
+#: those of no paper, whose targets are in no list of fidelity
+NO_PAPER = ("labelled", "studies")
+_ITEM = re.compile(r"(table|figure)[0-9]+(_sensitivity)?|running_time")
+_ITEM_OF_NO_PAPER = re.compile(r"[a-z][a-z0-9_]*")
 
 #: paths by the names of ``Target.inputs``; "paper" is the table of printed figures
 Files = Mapping[str, Sequence[str]]
@@ -192,28 +196,27 @@ class Target:
 def registry() -> dict[str, Target]:
     """All targets by name, papers in the order of PAPERS. ValueError for an item without a contract, or a contract in a
     module of another name.
+
+    Modules without one are not imported, as that takes long.
     """
     found = {}
     for paper in PAPERS:
         package = importlib.import_module(f"{__package__}.{paper}")
         for item in (one.name for one in pkgutil.iter_modules(package.__path__)):
-            if not _ITEM.fullmatch(item):
-                _refuse_contract(Path(package.__path__[0], f"{item}.py"))
+            path = Path(package.__path__[0], f"{item}.py")
+            has_one = path.is_file() and re.search(r"^TARGET\b", path.read_text(encoding="utf-8"), re.MULTILINE)
+            if has_one and not (_ITEM_OF_NO_PAPER if paper in NO_PAPER else _ITEM).fullmatch(item):
+                allowed = "tableN or figureN (with _sensitivity for a study) or running_time"
+                if paper in NO_PAPER:
+                    allowed = "by lower-case letters, digits and _"
+                raise ValueError(f"{path} has a TARGET, but targets of {PAPERS[paper]} are named {allowed}; rename it")
+            if not has_one and not _ITEM.fullmatch(item):
                 continue
             module = importlib.import_module(f"{package.__name__}.{item}")
             if not isinstance(getattr(module, "TARGET", None), Target):
                 raise ValueError(f"{module.__name__} has no TARGET")
             found[f"{paper}_{item}"] = _with_departures(replace(module.TARGET, name=f"{paper}_{item}"))
     return found
-
-
-def _refuse_contract(module: Path) -> None:
-    """ValueError for a module that is no item and has a TARGET; it is not imported, as that takes long."""
-    if module.is_file() and re.search(r"^TARGET\b", module.read_text(encoding="utf-8"), re.MULTILINE):
-        raise ValueError(
-            f"{module} has a TARGET, but a target's module is named tableN or figureN (with _sensitivity for a study), "
-            "running_time or contexts_help; rename it"
-        )
 
 
 def _with_departures(target: Target) -> Target:

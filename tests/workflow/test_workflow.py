@@ -26,7 +26,7 @@ TEST_CONFIGURATION = "--configfile", "config/test.yaml"
 CONFIG = yaml.safe_load((ROOT / "config/config.yaml").read_text())
 CONFIG_SCHEMA = configuration.read_yaml(SCHEMAS / "config.schema.yaml")
 # there are no simulated stand-ins for the labelled corpora
-TARGETS = {name for name, one in targets.registry().items() if one.paper != "labelled"}
+TARGETS = {name for name, one in targets.registry().items() if one.paper not in targets.NO_PAPER}
 
 
 def jobs(output):
