@@ -102,25 +102,12 @@ def scorecard(claims: pd.DataFrame) -> pd.DataFrame:
             & np.array([fnmatchcase(dataset, one["dataset"]) for dataset in known["dataset"]], bool)
             & np.array([fnmatchcase(claim, one["claim"]) for claim in known["claim"]], bool)
         ]
-        if found.empty:
-            continue
-        rank = [_rank(row) for _, row in found.iterrows()]
-        best = found.iloc[rank.index(min(rank))]
-        rows.append(
-            {
-                **one[["paper", "target", "headline", "printed"]],
-                "dataset": best["dataset"],
-                "ours": "; ".join(dict.fromkeys(filter(None, (_short(best), _why(best))))),
-                "verdict": best["verdict"],
-                "data": best["data"],
-                "size": best["size"],
-                "limits": best["limits"],
-                "recorded": best["date"],
-            }
-        )
-    table = pd.DataFrame(rows, columns=list(COLUMNS))
-    order = [(list(TITLES).index(row["paper"]), _kind(row["data"])) for _, row in table.iterrows()]
-    return table.iloc[sorted(range(len(table)), key=lambda place: order[place])].reset_index(drop=True)
+        if not found.empty:
+            best = min((row for _, row in found.iterrows()), key=_rank)
+            ours = "; ".join(dict.fromkeys(filter(None, (_short(best), _why(best)))))
+            rows.append({**best, **one[["paper", "headline", "printed"]], "ours": ours, "recorded": best["date"]})
+    rows.sort(key=lambda row: (list(TITLES).index(row["paper"]), _kind(row["data"])))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def _kind(data: str) -> int:
@@ -146,8 +133,8 @@ def once(claims: pd.DataFrame) -> pd.DataFrame:
     claims : with the columns of claims.csv; rows with the same target and claim are one claim
     """
     own = claims[claims["whose"] == PAPERS_OWN]
-    order = [(row["verdict"] in _NONE, _kind(row["data"])) for _, row in own.iterrows()]
-    best = own.iloc[sorted(range(len(own)), key=lambda place: order[place])]
+    rank = pd.Series([(row["verdict"] in _NONE, _kind(row["data"])) for _, row in own.iterrows()], own.index, object)
+    best = own.loc[rank.sort_values(kind="stable").index]
     return own.loc[best.drop_duplicates(["target", "claim"]).index.sort_values()]
 
 
@@ -173,17 +160,14 @@ def sentences(table: pd.DataFrame, paper: str) -> list[str]:
     n_without = int(without.sum())
     positive = _listed(here, (REPRODUCED, SUPPORTED, SMALLER)) or "None of the main claims is reproduced"
     negative = _listed(here, (NOT_REPRODUCED, CONTRADICTED, INCONCLUSIVE)) or "No main claim with a verdict fails"
-    kinds: dict[str, list[str]] = {}
-    for _, row in here[~without].iterrows():
-        names = kinds.setdefault(_in_short(row["data"]), [])
-        if row["dataset"] not in names:
-            names.append(row["dataset"])
-    used = [f"{_DATA.get(kind, kind)} ({', '.join(names)})" for kind, names in kinds.items()]
+    judged = here[~without]
+    kinds = judged["dataset"].groupby(judged["data"].map(_in_short), sort=False).unique()
+    used = [f"{_DATA.get(str(kind), kind)} ({', '.join(names)})" for kind, names in kinds.items()]
     data = " and ".join(filter(None, (", ".join(used[:-1]), *used[-1:])))
     third = f"These verdicts are based on {data}" if data else "None of our data can test these claims"
-    judged = here[~without]
-    for limit in dict.fromkeys(one for several in judged["limits"] for one in several.split(", ") if one):
-        third += f". Verdicts limited by {limit}: {judged['limits'].str.contains(limit).sum()} of {len(judged)}"
+    limits = judged["limits"].str.split(", ").explode()
+    for limit, n in limits[limits != ""].value_counts(sort=False).items():
+        third += f". Verdicts limited by {limit}: {n} of {len(judged)}"
     if n_without:
         third += f". Claims without a verdict: {n_without} of {len(without)}"
     return [f"{positive}.", f"{negative}.", f"{third}."]
@@ -197,11 +181,8 @@ def said_data(row: Any) -> str:
 
 def _listed(here: pd.DataFrame, verdicts: tuple[str, ...]) -> str:
     """ "Reproduced: A; B. Supported on other data: C", of the headlines with each of the verdicts."""
-    parts = []
-    for verdict in verdicts:
-        if names := [str(one) for one in here.loc[here["verdict"] == verdict, "headline"]]:
-            parts.append(f"{SAID[verdict]}: {'; '.join(names)}")
-    return ". ".join(parts)
+    names = {one: "; ".join(here.loc[here["verdict"] == one, "headline"]) for one in verdicts}
+    return ". ".join(f"{SAID[one]}: {said}" for one, said in names.items() if said)
 
 
 # -- documents -----------------------------------------------------------------------------------------------------
