@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from mc2core import inference, models
+from mc2core import models
 from mc2core.base.checks import choice, nearest
 from mc2core.inference.base import Engine
 from mc2core.models import Model
 
 #: name: class in :mod:`mc2core.models`
 MODELS = {"hdp": "HDP", "mc2": "MC2", "mixture": "Mixture", "nptot": "NPTOT"}
-#: name, and of the engine's module: class in :mod:`mc2core.inference`, loaded when asked for
+#: name, and of the engine's folder: class in its module ``engine``, loaded when asked for
 ENGINES = {"fastex": "FastEx", "gibbs": "Gibbs", "svi": "SVI"}
 #: of a fit that names neither: of ``mc2 fit``, :func:`mc2core.fit`, ``MC2Clusterer`` and the workflow. An engine alone
 #: has the first of its models, a model alone the first engine here that fits it.
@@ -99,4 +100,7 @@ def model_class(name: str) -> Any:
 
 def engine_class(name: str | type[Engine]) -> Any:
     """Return the class of an engine, given by name or as such. Raises ValueError with the nearest name."""
-    return getattr(inference, ENGINES[choice("engine", name, ENGINES)]) if isinstance(name, str) else name
+    if not isinstance(name, str):
+        return name
+    kind = ENGINES[choice("engine", name, ENGINES)]
+    return getattr(importlib.import_module(f"mc2core.inference.{name}.engine"), kind)
