@@ -41,8 +41,7 @@ logger = logging.getLogger(__name__)
 
 def _goes_on(estimator: MC2Clusterer) -> bool:
     """Whether what it fits can go on with new documents (:class:`mc2core.inference.Stream`)."""
-    engine: Any = estimator.engine
-    return getattr(engine, "name", None) == "svi" and engine.batch_size is not None and engine.n_shards is None
+    return getattr(estimator.engine, "can_stream", False)
 
 
 class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):

@@ -46,6 +46,8 @@ class Engine(Settings, ABC):
     models: ClassVar[tuple[type[Model], ...]]
     #: whether a posterior averages over samples of several iterations, or holds the last state only
     keeps_samples: ClassVar[bool]
+    #: whether a fit keeps a sample of its documents, to which :class:`mc2core.inference.Stream` adds new ones
+    keeps_documents: ClassVar[bool] = False
     #: sweeps or epochs of a run that names no number of them
     default_iterations: ClassVar[int]
     aside: ClassVar[tuple[str, ...]] = ("threads",)
@@ -60,6 +62,11 @@ class Engine(Settings, ABC):
     def default_chains(self) -> int:
         """Default number of chains of a fit; one on Spark, whose executors cannot be shared by two chains."""
         return self.several_chains if self.n_shards is None else 1
+
+    @property
+    def can_stream(self) -> bool:
+        """Whether a fit with these settings can be continued by :class:`mc2core.inference.Stream`."""
+        return False
 
     def supports(self, model: Model) -> None:
         """Raise ValueError, with a message of one sentence, if this engine with its settings cannot fit the model.

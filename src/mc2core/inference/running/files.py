@@ -79,7 +79,7 @@ def fit_corpus(
 
     def leave(done: RunResult) -> None:
         if keep_all:
-            _keep_for_later(done, part)
+            _keep_for_later(done, part, way.keeps_documents)
         done.posterior.provenance |= source or {}
         done.provenance |= source or {}
         with work("writing the posterior"):
@@ -116,14 +116,14 @@ def _with_spark(properties: Mapping[str, Any] | None) -> AbstractContextManager[
     return spark.session(properties)
 
 
-def _keep_for_later(done: RunResult, corpus: Corpus) -> None:
+def _keep_for_later(done: RunResult, corpus: Corpus, keeps_documents: bool) -> None:
     """Add a hierarchy to the posterior, and what ``mc2 update`` needs of the documents."""
     add_hierarchy(done.posterior, corpus, done.provenance["inferred"])
     if not corpus.is_of_observations:
         from mc2core.corpus.fingerprints import fingerprints_of
 
         done.posterior.fingerprints = fingerprints_of(corpus)
-    if done.provenance["engine"]["name"] == "svi":
+    if keeps_documents:
         from mc2core.corpus import reservoir
 
         done.posterior.kept = reservoir.sample(corpus)

@@ -21,19 +21,12 @@ import scipy.sparse as sp
 
 from mc2core.compute import streams
 from mc2core.inference.seeding import cluster_rows, members, unit_rows
+from mc2core.inference.svi import merging
 from mc2core.inference.svi.concentrations import GROUP
 from mc2core.inference.svi.documents import Batch
 from mc2core.inference.svi.globals import Globals
 from mc2core.inference.svi.local.document_level import Candidates, DocumentPosteriors, local_step
-from mc2core.inference.svi.merging import (
-    SampledDocuments,
-    UnionScore,
-    apart,
-    best_unions,
-    cluster_gains,
-    merge,
-    numbers,
-)
+from mc2core.inference.svi.merging import SampledDocuments
 
 # share of their documents' tokens that topics are suggested with
 _SUGGESTED = 0.5
@@ -200,7 +193,7 @@ def _may_part(state: Globals, batch: Batch, alike: Alike, weight: float) -> bool
         k = np.bincount(cluster[alike.documents[number].indices]).argmax()
         parted, n_parted = np.vstack([n_km, of]), np.append(n_k, sizes[number])
         parted[k], n_parted[k] = np.maximum(n_km[k] - of, 0.0), max(n_k[k] - sizes[number], 0.0)
-        if UnionScore(state, n_parted, parted).gains(int(k), last)[0] < _MAX_LOSS * of.sum():
+        if merging.UnionScore(state, n_parted, parted).gains(int(k), last)[0] < _MAX_LOSS * of.sum():
             return True
     return False
 
@@ -253,13 +246,13 @@ def _merged(documents: SampledDocuments, now: Trial, weight: float) -> Trial:
 
     def merged(pairs: np.ndarray) -> Trial:
         state = now.state.copy()
-        number = merge(state, numbers(pairs, state.n_clusters), np.arange(len(state.n_m)))
+        number = merging.merge(state, merging.numbers(pairs, state.n_clusters), np.arange(len(state.n_m)))
         return _tried(documents, state, number[now.place], weight, now.of_topics)
 
     while now.is_new.any():
-        pairs, gains = cluster_gains(now.counted, now.candidates, documents.scale)
+        pairs, gains = merging.cluster_gains(now.counted, now.candidates, documents.scale)
         is_of_new = now.is_new[pairs].any(axis=1)
-        found = best_unions(now, apart(pairs[is_of_new], gains[is_of_new]), merged)
+        found = merging.best_unions(now, merging.apart(pairs[is_of_new], gains[is_of_new]), merged)
         if found is now:
             break
         now = found

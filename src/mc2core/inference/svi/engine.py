@@ -57,7 +57,9 @@ MAX_CLUSTERS = {False: 320, True: 100}
 MAX_TOPICS = {False: 640, True: 800}
 
 
-def truncations_by_rule(model: MC2, corpus: Corpus, n_clusters: int | None, max_topics: int | None) -> tuple[int, int]:
+def truncations_by_rule(
+    model: MC2, n_documents: int, n_tokens: int, n_clusters: int | None, max_topics: int | None
+) -> tuple[int, int]:
     """Return the truncations (K, M) for SVI without tables; None is replaced by the default.
 
     The default is one cluster per four documents, up to a maximum, and two topics per cluster. In all trials, more
@@ -66,10 +68,10 @@ def truncations_by_rule(model: MC2, corpus: Corpus, n_clusters: int | None, max_
     topics per cluster, but at most one topic per thousand tokens (docs/notes/svi_document_level.md). It is lower
     because, during a run, clusters are merged but hardly ever split.
     """
-    level, n = model.document_level, corpus.n_documents
+    level, n = model.document_level, n_documents
     by_rule = max(-(-n // 25), min(-(-n // 4), 20)) if level else -(-n // 4)
     n_clusters = n_clusters or min(max(by_rule, 2), MAX_CLUSTERS[level])
-    most = max(n_clusters + 1, corpus.n_tokens // 1000) if level else 2 * n_clusters
+    most = max(n_clusters + 1, n_tokens // 1000) if level else 2 * n_clusters
     return n_clusters, max_topics or min(8 * n_clusters, most)
 
 
@@ -149,6 +151,7 @@ class SVI(Engine):
     name = "svi"
     models = (MC2,)
     keeps_samples: ClassVar[bool] = False
+    keeps_documents: ClassVar[bool] = True
     default_iterations: ClassVar[int] = 10
 
     def __init__(
@@ -222,6 +225,10 @@ class SVI(Engine):
         if self.max_tables is None and self.initialisation != "gibbs":
             model.refuse_idle_priors({"topic": "max_tables: without tables SVI does not learn topic_concentration"})
 
+    @property
+    def can_stream(self) -> bool:
+        return self.batch_size is not None and self.n_shards is None
+
     def rate(self, model: MC2, n_updates: int) -> float:
         """Return the step size after ``n_updates`` mini-batches: (n_updates + 1 + learning_offset)**-learning_decay."""
         learning_offset, learning_decay = SCHEDULES[self.schedule]
@@ -234,12 +241,13 @@ class SVI(Engine):
 
     def init(self, model: MC2, corpus: Corpus, seed: int) -> Globals:
         self.need_memory(model, corpus)
-        settings, contexts = self.resolved(model, corpus), StackedContexts(corpus, model.contexts)
+        settings = self.resolved(model, corpus.n_documents, corpus.n_tokens)
+        contexts = StackedContexts(corpus, model.contexts)
         with thread_budget(self.threads):
             return start.start(model, settings, self.initialisation, corpus, contexts, seed, self.threads)
 
     def need_memory(self, model: MC2, corpus: Corpus, chains: int = 1) -> None:
-        n_clusters, max_tables, max_topics, batch_size, *_ = self.resolved(model, corpus)
+        n_clusters, max_tables, max_topics, batch_size, *_ = self.resolved(model, corpus.n_documents, corpus.n_tokens)
         dimension = StackedContexts(corpus, model.contexts).dimension
         n_rows = model.content.n_parameters(corpus.n_words) if model.content else corpus.n_words
         n_proportions = n_clusters * (max_tables or 1)
@@ -255,7 +263,7 @@ class SVI(Engine):
         memory.need(24 * n_numbers * chains, what, f"max_clusters, max_tables and max_topics may be lower{fewer}")
 
     def truncations(self, model: MC2, corpus: Corpus) -> dict[str, int]:
-        settings = self.resolved(model, corpus)
+        settings = self.resolved(model, corpus.n_documents, corpus.n_tokens)
         # with a document level clusters are merged as far as the bound lets them be
         follow = {} if model.document_level or model.n_clusters else {"clusters": settings.n_clusters}
         return follow | {"topics": settings.n_topics}
@@ -291,12 +299,10 @@ class SVI(Engine):
         return row
 
     def restore(self, model: MC2, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Globals:
-        contexts, settings = StackedContexts(corpus, model.contexts), self.resolved(model, corpus)
+        settings = self.resolved(model, corpus.n_documents, corpus.n_tokens)
+        contexts = StackedContexts(corpus, model.contexts)
         observed = None if model.content is None else ObservedTopics.of(corpus, model.content)
-        state = Globals.restore(model, settings, corpus.content.shape, contexts, arrays, observed)
-        if state.n_visited % (settings.batch_size or corpus.n_documents):
-            raise ValueError(f"'n_visited' is {state.n_visited}; mini-batches have {settings.batch_size} documents")
-        return state
+        return Globals.restore(model, settings, corpus.content.shape, contexts, arrays, observed)
 
     def sample(self, corpus: Corpus, state: Globals) -> Sample:  # type: ignore[override]
         """Return posterior means of the clusters and topics in use. New ones have the weight of all unused ones."""
@@ -329,15 +335,15 @@ class SVI(Engine):
         )
 
     # -- the run -------------------------------------------------------------------------------------------
-    def resolved(self, model: MC2, corpus: Corpus) -> RunSettings:
-        """Return the settings of the run, with the values that the defaults have for ``corpus``."""
+    def resolved(self, model: MC2, n_documents: int, n_tokens: int) -> RunSettings:
+        """Return the settings of the run, with the values that the defaults have for a corpus of this size."""
         n_clusters, max_topics, size = model.n_clusters or self.max_clusters, self.max_topics, self.batch_size
         if self.max_tables is None:
-            n_clusters, max_topics = truncations_by_rule(model, corpus, n_clusters, max_topics)
+            n_clusters, max_topics = truncations_by_rule(model, n_documents, n_tokens, n_clusters, max_topics)
         if isinstance(size, str):
             size = _BATCH
             if model.document_level:
-                size = min(size, max(-(-corpus.n_documents // _MIN_BATCHES), _MIN_BATCH))
+                size = min(size, max(-(-n_documents // _MIN_BATCHES), _MIN_BATCH))
         n_clusters, max_topics = n_clusters or _CLUSTERS_OF_TABLES, max_topics or _TOPICS_OF_TABLES
         return RunSettings(n_clusters, self.max_tables, max_topics, size, self.global_step == "joint")
 

@@ -104,15 +104,13 @@ class Globals(State):
 
     #: arrays and numbers of a checkpoint, beside those of the proportions and of the document level
     described: ClassVar[dict[str, Stored]] = {
-        "group_weights": Stored("f", ""),  # the shape is that of ``law``
+        "group_weights": Stored("f", "2 K"),  # or another shape, that of ``law``
         "concentration_rates": Stored("f", "R"),
         "topic_words": Stored("f", "V M"),
         "context_counts": Stored("f", "D K"),
         "context_totals": Stored("f", "C K"),
         "cluster": Stored("i", "J", below="K"),
         "n_m": Stored("f", "M"),
-    }
-    described_numbers: ClassVar[dict[str, Stored]] = {
         "topic_word_prior": Stored("f", ""),
         "shrink": Stored("f", ""),
         "context_shrink": Stored("f", ""),
@@ -160,7 +158,7 @@ class Globals(State):
     def _stored(self) -> dict[str, Any]:
         """The part of the state that holds each array and number of a checkpoint."""
         parts = [self, self.proportions, *([] if self.documents is None else [self.documents])]
-        return {name: part for part in parts for name in (*part.described, *part.described_numbers)}
+        return {name: part for part in parts for name in part.described}
 
     def arrays(self) -> dict[str, np.ndarray]:
         # the shrinkage as it is: to multiply it in would change bits
@@ -180,24 +178,25 @@ class Globals(State):
         proportions = TopicProportions if settings.n_tables is None else TableProportions
         kinds = [cls, proportions, *([DocumentLevel] if model.document_level else [])]
         law = ClusterWeights(model.n_clusters, is_truncated=settings.n_tables is not None)
-        described = {name: one for kind in kinds for name, one in kind.described.items()} | {
-            "group_weights": law.stored
-        }
-        numbers = {name: one for kind in kinds for name, one in kind.described_numbers.items()}
+        described = {name: one for kind in kinds for name, one in kind.described.items()}
+        described["group_weights"] = law.stored
         sizes = {"J": shape[0], "V": shape[1], "C": len(contexts.names), "D": contexts.dimension}
         sizes |= {"R": proportions.n_concentrations} | proportions.sizes(model, settings, arrays)
-        check_arrays(arrays, described | numbers, sizes if observed is None else sizes | {"V": len(observed.prior)})
+        check_arrays(arrays, described, sizes if observed is None else sizes | {"V": len(observed.prior)})
         types = {"i": np.int32, "f": np.float64}
 
         def fields(kind: Any) -> dict[str, Any]:
-            known = {name: np.array(arrays[name], types[described[name].kind]) for name in kind.described}
-            return known | {name: arrays[name].item() for name in kind.described_numbers}
+            found = {name: np.array(arrays[name], types[described[name].kind]) for name in kind.described}
+            return {name: one if described[name].shape else one.item() for name, one in found.items()}
 
         documents = None
         if model.document_level:
             documents = DocumentLevel(**fields(DocumentLevel), **DocumentLevel.fixed(model))
+        own, n_each = fields(cls), settings.batch_size or shape[0]
+        if settings.total_samples is None and own["n_visited"] % n_each:
+            raise ValueError(f"'n_visited' is {own['n_visited']}; mini-batches have {n_each} documents")
         return cls(
-            **fields(cls),
+            **own,
             model=model,
             settings=settings,
             proportions=proportions(**fields(proportions), **proportions.fixed(model)),
@@ -236,7 +235,7 @@ class Globals(State):
                 self.context_counts[batch.columns] = value
             else:
                 part = parts[name]
-                setattr(part, name, value.item() if name in part.described_numbers else value.copy())
+                setattr(part, name, value.copy() if part.described[name].shape else value.item())
 
     # -- expectations ----------------------------------------------------------------------------------------------
     @property

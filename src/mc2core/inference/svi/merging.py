@@ -29,15 +29,8 @@ from mc2core.corpus import Corpus
 from mc2core.inference.svi.concentrations import GROUP
 from mc2core.inference.svi.documents import Batch, renumbered, sum_by, take_batch
 from mc2core.inference.svi.globals import Globals
-from mc2core.inference.svi.local.document_level import (
-    MIN_SHARE,
-    BatchCells,
-    Candidates,
-    n_epochs,
-    step_of_omega,
-    tables_of,
-    visit_batch,
-)
+from mc2core.inference.svi.local import document_level
+from mc2core.inference.svi.local.document_level import MIN_SHARE, BatchCells, Candidates, n_epochs
 from mc2core.inference.svi.proportions import MIN_DOCUMENT_PRIOR
 from mc2core.inference.svi.rising import log_rising, log_rising_factorial
 from mc2core.inference.svi.words import WordScores
@@ -275,8 +268,8 @@ class SampledDocuments:
         words = state.word_scores(expected, self.batch.words, self.pool)
         kept = (level.local_cluster, level.local_counts) if self.is_full else None
         held = np.full(self.batch.n_documents, -1)
-        omega = level.document_concentration
-        candidates = visit_batch(self.batch, words, expected, level.prior(state.tau), omega, held, kept, self.pool)
+        own = level.prior(state.tau), level.document_concentration, held, kept
+        candidates = document_level.visit_batch(self.batch, words, expected, *own, self.pool)
         evidence = self.scale * float(candidates.log_evidence.sum())
         return Visited(words, candidates, evidence - state.divergence(self.pool, of_topics))
 
@@ -286,9 +279,10 @@ class SampledDocuments:
         level, visited = trial.theta, self.visit(trial)
         for _ in range(0 if self.is_full or level.omega_prior is None else _STEPS_OF_OMEGA):
             local = visited.candidates.local(self.batch.lengths)
-            of_document = tables_of(local, visited.candidates.prior, is_uncertain=True)[1]
-            step = step_of_omega(level, level.document_concentration, local, of_document, self.scale, 1.0)
-            level.document_concentration *= math.exp(step)
+            of_document = document_level.tables_of(local, visited.candidates.prior, is_uncertain=True)[1]
+            omega = level.document_concentration
+            step = document_level.step_of_omega(level, omega, local, of_document, self.scale, 1.0)
+            level.document_concentration = omega * math.exp(step)
             visited = self.visit(trial)
         return Proposal(trial, visited.bound)
 

@@ -32,8 +32,9 @@ class TopicProportions:
     ``topic_weights`` (M,) are epsilon, ``remaining`` is eps_rest, 1 less their sum, and ``table_concentration`` v.
     """
 
-    described: ClassVar[dict[str, Stored]] = {"n_km": Stored("f", "K M"), "topic_weights": Stored("f", "M")}
-    described_numbers: ClassVar[dict[str, Stored]] = {
+    described: ClassVar[dict[str, Stored]] = {
+        "n_km": Stored("f", "K M"),
+        "topic_weights": Stored("f", "M"),
         "remaining": Stored("f", ""),
         "table_concentration": Stored("f", ""),
     }
@@ -156,7 +157,6 @@ class TableProportions:
         "table_sticks": Stored("f", "2 K T-1"),
         "table_topic": Stored("f", "K T M"),
     }
-    described_numbers: ClassVar[dict[str, Stored]] = {}
     #: alpha, v and eta all have sticks behind them
     n_concentrations: ClassVar[int] = 3
 
@@ -213,8 +213,6 @@ class DocumentLevel:
     described: ClassVar[dict[str, Stored]] = {
         "local_cluster": Stored("i", "J A", below="K"),
         "local_counts": Stored("f", "J A M"),
-    }
-    described_numbers: ClassVar[dict[str, Stored]] = {
         "document_concentration": Stored("f", ""),
         "omega_information": Stored("f", ""),
     }

@@ -28,7 +28,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import digamma
 
 from mc2core.base import storage
@@ -37,7 +36,6 @@ from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus, alignment, matching, reservoir
 from mc2core.corpus.building.counts import Dropped
-from mc2core.corpus.checks import all_missing
 from mc2core.families import DirichletCategorical
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
@@ -176,22 +174,22 @@ class Stream:
     def __init__(self, fit: Fitted, *, total_samples: int | None = None, passes: int = 3, threads: int = 1) -> None:
         if not hasattr(fit, "state"):
             raise ValueError(f"fit is {shown(fit)}; a fit by SVI is needed: mc2core.fit(corpus, engine=SVI())")
-        self.model, self.engine = _pair(fit.posterior.provenance, threads)
+        self.model, self.engine = _specified(fit.posterior.provenance, threads)
         state = cast(Globals, fit.state)
         fitted = len(state.cluster)
         total_samples = fitted if total_samples is None else whole("total_samples", total_samples)
         self.passes = whole("passes", passes)
-        self._columns = _one_document(fit.posterior)
+        self._kept = _documents_of(fit.posterior, reservoir.sample(fit.corpus))
         about = fit.posterior.provenance
         self._about = {
             name: about[name] for name in about if name not in ("corpus", "names", "chains", "stuck", "stopped_at")
         }
         self.n_documents, self.updates = 0, list[dict[str, Any]]()
-        self.taken = _marks(fit.posterior)
+        self.taken = _fingerprints_of(fit.posterior)
         tokens = int(fit.trace["tokens"].iloc[-1])
         evidence = None if math.isnan(state.last_evidence) else state.last_evidence
         self.fitted: dict[str, Any] = {"documents": fitted, "tokens": tokens, "log_evidence": evidence}
-        self.fitted |= {"words": self._columns.n_words, "dimensions": dict(fit.posterior.dimensions)}
+        self.fitted |= {"words": self._kept.n_words, "dimensions": dict(fit.posterior.dimensions)}
         self.fitted |= {"clusters": state.settings.n_clusters, "topics": state.settings.n_topics}
         settings = state.settings._replace(total_samples=total_samples)
         self._state = self._restored(state.arrays(), settings)
@@ -201,19 +199,18 @@ class Stream:
         # clusters of the latest documents, then those of the documents kept, where these are gone over again
         cluster, kept = self._state.cluster, reservoir.places(0, fitted, reservoir.MOST)
         self._state.set_documents(np.append(cluster[-total_samples:], cluster[kept if self.passes > 1 else []]))
-        self._kept = self._in_columns(reservoir.sample(fit.corpus))
         self._posterior: Posterior | None = None
 
     def _in_columns(self, corpus: Corpus) -> Corpus:
         """The documents of a corpus in the words of the stream, with its contexts alone, in its units."""
-        corpus = matching.in_units(corpus, self.model.contexts, self._columns.units)
-        contexts = {name: corpus.contexts[name] for name in self._columns.contexts}
-        return self._columns.with_documents(corpus.content, contexts)
+        corpus = matching.in_units(corpus, self.model.contexts, self._kept.units)
+        contexts = {name: corpus.contexts[name] for name in self._kept.contexts}
+        return self._kept.with_documents(corpus.content, contexts)
 
     def _restored(self, arrays: Mapping[str, np.ndarray], settings: RunSettings) -> Globals:
         """The state of a stream from its arrays, which are copied."""
-        contexts = StackedContexts(self._columns, self.model.contexts)
-        shape = np.size(arrays.get("cluster", ())), self._columns.n_words
+        contexts = StackedContexts(self._kept, self.model.contexts)
+        shape = np.size(arrays.get("cluster", ())), self._kept.n_words
         return Globals.restore(self.model, settings, shape, contexts, arrays)
 
     def __repr__(self) -> str:
@@ -248,9 +245,9 @@ class Stream:
             stream = {"documents": self.n_documents, "fitted": self.fitted, "updates": self.updates}
             stream |= {"passes": self.passes}
             stream |= self._state.settings._asdict()
-            sample = self.engine.sample(self._columns, self._state)
+            sample = self.engine.sample(self._kept, self._state)
             sample = replace(sample, cluster=sample.cluster[: self._n_latest])
-            self._posterior = posterior_of(self.model, self._columns, [sample], self._about | {"stream": stream})
+            self._posterior = posterior_of(self.model, self._kept, [sample], self._about | {"stream": stream})
             self._posterior.fingerprints, self._posterior.kept = self.taken, self._kept
         return self._posterior
 
@@ -289,15 +286,13 @@ class Stream:
 
     def place(self, corpus: Corpus, new_columns: int) -> tuple[Corpus, alignment.New, list[Dropped]]:
         """Run :meth:`grow`, and also return the names with new columns and the names that were left out."""
-        known = {name: one for name, one in corpus.contexts.items() if name in self._columns.contexts}
+        known = {name: one for name, one in corpus.contexts.items() if name in self._kept.contexts}
         corpus = corpus.with_contexts(known)
         pattern, new = alignment.extended(alignment.schema_of(self.posterior), corpus, new_columns)
         placed, dropped = alignment.conform(Corpus, corpus, pattern)
         if new.words or new.values:
-            names = {name: one for name, one in pattern.columns.items() if one is not None}
             self._kept, _ = alignment.conform(Corpus, self._kept, pattern)
-            self._columns = _stand_in(pattern.words, self.posterior, names)
-            self._state.add_columns(StackedContexts(self._columns, self.model.contexts), len(pattern.words))
+            self._state.add_columns(StackedContexts(self._kept, self.model.contexts), len(pattern.words))
             self._posterior = None
         return placed, new, dropped
 
@@ -349,7 +344,7 @@ class Stream:
         clusters, topics = clusters_in_use(state), topics_in_use(state)
         n_clusters, n_topics = state.n_clusters, len(state.n_m)
         is_small = np.bincount(latest[latest >= 0], minlength=n_clusters) < _SMALL * len(latest)
-        n_tokens, unmet = self._unmet(corpus, rows)
+        n_tokens, unmet = self._mass_of_new_names(corpus, rows)
         state.cluster = np.full(corpus.n_documents, -1, np.int32)
         try:
             learn = self._learn if self.passes > 1 else self.engine.visit
@@ -374,17 +369,17 @@ class Stream:
             self.engine.end_epoch(state, pool)
         return Visit(len(rows), n_tokens, evidence, in_small, *changes)
 
-    def _unmet(self, corpus: Corpus, rows: np.ndarray) -> tuple[int, float]:
+    def _mass_of_new_names(self, corpus: Corpus, rows: np.ndarray) -> tuple[int, float]:
         """Tokens of a block, and the nats by which names that nothing was known of are likelier by their prior mass."""
         state = self._state
         first, last = corpus.content.indptr[[rows[0], rows[-1] + 1]]
         words, counts = corpus.content.indices[first:last], corpus.content.data[first:last]
-        unmet = _unmet(state.topic_words, words, counts) * _geometric(state.topic_word_prior)
+        unmet = _count_unseen(state.topic_words, words, counts) * _geometric(state.topic_word_prior)
         for family, columns in state.contexts.segments():
             if isinstance(family, DirichletCategorical):
                 part = state.contexts.statistics[rows, columns]
                 known = state.context_counts[columns]
-                unmet += _unmet(known, part.indices, part.data) * _geometric(family.concentration)
+                unmet += _count_unseen(known, part.indices, part.data) * _geometric(family.concentration)
         return int(counts.sum(dtype=np.int64)), unmet
 
     def _learn(self, corpus: Corpus, state: Globals, rows: np.ndarray, pool: Executor | None) -> float:
@@ -470,12 +465,10 @@ class Stream:
             raise ValueError(f"{path} holds a posterior, but no stream to go on with")
         stream = cls.__new__(cls)
         try:
-            stream.model, stream.engine = _pair(posterior.provenance, threads)
-            stream._columns = _one_document(posterior)
+            stream.model, stream.engine = _specified(posterior.provenance, threads)
             stream._about = {name: one for name, one in posterior.provenance.items() if name != "stream"}
-            stream.taken = _marks(posterior)
-            kept = cast(Corpus, posterior.kept)
-            stream._kept = stream._columns.with_documents(kept.content, kept.contexts)
+            stream.taken = _fingerprints_of(posterior)
+            stream._kept = _documents_of(posterior, cast(Corpus, posterior.kept))
             settings = dict(posterior.provenance["stream"])
             stream.n_documents = whole("documents", settings.pop("documents"), least=0)
             stream.fitted, stream.updates = settings.pop("fitted"), settings.pop("updates")
@@ -490,7 +483,7 @@ class Stream:
         return stream
 
 
-def _marks(posterior: Posterior) -> np.ndarray:
+def _fingerprints_of(posterior: Posterior) -> np.ndarray:
     return np.zeros(0, np.int64) if posterior.fingerprints is None else posterior.fingerprints
 
 
@@ -499,7 +492,7 @@ def _changes(before: np.ndarray, after: np.ndarray) -> tuple[int, int]:
     return len(np.setdiff1d(after, before)), len(np.setdiff1d(before, after))
 
 
-def _unmet(table: np.ndarray, columns: np.ndarray, counts: np.ndarray) -> float:
+def _count_unseen(table: np.ndarray, columns: np.ndarray, counts: np.ndarray) -> float:
     """The sum of the ``counts`` in ``columns`` of which ``table`` (columns, n) holds nothing."""
     used, place = np.unique(columns, return_inverse=True)
     return float(counts[~table[used].any(axis=1)[place]].sum())
@@ -510,7 +503,7 @@ def _geometric(prior: float) -> float:
     return math.log(prior) - float(digamma(prior))
 
 
-def _pair(provenance: Mapping[str, Any], threads: int) -> tuple[MC2, SVI]:
+def _specified(provenance: Mapping[str, Any], threads: int) -> tuple[MC2, SVI]:
     """Model and engine of a fit; ValueError where it cannot go on as a stream."""
     model, engine = specified_in(provenance, threads)
     if not isinstance(engine, SVI):
@@ -531,25 +524,18 @@ def state_of(posterior: Posterior, arrays: Mapping[str, np.ndarray], n_tokens: i
 
     ``n_tokens`` is the number of tokens of the fitted documents.
     """
-    model, engine = _pair(posterior.provenance, 1)
-    n_documents = max(np.size(arrays.get("cluster", ())), 1)
-    return engine.restore(model, _one_document(posterior, n_documents, n_tokens), arrays)
+    model, engine = _specified(posterior.provenance, 1)
+    kept = _documents_of(posterior, cast(Corpus, posterior.kept))
+    shape = max(np.size(arrays.get("cluster", ())), 1), posterior.n_words
+    settings = engine.resolved(model, shape[0], n_tokens)
+    return Globals.restore(model, settings, shape, StackedContexts(kept, model.contexts), arrays)
 
 
-def _one_document(posterior: Posterior, n_documents: int = 1, n_tokens: int = 1) -> Corpus:
-    """A corpus of one word, with the words, names and units of those that are fitted."""
-    return _stand_in(posterior.vocabulary, posterior, posterior.context_names, n_documents, n_tokens)
-
-
-def _stand_in(
-    vocabulary: list[str], like: Posterior, names: Mapping[str, list[str]], n_documents: int = 1, n_tokens: int = 1
-) -> Corpus:
-    """Documents of the first word alone, without contexts, in columns with these names and the units of a posterior."""
-    sizes = like.dimensions | like.vector_lengths | {name: len(one) for name, one in names.items()}
-    contexts = {name: all_missing(kind, n_documents, sizes[name]) for name, kind in like.context_kinds.items()}
-    lengths = np.full((n_documents, 1), n_tokens // n_documents)
-    lengths[: n_tokens % n_documents] += 1
-    content = sp.hstack([sp.csr_matrix(lengths), sp.csr_matrix((n_documents, len(vocabulary) - 1))], format="csr")
-    corpus = Corpus(content, vocabulary, contexts, context_names=names, units=like.units)
-    corpus.imported = like.imported
-    return corpus
+def _documents_of(posterior: Posterior, corpus: Corpus) -> Corpus:
+    """The documents of a corpus in the columns of a posterior, with its contexts alone, in its units."""
+    corpus = matching.in_units(corpus, posterior.families, posterior.units)
+    contexts = {name: corpus.contexts[name] for name in posterior.families}
+    names, units = posterior.context_names, posterior.units
+    found = Corpus(corpus.content, posterior.vocabulary, contexts, context_names=names, units=units)
+    found.imported = posterior.imported
+    return found

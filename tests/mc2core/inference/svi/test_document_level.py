@@ -356,7 +356,7 @@ class TestSettings:
     def test_truncations_by_rule(self, n_documents, length, truncations):
         corpus = Corpus(np.array([[length]])).subset(np.zeros(n_documents, int))
         pair = svi(document_level=True)
-        settings = pair.engine.resolved(pair.model, corpus)
+        settings = pair.engine.resolved(pair.model, corpus.n_documents, corpus.n_tokens)
         assert (settings.n_clusters, settings.n_topics) == truncations
         assert pair.truncations(corpus) == {"topics": truncations[1]}  # clusters are joined: they do not follow it
 
@@ -375,4 +375,4 @@ class TestSettings:
         corpus = Corpus(np.array([[1]])).subset(np.zeros(n_documents, int))
         for has_level, size in ((True, used), (False, 400 if batch_size == "auto" else batch_size)):
             model, one = svi(document_level=has_level, batch_size=batch_size)
-            assert one.resolved(model, corpus).batch_size == size
+            assert one.resolved(model, corpus.n_documents, corpus.n_tokens).batch_size == size
