@@ -24,7 +24,7 @@ import yaml
 from mc2core.base.checks import choice, did_you_mean, nearest, whole
 from mc2core.base.records import csv_rows, lines_of
 from mc2core.base.settings import parse_settings, split_settings
-from mc2papers.engines import ENGINES, engine_of
+from mc2papers.engines import ENGINES, KEEP_SAMPLES, engine_of
 
 #: baselines that leave a model; the others leave assignments. Their classes say so too, but take a second to load.
 LEAVE_MODELS = ("lda", "mllib_lda")
@@ -133,11 +133,16 @@ def check(value: Any, schema: Mapping[str, Any], where: str) -> None:
         return
     place = ": ".join(filter(None, (where, ", ".join(map(str, fault.absolute_path)))))
     if fault.validator == "additionalProperties":
-        known = fault.schema["properties"]
-        key = next(one for one in fault.instance if one not in known)
-        raise ValueError(f"{place}: {key!r} is not known{nearest(str(key), known)}")
+        _refuse_unknown(place, fault.instance, fault.schema["properties"])
     about = " ".join(str(fault.schema.get("description", "")).split())
     raise ValueError(f"{place}: {' '.join(fault.message.split())}{f' ({about})' if about else ''}")
+
+
+def _refuse_unknown(where: str, names: Iterable[Any], known: Collection[str], what: str = "") -> None:
+    """ValueError with the nearest one for the first of ``names`` that is not ``known``."""
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{where}: {what}{name!r} is not known{nearest(name, known)}")
 
 
 def _texts(value: Any, keys: tuple[Any, ...] = ()) -> Iterable[tuple[tuple[Any, ...], str]]:
@@ -179,9 +184,8 @@ def read_table(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str
         raise ValueError(f"{path} is missing")
     rows = csv_rows(path, "\t")
     _, columns = next(rows, (0, []))
+    _refuse_unknown(str(path), columns, schema["properties"], "column ")
     for place, column in enumerate(columns):
-        if column not in schema["properties"]:
-            raise ValueError(f"{path}: column {column!r} is not known{nearest(column, schema['properties'])}")
         if column in columns[:place]:
             raise ValueError(f"{path}: column {column!r} is there twice")
     for column in schema["required"]:
@@ -203,21 +207,18 @@ def read_table(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str
 
 def check_lengths(config: Mapping[str, Any]) -> None:
     """ValueError for a corpus whose fits have no length, and for a length of no corpus."""
-    for name in (*config["fit"], *config["corpora"]):
-        if name not in config["corpora"]:
-            raise ValueError(f"configuration: fit: {name!r} is not known{nearest(name, config['corpora'])}")
-        if name not in config["fit"]:
-            raise ValueError(f"configuration: fit: {name!r} is missing; corpora has it")
+    _refuse_unknown("configuration: fit", config["fit"], config["corpora"])
+    if lacking := [name for name in config["corpora"] if name not in config["fit"]]:
+        raise ValueError(f"configuration: fit: {lacking[0]!r} is missing; corpora has it")
 
 
 # -- what a run can do without --------------------------------------------------------------------------------------
 def check_data_folder(config: Mapping[str, Any]) -> None:
     """ValueError for a ``data_folder`` that is no folder."""
     if config["data_folder"] and not Path(config["data_folder"]).is_dir():
+        folder = str(config["data_folder"])
         raise ValueError(
-            f"configuration: data_folder: {str(config['data_folder'])!r} is no folder; a folder of source files is "
-            "needed, "
-            "or '' for none"
+            f"configuration: data_folder: {folder!r} is no folder; a folder of source files is needed, or '' for none"
         )
 
 
@@ -235,11 +236,9 @@ def choose_datasets(config: Mapping[str, Any]) -> list[str]:
     """The ``datasets`` of a configuration, a list or text with commas; ValueError for one unknown or named twice."""
     chosen = config["datasets"]
     names = [name.strip() for name in chosen.split(",")] if isinstance(chosen, str) else list(chosen)
-    for name in names:
-        if name not in config["corpora"]:
-            raise ValueError(f"configuration: datasets: {name!r} is not known{nearest(name, config['corpora'])}")
-        if names.count(name) > 1:
-            raise ValueError(f"configuration: datasets: {name!r} is named twice")
+    _refuse_unknown("configuration: datasets", names, config["corpora"])
+    if several := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"configuration: datasets: {several[0]!r} is named twice")
     return names
 
 
@@ -294,9 +293,7 @@ def leave_out_runs(runs: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[
     A corpus read from files has the ``contexts`` that the configuration names for it. Runs of ``leave_out`` are not
     among them, without a reason; ValueError for one that is not known, unless it is a pattern with ``*``.
     """
-    for name in config["leave_out"]:
-        if "*" not in name and name not in runs:
-            raise ValueError(f"configuration: leave_out: {name!r} is not known{nearest(name, runs)}")
+    _refuse_unknown("configuration: leave_out", (name for name in config["leave_out"] if "*" not in name), runs)
     kept, reasons = {}, []
     for name, run in runs.items():
         if any(fnmatchcase(name, pattern) for pattern in config["leave_out"]):
@@ -420,12 +417,8 @@ def read_experiments(
         families = {**config["contexts"], **own}
         is_all = row["contexts"] == "*" and row["dataset"] == "mine"
         contexts = list(own) if is_all else [name for name in row["contexts"].split("+") if name]
-        for kind, name, known in (
-            ("dataset", row["dataset"], config["corpora"]),
-            *(("context", name, families) for name in contexts),
-        ):
-            if name not in known:
-                raise ValueError(f"{where}: {kind} {name!r} is not known{nearest(name, known)}")
+        _refuse_unknown(where, [row["dataset"]], config["corpora"], "dataset ")
+        _refuse_unknown(where, contexts, families, "context ")
         if len(set(contexts)) < len(contexts):
             raise ValueError(f"{where}: contexts {row['contexts']!r} name one twice")
         is_baseline = row["engine"] not in ENGINES
@@ -437,7 +430,7 @@ def read_experiments(
         settings = dict(config["baselines" if is_baseline else "engines"].get(row["engine"], {}))
         settings |= config["models"].get(row["model"], {})
         length = {"of": None} if is_baseline else dict(config["fit"][row["dataset"]])
-        if row["engine"] in ("fastex", "svi", "uncollapsed"):  # they keep their last state alone
+        if not is_baseline and row["engine"] not in KEEP_SAMPLES:
             length |= {"burn_in": None, "thin": 1}
         of_length = {*length, MISSING} if is_baseline else {*length, MISSING, CHAINS}
         for name, value in parse_settings(split_settings(row["settings"]), where).items():
@@ -501,9 +494,7 @@ def check_runs(
     known = [*targets, SCORES]
     for name, run in runs.items():
         where, fit, dataset = f"{path}, run {name!r}", run["fit"], run["dataset"]
-        for target in run["targets"]:
-            if target not in known:
-                raise ValueError(f"{where}: target {target!r} is not known{nearest(target, known)}")
+        _refuse_unknown(where, run["targets"], known, "target ")
         _check_contexts(where, dataset, config["corpora"][dataset], fit["contexts"])
         try:
             subsets.check_share(fit.get(MISSING, 0.0))
@@ -528,12 +519,9 @@ def _check_named(config: Mapping[str, Any]) -> None:
         ("engines", ENGINES, engine_class),
         ("baselines", BASELINES, BASELINES.__getitem__),
     ):
+        _refuse_unknown(f"configuration: {part}", config[part], names)
         for name, settings in config[part].items():
-            if name not in names:
-                raise ValueError(f"configuration: {part}: {name!r} is not known{nearest(name, names)}")
-            known = inspect.signature(class_of(name)).parameters
-            for one in settings.keys() - known.keys():
-                raise ValueError(f"configuration: {part}, {name}: {one!r} is not known{nearest(one, known)}")
+            _refuse_unknown(f"configuration: {part}, {name}", settings, inspect.signature(class_of(name)).parameters)
 
 
 def _check_baseline(run: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]]) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 ENGINES = {name: f"mc2core.inference.{name}.engine" for name in ("fastex", "gibbs", "svi")} | {
     "uncollapsed": "mc2papers.baselines.uncollapsed"
 }
+#: those whose posterior averages over samples; their classes say so too, but take a second to load
+KEEP_SAMPLES = ("gibbs",)
 
 
 def engine_of(name: str) -> Any:

@@ -661,9 +661,10 @@ class TestConfiguration:
         configuration.check_word({"figure4": {"word": None}}, ["pnas"], tmp_path)
 
     def test_engines_of_configurations_are_those_of_the_library(self):
-        assert {
-            name for name in configuration.ENGINES if configuration.engine_of(name) == name
-        } == registry.ENGINES.keys()
+        engines = {name: configuration.engine_of(name) for name in configuration.ENGINES}
+        assert {name for name, one in engines.items() if one == name} == registry.ENGINES.keys()
+        keep = {name for name, one in engines.items() if registry.engine_class(one).keeps_samples}
+        assert keep == {*configuration.KEEP_SAMPLES}
 
 
 def test_a_misspelt_target_and_a_missing_plugin_are_named():
