@@ -77,7 +77,7 @@ def test_docs_are_those_made_from_the_manifest():
     assert fidelity.with_section(model) == model
     # a number that ends a sentence would begin a list of its own
     assert re.findall(r"^ +(?:\d+[.)]|[-+*#]+) .*", fidelity.page() + fidelity.section(), re.M) == []
-    with pytest.raises(ValueError, match=r"docs/model.md lacks the lines '<!-- departures: .*' and '<!-- end of"):
+    with pytest.raises(ValueError, match=r"the document lacks the lines '<!-- departures: .*' and '<!-- end of"):
         fidelity.with_section("## 7.\n")
 
 

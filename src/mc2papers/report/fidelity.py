@@ -16,6 +16,7 @@ import sys
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mc2core.base import storage
 
@@ -27,8 +28,6 @@ STATUSES = {
     DEPARTS: "done otherwise, or where the paper is silent",
     LEFT_OUT: "not done",
 }
-#: place in docs/model.md of the departures that are of no table or figure
-MARKS = "<!-- departures: made by mc2papers.report.fidelity -->\n", "<!-- end of departures -->\n"
 _PATH = Path(__file__).parent / "assets" / "fidelity.csv"
 
 
@@ -60,13 +59,9 @@ class Entry:
 def entries() -> tuple[Entry, ...]:
     """All rows of the manifest, in order."""
     with open(_PATH, encoding="utf-8", newline="") as stream:
-        return tuple(_entry(row) for row in csv.DictReader(stream))
-
-
-def _entry(row: dict[str, str]) -> Entry:
-    module, test, target, settings = (tuple(row[name].split()) for name in ("module", "test", "target", "settings"))
-    about = row["paper"], row["place"], row["element"], row["status"]
-    return Entry(*about, module, test, target, settings, row["departure"])
+        rows: list[dict[str, Any]] = list(csv.DictReader(stream))
+    several = ("module", "test", "target", "settings")
+    return tuple(Entry(**row | {name: tuple(row[name].split()) for name in several}) for row in rows)
 
 
 def departures(target: str) -> str:
@@ -122,13 +117,18 @@ def section() -> str:
     )
 
 
-def with_section(text: str) -> str:
-    """``docs/model.md`` with the list as it is now; ValueError where its place is not marked."""
-    first, last = MARKS
+def with_part(text: str, name: str, maker: str, part: str) -> str:
+    """A document with a part of it made again; ValueError if it lacks the marks of its beginning and end."""
+    first, last = f"<!-- {name}: made by {maker} -->\n", f"<!-- end of the {name} -->\n"
     found = re.search(f"{re.escape(first)}.*?{re.escape(last)}", text, re.S)
     if found is None:
-        raise ValueError(f"docs/model.md lacks the lines {first.strip()!r} and {last.strip()!r}")
-    return text[: found.start()] + first + section() + last + text[found.end() :]
+        raise ValueError(f"the document lacks the lines {first.strip()!r} and {last.strip()!r}")
+    return text[: found.start()] + first + part + last + text[found.end() :]
+
+
+def with_section(text: str) -> str:
+    """``docs/model.md`` with the list as it is now."""
+    return with_part(text, "departures", "mc2papers.report.fidelity", section())
 
 
 if __name__ == "__main__":

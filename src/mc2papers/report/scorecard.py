@@ -39,6 +39,7 @@ from mc2papers.report.claims import (
     UNMET,
     VERDICTS,
 )
+from mc2papers.report.fidelity import with_part
 from mc2papers.report.tables import by_whose
 
 #: papers as the scorecard calls them
@@ -276,22 +277,18 @@ def times() -> Iterator[str]:
     yield ""
 
 
-def with_part(text: str, lines: Iterator[str], name: str = "scorecard") -> str:
-    """A document with the part of this name made again; ValueError if it lacks the marks of its beginning and end."""
-    first, last = f"<!-- {name}: made by mc2papers.report.scorecard -->\n", f"<!-- end of the {name} -->\n"
-    found = re.search(f"{re.escape(first)}.*?{re.escape(last)}", text, re.S)
-    if found is None:
-        raise ValueError(f"the document lacks the lines {first.strip()!r} and {last.strip()!r}")
-    return text[: found.start()] + first + "\n".join(lines) + last + text[found.end() :]
-
-
 def documents(docs: Path, readme: Path) -> dict[Path, str]:
     """The documents with the scorecard of the recorded runs."""
     table = scorecard(recorded().iloc[:0].drop(columns="date"))
-    parts = {docs / "papers" / "results.md": markdown(table), readme: in_short(table)}
-    made = {path: with_part(path.read_text(encoding="utf-8"), lines) for path, lines in parts.items()}
-    made[readme] = with_part(made[readme], times(), "times")
-    return made | {docs / "papers" / "claims.md": every_claim()}
+    made = {docs / "papers" / "claims.md": every_claim()}
+    for path, name, lines in (
+        (docs / "papers" / "results.md", "scorecard", markdown(table)),
+        (readme, "scorecard", in_short(table)),
+        (readme, "times", times()),
+    ):
+        text = made.get(path) or path.read_text(encoding="utf-8")
+        made[path] = with_part(text, name, "mc2papers.report.scorecard", "\n".join(lines))
+    return made
 
 
 def with_run(claims: pd.DataFrame, run: str, date: str, commit: str) -> pd.DataFrame:
