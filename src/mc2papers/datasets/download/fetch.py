@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import email.utils
-import hashlib
 import os
 import re
 import shutil
@@ -137,7 +136,7 @@ def fetch(
         (An OSError.) What was tried, and why each try failed, in one sentence.
     """
     target, patience = Path(target), patience or Patience()
-    if target.is_file() and source.sha256 in (None, _sha256(target)):
+    if target.is_file() and source.sha256 in (None, storage.digest_file(target)):
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     failures: list[str] = []
@@ -316,14 +315,9 @@ def _unusable(path: Path, sha256: str | None) -> str | None:
         beginning = stream.read(512).lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if beginning.startswith((b"<!doctype html", b"<html")):
         return "gave an HTML page instead of data"
-    if sha256 is not None and (found := _sha256(path)) != sha256:
+    if sha256 is not None and (found := storage.digest_file(path)) != sha256:
         return f"gave {size} bytes with the sha256 {found}, not {sha256}"
     return None
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _finish(part: Path, target: Path) -> None:
