@@ -24,9 +24,8 @@ def _caption(options: Options) -> str:
     return (
         f"The largest cluster of NIPS ({options['corpus']['source']}) with authors as context. Left: its likeliest "
         "authors. Right: the papers whose words speak most for this cluster against the next best one, with their "
-        "year, and its main topics with their likeliest words.\n\n"
-        "The sample is that of the first seed whose clusters are nearest to those of its other samples. Paper: ICML "
-        "2014, figure 3."
+        "year, and its main topics with their likeliest words.\n\nThe sample is that of the first seed whose clusters "
+        "are nearest to those of its other samples. Paper: ICML 2014, figure 3."
     )
 
 

@@ -34,10 +34,9 @@ def _caption(options: Options) -> str:
     return (
         f"{topic}, of PNAS ({options['corpus']['source']}) with years as context: its density over time; dashed, the "
         "same of all topics. Below: documents of each year that have the word (if none was asked for, the topic's "
-        "likeliest).\n\n"
-        "The density is p(t | topic) = sum over clusters of weight, the topic's share and the density of their years, "
-        "in the sample of the first seed whose clusters are nearest to those of its other samples. Paper: ICML 2014, "
-        "figure 4, a rare topic with a narrow peak."
+        "likeliest).\n\nThe density is p(t | topic) = sum over clusters of weight, the topic's share and the density "
+        "of their years, in the sample of the first seed whose clusters are nearest to those of its other samples. "
+        "Paper: ICML 2014, figure 4, a rare topic with a narrow peak."
     )
 
 

@@ -18,19 +18,15 @@ def _build(files: Files, options: Options) -> Built:
 
 def _caption(options: Options) -> str:
     return (
-        "Agreement of clusters with the classes of images (1 is perfect), "
-        f"{say_data(options['corpora'])}: purity, NMI, "
-        f"Rand index and F-score. Points are means over {counted(options['n_seeds'], 'seed')} and, "
-        "for K-means and NMF, "
-        "over their numbers of clusters; hollow ones saw no tags. Thick bars are one sd, thin ones the range.\n\n"
-        "K is the mean number of clusters. MC2: the consensus of the samples. HDP + AP: affinity propagation on the "
-        "symmetric KL divergence between images' topic proportions. With tags: they stand beside the visual words as "
-        "further columns; K-means, NMF and affinity propagation (AP) see tf-idf of them, which suits them better than "
-        "counts. Purity rises with the number of clusters, whatever they are, and the Rand index mostly counts pairs "
-        "that are apart in both. "
-        f"{say_chains(options['lengths'])} {ABOUT_DOCUMENT_LEVEL} "
-        f"{say_sources(options['corpora'], MC2)} Paper: ICML 2014, figure 5, where MC2 with tags "
-        "is best in all four."
+        f"Agreement of clusters with the classes of images (1 is perfect), {say_data(options['corpora'])}: purity, "
+        f"NMI, Rand index and F-score. Points are means over {counted(options['n_seeds'], 'seed')} and, for K-means "
+        "and NMF, over their numbers of clusters; hollow ones saw no tags. Thick bars are one sd, thin ones the "
+        "range.\n\nK is the mean number of clusters. MC2: the consensus of the samples. HDP + AP: affinity propagation "
+        "on the symmetric KL divergence between images' topic proportions. With tags: they stand beside the visual "
+        "words as further columns; K-means, NMF and affinity propagation (AP) see tf-idf of them, which suits them "
+        "better than counts. Purity rises with the number of clusters, whatever they are, and the Rand index mostly "
+        f"counts pairs that are apart in both. {say_chains(options['lengths'])} {ABOUT_DOCUMENT_LEVEL} "
+        f"{say_sources(options['corpora'], MC2)} Paper: ICML 2014, figure 5, where MC2 with tags is best in all four."
     )
 
 

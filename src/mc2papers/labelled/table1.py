@@ -271,13 +271,12 @@ def _caption(options: Options) -> str:
     names = ", ".join(ORIGINS[name].title for name in options["corpora"])
     return (
         f"Agreement of clusters with the classes of real corpora ({names}), as mean and sd over "
-        f"{counted(options['n_seeds'], 'seed')}: our engines and the methods that the papers compare "
-        "with. The table also has the clusters that they found and their processor time. A row says so where the "
-        "method is given the number of classes.\n\n"
-        "Our engines are Gibbs and SVI for MC2, also with a document level, and FastEx scoring every cluster. K-means, "
-        "LSA, NMF and affinity propagation (AP) see tf-idf of the words, which suits them better than counts. The "
-        "table is in no paper. Its verdicts answer our own questions; those of ICML 2014, figure 5, are judged here "
-        "on real data."
+        f"{counted(options['n_seeds'], 'seed')}: our engines and the methods that the papers compare with. The table "
+        "also has the clusters that they found and their processor time. A row says so where the method is given the "
+        "number of classes.\n\nOur engines are Gibbs and SVI for MC2, also with a document level, and FastEx scoring "
+        "every cluster. K-means, LSA, NMF and affinity propagation (AP) see tf-idf of the words, which suits them "
+        "better than counts. The table is in no paper. Its verdicts answer our own questions; those of ICML 2014, "
+        "figure 5, are judged here on real data."
     )
 
 

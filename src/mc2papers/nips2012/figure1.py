@@ -41,11 +41,10 @@ def _caption(options: Options) -> str:
         "Variation of information (bits; 0 is perfect) between categories of articles and clusters, over seconds of "
         f"the engine on one core, {say_data({'w100': options['corpus']})}: mean and range over "
         f"{counted(options['n_seeds'], 'seed')}. Left: the methods. Right: FastEx by length of signature, by plain "
-        "estimates where FastEx as printed ends with all articles in one cluster.\n\n"
-        "Seconds hold the start, not compilation and scoring; there is a point after each sweep. "
-        f"Data: {say_source('w100', options['corpus'])}. "
-        "The baseline and FastEx as printed have word prior 1, since with the 0.01 of all "
-        "others the baseline does not leave its start. Paper: NIPS 2012, figure 1."
+        "estimates where FastEx as printed ends with all articles in one cluster.\n\nSeconds hold the start, not "
+        f"compilation and scoring; there is a point after each sweep. Data: {say_source('w100', options['corpus'])}. "
+        "The baseline and FastEx as printed have word prior 1, since with the 0.01 of all others the baseline does not "
+        "leave its start. Paper: NIPS 2012, figure 1."
     )
 
 

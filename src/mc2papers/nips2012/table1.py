@@ -155,13 +155,12 @@ def _caption(options: Options) -> str:
     return (
         "Microseconds per document of FastEx by number of clusters K and length of signature, on "
         f"{grid['n_documents']} simulated articles and one core, beside the paper's figures. Proposal: a draw from the "
-        "signatures alone; total: all of a sweep. Compare how the columns grow, not their levels: machines differ.\n\n"
-        f"Compilation is excluded. Numbers are the median over {counted(grid['sweeps'], 'sweep')} (but for those "
-        "that end with a new fit of the projection) of a chain from a random start, hashed the mean of "
-        f"{counted(options['n_seeds'], 'chain')}. Data: "
-        f"{say_source('articles', {'source': 'simulated'})}, of about 100 "
-        "distinct words. The timing job runs alone. Paper: NIPS 2012, table 1: the total hardly grows "
-        "with K, and mostly by the proposal, where the time of standard collapsed Gibbs is linear in K."
+        "signatures alone; total: all of a sweep. Compare how the columns grow, not their levels: machines "
+        f"differ.\n\nCompilation is excluded. Numbers are the median over {counted(grid['sweeps'], 'sweep')} (but for "
+        "those that end with a new fit of the projection) of a chain from a random start, hashed the mean of "
+        f"{counted(options['n_seeds'], 'chain')}. Data: {say_source('articles', {'source': 'simulated'})}, of about "
+        "100 distinct words. The timing job runs alone. Paper: NIPS 2012, table 1: the total hardly grows with K, and "
+        "mostly by the proposal, where the time of standard collapsed Gibbs is linear in K."
     )
 
 

@@ -31,8 +31,7 @@ NOTES = (
     "document's rare words hold it in its cluster. On W1000, with one or two articles a cluster, no prior serves: up "
     "to 0.3 nothing moves, and from 1 on nearly all articles end in one or two clusters (docs/notes/fastex_scale.md).",
     "Seconds are those of one core; fits run side by side on the cores there are, and intervals do not show how times "
-    "differ from run to run. The paper's figures, in the last "
-    "columns, are of its own machine and data.",
+    "differ from run to run. The paper's figures, in the last columns, are of its own machine and data.",
 )
 
 
@@ -124,10 +123,9 @@ def _caption(options: Options) -> str:
         truth.append(f"NIPS: the truth is the {kind}; the paper has no such row.")
     return (
         "Variation of information (bits; 0 is perfect) of each method after its last sweep, and how much sooner than "
-        "the baseline it reaches the baseline's last VI, on "
-        f"{say_data(corpora)}; mean and sd over {seeds}.\n\n"
-        f"{' '.join(truth)} Notes below the table say what counts as reached. Paper: NIPS 2012, table 2: 9.25 and "
-        "37.37 times sooner on W100 and W1000."
+        f"the baseline it reaches the baseline's last VI, on {say_data(corpora)}; mean and sd over "
+        f"{seeds}.\n\n{' '.join(truth)} Notes below the table say what counts as reached. Paper: NIPS 2012, table 2: "
+        "9.25 and 37.37 times sooner on W100 and W1000."
     )
 
 

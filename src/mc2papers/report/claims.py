@@ -64,13 +64,12 @@ RULE = (
     "on its side. Intervals are Student's t over seeds (with 3 seeds 4.3 standard errors to each side), of differences "
     "paired by seed where methods are compared, and of the logs of ratios. Intervals of shares of fits are Clopper and "
     "Pearson's. Seeds share one corpus and one split, and times share one job, so that intervals do not cover other "
-    "data or runs. About one in twenty claims that lie on their bound is decided by chance. "
-    f"A gain of less than {GAIN:.0%} over a start or over unigrams counts as none. Sign and size are judged apart: a "
-    f"gain of the claim's sign that is below {GAIN:.0%}, or below what is printed, is smaller than claimed. An "
-    "interval with zero and no gain that counts in it speaks against the claim. A rival "
-    "that does not keep its printed lead over the HDP is none. A claim about fewer than "
-    f"{FEWEST} documents, or fewer than {FEWEST_PER_CLUSTER} per class, is not tested. Microseconds that were taken "
-    f"while other work took more than {OTHER_CORES} cores leave a claim inconclusive."
+    "data or runs. About one in twenty claims that lie on their bound is decided by chance. A gain of less than "
+    f"{GAIN:.0%} over a start or over unigrams counts as none. Sign and size are judged apart: a gain of the claim's "
+    f"sign that is below {GAIN:.0%}, or below what is printed, is smaller than claimed. An interval with zero and no "
+    "gain that counts in it speaks against the claim. A rival that does not keep its printed lead over the HDP is "
+    f"none. A claim about fewer than {FEWEST} documents, or fewer than {FEWEST_PER_CLUSTER} per class, is not tested. "
+    f"Microseconds that were taken while other work took more than {OTHER_CORES} cores leave a claim inconclusive."
 )
 
 

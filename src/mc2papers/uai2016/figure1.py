@@ -7,10 +7,8 @@ TARGET = target_of(
     title="UAI 2016, figure 1: MC2 with tables as a plate diagram",
     shows="plate diagram",
     caption=(
-        "Left: MC2 as documents are generated. Right: its stick-breaking form with the tables of "
-        "each cluster, truncated "
-        "at K clusters, T tables and M topics. "
-        "Shaded circles are observed, dots are parameters, boxes are repeated as often as their corner says. It "
-        "stands for UAI 2016, figure 1. The CSV beside it lists the arrows."
+        "Left: MC2 as documents are generated. Right: its stick-breaking form with the tables of each cluster, "
+        "truncated at K clusters, T tables and M topics. Shaded circles are observed, dots are parameters, boxes are "
+        "repeated as often as their corner says. It stands for UAI 2016, figure 1. The CSV beside it lists the arrows."
     ),
 )

@@ -7,10 +7,8 @@ TARGET = target_of(
     title="UAI 2016, figure 2: the variational factorisation",
     shows="variational factorisation",
     caption=(
-        "The variational family, in which the cluster and the tables of a document stay coupled, and "
-        "which variables are "
-        "global and local. "
-        "Shaded circles are observed, dots are parameters, boxes are repeated as often as their corner says. It "
-        "stands for UAI 2016, figure 2. The CSV beside it lists the arrows."
+        "The variational family, in which the cluster and the tables of a document stay coupled, and which variables "
+        "are global and local. Shaded circles are observed, dots are parameters, boxes are repeated as often as their "
+        "corner says. It stands for UAI 2016, figure 2. The CSV beside it lists the arrows."
     ),
 )

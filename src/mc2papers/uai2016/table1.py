@@ -128,10 +128,8 @@ def _caption(options: Options) -> str:
     return (
         "Seconds of two epochs of SVI-MC2, as printed and without tables (ours), on one core and on several, on "
         f"{say_data(options['corpora'])} with one context (authors, tags): mean and sd over "
-        f"{counted(options['n_seeds'], 'seed')} beside the paper's figures.\n\n"
-        "The table says how many cores "
-        "ran. Both numbers of a row are timed in one job that has these cores to itself. "
-        f"{about_svi(50)} "
+        f"{counted(options['n_seeds'], 'seed')} beside the paper's figures.\n\nThe table says how many cores ran. Both "
+        f"numbers of a row are timed in one job that has these cores to itself. {about_svi(50)} "
         f"{say_sources(options['corpora'])} Paper: UAI 2016, table 1: 7.8 times (NIPS) and 12.3 times (NUS-WIDE) as "
         "fast on 16 cores. On small corpora little work is left to share in each mini-batch."
     )

@@ -113,8 +113,7 @@ def _caption(options: Options) -> str:
     return (
         f"Held-out perplexity of words (lower is better) on {say_data(options['corpora'])}: SVI-MC2 with each "
         f"document's context and without, as mean and sd over {counted(options['n_seeds'], 'seed')}, beside the "
-        "paper's figures. Contexts of held-out documents are not read.\n\n"
-        f"{rival} {ABOUT_DOCUMENT_LEVEL} "
+        f"paper's figures. Contexts of held-out documents are not read.\n\n{rival} {ABOUT_DOCUMENT_LEVEL} "
         f"{say_sources(options['corpora'], MC2)} Paper: UAI 2016, table 2."
     )
 

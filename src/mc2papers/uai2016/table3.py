@@ -115,9 +115,8 @@ def _caption(options: Options) -> str:
     return (
         "Extended NMI (1 is perfect) of each mini-batch's clusters and the MeSH headings of its documents, on "
         f"{say_data(options['corpora'])}, with the headings of 1% of the documents as context and without any. Mean "
-        f"and sd over {counted(options['n_seeds'], 'seed')}.\n\n"
-        "The clusters are the posteriors q(z) under the globals that a mini-batch is visited with, as SVI-MC2 passes "
-        "once over the corpus; the CSV has every mini-batch. "
+        f"and sd over {counted(options['n_seeds'], 'seed')}.\n\nThe clusters are the posteriors q(z) under the globals "
+        "that a mini-batch is visited with, as SVI-MC2 passes once over the corpus; the CSV has every mini-batch. "
         f"{say_sources(options['corpora'], MC2)} Paper: UAI 2016, table 3."
     )
 

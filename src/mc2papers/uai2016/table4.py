@@ -87,12 +87,10 @@ def _build(files: Files, options: Options) -> Built:
 
 def _caption(options: Options) -> str:
     return (
-        "Agreement of SVI-MC2's clusters with the classes of users (1 is perfect), "
-        f"{say_data(options['corpora'])}, when no, few or all "
-        "have their context, the other products they use: mean and sd over "
-        f"{counted(options['n_seeds'], 'seed')} beside the paper's figures.\n\nWhich users keep it is drawn with "
-        "the seed of the fit. "
-        f"{say_sources(options['corpora'], MC2)} Paper: UAI 2016, table 4."
+        f"Agreement of SVI-MC2's clusters with the classes of users (1 is perfect), {say_data(options['corpora'])}, "
+        "when no, few or all have their context, the other products they use: mean and sd over "
+        f"{counted(options['n_seeds'], 'seed')} beside the paper's figures.\n\nWhich users keep it is drawn with the "
+        f"seed of the fit. {say_sources(options['corpora'], MC2)} Paper: UAI 2016, table 4."
     )
 
 
@@ -107,9 +105,8 @@ TARGET = Target(
     extent=extent_of_one_epoch,
     notes=(
         "Ours: mean ± sd over seeds of the means over an epoch's mini-batches, by their documents, as the paper takes "
-        "them; K is the number of clusters in a mini-batch. The likeliest cluster of each user "
-        "counts, under the globals "
-        "that the mini-batch is visited with.",
+        "them; K is the number of clusters in a mini-batch. The likeliest cluster of each user counts, under the "
+        "globals that the mini-batch is visited with.",
         "purity, roles exchanged: share of the users that are in the commonest cluster of their class. The printed "
         "purity is below the share of the larger of two classes, which no purity is; this one can be.",
         about_svi(500),
