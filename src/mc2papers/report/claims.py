@@ -35,6 +35,18 @@ VERDICTS = {
     UNMET: "what the claim assumes does not hold in this run",
     NOT_RUN: "needs Spark, 8 nodes, 16 cores or figures that are not printed",
 }
+#: verdicts for and against a claim, and as sentences begin with them; the others are none
+HOLDS, FAILS = (REPRODUCED, SUPPORTED, SMALLER), (NOT_REPRODUCED, CONTRADICTED, INCONCLUSIVE)
+SAID = {
+    REPRODUCED: "Reproduced",
+    SUPPORTED: "Supported on other data",
+    SMALLER: "Smaller than claimed",
+    NOT_REPRODUCED: "Not reproduced",
+    CONTRADICTED: "Contradicted on other data",
+    INCONCLUSIVE: "Inconclusive",
+}
+#: their colours, on white
+TONES = dict(zip(SAID, ("#1a7f45", "#16758a", "#5b6b00", "#c0392b", "#b3540b", "#8a5d00"), strict=True))
 #: the same outcome on data of another kind
 _ELSEWHERE = {REPRODUCED: SUPPORTED, NOT_REPRODUCED: CONTRADICTED}
 #: verdicts that an interval gives, from what speaks most against a claim

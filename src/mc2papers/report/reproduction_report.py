@@ -17,7 +17,7 @@ from mc2core.base import pages, storage
 from mc2core.base.provenance import environment
 from mc2papers.report import jobs, scorecard
 from mc2papers.report.captions import counted
-from mc2papers.report.claims import PAPERS_OWN, RULE, VERDICTS
+from mc2papers.report.claims import PAPERS_OWN, RULE, SAID, VERDICTS
 from mc2papers.report.tables import by_whose
 from mc2papers.targets import PAPERS
 
@@ -98,7 +98,7 @@ def _answers(card: pd.DataFrame) -> str:
 
 def _toned(sentence: str) -> str:
     """A sentence with the names of its verdicts in their colours."""
-    for verdict, said in scorecard.SAID.items():
+    for verdict, said in SAID.items():
         sentence = sentence.replace(f"{said}: ", f"{_badge(verdict, said)}: ")
     return sentence
 

@@ -26,19 +26,7 @@ import numpy as np
 import pandas as pd
 
 from mc2core.base import pages, storage
-from mc2papers.report.claims import (
-    CONTRADICTED,
-    INCONCLUSIVE,
-    NOT_REPRODUCED,
-    NOT_RUN,
-    NOT_TESTABLE,
-    PAPERS_OWN,
-    REPRODUCED,
-    SMALLER,
-    SUPPORTED,
-    UNMET,
-    VERDICTS,
-)
+from mc2papers.report.claims import FAILS, HOLDS, INCONCLUSIVE, PAPERS_OWN, SAID, VERDICTS
 from mc2papers.report.fidelity import with_part
 from mc2papers.report.tables import by_whose
 
@@ -48,8 +36,6 @@ TITLES = {
     "uai2016": "UAI 2016: SVI-MC2",
     "nips2012": "NIPS 2012: FastEx",
 }
-#: no verdict
-_NONE = (NOT_TESTABLE, UNMET, NOT_RUN)
 COLUMNS = (
     "paper", "target", "dataset", "headline", "printed", "ours", "verdict",
     "data", "size", "limits", "recorded",
@@ -65,15 +51,6 @@ _DATA = {
     "real, not in the papers": "real data that no paper uses",
     "own": "our own data",
     "simulated": "simulated data",
-}
-#: verdicts as sentences begin with them
-SAID = {
-    REPRODUCED: "Reproduced",
-    SUPPORTED: "Supported on other data",
-    SMALLER: "Smaller than claimed",
-    NOT_REPRODUCED: "Not reproduced",
-    CONTRADICTED: "Contradicted on other data",
-    INCONCLUSIVE: "Inconclusive",
 }
 
 
@@ -125,7 +102,7 @@ def _in_short(data: str) -> str:
 
 def _rank(row: Any) -> tuple[int, bool, bool]:
     """Real data first, then what has a verdict, then this run."""
-    return _kind(row["data"]), row["verdict"] in _NONE, row["date"] != ""
+    return _kind(row["data"]), row["verdict"] not in SAID, row["date"] != ""
 
 
 def once(claims: pd.DataFrame) -> pd.DataFrame:
@@ -134,7 +111,7 @@ def once(claims: pd.DataFrame) -> pd.DataFrame:
     claims : with the columns of claims.csv; rows with the same target and claim are one claim
     """
     own = claims[claims["whose"] == PAPERS_OWN]
-    rank = pd.Series([(row["verdict"] in _NONE, _kind(row["data"])) for _, row in own.iterrows()], own.index, object)
+    rank = pd.Series([(row["verdict"] not in SAID, _kind(row["data"])) for _, row in own.iterrows()], own.index, object)
     best = own.loc[rank.sort_values(kind="stable").index]
     return own.loc[best.drop_duplicates(["target", "claim"]).index.sort_values()]
 
@@ -149,7 +126,7 @@ def _why(row: Any) -> str:
     """Why there is no verdict, or none that times decide: what stands before the statistic."""
     reason = str(row["reason"]) if row["numbers"] else ""  # without numbers, it is what is shown already
     is_timed = row["verdict"] == INCONCLUSIVE and reason.startswith("timed ")
-    return reason.partition("; ")[0] if row["verdict"] in _NONE or is_timed else ""
+    return reason.partition("; ")[0] if row["verdict"] not in SAID or is_timed else ""
 
 
 def sentences(table: pd.DataFrame, paper: str) -> list[str]:
@@ -157,11 +134,9 @@ def sentences(table: pd.DataFrame, paper: str) -> list[str]:
     here = table[table["paper"] == paper]
     if here.empty:
         return []
-    without = here["verdict"].isin(_NONE)
-    n_without = int(without.sum())
-    positive = _listed(here, (REPRODUCED, SUPPORTED, SMALLER)) or "None of the main claims is reproduced"
-    negative = _listed(here, (NOT_REPRODUCED, CONTRADICTED, INCONCLUSIVE)) or "No main claim with a verdict fails"
-    judged = here[~without]
+    judged = here[here["verdict"].isin(SAID)]
+    positive = _listed(here, HOLDS) or "None of the main claims is reproduced"
+    negative = _listed(here, FAILS) or "No main claim with a verdict fails"
     kinds = judged["dataset"].groupby(judged["data"].map(_in_short), sort=False).unique()
     used = [f"{_DATA.get(str(kind), kind)} ({', '.join(names)})" for kind, names in kinds.items()]
     data = " and ".join(filter(None, (", ".join(used[:-1]), *used[-1:])))
@@ -169,14 +144,14 @@ def sentences(table: pd.DataFrame, paper: str) -> list[str]:
     limits = judged["limits"].str.split(", ").explode()
     for limit, n in limits[limits != ""].value_counts(sort=False).items():
         third += f". Verdicts limited by {limit}: {n} of {len(judged)}"
-    if n_without:
-        third += f". Claims without a verdict: {n_without} of {len(without)}"
+    if len(judged) < len(here):
+        third += f". Claims without a verdict: {len(here) - len(judged)} of {len(here)}"
     return [f"{positive}.", f"{negative}.", f"{third}."]
 
 
 def said_data(row: Any) -> str:
     """ "NIPS, real; all 1,740 documents, 200 of 600 sweeps, 3 seeds; limits: short chains"."""
-    limits = f"limits: {row['limits']}" if row["limits"] and row["verdict"] not in _NONE else ""
+    limits = f"limits: {row['limits']}" if row["limits"] and row["verdict"] in SAID else ""
     return "; ".join(filter(None, (f"{row['dataset']}, {_in_short(row['data'])}", row["size"], limits)))
 
 
@@ -237,7 +212,7 @@ def every_claim() -> str:
     lines += ["A claim on several datasets counts once here, with its verdict on the best data: real before simulated."]
     lines += ["By dataset, and with claims of our own on our variants and on data that no paper uses:"]
     lines += ["", *(f"- {len(part)} {title}: {said_counts(part)}" for title, part in by_whose(known).items())]
-    missing = counted[counted["verdict"].isin(_NONE)]
+    missing = counted[~counted["verdict"].isin(SAID)]
     lines += ["", f"## Claims without a verdict ({len(missing)})", ""]
     lines += [
         _line(f"- {row['target']}, {row['claim']}: {row['verdict']}, {row['reason']}") for _, row in missing.iterrows()

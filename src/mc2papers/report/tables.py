@@ -13,33 +13,12 @@ import pandas as pd
 from tabulate import tabulate
 
 from mc2core.base import storage
-from mc2papers.report.claims import (
-    COLUMNS,
-    CONTRADICTED,
-    INCONCLUSIVE,
-    NOT_REPRODUCED,
-    PAPERS_OWN,
-    REPRODUCED,
-    RULE,
-    SMALLER,
-    SUPPORTED,
-    Claim,
-    claims_table,
-)
+from mc2papers.report.claims import COLUMNS, PAPERS_OWN, RULE, TONES, Claim, claims_table
 
 #: how the names of columns begin that hold what a paper prints
 PAPER = "paper, "
 #: a cell with a number: "2,322 ± 4 * †", "-17.6%", "12.3 on 2 cores"
 _NUMBER = re.compile(r"[-+]?\d[\d,.]*%?( ± \d[\d,.]*)?( \*)?( †)?( on \d+ cores)?")
-#: colours of verdicts, on white
-_TONES = {
-    REPRODUCED: "#1a7f45",
-    SUPPORTED: "#16758a",
-    NOT_REPRODUCED: "#c0392b",
-    CONTRADICTED: "#b3540b",
-    SMALLER: "#5b6b00",
-    INCONCLUSIVE: "#8a5d00",
-}
 #: column whose repeated values become headings of groups of rows
 _GROUP = "dataset"
 
@@ -116,7 +95,7 @@ def write_table(
         stream.write(f"{comments}{rendered('latex_booktabs')}\n")
     with storage.replacing(stem.with_suffix(".html")) as stream:
         listed = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-        tones = "\n".join(f'[data-verdict="{verdict}"] {{ --tone: {tone}; }}' for verdict, tone in _TONES.items())
+        tones = "\n".join(f'[data-verdict="{verdict}"] {{ --tone: {tone}; }}' for verdict, tone in TONES.items())
         page = {"title": html.escape(title), "tables": "\n".join(map(_html, tables)), "notes": listed, "tones": tones}
         stream.write(_PAGE.format(**page))
 
