@@ -252,15 +252,17 @@ def _order(state, counts, begin, end, word):
 
 
 @inner_kernel(error_model="numpy")
-def _draw_topics(state, these, n, particles, moves, word, rows, psi, alpha, total_alpha, totals, sums, repeats, work):
+def _draw_topics(state, these, n, particles, moves, word, rows, psi, prior, weighed, repeats, work):
     """Redraw topics of ``moves`` tokens before token n, then draw that of n, in each particle.
 
-    ``rows`` are those of ``psi`` of the document's distinct words, ``totals`` and ``sums`` what :func:`weigh` gives for
-    these. ``repeats`` : b, and the tokens of each word before n. The probabilities of token n go to ``work[0]``.
+    ``rows`` are those of ``psi`` of the document's distinct words, ``prior`` the pseudo-counts of topics and their sum,
+    ``weighed`` what :func:`weigh` gives for the words: totals, and sums of blocks. ``repeats`` : b, and the tokens of
+    each word before n. The probabilities of token n go to ``work[0]``.
     """
     # once, not at each use: an array taken out of a tuple, or a row as an argument, costs an atomic reference count,
     # which takes as long as the work
     topic, n_met, met, place_of, n_of, n_drawn = these
+    (alpha, total_alpha), (totals, sums) = prior, weighed
     predicted, cumulative = work
     bursts, seen = repeats
     n_moves = min(moves, n)
@@ -379,8 +381,8 @@ def left_to_right(indptr, indices, counts, words, psi, asked, moves, first, last
             weights[:particles] = 1.0 / particles
             for n in range(n_tokens):
                 _draw_topics(
-                    state, these, n, particles, moves, word, indices[begin:end], psi, alpha, total_alpha, totals, sums,
-                    (b, seen), (predicted, cumulative),
+                    state, these, n, particles, moves, word, indices[begin:end], psi, (alpha, total_alpha),
+                    (totals, sums), (b, seen), (predicted, cumulative),
                 )  # fmt: skip
                 seen[word[n]] += 1.0
                 factor = 0.0

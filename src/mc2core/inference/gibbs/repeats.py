@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -106,6 +107,26 @@ def draws_of_cells(content: sp.csr_matrix, size: np.ndarray) -> sp.csr_matrix:
     return _like(content, draws)
 
 
+class _Counts(NamedTuple):
+    """Counts of draws, which a move changes."""
+
+    n_j: np.ndarray  # (M,) int32: of the document at hand in each topic
+    n_wm: np.ndarray  # (V, M) int32
+    n_m: np.ndarray  # (M,) int64
+
+
+class _Constants(NamedTuple):
+    b: float
+    omega: float
+    s: float
+    vs: float  # s of all words
+
+
+@inner_kernel(error_model="numpy")
+def _weigh(m, w, prior, n_j, n_wm, n_m, s, vs):
+    return (n_j[m] + prior[m]) * (n_wm[w, m] + s) / (n_m[m] + vs)
+
+
 @inner_kernel(error_model="numpy")
 def _pick(u, weights, n):
     """Index below n that ``u`` falls to, given weights whose sum it is below but for rounding."""
@@ -117,12 +138,14 @@ def _pick(u, weights, n):
 
 
 @inner_kernel(error_model="numpy")
-def _move_token(stream, w, j_draws, sizes, topics, n, weights, total, n_j, prior, n_wm, n_m, b, omega, s, vs):
+def _move_token(stream, w, j_draws, sizes, topics, n, weights, total, prior, counts, constants):
     """Move a token of word w, drawn at random, among the ``n`` draws of the word and a new one.
 
     ``weights`` (M,) are (n_jm + omega tau_km) (n_mw + s) / (n_m + V s), with sum ``total``. Returns the numbers of the
     word's draws, of the document's, and the sum.
     """
+    n_j, n_wm, n_m = counts
+    b, omega, s, vs = constants
     n_tokens = 0
     for d in range(n):
         n_tokens += sizes[d]
@@ -139,7 +162,7 @@ def _move_token(stream, w, j_draws, sizes, topics, n, weights, total, n_j, prior
         n_wm[w, m] -= 1
         n_m[m] -= 1
         total -= weights[m]
-        weights[m] = (n_j[m] + prior[m]) * (n_wm[w, m] + s) / (n_m[m] + vs)
+        weights[m] = _weigh(m, w, prior, n_j, n_wm, n_m, s, vs)
         total += weights[m]
     u = streams.uniform(stream) * (n_tokens - 1 + b * total / (j_draws + omega))
     if u < n_tokens - 1:
@@ -151,22 +174,23 @@ def _move_token(stream, w, j_draws, sizes, topics, n, weights, total, n_j, prior
     n_wm[w, m] += 1
     n_m[m] += 1
     total -= weights[m]
-    weights[m] = (n_j[m] + prior[m]) * (n_wm[w, m] + s) / (n_m[m] + vs)
+    weights[m] = _weigh(m, w, prior, n_j, n_wm, n_m, s, vs)
     return n + 1, j_draws + 1, total + weights[m]
 
 
 @kernel(error_model="numpy")
-def _sweep(key, cells, draws, size, topic, cluster, priors, n_wm, n_m, constants, new_draws, new_size, new_topic):
+def _sweep(key, cells, before, cluster, priors, counts, constants, after):
     """Move all tokens whose word is repeated, once on average; returns the number of draws.
 
-    ``cells`` : indptr, indices and counts of tokens. ``draws`` (cells,), ``size`` and ``topic`` (draws,) before, and
-    the same after, the latter two with room for all tokens. ``priors`` (K, M) : omega tau. ``constants`` : b, omega, s
-    and V s.
+    ``cells`` : indptr, indices and counts of tokens. ``before`` : draws (cells,), sizes and topics (draws,), and the
+    same ``after``, the latter two with room for all tokens. ``priors`` (K, M) : omega tau.
     """
-    indptr, indices, counts = cells
-    b, omega, s, vs = constants
+    indptr, indices, n_tokens = cells
+    draws, size, topic = before
+    new_draws, new_size, new_topic = after
+    n_j, n_wm, n_m = counts
     n_topics = n_m.size
-    stream, n_j, weights = np.zeros(2, np.uint64), np.zeros(n_topics, np.int32), np.empty(n_topics)
+    stream, weights = np.zeros(2, np.uint64), np.empty(n_topics)
     read, written = 0, 0
     for j in range(cluster.size):
         prior, first = priors[cluster[j]], read
@@ -179,15 +203,16 @@ def _sweep(key, cells, draws, size, topic, cluster, priors, n_wm, n_m, constants
             for d in range(n):
                 new_size[written + d], new_topic[written + d] = size[read + d], topic[read + d]
             read += n
-            if counts[cell] > 1:
+            if n_tokens[cell] > 1:
                 total = 0.0
                 for m in range(n_topics):
-                    weights[m] = (n_j[m] + prior[m]) * (n_wm[w, m] + s) / (n_m[m] + vs)
+                    weights[m] = _weigh(m, w, prior, n_j, n_wm, n_m, constants.s, constants.vs)
                     total += weights[m]
-                sizes, topics = new_size[written : written + counts[cell]], new_topic[written : written + counts[cell]]
-                for _ in range(counts[cell]):
+                end = written + n_tokens[cell]
+                sizes, topics = new_size[written:end], new_topic[written:end]
+                for _ in range(n_tokens[cell]):
                     n, j_draws, total = _move_token(
-                        stream, w, j_draws, sizes, topics, n, weights, total, n_j, prior, n_wm, n_m, b, omega, s, vs
+                        stream, w, j_draws, sizes, topics, n, weights, total, prior, counts, constants
                     )
             new_draws[cell] = n
             written += n
@@ -218,10 +243,9 @@ def move_draws(
     tokens, n_m = repeats.content, n_wm.sum(axis=0, dtype=np.int64)
     total = int(tokens.data.sum(dtype=np.int64))
     draws, size, found = np.empty_like(content.data), np.empty(total, np.int32), np.empty(total, np.int32)
-    constants = repeats.concentration, omega, topic_word_prior, topic_word_prior * n_wm.shape[0]
-    n_draws = _sweep(
-        key, (tokens.indptr, tokens.indices, tokens.data), content.data, repeats.size, topic, cluster, priors, n_wm,
-        n_m, constants, draws, size, found,
-    )  # fmt: skip
+    constants = _Constants(repeats.concentration, omega, topic_word_prior, topic_word_prior * n_wm.shape[0])
+    counts, before = _Counts(np.zeros(len(n_m), np.int32), n_wm, n_m), (content.data, repeats.size, topic)
+    cells = tokens.indptr, tokens.indices, tokens.data
+    n_draws = _sweep(key, cells, before, cluster, priors, counts, constants, (draws, size, found))
     repeats.size = size[:n_draws].copy()
     return _like(content, draws), found[:n_draws].copy()

@@ -411,9 +411,7 @@ def fit(
     seed = whole("seed", seed, least=0)
     if not (callback is None or callable(callback)):
         raise ValueError(f"callback is {shown(callback)}; a function of the iteration and the state is needed")
-    ahead = sorted(finite("snapshots", moment) for moment in several("snapshots", snapshots))
-    if ahead and not 0 <= ahead[0] <= ahead[-1] <= least:
-        raise ValueError(f"snapshots run from {ahead[0]:g} to {ahead[-1]:g}; they must lie within 0..{least}")
+    ahead = _moments(snapshots, least)
     if len(lengths) > 1 and not is_named:
         burn_in = lengths[-1] // 2  # of any length: the run itself drops the first half of what it has done
     paths = [None] * chains if checkpoint is None else checkpoints_of(checkpoint, chains)
@@ -422,11 +420,7 @@ def fit(
         asked.append(asked_for(model, engine, corpus, own_seed, burn_in, thin, [] if number else ahead))
         stored.append(_stored(path, engine, asked[-1], corpus, lengths[-1]))
     iterations = _goal([one for one in stored if one is not None], lengths)
-    for number, (path, one) in enumerate(zip(paths, stored, strict=True)):
-        if one is not None and one.seconds > 0.0:  # one that was only prepared is not resumed
-            rest = "nothing is left to do" if one.iteration == iterations else "resuming from there"
-            whose = f"chain {number + 1}: " if chains > 1 else ""
-            logger.info("%s%s is at iteration %d of %d: %s", whose, path, one.iteration, iterations, rest)
+    _tell_resumed(paths, stored, iterations)
     named = burn_in if is_named else None
     with stopping.install(), telling.showing(progress), _side_by_side(engine, chains, threads) as (pool, own):
         with stopping.defer():
@@ -440,6 +434,23 @@ def fit(
             new = [run for run, one in zip(runs, stored, strict=True) if one is None]
             _share(new, seconds, cpu_seconds)
         return _iterate(runs, pool, engine, given, lengths, compiled, callback, checkpoint_every, trace, on_stop)
+
+
+def _moments(snapshots: Any, iterations: int) -> list[float]:
+    """Return the snapshots in ascending order. Raises ValueError for those beyond so many iterations."""
+    ahead = sorted(finite("snapshots", moment) for moment in several("snapshots", snapshots))
+    if ahead and not 0 <= ahead[0] <= ahead[-1] <= iterations:
+        raise ValueError(f"snapshots run from {ahead[0]:g} to {ahead[-1]:g}; they must lie within 0..{iterations}")
+    return ahead
+
+
+def _tell_resumed(paths: Sequence[Any], stored: Sequence[checkpoints.Checkpoint | None], iterations: int) -> None:
+    """Log where each chain with a checkpoint goes on."""
+    for number, (path, one) in enumerate(zip(paths, stored, strict=True)):
+        if one is not None and one.seconds > 0.0:  # one that was only prepared is not resumed
+            rest = "nothing is left to do" if one.iteration == iterations else "resuming from there"
+            whose = f"chain {number + 1}: " if len(paths) > 1 else ""
+            logger.info("%s%s is at iteration %d of %d: %s", whose, path, one.iteration, iterations, rest)
 
 
 def _goal(done: Sequence[checkpoints.Checkpoint], lengths: Sequence[int]) -> int:
