@@ -89,7 +89,7 @@ def read_answers(folder: Path, target: Path) -> None:
         eutilities._found_keys(folder / "search.xml")
     eutilities._check_citations(folder / "batch.xml")
     packed = target.with_suffix(".xml.gz")
-    root = pubmed.ROOT.encode()
+    root = b"PubmedArticleSet"
     inside = eutilities._inside_root((folder / "batch.xml").read_bytes())
     packed.write_bytes(gzip.compress(b"<%s>%s</%s>" % (root, inside, root), 1))
     pubmed.parse_citations(packed, target, pubmed.Selection(abstract=False))

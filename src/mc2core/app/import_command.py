@@ -18,6 +18,10 @@ _FORMS = """\
 input:
   tables (.jsonl, .csv, .tsv, .parquet, .xlsx, or with .gz): one document per row
   a folder: one document per .txt file, with the columns text, file and folder
+  bibliographies: RIS (.ris), BibTeX (.bib), PubMed (.xml, .nbib), Web of Science (savedrecs.txt), OpenAlex (.jsonl),
+  and CSV with a title, authors and an abstract, as from Scopus. They need no further options: the text is title and
+  abstract; contexts are year, author, journal, keyword, mesh and reference; duplicates are left out. Values of
+  author, keyword and reference in one document only are left out (--rare author=1 keeps them)
   UCI bag of words: docword.NAME.txt[.gz], with vocab.NAME.txt in the same folder
 
 columns:
@@ -31,7 +35,8 @@ columns:
 --like uses the columns of the earlier import. Words and values that it does not know are left out and counted.
 --context NAME=COLUMN gives a context another column.
 
-example:
+examples:
+  mc2 import export.ris --min-df 2 --out corpus
   mc2 import papers.csv --text abstract --context year:number --context author=authors:bag --out corpus"""
 
 
@@ -39,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command; the name of the input decides its form."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _FORMS
-    parser.add_argument("input", type=Path, help="table, folder of .txt files, or docword.NAME.txt")
+    parser.add_argument("input", type=Path, help="table, bibliography, folder of .txt files, or docword.NAME.txt")
     parser.add_argument(
         "--like",
         metavar="FIT|CORPUS",
@@ -218,11 +223,13 @@ def _import(options: argparse.Namespace) -> None:
     from mc2core.base.progress import work
     from mc2core.corpus import Corpus, datasheet
     from mc2core.corpus.alignment import new_to
+    from mc2core.corpus.building.counts import Dropped
     from mc2core.corpus.building.encoder import encode
     from mc2core.corpus.building.rows import BadRows
     from mc2core.corpus.corpus import CORPUS_FILES
     from mc2core.corpus.embeddings import projection_of
-    from mc2core.corpus.readers.reading import LAYOUT, notes_of, read_own
+    from mc2core.corpus.readers.reading import BIBLIOGRAPHY, LAYOUT, notes_of, read_own
+    from mc2core.corpus.subsets import has_known_id
     from mc2core.explore.texts import texts_of
 
     like = Corpus.load(options.out) if options.append else None if options.like is None else _load(options.like)
@@ -232,6 +239,14 @@ def _import(options: argparse.Namespace) -> None:
         settings["embeddings"] = lambda corpus: encode(texts_of(corpus, options.input), options.embed)
     with work(f"reading {options.input}"):
         corpus, dropped = read_own(options.input, settings, like, bad, new_columns)
+    if options.append and BIBLIOGRAPHY in (corpus.imported or {}):
+        assert isinstance(like, Corpus)
+        is_known = has_known_id(like, corpus)
+        if is_known.all():
+            print(f"the documents of {options.input} are in {options.out} already; nothing to do")
+            return
+        corpus = corpus.subset(~is_known)
+        dropped = [*dropped, Dropped("documents", int(is_known.sum()), "the corpus has their ids already")]
     corpus.imported = {**(corpus.imported or {}), "digest": storage.digest_path(options.input)}
     missing = [name for name in corpus.contexts if like and corpus.missing(name).all()]
     new = [] if like is None or new_columns is None else new_to(like, corpus).told()

@@ -111,7 +111,7 @@ def columns_of(path: str | os.PathLike[str]) -> list[str]:
         return _header(_excel_rows(path))
     if kind in _SEPARATORS:
         return _header(csv_rows(path, delimiter_of(path)))
-    records = (record for _, record in _json_lines(path) if not isinstance(record, Fault))
+    records = (record for _, record in json_lines(path) if not isinstance(record, Fault))
     return list(dict.fromkeys(key for record in records for key in record))
 
 
@@ -199,7 +199,7 @@ def _fault_of(text: str) -> Fault | None:
 def _read_json_lines(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list[Any] | Fault]]:
     seen: set[str] = set()
     has_record = False
-    for number, record in _json_lines(path):
+    for number, record in json_lines(path):
         if isinstance(record, Fault):
             yield number, record
             continue
@@ -213,7 +213,8 @@ def _read_json_lines(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, 
             raise ValueError(f"{path}: no record has the key {column!r}{did_you_mean(column, keys)} (keys: {listed!r})")
 
 
-def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
+def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
+    """(number from 1, its object or its fault) of each line of JSON Lines that is not blank."""
     for number, line in _lines(path):
         if not line.isspace():
             yield number, _record(line)

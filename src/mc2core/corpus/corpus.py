@@ -413,6 +413,64 @@ class Corpus:
         )  # fmt: skip
 
     @classmethod
+    def from_bibliography(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        like: Any = None,
+        stop_words: Any = ENGLISH,
+        min_letters: int | None = None,
+        max_ngram: int | None = None,
+        min_df: int | None = None,
+        max_df: float | None = None,
+        max_features: int | None = None,
+        word_counts: str | None = None,
+        rare: Sequence[str] | None = None,
+    ) -> Corpus:
+        """Build a corpus from an export of a reference manager or of a literature database.
+
+        A document is a record, and its text is the title and the abstract. Contexts are year, author, journal, keyword,
+        mesh and reference, as far as the file has them. ``documents`` has the id (DOI, else PMID) and the title.
+        Authors have the form "Surname, I.". Duplicates are left out: records with the same DOI or PMID, and records of
+        the same title, year and first author. What was left out or merged is logged as a warning.
+
+        Parameters
+        ----------
+        path : path
+            RIS (.ris), BibTeX (.bib), PubMed (.xml, .nbib, .txt), Web of Science (.txt), OpenAlex (.jsonl), or CSV
+            with a title, authors and an abstract, such as that of Scopus (.csv). It may be compressed (.gz).
+        like, stop_words, min_letters, max_ngram, min_df, max_df, max_features, word_counts
+            As in :meth:`from_texts`.
+        rare : list of "CONTEXT=N" or "CONTEXT=N:pool", optional
+            Values of a context in fewer than N documents are left out, or counted as one value (pool). By default, N is
+            2 for authors, keywords and references.
+
+        Raises
+        ------
+        ValueError
+            If the file is no bibliography, is damaged or cut off (one sentence with file and line), or if arguments
+            contradict ``like``.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import mc2core
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "export.ris"
+        >>> record = "TY  - JOUR\\nTI  - Apple trees\\nPY  - 1990\\nER  - \\n"
+        >>> _ = path.write_text(record + record.replace("Apple", "Pear"))
+        >>> mc2core.Corpus.from_bibliography(path)
+        Corpus(2 documents, 3 words, 4 tokens, contexts: year (numbers))
+        """
+        from mc2core.corpus.building import frames
+        from mc2core.corpus.readers import reading
+
+        options = {
+            "min_letters": min_letters, "max_ngram": max_ngram, "min_df": min_df, "max_df": max_df,
+            "max_features": max_features, "word_counts": word_counts, "rare": rare,
+        }  # fmt: skip
+        return reading.read_bibliography(Path(path), frames.settings_of(None, stop_words, options), like)
+
+    @classmethod
     def concatenate(cls, corpora: Iterable[Corpus]) -> Corpus:
         """Concatenate the documents of several corpora in memory.
 

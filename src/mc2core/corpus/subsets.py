@@ -60,6 +60,18 @@ def without_contexts(corpus: Corpus, share: float, seed: int) -> Corpus:
     )
 
 
+def has_known_id(before: Corpus, new: Corpus) -> np.ndarray:
+    """Return a (J,) bool array: whether each document of ``new`` has the id of a document of ``before``.
+
+    Ids are in the column that the import of ``before`` names. All are False if one of the corpora lacks this column.
+    """
+    column = (before.imported or {}).get("settings", {}).get("id")
+    if column not in before.documents or column not in new.documents:
+        return np.zeros(new.n_documents, dtype=bool)
+    known = set(before.documents[column].astype(str))
+    return np.array([one in known for one in new.documents[column].astype(str)], dtype=bool)
+
+
 def bare(corpus: Corpus) -> Corpus:
     """Return the corpus with words and contexts alone, without names, labels and the table of documents."""
     part = copy.copy(corpus)

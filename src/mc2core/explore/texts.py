@@ -17,6 +17,7 @@ from mc2core.base.checks import counted
 from mc2core.base.records import rows_or_faults
 from mc2core.corpus import Corpus
 from mc2core.corpus.alignment import files_of
+from mc2core.corpus.readers import bibliography
 
 LONGEST = 20_000
 """Characters of a text on an HTML report; of longer ones the rest is left out."""
@@ -60,7 +61,10 @@ def _of_file(corpus: Corpus, path: Path) -> list[str]:
     settings: dict[str, Any] = (corpus.imported or {}).get("settings", {})
     column, key = settings.get("text", "text"), settings.get("id")
     by_id = key is not None and key in corpus.documents
-    rows = [row for _, row in rows_or_faults(path, [column, str(key)] if by_id else [column]) if isinstance(row, list)]
+    columns = [column, str(key)] if by_id else [column]
+    is_bibliography = column == bibliography.TEXT and bibliography.format_of(path) is not None
+    found = bibliography.read(path).cells(path, columns) if is_bibliography else rows_or_faults(path, columns)
+    rows = [row for _, row in found if isinstance(row, list)]
     if by_id:
         known = {str(row[1]).strip(): str(row[0] or "") for row in rows}
         wanted = corpus.documents[key].astype(str)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -14,9 +15,12 @@ from mc2core.base.faults import place_text
 
 if TYPE_CHECKING:
     from mc2core.corpus import Corpus
-    from mc2core.corpus.alignment import HasSchema
+    from mc2core.corpus.alignment import HasSchema, Schema
     from mc2core.corpus.building.counts import Dropped
     from mc2core.corpus.building.rows import BadRows
+    from mc2core.corpus.readers import bibliography
+
+logger = logging.getLogger(__name__)
 
 _DOCWORD = re.compile(r".*\.txt(\.gz)?")
 _COLUMNS = (
@@ -32,6 +36,8 @@ _SETTINGS = {
     ),
     "UCI bag-of-words": ("vocabulary",),
 }
+#: key of the counts of a bibliography in ``imported``
+BIBLIOGRAPHY = "bibliography"
 #: all of them
 LAYOUT = tuple(dict.fromkeys([*(setting for settings in _SETTINGS.values() for setting in settings), "embeddings"]))
 
@@ -82,14 +88,17 @@ def read_own(
     from mc2core.corpus.building.columns import CONTENT_KINDS
     from mc2core.corpus.building.rows import BadRows
     from mc2core.corpus.building.settings import OBSERVATIONS, TABLE, UCI, codes_of, complete, stored
+    from mc2core.corpus.readers import bibliography
 
-    name = "" if path.is_dir() else path.name.lower()
+    given = {setting: value for setting, value in settings.items() if value not in (None, "", [])}
+    is_table = "document" in given or any(kind in given and given[kind] != bibliography.TEXT for kind in CONTENT_KINDS)
+    works = None if is_table or bibliography.format_of(path) is None else bibliography.read(path)
+    name = "" if path.is_dir() or works else path.name.lower()
     form = UCI if _DOCWORD.fullmatch(name) else TABLE
-    if form == TABLE:
+    if form == TABLE and works is None:
         records.form_of(path)  # its ValueError, before one about columns of a file that cannot be read at all
-    contexts, files = _files_apart(settings.get("contexts") or ())
-    given = dict(settings) | {"contexts": contexts}
-    given = {setting: value for setting, value in given.items() if value not in (None, "", [])}
+    contexts, files = _files_apart(given.pop("contexts", ()))
+    given |= {"contexts": contexts} if contexts else {}
     embedded = given.pop("embeddings", None)
     if form == TABLE and ("observations" in given or "document" in given):
         form = OBSERVATIONS
@@ -103,6 +112,8 @@ def read_own(
     schema = None if like is None else alignment.schema_of(like)
     if schema is not None and not reads_unused:
         schema = replace(schema, unused={})
+    if works is not None:
+        given = _of_works(works, schema, contexts) | given
     if form == OBSERVATIONS and schema is not None:
         raise ValueError(f"{schema.what} that is followed is one of words; observations are imported by themselves")
     used, optional = (given, set[str]()) if schema is None else alignment.align(schema, form, given)
@@ -112,11 +123,11 @@ def read_own(
         used = complete(used)
     bad = BadRows() if bad is None else bad
     bad.allowed, bad.can_allow = whole("skip_bad", given.get("skip_bad", 0), least=0), True
-    corpus, dropped = _read(path, form, used, optional, bad, None if schema is None else schema.words)
+    corpus, dropped = _read(path, form, used, optional, bad, None if schema is None else schema.words, works)
     if schema is None and corpus.content.nnz == 0 and not (corpus.contexts or files):
         raise ValueError(f"{path}: no document has a word, and there is no context")
     corpus = _with_vectors(corpus, files)
-    corpus.imported = stored(form, used)
+    corpus.imported = stored(form, used) | ({} if works is None else {BIBLIOGRAPHY: works.counts})
     if embedded is not None:
         vectors = embedded(corpus) if callable(embedded) else storage.map_array(Path(embedded))
         if bad.number and len(vectors) == corpus.n_documents + bad.number:
@@ -132,6 +143,37 @@ def read_own(
         schema, _ = alignment.extended(schema, corpus, new_columns)
     corpus, unknown = alignment.conform(Corpus, corpus, schema)
     return corpus, [*dropped, *unknown, *gone]
+
+
+def read_bibliography(path: Path, settings: Mapping[str, Any], like: HasSchema | None = None) -> Corpus:
+    """Read a bibliography as :func:`read_own` does, and log what was left out and merged."""
+    from mc2core.corpus.readers import bibliography
+
+    if path.is_file() and bibliography.format_of(path) is None:
+        raise ValueError(f"{path} is no bibliography; {bibliography.FORMATS}")
+    corpus, dropped = read_own(path, settings, like)
+    notes = bibliography.told((corpus.imported or {})[BIBLIOGRAPHY])
+    logger.warning("%s: %s", path, "; ".join([*notes, *map(str, dropped)]))
+    return corpus
+
+
+def _of_works(works: bibliography.Works, schema: Schema | None, contexts: Sequence[str]) -> dict[str, Any]:
+    """Settings of a bibliography beside the given ``contexts``; of ``schema`` only what it knows."""
+    from mc2core.corpus.building.settings import TABLE, parse_contexts
+
+    settings = works.settings()
+    if schema is None and contexts:
+        used = parse_contexts(contexts)
+        rare = [one for one in settings.pop("rare", ()) if one.partition("=")[0] in used]
+        return settings | ({"rare": rare} if rare else {})
+    if schema is None:
+        return settings
+    if schema.form == TABLE and schema.settings.get("text") == settings["text"]:
+        return {}
+    known = schema.columns.keys() | schema.unused.keys()
+    contexts = [text for name, text in zip(parse_contexts(settings["contexts"]), settings["contexts"], strict=True)
+                if name in known]  # fmt: skip
+    return {name: settings[name] for name in ("text", "id", "keep")} | {"contexts": contexts}
 
 
 def _files_apart(contexts: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
@@ -175,6 +217,7 @@ def _read(
     optional: set[str],
     bad: BadRows,
     followed: Sequence[str] | None,
+    works: bibliography.Works | None,
 ) -> tuple[Corpus, list[Dropped]]:
     """The file as it is; ``optional`` columns may be absent, and ``followed`` are the words if it has none."""
     from mc2core.corpus.building.settings import OBSERVATIONS, UCI, layout_of, rule_of
@@ -185,7 +228,7 @@ def _read(
     if form == OBSERVATIONS:
         return observations.read(path, settings, bad)
     vocabulary = table.read_vocabulary(settings["vocabulary"]) if "vocabulary" in settings else None
-    return table.read_table(path, layout_of(settings, optional), vocabulary, rule_of(settings), bad, followed)
+    return table.read_table(path, layout_of(settings, optional), vocabulary, rule_of(settings), bad, followed, works)
 
 
 def is_file_of_words(stop_words: Any) -> bool:
@@ -204,9 +247,10 @@ def notes_of(corpus: Corpus) -> list[str]:
     """Return notes for a datasheet on how words were extracted."""
     from mc2core.corpus.building.tokens import has_pairs
     from mc2core.corpus.embeddings import projection_of
+    from mc2core.corpus.readers.bibliography import told
 
-    settings = (corpus.imported or {}).get("settings", {})
-    notes = []
+    settings, of_works = ((corpus.imported or {}).get(key, {}) for key in ("settings", BIBLIOGRAPHY))
+    notes = told(of_works) if of_works else []
     if "text" in settings:
         rule = {
             "unicode": "letters, marks and digits of any script, lower case, an apostrophe inside kept",

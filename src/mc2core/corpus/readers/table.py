@@ -17,6 +17,7 @@ from mc2core.corpus import Corpus
 from mc2core.corpus.building.columns import Layout
 from mc2core.corpus.building.counts import Dropped, VocabularyRule
 from mc2core.corpus.building.rows import BadRows, corpus_of_rows
+from mc2core.corpus.readers.bibliography import Works
 
 
 def read_table(
@@ -26,14 +27,20 @@ def read_table(
     rule: VocabularyRule | None = None,
     bad: BadRows | None = None,
     followed: Sequence[str] | None = None,
+    works: Works | None = None,
 ) -> tuple[Corpus, list[Dropped]]:
     """Read a file or a folder of text files by :func:`mc2core.corpus.building.rows.corpus_of_rows`.
 
-    Raises ValueError with the file, and with line and column of each bad row.
+    ``works`` are those of a file that is a bibliography. Raises ValueError with the file, and with line and column of
+    each bad row.
     """
     path = Path(path)
     if layout.optional:
-        layout = layout.among(columns_of(path), str(path))
+        layout = layout.among(columns_of(path) if works is None else works.columns, str(path))
+    if works is not None:
+        return corpus_of_rows(
+            Corpus, str(path), works.cells(path, layout.columns), layout, vocabulary, rule, bad, followed=followed
+        )
     rows = rows_or_faults(path, layout.columns)
     decimal_comma = has_decimal_commas(path)
     corpus, dropped = corpus_of_rows(Corpus, str(path), rows, layout, vocabulary, rule, bad, decimal_comma, followed)

@@ -17,11 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from mc2core.base import storage
+from mc2core.base import storage, xmlstream
+from mc2core.base.xmlstream import DamagedInput
+from mc2core.corpus.readers.pubmed import ROOT
 from mc2papers.datasets.download.fetch import FetchError, Patience, SourceFile, fetch
-from mc2papers.datasets.dumps import pubmed
-from mc2papers.datasets.formats import xmlstream
-from mc2papers.datasets.formats.xmlstream import DamagedInput
+from mc2papers.datasets.dumps.pubmed import PNAS
 
 SERVER = "https://eutils.ncbi.nlm.nih.gov/entrez/eutils"
 PAUSE_SECONDS = 0.34
@@ -61,7 +61,7 @@ def fetch_year(
     target, patience = Path(target), patience or Patience()
     parts = target.with_name(f".{target.name}.parts")
     parts.mkdir(parents=True, exist_ok=True)
-    journals = " OR ".join(f"{one}[ISSN]" for one in pubmed.PNAS)
+    journals = " OR ".join(f"{one}[ISSN]" for one in PNAS)
     query = {"db": "pubmed", "tool": "mc2core", "retmax": MAX_FOUND, "term": f"({journals}) AND {year}[dp]"}
     ask = _Requests(server, pause_seconds, patience)
     keys = ask("esearch", query, parts / "search.xml", _found_keys)
@@ -70,10 +70,10 @@ def fetch_year(
         query = {"db": "pubmed", "tool": "mc2core", "retmode": "xml", "id": ",".join(batch)}
         ask("efetch", query, parts / f"batch-{number:05d}.xml", _check_citations)
     with storage.replacing(target, "wb") as stream, gzip.GzipFile("", "wb", fileobj=stream, mtime=0) as packed:
-        packed.write(f"<{pubmed.ROOT}>".encode())
+        packed.write(f"<{ROOT}>".encode())
         for number in range(len(batches)):
             packed.write(_inside_root((parts / f"batch-{number:05d}.xml").read_bytes()))
-        packed.write(f"</{pubmed.ROOT}>\n".encode())
+        packed.write(f"</{ROOT}>\n".encode())
     shutil.rmtree(parts)
     return len(keys)
 
@@ -118,12 +118,12 @@ def _found_keys(path: Path) -> list[str]:
 
 def _check_citations(path: Path) -> None:
     """Read to the end, which tells whether it is whole."""
-    for _ in xmlstream.records(path, pubmed.ROOT, _CITATIONS, ["PubmedArticle", "PubmedBookArticle"]):
+    for _ in xmlstream.records(path, ROOT, _CITATIONS, ["PubmedArticle", "PubmedBookArticle"]):
         pass
 
 
 def _inside_root(content: bytes) -> bytes:
     """What stands between the tags of the root element."""
-    root = pubmed.ROOT.encode()
+    root = ROOT.encode()
     match = re.search(rb"<%s(?:\s[^>]*)?>(.*)</%s\s*>" % (root, root), content, re.DOTALL)
     return match[1] if match else b""

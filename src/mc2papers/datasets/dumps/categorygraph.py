@@ -16,10 +16,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from mc2core.base import storage
+from mc2core.base import storage, xmlstream
+from mc2core.base.xmlstream import DamagedInput
 from mc2papers.datasets.dumps import shards, wikitext
-from mc2papers.datasets.formats import xmlstream
-from mc2papers.datasets.formats.xmlstream import DamagedInput
 
 CATEGORY_NAMESPACE = 14
 _MAX_LINE_BYTES = 64 * 2**20

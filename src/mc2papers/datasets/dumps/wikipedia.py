@@ -23,12 +23,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.base import storage
+from mc2core.base import storage, xmlstream
+from mc2core.base.xmlstream import DamagedInput
 from mc2core.compute import streams
 from mc2papers.datasets.dumps import shards, wikitext
 from mc2papers.datasets.dumps.wikitext import Namespaces
-from mc2papers.datasets.formats import xmlstream
-from mc2papers.datasets.formats.xmlstream import DamagedInput
 
 ROOT = "mediawiki"
 _PAGE_FIELDS = {

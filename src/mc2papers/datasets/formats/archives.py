@@ -7,9 +7,7 @@ reading stops at the limit.
 
 from __future__ import annotations
 
-import bz2
 import contextlib
-import gzip
 import lzma
 import os
 import posixpath
@@ -20,14 +18,14 @@ import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
+
+from mc2core.base.xmlstream import LONGEST_MAGIC, inflater
 
 MAX_MEMBER_BYTES = 256 * 2**20
 MAX_TOTAL_BYTES = 1024 * 2**20
 MAX_MEMBERS = 100_000
 _TAR_END = 1024
-_INFLATERS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
-_LONGEST_MAGIC = max(map(len, _INFLATERS))
 
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -173,7 +171,7 @@ def _zip_members(path: Path) -> Iterator[tuple[str, Read | None]]:
 
 def _tar_members(path: Path, limit: int) -> Iterator[tuple[str, Read | None]]:
     with path.open("rb") as stream:
-        opener = inflater(stream.read(_LONGEST_MAGIC)) or open
+        opener = inflater(stream.read(LONGEST_MAGIC)) or open
     with opener(path, "rb") as stream:
         source = _TarInput(stream, path, limit)
         # "r|" reads forward only, so that skipped members pass through _TarInput and count towards the limit
@@ -191,14 +189,6 @@ def _tar_members(path: Path, limit: int) -> Iterator[tuple[str, Read | None]]:
 
                 yield info.name, None if info.isdir() else read
         source.finish()
-
-
-def inflater(head: bytes) -> Callable[..., Any] | None:
-    """What opens a path or a stream that begins like this (gzip, bzip2, xz) to be read inflated; None for all else."""
-    for magic, opener in _INFLATERS.items():
-        if head.startswith(magic):
-            return opener
-    return None
 
 
 def _starts_with(path: Path, magic: bytes) -> bool:

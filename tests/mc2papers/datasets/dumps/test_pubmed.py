@@ -11,8 +11,8 @@ from helpers.pubmed_files import citation, document
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mc2core.base import xmlstream
 from mc2papers.datasets.dumps import pubmed, shards, vocabulary
-from mc2papers.datasets.formats import xmlstream
 
 FOLDER = DATA_FOLDER / "pubmed"
 FILES = sorted(FOLDER.glob("*.xml.gz"))

@@ -12,10 +12,9 @@ from helpers.crossed import first
 from helpers.paths import DATA_FOLDER
 from helpers.wikipedia_files import dump, multistream, page, write
 
-from mc2core.base import storage
+from mc2core.base import storage, xmlstream
 from mc2papers.datasets import catalogue
 from mc2papers.datasets.dumps import shards, vocabulary, wikipedia
-from mc2papers.datasets.formats import xmlstream
 
 FOLDER = DATA_FOLDER / "wikipedia"
 DUMPS = sorted(FOLDER.glob("enwiki-*.bz2"))

@@ -9,10 +9,10 @@ from helpers.paths import DATA_FOLDER
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mc2core.base import xmlstream
 from mc2core.corpus.building.letters import words_of
 from mc2papers.datasets.dumps import wikitext
 from mc2papers.datasets.dumps.wikitext import Namespaces
-from mc2papers.datasets.formats import xmlstream
 
 FOLDER = DATA_FOLDER / "wikipedia"
 DUMPS = sorted(FOLDER.glob("enwiki-*.bz2"))

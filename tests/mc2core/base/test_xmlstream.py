@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mc2papers.datasets.formats import xmlstream
+from mc2core.base import xmlstream
 
 FIELDS = xmlstream.Fields({"x": "x", "x/a": "a", "x/a/b": "b", "x/a/b@k": "k", "x/a/c/d": "d", "x/e": "e"})
 TOKENS = [

@@ -10,17 +10,17 @@ part will do.
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import itertools
 import lzma
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from xml.parsers import expat
-
-from mc2papers.datasets.formats import archives
 
 BLOCK_BYTES = 1 << 18
 #: Beyond this many bytes a file that inflates more than MAX_RATIO times is a bomb: stubs of histories reach about 30.
@@ -32,6 +32,9 @@ MAX_RECORD_BYTES = 128 * 2**20
 MAX_FIELD_BYTES = 10 * 2**20
 MAX_LEVELS = 256
 _HEAD_BYTES = 1024
+_INFLATERS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
+#: so many first bytes tell :func:`inflater` how a file is packed
+LONGEST_MAGIC = max(map(len, _INFLATERS))
 _XML_SPACE = b" \t\r\n"
 
 
@@ -77,6 +80,14 @@ class DamagedInput(ValueError):
         self.truncated = truncated
 
 
+def inflater(head: bytes) -> Callable[..., Any] | None:
+    """What opens a path or a stream that begins like this (gzip, bzip2, xz) to be read inflated; None for all else."""
+    for magic, opener in _INFLATERS.items():
+        if head.startswith(magic):
+            return opener
+    return None
+
+
 def blocks(
     path: str | os.PathLike[str], start: int = 0, stop: int | None = None, *, text: bool = False
 ) -> Iterator[bytes]:
@@ -103,7 +114,7 @@ def blocks(
         head = stream.read(_HEAD_BYTES)
         stream.seek(start)
         part = _Part(stream, size if stop is None else stop)
-        inflate = archives.inflater(head)
+        inflate = inflater(head)
         if inflate is None:
             _check_beginning(path, head, text)
         given = 0

@@ -1,0 +1,75 @@
+"""Names of authors in one form.
+
+The form depends on the name alone, not on other names of the file, so that later files give the same names.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+_GROUP = re.compile(
+    r"\b(agency|association|cent(er|re)|collaborat\w+|committee|consortium|council|department|foundation|group|"
+    r"initiative|institute?|investigators|ministry|network|organi[sz]ation|program(me)?|society|team|university)\b",
+    re.IGNORECASE,
+)
+_INITIALS = re.compile(r"(?:[^\W\d_]\.?-?){1,4}")
+_SUFFIX = re.compile(r"[,\s]+(?:jr|sr|ii|iii|iv)\.?(?=,|$)", re.IGNORECASE)
+
+
+@lru_cache(maxsize=100_000)
+def author_of(name: str) -> str:
+    """Return a name as "Surname, I.", with one initial and without accents.
+
+    Groups (names in braces, or with a word such as "committee") and single words stay as they are.
+
+    Examples
+    --------
+    >>> [author_of(one) for one in ("Jörg Müller", "MÜLLER, J. A.", "Müller JA", "J. van der Berg")]
+    ['Muller, J.', 'Muller, J.', 'Muller, J.', 'van der Berg, J.']
+    """
+    plain = unicodedata.normalize("NFKD", name.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
+    plain = "".join(sign for sign in plain if not unicodedata.combining(sign))
+    plain = " ".join(re.sub("[\N{HYPHEN}\N{NON-BREAKING HYPHEN}]", "-", plain).split())
+    if plain.startswith("{") or _GROUP.search(plain):
+        return plain.strip("{}")
+    plain = _SUFFIX.sub("", plain).strip(" ,;")
+    surname, comma, given = map(str.strip, plain.partition(","))
+    if not comma:
+        surname, given = _parts(plain.split())
+    initial = next((sign for sign in given if sign.isalpha()), "")
+    return f"{_cased(surname)}, {initial.upper()}." if initial and surname else _cased(surname)
+
+
+def _parts(words: list[str]) -> tuple[str, str]:
+    """Surname and given names of a name without a comma: "Muller JA", "J. A. Muller" or "Jan van der Berg"."""
+    if len(words) < 2:
+        return " ".join(words), ""
+    first_word, last_word = words[0], words[-1]
+    if _is_initials(last_word):
+        # of "LI W" and "W LI", the shorter is the initial; a dot makes it one
+        is_first = _is_initials(first_word) and (_letters(first_word), -first_word.count(".")) < (
+            _letters(last_word),
+            -last_word.count("."),
+        )
+        if not is_first:
+            return " ".join(words[:-1]), last_word
+    first = len(words) - 1
+    while first > 1 and words[first - 1].islower():  # van, de la
+        first -= 1
+    return " ".join(words[first:]), " ".join(words[:first])
+
+
+def _is_initials(word: str) -> bool:
+    return word.isupper() and _INITIALS.fullmatch(word) is not None
+
+
+def _letters(word: str) -> int:
+    return sum(sign.isalpha() for sign in word)
+
+
+def _cased(surname: str) -> str:
+    """A surname in capitals with only its first letters in capitals."""
+    is_shouted = surname.isupper() and len(surname) > 2
+    return re.sub(r"[^\W\d_]+", lambda found: found[0].capitalize(), surname) if is_shouted else surname

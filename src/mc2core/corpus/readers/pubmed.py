@@ -1,0 +1,171 @@
+"""Citations of PubMed: of the baseline, of update files, of E-utilities and of exports, which have the same XML."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from mc2core.base import xmlstream
+from mc2core.base.xmlstream import DamagedInput
+
+ROOT = "PubmedArticleSet"
+_CITATION = "PubmedArticle/MedlineCitation/"
+_ARTICLE = _CITATION + "Article/"
+_REFERENCE = "PubmedArticle/PubmedData/ReferenceList/Reference"
+_NAMES = {
+    "PubmedArticle": "PubmedArticle",
+    "PubmedBookArticle": "PubmedBookArticle",
+    "DeleteCitation": "DeleteCitation",
+    "DeleteCitation/PMID": "deleted",
+    _CITATION + "PMID": "PMID",
+    _CITATION + "PMID@Version": "version",
+    _CITATION + "DateRevised/Year": "revised",
+    _CITATION + "DateRevised/Month": "revised",
+    _CITATION + "DateRevised/Day": "revised",
+    _ARTICLE + "Journal/ISSN": "issn",
+    _CITATION + "MedlineJournalInfo/ISSNLinking": "issn",
+    _ARTICLE + "Journal/JournalIssue/PubDate/Year": "year",
+    _ARTICLE + "Journal/JournalIssue/PubDate/MedlineDate": "MedlineDate",
+    _ARTICLE + "ArticleDate/Year": "electronic year",
+    _ARTICLE + "ArticleTitle": "title",
+    _ARTICLE + "Abstract/AbstractText": "abstract",
+    _CITATION + "MeshHeadingList/MeshHeading": "heading",
+    _CITATION + "MeshHeadingList/MeshHeading/DescriptorName": "descriptor",
+    _CITATION + "MeshHeadingList/MeshHeading/DescriptorName@MajorTopicYN": "major",
+    _CITATION + "MeshHeadingList/MeshHeading/QualifierName@MajorTopicYN": "major",
+}
+#: fields of text, dates and MeSH
+FIELDS = xmlstream.Fields(_NAMES)
+#: these, and journal, authors, keywords, DOI and references
+BIBLIOGRAPHIC = xmlstream.Fields(
+    _NAMES
+    | {
+        _ARTICLE + "Journal/Title": "journal",
+        _ARTICLE + "AuthorList/Author": "author",
+        _ARTICLE + "AuthorList/Author/LastName": "last",
+        _ARTICLE + "AuthorList/Author/ForeName": "fore",
+        _ARTICLE + "AuthorList/Author/CollectiveName": "collective",
+        _CITATION + "KeywordList/Keyword": "keyword",
+        "PubmedArticle/PubmedData/ArticleIdList/ArticleId@IdType": "type of id",
+        "PubmedArticle/PubmedData/ArticleIdList/ArticleId": "id",
+        _REFERENCE: "reference",
+        _REFERENCE + "/Citation": "cited",
+        _REFERENCE + "/ArticleIdList/ArticleId@IdType": "type of cited id",
+        _REFERENCE + "/ArticleIdList/ArticleId": "cited id",
+    }
+)
+_RECORDS = ("PubmedArticle", "PubmedBookArticle", "DeleteCitation")
+_YEAR = re.compile(rb"(?<![0-9])(1[5-9][0-9]{2}|20[0-9]{2})(?![0-9])")
+_DATE = re.compile(rb"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
+_NUMBER = re.compile(rb"[0-9]{1,9}")
+
+
+class Citation(NamedTuple):
+    """A citation.
+
+    ``version`` grows with the version of the record and with the date of its revision. ``mesh_major`` has the
+    descriptors that are marked as a major topic, themselves or by a qualifier. ``found`` has the texts of all fields.
+    """
+
+    pmid: int
+    version: int
+    title: bytes
+    abstract: bytes
+    year: int | None
+    mesh: list[str]
+    mesh_major: list[str]
+    has_mesh: bool
+    found: Mapping[str, Sequence[bytes]]
+
+
+def citations(
+    path: str | os.PathLike[str], fields: xmlstream.Fields = FIELDS
+) -> Iterator[tuple[str, Citation | list[int]]]:
+    """Yield the name of each record of a file and its citation; for DeleteCitation, the PMIDs that it withdraws.
+
+    Books come as an empty list. Raises DamagedInput, one sentence that names the file.
+    """
+    path, number = Path(path), 0
+    for record, values in xmlstream.records(path, ROOT, fields, _RECORDS):
+        if record == "PubmedArticle":
+            number += 1
+            yield record, _citation(path, values, number)
+        else:
+            yield record, [_whole(path, "PMID", pmid) for name, pmid in values if name == "deleted"]
+
+
+def _citation(path: Path, values: Sequence[tuple[str, bytes]], number: int) -> Citation:
+    found: dict[str, list[bytes]] = {}
+    mesh: list[bytes] = []
+    major: list[bytes] = []
+    descriptor, is_major, has_mesh = b"", False, False
+    for name, value in values:
+        if name == "major":
+            is_major |= value == b"Y"
+        elif name == "descriptor":
+            descriptor = descriptor or value
+        elif name == "heading":
+            if descriptor:
+                mesh.append(descriptor)
+                # a heading is major by its descriptor or by one of its qualifiers
+                if is_major:
+                    major.append(descriptor)
+            descriptor, is_major, has_mesh = b"", False, True
+        elif name == "author":
+            groups = [b"{%b}" % group for group in found.pop("collective", ())]
+            found.setdefault(name, []).append(b", ".join([*found.pop("last", groups), *found.pop("fore", ())]))
+        elif name == "reference":
+            ids = dict(zip(found.pop("type of cited id", ()), found.pop("cited id", ()), strict=False))
+            known = [label + ids[kind] for kind, label in ((b"pubmed", b"PMID:"), (b"doi", b"")) if kind in ids]
+            found.setdefault(name, []).append([*known, *found.pop("cited", ()), b""][0])
+        else:
+            found.setdefault(name, []).append(value)
+    if "PMID" not in found:
+        raise DamagedInput(f"{path}: citation {number} has no PMID")
+    key = _whole(path, "PMID", found["PMID"][0])
+    return Citation(
+        key,
+        _whole(path, f"PMID {key}: version", found.get("version", [b"1"])[0]) * 10**8 + _revised(found),
+        found.get("title", [b""])[0],
+        b" ".join(found.get("abstract", ())).strip(),
+        publication_year(found),
+        list(map(_plain, mesh)),
+        list(map(_plain, major)),
+        has_mesh,
+        found,
+    )
+
+
+def publication_year(fields: Mapping[str, Sequence[bytes]]) -> int | None:
+    """Year of the issue: of PubDate, else the first in its MedlineDate ("1998 Dec-1999 Jan"), else of ArticleDate."""
+    for name in ("year", "MedlineDate", "electronic year"):
+        if name in fields and (match := _YEAR.search(fields[name][0])):
+            return int(match[1])
+    return None
+
+
+@functools.lru_cache(maxsize=100_000)
+def _plain(name: bytes) -> str:
+    """The name of a heading on one line; the same few thousand come again and again."""
+    return " ".join(name.decode().split())
+
+
+def _revised(fields: Mapping[str, Sequence[bytes]]) -> int:
+    """Date of the last revision as yyyymmdd; 0 where it is missing or no date."""
+    match = _DATE.fullmatch(b"-".join(part.strip() for part in fields.get("revised", ())))
+    if match is None:
+        return 0
+    year, month, day = map(int, match.groups())
+    return year * 10_000 + month * 100 + day % 100
+
+
+def _whole(path: Path, what: str, found: bytes) -> int:
+    if not _NUMBER.fullmatch(found.strip()):
+        raise DamagedInput(
+            f"{path}: {what} {found.decode('utf-8', 'replace')[:40]!r} is not a whole number of up to nine digits"
+        )
+    return int(found)
