@@ -2,7 +2,7 @@
 
 Documents come in order of years. MC2 with a document level is fitted by SVI to those of the first years, and then each
 year is streamed (``Stream``), with several passes and births of topics or with one pass, or all so far are fitted from
-scratch; or a Gibbs chain goes on over all documents so far. Beside it scikit-learn's online LDA goes on by
+scratch. Beside it scikit-learn's online LDA goes on by
 ``partial_fit``, and gensim's HDP, where it is installed, by ``update``. All are scored alike: perplexity of documents
 of the next year, left to right, in the words of the first years.
 """
@@ -25,16 +25,13 @@ from sklearn.decomposition import LatentDirichletAllocation
 from benchmarks.cases import lacks
 from benchmarks.suite import DATA_FOLDER
 from mc2core import Corpus, Posterior
-from mc2core.inference import SVI, Gibbs, Stream
-from mc2core.inference.base import posterior_of
+from mc2core.inference import SVI, Stream
 from mc2core.inference.running.loop import fit
 from mc2core.models import MC2
 from mc2papers.baselines.lda import lda_model
 from mc2papers.datasets.collections import labelled_texts, nips
 
 _SEED, _EPOCHS, _WORD_PRIOR = 0, 10, 0.01
-# of the Gibbs chain: sweeps over the first years, and over all documents when some are added
-_SWEEPS, _FURTHER_SWEEPS = 60, 10
 
 
 class Collection(NamedTuple):
@@ -91,19 +88,6 @@ def from_scratch(blocks: list[Corpus]) -> Iterator[Posterior | None]:
     yield fit(together, MC2(), SVI(), iterations=_EPOCHS, seed=_SEED, progress=False).posterior
 
 
-def chain_continued(blocks: list[Corpus]) -> Iterator[Posterior]:
-    """The last of its samples each time."""
-    model, engine = MC2(), Gibbs()
-    state = fit(blocks[0], model, engine, iterations=_SWEEPS, seed=_SEED, progress=False).state
-    yield posterior_of(model, blocks[0], [engine.sample(blocks[0], state)], {})
-    for number in range(2, len(blocks)):
-        together = Corpus.concatenate(blocks[:number])
-        state = engine.extend(model, together, state.arrays(), _SEED)
-        for sweep in range(1, _FURTHER_SWEEPS + 1):
-            engine.step(together, state, _SEED + number, sweep)
-        yield posterior_of(model, together, [engine.sample(together, state)], {})
-
-
 def online_lda(blocks: list[Corpus]) -> Iterator[Posterior]:
     """100 topics; the first block ten times."""
     prior = np.full(100, 0.1)
@@ -146,7 +130,6 @@ METHODS: dict[str, Callable[[list[Corpus]], Iterator[Posterior | None]]] = {
     "MC2, streamed": streamed,
     "MC2, streamed in one pass": partial(streamed, passes=1),
     "MC2, from scratch": from_scratch,
-    "MC2 by Gibbs, continued": chain_continued,
     "online LDA (scikit-learn)": online_lda,
     "HDP (gensim)": hdp,
 }

@@ -11,6 +11,7 @@ mc2 contexts fits/own data/new year
 mc2 predict fits/own < new.jsonl
 mc2 import today.jsonl --append --out data/own
 mc2 update fits/own data/own --out fits/today
+mc2 compare fits/own fits/today
 mc2 verify data/own fits/today
 """
 
@@ -48,7 +49,9 @@ def _add_commands(commands: Any) -> None:
         "--iterations"
     )
     add_module(commands, "fit", "mc2core.app.fit_command", text)
-    add_module(commands, "update", "mc2core.app.update_command", "continue a fit with new documents")
+    add_module(
+        commands, "update", "mc2core.app.update_command", "add new documents to a fit; old ones keep their clusters"
+    )
     _add_readers(commands)
     _add_predictions(commands)
     text = "compile all kernels now, so that later commands start at once"
@@ -84,6 +87,7 @@ def _add_readers(commands: Any) -> None:
     add_fit(topics, "posterior")
     topics.add_argument("--words", type=int, default=10, help="number of words per topic (default 10)")
 
+    _add_compare(commands)
     verify = add_command(
         commands, "verify", _verify, "verify saved corpora, posteriors and checkpoints by their digests"
     )
@@ -123,6 +127,20 @@ def _add_readers(commands: Any) -> None:
         help="use frequent two-word phrases of the texts (--texts) in names",
     )
     describe.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="folder for index.html and tables")
+
+
+def _add_compare(commands: Any) -> None:
+    """The command that reads two posteriors."""
+    compare = add_command(
+        commands,
+        "compare",
+        _compare,
+        "compare the clusters of two fits of the same documents: matched clusters, splits and merges as CSV, and their "
+        "agreement on standard error",
+    )
+    add_fit(compare, "first")
+    add_fit(compare, "second")
+    compare.add_argument("--table", action="store_true", help="print the documents in each pair of clusters instead")
 
 
 def _add_predictions(commands: Any) -> None:
@@ -234,6 +252,19 @@ def _topics(options: argparse.Namespace) -> None:
     with work("reading the posterior"):
         table = describe_topics(Posterior.load(options.posterior), options.words)
     print(table.to_csv(index=False, float_format="%.6g"), end="")
+
+
+def _compare(options: argparse.Namespace) -> None:
+    from mc2core.base.progress import work
+    from mc2core.explore.compare import compare
+
+    with work("comparing the fits"):
+        found = compare(options.first, options.second)
+    print(in_lines(f"mc2: {found}", sys.stderr), file=sys.stderr)
+    if options.table:
+        print(found.table.to_csv(index_label="a\\b"), end="")
+    else:
+        print(found.clusters.to_csv(index=False, float_format="%.4g"), end="")
 
 
 def _describe(options: argparse.Namespace) -> None:

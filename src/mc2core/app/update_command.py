@@ -1,4 +1,4 @@
-"""``mc2 update``: continue a fit with new documents."""
+"""``mc2 update``: add new documents to a fit."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from typing import Any
 from mc2core.app.commands import COLUMNS, add_columns, add_embeddings, add_fit, add_threads, in_lines
 
 _ABOUT = """\
-A fit by svi reads only the new documents; a sample of the old ones is in its file. A fit by gibbs continues over all
-documents: NEW is the corpus of the fit, to which 'mc2 import --append' has added documents, and the result is written
-to --out. To resume a killed update, give the same command again.
+A fit by gibbs: old documents keep their clusters, and clusters keep their numbers and names. Each new document joins a
+cluster or opens a new one. NEW is a file like the imported one, a corpus of new documents, or the corpus of the fit to
+which 'mc2 import --append' has added documents. The result is written to --out, with added.csv (the new documents) and
+clusters.csv (sizes before and now).
+A fit by svi: the fit continues as a stream, in place. To resume a killed update, give the same command again.
 The columns of a file are those of the import of the fit, unless others are given."""
 
 
@@ -36,16 +38,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--new-columns",
         metavar="N",
         type=int,
-        default=1,
         help="add columns for new words and context values that occur in at least N of the new documents; others are "
-        "left out (default: 1, as in 'mc2 import --append', so that corpus and fit have the same words)",
+        "left out (default: the limits of the import, at least 2; svi: 1, as in 'mc2 import --append')",
     )
-    parser.add_argument(
-        "--iterations", type=int, help="gibbs: number of sweeps over all documents (default: as many as the fit had)"
-    )
+    parser.add_argument("--iterations", type=int, help="gibbs: number of sweeps over the new documents (default: 20)")
     add_threads(parser)
     parser.add_argument(
-        "--out", metavar="FOLDER", type=Path, help="folder for the posterior and provenance (default: replace the fit)"
+        "--out",
+        metavar="FOLDER",
+        type=Path,
+        help="folder for the updated fit (default: FIT-updated, next to the fit; svi: replace the fit)",
     )
 
 
@@ -54,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
     from mc2core.base.progress import work
 
     with work("reading the fit"):
-        from mc2core.inference.running.update import update_fit
+        from mc2core.inference.running.update import beside, update_fit
         from mc2core.posterior.posterior import posterior_file
     columns = {name: getattr(options, name) for name in (*COLUMNS, "embeddings") if getattr(options, name)}
     try:
@@ -71,6 +73,10 @@ def run(options: argparse.Namespace) -> None:
     except (KeyboardInterrupt, SystemExit) as stop:  # SIGINT, SIGTERM
         print("mc2: stopped; the same command resumes from here", file=sys.stderr)
         raise SystemExit(stop.code if isinstance(stop, SystemExit) else 130) from None
+    if "updates" in about:
+        fit = posterior_file(options.fit).parent
+        _tell_added(options.out or beside(fit), fit, about)
+        return
     posterior = posterior_file(options.out or options.fit)
     print(in_lines(f"{posterior}: {_said(about)}", sys.stdout))
     for warning in about.get("drift", {}).get("warnings", ()):
@@ -88,13 +94,48 @@ def _next(posterior: Path, new: Path, columns: Mapping[str, Any]) -> str:
     return f"{told} --out FOLDER; {shlex.join(['mc2', 'clusters', str(posterior)])} FOLDER"
 
 
+def _tell_added(out: Path, fit: Path, about: Mapping[str, Any]) -> None:
+    """Write the tables of an update by Gibbs, and print what came."""
+    from mc2core.base import storage
+    from mc2core.base.checks import counted
+    from mc2core.base.progress import work
+    from mc2core.corpus import Corpus
+    from mc2core.explore.updates import added_documents, changed_clusters
+    from mc2core.inference.running.update import UNSURE, needs_new_fit
+    from mc2core.posterior import Posterior
+
+    with work("tables of the update"):
+        before, after, new = Posterior.load(fit), Posterior.load(out), Corpus.load(out / "added")
+        clusters = changed_clusters(before, after, new)
+        documents = added_documents(after, new, clusters)
+        for name, table in (("clusters.csv", clusters), ("added.csv", documents)):
+            with storage.replacing(out / name) as stream:
+                stream.write(table.to_csv(index=False))
+    now = about["updates"][-1]
+    print(in_lines(f"{out / 'posterior.npz'}: {counted(now['documents'], 'new documents')}", sys.stdout))
+    is_new = clusters["new"] == "yes"
+    grown = clusters[~is_new & (clusters["added"] > 0)].sort_values("added", ascending=False, kind="stable")
+    for what, table in (("grew", grown), ("new", clusters[is_new])):
+        for row in table.itertuples():
+            sizes = f"{row.before:,} -> {row.documents:,}" if what == "grew" else f"{row.documents:,}"
+            print(in_lines(f"  cluster {row.cluster} ({row.name}) {what}: {sizes} documents", sys.stdout))
+    if not is_new.any():
+        print("  no new cluster")
+    if "mean_probability" in now:
+        unsure = f"{now['unsure']:,} have no cluster with probability {UNSURE:g} or more"
+        print(in_lines(f"  mean probability of the new documents' clusters: {now['mean_probability']:.2f}; {unsure}",
+                       sys.stdout))  # fmt: skip
+    for reason in needs_new_fit(about):
+        print(in_lines(f"mc2: fit all documents again: {reason}", sys.stderr), file=sys.stderr)
+    corpus = next(out / name for name in ("corpus", "added") if (out / name).is_dir())
+    steps = shlex.join(["mc2", "clusters", str(out), str(corpus)])
+    print(in_lines(f"next: {out / 'added.csv'} has the new documents; {steps}", sys.stdout))
+
+
 def _said(about: dict[str, Any]) -> str:
     """What was taken, in a few words."""
     from mc2core.base.checks import counted
-    from mc2core.inference.running.summary import sentence
 
-    if "drift" not in about:
-        return f"{counted(about['iterations'], 'sweeps')} over all documents; {sentence(about['inferred'])}"
     now, drift = about["stream"]["updates"][-1], about["drift"]
     new = {"words": now["new_words"]} | {f"values of {name}": n for name, n in now["new_values"].items()}
     columns = ", ".join(counted(n, what) for what, n in new.items() if n)

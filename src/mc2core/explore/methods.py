@@ -42,13 +42,13 @@ def paragraph(posterior: Posterior, corpus: Corpus, about: Mapping[str, Any], re
         _preprocessing(posterior.imported or corpus.imported, corpus),
         _missing(posterior, corpus),
         f"Inference was by {how}, {_run(about, unit)}, with the random seed {about['seed']}.",
-        _updates(about, unit),
+        _updates(about),
         f"Engine settings: {_settings(engine)}." if _settings(engine) else "",
         _found(posterior, recommended, model.get("n_clusters") is not None),
         _versions(about),
     ]
     same = "The same corpus, settings and seed give the same result."
-    if "from" in about or "stream" in about:
+    if "updates" in about or "stream" in about:
         same = "The same documents in the same order, settings and seeds give the same result."
     return " ".join(one for one in [*said, same] if one)
 
@@ -87,15 +87,17 @@ def _missing(posterior: Posterior, corpus: Corpus) -> str:
     return f"Values are missing: {listed}." if listed else ""
 
 
-def _updates(about: Mapping[str, Any], unit: str) -> str:
-    """Fits that this one continued, and documents that came later."""
+def _updates(about: Mapping[str, Any]) -> str:
+    """Documents that came later."""
     said = []
-    if source := about.get("from"):
-        lengths = ", then ".join(counted(one, unit) for one in source["iterations"])
-        seeds = " and ".join(map(str, source["seeds"]))
+    if updates := about.get("updates"):
+        added, times = sum(one["documents"] for one in updates), counted(len(updates), "updates")
+        came = f"{counted(added, 'documents')} {'was' if added == 1 else 'were'} added"
+        sweeps = counted(updates[-1]["sweeps"], "sweeps")
         said.append(
-            f"This continued an earlier fit of {counted(source['documents'], 'documents')}: {lengths}, with the random "
-            f"seed {seeds}."
+            f"{came} to the {updates[0]['before']:,} of the fit in {times}: given each sample, the clusters and topics "
+            f"of the new documents were drawn by {sweeps} of Gibbs sampling, with the clusters of earlier documents "
+            "held."
         )
     if stream := about.get("stream"):
         updates = f" in {counted(len(stream['updates']), 'updates')}" if stream["updates"] else ""

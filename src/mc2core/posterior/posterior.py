@@ -28,6 +28,7 @@ from mc2core.posterior import consensus
 from mc2core.posterior.sample import Sample, pack_sample, unpack_sample
 
 if TYPE_CHECKING:
+    from mc2core.posterior.added import Added
     from mc2core.posterior.contexts import PredictedNames, PredictedNumbers, PredictedVectors
     from mc2core.posterior.hierarchy import Hierarchy
     from mc2core.posterior.predicting import PredictedClusters, Predictors
@@ -99,6 +100,9 @@ class Posterior:
     kept : Corpus or None
         For fits by SVI, a random sample of the documents, with which the fit can be continued
         (:mod:`mc2core.corpus.reservoir`).
+    added : Added or None
+        After ``mc2 update`` of a fit by Gibbs, the clusters and numbers that old documents keep
+        (:mod:`mc2core.posterior.added`).
 
     See Also
     --------
@@ -127,6 +131,7 @@ class Posterior:
     hierarchy: Hierarchy | None = None
     fingerprints: np.ndarray | None = None
     kept: Corpus | None = None
+    added: Added | None = None
 
     def __post_init__(self) -> None:
         if not self.samples:
@@ -410,6 +415,7 @@ class Posterior:
             samples=[replace(sample, cluster=sample.cluster[rows]) for sample in self.samples],
             provenance=self.provenance | {"corpus": matching.in_units(seen, names, self.units).digest},
             hierarchy=None if self.hierarchy is None else self.hierarchy.of_documents(rows),
+            added=None,
         )
         of_all = {"_first": self._first, "n_clusters": self.n_clusters, "by_size": self.by_size}  # not found again
         part.__dict__ |= {**of_all, "cluster": self.cluster[rows]}
@@ -717,7 +723,12 @@ class Posterior:
         if self.hierarchy is not None:
             from mc2core.posterior.hierarchy import pack_hierarchy
 
-            arrays |= pack_hierarchy(self.hierarchy)
+            hierarchy = self.hierarchy
+            while (earlier := getattr(hierarchy, "earlier", None)) is not None:
+                hierarchy = earlier
+            arrays |= pack_hierarchy(hierarchy)
+        if self.added is not None:
+            arrays |= self.added.arrays()
         if self.fingerprints is not None:
             arrays["fingerprints"] = self.fingerprints
         if self.kept is not None:
@@ -739,6 +750,7 @@ class Posterior:
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], path: str | os.PathLike[str]) -> Posterior:
         """Build a posterior from the result of :meth:`arrays`; error messages name ``path``."""
         from mc2core.corpus.reservoir import unpack_kept
+        from mc2core.posterior.added import restored, stored_documents
         from mc2core.posterior.hierarchy import unpack_hierarchy
 
         try:
@@ -773,13 +785,13 @@ class Posterior:
                 units=units,
                 provenance=meta["provenance"],
                 imported=meta.get("imported"),
-                hierarchy=unpack_hierarchy(arrays, sizes.get("J", 0)),
+                hierarchy=unpack_hierarchy(arrays, stored_documents(arrays, sizes.get("J", 0))),
                 fingerprints=arrays.get("fingerprints"),
                 kept=kept,
             )
             if posterior.hierarchy is not None:
                 posterior.hierarchy = replace(posterior.hierarchy, samples=posterior.clusterings)
-            return posterior
+            return restored(posterior, arrays)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a saved posterior: {error}") from error
 

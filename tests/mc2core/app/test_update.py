@@ -427,7 +427,8 @@ def test_what_cannot_go_on_is_refused_in_a_sentence(fits, capsys):
     wrong = [
         (["svi", "--iterations", "3"], "a fit by svi takes each new document once"),
         (["gibbs", "--total-samples", "9", "--out", out], "a fit by gibbs is of the documents that it has"),
-        (["gibbs"], "a fit by gibbs goes on in a folder of its own: --out names it"),
+        (["gibbs", "--out", str(fits / "gibbs")], "a fit by gibbs is a fit of its own: --out names another folder"),
+        (["gibbs", "--iterations", "0"], "--iterations is 0"),
         (["bare"], "checkpoint.npz is missing, which mc2 fit leaves and without which a fit cannot go on"),
         (["svi", "--new-columns", "0"], "--new-columns is 0; it must be"),
         (["nowhere"], "nowhere is missing; the folder of a fit or an array file (.npz) is needed"),
@@ -438,64 +439,121 @@ def test_what_cannot_go_on_is_refused_in_a_sentence(fits, capsys):
     (fits / "empty.jsonl").write_text("")
     assert main(["update", str(fits / "svi"), str(fits / "empty.jsonl")]) == 2
     assert f"{fits / 'empty.jsonl'} has no document" in capsys.readouterr().err
-    assert main(["update", str(fits / "gibbs"), new, "--out", out]) == 2
-    assert f"{new} is not the folder of a corpus; a fit by gibbs goes on with its own corpus" in capsys.readouterr().err
     for (name, *more), message in wrong:
         where = new if name != "gibbs" else str(fits / "data")
         assert main(["update", str(fits / name), where, *more]) == 2
         assert message in capsys.readouterr().err
     assert main(["update", str(fits / "gibbs"), str(fits / "data"), "--out", out]) == 2
-    assert (
-        "the corpus has 60 documents and the fit 60; a fit by gibbs goes on with its own corpus"
-        in capsys.readouterr().err
-    )
+    assert "has the documents of the fit and no others" in capsys.readouterr().err
+    old = written(fits / "old.jsonl", rows(60, 0)[:5])
+    assert main(["update", str(fits / "gibbs"), old, "--out", out]) == 2
+    assert "are in the fit already: their ids are known" in capsys.readouterr().err
     assert main(["update", str(fits / "svi"), new, "--total-samples", "100"]) == 0
     later = written(fits / "later.jsonl", rows(12, 9))
     assert main(["update", str(fits / "svi"), later, "--total-samples", "200"]) == 2
     assert "--total-samples is 200, but that of" in capsys.readouterr().err
 
 
-def test_chains_go_on_over_all_documents(fits, capsys, caplog):
-    caplog.set_level("INFO", "mc2core")
-    some = rows(15, 10)
-    some[0]["text"] += " snow"  # a word of one document has a column in the corpus, and so in the fit
+MOON = ["comet", "moon", "orbit", "planet", "star"]
+
+
+def test_new_documents_join_clusters_or_open_new_ones(fits, capsys):
+    """Old ones keep their clusters and numbers; the corpus with all documents and the file of new ones say the same."""
+    before = Posterior.load(fits / "gibbs")
+    some = rows(15, 10) + rows(12, 11, subjects=(MOON,), authors=("cid",))
     new = written(fits / "new.jsonl", some)
-    assert main(["import", new, "--append", "--out", str(fits / "data")]) == 0
-    command = ["update", str(fits / "gibbs"), str(fits / "data"), "--iterations", "6", "--out"]
-    assert main([*command, str(fits / "undisturbed")]) == 0
+    assert main(["update", str(fits / "gibbs"), new]) == 0
     said = capsys.readouterr().out
-    assert "6 sweeps over all documents" in said
-    advised = f"mc2 clusters {fits / 'undisturbed/posterior.npz'} {fits / 'data'}"
-    assert f"next: {advised}" in " ".join(said.split())
-    assert main(advised.split()[1:]) == 0
-    assert "resuming" not in caplog.text  # nothing was done before
-    wanted = (fits / "undisturbed/posterior.npz").read_bytes()
-    found, before = Posterior.load(fits / "undisturbed/posterior.npz"), Posterior.load(fits / "gibbs/posterior.npz")
-    assert (len(found.cluster), len(found.chains)) == (75, 2)
-    assert found.vocabulary == [*before.vocabulary, "snow"]
-    about = json.loads((fits / "undisturbed/provenance.json").read_text())
-    before = Posterior.load(fits / "gibbs/posterior.npz").provenance
-    assert about["from"] == {
-        "posterior": storage.read_signed(fits / "gibbs/posterior.npz")[1],
-        "documents": 60,
-        "iterations": [before["iterations"]],
-        "seeds": [before["seed"]],
-    }
-    said = Fit(found, Corpus.load(fits / "data")).methods()
-    assert (
-        f"6 sweeps, of which the first 3 were discarded, in 2 independent chains, with the random seed {about['seed']}"
-        in (said)
-    )
-    assert "This continued an earlier fit of 60 documents: 4 sweeps, with the random seed 0." in said
-    assert said.endswith("The same documents in the same order, settings and seeds give the same result.")
-    codes = [killed_at(left, [*command, str(fits / "out")], "replace") for left in (1, 2, 3)]
-    assert codes == [-signal.SIGKILL] * 3
-    assert main([*command, str(fits / "out")]) == 0
-    assert (fits / "out/posterior.npz").read_bytes() == wanted
-    turned = Corpus.load(fits / "data").subset(np.arange(75)[::-1])
-    turned.save(fits / "turned")
-    assert main(["update", str(fits / "gibbs"), str(fits / "turned"), "--out", str(fits / "other")]) == 2
-    assert "the corpus does not begin with the documents of the fit" in capsys.readouterr().err
+    out = fits / "gibbs-updated"
+    assert f"{out / 'posterior.npz'}: 27 new documents" in said
+    after, added = Posterior.load(out), Corpus.load(out / "added")
+    size = before.hierarchy.recommended
+    assert after.hierarchy.recommended == size + 1
+    for n in range(1, before.hierarchy.n_clusters + 1):
+        assert np.array_equal(after.hierarchy.cut(n + 1)[:60], before.hierarchy.cut(n))
+        assert np.array_equal(after.hierarchy.at(n + 1)[:60], before.hierarchy.at(n))
+    assert np.array_equal(after.cluster[:60], before.cluster)
+    assert np.array_equal(after.by_size[after.cluster[:60]], before.by_size[before.cluster])
+    for one, sample in zip(after.samples, before.samples, strict=True):
+        assert np.array_equal(one.cluster[:60], sample.cluster)
+        # draws of words, of which there is one at least for each word of a document
+        assert added.content.nnz <= one.topic_words.sum() - sample.topic_words.sum() <= added.n_tokens
+    found = after.hierarchy.cut(size + 1)[60:]
+    subject = [SEA, BREAD, MOON]
+    which = np.array([next(k for k, words in enumerate(subject) if row["text"].split()[0] in words) for row in some])
+    table = pd.crosstab(which, found)
+    assert table.shape == (3, 3)
+    assert (table > 0).sum().sum() == 3  # each subject has a cluster
+    assert set(found[which == 2]) == {size}  # the new one has the last number
+    documents, clusters = (pd.read_csv(out / f"{name}.csv") for name in ("added", "clusters"))
+    assert (documents["cluster"] == found + 1).all()
+    assert documents["new"].fillna("").tolist() == ["yes" if one == 2 else "" for one in which]
+    assert documents["probability"].between(0.5, 1.0).all()
+    assert clusters["documents"].sum() == 87
+    assert clusters["added"].tolist() == np.bincount(found).tolist()
+    assert f"cluster {size + 1} ({clusters['name'].iloc[-1]}) new: 12 documents" in said
+    assert set(clusters["name"].iloc[-1].split(", ")) <= set(MOON)
+    about = json.loads((out / "provenance.json").read_text())["updates"][0]
+    assert (about["documents"], about["before"], about["new_words"], about["sweeps"]) == (27, 60, 5, 20)
+    assert main(["import", new, "--append", "--out", str(fits / "data")]) == 0
+    assert main(["update", str(fits / "gibbs"), str(fits / "data"), "--threads", "2", "--out", str(fits / "all")]) == 0
+    whole = Posterior.load(fits / "all")
+    assert np.array_equal(whole.cluster, after.cluster)
+    corpus = Corpus.load(fits / "all/corpus")
+    assert whole.was_fitted_on(corpus)
+    assert np.array_equal(whole.assign(corpus, cut="recommended")[0][60:], found)
+    said = Fit(whole, corpus).methods()
+    assert "27 documents were added to the 60 of the fit in 1 update: given each sample" in said
+    assert main(["describe", str(fits / "all"), str(fits / "all/corpus"), "--out", str(fits / "report")]) == 0
+    capsys.readouterr()
+    written_before = (out / "posterior.npz").stat().st_mtime_ns
+    assert main(["update", str(fits / "gibbs"), new]) == 0  # again: nothing is left to do
+    assert (out / "posterior.npz").stat().st_mtime_ns == written_before
+
+
+def test_updates_follow_each_other(fits, capsys):
+    first, second = (written(fits / f"{seed}.jsonl", rows(10, seed)) for seed in (20, 21))
+    assert main(["update", str(fits / "gibbs"), first]) == 0
+    both = written(fits / "both.jsonl", rows(10, 20) + rows(10, 21) + rows(8, 22, subjects=(MOON,)))
+    assert main(["update", str(fits / "gibbs-updated"), both]) == 0
+    assert "18 new documents" in capsys.readouterr().out  # ten came before
+    one, two = Posterior.load(fits / "gibbs-updated"), Posterior.load(fits / "gibbs-updated2")
+    assert two.added.before.tolist() == [60, 70]
+    assert np.array_equal(two.cluster[:70], one.cluster)
+    size = one.hierarchy.recommended
+    assert np.array_equal(two.hierarchy.cut(size + 1)[:70], one.hierarchy.cut(size))
+    assert [one["documents"] for one in two.provenance["updates"]] == [10, 18]
+    assert main(["update", str(fits / "gibbs"), second]) == 2
+    assert "gibbs-updated holds another fit" in capsys.readouterr().err
+
+
+def test_words_and_values_are_new_by_the_rules_of_the_import(tmp_path, capsys, caplog):
+    """A word in fewer documents than the import asked for has no column; rarely used names neither."""
+    old, out = written(tmp_path / "old.jsonl", rows(40, 0)), tmp_path / "data"
+    assert main(["import", old, *COLUMNS, "--min-df", "3", "--rare", "author=2", "--out", str(out)]) == 0
+    assert main(["fit", str(out), "--context", "author", "--iterations", "4", "--out", str(tmp_path / "fit")]) == 0
+    some = rows(6, 1)
+    for row, word, author in zip(some, ["ice", "ice", "ice", "fog", "fog", "sea"], "xxyzzz", strict=True):
+        row["text"] += f" {word}"
+        row["by"].append(author)
+    new = written(tmp_path / "new.jsonl", some)
+    assert main(["update", str(tmp_path / "fit"), new]) == 0
+    found, before = Posterior.load(tmp_path / "fit-updated"), Posterior.load(tmp_path / "fit")
+    assert set(found.vocabulary) - set(before.vocabulary) == {"ice"}
+    assert set(found.context_names["author"]) - set(before.context_names["author"]) == {"x", "z"}
+    assert "left out: 2 words: unknown to the model" in caplog.text
+    assert main(["update", str(tmp_path / "fit"), new, "--new-columns", "1", "--out", str(tmp_path / "one")]) == 0
+    assert set(Posterior.load(tmp_path / "one").vocabulary) - set(before.vocabulary) == {"ice", "fog", "sea"}
+
+
+def test_a_new_fit_is_due_after_many_or_strange_documents():
+    update_of = {"before": 100, "documents": 20, "sizes": [60, 60], "n_old_clusters": 2, "left_out_tokens": 0}
+    update_of |= {"tokens": 100, "unsure": 1}
+    assert update.needs_new_fit({"updates": [update_of]}) == []
+    assert "40 documents were added to the 100" in update.needs_new_fit({"updates": [update_of, update_of]})[0]
+    strange = update_of | {"sizes": [60, 50, 10], "left_out_tokens": 50, "unsure": 9}
+    reasons = update.needs_new_fit({"updates": [strange]})
+    assert [one.split(" of the ")[0] for one in reasons] == ["10", "33%", "9"]
 
 
 def test_an_update_of_another_is_not_taken_up(fits, monkeypatch):

@@ -301,9 +301,11 @@ def test_methods_say_how_words_were_made_and_what_is_missing(done):
 
 
 def test_methods_of_one_sweep_and_one_document_are_singular():
-    about = {"iterations": 1, "engine": {"name": "svi"}, "from": {"iterations": [1, 2], "documents": 1, "seeds": [0]}}
+    about = {"iterations": 1, "engine": {"name": "svi"}, "updates": [{"documents": 1, "before": 9, "sweeps": 1}]}
     assert methods._run(about, "epochs") == "1 epoch"
-    assert "of 1 document: 1 epoch, then 2 epochs," in methods._updates(about, "epochs")
+    assert methods._updates(about).startswith("1 document was added to the 9 of the fit in 1 update:")
+    about["updates"].append({"documents": 2, "before": 10, "sweeps": 20})
+    assert methods._updates(about).startswith("3 documents were added to the 9 of the fit in 2 updates:")
 
 
 def test_methods_compare_the_recommended_cuts_of_the_chains(done):

@@ -1,13 +1,11 @@
-"""A chain that goes on with documents added: where the new ones begin, given the old.
+"""A state to which documents are added: those that a start held out.
 
 A new document's cluster is drawn given its words and contexts, and its tokens' topics given that, by what the state of
-the chain says of documents it has not seen. What is not of single documents is drawn once given all. From there the
-chain is one over the enlarged corpus, whose posterior it leaves invariant as ever.
+the chain says of documents it has not seen. What is not of single documents is drawn once given all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import Executor
 from typing import TypeVar
 
@@ -17,7 +15,6 @@ from mc2core.compute import streams
 from mc2core.corpus import Corpus
 from mc2core.families.contents import relative_densities
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.base import posterior_of
 from mc2core.inference.gibbs.assignments import Assignments, document_start
 from mc2core.inference.gibbs.repeats import Repeats, with_draws
 from mc2core.inference.gibbs.state import DocumentLevelState, GibbsState, SharedState
@@ -25,29 +22,6 @@ from mc2core.models import TopicModel
 from mc2core.posterior import Sample
 
 S = TypeVar("S", bound=GibbsState)
-
-
-def continued(
-    kind: type[GibbsState],
-    model: TopicModel,
-    corpus: Corpus,
-    arrays: Mapping[str, np.ndarray],
-    seed: int,
-    pool: Executor | None,
-) -> GibbsState:
-    """The state of a chain on ``corpus``, whose first documents are those of the chain with these ``arrays``.
-
-    The columns of the chain come first in ``corpus``, in their order. ValueError where the arrays do not fit it.
-    """
-    n_before = min(np.size(arrays.get("cluster", ())), corpus.n_documents)
-    before = np.arange(n_before)
-    known, new = corpus.subset(before), corpus.subset(np.arange(n_before, corpus.n_documents))
-    old, shares = kind.restore(model, known, arrays), None
-    if model.has_clusters:
-        shares = posterior_of(model, known, [old.sample()], {}).predict_proba(new, progress=False)
-    state = with_documents(old, model, corpus, before, shares, seed, pool)
-    state.log_joint = state.compute_log_joint()
-    return state
 
 
 def with_documents(

@@ -207,22 +207,6 @@ class Gibbs(Engine):
             return None
         return log_odds_of_clusters(state)
 
-    def extend(self, model: TopicModel, corpus: Corpus, arrays: Mapping[str, np.ndarray], seed: int) -> GibbsState:
-        """Return the state of a chain that is continued with added documents.
-
-        ``arrays`` is the saved state of the chain (:mod:`mc2core.inference.gibbs.continued`). ``corpus`` contains its
-        documents, followed by the added documents; new words and context values must be the last columns. Raises
-        ValueError if the arrays do not match the corpus, or if topics emit observations.
-        """
-        if model.content is not None:  # new ones would change the unit of all
-            raise ValueError("a fit of observations does not go on with documents added; fit all of them anew")
-        from mc2core.inference.gibbs.continued import continued
-
-        self.need_memory(model, corpus)
-        kind = DocumentLevelState if model.document_level else SharedState
-        with thread_budget(self.threads) as pool:
-            return continued(kind, model, corpus, arrays, seed, pool)
-
     def restore(self, model: TopicModel, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> GibbsState:
         kind = DocumentLevelState if model.document_level else SharedState
         return kind.restore(model, corpus, arrays)

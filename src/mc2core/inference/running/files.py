@@ -36,7 +36,6 @@ def fit_corpus(
     spark: Mapping[str, Any] | None = None,
     keep_all: bool = False,
     keep_checkpoint: bool = False,
-    source: Mapping[str, Any] | None = None,
     **length: Any,
 ) -> dict[str, Any]:
     """Fit a model, write posterior, trace and provenance into ``folder``, and return the provenance.
@@ -53,8 +52,8 @@ def fit_corpus(
     fit runs, a second fit that writes the same posterior is refused (ValueError).
 
     Contexts of the corpus that are not in ``contexts`` are named in the log and not used, so a checkpoint does not
-    depend on them. ``source`` is added to the provenance: the fit that this one continues. With ``missing``, every
-    context is missing in that share of the documents, drawn with the seed of the fit. ``spark`` has properties of
+    depend on them. With ``missing``, every context is missing in that share of the documents, drawn with the seed of
+    the fit. ``spark`` has properties of
     Spark, for fits that use it (``n_shards``). With ``follow_labels``, each row of the trace has ``vi_bits``, the
     distance of the clusters from the labels.
 
@@ -80,8 +79,6 @@ def fit_corpus(
     def leave(done: RunResult) -> None:
         if keep_all:
             _keep_for_later(done, part, way.keeps_documents)
-        done.posterior.provenance |= source or {}
-        done.provenance |= source or {}
         with work("writing the posterior"):
             done.posterior.save(posterior)
         storage.write_json(folder / "provenance.json", done.provenance | ({"missing": missing} if missing else {}))

@@ -1,7 +1,8 @@
 """Updates of fits as files with new documents: ``mc2 update``.
 
 A fit by SVI continues as a stream (:mod:`mc2core.inference.svi.stream`); the likelihood of new documents before the
-update is reported. A Gibbs chain continues over all documents, old and new.
+update is reported. To a fit by Gibbs, documents are added: old ones keep their clusters
+(:mod:`mc2core.inference.gibbs.added`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,19 +19,21 @@ import numpy as np
 import pandas as pd
 
 from mc2core.base import stopping, storage
-from mc2core.base.checks import counted
+from mc2core.base.checks import whole
 from mc2core.base.progress import showing, work
 from mc2core.base.provenance import environment
 from mc2core.compute import streams
+from mc2core.compute.threads import in_blocks, thread_budget
 from mc2core.corpus import Corpus, alignment
+from mc2core.corpus.building.columns import POOLED
 from mc2core.corpus.building.counts import Dropped
 from mc2core.corpus.fingerprints import fingerprints_of
+from mc2core.families.stacked import StackedContexts
 from mc2core.inference.registry import specified_in
 from mc2core.inference.running import checkpoint as checkpoints
-from mc2core.inference.running.drift import drift
-from mc2core.inference.running.files import fit_corpus
-from mc2core.inference.running.loop import asked_for, checkpoints_of, seeds_of, tell_unused
-from mc2core.posterior import Posterior
+from mc2core.inference.running.drift import MAX_IN_SMALL, MAX_LEFT_OUT, drift
+from mc2core.inference.running.loop import tell_unused
+from mc2core.posterior import Posterior, Sample
 from mc2core.posterior.posterior import POSTERIOR, posterior_file
 
 if TYPE_CHECKING:
@@ -45,7 +49,13 @@ _COUNTED = (
     *("clusters_born", "clusters_gone", "topics_born", "topics_gone"),
 )
 _ELSEWHERE = "name another folder, or remove it"
-_OWN_CORPUS = "a fit by gibbs goes on with its own corpus, to which mc2 import --append has added documents"
+_REPEATED = "in the fit already: their ids are known"
+#: sweeps over the documents that are added, for each sample of the fit
+SWEEPS = 20
+#: probability of its cluster below which a document counts as unsure
+UNSURE = 0.5
+#: shares from which on a new fit is due: of documents added in those of the fit, and of unsure ones in the new ones
+MAX_ADDED, MAX_UNSURE = 0.25, 0.2
 
 
 class _FitFile(NamedTuple):
@@ -112,29 +122,34 @@ def update_fit(
     out: str | os.PathLike[str] | None = None,
     total_samples: int | None = None,
     columns: Mapping[str, Any] | None = None,
-    new_columns: int = 1,
+    new_columns: int | None = None,
     iterations: int | None = None,
     threads: int = 1,
     progress: bool | None = None,
 ) -> dict[str, Any]:
-    """Continue a fit with new documents, and return the provenance of the result.
+    """Add new documents to a fit, and return the provenance of the result.
 
     SVI processes the documents ``new`` in mini-batches, in their order; ``posterior.npz`` and ``provenance.json`` in
-    ``out`` are replaced at the end. Gibbs sweeps over all documents, so ``new`` must contain the fitted documents
-    first, followed by the new ones; ``out`` must be another folder, which gets the same files as by ``mc2 fit``.
+    ``out`` are replaced at the end. If a killed update by SVI is called again, it is resumed with identical results.
 
-    If a killed update is called again, it is resumed with identical results. A completed update does nothing.
+    Gibbs moves the new documents alone, given each sample of the old ones. These keep their clusters, and clusters keep
+    their numbers. ``new`` has the new documents, or a corpus of the fitted documents followed by the new ones. ``out``
+    gets the posterior of old and new documents, the new ones as a corpus (``added``) and, if the old ones were given,
+    all of them (``corpus``).
+
+    A completed update does nothing if it is called again.
 
     Parameters
     ----------
     fit : folder of ``mc2 fit`` or of an update, or ``posterior.npz`` in it
     new : folder of a corpus, or what ``mc2 import`` reads, in the form of the documents of the fit
-    out : folder; by default that of the fit
+    out : folder; by default that of the fit for SVI, and :func:`beside` it for Gibbs
     total_samples : as in :class:`mc2core.inference.Stream`, for the first update by SVI
     columns : where a file holds words and contexts, if not where those of the fit were: "text", "bag", "counts",
         "contexts" and "id" of :func:`mc2core.corpus.readers.reading.read_own`, and the file of its "embeddings"
-    new_columns : smallest number of documents in which a new word or value must occur to get a column
-    iterations : number of sweeps by Gibbs; by default as many as in the fit
+    new_columns : smallest number of documents in which a new word or value must occur to get a column; by default 1
+        for SVI, and the limits of the import (``min_df``, ``rare``), at least 2, for Gibbs
+    iterations : number of sweeps over the new documents by Gibbs, :data:`SWEEPS` by default
     threads : the result does not depend on their number
 
     Raises
@@ -147,24 +162,38 @@ def update_fit(
     posterior = file.posterior
     if path.name != POSTERIOR:
         raise ValueError(f"{path} is not {POSTERIOR} in the folder of a fit, beside which its other files are")
-    fit = path.parent
-    out = fit if out is None else Path(out)
+    fit, engine = path.parent, posterior.provenance.get("engine", {}).get("name")
+    if out is None:
+        out = beside(fit) if engine == "gibbs" else fit
+    out = Path(out)
     if columns and _is_corpus(new):
         raise ValueError(f"{next(iter(columns))!r} has no meaning for {new}, which is a corpus; it is for a file")
     for name in ("seed", "iterations"):
         if name not in posterior.provenance:
             raise ValueError(f"{path} does not say the {name} of its fit, which cannot go on")
-    engine = posterior.provenance.get("engine", {}).get("name")
     if engine == "gibbs":
         if total_samples is not None:
             raise ValueError(f"total_samples is {total_samples}; a fit by gibbs is of the documents that it has")
-        return _continue_chains(fit, new, out, file, new_columns, iterations, threads, progress)
+        if out.resolve() == fit.resolve():
+            raise ValueError("the update of a fit by gibbs is a fit of its own: --out names another folder")
+        sweeps = SWEEPS if iterations is None else whole("iterations", iterations)
+        with stopping.install(), storage.only_one(out / POSTERIOR, "another fit"), showing(progress):
+            return _add_documents(file, new, out, columns, new_columns, sweeps, threads)
     if engine != "svi":
-        raise ValueError(f"the fit is by {engine}, which cannot go on; fits by svi and gibbs can")
+        raise ValueError(f"the fit is by {engine}, which cannot be updated; fits by gibbs and svi can")
     if iterations is not None:
         raise ValueError(f"iterations is {iterations}; a fit by svi takes each new document once")
     with stopping.install(), storage.only_one(out / POSTERIOR, "another fit"), showing(progress):
-        return _go_on(file.latest(), new, out, total_samples, columns, new_columns, threads)
+        return _go_on(
+            file.latest(), new, out, total_samples, columns, 1 if new_columns is None else new_columns, threads
+        )
+
+
+def beside(fit: Path) -> Path:
+    """Return the default folder of an update: that of the fit with "-updated", or with the next number if it exists."""
+    stem, _, number = fit.name.rpartition("-updated")
+    stem, count = (stem, int(number or 1) + 1) if stem and (number == "" or number.isdigit()) else (fit.name, 1)
+    return fit.with_name(f"{stem}-updated{count if count > 1 else ''}")
 
 
 # -- by SVI --------------------------------------------------------------------------------------------------------
@@ -327,70 +356,172 @@ def _read(
 
 
 # -- by Gibbs ------------------------------------------------------------------------------------------------------
-def _continue_chains(
-    fit: Path, new: Path, out: Path, file: _FitFile, new_columns: int, iterations: int | None, threads: int,
-    progress: bool | None,
+def _add_documents(
+    file: _FitFile, new: Path, out: Path, columns: Mapping[str, Any], new_columns: int | None, sweeps: int,
+    threads: int,
 ) -> dict[str, Any]:  # fmt: skip
-    """Sweeps over all documents by the chains of a fit, each from where it was."""
+    """Draw the clusters and topics of new documents given each sample of the old ones."""
+    from mc2core.inference.gibbs.added import AddedDocuments, Held, widened
+    from mc2core.posterior.added import with_added
+
     posterior, about = file.posterior, file.posterior.provenance
-    if out.resolve() == fit.resolve():
-        raise ValueError("a fit by gibbs goes on in a folder of its own: --out names it")
-    model, engine = specified_in(about, threads)
-    of_model, of_engine = dict(about["model"]), dict(about["engine"])
-    names = of_model.pop("name"), of_engine.pop("name")
-    contexts = of_model.pop("contexts", None)
-    if model.has_token_context:  # type: ignore[attr-defined]
-        raise ValueError(f"the fit is of {model.name}, whose tokens have contexts: it cannot go on")
-    if not _is_corpus(new):
-        raise ValueError(f"{new} is not the folder of a corpus; {_OWN_CORPUS}")
-    corpus = _with_old_first(Corpus.load(new), posterior, new_columns)
-    iterations = about["iterations"] if iterations is None else iterations
-    chains = len(about.get("chains", [1]))
-    # another one: what the chains drew so far has brought them where they are
-    seed = int(streams.key(about["seed"], "continued", corpus.n_documents) >> np.uint64(33))
-    checkpoint = out / "checkpoint.npz"
-    if (out / POSTERIOR).is_file() and not checkpoint.is_file():
+    source: dict[str, Any] = {"from": file.digest, "documents_of": _identity(new), "columns": dict(columns)}
+    if (out / POSTERIOR).is_file():
+        known = Posterior.load(out).provenance
+        if known.get("updates") and _is_of(known["updates"][-1], source, False):
+            logger.info("%s has these documents already: nothing is left to do", out / POSTERIOR)
+            return known
         raise ValueError(f"{out} holds another fit; {_ELSEWHERE}")
-    paths = zip(
-        checkpoints_of(fit / "checkpoint.npz", chains), seeds_of(about["seed"], chains),
-        checkpoints_of(checkpoint, chains), seeds_of(seed, chains), strict=True,
-    )  # fmt: skip
-    thin = about.get("thin", 1)
-    for old, old_seed, path, own in paths:
-        if not path.is_file():
-            stored = _checkpoint(old, about, old_seed)
-            with work(f"{engine.name}, drawing new documents"):
-                state = engine.extend(model, corpus, stored.state, own)  # type: ignore[attr-defined]
-            run = asked_for(model, engine, corpus, own, iterations // 2, thin, [])
-            checkpoints.write(path, checkpoints.Checkpoint(run, 0, 0.0, state.arrays()))
-    before = about.get("from", {"iterations": [], "seeds": []})
-    source = {"posterior": file.digest, "documents": len(posterior.cluster)}
-    source["iterations"] = [*before["iterations"], about.get("stopped_at", about["iterations"])]
-    source["seeds"] = [*before["seeds"], about["seed"]]
-    return fit_corpus(
-        corpus, out, model=names[0], engine=names[1], contexts=contexts, settings=of_model | of_engine, seed=seed,
-        iterations=iterations, chains=chains, thin=thin, threads=threads, progress=progress,
-        keep_all=True, source={"from": source},
-    )  # fmt: skip
-
-
-def _with_old_first(corpus: Corpus, posterior: Posterior, new_columns: int) -> Corpus:
-    """The documents of the fit, then those that were added, in its columns and new ones behind.
-
-    ValueError where ``corpus`` does not begin with the documents of the fit, or has no others.
-    """
-    n_before = len(posterior.samples[0].cluster)
-    corpus = corpus.with_contexts({name: one for name, one in corpus.contexts.items() if name in posterior.families})
-    schema = alignment.schema_of(posterior)
-    if corpus.n_documents <= n_before:
-        here = counted(corpus.n_documents, "documents")
-        raise ValueError(f"the corpus has {here} and the fit {n_before:,}; {_OWN_CORPUS}")
-    before, _ = alignment.conform(Corpus, corpus.subset(np.arange(n_before)), schema)
-    if not posterior.was_fitted_on(before):
-        raise ValueError(f"the corpus does not begin with the documents of the fit; {_OWN_CORPUS}")
-    new = corpus.subset(np.arange(n_before, corpus.n_documents))
-    schema, _ = alignment.extended(schema, new, new_columns)
-    placed, dropped = alignment.conform(Corpus, corpus, schema)
-    for one in dropped:
+    model, _ = specified_in(about, threads)
+    if posterior.representative.is_admixture or model.has_token_context:  # type: ignore[attr-defined]
+        raise ValueError(f"the fit is of {model.name}, which has no clusters that documents could be added to")
+    if posterior.is_of_observations:
+        raise ValueError("a fit of observations takes no documents; fit all of them again")
+    corpus, before, dropped = _new_documents(new, posterior, columns)
+    schema = _with_new_columns(posterior, corpus, new_columns)
+    placed, unknown = alignment.conform(Corpus, corpus, schema)
+    for one in (dropped := [*dropped, *unknown]):
         logger.warning("left out: %s", one)
-    return placed
+    contexts = StackedContexts(placed, posterior.families)
+    known_columns = np.concatenate(
+        [np.zeros(0, np.int64)]
+        + [contexts.segment(name).start + np.arange(posterior.dimensions[name]) for name in contexts.names]
+    ).astype(np.int64)
+    most = float(model.most_clusters)  # type: ignore[attr-defined]
+    eta = float(model.start_of("topic"))  # type: ignore[attr-defined]
+    told = work("documents added", len(posterior.samples), "samples")
+
+    def add(number: int, _: int) -> Sample:
+        sample = widened(posterior.samples[number], placed.n_words, contexts.prior, known_columns)
+        seed = int(streams.key(about["seed"], "update", len(sample.cluster) + number) >> np.uint64(33))
+        chain = AddedDocuments(Held.of(sample, most, eta), placed, contexts, seed)
+        for sweep in range(sweeps):
+            chain.sweep(sweep)
+        bar.advance()
+        return chain.sample()
+
+    with told as bar, thread_budget(threads) as pool:
+        samples = in_blocks(pool, add, len(posterior.samples), 1)
+    whole = None if before is None else _together(before, placed, schema)
+    fingerprints = _joined_fingerprints(posterior, placed)
+    update = source | {"file": new.name, "documents": placed.n_documents, "tokens": placed.n_tokens}
+    update |= {"sweeps": sweeps, "repeated": sum(one.number for one in dropped if one.why == _REPEATED)}
+    update |= {"left_out_tokens": sum(one.number for one in dropped if one.what == "tokens")}
+    update |= {"new_words": len(schema.words) - posterior.n_words, "before": len(posterior.cluster)}
+    provenance = about | {"updates": [*about.get("updates", []), update]}
+    provenance |= {"corpus": "" if whole is None else whole.digest}
+    result = with_added(
+        posterior, samples, vocabulary=schema.words, provenance=provenance, fingerprints=fingerprints,
+        dimensions={name: len(contexts.prior[contexts.segment(name)]) for name in contexts.names},
+        context_names={name: one for name, one in schema.columns.items() if one is not None},
+    )  # fmt: skip
+    result.provenance["updates"][-1] |= _placed(posterior, result)
+    with work("writing the posterior"):
+        out.mkdir(parents=True, exist_ok=True)
+        placed.imported = corpus.imported
+        placed.save(out / "added")
+        if whole is not None:
+            whole.save(out / "corpus")
+        result.save(out / POSTERIOR)
+        storage.write_json(out / "provenance.json", result.provenance | environment())
+    return result.provenance
+
+
+def _new_documents(
+    path: Path, posterior: Posterior, columns: Mapping[str, Any]
+) -> tuple[Corpus, Corpus | None, list[Dropped]]:
+    """The new documents of a file or of a corpus, the old ones where the corpus begins with them, what was left out.
+
+    ValueError where none is new.
+    """
+    corpus, dropped = _read(path, posterior, columns, 1)
+    corpus = corpus.with_contexts({name: one for name, one in corpus.contexts.items() if name in posterior.families})
+    n_before, before, schema = len(posterior.cluster), None, alignment.schema_of(posterior)
+    if corpus.n_documents >= n_before:
+        old, _ = alignment.conform(Corpus, corpus.subset(np.arange(n_before)), schema)
+        if posterior.was_fitted_on(old):
+            before = old
+            if corpus.n_documents > n_before:
+                corpus = corpus.subset(np.arange(n_before, corpus.n_documents))
+            else:
+                raise ValueError(f"{path} has the documents of the fit and no others")
+    fingerprints = fingerprints_of(corpus)
+    if fingerprints is not None and posterior.fingerprints is not None:
+        is_known = np.isin(fingerprints, posterior.fingerprints)
+        if is_known.all():
+            raise ValueError(f"the documents of {path} are in the fit already: their ids are known")
+        if is_known.any():
+            corpus = corpus.subset(~is_known)
+            dropped.append(Dropped("documents", int(is_known.sum()), _REPEATED))
+    return corpus, before, dropped
+
+
+def _with_new_columns(posterior: Posterior, corpus: Corpus, least: int | None) -> alignment.Schema:
+    """The words and values of the fit, and new ones of ``corpus`` by the rules of the import.
+
+    A new word needs ``min_df`` of the new documents, and a new value the number of ``rare``, at least two. There are no
+    new words if the vocabulary was given, or limited by ``max_features``. ``least`` replaces these numbers.
+    """
+    chosen = (posterior.imported or {}).get("chosen", {})
+    schema = alignment.schema_of(posterior)
+    of_words = max(2, int(chosen.get("min_df", 1))) if least is None else least
+    is_closed = least is None and ("vocabulary" in chosen or "max_features" in chosen)
+    words = schema.words if is_closed else alignment.extended(schema, corpus, of_words)[0].words
+    rules = dict(text.partition("=")[::2] for text in chosen.get("rare", ()))
+    columns = dict(schema.columns)
+    for name, known in schema.columns.items():
+        if known is None or len(known) != posterior.dimensions.get(name) or POOLED in known:
+            continue  # not one parameter for each value, or a value for all others
+        rule = int(rules.get(name, "2").partition(":")[0]) if least is None else least
+        columns[name] = alignment.extended(schema, corpus, max(rule, 1))[0].columns[name]
+    return replace(schema, words=words, columns=columns)
+
+
+def _together(before: Corpus, placed: Corpus, schema: alignment.Schema) -> Corpus:
+    """Old and new documents in one corpus with the columns of the updated fit."""
+    old, _ = alignment.conform(Corpus, before, schema)
+    whole = Corpus.concatenate([old, placed])
+    whole.imported = before.imported
+    return whole
+
+
+def _joined_fingerprints(posterior: Posterior, new: Corpus) -> np.ndarray | None:
+    fingerprints = fingerprints_of(new)
+    if fingerprints is None or posterior.fingerprints is None:
+        return None
+    return np.concatenate([posterior.fingerprints, fingerprints])
+
+
+def _placed(before: Posterior, after: Posterior) -> dict[str, Any]:
+    """Sizes of the recommended clusters before and after an update, and how sure the added documents are."""
+    if before.hierarchy is None or after.hierarchy is None:
+        old, new, sure = before.by_size[before.cluster], after.by_size[after.cluster], None
+    else:
+        old, new = (one.hierarchy.cut(one.hierarchy.recommended) for one in (before, after))  # type: ignore[union-attr]
+        sure = after.hierarchy.shares_of_added(after.hierarchy.recommended)  # type: ignore[attr-defined]
+    n_before, size = len(old), int(new.max(initial=0)) + 1
+    sizes = [np.bincount(one, minlength=size).tolist() for one in (old, new)]
+    found = {"sizes_before": sizes[0], "sizes": sizes[1], "n_old_clusters": int(old.max(initial=0)) + 1}
+    if sure is None:
+        return found
+    certainty = sure[np.arange(len(sure)), new[n_before:]]
+    return found | {"mean_probability": float(certainty.mean()), "unsure": int((certainty < UNSURE).sum())}
+
+
+def needs_new_fit(provenance: Mapping[str, Any]) -> list[str]:
+    """Return the reasons for a new fit of all documents after updates by Gibbs; an empty list if there are none."""
+    updates = provenance["updates"]
+    now, first = updates[-1], updates[0]["before"]
+    added = sum(one["documents"] for one in updates)
+    in_new = sum(now["sizes"][now["n_old_clusters"] :])
+    left_out = now["left_out_tokens"] / max(now["left_out_tokens"] + now["tokens"], 1)
+    reasons = []
+    if added > MAX_ADDED * first:
+        reasons.append(f"{added:,} documents were added to the {first:,} of the fit")
+    if in_new > MAX_IN_SMALL * now["documents"]:
+        reasons.append(f"{in_new:,} of the {now['documents']:,} new documents are in new clusters")
+    if left_out > MAX_LEFT_OUT:
+        reasons.append(f"{left_out:.0%} of the words of the new documents are unknown")
+    if now.get("unsure", 0) > MAX_UNSURE * now["documents"]:
+        reasons.append(f"{now['unsure']:,} of the new documents have no cluster with probability {UNSURE:g} or more")
+    return reasons

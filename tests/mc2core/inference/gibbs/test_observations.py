@@ -383,14 +383,6 @@ def test_content_and_corpus_must_be_of_observations():
     assert MC2(**MC2(content=FAMILY).settings()).content == FAMILY
 
 
-def test_documents_are_not_added_to_a_fit_of_observations():
-    corpus = tiny()
-    model = MC2().for_corpus(corpus)
-    arrays = Gibbs().init(model, corpus, 0).arrays()
-    with pytest.raises(ValueError, match="does not go on with documents added"):
-        Gibbs().extend(model, corpus, arrays, 0)
-
-
 def test_scores_of_words_refuse_observations(crossed):
     corpus, _ = crossed
     posterior = fit(corpus, MC2(document_level=False), Gibbs(), iterations=2, seed=0).posterior

@@ -1,0 +1,71 @@
+"""Tables of an update: the clusters that grew and that are new, and the documents that were added."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from mc2core.corpus import Corpus
+from mc2core.explore.clusters import names_of
+from mc2core.posterior import Posterior
+
+
+def changed_clusters(before: Posterior, after: Posterior, new: Corpus) -> pd.DataFrame:
+    """Return one row per recommended cluster of an updated fit, with its number and name.
+
+    The columns are cluster (from 1), name, before, documents and added (numbers of documents), and new ("yes" for a
+    cluster that the update added). Old clusters have the numbers and the names of ``before``. ``new`` are the added
+    documents (folder ``added`` of the update).
+    """
+    now = after.provenance["updates"][-1]
+    old, all_of_them = np.array(now["sizes_before"]), np.array(now["sizes"])
+    n_old = now["n_old_clusters"]
+    nobody = np.zeros(new.n_documents, np.int64)
+    cuts = ["all" if one.hierarchy is None else one.hierarchy.recommended for one in (before, after)]
+    names = names_of(after, new, nobody, cuts[1])[: len(all_of_them)]
+    if before.vocabulary == after.vocabulary[: before.n_words]:
+        names[:n_old] = names_of(before, _in_columns_of(before, new), nobody, cuts[0])[:n_old]
+    return pd.DataFrame(
+        {
+            "cluster": np.arange(1, len(all_of_them) + 1),
+            "name": names,
+            "before": old,
+            "documents": all_of_them,
+            "added": all_of_them - old,
+            "new": np.where(np.arange(len(all_of_them)) < n_old, "", "yes"),
+        }
+    )
+
+
+def added_documents(after: Posterior, new: Corpus, clusters: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per added document of an updated fit.
+
+    The columns are document (from 1), cluster and cluster_name (recommended), new ("yes" if the cluster is new),
+    probability, second and second_probability (the next likeliest cluster), and the kept columns of the import.
+    """
+    n_before = after.provenance["updates"][-1]["before"]
+    names, is_new = clusters["name"].to_numpy(), clusters["new"].to_numpy()
+    table = {"document": np.arange(1, new.n_documents + 1)}
+    if after.hierarchy is None:
+        cluster = after.by_size[after.cluster[n_before:]]
+        table |= {"cluster": cluster + 1, "cluster_name": names[cluster], "new": is_new[cluster]}
+    else:
+        size = after.hierarchy.recommended
+        cluster, shares = after.hierarchy.cut(size)[n_before:], after.hierarchy.shares_of_added(size)  # type: ignore[attr-defined]
+        rows = np.arange(len(cluster))
+        table |= {"cluster": cluster + 1, "cluster_name": names[cluster], "new": is_new[cluster]}
+        table["probability"] = shares[rows, cluster].round(4)
+        if size > 1:
+            others = shares.copy()
+            others[rows, cluster] = -1.0
+            second = others.argmax(axis=1)
+            table |= {"second": second + 1, "second_probability": shares[rows, second].round(4)}
+    kept = new.documents.add_prefix("document_").reset_index(drop=True)
+    return pd.DataFrame(table).join(kept)
+
+
+def _in_columns_of(posterior: Posterior, corpus: Corpus) -> Corpus:
+    """The documents in the columns of an earlier posterior."""
+    from mc2core.corpus.alignment import conform, schema_of
+
+    return conform(Corpus, corpus, schema_of(posterior))[0]

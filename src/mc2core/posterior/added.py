@@ -1,0 +1,244 @@
+"""Posteriors to which documents were added: the old ones keep their clusters, and clusters keep their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mc2core.base.storage import Stored, check_arrays
+from mc2core.posterior import consensus
+from mc2core.posterior.hierarchy import Hierarchy
+from mc2core.posterior.predicting import shares_of
+from mc2core.posterior.sample import Sample
+
+if TYPE_CHECKING:
+    from mc2core.posterior.posterior import Posterior
+
+_PREFIX = "added."
+_DESCRIBED = {
+    "before": Stored("i", "N"),
+    "first": Stored("i", ""),
+    "cluster": Stored("i", "J"),
+    "by_size": Stored("i", "K"),
+    "label": Stored("i", "B"),
+}
+
+
+@dataclass(frozen=True)
+class Added:
+    """What an update leaves beside samples of all documents.
+
+    Attributes
+    ----------
+    before : (N,) int64
+        Number of documents before each of N updates.
+    first : int
+        Number of the representative sample, that of the first fit.
+    cluster : (J,) int32
+        Cluster of each document, numbered as in the representative sample; old documents keep theirs.
+    by_size : (K,) int64
+        Number of each cluster in tables, from 0: old ones keep theirs, and new ones follow.
+    label : (J - before[0],) int32
+        Of each added document, the number of the cluster that its update added, from 0, or -1 if it is in an old one.
+    """
+
+    before: np.ndarray
+    first: int
+    cluster: np.ndarray
+    by_size: np.ndarray
+    label: np.ndarray
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return plain arrays with names that start with "added."."""
+        return {f"{_PREFIX}{name}": np.asarray(getattr(self, name)) for name in _DESCRIBED}
+
+
+@dataclass(frozen=True)
+class GrownHierarchy(Hierarchy):
+    """The hierarchy of the old documents, with the added ones in its clusters and new clusters beside them.
+
+    The cut of n clusters has n - L old clusters, as in ``earlier``, and the L new ones with the last numbers.
+
+    Attributes
+    ----------
+    earlier : Hierarchy
+        Of the old documents.
+    label : (B,) int32
+        New cluster of each added document, or -1.
+    of_samples : sequence of (J,) int32
+        Clusters of all documents in each sample.
+    """
+
+    earlier: Hierarchy = field(kw_only=True)
+    label: np.ndarray = field(kw_only=True)
+    of_samples: Sequence[np.ndarray] = field(kw_only=True, repr=False)
+
+    @classmethod
+    def of(
+        cls, earlier: Hierarchy, samples: Sequence[np.ndarray], cluster: np.ndarray, label: np.ndarray
+    ) -> GrownHierarchy:
+        """Build it; ``cluster`` (B,) are the old clusters of the added documents in the first of the cuts."""
+        n_new, k = int(label.max(initial=-1)) + 1, earlier.n_clusters
+        last = earlier.joined[-1, :1] if k > 1 else np.zeros(1, np.int32)  # the one that is left
+        joined = np.column_stack([np.repeat(last, n_new), np.arange(k, k + n_new)]).astype(np.int32)
+        return cls(
+            cluster=np.concatenate([earlier.cluster, np.where(label < 0, cluster, k + label)]).astype(np.int32),
+            joined=np.concatenate([earlier.joined, joined]),
+            start=np.append(earlier.start, np.repeat(earlier.start[-1:], n_new)),
+            document=earlier.document,
+            to=earlier.to,
+            scores=np.append(np.repeat(earlier.scores[:1], n_new), earlier.scores),
+            agreement=np.append(np.full(n_new, np.nan), earlier.agreement),
+            recommended=earlier.recommended + n_new,
+            earlier=earlier,
+            label=label,
+            of_samples=samples,
+        )
+
+    @property
+    def _n_new(self) -> int:
+        return int(self.label.max(initial=-1)) + 1
+
+    def cut(self, size: int) -> np.ndarray:
+        if self.whole is not None:
+            return super().cut(size)
+        old = self.earlier.cut(self._old_size(size))
+        return np.concatenate([old, self._numbers(old, self._old_size(size), size)])
+
+    def at(self, size: int) -> np.ndarray:
+        if self.whole is not None:
+            return super().at(size)
+        old = self.earlier.at(self._old_size(size))
+        names, found = np.unique(old, return_inverse=True)
+        names = np.append(names, self.earlier.n_clusters + np.arange(self._n_new))
+        return np.concatenate([old, names[self._numbers(found, self._old_size(size), size)]]).astype(np.int32)
+
+    def probability(self, size: int) -> np.ndarray | None:
+        if self.whole is not None:
+            return super().probability(size)
+        old_size = self._old_size(size)
+        old = self.earlier.probability(old_size)
+        if old is None:
+            return None
+        new = self.shares_of_added(size)
+        return np.vstack([np.hstack([old, np.zeros((len(old), size - old_size))]), new])
+
+    def shares_of_added(self, size: int) -> np.ndarray:
+        """Return the probability of each cluster of the cut for each added document, (B, size) float64.
+
+        In each sample, a document in an old cluster has the distribution of the old documents of that cluster, and a
+        document in a new one that of the added documents there that are in a new cluster.
+        """
+        old_size = self._old_size(size)
+        return self._shares(self.earlier.cut(old_size), old_size, size)
+
+    def _old_size(self, size: int) -> int:
+        if not 1 <= size <= self.n_clusters:
+            raise ValueError(f"{size} clusters were asked for; cuts go from 1 to {self.n_clusters}, the fit's own")
+        return max(size - self._n_new, 1)
+
+    def _shares(self, found: np.ndarray, old_size: int, size: int) -> np.ndarray:
+        n_old, n_new = len(found), size - old_size
+        label = np.where(self.label < n_new, self.label, -1)
+        total = np.zeros((len(label), size))
+        for cluster in self.of_samples:
+            k = int(cluster.max(initial=0)) + 1
+            of_old = np.hstack([shares_of(found, old_size, cluster[:n_old], k), np.zeros((k, n_new))])
+            is_new = np.bincount(cluster[:n_old], minlength=k) == 0
+            if n_new and is_new.any() and (label >= 0).any():
+                of_new = shares_of(label, n_new, cluster[n_old:], k)
+                of_old[is_new] = np.hstack([np.zeros((k, old_size)), of_new])[is_new]
+            total += of_old[cluster[n_old:]]
+        return total / len(self.of_samples)
+
+    def _numbers(self, found: np.ndarray, old_size: int, size: int) -> np.ndarray:
+        """(B,) int32: the likeliest old cluster of added documents, or the new cluster that they are in."""
+        likeliest = self._shares(found, old_size, size)[:, :old_size].argmax(axis=1)
+        is_new = (self.label >= 0) & (self.label < size - old_size)
+        return np.where(is_new, old_size + self.label, likeliest).astype(np.int32)
+
+
+def with_added(posterior: Posterior, samples: list[Sample], **changed: Any) -> Posterior:
+    """Return ``posterior`` with the ``samples`` of old and added documents, one for each of its own.
+
+    Added documents get the clusters of the consensus of the samples. ``changed`` are further attributes that change.
+    """
+    old, n_before, k = posterior.cluster, len(posterior.cluster), posterior.representative.n_clusters
+    first, answering = posterior._first, posterior._answering
+    several = [samples[one].cluster for one in answering]
+    cluster = consensus.consensus(several, answering.index(first))
+    cluster[:n_before] = old
+    new, sizes = np.unique(cluster[n_before:][cluster[n_before:] >= k], return_counts=True)
+    new = new[np.argsort(-sizes, kind="stable")]
+    number = np.full(samples[first].n_clusters, -1)
+    number[new] = np.arange(len(new))
+    order = np.concatenate([np.argsort(posterior.by_size), new, np.setdiff1d(np.arange(k, len(number)), new)])
+    by_size = np.empty(len(number), np.int64)
+    by_size[order] = np.arange(len(number))
+    earlier = posterior.added
+    label = number[cluster[n_before:]].astype(np.int32)
+    added = Added(
+        before=np.append([] if earlier is None else earlier.before, n_before).astype(np.int64),
+        first=first,
+        cluster=cluster,
+        by_size=by_size,
+        label=label if earlier is None else np.append(earlier.label, label),
+    )
+    hierarchy = posterior.hierarchy
+    if hierarchy is not None:
+        hierarchy = _grown(hierarchy, several, added, len(added.before) - 1)
+    return _pinned(replace(posterior, samples=samples, hierarchy=hierarchy, **changed), added)
+
+
+def _grown(hierarchy: Hierarchy, several: Sequence[np.ndarray], added: Added, update: int) -> GrownHierarchy:
+    """The hierarchy with the documents of an update."""
+    bounds = np.append(added.before, len(added.cluster))
+    rows, start = slice(bounds[update], bounds[update + 1]), bounds[0]
+    label = added.label[rows.start - start : rows.stop - start]
+    old = hierarchy.at(hierarchy.n_clusters)
+    samples = [one[: rows.stop] for one in several]
+    plain = GrownHierarchy.of(hierarchy, samples, np.zeros(len(label), np.int32), label)
+    names, found = np.unique(old, return_inverse=True)
+    cluster = names[plain._numbers(found, hierarchy.n_clusters, plain.n_clusters).clip(max=len(names) - 1)]
+    return GrownHierarchy.of(hierarchy, samples, cluster, label)
+
+
+def _pinned(posterior: Posterior, added: Added) -> Posterior:
+    """The posterior, with what an update keeps in place of what samples of all documents would give."""
+    posterior.added = added
+    seen = np.unique(added.cluster[added.cluster >= 0])
+    of_all = {"_first": added.first, "cluster": added.cluster, "by_size": added.by_size, "n_clusters": len(seen)}
+    posterior.__dict__ |= of_all
+    return posterior
+
+
+def stored_documents(arrays: Mapping[str, np.ndarray], n_documents: int) -> int:
+    """Return the number of documents of the stored hierarchy: those of the first fit."""
+    before = arrays.get(f"{_PREFIX}before")
+    return n_documents if before is None else int(np.ravel(before)[0])
+
+
+def restored(posterior: Posterior, arrays: Mapping[str, np.ndarray]) -> Posterior:
+    """Return the posterior with what :meth:`Added.arrays` stored, or as it is. Raises ValueError for other arrays."""
+    stored = {name.removeprefix(_PREFIX): array for name, array in arrays.items() if name.startswith(_PREFIX)}
+    if not stored:
+        return posterior
+    n_documents, first = len(posterior.samples[0].cluster), int(stored.get("first", -1))
+    if not 0 <= first < len(posterior.samples):
+        raise ValueError(f"'added.first' is {first}, which is no sample")
+    sizes = {"J": n_documents, "K": posterior.samples[first].n_clusters}
+    check_arrays(stored, _DESCRIBED, sizes)
+    before = stored["before"]
+    if len(stored["label"]) != n_documents - before[0] or not (np.diff(np.append(before, n_documents)) > 0).all():
+        raise ValueError("'added.before' does not fit the documents")
+    added = Added(before, first, stored["cluster"], stored["by_size"], stored["label"])
+    if (hierarchy := posterior.hierarchy) is not None:
+        several = [posterior.samples[one].cluster for one in posterior._answering]
+        hierarchy = replace(hierarchy, samples=[one[: before[0]] for one in several] if len(several) > 1 else ())
+        for update in range(len(before)):
+            hierarchy = _grown(hierarchy, several, added, update)
+        posterior.hierarchy = hierarchy
+    return _pinned(posterior, added)
