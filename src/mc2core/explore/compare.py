@@ -1,0 +1,223 @@
+"""Two fits compared: matched clusters, splits and merges, agreement, and effects of contexts."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment
+
+from mc2core.base.checks import counted
+from mc2core.corpus import Corpus
+from mc2core.explore.clusters import names_of
+from mc2core.explore.fit import Fit
+from mc2core.posterior import Posterior
+from mc2core.posterior.clustering import adjusted_rand_index, variation_of_information
+
+#: Jaccard index from which on two clusters are the same
+SAME = 0.5
+#: share of the documents of a cluster in one of the other fit, from which on it is a part of that
+PART = 0.5
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Result of :func:`compare`.
+
+    Attributes
+    ----------
+    agreement : DataFrame
+        One row per level: "broad" (both fits at the smaller of the recommended numbers of clusters), "recommended" and
+        "fine" (all clusters). The columns are level, clusters_a, clusters_b, ari (adjusted Rand index) and vi_bits
+        (variation of information).
+    clusters : DataFrame
+        One row per pair of recommended clusters that are matched, and per cluster without a partner. The columns are
+        a, name_a, documents_a, b, name_b, documents_b, shared (documents), jaccard, and change: "same", "moved"
+        (matched with a Jaccard index below 0.5), "split" (a cluster of A with several parts in B), "merged" (a cluster
+        of B with several parts in A), "only in A" or "only in B". Numbers count from 1.
+    table : DataFrame
+        Numbers of documents in each cluster of A (rows) and B (columns).
+    n_documents : tuple of three ints
+        Documents of A, of B, and of both.
+    """
+
+    agreement: pd.DataFrame
+    clusters: pd.DataFrame
+    table: pd.DataFrame
+    n_documents: tuple[int, int, int]
+    _fits: tuple[Fit | None, Fit | None] = field(default=(None, None), repr=False)
+
+    def effects(self, contexts: str | list[str]) -> pd.DataFrame:
+        """Return the effects of contexts in matched clusters of both fits, side by side.
+
+        The columns are a, b, name_a, name_b, context, value, reference, effect_a, low_a, high_a, effect_b, low_b,
+        high_b and agree: whether both 90 % intervals exclude 0 on the same side ("yes"), exclude it on different sides
+        ("no"), or not both exclude it ("").
+
+        Raises ValueError unless both fits were given with their documents (:class:`mc2core.Fit`), or as
+        :meth:`mc2core.Fit.effects` does.
+        """
+        first, second = self._fits
+        if first is None or second is None:
+            raise ValueError("effects need the documents: give mc2core.Fit(posterior, corpus) for both fits")
+        keys = ["context", "value", "reference"]
+        both = []
+        for fit, side in ((first, "a"), (second, "b")):
+            found = fit.effects(contexts)
+            found = found[found["of"] == "cluster"].rename(columns={"number": side, "name": f"name_{side}"})
+            found = found.rename(columns={name: f"{name}_{side}" for name in ("effect", "low", "high")})
+            both.append(found[[side, f"name_{side}", *keys, *(f"{name}_{side}" for name in ("effect", "low", "high"))]])
+        pairs = self.clusters[["a", "b"]].dropna().astype(int)
+        table = pairs.merge(both[0], on="a").merge(both[1], on=["b", *keys])
+        signs = [np.sign(table[f"low_{one}"]) * (table[f"low_{one}"] * table[f"high_{one}"] > 0) for one in "ab"]
+        product = signs[0] * signs[1]
+        return table.assign(agree=np.where(product > 0, "yes", np.where(product < 0, "no", "")))
+
+    def __str__(self) -> str:
+        a, b, both = self.n_documents
+        lines = [f"{counted(both, 'documents')} in both fits (A has {a:,}, B {b:,})"]
+        for level, of_a, of_b, ari, vi in self.agreement.itertuples(index=False, name=None):
+            lines.append(f"{level}: {of_a} and {counted(int(of_b), 'clusters')}, ARI {ari:.2f}, VI {vi:.2f} bits")
+        changes = self.clusters["change"].value_counts()
+        return "\n".join([*lines, ", ".join(f"{n} {change}" for change, n in changes.items())])
+
+
+def compare(a: Any, b: Any) -> Comparison:
+    """Compare the clusters of two fits: of other seeds, numbers of clusters or models, or before and after an update.
+
+    Parameters
+    ----------
+    a, b : Fit, Posterior or path
+        Two fits of the same documents, or with ids by which documents can be matched. A path is the folder of a fit or
+        the file of its posterior.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    ValueError
+        If a fit has no clusters of documents, or if the fits have no documents in common.
+
+    Examples
+    --------
+    >>> import mc2core
+    >>> corpus = mc2core.Corpus.from_texts(["apple tree leaf", "leaf tree apple", "iron nail", "nail iron forge"])
+    >>> one, other = (mc2core.fit(corpus, iterations=4, seed=seed) for seed in (0, 1))
+    >>> mc2core.compare(one, other).n_documents
+    (4, 4, 4)
+    """
+    first, second = _posterior(a), _posterior(b)
+    rows_a, rows_b = _matched(first, second)
+    sizes = [1 if one.hierarchy is None else one.hierarchy.recommended for one in (first, second)]
+    levels: list[tuple[str, Any]] = [("broad", min(sizes)), ("recommended", None), ("fine", "all")]
+    agreement = []
+    for level, size in levels:
+        found = [_clusters(one, size)[rows] for one, rows in ((first, rows_a), (second, rows_b))]
+        seen = (found[0] >= 0) & (found[1] >= 0)
+        found = [one[seen] for one in found]
+        numbers = [len(np.unique(one)) for one in found]
+        agreement.append((level, *numbers, adjusted_rand_index(*found), variation_of_information(*found)))
+    of_a, of_b = _clusters(first, None), _clusters(second, None)
+    clusters, table = _pairs(of_a, of_b, rows_a, rows_b)
+    for side, one, numbers_of in (("a", first, of_a), ("b", second, of_b)):
+        names = _names(one, numbers_of)
+        clusters[f"name_{side}"] = [None if pd.isna(number) else names[int(number) - 1] for number in clusters[side]]
+    order = [f"{name}_{side}" if name else side for side in "ab" for name in ("", "name", "documents")]
+    return Comparison(
+        pd.DataFrame(agreement, columns=["level", "clusters_a", "clusters_b", "ari", "vi_bits"]),
+        clusters[[*order, "shared", "jaccard", "change"]],
+        table,
+        (len(of_a), len(of_b), len(rows_a)),
+        tuple(one if isinstance(one, Fit) else None for one in (a, b)),  # type: ignore[arg-type]
+    )
+
+
+def _posterior(one: Any) -> Posterior:
+    if isinstance(one, Fit):
+        one = one.posterior
+    if isinstance(one, str | os.PathLike):
+        one = Posterior.load(one)
+    if not isinstance(one, Posterior):
+        raise ValueError(f"found {type(one).__name__}; a Fit, a Posterior or the path of a fit is needed")
+    if one.representative.documents_are_clusters:
+        raise ValueError("a fit has no clusters of documents that could be compared")
+    return one
+
+
+def _matched(a: Posterior, b: Posterior) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the same documents in both fits: by ids, else all if both are of one corpus or B updates A."""
+    n_a, n_b = len(a.cluster), len(b.cluster)
+    if a.fingerprints is not None and b.fingerprints is not None and len(a.fingerprints) == n_a:
+        _, rows_a, rows_b = np.intersect1d(a.fingerprints[:n_a], b.fingerprints[:n_b], return_indices=True)
+        if not len(rows_a):
+            raise ValueError("the fits have no documents in common: no id is in both")
+        return rows_a, rows_b
+    before = [one["before"] for one in (*a.provenance.get("updates", []), *b.provenance.get("updates", []))]
+    digests = [one.provenance.get("corpus") for one in (a, b)]
+    if (n_a == n_b and digests[0] == digests[1]) or min(n_a, n_b) in before:
+        rows = np.arange(min(n_a, n_b))
+        return rows, rows
+    raise ValueError(
+        f"the fits are of other documents ({n_a:,} and {n_b:,}), and have no ids by which these could be matched "
+        "(mc2 import --id COLUMN)"
+    )
+
+
+def _clusters(posterior: Posterior, size: int | str | None) -> np.ndarray:
+    """(J,) clusters, numbered from 0 as in tables: the recommended ones (None), a number of them, or "all"."""
+    if size == "all" or posterior.hierarchy is None:
+        return np.where(posterior.cluster < 0, -1, posterior.by_size[posterior.cluster])
+    return posterior.hierarchy.cut(posterior.hierarchy.recommended if size is None else int(size))
+
+
+def _pairs(
+    of_a: np.ndarray, of_b: np.ndarray, rows_a: np.ndarray, rows_b: np.ndarray
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows of :attr:`Comparison.clusters` without names, and :attr:`Comparison.table`."""
+    shape = int(of_a.max()) + 1, int(of_b.max()) + 1
+    seen = (of_a[rows_a] >= 0) & (of_b[rows_b] >= 0)
+    both = sp.coo_matrix((np.ones(seen.sum(), np.int64), (of_a[rows_a][seen], of_b[rows_b][seen])), shape=shape)
+    table = both.toarray()
+    in_a, in_b = table.sum(axis=1), table.sum(axis=0)
+    jaccard = table / np.maximum(in_a[:, None] + in_b[None, :] - table, 1)
+    rows, columns = linear_sum_assignment(jaccard, maximize=True)
+    partner = {int(row): int(column) for row, column in zip(rows, columns, strict=True) if table[row, column]}
+    parts_of_a = (table >= PART * np.maximum(in_b, 1)).sum(axis=1)  # clusters of B that come from one of A
+    parts_of_b = (PART * np.maximum(in_a, 1) <= table.T).sum(axis=1)
+    sizes = [np.bincount(one[one >= 0], minlength=n) for one, n in zip((of_a, of_b), shape, strict=True)]
+    found: list[dict[str, Any]] = []
+    for row in range(shape[0]):
+        column = partner.get(row)
+        one: dict[str, Any] = {"a": row + 1, "documents_a": sizes[0][row], "b": None, "documents_b": None}
+        one |= {"shared": 0, "jaccard": 0.0, "change": "only in A"}
+        if column is not None:
+            is_same = jaccard[row, column] >= SAME
+            change = "split" if parts_of_a[row] > 1 else "merged" if parts_of_b[column] > 1 else "moved"
+            one |= {"b": column + 1, "documents_b": sizes[1][column], "shared": table[row, column]}
+            one |= {"jaccard": jaccard[row, column], "change": "same" if is_same and change == "moved" else change}
+        elif in_a[row] and parts_of_b[table[row].argmax()] > 1:
+            one["change"] = "merged"
+        found.append(one)
+    for column in np.setdiff1d(np.arange(shape[1]), list(partner.values())).tolist():
+        is_part = in_b[column] and parts_of_a[table[:, column].argmax()] > 1
+        one = {"a": None, "documents_a": None, "b": column + 1, "documents_b": sizes[1][column]}
+        found.append(one | {"shared": 0, "jaccard": 0.0, "change": "split" if is_part else "only in B"})
+    numbers = ["a", "documents_a", "b", "documents_b", "shared"]
+    clusters = pd.DataFrame(found).astype(dict.fromkeys(numbers, "Int64"))
+    index, names = (pd.RangeIndex(1, n + 1, name=side) for n, side in zip(shape, "ab", strict=True))
+    return clusters, pd.DataFrame(table, index=index, columns=names)
+
+
+def _names(posterior: Posterior, found: np.ndarray) -> list[str]:
+    """Names of the recommended clusters, which are of words of the fit whatever the documents are."""
+    if posterior.is_of_observations:
+        return [f"cluster {number}" for number in range(1, int(found.max()) + 2)]
+    nobody = sp.csr_matrix((1, posterior.n_words), dtype=np.int32)
+    cut = "all" if posterior.hierarchy is None else posterior.hierarchy.recommended
+    return names_of(posterior, Corpus(nobody, posterior.vocabulary), np.zeros(1, np.int64), cut)

@@ -1,0 +1,118 @@
+"""Two fits compared: pairs, splits and merges that are known, agreement, and what changes in effects."""
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mc2core
+from mc2core import Corpus, Fit, compare
+from mc2core.app.cli import main
+from mc2core.explore.compare import _pairs
+from mc2core.models import MC2
+from mc2core.posterior.clustering import adjusted_rand_index
+
+MODEL = MC2(n_clusters=3, burstiness=False)
+
+
+def pairs(of_a, of_b):
+    rows = np.arange(len(of_a))
+    clusters, table = _pairs(np.array(of_a), np.array(of_b), rows, rows)
+    return clusters, table
+
+
+def test_pairs_splits_and_merges_are_named():
+    # A: 1 stays; 2 is split into 2 and 3 of B; 3 and 4 are merged into 4; B's 5 has documents of no pair
+    of_a = [0] * 6 + [1] * 6 + [2] * 4 + [3] * 3
+    of_b = [0] * 6 + [1] * 4 + [2] * 2 + [3] * 7
+    clusters, table = pairs(of_a, of_b)
+    assert table.to_numpy().tolist() == [[6, 0, 0, 0], [0, 4, 2, 0], [0, 0, 0, 4], [0, 0, 0, 3]]
+    found = [tuple(None if pd.isna(one) else int(one) for one in row) for row in clusters[["a", "b"]].to_numpy()]
+    changes = dict(zip(found, clusters["change"], strict=True))
+    assert changes == {
+        (1, 1): "same", (2, 2): "split", (3, 4): "merged", (4, None): "merged", (None, 3): "split",
+    }  # fmt: skip
+    assert clusters["shared"].tolist() == [6, 4, 4, 0, 0]
+    assert clusters["jaccard"].round(3).tolist() == [1.0, 0.667, 0.571, 0.0, 0.0]
+
+
+def test_clusters_without_a_partner_are_of_one_fit_only():
+    clusters, _ = pairs([0, 0, 0, 1, 1, 2], [0, 0, 0, 1, 1, 1])
+    assert clusters["change"].tolist() == ["same", "merged", "merged"]
+    clusters, _ = pairs([0] * 8, [0] * 3 + [1] * 3 + [2] * 2)
+    assert clusters["change"].tolist() == ["split", "split", "split"]
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    rng = np.random.default_rng(3)
+    words = [
+        ["ferry", "harbour", "sail", "tide"],
+        ["bread", "crust", "flour", "oven"],
+        ["moon", "star", "comet", "orbit"],
+    ]
+    which = np.arange(60) % 3
+    texts = [" ".join(rng.choice(words[k], 10)) for k in which]
+    ids = pd.DataFrame({"id": [f"d{j}" for j in range(60)]})
+    return Corpus.from_texts(texts, contexts={"who": [["ann", "bob", "cid"][k] for k in which]}, documents=ids)
+
+
+@pytest.fixture(scope="module")
+def fits(corpus):
+    return [mc2core.fit(corpus, MODEL, iterations=10, seed=seed, progress=False) for seed in (0, 1)]
+
+
+def test_fits_of_other_seeds_agree(fits, corpus):
+    found = compare(*fits)
+    first, second = (fit.posterior for fit in fits)
+    assert found.n_documents == (60, 60, 60)
+    assert found.agreement["level"].tolist() == ["broad", "recommended", "fine"]
+    cuts = [one.hierarchy.cut(one.hierarchy.recommended) for one in (first, second)]
+    assert found.agreement["ari"].tolist()[1] == pytest.approx(adjusted_rand_index(*cuts))
+    assert found.agreement["vi_bits"].tolist()[1] == pytest.approx(mc2core.clustering.variation_of_information(*cuts))
+    assert (found.clusters["change"] == "same").all()
+    for row in found.clusters.itertuples():
+        assert row.name_a == fits[0].clusters()["name"][row.a]
+        assert row.name_b == fits[1].clusters()["name"][row.b]
+        assert found.table.loc[row.a, row.b] == row.shared == row.documents_a
+    effects = found.effects("who")
+    assert set(effects["agree"]) <= {"yes", ""}
+    assert (effects["agree"] == "yes").any()
+    one = fits[0].effects("who").set_index(["of", "number", "value"])["effect"]
+    for row in effects.itertuples():
+        assert row.effect_a == one["cluster", row.a, row.value]
+
+
+def test_documents_of_other_orders_are_matched_by_ids(fits, corpus, tmp_path, capsys):
+    from mc2core.corpus.fingerprints import fingerprints_of
+
+    order = np.random.default_rng(0).permutation(60)[:50]
+    other = mc2core.fit(corpus.subset(order), MODEL, iterations=10, seed=2, progress=False)
+    with pytest.raises(ValueError, match=r"other documents \(60 and 50\), and have no ids"):
+        compare(fits[0], other)
+    fits[0].posterior.fingerprints = fingerprints_of(corpus)
+    other.posterior.fingerprints = fingerprints_of(corpus.subset(order))
+    found = compare(fits[0], other)
+    assert found.n_documents == (60, 50, 50)
+    assert found.agreement["ari"][1] == 1.0
+    for name, one in (("a", fits[0]), ("b", other)):
+        one.posterior.save(tmp_path / f"{name}.npz")
+    assert main(["compare", str(tmp_path / "a.npz"), str(tmp_path / "b.npz")]) == 0
+    said = capsys.readouterr()
+    assert "50 documents in both fits (A has 60, B 50)" in said.err
+    assert said.out.startswith("a,name_a,documents_a,b,name_b,documents_b,shared,jaccard,change\n1,")
+    assert main(["compare", str(tmp_path / "a.npz"), str(tmp_path / "b.npz"), "--table"]) == 0
+    assert pd.read_csv(io.StringIO(capsys.readouterr().out), index_col=0).to_numpy().sum() == 50
+    fits[0].posterior.fingerprints = None
+
+
+def test_what_cannot_be_compared_is_said(fits, corpus):
+    with pytest.raises(ValueError, match="found int; a Fit, a Posterior or the path of a fit is needed"):
+        compare(fits[0], 3)
+    with pytest.raises(ValueError, match="effects need the documents"):
+        compare(fits[0].posterior, fits[1].posterior).effects("who")
+    moved = replace(fits[1].posterior, provenance={"corpus": "other"})
+    with pytest.raises(ValueError, match="the fits are of other documents"):
+        compare(fits[0], Fit(moved, corpus))
