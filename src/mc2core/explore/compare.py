@@ -31,9 +31,9 @@ class Comparison:
     Attributes
     ----------
     agreement : DataFrame
-        One row per level: "broad" (both fits at the smaller of the recommended numbers of clusters), "recommended" and
-        "fine" (all clusters). The columns are level, clusters_a, clusters_b, ari (adjusted Rand index) and vi_bits
-        (variation of information).
+        One row per level: "broad", "recommended", "fine" and "all", each as in its own fit
+        (:meth:`mc2core.posterior.hierarchy.Hierarchy.size_of`). The columns are level, clusters_a, clusters_b, ari
+        (adjusted Rand index) and vi_bits (variation of information).
     clusters : DataFrame
         One row per pair of recommended clusters that are matched, and per cluster without a partner. The columns are
         a, name_a, documents_a, b, name_b, documents_b, shared (documents), jaccard, and change: "same", "moved"
@@ -114,16 +114,14 @@ def compare(a: Any, b: Any) -> Comparison:
     """
     first, second = _posterior(a), _posterior(b)
     rows_a, rows_b = _matched(first, second)
-    sizes = [1 if one.hierarchy is None else one.hierarchy.recommended for one in (first, second)]
-    levels: list[tuple[str, Any]] = [("broad", min(sizes)), ("recommended", None), ("fine", "all")]
     agreement = []
-    for level, size in levels:
-        found = [_clusters(one, size)[rows] for one, rows in ((first, rows_a), (second, rows_b))]
+    for level in ("broad", "recommended", "fine", "all"):
+        found = [_clusters(one, level)[rows] for one, rows in ((first, rows_a), (second, rows_b))]
         seen = (found[0] >= 0) & (found[1] >= 0)
         found = [one[seen] for one in found]
         numbers = [len(np.unique(one)) for one in found]
         agreement.append((level, *numbers, adjusted_rand_index(*found), variation_of_information(*found)))
-    of_a, of_b = _clusters(first, None), _clusters(second, None)
+    of_a, of_b = _clusters(first, "recommended"), _clusters(second, "recommended")
     clusters, table = _pairs(of_a, of_b, rows_a, rows_b)
     for side, one, numbers_of in (("a", first, of_a), ("b", second, of_b)):
         names = _names(one, numbers_of)
@@ -169,11 +167,11 @@ def _matched(a: Posterior, b: Posterior) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def _clusters(posterior: Posterior, size: int | str | None) -> np.ndarray:
-    """(J,) clusters, numbered from 0 as in tables: the recommended ones (None), a number of them, or "all"."""
-    if size == "all" or posterior.hierarchy is None:
+def _clusters(posterior: Posterior, level: str) -> np.ndarray:
+    """(J,) clusters of a level, numbered from 0 as in tables."""
+    if level == "all" or posterior.hierarchy is None:
         return np.where(posterior.cluster < 0, -1, posterior.by_size[posterior.cluster])
-    return posterior.hierarchy.cut(posterior.hierarchy.recommended if size is None else int(size))
+    return posterior.hierarchy.cut(posterior.hierarchy.size_of(level))
 
 
 def _pairs(

@@ -93,6 +93,7 @@ class GrownHierarchy(Hierarchy):
             scores=np.append(np.repeat(earlier.scores[:1], n_new), earlier.scores),
             agreement=np.append(np.full(n_new, np.nan), earlier.agreement),
             recommended=earlier.recommended + n_new,
+            other=earlier.other + n_new if earlier.other else 0,
             earlier=earlier,
             label=label,
             of_samples=samples,

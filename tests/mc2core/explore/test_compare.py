@@ -68,7 +68,7 @@ def test_fits_of_other_seeds_agree(fits, corpus):
     found = compare(*fits)
     first, second = (fit.posterior for fit in fits)
     assert found.n_documents == (60, 60, 60)
-    assert found.agreement["level"].tolist() == ["broad", "recommended", "fine"]
+    assert found.agreement["level"].tolist() == ["broad", "recommended", "fine", "all"]
     cuts = [one.hierarchy.cut(one.hierarchy.recommended) for one in (first, second)]
     assert found.agreement["ari"].tolist()[1] == pytest.approx(adjusted_rand_index(*cuts))
     assert found.agreement["vi_bits"].tolist()[1] == pytest.approx(mc2core.clustering.variation_of_information(*cuts))
