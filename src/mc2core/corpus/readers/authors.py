@@ -14,7 +14,8 @@ _GROUP = re.compile(
     r"initiative|institute?|investigators|ministry|network|organi[sz]ation|program(me)?|society|team|university)\b",
     re.IGNORECASE,
 )
-_INITIALS = re.compile(r"(?:[^\W\d_]\.?-?){1,4}")
+# without dots at most two: three capitals are a surname ("Jin GUO")
+_INITIALS = re.compile(r"(?:[^\W\d_]\.-?){1,4}|[^\W\d_](?:\.?-?[^\W\d_])?\.?")
 _SUFFIX = re.compile(r"[,\s]+(?:jr|sr|ii|iii|iv)\.?(?=,|$)", re.IGNORECASE)
 
 
@@ -72,4 +73,8 @@ def _letters(word: str) -> int:
 def _cased(surname: str) -> str:
     """A surname in capitals with only its first letters in capitals."""
     is_shouted = surname.isupper() and len(surname) > 2
-    return re.sub(r"[^\W\d_]+", lambda found: found[0].capitalize(), surname) if is_shouted else surname
+
+    def cased(found: re.Match[str]) -> str:
+        return found[0].capitalize() if is_shouted or (found[0].isupper() and len(found[0]) > 2) else found[0]
+
+    return re.sub(r"[^\W\d_]+", cased, surname)
