@@ -295,8 +295,9 @@ def recommend(scores: np.ndarray, agreement: np.ndarray, are_chains: bool) -> tu
     / ln max(K, ``MIN_SCALE``).
 
     The other number differs by a factor of two or more, and chains agree on it by ``MIN_AGREEMENT``. It is smaller if
-    there is an edge: the largest n at which chains also agree as well as on any, but at n + 1 less, or at which the
-    last cluster explains ``STEP`` times as much as any further one would. Otherwise, it is the largest n of all.
+    there is an edge among those n on which chains also agree as well as on any: the largest at which the last cluster
+    explains ``STEP`` times as much as any further one would, or else at which chains agree more than on n + 1.
+    Otherwise, it is the largest n of all.
     """
     explained = scores.max() - scores[0]
     if not explained > 0.0:
@@ -312,11 +313,12 @@ def recommend(scores: np.ndarray, agreement: np.ndarray, are_chains: bool) -> tu
     recommended = int(size[is_tie].max())
     gain = np.diff(scores)
     later = np.maximum.accumulate(np.maximum(gain, 0.0)[:0:-1])[::-1]
-    is_edge = (agree[1:] < TIE * agree[:-1]) | (gain[:-1] >= STEP * later)
+    edges = gain[:-1] >= STEP * later, agree[1:] < TIE * agree[:-1]
     is_agreed = agree >= MIN_AGREEMENT
-    broad = size[:-1][(is_tie & is_agreed)[:-1] & is_edge & (2 * size[:-1] <= recommended)]
-    fine = size[is_agreed & (size >= 2 * recommended)]
-    return recommended, int(broad.max(initial=0) or fine.max(initial=0))
+    is_broad = (is_tie & is_agreed & (2 * size <= recommended))[:-1]
+    by_gain, by_agreement = (size[:-1][is_broad & edge].max(initial=0) for edge in edges)
+    fine = size[is_agreed & (size >= 2 * recommended)].max(initial=0)
+    return recommended, int(by_gain or by_agreement or fine)
 
 
 def by_size(cluster: np.ndarray, n_clusters: int) -> np.ndarray:
