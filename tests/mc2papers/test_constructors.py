@@ -139,7 +139,7 @@ OF_CLASS = {"nptot": {"contexts": {"year": {"family": "normal_gamma"}}}}
 def test_a_constructor_refuses_what_its_docstring_does(name, setting):
     schema = schema_of_type(documented(CLASSES[name].__doc__)[setting][0])
     beside, seen = BESIDE.get(setting, {}) | OF_CLASS.get(name, {}), set()
-    if (name, setting) == ("hdp", "document_concentration"):
+    if name == "hdp" and setting in ("document_concentration", "burstiness"):
         beside = {"document_level": True}
     if setting == "concentration_priors" and name != "nptot":
         beside = beside | {"document_level": True}

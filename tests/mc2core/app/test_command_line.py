@@ -438,14 +438,17 @@ class TestFit:
         assert summary["chains"].startswith(said)
 
     def test_promises_no_more_than_one_run_tells(self):
-        for clusters, change in (([5] * 30, "were 5 at both ends"), (range(30), "went from 19 to 29")):
-            last = f"clusters {change}, topics were 7 at both ends"
+        rising = "went from 19 to 29", "; the last two quarters differ in clusters"
+        for clusters, (change, differ) in (([5] * 30, ("were 5 at both ends", "")), (range(30), rising)):
+            last = f"clusters {change}, topics were 7 at both ends{differ}"
             told = summary(specify("mc2", "gibbs", {}), clusters)
             assert told[1] == (
                 f"found {clusters[29]} clusters and 7 topics; {ONE_CHAIN}; over the last 10 iterations {last}; "
                 "other values of --seed or start_topics may end elsewhere"
             )
-            assert told[3] == "for more iterations: the same command with --iterations 60 resumes from here"
+            automatic = ", with --iterations auto until nothing changes between quarters" if differ else ""
+            more = "for more iterations: the same command with --iterations 60 resumes from here"
+            assert told[3] == more + automatic
             assert told[6].endswith(" --hierarchy")
             assert len(told) == 7
         assert summary(specify("mc2", "svi", {}), [5] * 30)[1].endswith("; other values of --seed may end elsewhere")

@@ -68,6 +68,7 @@ ASIDE = {
     "kernel": "a mode",
     "proposal": "a mode",
     "component": "a mode",
+    "burstiness": "None is True where it can be: tests/mc2core/inference/gibbs/test_repeats.py",
     "content": "of observations alone: refused by for_corpus for words",
 }
 ASIDE_OF = {"nptot": {"contexts": "it needs one"}}

@@ -35,6 +35,10 @@ FITS = {
     "gibbs without contexts, fixed": lambda: (gibbs(**(FIXED | {"table_concentration": 3.0})), 6),
     "gibbs hdp": lambda: (gibbs(kernel="collapsed", model="hdp", start_topics=10), 6),
     "gibbs document level": lambda: (gibbs(document_level=True, contexts=FAMILIES, start_topics=12), 6),
+    "gibbs document level, repeats": lambda: (
+        gibbs(document_level=True, burstiness=True, contexts=FAMILIES, start_topics=12),
+        6,
+    ),
     "gibbs document level, parallel": lambda: (
         gibbs(document_level=True, kernel="parallel", contexts=FAMILIES, start_topics=12),
         6,
@@ -115,6 +119,7 @@ def results_of(name):
     real += [fit.trace[column].to_numpy() for column in ("log_joint", "elbo") if column in fit.trace]
     if not name.startswith(("fastex", "uncollapsed")):
         estimators = ESTIMATORS[3:] if last.representative.has_document_level else ESTIMATORS
+        estimators = ESTIMATORS[4:] if last.representative.has_repeats else estimators
         real += [model.log_likelihood(corpus, estimator) for estimator in estimators]
     return [np.asarray(one, dtype=np.int64) for one in whole], [np.asarray(one, dtype=np.float64) for one in real]
 

@@ -21,6 +21,7 @@ MODEL = {
     "name": "mc2",
     "document_level": True,
     "document_concentration": "learn",
+    "burstiness": None,
     "n_clusters": None,
     "contexts": {},
     "content": None,
