@@ -33,6 +33,7 @@ from mc2core.inference import FastEx, Gibbs
 from mc2core.inference.gibbs import start
 from mc2core.inference.gibbs.assignments import Assignments, document_start
 from mc2core.inference.gibbs.holdout import draw_holdout, log_weights
+from mc2core.inference.gibbs.repeats import Repeats, distinct
 from mc2core.inference.gibbs.state import DocumentLevelState, GibbsState
 from mc2core.inference.running.loop import fit
 from mc2core.models import MC2, Mixture, TopicModel
@@ -51,14 +52,16 @@ class FromClusters(Gibbs):
         if corpus.n_documents != len(self.cluster):  # the few documents on which a fit compiles
             return super().init(model, corpus, seed)
         n_topics, contexts = start.topics_to_try(corpus)[-1], StackedContexts(corpus, model.cluster_contexts)
-        _, topic = start.start_topics(model, corpus, n_topics, streams.generator(seed, "start topics"))
+        drawn = distinct(corpus) if model.may_repeat else corpus
+        _, topic = start.start_topics(model, drawn, n_topics, streams.generator(seed, "start topics"))
         weight = 1.0 / (n_topics + 1)
         assignments = Assignments(
-            self.cluster.astype(np.int32), topic.copy(), document_start(corpus), np.full(n_topics, weight), weight
+            self.cluster.astype(np.int32), topic.copy(), document_start(drawn), np.full(n_topics, weight), weight
         )
         assignments.count()
         assignments.compact()
-        state = DocumentLevelState.of(model, corpus, contexts, assignments)
+        state = DocumentLevelState.of(model, drawn, contexts, assignments)
+        state.repeats = Repeats.first(corpus.content) if model.may_repeat else None
         start._burn_in(state, corpus, self.kernel, seed, 0, None, None, None, start.COMPARED)
         state.log_joint = state.compute_log_joint()
         return state
