@@ -20,13 +20,14 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
 
 from mc2core.base.checks import MAX_PRIOR, MIN_PRIOR
 from mc2core.compute import streams
-from mc2core.compute.kernels import inner_kernel, kernel
+from mc2core.compute.kernels import kernel
 from mc2core.corpus import Corpus
 from mc2core.inference.gibbs.weights import GammaPrior
 
@@ -122,12 +123,45 @@ class _Constants(NamedTuple):
     vs: float  # s of all words
 
 
-@inner_kernel(error_model="numpy")
-def _weigh(m, w, prior, n_j, n_wm, n_m, s, vs):
-    return (n_j[m] + prior[m]) * (n_wm[w, m] + s) / (n_m[m] + vs)
+class _Weights(NamedTuple):
+    """What the weights of topics of new draws are made of."""
+
+    prior: np.ndarray  # (M,) float64, omega tau_k
+    factor: np.ndarray  # (M,) float64: (n_jm + prior) / (n_m + V s)
+    of_word: np.ndarray  # (M,) float64: (n_mw + s) times that
 
 
-@inner_kernel(error_model="numpy")
+@numba.njit(inline="always")
+def _weigh_word(w, n_wm, s, weights):
+    """Fill in the weights of word w; returns their sum. Loops that only store are vector code."""
+    _, factor, of_word = weights
+    for m in range(of_word.size):
+        of_word[m] = factor[m] * (n_wm[w, m] + s)
+    one, two, three, four, m = 0.0, 0.0, 0.0, 0.0, 0
+    while m + 4 <= of_word.size:
+        one, two, three, four = one + of_word[m], two + of_word[m + 1], three + of_word[m + 2], four + of_word[m + 3]
+        m += 4
+    while m < of_word.size:
+        one += of_word[m]
+        m += 1
+    return (one + two) + (three + four)
+
+
+@numba.njit(inline="always")
+def _add_draw(m, w, sign, counts, constants, weights):
+    """Add a draw of word w in topic m, or take it away (``sign`` -1); returns by how much the sum of weights grows."""
+    n_j, n_wm, n_m = counts
+    prior, factor, of_word = weights
+    n_j[m] += sign
+    n_wm[w, m] += sign
+    n_m[m] += sign
+    before = of_word[m]
+    factor[m] = (n_j[m] + prior[m]) / (n_m[m] + constants.vs)
+    of_word[m] = factor[m] * (n_wm[w, m] + constants.s)
+    return of_word[m] - before
+
+
+@numba.njit(inline="always")
 def _pick(u, weights, n):
     """Index below n that ``u`` falls to, given weights whose sum it is below but for rounding."""
     i = 0
@@ -137,45 +171,32 @@ def _pick(u, weights, n):
     return i
 
 
-@inner_kernel(error_model="numpy")
-def _move_token(stream, w, j_draws, sizes, topics, n, weights, total, prior, counts, constants):
+@numba.njit(inline="always")
+def _move_token(stream, w, j_draws, sizes, topics, n, weights, total, counts, constants):
     """Move a token of word w, drawn at random, among the ``n`` draws of the word and a new one.
 
-    ``weights`` (M,) are (n_jm + omega tau_km) (n_mw + s) / (n_m + V s), with sum ``total``. Returns the numbers of the
-    word's draws, of the document's, and the sum.
+    ``total`` is the sum of the weights. Returns the numbers of the word's draws, of the document's, and the sum.
     """
-    n_j, n_wm, n_m = counts
-    b, omega, s, vs = constants
     n_tokens = 0
     for d in range(n):
         n_tokens += sizes[d]
     d = _pick(streams.uniform(stream) * n_tokens, sizes, n)
     m = topics[d]
     is_alone = sizes[d] == 1
-    if is_alone and n_m[m] == 1:
+    if is_alone and counts.n_m[m] == 1:
         return n, j_draws, total
     sizes[d] -= 1
     if is_alone:
         n, j_draws = n - 1, j_draws - 1
         sizes[d], topics[d] = sizes[n], topics[n]
-        n_j[m] -= 1
-        n_wm[w, m] -= 1
-        n_m[m] -= 1
-        total -= weights[m]
-        weights[m] = _weigh(m, w, prior, n_j, n_wm, n_m, s, vs)
-        total += weights[m]
-    u = streams.uniform(stream) * (n_tokens - 1 + b * total / (j_draws + omega))
+        total += _add_draw(m, w, -1, counts, constants, weights)
+    u = streams.uniform(stream) * (n_tokens - 1 + constants.b * total / (j_draws + constants.omega))
     if u < n_tokens - 1:
         sizes[_pick(u, sizes, n)] += 1
         return n, j_draws, total
-    m = _pick(streams.uniform(stream) * total, weights, weights.size)
+    m = _pick(streams.uniform(stream) * total, weights.of_word, weights.of_word.size)
     sizes[n], topics[n] = 1, m
-    n_j[m] += 1
-    n_wm[w, m] += 1
-    n_m[m] += 1
-    total -= weights[m]
-    weights[m] = _weigh(m, w, prior, n_j, n_wm, n_m, s, vs)
-    return n + 1, j_draws + 1, total + weights[m]
+    return n + 1, j_draws + 1, total + _add_draw(m, w, 1, counts, constants, weights)
 
 
 @kernel(error_model="numpy")
@@ -190,7 +211,7 @@ def _sweep(key, cells, before, cluster, priors, counts, constants, after):
     new_draws, new_size, new_topic = after
     n_j, n_wm, n_m = counts
     n_topics = n_m.size
-    stream, weights = np.zeros(2, np.uint64), np.empty(n_topics)
+    stream, factor, of_word = np.zeros(2, np.uint64), np.empty(n_topics), np.empty(n_topics)
     read, written = 0, 0
     for j in range(cluster.size):
         prior, first = priors[cluster[j]], read
@@ -198,21 +219,21 @@ def _sweep(key, cells, before, cluster, priors, counts, constants, after):
         streams.seek(stream, key, j)
         for i in range(first, first + j_draws):
             n_j[topic[i]] += 1
+        for m in range(n_topics):
+            factor[m] = (n_j[m] + prior[m]) / (n_m[m] + constants.vs)
+        weights = _Weights(prior, factor, of_word)
         for cell in range(indptr[j], indptr[j + 1]):
             n, w = draws[cell], indices[cell]
             for d in range(n):
                 new_size[written + d], new_topic[written + d] = size[read + d], topic[read + d]
             read += n
             if n_tokens[cell] > 1:
-                total = 0.0
-                for m in range(n_topics):
-                    weights[m] = _weigh(m, w, prior, n_j, n_wm, n_m, constants.s, constants.vs)
-                    total += weights[m]
+                total = _weigh_word(w, n_wm, constants.s, weights)
                 end = written + n_tokens[cell]
                 sizes, topics = new_size[written:end], new_topic[written:end]
                 for _ in range(n_tokens[cell]):
                     n, j_draws, total = _move_token(
-                        stream, w, j_draws, sizes, topics, n, weights, total, prior, counts, constants
+                        stream, w, j_draws, sizes, topics, n, weights, total, counts, constants
                     )
             new_draws[cell] = n
             written += n
