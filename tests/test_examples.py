@@ -99,7 +99,7 @@ def test_a_collection_grows_by_the_commands_of_its_page(tmp_path, monkeypatch, c
         ]
         (tmp_path / f"{day}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     commands = [line for block in blocks(page, "sh") for line in block.splitlines()]
-    assert len(commands) == 9
+    assert len(commands) == 8
     for command in commands:
         assert main(shlex.split(command)[1:]) == 0
     said = capsys.readouterr()

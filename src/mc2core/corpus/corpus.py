@@ -461,9 +461,12 @@ class Corpus:
         >>> mc2core.Corpus.from_bibliography(path)
         Corpus(2 documents, 3 words, 4 tokens, contexts: year (numbers))
         """
-        from mc2core.corpus.building import frames
-        from mc2core.corpus.readers import reading
+        import importlib
 
+        from mc2core.corpus.building import frames
+
+        # by its name: fits of the workflow do not depend on what reads files
+        reading = importlib.import_module("mc2core.corpus.readers.reading")
         options = {
             "min_letters": min_letters, "max_ngram": max_ngram, "min_df": min_df, "max_df": max_df,
             "max_features": max_features, "word_counts": word_counts, "rare": rare,

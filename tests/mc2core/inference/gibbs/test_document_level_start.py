@@ -219,7 +219,7 @@ def test_topics_are_joined_and_dissolved_while_they_settle(monkeypatch):
     rng = np.random.default_rng(1)
     words, tau = rng.dirichlet(np.full(300, 0.02), TOPICS), rng.dirichlet(np.full(TOPICS, 1.0), 2)
     content = [rng.multinomial(200, rng.dirichlet(5.0 * tau[j % 2]) @ words) for j in range(30)]
-    corpus, model, found = Corpus(np.array(content)), MC2(), []
+    corpus, model, found = Corpus(np.array(content)), MC2(burstiness=False), []
     for after in (starting._CONSOLIDATING, ()):
         monkeypatch.setattr(starting, "_CONSOLIDATING", after)
         states = [Gibbs().init(model, corpus, seed) for seed in range(3)]
