@@ -108,7 +108,7 @@ def test_a_collection_grows_by_the_commands_of_its_page(tmp_path, monkeypatch, c
     assert (tmp_path / "pages/wednesday/arrivals.csv").read_text().count("\n") == 3
     (example,) = blocks(page, "python")
     exec(compile(example, page[0], "exec"), scope := {})
-    assert (scope["stream"].n_documents, scope["everything"].n_documents) == (12, 64)
+    assert (scope["stream"].n_documents, scope["everything"].n_documents) == (12, 52)
 
 
 IN_A_PIPE = """
