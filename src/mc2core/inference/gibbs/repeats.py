@@ -163,7 +163,7 @@ def _add_draw(m, w, sign, counts, constants, weights):
 
 @numba.njit(inline="always")
 def _pick(u, weights, n):
-    """Index below n that ``u`` falls to, given weights whose sum it is below but for rounding."""
+    """Return the index below n that ``u`` selects among weights; ``u`` is at most their sum, up to rounding."""
     i = 0
     while i < n - 1 and u >= weights[i]:
         u -= weights[i]
