@@ -59,8 +59,8 @@ def _caption(options: Options) -> str:
         "told apart if each has such a topic, nearer to it than to the average of the two, and mixed up if not and "
         "some topic is near that average. These data do not identify the letters: a document's proportions are uniform "
         "over the letters of its word, so that the data determine only four distributions over pixels, which many "
-        "other sets of topics give as well (tests/mc2papers/datasets/simulated/test_letters_claims.py). The posterior of "
-        "a Dirichlet process does not settle on the true number of clusters (Miller and Harrison, 2013)."
+        "other sets of topics give as well (tests/mc2papers/datasets/simulated/test_letters_claims.py). The posterior "
+        "of a Dirichlet process does not settle on the true number of clusters (Miller and Harrison, 2013)."
     )
 
 
