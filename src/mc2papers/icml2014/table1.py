@@ -24,6 +24,7 @@ from mc2papers.icml2014.perplexity_rows import (
 )
 from mc2papers.report.captions import (
     ABOUT_DOCUMENT_LEVEL,
+    ABOUT_REPEATS,
     counted,
     say_chains,
     say_data,
@@ -125,7 +126,7 @@ def _caption(options: Options) -> str:
         f"{counted(options['n_seeds'], 'seed')} beside the paper's figure, with clusters K and topics M in "
         f"use.\n\nEstimators: {', '.join(options['estimators'])}; the first one decides the claims, or left_to_right "
         f"in its place where documents have topic proportions of their own (HDP). {say_chains(options['lengths'])} "
-        f"{ABOUT_DOCUMENT_LEVEL} {say_sources(options['corpora'], MC2)} Paper: ICML 2014, table 1."
+        f"{ABOUT_DOCUMENT_LEVEL} {ABOUT_REPEATS} {say_sources(options['corpora'], MC2)} Paper: ICML 2014, table 1."
     )
 
 

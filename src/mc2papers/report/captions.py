@@ -13,6 +13,9 @@ ABOUT_DOCUMENT_LEVEL = (
     f'"{DOCUMENT_LEVEL}", of no paper, is MC2 with one level more: each document has its own topic proportions around '
     "its cluster's. It stands beside; what the paper claims is judged without it."
 )
+#: MC2 as users fit it by default, a row of icml2014_table1
+REPEATS = "MC2, document level and repeated words (ours)"
+ABOUT_REPEATS = f'"{REPEATS}" is our default model, in which documents also repeat their words.'
 
 
 def counted(number: int, one: str, several: str = "") -> str:
