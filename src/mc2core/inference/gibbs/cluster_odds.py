@@ -5,7 +5,10 @@ With the topics l of all tokens given, the clustering z of a state at the docume
     p(z, l, x | omega) prop. to p(z) prod_k f_k(x) int Dir(tau_k; v eps)
                                 prod_j G(omega) / G(omega + N_j) prod_m G(omega tau_km + n_jm) / G(omega tau_km) dtau_k,
 
-with the integral by the estimate of :mod:`mc2core.inference.gibbs.cluster_moves`. Two clusterings of the same topics
+with each integral by an estimate. tau_k has the density of Gammas of shapes e_m and means g_m, divided by their sum,
+where g = (v eps + u) / (v + u.) and u are the tables expected at parameters omega g. e_m is the curvature of the log
+posterior of tau_km there: v eps_m plus the expectation minus the variance of the tables. The estimate is the integrand
+at g over that density. Two clusterings of the same topics
 can be compared by it, each with the omega that suits it best. States that differ in their topics cannot: the density is
 that of single assignments of tokens, of which a state with more topics has more that are about as dense.
 """
@@ -22,11 +25,10 @@ from scipy.special import gammaln
 
 from mc2core.compute.special import MIN_POSITIVE
 from mc2core.inference.gibbs.assignments import count_topics
-from mc2core.inference.gibbs.cluster_moves import ClusterConstants, weigh_clusters
-from mc2core.inference.gibbs.documents import contexts_of
 from mc2core.inference.gibbs.state import DocumentLevelState
-from mc2core.inference.gibbs.weights import log_openings
+from mc2core.inference.gibbs.weights import log_partition
 
+_PASSES = 6  # of the estimate of tau
 # range of ln omega in which clusterings are compared, and how near to the best it is found
 _LOG_OMEGA, _OMEGA_WITHIN = (-5.0, 10.0), 0.05
 
@@ -34,26 +36,49 @@ _LOG_OMEGA, _OMEGA_WITHIN = (-5.0, 10.0), 0.05
 def log_clustering(state: DocumentLevelState) -> float:
     """Return ln p(z, x, epsilon, concentrations, l) with theta and tau summed out, up to terms of l alone.
 
-    tau is summed out by the estimate of :mod:`mc2core.inference.gibbs.cluster_moves`, within a few nats
-    a cluster.
+    tau is summed out by an estimate, within a few nats per cluster.
     """
     assignments, concentrations, omega = state.assignments, state.concentrations, state.omega
-    counts = count_topics(assignments)
-    n_documents, lengths = len(assignments.cluster), np.diff(assignments.document_start)
-    alpha, v, eta, law = concentrations.group, concentrations.table, concentrations.topic, concentrations.partition
-    topics = v * np.append(assignments.topic_weights, assignments.remaining)
-    constants = ClusterConstants(law, v, omega, np.maximum(topics, MIN_POSITIVE), 0.0, 0.0)
-    tau = np.maximum(state.proportions, MIN_POSITIVE)
-    _, at_estimate = weigh_clusters(assignments.cluster, tau, counts, constants, contexts_of(state.contexts), None)
-    result = sum(at_estimate.tolist())
-    result += log_openings(law, assignments.n_clusters)
-    result += gammaln(alpha) - gammaln(alpha + n_documents) + (gammaln(omega) - gammaln(omega + lengths)).sum()
+    lengths, eta, v = np.diff(assignments.document_start), concentrations.topic, concentrations.table
+    result = log_partition(concentrations.partition, np.bincount(assignments.cluster))
+    result += float(
+        state.contexts.log_marginal(state.contexts.natural(assignments.cluster, assignments.n_clusters)).sum()
+    )
+    result += log_topics_of_clusters(state) + (gammaln(omega) - gammaln(omega + lengths)).sum()
     result += len(assignments.topic_weights) * math.log(eta) - np.log(assignments.topic_weights).sum()
     result += (eta - 1.0) * math.log(max(assignments.remaining, MIN_POSITIVE))
-    for role, value in {"group": alpha, "table": v, "topic": eta, "document": omega}.items():
+    values = {"group": concentrations.group, "table": v, "topic": eta, "document": omega}
+    for role, value in values.items():
         if (prior := state.priors.get(role)) is not None:
             result += (prior.shape - 1.0) * math.log(value) - prior.rate * value
     return float(result)
+
+
+def log_topics_of_clusters(state: DocumentLevelState) -> float:
+    """Return the sum over clusters of ln int Dir(tau; v eps) prod_jm G(omega tau_m + n_jm) / G(omega tau_m) dtau."""
+    assignments, v, omega = state.assignments, state.concentrations.table, state.omega
+    counts, shape = count_topics(assignments), (assignments.n_clusters, assignments.n_topics + 1)
+    topics = np.maximum(v * np.append(assignments.topic_weights, assignments.remaining), MIN_POSITIVE)
+    # documents of a cluster that have as many tokens in a topic weigh alike
+    cluster = np.repeat(assignments.cluster, np.diff(counts.start)).astype(np.int64)
+    most = int(counts.n.max(initial=0)) + 1
+    code, number = np.unique((cluster * shape[1] + counts.topic) * most + counts.n, return_counts=True)
+    cell, n = np.divmod(code, most)
+
+    def summed(values: np.ndarray) -> np.ndarray:
+        return np.bincount(cell, number * values, minlength=shape[0] * shape[1]).reshape(shape)
+
+    g = np.maximum(np.tile(topics / v, (shape[0], 1)), MIN_POSITIVE)
+    for _ in range(_PASSES):
+        a = omega * g.ravel()[cell]
+        u = summed(1.0 + a * np.log((a + n - 0.5) / (a + 0.5)))
+        g = np.maximum((topics + u) / (v + u.sum(axis=1, keepdims=True)), MIN_POSITIVE)
+    a = np.maximum(omega * g.ravel()[cell], MIN_POSITIVE)
+    e = topics + summed(1.0 + a * a * (1.0 / (a + 0.5) - 1.0 / (a + n - 0.5)))
+    result = summed(gammaln(a + n) - gammaln(a)).sum()
+    result += ((topics - e) * np.log(g) - e * np.log(e / g) + gammaln(e) - gammaln(topics)).sum()
+    total = e.sum(axis=1)
+    return float(result + (gammaln(v) - gammaln(total) + total * np.log(total)).sum())
 
 
 def log_odds_of_clusters(state: DocumentLevelState) -> float:
