@@ -50,7 +50,7 @@ from mc2core import Corpus
 from mc2core.compute import spark, streams, threads
 from mc2core.inference import Gibbs, shards
 from mc2core.inference.base import posterior_of
-from mc2core.inference.gibbs import assignments, cluster_moves, documents, parallel, start, state, topic_moves, weights
+from mc2core.inference.gibbs import assignments, documents, parallel, start, state, topic_moves, weights
 from mc2core.inference.gibbs import engine as gibbs_engine
 from mc2core.inference.gibbs.state import DocumentLevelState, GibbsState
 from mc2core.models import MC2
@@ -62,7 +62,6 @@ KERNELS = ("collapsed", "parallel")
 PARTS = {
     "tokens": (state, ("sweep_document_topics",)),
     "topics split and merged": (state, ("split_and_merge_topics",)),
-    "clusters split and merged": (state, ("split_and_merge_clusters",)),
     "documents given tau": (state, ("sweep_members",)),
     "omega": (state, ("draw_omega",)),
     "tables": (state, ("sample_document_tables",)),
@@ -145,7 +144,7 @@ def watching() -> Iterator[Watch]:
     apart = ("tokens", (parallel, ("sweep_documents_apart",)))  # the state takes it from its module when it is called
     for part, (owner, names) in (*PARTS.items(), apart):
         kept += [(owner, name, getattr(owner, name), watch.timed(getattr(owner, name), part)) for name in names]
-    modules = (assignments, weights, documents, parallel, start, cluster_moves, topic_moves, threads)
+    modules = (assignments, weights, documents, parallel, start, topic_moves, threads)
     kept += [(module, "in_blocks", module.in_blocks, watch.timed_blocks(module.in_blocks)) for module in modules]
     for owner, name, _, new in kept:
         setattr(owner, name, new)

@@ -8,7 +8,7 @@ import pytest
 from mc2core import Corpus
 from mc2core.families import DiagonalNormalGamma, NormalGamma
 from mc2core.families.stacked import StackedContexts
-from mc2core.families.vectors import add_log_predictives, log_marginal, log_odds
+from mc2core.families.vectors import add_log_predictives
 from mc2core.inference.gibbs.documents import columns_of, contexts_of
 
 J, K = 12, 5
@@ -55,17 +55,6 @@ def test_predictives_under_all_clusters(stacked):
         given = contexts.indptr, contexts.indices, contexts.values, j, contexts.vectors, contexts.offsets, clusters
         add_log_predictives(*given, K, weight)
         np.testing.assert_allclose(weight, np.arange(K) * 1.5 + expected(stacked, natural, j), rtol=1e-9, atol=1e-9)
-        found = log_odds(*given)
-        assert found == pytest.approx(weight[1] - weight[0] - 1.5, rel=1e-9, abs=1e-9)
-
-
-def test_log_marginal_of_a_cluster_is_the_sum_over_its_contexts(stacked):
-    contexts, natural = contexts_of(stacked), natural_of(stacked)
-    for k in range(K):
-        found = log_marginal(natural[k], contexts.natural, contexts.vectors, contexts.offsets)
-        parts = [(stacked.families[c], stacked.segment(name)) for c, name in enumerate("abc") if name != "b"]
-        log_p = sum(family.log_marginal(natural[k, part]) for family, part in parts)
-        assert found == pytest.approx(log_p, rel=1e-9, abs=1e-9)
 
 
 def test_vectors_with_missing_coordinates_use_the_general_kernel():

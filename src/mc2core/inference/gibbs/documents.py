@@ -164,7 +164,7 @@ def _exponentiate(weight, n_slots):
 
 
 @numba.njit(inline="always")
-def _count_topics(documents, j, counts, present):
+def count_topics_of(documents, j, counts, present):
     """Count document j's tokens in each topic; returns the number of its topics."""
     topic, n_present = documents.topic, 0
     for i in range(documents.start[j], documents.start[j + 1]):
@@ -177,7 +177,7 @@ def _count_topics(documents, j, counts, present):
 
 
 @inner_kernel(error_model="numpy")
-def _add_or_remove(clusters, contexts, priors, work, j, k, sign, length, n_present):
+def add_or_remove(clusters, contexts, priors, work, j, k, sign, length, n_present):
     """Add document j, the one at hand, to cluster k (sign 1) or take it out (-1)."""
     n_mk, kept_mk, prior = clusters.n_mk, clusters.kept_mk, priors.topics
     counts, present, log_gammas = work.counts, work.present, work.log_gammas
@@ -200,10 +200,19 @@ def _add_or_remove(clusters, contexts, priors, work, j, k, sign, length, n_prese
 
 
 @numba.njit(inline="always")
+def weigh_contexts(clusters, contexts, j, n_slots, row, weight):
+    """weight[k] += ln f_k(x_j)."""
+    vectors = clusters.vectors
+    if contexts.vectors.n_others > 0:
+        add_predictives(contexts, j, clusters.natural, clusters.totals, n_slots, vectors.product, row, weight)
+    indptr, indices, values = contexts.indptr, contexts.indices, contexts.values
+    add_log_predictives(indptr, indices, values, j, contexts.vectors, contexts.offsets, vectors, n_slots, weight)
+
+
+@numba.njit(inline="always")
 def _weigh_sizes_and_contexts(clusters, contexts, law, j, empty, n_slots, row, weight):
     """weight[k] = ln (n_k + b) + ln f_k(x_j), that of a new cluster in slot ``empty``; other empty slots get none."""
-    n_k, vectors, offsets = clusters.n_k, clusters.vectors, contexts.offsets
-    n_used = 0
+    n_k, n_used = clusters.n_k, 0
     for k in range(n_slots):
         if n_k[k] > 0:
             weight[k] = log(n_k[k] + law.each)
@@ -213,16 +222,14 @@ def _weigh_sizes_and_contexts(clusters, contexts, law, j, empty, n_slots, row, w
     new = weight_of_new(law, n_used)
     if new > 0.0:
         weight[empty] = log(new)
-    if contexts.vectors.n_others > 0:
-        add_predictives(contexts, j, clusters.natural, clusters.totals, n_slots, vectors.product, row, weight)
-    add_log_predictives(
-        contexts.indptr, contexts.indices, contexts.values, j, contexts.vectors, offsets, vectors, n_slots, weight
-    )
+    weigh_contexts(clusters, contexts, j, n_slots, row, weight)
 
 
 @numba.njit(inline="always")
-def _weigh_topics(clusters, priors, work, n_present, n_slots):
-    """weight[k] += sum over the document's topics of ln G(v eps_m + n_mk + c_jm) - ln G(v eps_m + n_mk)."""
+def weigh_topics(clusters, priors, work, length, n_present, n_slots):
+    """weight[k] += ln of the probability of the topics of a document of ``length`` tokens, given those of cluster k."""
+    if length > 0:
+        _subtract_totals(priors.v, clusters.n_tokens, clusters.kept_k, length, n_slots, work.weight)
     n_mk, kept_mk, prior, bits = clusters.n_mk, clusters.kept_mk, priors.topics, priors.bits
     counts, present, weight, product = work.counts, work.present, work.weight, work.product
     used_bits = 0.0
@@ -255,8 +262,8 @@ def _sweep_clusters(key, first, n_clusters, documents, contexts, clusters, prior
             return j, n_clusters
         streams.seek(stream, key, j)
         length = documents.start[j + 1] - documents.start[j]
-        n_present = _count_topics(documents, j, work.counts, work.present)
-        _add_or_remove(clusters, contexts, priors, work, j, np.int64(cluster[j]), -1, length, n_present)
+        n_present = count_topics_of(documents, j, work.counts, work.present)
+        add_or_remove(clusters, contexts, priors, work, j, np.int64(cluster[j]), -1, length, n_present)
         # one empty slot stands for the new cluster: the first one
         empty = n_clusters
         for slot in range(n_clusters):
@@ -265,16 +272,14 @@ def _sweep_clusters(key, first, n_clusters, documents, contexts, clusters, prior
                 break
         n_slots = max(n_clusters, empty + 1)
         _weigh_sizes_and_contexts(clusters, contexts, priors.law, j, empty, n_slots, work.row, weight)
-        if length > 0:
-            _subtract_totals(priors.v, clusters.n_tokens, clusters.kept_k, length, n_slots, weight)
-        _weigh_topics(clusters, priors, work, n_present, n_slots)
+        weigh_topics(clusters, priors, work, length, n_present, n_slots)
         total = _exponentiate(weight, n_slots)
         if not 0.0 < total < np.inf:
             return -1 - j, n_clusters
         chosen = index_of(weight, n_slots, streams.uniform(stream) * total, empty)
         n_clusters = max(n_clusters, chosen + 1)
         cluster[j] = chosen
-        _add_or_remove(clusters, contexts, priors, work, j, chosen, 1, length, n_present)
+        add_or_remove(clusters, contexts, priors, work, j, chosen, 1, length, n_present)
         for p in range(n_present):
             work.counts[work.present[p]] = 0
     return cluster.size, n_clusters
@@ -294,19 +299,29 @@ def _log_gamma_table(prior, n_mk, kept_mk):
             kept[k] = log_gamma(a + row[k])
 
 
-def _tables(assignments: Assignments, stacked: Contexts, v: float, prior: np.ndarray, n_clusters: int) -> ClusterTables:
-    """Tables of the clusters, counted from the assignments, with eight spare slots."""
-    slots = n_clusters + _SPARE
-    assignments.count(n_clusters)
-    n_mk = np.zeros((assignments.n_topics, slots), np.int32)
-    n_mk[:, :n_clusters] = assignments.n_km.T
-    n_k = np.zeros(slots, np.int64)
-    n_k[:n_clusters] = assignments.n_k
+def constants_of(assignments: Assignments, concentrations: Concentrations) -> DocumentConstants:
+    """What moves of documents do not change."""
+    v = float(concentrations.table)
+    prior = v * assignments.topic_weights
+    bits = _exponents(prior, math.log2(v + assignments.document_start[-1] + 1.0))
+    return DocumentConstants(concentrations.partition, v, prior, bits)
+
+
+def tables_of(
+    stacked: Contexts, priors: DocumentConstants, cluster: np.ndarray, n_mk: np.ndarray, n_k: np.ndarray
+) -> ClusterTables:
+    """Tables of clusters with so many tokens in topics (M, slots), of so many documents (slots,)."""
     n_tokens = n_mk.sum(axis=0, dtype=np.int64)
-    kept_mk, kept_k = np.empty(n_mk.shape), np.empty((1, slots))
-    _log_gamma_table(prior, n_mk, kept_mk)
-    _log_gamma_table(np.array([v]), n_tokens[None, :].astype(n_mk.dtype), kept_k)
-    return ClusterTables(n_k, n_tokens, n_mk, kept_k[0], kept_mk, *columns_of(stacked, assignments.cluster, slots))
+    kept_mk, kept_k = np.empty(n_mk.shape), np.empty((1, len(n_k)))
+    _log_gamma_table(priors.topics, n_mk, kept_mk)
+    _log_gamma_table(np.array([priors.v]), n_tokens[None, :].astype(n_mk.dtype), kept_k)
+    return ClusterTables(n_k, n_tokens, n_mk, kept_k[0], kept_mk, *columns_of(stacked, cluster, len(n_k)))
+
+
+def work_of(n_topics: int, slots: int, dimension: int) -> ClusterSweepWork:
+    """Workspace for one document and so many clusters."""
+    counts, present = np.zeros((2, n_topics), np.int64)
+    return ClusterSweepWork(counts, present, np.zeros(slots), np.ones(slots), np.zeros(n_topics), np.empty(dimension))
 
 
 def contexts_of(contexts: StackedContexts) -> Contexts:
@@ -343,24 +358,15 @@ def sweep_clusters(
     The natural parameters of the contexts are rebuilt from the assignments first, so that adding and removing documents
     does not drift from sweep to sweep.
     """
-    v, n_topics = float(concentrations.table), assignments.n_topics
-    prior = v * assignments.topic_weights
-    bits = _exponents(prior, math.log2(v + assignments.document_start[-1] + 1.0))
-    priors = DocumentConstants(concentrations.partition, v, prior, bits)
+    stacked, priors = contexts_of(contexts), constants_of(assignments, concentrations)
     documents = DocumentTokens(assignments.document_start, assignments.topic, assignments.cluster)
-    stacked = contexts_of(contexts)
     first, n_clusters = 0, assignments.n_clusters
     while first < len(assignments.cluster):
-        clusters = _tables(assignments, stacked, v, prior, n_clusters)
-        slots = len(clusters.n_k)
-        work = ClusterSweepWork(
-            counts=np.zeros(n_topics, np.int64),
-            present=np.zeros(n_topics, np.int64),
-            weight=np.zeros(slots),
-            product=np.ones(slots),
-            log_gammas=np.zeros(n_topics),
-            row=np.empty(contexts.dimension),
-        )
+        assignments.count(n_clusters)
+        spare = (0, _SPARE)
+        n_mk, n_k = np.pad(assignments.n_km.T, ((0, 0), spare)), np.pad(assignments.n_k, spare)
+        clusters = tables_of(stacked, priors, assignments.cluster, n_mk, n_k)
+        work = work_of(assignments.n_topics, len(n_k), contexts.dimension)
         first, n_clusters = _sweep_clusters(key, first, n_clusters, documents, stacked, clusters, priors, work)
         if first < 0:
             raise no_cluster(-1 - first, contexts, concentrations)

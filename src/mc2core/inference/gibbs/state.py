@@ -78,13 +78,13 @@ _DESCRIBED_LEVEL = {
 
 
 def cluster_proposals(n_documents: int) -> int:
-    """Return the proposals to split or merge clusters per iteration: one per 16 documents, with bounds."""
-    return min(max(n_documents // 16, 10), 100)
+    """Return the proposals to split or merge clusters per iteration: one per eight documents, with bounds."""
+    return min(max(n_documents // 8, 10), 100)
 
 
 def topic_proposals(n_tokens: int) -> int:
-    """Return the proposals to split or merge topics per iteration: 250, or one per twelve tokens if that is less."""
-    return min(max(n_tokens // 12, 10), 250)
+    """Return the proposals to split or merge topics per iteration: 150, or one per twenty tokens if that is less."""
+    return min(max(n_tokens // 20, 6), 150)
 
 
 def observed_proposals(n_tokens: int) -> int:
@@ -499,10 +499,10 @@ class DocumentLevelState(GibbsState):
     def move_all_but_tokens(
         self, seed: int, iteration: int, pool: Executor | None, *, is_burn_in: bool = False
     ) -> None:
-        """Draw, in place: z given tau; omega; z and tau by splits and merges; tables of documents; z given these; v,
-        eta, alpha, epsilon given tables of clusters; tau last.
+        """Draw, in place: z given tau; omega; tables of documents; z given these; v, eta, alpha, epsilon given tables
+        of clusters; tau last.
 
-        The first three sum theta out. From the tables of documents on all is drawn given these with tau summed out, and
+        The first two sum theta out. From the tables of documents on all is drawn given these with tau summed out, and
         tau given all of it: one joint draw, of which tau must be the last part. In the burn-in of the start, z and
         omega are held; z is held if clusters are fixed, too.
         """
@@ -518,15 +518,12 @@ class DocumentLevelState(GibbsState):
             self.omega = draw_omega(
                 lengths, assignments.cluster, counts, self.proportions, self.omega, prior_of_omega, rng, pool
             )
-        if documents_move:
-            key, n_proposals = streams.key(seed, "split_merge", iteration), cluster_proposals(len(assignments.cluster))
-            self.proportions, _ = split_and_merge_clusters(
-                assignments, counts, self.proportions, contexts, concentrations, self.omega, key, n_proposals, pool=pool
-            )
         prior, key = self.omega * self.proportions[:, :-1], streams.key(seed, "document_tables", iteration)
         of_tables = sample_document_tables(assignments, counts, prior, key, pool)
         if documents_move:
             sweep_clusters(of_tables, contexts, concentrations, streams.key(seed, "clusters", iteration))
+            key = streams.key(seed, "split_merge", iteration)
+            split_and_merge_clusters(of_tables, contexts, concentrations, key, cluster_proposals(len(counts.start) - 1))
         key, is_fixed = streams.key(seed, "tables", iteration), not self.model.has_clusters
         update_weights(of_tables, concentrations, self.priors, key, rng, clusters_are_fixed=is_fixed)
         self.tables = of_tables.n_km

@@ -11,22 +11,12 @@ shares of component 0, (eps_m, tau_m) -> (u, u_k) has the Jacobian eps_m prod_k 
 eta / (u (1 - u)) prod_k Beta(u_k; v eps_m u, v eps_m (1 - u)).
 
 **Proposals.** A topic and one of its tokens are drawn evenly. With probability 1/2 each, the topic is to be split, or
-merged with another one. The token is in component 0. A proposal is of one of two kinds, drawn without regard to the
-state, which decides how the components of all other tokens come about:
-
-* *Restricted Gibbs* (after Jain and Neal 2004): component 1 starts with what a few documents have, drawn by tokens.
-  Scans draw the component of every token given all others, shares being estimated after each, and a last scan proposes.
-  A merge makes the same scans for the probability that the last proposes what is. The topic to merge with is drawn half
-  evenly and half by the token's weights. These proposals find small topics within a large one.
-* *Sequential allocation* (after Dahl 2005): documents come in random order, and the component of every token is drawn
-  given those before it, shares being estimated from these too. A merge makes one such pass for the probability of what
-  is. The topic to merge with is drawn half evenly and half by the likeness of words. These proposals merge topics of
-  the same words. If there are too many tokens for one pass, nothing is proposed: their number is the same before a
-  split and before the merge that undoes it.
-
-Restricted Gibbs ends early if its components after the first scan have less than exp(-150) of the density of one topic,
-or if one of them has one or two of hundreds of tokens after the second scan. What is seen so far is drawn alike in a
-split and in the merge that undoes it, so that the one ends as often as the other.
+merged with another one. The token is in component 0. The components of all other tokens come about by sequential
+allocation (after Dahl 2005): documents come in random order, and the component of every token is drawn given those
+before it, shares being estimated from these too. A merge makes one such pass for the probability of what is. The topic
+to merge with is drawn half evenly and half by the likeness of words. These proposals merge topics of the same words. If
+there are too many tokens for one pass, nothing is proposed: their number is the same before a split and before the
+merge that undoes it.
 
 u and u_k are drawn from densities around an estimate that depends on the components alone, so a merge whose ratio is
 hopeless before the probability of its components, which only lowers it, is known as such without any scan.
@@ -47,12 +37,11 @@ import scipy.sparse as sp
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
-from mc2core.compute.special import MAX_FACTORS, MIN_POSITIVE, exp, log, log_gamma, log_rising_factorial
+from mc2core.compute.special import MAX_FACTORS, MIN_POSITIVE, exp, log_gamma, log_rising_factorial
 from mc2core.compute.streams import index_of, log_gamma_variate
 from mc2core.compute.threads import in_blocks, look_ahead, n_threads
 from mc2core.families.contents import add_observation, log_densities
 from mc2core.inference.gibbs.assignments import Assignments, topics_of_words
-from mc2core.inference.gibbs.cluster_moves import copy
 from mc2core.inference.gibbs.tokens import TopicConstants, extended
 from mc2core.inference.gibbs.weights import Concentrations, expect_table_shape, expect_tables
 
@@ -70,16 +59,6 @@ class Tokens(NamedTuple):
     order: np.ndarray  # (2 N,) int32
     first: np.ndarray  # (slots,) int64
     size: np.ndarray  # (slots,) int64
-
-
-class ProposalSettings(NamedTuple):
-    """What proposals are made with."""
-
-    key: np.uint64  # one stream for each proposal
-    restricted: float  # probability that one is by restricted Gibbs
-    min_log_ratio: float  # of components to one topic, below which restricted Gibbs ends
-    min_share: float  # of the tokens, in the smaller component, below which restricted Gibbs may end
-    max_allocated: int  # tokens that are sequentially allocated
 
 
 class SplitComponents(NamedTuple):
@@ -192,19 +171,9 @@ def forget_words(n_words, parts):
 
 
 @inner_kernel(forceinline=True)
-def _forget_documents(n_parts, parts):
-    for which in range(n_parts):
-        parts.few[which, :, : parts.most[which] + 1] = 0
-        parts.most[which] = parts.n_many[which] = 0
-
-
-@inner_kernel(forceinline=True)
 def _count_document(which, k, n_j, parts):
     if n_j > MAX_FACTORS:
-        parts.many[which, parts.n_many[which], 0], parts.many[which, parts.n_many[which], 1] = (
-            k,
-            n_j,
-        )
+        parts.many[which, parts.n_many[which], 0], parts.many[which, parts.n_many[which], 1] = k, n_j
         parts.n_many[which] += 1
     else:  # none too, which is not looked at: no branch that cannot be foretold
         parts.few[which, k, n_j] += 1
@@ -214,7 +183,9 @@ def _count_document(which, k, n_j, parts):
 @inner_kernel
 def count_documents(n, tokens, parts):
     """Count the documents of the first n members by their tokens on each component and on both."""
-    _forget_documents(3, parts)
+    for which in range(3):
+        parts.few[which, :, : parts.most[which] + 1] = 0
+        parts.most[which] = parts.n_many[which] = 0
     end, row = 0, 0
     while end < n:
         begin, end, row = end, parts.end[row], row + 1
@@ -224,63 +195,6 @@ def count_documents(n, tokens, parts):
         _count_document(0, k, end - begin - n_1, parts)
         _count_document(1, k, n_1, parts)
         _count_document(2, k, end - begin, parts)
-
-
-@inner_kernel(error_model="numpy")
-def scan(stream, n, fixed, is_last, first_topic, tokens, constants, parts):
-    """Draw the components of all members but ``fixed``, each given all others.
-
-    ``is_last``: returns the logarithm of the probability of what is drawn, else 0. ``first_topic`` of at least 0:
-    nothing is drawn, members go to component 0 where that is their topic, else to component 1.
-    """
-    members, component, n_w, word, document = (
-        parts.members,
-        parts.component,
-        parts.n_w,
-        parts.word,
-        tokens.document,
-    )
-    s, vs, omega = constants.s, constants.vs, constants.omega
-    # numbers of tokens as floats, which hold them exactly: no conversion in the loop
-    n_0, n_1 = np.float64(parts.size[0]), np.float64(parts.size[1])
-    result, product, end, row = 0.0, 1.0, 0, 0
-    _forget_documents(2, parts)
-    while end < n:
-        begin, end, row = end, parts.end[row], row + 1
-        k, on_1 = tokens.cluster[document[members[begin]]], 0
-        a_0 = omega * max(parts.tau[k] * parts.share[0, k], MIN_POSITIVE)
-        a_1 = omega * max(parts.tau[k] * parts.share[1, k], MIN_POSITIVE)
-        for i in range(begin, end):
-            on_1 += component[i]
-        n_j0, n_j1 = np.float64(end - begin - on_1), np.float64(on_1)
-        for i in range(begin, end):
-            if i == fixed:
-                continue
-            w, old = word[i], component[i]
-            n_w[w, old] -= 1
-            was_1 = np.float64(old)
-            was_0 = 1.0 - was_1
-            n_j0, n_j1, n_0, n_1 = n_j0 - was_0, n_j1 - was_1, n_0 - was_0, n_1 - was_1
-            x_0 = (n_j0 + a_0) * (n_w[w, 0] + s) * (n_1 + vs)
-            x_1 = (n_j1 + a_1) * (n_w[w, 1] + s) * (n_0 + vs)
-            if first_topic >= 0:
-                new = np.int8(tokens.topic[members[i]] != first_topic)
-            else:
-                new = np.int8(streams.uniform(stream) * (x_0 + x_1) >= x_0)
-            if is_last:
-                product *= (x_1 if new == 1 else x_0) / (x_0 + x_1)
-                if product < _SMALL:
-                    result += math.log(product)
-                    product = 1.0
-            is_1 = np.float64(new)
-            is_0 = 1.0 - is_1
-            n_j0, n_j1, n_0, n_1 = n_j0 + is_0, n_j1 + is_1, n_0 + is_0, n_1 + is_1
-            n_w[w, new] += 1
-            component[i] = new
-        _count_document(0, k, np.int64(n_j0), parts)
-        _count_document(1, k, np.int64(n_j1), parts)
-    parts.size[0], parts.size[1] = np.int64(n_0), np.int64(n_1)
-    return result + math.log(product)
 
 
 @inner_kernel(forceinline=True)
@@ -311,9 +225,14 @@ def _expect_tables(constants, parts):
 
 
 @inner_kernel(error_model="numpy")
-def estimate_shares(n_passes, eps, constants, parts):
-    """Estimate each component's shares of epsilon and of every tau, in place, from tables expected at the last pass."""
-    for _ in range(n_passes):
+def estimate_components(n, eps, tokens, constants, parts):
+    """Count documents, and estimate each component's shares of epsilon and of every tau, in place, in some passes from
+    the tables expected at the last one.
+    """
+    count_documents(n, tokens, parts)
+    parts.share[:] = 0.5
+    parts.eps_share[:] = 0.5
+    for _ in range(_PASSES):
         _expect_tables(constants, parts)
         for which in range(2):
             a, tables = constants.v * eps * parts.eps_share[which], 0.0
@@ -502,7 +421,7 @@ def log_words_ratio(n_words, constants, parts):
 def log_documents_ratio(constants, parts):
     """ln of the probability of the members' components, theta summed out, over that of one topic, at the drawn shares.
 
-    Of the documents that :func:`count_documents` and :func:`scan` have counted.
+    Of the documents that :func:`count_documents` has counted.
     """
     result = 0.0
     for which in range(3):
@@ -528,14 +447,8 @@ def _share_of(which, k, constants, parts):
 
 
 # -- the moves ------------------------------------------------------------------------------------------------
-RESTRICTED = 0.4  # share of the proposals
 MAX_ALLOCATED = 5000  # tokens of a topic that is split, or of two that are merged, by one pass
 SPARE_TOPICS = 32  # for which there is room in the arrays
-MIN_LOG_RATIO = -150.0  # ln of the ratio of the components after a scan to one topic, below which restricted Gibbs ends
-MIN_SHARE = 0.01  # of the tokens, on the smaller component after two scans ...
-_FEW_RESTRICTED = 3  # ... and so many tokens: restricted Gibbs with fewer than both ends
-_SCANS = 10
-_MAX_DOCUMENTS = 12  # with which restricted Gibbsed split starts
 _PASSES = 4  # of the estimate around which shares are drawn
 
 
@@ -549,55 +462,6 @@ class TopicSlots(NamedTuple):
 
 
 @inner_kernel(error_model="numpy")
-def restricted_gibbs(stream, n, fixed, first_topic, settings, eps, tokens, constants, parts):
-    """Draw components at random, scan them, and draw those of all members but ``fixed``, in 0, in a last scan.
-
-    Returns the logarithm of the probability of what that draws, -inf where it ends before, and how many
-    different words the members have. ``first_topic`` as for :func:`scan`.
-    """
-    members, component, document = parts.members, parts.component, tokens.document
-    component[:n] = 0
-    for _ in range(1 + np.int64(streams.uniform(stream) * _MAX_DOCUMENTS)):
-        first = min(np.int64(streams.uniform(stream) * n), n - 1)
-        last, j = first, document[members[first]]
-        while first > 0 and document[members[first - 1]] == j:
-            first -= 1
-        while last < n and document[members[last]] == j:
-            last += 1
-        component[first:last] = 1
-    component[fixed] = 0
-    parts.share[:] = 0.5
-    parts.eps_share[:] = 0.5
-    n_words = count_components(n, parts)
-    count_documents(n, tokens, parts)
-    for number in range(_SCANS):
-        estimate_shares(1, eps, constants, parts)
-        scan(stream, n, fixed, False, -1, tokens, constants, parts)
-        if number == 0:
-            for k in range(parts.tau.size):
-                parts.log_share[0, k], parts.log_share[1, k] = (
-                    log(parts.share[0, k]),
-                    log(parts.share[1, k]),
-                )
-            ratio = log_words_ratio(n_words, constants, parts) + log_documents_ratio(constants, parts)
-            if ratio < settings.min_log_ratio:
-                return -np.inf, n_words
-        if number == 1 and min(parts.size[0], parts.size[1]) < min(_FEW_RESTRICTED, settings.min_share * n):
-            return -np.inf, n_words
-    estimate_shares(1, eps, constants, parts)
-    return scan(stream, n, fixed, True, first_topic, tokens, constants, parts), n_words
-
-
-@inner_kernel(error_model="numpy")
-def estimate_components(n, eps, tokens, constants, parts):
-    """Count documents, and estimate the shares given the components alone."""
-    count_documents(n, tokens, parts)
-    parts.share[:] = 0.5
-    parts.eps_share[:] = 0.5
-    estimate_shares(_PASSES, eps, constants, parts)
-
-
-@inner_kernel(error_model="numpy")
 def log_ratio_of(content_ratio, eps, constants, parts):
     """ln of the density of the split over that of the merge, times the density of the merge's shares over 1.
 
@@ -607,24 +471,6 @@ def log_ratio_of(content_ratio, eps, constants, parts):
     for k in range(parts.tau.size):
         result += log_tau_ratio(k, eps, constants, parts)
     return result + log_documents_ratio(constants, parts)
-
-
-@inner_kernel(error_model="numpy")
-def _weigh_by_token(i, m, n_slots, start, tokens, topics, constants, parts):
-    """Weights of token i's topics but its own, m, left in ``parts.weights``; returns their sum."""
-    j, w, weights = tokens.document[i], tokens.word[i], parts.weights
-    k, total = tokens.cluster[j], 0.0
-    weights[:n_slots] = 0.0
-    for other in range(start[j], start[j + 1]):
-        weights[tokens.topic[other]] += 1.0
-    for other in range(n_slots):
-        if other == m or tokens.size[other] == 0:
-            weights[other] = 0.0
-            continue
-        weights[other] += constants.omega * max(topics.tau[other, k], MIN_POSITIVE)
-        weights[other] *= (topics.n_wm[w, other] + constants.s) / (tokens.size[other] + constants.vs)
-        total += weights[other]
-    return total
 
 
 @inner_kernel(error_model="numpy")
@@ -675,11 +521,8 @@ def _likeness(product, norm, other):
 
 
 @inner_kernel(error_model="numpy")
-def weigh_partners(i, is_restricted, n_slots, start, tokens, topics, constants, parts):
-    """Weights of the topics that token i's may be merged with, left in ``parts.weights``; returns their sum."""
-    m = tokens.topic[i]
-    if is_restricted:
-        return _weigh_by_token(i, m, n_slots, start, tokens, topics, constants, parts)
+def weigh_partners(m, n_slots, tokens, topics, constants, parts):
+    """Weights of the topics that m may be merged with, left in ``parts.weights``; returns their sum."""
     n = gather(m, m, tokens, parts)
     parts.component[:n] = 0
     n_words = count_components(n, parts)
@@ -689,18 +532,8 @@ def weigh_partners(i, is_restricted, n_slots, start, tokens, topics, constants, 
 
 
 @inner_kernel(error_model="numpy")
-def weigh_back(i, is_restricted, n, n_words, n_slots, start, tokens, topics, constants, parts):
-    """What :func:`weigh_partners` would give component 1 after the split of token i's topic, and all other topics."""
-    m = tokens.topic[i]
-    if is_restricted:
-        total, weight = _weigh_by_token(i, m, n_slots, start, tokens, topics, constants, parts), 0.0
-        j = tokens.document[i]
-        for c in range(n):
-            if tokens.document[parts.members[c]] == j:
-                weight += parts.component[c]
-        k = tokens.cluster[j]
-        weight += constants.omega * max(parts.tau[k] * exp(parts.log_share[1, k]), MIN_POSITIVE)
-        return weight * (parts.n_w[tokens.word[i], 1] + constants.s) / (parts.size[1] + constants.vs), total
+def weigh_back(m, n, n_words, n_slots, tokens, topics, constants, parts):
+    """What :func:`weigh_partners` would give component 1 after the split of topic m, and all other topics."""
     total = _weigh_by_likeness(n_words, m, n_slots, tokens, topics, constants, parts)
     product = constants.s * (n + constants.vs)
     for c in range(n_words):
@@ -833,19 +666,17 @@ def weigh_merge(a, b, tokens, topics, constants, parts):
 
 
 @numba.njit(inline="always")
-def _try_split(stream, i, is_restricted, settings, n_topics, new, start, tokens, topics, constants, parts):
+def _try_split(stream, i, max_allocated, n_topics, new, tokens, topics, constants, parts):
     """Try to split the topic of token i, the second half becoming topic ``new``; returns whether it is to be."""
     m = np.int64(tokens.topic[i])
-    if not is_restricted and tokens.size[m] > settings.max_allocated:
+    if tokens.size[m] > max_allocated:
         return False
     n, eps = gather(m, m, tokens, parts), topics.eps[m]
-    copy(topics.tau[m], parts.tau)
+    for k in range(parts.tau.size):
+        parts.tau[k] = topics.tau[m, k]
     fixed = place_of(n, i, parts.members)
-    if is_restricted:
-        log_q, n_words = restricted_gibbs(stream, n, fixed, -1, settings, eps, tokens, constants, parts)
-    else:
-        log_q, n_words = allocate_sequentially(stream, n, fixed, -1, -np.inf, eps, tokens, constants, parts, None)
-    if parts.size[1] == 0 or log_q == -np.inf:
+    log_q, n_words = allocate_sequentially(stream, n, fixed, -1, -np.inf, eps, tokens, constants, parts, None)
+    if parts.size[1] == 0:
         forget_words(n_words, parts)
         return False
     estimate_components(n, eps, tokens, constants, parts)
@@ -855,7 +686,7 @@ def _try_split(stream, i, is_restricted, settings, n_topics, new, start, tokens,
     log_u = math.log(streams.uniform(stream))
     is_made = log_u < log_ratio
     if is_made:  # the probability of the merge can only make it less
-        weight, total = weigh_back(i, is_restricted, n, n_words, new, start, tokens, topics, constants, parts)
+        weight, total = weigh_back(m, n, n_words, new, tokens, topics, constants, parts)
         is_made = log_u < log_ratio + math.log(partner_share(weight, n_topics, total + weight))
     if is_made:
         change = parts.change
@@ -866,14 +697,14 @@ def _try_split(stream, i, is_restricted, settings, n_topics, new, start, tokens,
 
 
 @numba.njit(inline="always")
-def _try_merge(stream, i, is_restricted, settings, n_topics, n_slots, start, tokens, topics, constants, parts):
+def _try_merge(stream, i, max_allocated, n_topics, n_slots, tokens, topics, constants, parts):
     """Try to merge the topic of token i with another; returns whether it is to be."""
     a = np.int64(tokens.topic[i])
-    if not is_restricted and tokens.size[a] >= settings.max_allocated:
+    if tokens.size[a] >= max_allocated:
         return False
-    total = weigh_partners(i, is_restricted, n_slots, start, tokens, topics, constants, parts)
+    total = weigh_partners(a, n_slots, tokens, topics, constants, parts)
     b, log_share = _draw_partner(stream, a, n_slots, n_topics - 1, total, tokens, parts.weights)
-    if not is_restricted and tokens.size[a] + tokens.size[b] > settings.max_allocated:
+    if tokens.size[a] + tokens.size[b] > max_allocated:
         return False
     log_ratio, n, eps = weigh_merge(a, b, tokens, topics, constants, parts)
     log_ratio -= log_share
@@ -883,12 +714,7 @@ def _try_merge(stream, i, is_restricted, settings, n_topics, n_slots, start, tok
     if not log_u < log_ratio:
         return False
     fixed = place_of(n, i, parts.members)
-    if is_restricted:
-        log_q, n_words = restricted_gibbs(stream, n, fixed, a, settings, eps, tokens, constants, parts)
-    else:
-        log_q, n_words = allocate_sequentially(
-            stream, n, fixed, a, log_u - log_ratio, eps, tokens, constants, parts, None
-        )
+    log_q, n_words = allocate_sequentially(stream, n, fixed, a, log_u - log_ratio, eps, tokens, constants, parts, None)
     forget_words(n_words, parts)
     if not log_u < log_ratio + log_q:
         return False
@@ -898,25 +724,20 @@ def _try_merge(stream, i, is_restricted, settings, n_topics, n_slots, start, tok
 
 
 @kernel(error_model="numpy")
-def _propose(first, last, n_slots, settings, start, tokens, topics, constants, parts):
+def _propose(first, last, n_slots, key, max_allocated, tokens, topics, constants, parts):
     """Make proposals from number ``first`` on until one is to be made, and leave it in ``parts``.
 
     Returns its number, or ``last``. All that is shared is read alone.
     """
     stream = np.zeros(2, np.uint64)
     for proposal in range(first, last):
-        streams.seek(stream, settings.key, proposal)
+        streams.seek(stream, key, proposal)
         i, n_topics = draw_token(stream, n_slots, tokens)
-        is_restricted = streams.uniform(stream) < settings.restricted
         is_made = False
         if streams.uniform(stream) < 0.5:
-            is_made = _try_split(
-                stream, i, is_restricted, settings, n_topics, n_slots, start, tokens, topics, constants, parts
-            )
+            is_made = _try_split(stream, i, max_allocated, n_topics, n_slots, tokens, topics, constants, parts)
         elif n_topics > 1:
-            is_made = _try_merge(
-                stream, i, is_restricted, settings, n_topics, n_slots, start, tokens, topics, constants, parts
-            )
+            is_made = _try_merge(stream, i, max_allocated, n_topics, n_slots, tokens, topics, constants, parts)
         if is_made:
             return proposal
     return last
@@ -955,8 +776,8 @@ def _move(
     first: int,
     last: int,
     n_slots: int,
-    settings: ProposalSettings,
-    start: np.ndarray,
+    key: np.uint64,
+    max_allocated: int,
     tokens: Tokens,
     topics: TopicSlots,
     constants: TopicConstants,
@@ -972,7 +793,7 @@ def _move(
     while first < last and n_slots < len(tokens.size):
 
         def look(thread: int, first: int, last: int, n_slots: int = n_slots) -> int:
-            return _propose(first, last, n_slots, settings, start, tokens, topics, constants, workspaces[thread])
+            return _propose(first, last, n_slots, key, max_allocated, tokens, topics, constants, workspaces[thread])
 
         first, hits = look_ahead(pool, first, last, look)
         for thread in hits[1:]:  # how many there are depends on timing: a kernel would be compiled in some runs only
@@ -995,10 +816,7 @@ def split_and_merge_topics(
     topic_word_prior: float,
     key: np.uint64,
     n_proposals: int,
-    restricted: float = RESTRICTED,
     max_allocated: int = MAX_ALLOCATED,
-    min_log_ratio: float = MIN_LOG_RATIO,
-    min_share: float = MIN_SHARE,
     pool: Executor | None = None,
     n_wm: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -1009,10 +827,7 @@ def split_and_merge_topics(
     Parameters
     ----------
     key : one stream for each proposal
-    restricted : probability that a proposal is by restricted Gibbs, not by sequential allocation
-    max_allocated : tokens of a topic that is split, or of two that are merged, by sequential allocation
-    min_log_ratio : of components after a scan to one topic, below which restricted Gibbs ends
-    min_share : restricted Gibbs ends after two scans if a component has one or two tokens, and less than this share
+    max_allocated : tokens of a topic that is split, or of two that are merged
     n_wm : (V, M) int32 or None
         Tokens of each word in each topic, if they are counted already.
 
@@ -1038,7 +853,6 @@ def split_and_merge_topics(
     workspaces = [
         new_components(n_tokens, n_documents, n_words, n_clusters, most_slots) for _ in range(n_threads(pool))
     ]
-    settings = ProposalSettings(key, float(restricted), float(min_log_ratio), float(min_share), max_allocated)
     document, word = np.empty((2, n_tokens), np.int32)
 
     def list_block(first: int, last: int) -> None:
@@ -1056,7 +870,7 @@ def split_and_merge_topics(
         n_wm = topics_of_words(content, topic, slots, pool) if n_wm is None else extended(n_wm, slots)
         topics = TopicSlots(n_wm, eps, by_topic, np.empty(slots))
         proposal, n_slots = _move(
-            pool, proposal, n_proposals, n_topics, settings, start, tokens, topics, constants, workspaces, made
+            pool, proposal, n_proposals, n_topics, key, max_allocated, tokens, topics, constants, workspaces, made
         )
         assignments.topic_weights = eps[:n_slots]
         used = tokens.size[:n_slots] > 0
