@@ -25,6 +25,8 @@ def test_a_misspelt_setting_is_refused_with_the_nearest_name(kind, wrong, said):
     with pytest.raises(TypeError) as caught:
         kind(**{wrong: 3})
     assert str(caught.value) == said
+    with pytest.raises(TypeError, match="positional"):
+        kind(1)
 
 
 @pytest.mark.parametrize("kind", [inference.Gibbs, models.Mixture])

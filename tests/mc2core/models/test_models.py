@@ -119,23 +119,6 @@ def test_settings_of_models_and_engines_have_different_names():
     assert n_pairs == 5
 
 
-@pytest.mark.parametrize("kind", [MC2, HDP, NPTOT, Mixture, Gibbs, SVI, FastEx])
-def test_a_misspelt_argument_names_the_nearest(kind):
-    needed = {"contexts": ["year"]} if kind is NPTOT else {}
-    name = next(reversed(inspect.signature(kind).parameters)) if kind is Mixture else None
-    right = {MC2: "topic_word_prior", HDP: "topic_word_prior", NPTOT: "topic_word_prior", Gibbs: "start_topics",
-        SVI: "max_topics",
-             FastEx: "proposal", Mixture: name}[kind]  # fmt: skip
-    wrong = right[:-1]
-    with pytest.raises(
-        TypeError, match=f"^{kind.__name__} has no setting '{wrong}'; did you mean '{right}'\\?$"
-    ) as caught:
-        kind(**needed, **{wrong: 1})
-    assert "\n" not in str(caught.value)
-    with pytest.raises(TypeError, match="positional"):
-        kind(1)
-
-
 @pytest.mark.parametrize(
     ("model", "engine", "settings", "contexts", "message"),
     [

@@ -29,9 +29,3 @@ def test_clear_clusters_are_found_and_scored_with_mllibs_prior():
     sample = model.representative
     assert sample.topic_words.sum() == pytest.approx(corpus.n_tokens, rel=0.2)  # lambda, less its prior
     assert sample.table_concentration != pytest.approx(0.2)  # learnt: it began at 2 x 0.1
-
-
-def test_settings_out_of_range_are_refused():
-    for name, value in (("batch_fraction", 0), ("batch_fraction", 1.5), ("learning_offset", 0), ("partitions", 0)):
-        with pytest.raises(ValueError, match=name):
-            MLlibLDA(**{name: value})

@@ -261,27 +261,6 @@ class TestRuns:
 
 
 class TestSettings:
-    @pytest.mark.parametrize(
-        ("settings", "message"),
-        [
-            ({"bits": 12}, "bits is 12; allowed: 8, 16, 32, 64, 128, 256"),
-            ({"n_clusters": 0}, "n_clusters is 0"),
-            ({"topic_word_prior": 0.0}, "topic_word_prior"),
-            ({"weight_prior": -1.0}, "weight_prior"),
-            ({"rate_prior": 0.0}, "rate_prior"),
-            ({"projection": "balance"}, "did you mean 'balanced'"),
-            ({"proposal": "hashed"}, "did you mean 'hash'"),
-            ({"component": "gauss"}, "component is 'gauss'"),
-            ({"failure_probability": 1.0}, "failure_probability"),
-            ({"inverse_temperature": 1.5}, "inverse_temperature is 1.5; it must lie between 0 and 1"),
-            ({"threads": 0}, "threads is 0"),
-            ({"documents_per_round": 0}, "documents_per_round is 0"),
-        ],
-    )
-    def test_bad_ones_are_named(self, settings, message):
-        with pytest.raises(ValueError, match=message):
-            fastex(**settings)
-
     def test_auto_is_exact_while_its_counts_take_2_gib(self, monkeypatch):
         once = Corpus(np.ones((1, 4), int))  # of 3 clusters: rows; of more than 3: lists of one document each
         for n_clusters, n_bytes in ((3, 8 * 3 * 4), (1000, 8 * 2 * 4)):

@@ -357,25 +357,6 @@ class TestAuto:
 
 
 class TestRefused:
-    @pytest.mark.parametrize(
-        ("settings", "message"),
-        [
-            ({"n_neighbours": 0}, "n_neighbours is 0"),
-            ({"list_budget": 0}, "list_budget is 0"),
-            ({"n_proposals": 0}, "n_proposals is 0"),
-            (
-                {"n_proposals": 10**12},
-                "n_proposals is 1000000000000; it must be a whole number of at least 1 and at most 1000",
-            ),
-            ({"uniform_share": 0.0}, "uniform_share is 0.0; it must lie between 0 and 1"),
-            ({"exact_sweeps": 5}, "exact_sweeps is 5; it must be a list of numbers of sweeps, from 1"),
-            ({"exact_sweeps": [0]}, "an entry of exact_sweeps is 0; it must be a whole number of at least 1"),
-        ],
-    )
-    def test_bad_settings(self, settings, message):
-        with pytest.raises(ValueError, match=message):
-            fastex(**settings)
-
     def test_graphs_that_do_not_fit(self):
         engine = fastex(n_clusters=3, proposal="neighbours", n_neighbours=2)
         cluster = np.zeros(4, np.int32)

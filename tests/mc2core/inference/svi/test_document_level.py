@@ -338,10 +338,6 @@ class TestRun:
 
 
 class TestSettings:
-    def test_refused(self):
-        with pytest.raises(ValueError, match=r"batch_size is 'atuo'; it must be a whole number, 'auto' or None"):
-            svi(batch_size="atuo")
-
     @pytest.mark.parametrize(
         ("n_documents", "length", "truncations"),
         [
