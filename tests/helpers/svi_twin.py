@@ -9,7 +9,9 @@ from helpers.gibbs_enumeration import stirling
 from scipy.special import betaln, digamma, gammaln, log_softmax, logsumexp, softmax
 
 from mc2core import Corpus
+from mc2core.base import storage
 from mc2core.families import DiagonalNormalGamma, DirichletCategorical, GammaPoisson, NormalGamma
+from mc2core.inference.running.loop import fit
 from mc2core.inference.svi.documents import take_batch
 from mc2core.inference.svi.local import tables
 
@@ -51,6 +53,37 @@ def states_equal(one, other):
     """Whether two states hold the same bits."""
     left, right = one.arrays(), other.arrays()
     return left.keys() == right.keys() and all(np.array_equal(left[name], right[name], equal_nan=True) for name in left)
+
+
+def resumed_in_parts(pair, corpus, folder, iterations):
+    """Run it with every state between two parts read from a file, and compare it with the straight run: whether each
+    state has parts of an iteration behind it, and whether its counts are yet to be rescaled."""
+    straight, state, seen = fit(corpus, *pair, iterations=iterations, seed=2, progress=False), pair.init(corpus, 2), []
+    for iteration in range(1, iterations + 1):
+        row = None
+        while row is None:
+            assert 0 <= state.progress < 1
+            seen.append((state.progress > 0, state.shrink != 1.0))
+            storage.write_arrays(folder / "state.npz", state.arrays())
+            state = pair.restore(corpus, storage.read_arrays(folder / "state.npz"))
+            row = pair.advance(corpus, state, 2, iteration)
+            assert len(seen) <= 100  # or the run never ends
+        assert row["elbo"] == straight.trace.elbo[iteration - 1]
+    assert states_equal(straight.state, state)
+    return state, seen
+
+
+def state_that_fits_nowhere(**settings):
+    """A document of which every cluster loses each word."""
+    corpus = corpus_of([[0] * 3 + [1] * 2, [0] * 5, [1] * 5], 3)
+    pair = engine_of(2, None, 3, contexts={}, topic_word_prior=1e-3, initialisation="seeded", **settings)
+    state = pair.init(corpus, 0)
+    n_topics = len(state.n_m)
+    state.topic_words = np.array([[40.0, 0, 0], [0, 40.0, 0], [0, 0, 40.0]])[:, :n_topics]
+    state.rescale()
+    state.tau.n_km = np.array([[0.0, 0, 50.0], [0, 0, 60.0]])[:, :n_topics]
+    state.tau.topic_weights, state.tau.remaining = np.array([2e-4, 1e-4, 1e-4])[:n_topics], 1 - 4e-4
+    return corpus, state
 
 
 def engine_of(n_clusters=3, max_tables=2, max_topics=3, is_fixed=False, **settings):
@@ -208,10 +241,7 @@ def naive_elbo(corpus, state, concentrations):
 # -- the same for direct assignment -------------------------------------------------------------------------------
 def dirichlet_logs(state):
     """E ln tau (K, M + 1, what remains last), and E ln psi (M, V)."""
-    v, weights = (
-        state.tau.table_concentration,
-        np.append(state.tau.topic_weights, state.tau.remaining),
-    )
+    v, weights = (state.tau.table_concentration, np.append(state.tau.topic_weights, state.tau.remaining))
     tau = v * weights + np.append(state.tau.n_km, np.zeros((len(state.tau.n_km), 1)), axis=1)
     psi = state.topic_words.T * state.shrink + state.topic_word_prior
     log_tau = digamma(tau) - digamma(tau.sum(axis=1, keepdims=True))

@@ -28,14 +28,15 @@ FASTEXES += [{"proposal": "neighbours", "exact_sweeps": [2]}]
 FASTEXES += [{"proposal": "hash", "projection": "paper"}, {"proposal": "hash", "documents_per_round": 300}]
 SIZES = {
     gibbs: {"contexts": CONTEXTS, "start_topics": 5, "start_clusters": 6},
-    svi: {"contexts": CONTEXTS, "max_clusters": 6, "max_tables": 4, "max_topics": 8},
+    svi: {"contexts": CONTEXTS, "max_clusters": 6, "max_topics": 8},
     fastex: {"n_clusters": 40},
     uncollapsed: {"n_clusters": 40},
 }
 CASES = [
     *((gibbs, {"kernel": kernel}) for kernel in ("collapsed", "blocked", "interleaved")),
     *((gibbs, {"document_level": True, "kernel": kernel}) for kernel in ("interleaved", "parallel")),
-    *((svi, {"batch_size": batch_size}) for batch_size in (None, 50)),
+    *((svi, {"max_tables": n, "batch_size": batch_size}) for n in (4, None) for batch_size in (None, 50)),
+    *((svi, {"document_level": True, "batch_size": batch_size}) for batch_size in (None, 50)),
     *((fastex, settings) for settings in FASTEXES),
     *((uncollapsed, {"component": component}) for component in ("multinomial", "poisson", "gaussian")),
 ]
@@ -102,8 +103,8 @@ def test_same_bits_and_checkpoints_on_one_thread_and_on_two(tmp_path, corpus, ki
 
 
 def test_a_stop_within_an_epoch_may_change_the_threads(corpus):
-    settings = SIZES[svi] | {"batch_size": 50}
-    whole, _ = run(corpus, svi, {"batch_size": 50}, 1, 1)
+    settings = SIZES[svi] | {"max_tables": 4, "batch_size": 50}
+    whole, _ = run(corpus, svi, {"max_tables": 4, "batch_size": 50}, 1, 1)
     engine = svi(**settings)
     state = engine.init(corpus, 3)
     assert engine.advance(corpus, state, 3, 1) is None
@@ -124,7 +125,7 @@ def test_a_batch_too_small_for_threads_stays_on_one(corpus, monkeypatch):
         def submit(self, *_):
             raise AssertionError("a block went to another thread")
 
-    engine = svi(**SIZES[svi], threads=2)
+    engine = svi(**SIZES[svi], max_tables=4, threads=2)
     state, rows = engine.init(corpus, 3), np.arange(400)
     with pytest.raises(AssertionError, match="went to another thread"):
         engine.batch_step(corpus, state, rows, 0.1, Untouched())

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 from helpers.crossed import first
-from helpers.fastex_twin import STATES, TINY, A, B, G, K, assert_stationary, posterior, settings_of, small_corpus
+from helpers.fastex_twin import STATES, TINY, A, B, G, K, assert_stationary, posterior, settings_of
 from helpers.fits import uncollapsed
 from scipy.special import gammaln
 
@@ -103,19 +103,6 @@ def test_empty_clusters_at_a_small_word_prior():
     words = gammaln(tokens + prior) - gammaln(prior) + gammaln(3 * prior) - gammaln(tokens + 3 * prior)
     p = np.exp(np.sum(gammaln(sizes + G) + words, axis=1))
     assert_stationary(batches, p / p.sum())
-
-
-def test_threads_and_resume_leave_the_bits_as_they_are(tmp_path):
-    corpus, truth = small_corpus(2500, 20)
-    engine = uncollapsed(n_clusters=4, topic_word_prior=0.5)
-    whole = fit(corpus, *engine, iterations=8, seed=1)
-    path = tmp_path / "run.npz"
-    fit(corpus, *engine, iterations=3, seed=1, checkpoint=path)
-    engine = uncollapsed(n_clusters=4, topic_word_prior=0.5, threads=2)
-    rest = fit(corpus, *engine, iterations=8, seed=1, checkpoint=path)
-    assert np.array_equal(whole.state.cluster, rest.state.cluster)
-    assert whole.trace["log_joint"].tolist() == rest.trace["log_joint"].tolist()
-    assert len({(int(a), int(b)) for a, b in zip(whole.state.cluster, truth, strict=True)}) == 4
 
 
 class TestRefused:

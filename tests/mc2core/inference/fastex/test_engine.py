@@ -213,11 +213,14 @@ class TestRuns:
         assert 100 < moves[1] < 400
 
     @pytest.mark.parametrize("component", ["multinomial", "poisson", "gaussian"])
-    @pytest.mark.parametrize("proposal", ["hash", "exact"])
+    @pytest.mark.parametrize("proposal", ["hash", "exact", "neighbours"])
     def test_log_joint_is_that_of_the_model(self, component, proposal):
-        rate = {} if component == "multinomial" else {"rate_prior": B}
+        if proposal == "neighbours" and component != "multinomial":
+            pytest.skip("neighbours are proposed to multinomial clusters alone")
+        more = {} if component == "multinomial" else {"rate_prior": B}
+        more |= {"exact_sweeps": [2]} if proposal == "neighbours" else {}
         engine = fastex(
-            n_clusters=K, topic_word_prior=A, weight_prior=G, component=component, proposal=proposal, **rate
+            n_clusters=K, topic_word_prior=A, weight_prior=G, component=component, proposal=proposal, **more
         )
         state = engine.init(TINY, 0)
         for iteration in range(1, 4):
@@ -226,7 +229,8 @@ class TestRuns:
             assert row["log_joint"] == pytest.approx(log_joint(state.cluster, code), abs=1e-4)
 
     @pytest.mark.parametrize(
-        "settings", [{"proposal": "exact"}, {"proposal": "hash"}, {"proposal": "hash", "projection": "paper"}]
+        "settings",
+        [{"proposal": one} for one in ("exact", "hash", "neighbours")] + [{"proposal": "hash", "projection": "paper"}],
     )
     def test_finds_planted_clusters(self, settings):
         corpus, truth = small_corpus()
@@ -234,17 +238,6 @@ class TestRuns:
         pairs = {(int(a), int(b)) for a, b in zip(result.state.cluster, truth, strict=True)}
         assert len(pairs) == len({a for a, _ in pairs})  # no found cluster mixes true ones
         assert result.posterior.predict_proba(corpus).shape == (40, len(result.posterior.cluster_weights))
-
-    @pytest.mark.parametrize("proposal", ["hash", "exact"])
-    def test_resumes_with_the_same_bits(self, tmp_path, proposal):
-        corpus, _ = small_corpus()
-        engine = fastex(n_clusters=50, proposal=proposal, topic_word_prior=0.1)  # more clusters than documents
-        whole = fit(corpus, *engine, iterations=12, seed=1)
-        path = tmp_path / "run.npz"
-        fit(corpus, *engine, iterations=5, seed=1, checkpoint=path)
-        rest = fit(corpus, *engine, iterations=12, seed=1, checkpoint=path)
-        assert np.array_equal(whole.state.cluster, rest.state.cluster)
-        assert whole.trace["log_joint"].tolist() == rest.trace["log_joint"].tolist()
 
     def test_rounds_do_not_depend_on_threads_and_find_the_clusters(self):
         corpus, truth = small_corpus(200)

@@ -27,7 +27,6 @@ from mc2core.inference.fastex.components import MULTINOMIAL, Visits
 from mc2core.inference.fastex.exact import ExactState
 from mc2core.inference.fastex.hashed import HashedState
 from mc2core.inference.fastex.neighbours import NeighbourState, _build_index, choose, find_neighbours
-from mc2core.inference.running.loop import fit
 
 #: one document has fewer neighbours than there is room for, one has none, and neighbours are not mutual
 GRAPH = np.array([[1, 2], [2, 0], [0, -1], [-1, -1]], np.int32)
@@ -292,32 +291,6 @@ class TestSweeps:
             row = engine.step(corpus, state, 3, iteration)
             assert np.array_equal(state.cluster, exact.cluster) == (iteration == 2)
         assert row["log_joint"] == pytest.approx(exact.log_joint, abs=1e-6)
-
-    @pytest.mark.parametrize("stop", [2, 3])
-    def test_resumes_with_the_same_bits(self, tmp_path, stop):
-        corpus, _ = small_corpus()
-        engine = fastex(n_clusters=50, proposal="neighbours", topic_word_prior=0.1, exact_sweeps=[3])
-        whole = fit(corpus, *engine, iterations=6, seed=1)
-        path = tmp_path / "run.npz"
-        fit(corpus, *engine, iterations=stop, seed=1, checkpoint=path)
-        rest = fit(corpus, *engine, iterations=6, seed=1, checkpoint=path)
-        assert np.array_equal(whole.state.cluster, rest.state.cluster)
-        assert np.array_equal(whole.state.chain.documents.neighbours, rest.state.chain.documents.neighbours)
-        assert whole.trace["log_joint"].tolist() == rest.trace["log_joint"].tolist()
-        assert len(set(whole.trace["log_joint"])) > 3
-
-    def test_log_joint_is_that_of_the_model(self):
-        engine = fastex(n_clusters=K, topic_word_prior=A, weight_prior=G, proposal="neighbours", exact_sweeps=[2])
-        state = engine.init(TINY, 0)
-        for iteration in range(1, 5):
-            row = engine.step(TINY, state, 0, iteration)
-            assert row["log_joint"] == pytest.approx(log_joint(state.cluster, MULTINOMIAL), abs=1e-4)
-
-    def test_finds_planted_clusters(self):
-        corpus, truth = small_corpus(200, 60)
-        done = fit(corpus, *fastex(n_clusters=4, topic_word_prior=0.1, proposal="neighbours"), iterations=10, seed=3)
-        pairs = {(int(a), int(b)) for a, b in zip(done.state.cluster, truth, strict=True)}
-        assert len(pairs) == len({a for a, _ in pairs})
 
 
 class TestAuto:

@@ -93,12 +93,6 @@ class TestSizes:
             fastex(n_clusters=2, proposal="hash", component="gaussian").init(large, 0)
         assert np.isfinite(fit(large, *fastex(n_clusters=2, proposal="hash"), iterations=1, seed=0).state.log_joint)
 
-    @pytest.mark.parametrize("proposal", ["auto", "hash", "exact"])
-    def test_no_words(self, proposal):
-        corpus = Corpus(np.zeros((3, 2), int), contexts={"year": np.arange(3.0)})
-        with pytest.raises(ValueError, match="by their words, but the corpus has none"):
-            fit(corpus, *fastex(proposal=proposal), iterations=1, seed=0)
-
 
 class TestPriors:
     @pytest.mark.parametrize(

@@ -183,8 +183,7 @@ def test_hashed_moves_leave_the_posterior_as_it_is(component, n_proposals, bits,
 
 
 @pytest.mark.parametrize(
-    ("component", "n_proposals", "is_balanced", "failure"),
-    crossed(COMPONENTS, [1, 3], [(True, None), (False, 0.1)]),
+    ("component", "n_proposals", "is_balanced", "failure"), crossed(COMPONENTS, [1, 3], [(True, None), (False, 0.1)])
 )
 def test_hashed_sweeps_make_these_moves(component, n_proposals, is_balanced, failure):
     """100 sweeps by the same uniform numbers: proposals from the weights, and acceptances, of :func:`moves`."""

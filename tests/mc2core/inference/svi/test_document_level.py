@@ -4,26 +4,20 @@ import math
 
 import numpy as np
 import pytest
-from helpers.crossed import crossed, first
-from helpers.fits import FIXED, at_strength, svi
+from helpers.crossed import first
+from helpers.fits import FIXED, svi
 from helpers.svi_twin import (
-    FAMILIES,
-    corpus_of,
     dirichlet_logs,
     engine_of,
-    log_evidence_given_weights,
     log_weights,
-    log_words,
     naive_direct,
+    resumed_in_parts,
     small_corpus,
-    some_families,
-    states_equal,
+    state_that_fits_nowhere,
 )
 from scipy.special import digamma, gammaln, logsumexp
 
 from mc2core import Corpus, clustering
-from mc2core.base import storage
-from mc2core.families.stacked import StackedContexts
 from mc2core.inference.running.loop import fit
 from mc2core.inference.svi import start
 from mc2core.inference.svi.documents import take_batch
@@ -129,15 +123,7 @@ class TestLocalStep:
         assert step.topic_words.sum() == pytest.approx(corpus.n_tokens)
 
     def test_words_whose_sums_vanish(self):
-        corpus = corpus_of([[0] * 3 + [1] * 2, [0] * 5, [1] * 5], 3)
-        state = engine(2, 3, 1e-3, contexts={}, topic_word_prior=1e-3).init(corpus, 0)
-        state.topic_words = np.array([[40.0, 0, 0], [0, 40.0, 0], [0, 0, 40.0]])[:, : len(state.n_m)]
-        state.rescale()
-        state.tau.n_km = np.array([[0.0, 0, 50.0], [0, 0, 60.0]])[:, : len(state.n_m)]
-        state.tau.topic_weights, state.tau.remaining = (
-            np.array([2e-4, 1e-4, 1e-4])[: len(state.n_m)],
-            1 - 4e-4,
-        )
+        corpus, state = state_that_fits_nowhere(document_concentration=1e-3)
         step = visit(state, corpus)
         assert np.isfinite(step.documents.log_evidence)
         np.testing.assert_allclose(step.documents.shares.sum(axis=1), 1.0)
@@ -192,50 +178,6 @@ class TestTables:
             assert uncertain_tables(a, tokens.sum(), tokens @ tokens) == pytest.approx(known, rel=0.05)
             fixed = math.fsum(a / (a + i) for i in range(len(tokens)))
             assert uncertain_tables(a, len(tokens), len(tokens)) == pytest.approx(fixed, rel=1e-9)
-
-
-class TestBound:
-    @pytest.mark.parametrize(
-        ("strength", "is_fixed", "omega"),
-        crossed([(0.25, False), (1.0, False), (1.0, True)], ["learn", 0.01, 2.0, 1e6]),
-    )
-    def test_full_batch_never_lowers_the_elbo(self, strength, is_fixed, omega):
-        for seed, (n_clusters, n_topics) in enumerate([(1, 1), (3, 2), (2, 5), (7, 6)]):
-            corpus = small_corpus(seed, n_documents=12, n_words=8, mean_count=1.5)
-            contexts = at_strength(some_families(seed), strength)
-            one = engine(
-                n_clusters, n_topics, omega, is_fixed=is_fixed, contexts=contexts, topic_word_prior=0.05,
-                initialisation=["seeded", "random"][seed % 2],
-            )  # fmt: skip
-            trace = fit(corpus, *one, iterations=15, seed=seed, progress=False).trace
-            assert np.diff(trace.elbo).min() > -1e-7
-            assert trace.elbo.iloc[-1] > trace.elbo.iloc[0] or n_clusters == 1
-
-    @pytest.mark.parametrize(
-        ("strength", "is_fixed", "omega", "topic_word_prior"),
-        crossed([(0.25, False), (1.0, False), (1.0, True)], [("learn", 0.4), (0.7, 0.05), ("learn", 0.05)]),
-    )
-    def test_elbo_stays_below_the_enumerated_evidence(self, strength, is_fixed, omega, topic_word_prior):
-        content = np.array([[2, 1, 0], [0, 0, 2], [0, 1, 1]])
-        corpus = Corpus(content, contexts={"time": np.array([0.5, np.nan, -1.0])})
-        families = at_strength({"time": FAMILIES["time"]}, strength)
-        contexts = StackedContexts(corpus, families)
-        gaps = []
-        for seed in range(3):
-            one = engine(
-                2, 2, omega, is_fixed=is_fixed, contexts=families, topic_word_prior=topic_word_prior,
-                group_concentration=0.8, topic_concentration=0.6,
-            )  # fmt: skip
-            state = fit(corpus, *one, iterations=25, seed=seed, progress=False).state
-            words = log_words(corpus, topic_word_prior)
-            given = 2, 0.8, state.tau.weights, is_fixed, words, state.document_concentration
-            known = log_evidence_given_weights(corpus.document_lengths, contexts, *given)
-            penalty = state.tau.objective.terms(state.tau.weights)[1] + state.theta.penalty()
-            assert penalty <= 0
-            gaps.append(known + penalty - state.elbo)
-        assert min(gaps) > 0
-        # q keeps to one of the 2 x 2 ways to name clusters and topics: at most their logarithm, and mean field's cost
-        assert min(gaps) < np.log(4) + 2.0
 
 
 class TestClusters:
@@ -301,30 +243,8 @@ class TestClusters:
 class TestRun:
     @pytest.mark.parametrize("batch_size", [None, 4])
     def test_resumed_within_an_epoch(self, tmp_path, batch_size):
-        corpus = small_corpus(9, n_documents=30)
-        one = engine(9, 11, batch_size=batch_size, initialisation="seeded")
-        straight = fit(corpus, *one, iterations=3, seed=2, progress=False)
-        state = one.init(corpus, 2)
-        for iteration in (1, 2, 3):
-            row = None
-            while row is None:
-                storage.write_arrays(tmp_path / "state.npz", state.arrays())
-                state = one.restore(corpus, storage.read_arrays(tmp_path / "state.npz"))
-                row = one.advance(corpus, state, 2, iteration)
-            assert row["elbo"] == straight.trace.elbo[iteration - 1]
-        assert states_equal(straight.state, state)
-
-    @pytest.mark.parametrize(("batch_size", "omega"), crossed([None, 1, 4, 1000], ["learn", 1e-10, 1e10]))
-    def test_ends_of_ranges_and_degenerate_sizes(self, batch_size, omega):
-        for corpus in (small_corpus(12, n_documents=5), small_corpus(3, n_documents=2)):
-            for truncations in [(1, 1), (3, 2), (2, 7)]:
-                one = engine(*truncations, omega, batch_size=batch_size, initialisation="seeded")
-                result = fit(corpus, *one, iterations=3, seed=0, progress=False)
-                assert np.isfinite(result.trace.elbo).all()
-                sample = result.posterior.representative
-                assert sample.cluster_weights.sum() == pytest.approx(1.0)
-                np.testing.assert_allclose(sample.topic_given_cluster.sum(axis=1), 1.0, rtol=1e-9)
-                assert set(sample.cluster) == set(range(sample.n_clusters))
+        pair = engine(9, 11, batch_size=batch_size, initialisation="seeded")
+        resumed_in_parts(pair, small_corpus(9, n_documents=30), tmp_path, 3)
 
     @pytest.mark.parametrize("value", [1e-10, 1e10])
     @pytest.mark.parametrize(

@@ -6,17 +6,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.fits import FIXED, at_strength, svi
-from helpers.svi_twin import FAMILIES, engine_of, small_corpus, some_families, states_equal
+from helpers.svi_twin import FAMILIES, engine_of, resumed_in_parts, small_corpus, some_families, states_equal
 from scipy.special import betaln, gammaln, logsumexp
 
 from mc2core import Corpus
-from mc2core.base import storage
 from mc2core.compute.threads import thread_budget
 from mc2core.families import NormalGamma
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
 from mc2core.inference.running.loop import fit
-from mc2core.inference.svi import engine as svi_engine
 from mc2core.inference.svi import start as svi_init
 from mc2core.inference.svi.assign import assign_documents
 from mc2core.inference.svi.documents import Batch
@@ -112,64 +110,11 @@ class TestBound:
 
 
 class TestBits:
-    @pytest.mark.parametrize("batch_size", [None, 37])
-    def test_threads_do_not_change_a_bit(self, batch_size, monkeypatch):
-        monkeypatch.setattr(svi_engine, "_MIN_FOR_THREADS", 0)
-        rng = np.random.default_rng(8)
-        content = sp.random(300, 1500, density=0.05, random_state=rng, data_rvs=lambda n: rng.integers(1, 5, n))
-        corpus = Corpus(content, contexts={"time": rng.normal(size=300)})
-        states = []
-        for threads in (1, 2, 3):
-            engine = engine_of(
-                7,
-                5,
-                9,
-                contexts={"time": NormalGamma()},
-                batch_size=batch_size,
-                threads=threads,
-                initialisation="seeded",
-            )
-            states.append(fit(corpus, *engine, iterations=2, seed=1, progress=False).state)
-        assert states_equal(states[0], states[1])
-        assert states_equal(states[0], states[2])
-
-    @pytest.mark.parametrize("batch_size", [None, 7])
-    def test_resumed_run(self, tmp_path, batch_size):
-        corpus = small_corpus(9, n_documents=30)
-
-        def stop(iteration, state):
-            if iteration == 3:
-                raise KeyboardInterrupt
-
-        settings = {"batch_size": batch_size, "initialisation": "seeded"}
-        straight = fit(corpus, *engine_of(**settings), iterations=5, seed=2, progress=False)
-        path = tmp_path / "run.npz"
-        with pytest.raises(KeyboardInterrupt):
-            fit(
-                corpus, *engine_of(**settings), iterations=5, seed=2, progress=False,
-                checkpoint=path, checkpoint_every=1, callback=stop,
-            )  # fmt: skip
-        resumed = fit(corpus, *engine_of(**settings), iterations=5, seed=2, progress=False, checkpoint=path)
-        assert states_equal(straight.state, resumed.state)
-        assert straight.trace.elbo.tolist() == resumed.trace.elbo.tolist()
-
     def test_resumed_within_an_epoch(self, tmp_path):
-        """Every state between two parts, as a checkpoint holds it, leads to the end of the straight run."""
-        corpus = small_corpus(9, n_documents=30)
-        engine = engine_of(batch_size=4, initialisation="seeded")
-        straight = fit(corpus, *engine, iterations=2, seed=2, progress=False)
-        state = engine.init(corpus, 2)
-        stops = 0
-        for iteration in (1, 2):
-            while (row := engine.advance(corpus, state, 2, iteration)) is None:
-                assert 0 < state.progress < 1
-                stops += state.shrink != 1.0
-                assert stops <= 7 * iteration  # or the epoch never ends
-                storage.write_arrays(tmp_path / "state.npz", state.arrays())
-                state = engine.restore(corpus, storage.read_arrays(tmp_path / "state.npz"))
-            assert row["elbo"] == straight.trace.elbo[iteration - 1]
-        assert stops == 14  # eight mini-batches an epoch
-        assert states_equal(straight.state, state)
+        pair = engine_of(batch_size=4, initialisation="seeded")
+        _, seen = resumed_in_parts(pair, small_corpus(9, n_documents=30), tmp_path, 2)
+        assert len(seen) == 16  # eight mini-batches an epoch
+        assert sum(yet_to_be_rescaled for is_within, yet_to_be_rescaled in seen if is_within) == 14
 
     def test_snapshots_within_an_epoch_change_nothing(self):
         corpus = small_corpus(9, n_documents=30)
@@ -254,21 +199,31 @@ class TestCorpora:
         assert result.trace.topics.iloc[-1] == 0
 
     @pytest.mark.parametrize("batch_size", [None, 1, 4, 1000])
-    @pytest.mark.parametrize("initialisation", ["seeded", "random", "gibbs"])
-    def test_degenerate_sizes(self, batch_size, initialisation):
-        corpus = small_corpus(12, n_documents=5)
-        for truncations in [(1, 1, 1), (3, 1, 2), (2, 3, 2)]:
-            engine = engine_of(*truncations, batch_size=batch_size, initialisation=initialisation)
-            result = fit(corpus, *engine, iterations=2, seed=0, progress=False)
-            assert np.isfinite(result.trace.elbo).all()
-            sample = result.posterior.representative
-            assert sample.n_clusters <= truncations[0]
-            assert sample.n_topics <= truncations[2]
-            assert sample.cluster_weights.sum() == pytest.approx(1.0)
-            np.testing.assert_allclose(sample.topic_given_cluster.sum(axis=1), 1.0, rtol=1e-9)
-            assert (sample.topic_words >= 0).all()
-            assert set(sample.cluster) == set(range(sample.n_clusters))
-            assert np.isfinite(result.posterior.perplexity(corpus))
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            *({"initialisation": one} for one in ("seeded", "random", "gibbs")),
+            *({"initialisation": "seeded", "document_concentration": omega} for omega in ("learn", 1e-10, 1e10)),
+        ],
+        ids=str,
+    )
+    def test_degenerate_sizes(self, batch_size, settings):
+        has_level = "document_concentration" in settings
+        truncations = [(1, None, 1), (3, None, 2), (2, None, 7)]
+        truncations += [] if has_level else [(1, 1, 1), (3, 1, 2), (2, 3, 2)]
+        for corpus in (small_corpus(12, n_documents=5), small_corpus(3, n_documents=2)):
+            for n_clusters, max_tables, n_topics in truncations:
+                engine = engine_of(n_clusters, max_tables, n_topics, batch_size=batch_size, **settings)
+                result = fit(corpus, *engine, iterations=3, seed=0, progress=False)
+                assert np.isfinite(result.trace.elbo).all()
+                sample = result.posterior.representative
+                assert sample.n_clusters <= n_clusters
+                assert sample.n_topics <= n_topics
+                assert sample.cluster_weights.sum() == pytest.approx(1.0)
+                np.testing.assert_allclose(sample.topic_given_cluster.sum(axis=1), 1.0, rtol=1e-9)
+                assert (sample.topic_words >= 0).all()
+                assert set(sample.cluster) == set(range(sample.n_clusters))
+                assert has_level or np.isfinite(result.posterior.perplexity(corpus))
 
     def test_in_use_is_not_the_truncation(self):
         content = np.zeros((40, 6), int)

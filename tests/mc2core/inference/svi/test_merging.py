@@ -78,8 +78,7 @@ class TestStates:
         for m in range(3):
             np.testing.assert_allclose(joined.topic_words[:, m], state.topic_words[:, topic_of == m].sum(axis=1))
             np.testing.assert_allclose(
-                joined.theta.local_counts[:, :, m],
-                state.theta.local_counts[:, :, topic_of == m].sum(axis=2),
+                joined.theta.local_counts[:, :, m], state.theta.local_counts[:, :, topic_of == m].sum(axis=2)
             )
         np.testing.assert_allclose(joined.n_m, joined.topic_words.sum(axis=0))
         assert joined.tau.topic_weights.sum() + joined.tau.remaining == pytest.approx(1.0)
@@ -202,10 +201,7 @@ def at_truth(one, corpus, truth, words, topics):
     state.context_counts, state.context_totals = np.zeros((0, n_clusters)), np.zeros((0, n_clusters))
     n_k = np.bincount(truth, minlength=n_clusters).astype(float)
     state.group_weights = stick_posterior(np.append(n_k, 0.0), 1.0)
-    state.tau.topic_weights, state.tau.remaining = (
-        np.full(n_topics, 1 / (n_topics + 1)),
-        1 / (n_topics + 1),
-    )
+    state.tau.topic_weights, state.tau.remaining = (np.full(n_topics, 1 / (n_topics + 1)), 1 / (n_topics + 1))
     state.tau.step_weights(30)
     return state
 

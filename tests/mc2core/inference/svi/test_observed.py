@@ -7,11 +7,10 @@ import pytest
 from helpers.crossed import crossed
 from helpers.fits import svi
 from helpers.observed import crossed_corpus, log_values
-from helpers.svi_twin import log_evidence_given_weights, states_equal
+from helpers.svi_twin import log_evidence_given_weights, resumed_in_parts, states_equal
 from scipy.special import digamma, gammaln
 
 from mc2core import Corpus, Fit, fit
-from mc2core.base import storage
 from mc2core.families import BetaBernoulliVector, DiagonalNormalGamma, GammaPoissonVector, GaussWishart, NormalGamma
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference import SVI, Stream
@@ -274,15 +273,7 @@ def test_threads_do_not_change_a_bit(level, monkeypatch):
 def test_resumed_within_an_epoch(family, level, tmp_path):
     corpus, one = drawn(family), engine(family, batch_size=1, initialisation="gibbs", **level)
     corpus = Corpus.from_observations(np.tile(corpus.observations, (4, 1)), np.repeat(range(48), 5))
-    straight, state, stops = fit(corpus, *one, iterations=2, progress=False), one.init(corpus, 0), 0
-    for iteration in (1, 2):
-        while (row := one.advance(corpus, state, 0, iteration)) is None:
-            stops += 1
-            storage.write_arrays(tmp_path / "state.npz", state.arrays())
-            state = one.restore(corpus, storage.read_arrays(tmp_path / "state.npz"))
-        assert row["elbo"] == straight.trace.elbo[iteration - 1]
-    assert stops == 46
-    assert states_equal(straight.state, state)
+    assert len(resumed_in_parts(one, corpus, tmp_path, 2)[1]) == 48
 
 
 def test_documents_outside_the_start_join_clusters_by_topics(monkeypatch):

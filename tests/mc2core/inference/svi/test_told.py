@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 from helpers.fits import svi
-from helpers.svi_twin import small_corpus, states_equal
+from helpers.svi_twin import resumed_in_parts, small_corpus
 from scipy import stats
 
 from mc2core import Corpus, clustering
-from mc2core.base import storage
 from mc2core.inference.running.loop import fit
 from mc2core.inference.svi.sticks import ClusterWeights
 
@@ -64,13 +63,7 @@ class TestRun:
     def test_resumed_within_an_epoch(self, tmp_path, document_level):
         corpus = small_corpus(9, n_documents=200)
         one = told(4, document_level, batch_size=4)
-        straight = fit(corpus, *one, iterations=2, seed=2, progress=False)
-        state = one.init(corpus, 2)
-        for iteration in (1, 2):
-            while one.advance(corpus, state, 2, iteration) is None:
-                storage.write_arrays(tmp_path / "state.npz", state.arrays())
-                state = one.restore(corpus, storage.read_arrays(tmp_path / "state.npz"))
-        assert states_equal(straight.state, state)
+        state, _ = resumed_in_parts(one, corpus, tmp_path, 2)
         with pytest.raises(ValueError, match=r"'group_weights' has the shape \(1, 4\); \(1, 5\) is needed"):
             told(5, document_level, batch_size=4).restore(corpus, state.arrays())
         found = svi(
