@@ -4,7 +4,7 @@ written."""
 import re
 
 import pytest
-from helpers.paths import ROOT
+from helpers.configurations import default_configuration, experiments
 
 from mc2papers import configuration, targets
 
@@ -22,10 +22,8 @@ SPARK = {"Spark": True, "no Spark": False}
 
 
 def the_configuration(**changes):
-    config = configuration.read_yaml(ROOT / "config/config.yaml") | changes
-    rows = configuration.read_yaml(ROOT / "workflow/schemas/experiments.schema.yaml")
-    runs = configuration.read_experiments(ROOT / "config/experiments.tsv", rows, config, config["corpora"])
-    return configuration.Configuration(config, list(config["corpora"]), runs)
+    config = default_configuration(**changes)
+    return configuration.Configuration(config, list(config["corpora"]), experiments(config))
 
 
 @pytest.fixture(scope="module", params=SPARK)

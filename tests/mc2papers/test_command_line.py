@@ -22,10 +22,7 @@ def test_a_drawn_corpus_is_split_and_written(tmp_path, capsys):
     [
         (["corpus", "nisp", "--out", "x"], "dataset 'nisp' is not known; known: letters, nips, pnas"),
         (["corpus", "letters", "--scale", "2", "--out", "x"], "dataset 'letters' has no setting 'scale'"),
-        (
-            ["corpus", "pnas", "--real", "pnas.zip", "--out", "x"],
-            "needs shards: the rules of the workflow make them",
-        ),
+        (["corpus", "pnas", "--real", "pnas.zip", "--out", "x"], "needs shards: the rules of the workflow make them"),
     ],
 )
 def test_bad_input_ends_with_2_and_one_sentence(tmp_path, monkeypatch, capsys, command, message):

@@ -7,28 +7,21 @@ import sys
 
 import pytest
 import yaml
-from helpers.fits import FIXED
+from helpers.configurations import SCHEMAS, experiments
+from helpers.configurations import default_configuration as config
 from helpers.workflow_calls import ROOT, snakemake
 
-from mc2core.app.cli import main
 from mc2core.base.settings import parse_settings
 from mc2core.corpus import datasheet
 from mc2core.inference import registry
 from mc2core.inference.registry import settings_of
 from mc2papers import configuration
-from mc2papers.cli import main as prepare
 from mc2papers.datasets.download import fetch
 from mc2papers.icml2014 import perplexity_rows
 from mc2papers.report.captions import DOCUMENT_LEVEL
 
-SCHEMAS = ROOT / "workflow/schemas"
-CONFIG_SCHEMA = configuration.read_yaml(SCHEMAS / "config.schema.yaml")
 LABELLED = ("labelme", "uiucsports", "ohsumed", "stateunion")
 HEADER = "run\ttargets\tdataset\tmethod\tmodel\tengine\tcontexts\tsettings\n"
-
-
-def config(**changes):
-    return configuration.read_yaml(ROOT / "config/config.yaml") | changes
 
 
 def table(tmp_path, content):
@@ -49,13 +42,6 @@ def whole_settings(run):
     return settings_of(fit["model"], configuration.engine_of(fit["engine"])) | fit["settings"]
 
 
-UAI16 = {
-    "max_clusters": None, "max_tables": 20, "max_topics": None,  # 40 and 120 with tables
-    "schedule": "paper", "learning_offset": None, "learning_decay": None, "global_step": "joint",
-    **FIXED, "document_level": False, "topic_word_prior": 0.01,
-}  # fmt: skip
-
-
 class TestRowsOfThePapers:
     def test_configured_bags_keep_the_concentration_of_their_figures(self):
         contexts = config()["contexts"]
@@ -70,8 +56,7 @@ class TestRowsOfThePapers:
         assert all("topic_word_prior=" in row and " weight_prior=" in row for row in of_mixtures)
 
     def test_nptot_meets_those_that_the_paper_prints(self):
-        path, schema = ROOT / "config/experiments.tsv", configuration.read_yaml(SCHEMAS / "experiments.schema.yaml")
-        runs = configuration.read_experiments(path, schema, config(), ("nips", "pnas"))
+        runs = experiments(config(), datasets=("nips", "pnas"))
         found = {
             (run["method"], perplexity_rows.FEATURES[tuple(run["fit"]["contexts"])], run["dataset"].upper())
             for run in runs.values()
@@ -83,12 +68,7 @@ class TestRowsOfThePapers:
         assert len(found) == 2
 
     def test_mc2_is_as_printed_with_one_document_level_row(self):
-        path, schema, configuration_of = (
-            ROOT / "config/experiments.tsv",
-            configuration.read_yaml(SCHEMAS / "experiments.schema.yaml"),
-            config(),
-        )
-        runs = configuration.read_experiments(path, schema, configuration_of, configuration_of["corpora"])
+        runs = experiments(config())
         studies = {"icml2014_figure2_sensitivity", "icml2014_table1_sensitivity"}
         runs = {name: run for name, run in runs.items() if not set(run["targets"]) <= studies}
         settings = {
@@ -128,40 +108,11 @@ class TestRowsOfThePapers:
                 as_printed = {key: value for key, value in fit["settings"].items() if key != "burstiness"}
                 assert fit | {"settings": as_printed | {"document_level": False}} in printed
 
-    def test_rows_that_bear_a_papers_name_are_run_as_it_prints(self, tmp_path):
-        """UAI16, 5.2 and 5.4; ICML14, 3.2. What UAI16 does not print: truncations, concentrations, the start."""
-        configuration_of = config()
-        schema = configuration.read_yaml(SCHEMAS / "experiments.schema.yaml")
-        runs = configuration.read_experiments(
-            ROOT / "config/experiments.tsv", schema, configuration_of, configuration_of["corpora"]
-        )
-        svi = {name: run for name, run in runs.items() if run["method"] == "SVI-MC2"}
-        assert len(svi) > 10
-        for name, run in svi.items():
-            settings = whole_settings(run)
-            batch = 500 if run["dataset"] in ("wikipedia", "pubmed", "aua") else 50
-            assert {key: settings[key] for key in UAI16} == UAI16, name
-            assert settings["batch_size"] == batch, name
-            bags = [one for one in run["fit"]["contexts"].values() if one["family"] == "dirichlet"]
-            assert all(one["concentration"] == 0.1 for one in bags), name
-        chains = [
-            whole_settings(run)["kernel"]
-            for run in runs.values()
-            if run["method"] in ("MC2", "HDP", "npTOT") and set(run["targets"]) - {"uai2016_figure3"}
-        ]
-        assert len(chains) > 15
-        assert set(chains) == {"collapsed"}
-
 
 def checked(tmp_path, text, **changes):
     """All that Snakemake's main process does to the experiments table."""
     path, configuration_of = table(tmp_path, text), config(**changes)
-    runs = configuration.read_experiments(
-        path,
-        configuration.read_yaml(SCHEMAS / "experiments.schema.yaml"),
-        configuration_of,
-        configuration_of["corpora"],
-    )
+    runs = experiments(configuration_of, path)
     configuration.check_runs(path, runs, configuration_of, ["icml2014_table1"])
     return runs
 
@@ -170,11 +121,10 @@ def refused(message):
     return pytest.raises(ValueError, match=re.escape(message))
 
 
-def left_out(chosen, data_folder, fetched):
-    files = configuration.read_table(
-        ROOT / "config/datasets.tsv", configuration.read_yaml(SCHEMAS / "datasets.schema.yaml"), key="file"
-    )
-    return configuration.leave_out(config(data_folder=str(data_folder)), CONFIG_SCHEMA, files, chosen, fetched)
+def left_out(chosen, data_folder, fetched, **changes):
+    files = configuration.read_table(ROOT / "config/datasets.tsv", SCHEMAS["datasets"], key="file")
+    whole = config(data_folder=str(data_folder), **changes)
+    return configuration.leave_out(whole, SCHEMAS["config"], files, chosen, fetched)
 
 
 class TestContexts:
@@ -274,20 +224,13 @@ class TestLeftOut:
         real = configuration.read_yaml(ROOT / "config/real.yaml")
         corpora = config()["corpora"]
         changes = {name: corpora[name] | real["corpora"][name] for name in ("nips", "pubmed", "wikipedia")}
-        whole = config(data_folder="", corpora=corpora | changes)
-        files = configuration.read_table(
-            ROOT / "config/datasets.tsv", configuration.read_yaml(SCHEMAS / "datasets.schema.yaml"), key="file"
-        )
-        kept, (reason,) = configuration.leave_out(
-            whole, CONFIG_SCHEMA, files, ["nips", "pubmed", "wikipedia"], tmp_path
-        )
+        kept, (reason,) = left_out(list(changes), "", tmp_path, corpora=corpora | changes)
         assert kept == ["nips"]
         assert reason.startswith("wikipedia, pubmed are left out: no local data folder")
         for name in changes["pubmed"]["files"]:
             (tmp_path / "pubmed").mkdir(exist_ok=True)
             (tmp_path / "pubmed" / name).touch()
-        kept, _ = configuration.leave_out(whole, CONFIG_SCHEMA, files, ["nips", "pubmed", "wikipedia"], tmp_path)
-        assert kept == ["nips", "pubmed"]
+        assert left_out(list(changes), "", tmp_path, corpora=corpora | changes)[0] == ["nips", "pubmed"]
 
     def test_a_run_of_which_no_dataset_remains_is_refused(self, tmp_path):
         with refused("configuration: datasets: none remains; ohsumed is left out: no local data folder"):
@@ -311,14 +254,12 @@ class TestLeftOut:
         assert output.count("Preparing corpus ") == 2
 
     def test_runs_on_spark_with_what_is_missing(self, tmp_path):
-        text = (
-            HEADER
-            + row(run="a")
-            + row(run="b", engine="mllib_lda", dataset="aua")
-            + row(run="c", engine="svi", settings="document_level=false n_shards=2")
+        rows = row(run="a"), row(run="b", engine="mllib_lda", dataset="aua")
+        rows += (
+            row(run="c", engine="svi", settings="document_level=false n_shards=2"),
+            row(run="d", engine="mllib_lda", dataset="pubmed"),
         )
-        text += row(run="d", engine="mllib_lda", dataset="pubmed")
-        runs = checked(tmp_path, text)
+        runs = checked(tmp_path, "".join([HEADER, *rows]))
         assert runs["c"]["fit"]["spark"] == {}
         kept, reasons = configuration.leave_out_spark(runs, config(), None)
         assert list(kept) == ["a", "b", "c"]
@@ -337,28 +278,19 @@ class TestRuns:
     @pytest.mark.parametrize(
         ("fields", "message"),
         [
-            (
-                {"settings": "start_topics=-20"},
-                "run 'a': start_topics is -20; it must be a whole number of at least 1 and",
-            ),
+            ({"settings": "start_topics=-20"}, "run 'a': start_topics is -20; it must be a whole number of at least"),
             ({"settings": "iterations=0"}, "run 'a': iterations is 0; it must be a whole number of at least 1"),
-            (
-                {"settings": "kernel=foo"},
-                "run 'a': kernel is 'foo'; allowed: collapsed, blocked, interleaved, parallel",
-            ),
+            ({"settings": "kernel=foo"}, "run 'a': kernel is 'foo'; allowed: collapsed, blocked, interleaved"),
             ({"settings": "burn_in=60"}, "run 'a': burn_in 60 and thin 3 leave no sample in 60 iterations"),
             (
                 {"settings": 'concentration_priors={"grup":[1,1]}'},
-                "concentration_priors is 'grup'; allowed: group, table, topic, words, document; did you mean 'group'?",
+                "'grup'; allowed: group, table, topic, words, document",
             ),
             (
                 {"engine": "fastex", "contexts": "year"},
-                "run 'a': model 'mixture' is of words only; it cannot use context 'year'",
+                "model 'mixture' is of words only; it cannot use context 'year'",
             ),
-            (
-                {"dataset": "letters", "contexts": "year"},
-                "context 'year' is not among those of corpora.letters: ['number']",
-            ),
+            ({"dataset": "letters", "contexts": "year"}, "'year' is not among those of corpora.letters: ['number']"),
             ({"dataset": "mine", "contexts": "title"}, "'title' is not among those of corpora.mine: []"),
             ({"contexts": "year+year"}, "run 'a': contexts 'year+year' name one twice"),
             ({"targets": "icml2014_tabel1"}, "target 'icml2014_tabel1' is not known; did you mean 'icml2014_table1'?"),
@@ -367,14 +299,8 @@ class TestRuns:
             ({"model": "mixture"}, "run 'a': Gibbs cannot fit mixture; it fits mc2, hdp, nptot"),
             ({"engine": "kmeans", "model": "mc2"}, "run 'a': engine 'kmeans' fits no model such as 'mc2'"),
             ({"engine": "gibs", "model": "mc2"}, "fits no model such as 'mc2'; did you mean 'gibbs'?"),
-            (
-                {"settings": "start_topic=3"},
-                "run 'a': mc2 by gibbs has no setting 'start_topic'; did you mean 'start_topics'",
-            ),
-            (
-                {"engine": "kmeens"},
-                "run 'a': engine is 'kmeens'; allowed: fastex, gibbs, svi, uncollapsed, lda, mllib_lda, kmeans, ",
-            ),
+            ({"settings": "start_topic=3"}, "no setting 'start_topic'; did you mean 'start_topics'"),
+            ({"engine": "kmeens"}, "run 'a': engine is 'kmeens'; allowed: fastex, gibbs, svi, uncollapsed, lda"),
             (
                 {"engine": "kmeans", "settings": "n_clusters=[3,3]"},
                 "n_clusters is [3, 3]; it must be a whole number or a list of different ones",
@@ -386,10 +312,7 @@ class TestRuns:
             ({"engine": "lda", "contexts": "title"}, "run 'a': LDA clusters words only; it cannot use context 'title'"),
             ({"engine": "nmf", "contexts": "year"}, "run 'a': NMF takes contexts of counts, but 'year' is a number"),
             ({"engine": "kmeans", "settings": "of=b"}, "run 'a': K-means uses no model of another run, but of is 'b'"),
-            (
-                {"engine": "hdp_affinity"},
-                "run 'a': of is None; HDP + AP needs there a run on nips of the model hdp",
-            ),
+            ({"engine": "hdp_affinity"}, "run 'a': of is None; HDP + AP needs there a run on nips of the model hdp"),
             ({"method": "M\0C2"}, "line 2: method: 'M\\x00C2' holds the control character U+0000"),
             ({"run": '"a\n"'}, "line 3: run: 'a\\n' holds the control character U+000A"),
         ],
@@ -430,12 +353,9 @@ class TestRuns:
                 return old
 
             update(whole, configuration.read_yaml(ROOT / "config" / name))
-            configuration.check(whole, CONFIG_SCHEMA, name)
-            path = ROOT / "config/experiments.tsv"
-            rows = configuration.read_yaml(SCHEMAS / "experiments.schema.yaml")
-            runs = configuration.read_experiments(path, rows, whole, whole["corpora"])
-            runs, _ = configuration.leave_out_runs(runs, whole)
-            configuration.check_runs(path, runs, whole, {target for run in runs.values() for target in run["targets"]})
+            configuration.check(whole, SCHEMAS["config"], name)
+            runs, _ = configuration.leave_out_runs(experiments(whole), whole)
+            configuration.check_runs(name, runs, whole, {target for run in runs.values() for target in run["targets"]})
 
     def test_engines_are_built_without_compiling(self, tmp_path):
         script = (
@@ -460,13 +380,19 @@ class TestSheet:
             (HEADER, "experiments.tsv has no row below its header"),
             (b"", "column 'run' is missing"),
             (HEADER.encode("utf-16"), "experiments.tsv is UTF-16 text; UTF-8 is needed"),
-            (
-                HEADER.encode() + row(method="M\u00c9").encode("latin-1"),
-                "experiments.tsv, line 2 is not UTF-8 text: byte",
-            ),
+            (HEADER.encode() + row(method="M\u00c9").encode("latin-1"), "experiments.tsv, line 2 is not UTF-8 text"),
             (HEADER + row(method='"MC2'), "experiments.tsv, line 2 is not CSV: unexpected end of data"),
             (HEADER + row(settings="iterations=[1"), "iterations is '[1'; it must be a number"),
             (HEADER.replace("method", "run"), "column 'run' is there twice"),
+            (HEADER.replace("engine", "engin"), "column 'engin' is not known; did you mean 'engine'?"),
+            (HEADER.replace("engine\t", ""), "column 'engine' is missing"),
+            (HEADER + row()[1:].replace("\t", "", 1), "line 2 has 7 fields, but the header has 8"),
+            (HEADER + row() * 2, "line 3: run 'a' is the name of line 2 too"),
+            (HEADER + row(run="A b"), "line 2: run: 'A b' does not match"),
+            (HEADER + row(dataset="nisp"), "run 'a': dataset 'nisp' is not known; did you mean 'nips'?"),
+            (HEADER + row(contexts="yaer"), "context 'yaer' is not known; did you mean 'year'?"),
+            (HEADER + row(settings="kernel"), "'kernel' must have the form name=value"),
+            (HEADER + row(settings="thin=1 thin=2"), "'thin' is set twice"),
         ],
     )
     def test_one_that_is_none_is_refused(self, tmp_path, content, message):
@@ -489,7 +415,7 @@ class TestSheet:
 
 def values(**changes):
     whole = configuration.with_numbers(config(**changes))
-    configuration.check(whole, CONFIG_SCHEMA, "c")
+    configuration.check(whole, SCHEMAS["config"], "c")
     return whole
 
 
@@ -536,15 +462,9 @@ class TestSnakemake:
             assert sorted(vocabulary.read_text().split()) == words
 
         for changes, message in (
-            (
-                {"file": "none.csv"},
-                "configuration: corpora, mine: file: 'none.csv' is not there (the folder of this run is ",
-            ),
+            ({"file": "none.csv"}, "configuration: corpora, mine: file: 'none.csv' is not there (the folder of this"),
             ({"file": None}, "configuration: corpora, mine: file is null; the source 'own' needs its path"),
-            (
-                {"vocabulary": "words.txt"},
-                "configuration: corpora, mine: vocabulary: 'words.txt' is not there (the folder",
-            ),
+            ({"vocabulary": "words.txt"}, "configuration: corpora, mine: vocabulary: 'words.txt' is not there (the"),
         ):
             columns = {"file": "b.csv", "text": "paragraph"} | changes
             code, output = snakemake(checkout, "corpora", *own_configuration(checkout, **columns))
@@ -577,10 +497,7 @@ class TestConfiguration:
         ("changes", "message"),
         [
             ({"seeds": 10**400}, "c: seeds: 1000"),
-            (
-                nips(scale=float("nan")),
-                "c: corpora, nips, scale: nan is not of type 'number' (Size of a simulated corpus",
-            ),
+            (nips(scale=float("nan")), "c: corpora, nips, scale: nan is not of type 'number' (Size of a simulated"),
             ({"contexts": {"year": {"family": "normal_gamma", "b0": float("inf")}}}, "b0: inf is not of type 'number'"),
             ({"data_folder": "a\0b"}, "c: data_folder: 'a\\x00b' holds the control character U+0000"),
             (nips(source="real\n"), "c: corpora, nips, source: 'real\\n' holds the control character"),
@@ -636,12 +553,6 @@ class TestConfiguration:
         (tmp_path / "c.yaml").touch()
         with pytest.raises(SystemExit, match=r"c\.yaml has no keys at its top level"):
             configuration.check_config_files(["--configfile", str(tmp_path / "c.yaml")])
-
-    def test_a_setting_without_a_value_is_refused(self, tmp_path, capsys):
-        assert prepare(["corpus", "letters", "--out", str(tmp_path / "c")]) == 0
-        fit = ["fit", str(tmp_path / "c/train"), "--iterations", "2", "--out", str(tmp_path / "f"), "--set"]
-        assert main([*fit, "topic_word_prior=[1"]) == 2
-        assert "mc2: error: topic_word_prior is '[1'; it must be" in capsys.readouterr().err
 
     def test_an_outer_workflow_may_make_the_files_of_a_corpus(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)

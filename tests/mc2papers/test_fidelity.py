@@ -4,6 +4,7 @@ import importlib.util
 import re
 
 import pytest
+from helpers.configurations import default_configuration, experiments
 from helpers.fits import FIXED
 from helpers.paths import ROOT
 
@@ -107,9 +108,7 @@ def printed_settings(run, target):
 
 
 def test_rows_depart_from_printed_settings_only_by_an_entry():
-    config = configuration.read_yaml(ROOT / "config/config.yaml")
-    schema = configuration.read_yaml(ROOT / "workflow/schemas/experiments.schema.yaml")
-    runs = configuration.read_experiments(ROOT / "config/experiments.tsv", schema, config, config["corpora"])
+    runs = experiments(default_configuration())
     allowed = {(target, name) for one in ENTRIES for target in one.target for name in one.settings}
     found = set()
     studies = {name for name, one in targets.registry().items() if one.is_study}

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from helpers.configurations import default_configuration, experiments
 
 from mc2papers import cli, configuration
 from mc2papers.report import reference
@@ -81,9 +82,7 @@ def test_rivals_followed_labels_and_curves_are_recorded(tmp_path):
 
 def test_reference_fits_are_runs_of_the_real_configuration():
     root = Path(__file__).parents[2]
-    config = configuration.read_yaml(root / "config/config.yaml")
-    schema = configuration.read_yaml(root / "workflow/schemas/experiments.schema.yaml")
-    runs = configuration.read_experiments(root / "config/experiments.tsv", schema, config, config["corpora"])
+    runs = experiments(default_configuration())
     real = configuration.read_yaml(root / "config/real.yaml")
     table = reference.read_record(root / "docs/papers/real.csv")
     assert list(table) == list(reference.COLUMNS)

@@ -8,6 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 import yaml
+from helpers.configurations import SCHEMAS
 from helpers.paths import DATA_FOLDER
 from helpers.workflow_calls import ROOT, snakemake
 
@@ -218,9 +219,7 @@ def config_of(*configurations):
 
 
 def test_files_of_a_real_corpus_are_in_the_table():
-    table = configuration.read_table(
-        ROOT / "config/datasets.tsv", configuration.read_yaml(ROOT / "workflow/schemas/datasets.schema.yaml"), "file"
-    )
+    table = configuration.read_table(ROOT / "config/datasets.tsv", SCHEMAS["datasets"], "file")
     every = [name for name, dataset in DATASETS.items() if dataset.read and name not in ("aua", "mine")]
     real = {"corpora": {name: {"source": "real"} for name in every}}
     configuration.check_files(config_of(real), table, every)
