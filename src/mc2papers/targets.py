@@ -128,7 +128,7 @@ class Target:
     extent: Callable[[Configuration, str], dict[str, dict[str, Any]]] = extent_of_runs
     notes: tuple[str, ...] = ()
     has_paper: bool = False
-    has_claims: bool = False
+    has_claims: bool = True
     by_classes: bool = False
     is_study: bool = False
     memory_mb: int = 500

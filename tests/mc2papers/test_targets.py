@@ -32,7 +32,6 @@ TARGET = Target(
     caption=lambda options: f"Of {options['seeds']} seeds.",
     options=lambda configuration, name: {"seeds": configuration.config["seeds"]},
     draws=("letters",),
-    has_claims=True,
 )
 '''
 

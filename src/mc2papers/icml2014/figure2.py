@@ -72,5 +72,4 @@ TARGET = Target(
     inputs={"corpora": "corpora", "models": "models"},
     datasets=("letters",),
     options=_options,
-    has_claims=True,
 )

@@ -161,6 +161,7 @@ TARGET = Target(
         "K = 4: of the last sample, small clusters counted. A letter counts as found if a topic lies within 0.25 of it "
         "in L1 distance, matched one to one. NMI: of the consensus of the fit's samples with the words.",
     ),
+    has_claims=False,
     is_study=True,
     memory_mb=1000,
 )

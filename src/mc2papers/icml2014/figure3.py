@@ -37,5 +37,6 @@ TARGET = Target(
     inputs={"corpora": "corpora", "models": "first models"},
     datasets=("nips",),
     options=options_of(sizes="figure3", corpus="corpora.nips"),
+    has_claims=False,
     memory_mb=1000,
 )

@@ -48,6 +48,5 @@ TARGET = Target(
     inputs={"corpora": "corpora", "models": "first models"},
     datasets=("pnas",),
     options=options_of(figure4="figure4", corpus="corpora.pnas"),
-    has_claims=True,
     memory_mb=1000,
 )

@@ -38,6 +38,5 @@ TARGET = Target(
     inputs={"scores": "scores"},
     datasets=("nuswide",),
     options=options_of("corpora", "lengths", n_seeds="seeds"),
-    has_claims=True,
     by_classes=True,
 )

@@ -45,7 +45,6 @@ TARGET = Target(
     inputs={"corpora": "corpora", "models": "models"},
     datasets=("nuswide",),
     options=options_of("corpora", figure6="figure6"),
-    has_claims=True,
     by_classes=True,
     memory_mb=1000,
 )

@@ -58,5 +58,4 @@ TARGET = Target(
     datasets=("letters",),
     options=options_of(figure="figure7"),
     extent=_extent,
-    has_claims=True,
 )

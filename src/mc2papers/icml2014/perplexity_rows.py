@@ -99,9 +99,7 @@ def perplexity_rows(
 
 
 def perplexities(
-    scores: Sequence[Mapping[str, Any]],
-    estimators: Sequence[str],
-    features: Mapping[tuple[str, ...], str] = FEATURES,
+    scores: Sequence[Mapping[str, Any]], estimators: Sequence[str], features: Mapping[tuple[str, ...], str] = FEATURES
 ) -> dict[str, dict[tuple[str, str], pd.Series]]:
     """What claims are judged by: ``{dataset: {(method, features): perplexity by seed}}``, of the arguments of
     :func:`perplexity_rows`. Fits without one are left out.

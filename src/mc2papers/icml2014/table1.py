@@ -22,14 +22,7 @@ from mc2papers.icml2014.perplexity_rows import (
     perplexity_rows,
     unigram_score,
 )
-from mc2papers.report.captions import (
-    ABOUT_DOCUMENT_LEVEL,
-    ABOUT_REPEATS,
-    counted,
-    say_chains,
-    say_data,
-    say_sources,
-)
+from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, ABOUT_REPEATS, counted, say_chains, say_data, say_sources
 from mc2papers.report.claims import ANY_SIMULATOR, Claim, change, difference, judge, mean_of, unmet
 from mc2papers.targets import Built, Files, Options, Target, options_of
 
@@ -140,5 +133,4 @@ TARGET = Target(
     options=options_of("corpora", "lengths", estimators="estimators", n_seeds="seeds"),
     notes=(*NOTES, ABOUT_UNIGRAMS),
     has_paper=True,
-    has_claims=True,
 )

@@ -319,7 +319,6 @@ TARGET = Target(
     ),
     extent=_extent,
     has_paper=True,
-    has_claims=True,
     is_study=True,
     memory_mb=2000,
 )

@@ -76,5 +76,4 @@ TARGET = Target(
     options=options_of("corpora", "lengths", estimators="estimators", n_seeds="seeds"),
     notes=(*NOTES, ABOUT_UNIGRAMS),
     has_paper=True,
-    has_claims=True,
 )

@@ -11,14 +11,7 @@ import pandas as pd
 from mc2core.base import storage
 from mc2papers.datasets.origins import MC2
 from mc2papers.report.agreement import MEASURES, solutions_with_agreement
-from mc2papers.report.captions import (
-    ABOUT_DOCUMENT_LEVEL,
-    DOCUMENT_LEVEL,
-    counted,
-    say_chains,
-    say_data,
-    say_sources,
-)
+from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, DOCUMENT_LEVEL, counted, say_chains, say_data, say_sources
 from mc2papers.report.claims import ANY_SIMULATOR, NOT_REPRODUCED, Claim, difference, judge, unmet
 from mc2papers.report.tables import PAPER, mean_and_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target, options_of
@@ -129,10 +122,7 @@ def judge_decay(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> lis
 
 
 def format_table(
-    table: pd.DataFrame,
-    label: str = "contexts missing",
-    key: str = KEY,
-    measures: Mapping[str, str] = MEASURES,
+    table: pd.DataFrame, label: str = "contexts missing", key: str = KEY, measures: Mapping[str, str] = MEASURES
 ) -> pd.DataFrame:
     """The table of :func:`agreement_table` as text for people; its column ``key`` of per cents becomes ``label``."""
     rows = []
@@ -183,6 +173,5 @@ TARGET = Target(
         "The Rand index mostly counts pairs that are apart in both partitions, so that it is high throughout.",
     ),
     has_paper=True,
-    has_claims=True,
     by_classes=True,
 )

@@ -308,7 +308,6 @@ TARGET = Target(
         "Perplexity is of the words of held-out documents, scored without their contexts.",
     ),
     has_paper=True,
-    has_claims=True,
     by_classes=True,
     is_study=True,
 )

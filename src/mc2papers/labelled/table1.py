@@ -289,6 +289,5 @@ TARGET = Target(
     datasets=DATASETS,
     options=_options,
     notes=NOTES,
-    has_claims=True,
     by_classes=True,
 )

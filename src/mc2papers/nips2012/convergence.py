@@ -231,10 +231,7 @@ def judge_longer(curves: pd.DataFrame, dataset: str, method: str = FASTEX, why: 
     """
     here = curves[(curves["dataset"] == dataset) & (curves["method"] == method)]
     few, many = (int(end(here["bits"])) for end in (min, max)) if len(here) else (0, 0)
-    texts = (
-        f"{many} bits converge sooner than {few}",
-        f"{many} bits have a higher acceptance ratio than {few}",
-    )
+    texts = (f"{many} bits converge sooner than {few}", f"{many} bits have a higher acceptance ratio than {few}")
     lacking = "no fits with fewer and more bits" if few == many else ""
     if not lacking and (here.groupby(["bits", "seed"])["in_use"].last() == 1).all():
         lacking = ONE_CLUSTER

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from mc2papers.nips2012.convergence import (
-    compare,
-    judge_bits,
-    judge_longer,
-    moving,
-    read_curves,
-)
+from mc2papers.nips2012.convergence import compare, judge_bits, judge_longer, moving, read_curves
 from mc2papers.report.captions import counted, say_data, say_source
 from mc2papers.report.claims import Claim
 from mc2papers.targets import Built, Files, Options, Target, options_of
@@ -56,6 +50,5 @@ TARGET = Target(
     inputs={"traces": "traces", "corpora": "corpora"},
     datasets=("w100",),
     options=options_of("runs", corpus="corpora.w100", n_seeds="nips2012.seeds"),
-    has_claims=True,
     by_classes=True,
 )

@@ -175,5 +175,4 @@ TARGET = Target(
     extent=_extent,
     notes=NOTES,
     has_paper=True,
-    has_claims=True,
 )

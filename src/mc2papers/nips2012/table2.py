@@ -139,6 +139,5 @@ TARGET = Target(
     options=_options,
     notes=NOTES,
     has_paper=True,
-    has_claims=True,
     by_classes=True,
 )

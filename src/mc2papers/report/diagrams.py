@@ -30,4 +30,4 @@ def target_of(name: str, title: str, shows: str, caption: str) -> Target:
         picture, arrows = read(name)
         return Built(arrows, figure=picture)
 
-    return Target(title=title, shows=shows, build=build, caption=lambda options: caption)
+    return Target(title=title, shows=shows, build=build, caption=lambda options: caption, has_claims=False)

@@ -41,5 +41,4 @@ TARGET = Target(
     inputs={"curves": "curves"},
     datasets=("nips", "nuswide"),
     options=options_of("corpora", estimators="estimators", n_seeds="seeds", threads="threads"),
-    has_claims=True,
 )

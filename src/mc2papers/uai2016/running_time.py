@@ -187,5 +187,4 @@ TARGET = Target(
         "orders of magnitude. A million documents through this code: docs/notes/spark.md.",
     ),
     has_paper=True,
-    has_claims=True,
 )

@@ -145,5 +145,4 @@ TARGET = Target(
     options=options_of("corpora", n_seeds="seeds"),
     notes=SPEED_NOTES,
     has_paper=True,
-    has_claims=True,
 )

@@ -140,5 +140,4 @@ TARGET = Target(
         about_svi(500),
     ),
     has_paper=True,
-    has_claims=True,
 )

@@ -114,6 +114,5 @@ TARGET = Target(
         "not their levels. Empty cells: not printed there, or not fitted here.",
     ),
     has_paper=True,
-    has_claims=True,
     by_classes=True,
 )
