@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import pandas as pd
@@ -97,7 +98,8 @@ def write_table(
         listed = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
         tones = "\n".join(f'[data-verdict="{verdict}"] {{ --tone: {tone}; }}' for verdict, tone in TONES.items())
         page = {"title": html.escape(title), "tables": "\n".join(map(_html, tables)), "notes": listed, "tones": tones}
-        stream.write(_PAGE.format(**page))
+        template = Path(__file__).with_name("assets").joinpath("table.html").read_text(encoding="utf-8")
+        stream.write(Template(template).substitute(page))
 
 
 def _html(table: pd.DataFrame) -> str:
@@ -133,43 +135,3 @@ def _is_number(column: pd.Series) -> bool:
     """Whether all cells that are not empty are numbers, and some are."""
     cells = [str(one) for one in column if one]
     return bool(cells) and all(_NUMBER.fullmatch(one) for one in cells)
-
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-body {{ font: 14px/1.4 sans-serif; margin: 1.5em; color: #111; background: #fff; }}
-table {{ border-collapse: collapse; margin: 1em 0; font-variant-numeric: tabular-nums; }}
-th, td {{ padding: 0.25em 0.7em; text-align: left; vertical-align: top; }}
-.number {{ text-align: right; white-space: nowrap; }}
-thead {{ border-bottom: 1.5px solid #111; border-top: 1.5px solid #111; }}
-tbody {{ border-bottom: 1.5px solid #111; }}
-.group {{ padding-top: 0.7em; }}
-.paper {{ border-left: 1.5px solid #111; }}
-tbody tr:nth-child(even) {{ background: #f5f5f5; }}
-.claims {{ width: 100%; }}
-.claims td:nth-last-child(3) {{ font-weight: 600; color: var(--tone, #5f6673); }}
-{tones}
-.claims td {{ overflow-wrap: break-word; min-width: 5em; }}
-.scroll {{ overflow-x: auto; }}
-table:not(.claims) td {{ white-space: nowrap; }}
-@media (max-width: 700px) {{
-  body {{ margin: 0.8em; }}
-  .claims thead {{ display: none; }}
-  .claims tr {{ display: block; padding: 0.4em 0; border-bottom: 1px solid #ccc; }}
-  .claims td {{ display: block; padding: 0; }}
-}}
-li {{ max-width: 60em; }}
-</style>
-</head>
-<body>
-<h1 style="font-size: 1.2em">{title}</h1>
-{tables}
-<ul>{notes}</ul>
-</body>
-</html>
-"""
