@@ -166,14 +166,6 @@ def test_topics_of_samples_are_matched_by_their_words(description):
     assert halved.toarray() == pytest.approx(same.toarray(), abs=0.05)
 
 
-def test_nine_of_ten_intervals_hold_the_share_of_all_documents():
-    rng = np.random.default_rng(4)
-    for p, n in ((0.3, 40), (0.05, 60)):
-        hits = rng.binomial(n, p, 4000)
-        low, high = shares._mixed(hits[None] / n, np.array(n))
-        assert ((low <= p) & (p <= high)).mean() == pytest.approx(0.9, abs=0.05)
-
-
 def test_nine_of_ten_intervals_hold_a_clusters_share_and_effect():
     """2,000 clusters, each with documents of its own: half of those of one group and 3 of 10 of those of the other."""
     rng, n, m = np.random.default_rng(6), 120, 2000
@@ -201,26 +193,6 @@ def test_intervals_of_topics_are_as_wide_as_by_bootstrap(description):
     large = got["share"].to_numpy() > 0.1
     assert large.any()
     assert (got["high"] - got["low"]).to_numpy()[large] == pytest.approx(width[large], rel=0.2)
-
-
-def test_where_samples_differ_intervals_are_wider(description):
-    posterior, sample = description.posterior, description.posterior.samples[0]
-    rng = np.random.default_rng(1)
-    moved = [
-        np.where(rng.random(60) < part, rng.integers(0, sample.n_clusters, 60), sample.cluster).astype(np.int32)
-        for part in (0.0, 0.5, 0.0, 0.6)
-    ]
-    samples = [dataclasses.replace(sample, cluster=one) for one in moved]
-    several = dataclasses.replace(description, posterior=dataclasses.replace(posterior, samples=samples))
-    party = variable(description, "party")
-    one, other = (shares.shares_by_value(each, party).query("of == 'cluster'") for each in (description, several))
-    assert one["share"].equals(other["share"])
-    used = (one["share"] > 0.1) & (one["number"] <= description.n_clusters)
-    assert used.any()
-    assert ((other["high"] - other["low"])[used] > (one["high"] - one["low"])[used]).all()
-    same = dataclasses.replace(description, posterior=dataclasses.replace(posterior, samples=[sample] * 4))
-    lows = [shares.shares_by_value(each, party)["low"].tolist() for each in (same, description)]
-    assert lows[0] == lows[1]
 
 
 def test_only_the_commonest_values_have_shares(description, monkeypatch):
