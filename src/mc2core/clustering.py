@@ -10,12 +10,4 @@ from mc2core.posterior.clustering import (
     variation_of_information,
 )
 
-__all__ = [
-    "adjusted_rand_index",
-    "extended_nmi",
-    "f_score",
-    "nmi",
-    "purity",
-    "rand_index",
-    "variation_of_information",
-]
+__all__ = ["adjusted_rand_index", "extended_nmi", "f_score", "nmi", "purity", "rand_index", "variation_of_information"]

@@ -83,13 +83,7 @@ def _corpora(results: Path) -> Callable[[str, str], Corpus]:
 
 
 def _fit(
-    results: Path,
-    corpus: Corpus,
-    name: str,
-    run: Mapping[str, Any],
-    seed: int,
-    checkpoint_every: int,
-    threads: int,
+    results: Path, corpus: Corpus, name: str, run: Mapping[str, Any], seed: int, checkpoint_every: int, threads: int
 ) -> list[Path]:
     """Fit by an engine; returns the checkpoints that it leaves."""
     from mc2core.inference.running.files import fit_corpus

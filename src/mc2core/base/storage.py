@@ -36,11 +36,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT})
 _OCCUPIED = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
 _NOT_SUPPORTED = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 _DIGEST = "digest"  # of all other arrays of a .npz
-_KINDS = {
-    "f": (np.float64, np.float32),
-    "i": (np.int64, np.int32),
-    "n": (np.float64, np.float32, np.int64, np.int32),
-}
+_KINDS = {"f": (np.float64, np.float32), "i": (np.int64, np.int32), "n": (np.float64, np.float32, np.int64, np.int32)}
 _NAMES = {"f": "floating-point numbers", "i": "whole numbers", "n": "numbers"}
 
 

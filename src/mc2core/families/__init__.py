@@ -58,11 +58,7 @@ _CALLED = {
     "poisson": "use 'gamma_poisson' for counts, 'gamma_poisson_vector' for a vector of counts",
     "bernoulli": "use 'beta_bernoulli' for zeros and ones, 'beta_bernoulli_vector' for a vector of them",
 }
-_OF_KIND = {
-    "counts": FAMILY_OF_KIND["bag"],
-    "number": FAMILY_OF_KIND["number"],
-    "vector": FAMILY_OF_KIND["vector"],
-}
+_OF_KIND = {"counts": FAMILY_OF_KIND["bag"], "number": FAMILY_OF_KIND["number"], "vector": FAMILY_OF_KIND["vector"]}
 
 _OF_CONTENT: dict[str, type[ContentFamily]] = {
     family.content_kind: family for family in (DiagonalNormalGamma, GammaPoissonVector, BetaBernoulliVector)

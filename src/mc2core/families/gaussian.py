@@ -48,13 +48,7 @@ class _Gaussian(Family):
             )
 
     def settings(self) -> dict[str, float]:
-        return {
-            "mu0": self.mu0,
-            "kappa0": self.kappa0,
-            "a0": self.a0,
-            "b0": self.b0,
-            "strength": self.strength,
-        }
+        return {"mu0": self.mu0, "kappa0": self.kappa0, "a0": self.a0, "b0": self.b0, "strength": self.strength}
 
     def _most(self, n: float) -> float:
         """The largest |x| whose n observations' sum of squares, halved, has a last digit below b0."""

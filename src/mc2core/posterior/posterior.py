@@ -576,10 +576,7 @@ class Posterior:
         return [self.representative, *(self.samples[others[place]] for place in places.tolist())]
 
     def predictors(
-        self,
-        use_context: bool = True,
-        names: Iterable[str] | None = None,
-        samples: Sequence[Sample] | None = None,
+        self, use_context: bool = True, names: Iterable[str] | None = None, samples: Sequence[Sample] | None = None
     ) -> Predictors:
         """Return an object that stores all quantities of :meth:`predict_proba` that do not depend on documents.
 

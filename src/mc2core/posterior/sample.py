@@ -224,11 +224,7 @@ _DESCRIBED = {
     "cluster": Stored("i", "J", below="K"),
     "scalars": Stored("f", str(len(_SAMPLE_SCALARS))),
 }
-_DESCRIBED_CONTENTS = {
-    "centre": Stored("f", "V"),
-    "scale": Stored("f", "V"),
-    "natural": Stored("f", "M P"),
-}
+_DESCRIBED_CONTENTS = {"centre": Stored("f", "V"), "scale": Stored("f", "V"), "natural": Stored("f", "M P")}
 _DESCRIBED_TABLES = {"topic_given_cluster": Stored("f", "K M"), "words": Stored("n", "M V")}
 
 

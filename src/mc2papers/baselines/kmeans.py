@@ -8,13 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base.checks import whole
-from mc2papers.baselines.base import (
-    ByNumber,
-    cluster_numbers,
-    lsa_space,
-    random_state,
-    weighting_of,
-)
+from mc2papers.baselines.base import ByNumber, cluster_numbers, lsa_space, random_state, weighting_of
 
 
 class KMeans(ByNumber):

@@ -8,12 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base.checks import positive, whole
-from mc2papers.baselines.base import (
-    ByNumber,
-    cluster_numbers,
-    random_state,
-    weighting_of,
-)
+from mc2papers.baselines.base import ByNumber, cluster_numbers, random_state, weighting_of
 
 
 class NMF(ByNumber):
@@ -60,11 +55,7 @@ class NMF(ByNumber):
         from sklearn import decomposition
 
         found = decomposition.NMF(
-            k,
-            init="nndsvdar",
-            tol=self.tolerance,
-            max_iter=self.max_iterations,
-            random_state=random_state(seed, "nmf"),
+            k, init="nndsvdar", tol=self.tolerance, max_iter=self.max_iterations, random_state=random_state(seed, "nmf")
         )
         factors = found.fit_transform(points)
         labels = np.argmax(factors * np.linalg.norm(found.components_, axis=1), axis=1)

@@ -166,11 +166,7 @@ DATASETS: dict[str, Dataset] = {
         _shaped("nuswide"), _read_nuswide, drawn=_drawn("nuswide"), given=lambda settings: {"tag": "bag"}
     ),
     "wikipedia": Dataset(
-        _shaped("wikipedia"),
-        corpora.read_wikipedia,
-        _SHARDS,
-        drawn=_drawn("wikipedia"),
-        given=_chosen_contexts,
+        _shaped("wikipedia"), corpora.read_wikipedia, _SHARDS, drawn=_drawn("wikipedia"), given=_chosen_contexts
     ),
     "pubmed": Dataset(_shaped("pubmed"), corpora.read_pubmed, _SHARDS, drawn=_drawn("pubmed"), given=_chosen_contexts),
     "aua": Dataset(_shaped("aua"), _read_usage, drawn=_drawn("aua"), given=lambda settings: {"product": "bag"}),
@@ -178,7 +174,7 @@ DATASETS: dict[str, Dataset] = {
     "w1000": Dataset(_articles(encyclopaedia.W1000), corpora.read_categories, _SHARDS),
     "labelme": Dataset(read=_labelled("labelme", lambda path: Reading(labelled_images.read_labelme(path)))),
     "uiucsports": Dataset(
-        read=_labelled("uiucsports", lambda tags, info: Reading(*labelled_images.read_sports(tags, info)), n_files=2),
+        read=_labelled("uiucsports", lambda tags, info: Reading(*labelled_images.read_sports(tags, info)), n_files=2)
     ),
     "ohsumed": Dataset(read=_labelled("ohsumed", lambda path: Reading(*labelled_texts.read_ohsumed(path)))),
     "stateunion": Dataset(

@@ -31,11 +31,7 @@ from mc2papers.report.fidelity import with_part
 from mc2papers.report.tables import by_whose
 
 #: papers as the scorecard calls them
-TITLES = {
-    "icml2014": "ICML 2014: MC2",
-    "uai2016": "UAI 2016: SVI-MC2",
-    "nips2012": "NIPS 2012: FastEx",
-}
+TITLES = {"icml2014": "ICML 2014: MC2", "uai2016": "UAI 2016: SVI-MC2", "nips2012": "NIPS 2012: FastEx"}
 COLUMNS = (
     "paper", "target", "dataset", "headline", "printed", "ours", "verdict",
     "data", "size", "limits", "recorded",

@@ -463,13 +463,7 @@ _READERS: dict[str, Callable[[Path], Iterator[_Found]]] = {
     ".ris": _Tagged("RIS", re.compile(r"([A-Z][A-Z0-9])  ?- ?(.*)"), "TY", "ER", _RIS).read,
     ".nbib": _Tagged("MEDLINE", re.compile(r"([A-Z]{2,4}) *- (.*)"), "PMID", "", _MEDLINE).read,
     ".wos": _Tagged(
-        "Web of Science",
-        re.compile(r"([A-Z][A-Z0-9])(?: (.*)|$)"),
-        "PT",
-        "ER",
-        _WEB_OF_SCIENCE,
-        ("FN", "VR"),
-        "EF",
+        "Web of Science", re.compile(r"([A-Z][A-Z0-9])(?: (.*)|$)"), "PT", "ER", _WEB_OF_SCIENCE, ("FN", "VR"), "EF"
     ).read,
     ".wos.tsv": _wos_table,
     ".csv": _table,

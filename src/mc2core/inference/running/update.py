@@ -44,10 +44,7 @@ logger = logging.getLogger(__name__)
 # no more work than of so many seconds is lost when an update is killed
 _CHECKPOINT_SECONDS = 60.0
 # numbers of a visit that an update adds up
-_COUNTED = (
-    *("documents", "tokens", "in_small"),
-    *("clusters_born", "clusters_gone", "topics_born", "topics_gone"),
-)
+_COUNTED = (*("documents", "tokens", "in_small"), *("clusters_born", "clusters_gone", "topics_born", "topics_gone"))
 _ELSEWHERE = "name another folder, or remove it"
 _REPEATED = "in the fit already: their ids are known"
 #: sweeps over the documents that are added, for each sample of the fit
@@ -259,10 +256,7 @@ def _go_on(
 def _take(stream: Stream, corpus: Corpus, part: Path) -> None:
     """The documents that the last of the updates has not had yet; ``part`` is written on the way."""
     now, saved = stream.updates[-1], time.perf_counter()
-    with (
-        stopping.flush() as stop,
-        work("svi, new documents", corpus.n_documents, "documents", now["documents"]) as bar,
-    ):
+    with stopping.flush() as stop, work("svi, new documents", corpus.n_documents, "documents", now["documents"]) as bar:
         for visit in stream.visits(corpus, now["documents"]):
             now["batches"].append(visit.log_evidence / max(visit.tokens, 1))
             for name in ("log_evidence", *_COUNTED):

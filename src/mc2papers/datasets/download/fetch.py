@@ -206,10 +206,7 @@ def _transfer(address: str, part: Path, sha256: str | None, patience: Patience) 
     start, headers = _resume_point(address, part, sha256)
     try:
         with requests.get(
-            address,
-            headers=headers,
-            stream=True,
-            timeout=(patience.connect_seconds, patience.stall_seconds),
+            address, headers=headers, stream=True, timeout=(patience.connect_seconds, patience.stall_seconds)
         ) as response:
             if sha256 is None and (unsafe := left_https(response)):
                 raise _Refused(f"redirects to {unsafe}, which anybody on the way may change, and has no checksum")
@@ -254,10 +251,7 @@ def _receive(response: requests.Response, part: Path, start: int, stall_seconds:
     total = start + int(length) if length.isdecimal() else None
     response.raw.enforce_content_length = False  # checked below, with bytes of the whole file in the message
     window_end, window_bytes = time.monotonic() + stall_seconds, 0
-    with (
-        part.open("ab") as stream,
-        work(part.name.removesuffix(".part").lstrip("."), total, "B", start) as told,
-    ):
+    with part.open("ab") as stream, work(part.name.removesuffix(".part").lstrip("."), total, "B", start) as told:
         # raw bytes: a server that marks x.gz as "Content-Encoding: gzip" must not have it unpacked on the way
         while block := response.raw.read1(_CHUNK, decode_content=False):
             stream.write(block)

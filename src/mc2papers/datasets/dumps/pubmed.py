@@ -54,11 +54,7 @@ class Selection:
 
 
 def parse_citations(
-    path: str | os.PathLike[str],
-    folder: str | os.PathLike[str],
-    selection: Selection,
-    *,
-    allow_truncated: bool = False,
+    path: str | os.PathLike[str], folder: str | os.PathLike[str], selection: Selection, *, allow_truncated: bool = False
 ) -> dict[str, Any]:
     """Turn one file of citations into a shard; returns the content of ``shard.json``.
 

@@ -55,11 +55,7 @@ def bitmaps() -> dict[str, np.ndarray]:
 
 
 def simulate(
-    seed: int,
-    n_documents: int = 400,
-    n_tokens: int = 50,
-    noise: float = 0.0,
-    with_context: bool = True,
+    seed: int, n_documents: int = 400, n_tokens: int = 50, noise: float = 0.0, with_context: bool = True
 ) -> tuple[Corpus, Truth]:
     """Draw the letters data; the defaults are those of figure 2, other sizes are for figure 7.
 

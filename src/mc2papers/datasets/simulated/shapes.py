@@ -214,11 +214,7 @@ def draw_counts(
 
 
 def _draw_correlated(
-    cluster: np.ndarray,
-    lengths: np.ndarray,
-    topic_given_cluster: np.ndarray,
-    word_given_topic: np.ndarray,
-    seed: int,
+    cluster: np.ndarray, lengths: np.ndarray, topic_given_cluster: np.ndarray, word_given_topic: np.ndarray, seed: int
 ) -> tuple[sp.csr_matrix, np.ndarray]:
     """Counts of the law "correlated", and the mean proportions (K, M) of the documents of each cluster.
 
