@@ -14,15 +14,9 @@ import time
 from pathlib import Path
 
 HARNESSES = (
-    "readers",
-    "random_settings",
-    "killed_fits",
-    "interrupted",
-    "damaged_files",
-    "full_disk",
-    "two_runs",
+    "readers", "random_settings", "killed_fits", "interrupted", "damaged_files", "full_disk", "two_runs",
     "killed_workflow",
-)
+)  # fmt: skip
 FOLDER = Path(__file__).parent
 # harnesses import the helpers of the tests, and fits in child processes the package
 sys.path.insert(0, str(FOLDER.parent))

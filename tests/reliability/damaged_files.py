@@ -54,12 +54,8 @@ def run(seconds: float, seed: int, scratch: Path) -> Report:
         prepare=lambda: compile_all(scratch),
         silence=LONGEST_SECONDS,
     ):
-        report.tried += 1
-        for what in outcome.counts:
-            report.count(what)
-        if outcome.wrong:
-            what = (scratch / "case.txt").read_text()  # of a crash, the child tells nothing
-            report.failures.append(f"damaged_files, seed {seed}, case {case}, {what}: {outcome.wrong}")
+        what = (scratch / "case.txt").read_text()  # of a crash, the child tells nothing
+        report.add(f"damaged_files, seed {seed}, case {case}, {what}", outcome)
     return report
 
 

@@ -46,11 +46,7 @@ def run(seconds: float, seed: int, scratch: Path) -> Report:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             outcome = attempt(seed, case, scratch, folder)
-            report.tried += 1
-            for what in outcome.counts:
-                report.count(what)
-            if outcome.wrong:
-                report.failures.append(f"full_disk, seed {seed}, case {case}: {outcome.wrong}")
+            report.add(f"full_disk, seed {seed}, case {case}", outcome)
             case += 1
     return report
 

@@ -44,11 +44,7 @@ def run(seconds: float, seed: int, scratch: Path) -> Report:
     """Interrupt commands for some seconds."""
     report = Report("commands interrupted")
     for number, outcome in outcomes(lambda one: try_case(seed, one, scratch), seconds, silence=SILENCE_SECONDS):
-        report.tried += 1
-        for what in outcome.counts:
-            report.count(what)
-        if outcome.wrong:
-            report.failures.append(f"interrupted, seed {seed}, case {number}: {outcome.wrong}")
+        report.add(f"interrupted, seed {seed}, case {number}", outcome)
     return report
 
 

@@ -89,12 +89,8 @@ def run(seconds: float, seed: int, scratch: Path) -> Report:
     """Kill and resume fits for some seconds."""
     report = Report("fits killed and resumed")
     for number, outcome in outcomes(lambda one: try_case(seed, one, scratch), seconds, silence=SILENCE_SECONDS):
-        report.tried += 1
-        for what in outcome.counts:
-            report.count(what)
-        if outcome.wrong:
-            what = describe(draw_case(seed, number)[1])
-            report.failures.append(f"killed_fits, seed {seed}, case {number}: {what}: {outcome.wrong}")
+        what = describe(draw_case(seed, number)[1])
+        report.add(f"killed_fits, seed {seed}, case {number}: {what}", outcome)
     return report
 
 

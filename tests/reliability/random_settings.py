@@ -175,11 +175,8 @@ def run(seconds: float, seed: int, scratch: Path) -> Report:
     scratch.mkdir(parents=True, exist_ok=True)
     for number, outcome in outcomes(lambda one: try_case(seed, one, scratch), seconds, silence=SILENCE_SECONDS):
         case = draw_case(seed, number)
-        report.tried += 1
-        for what in (case.kind, *outcome.counts):
-            report.count(what)
-        if outcome.wrong:
-            report.failures.append(f"random_settings, seed {seed}, case {number}: {case}: {outcome.wrong}")
+        report.count(case.kind)
+        report.add(f"random_settings, seed {seed}, case {number}: {case}", outcome)
     return report
 
 

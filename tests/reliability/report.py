@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .children import Outcome
+
 
 @dataclass
 class Report:
@@ -26,6 +28,14 @@ class Report:
     def held(self) -> int:
         """Cases that held."""
         return self.tried - len(self.failures)
+
+    def add(self, case: str, outcome: Outcome) -> None:
+        """Count a case and what it counts; ``case`` tells how to repeat it."""
+        self.tried += 1
+        for what in outcome.counts:
+            self.count(what)
+        if outcome.wrong:
+            self.failures.append(f"{case}: {outcome.wrong}")
 
     def count(self, what: str) -> None:
         """Count one more of ``what``."""

@@ -39,11 +39,7 @@ def run(seconds: float, seed: int, scratch: Path) -> Report:
     end, case = time.monotonic() + seconds, 0
     while time.monotonic() < end:
         outcome = try_case(seed, case, scratch)
-        report.tried += 1
-        for what in outcome.counts:
-            report.count(what)
-        if outcome.wrong:
-            report.failures.append(f"two_runs, seed {seed}, case {case}: {outcome.wrong}")
+        report.add(f"two_runs, seed {seed}, case {case}", outcome)
         case += 1
     return report
 
