@@ -30,17 +30,11 @@ def context(**contexts):
 
 def model(**changes):
     fields = {
-        "cluster_weights": np.array([1.0]),
-        "new_cluster_weight": 0.1,
-        "topic_given_cluster": np.array([[1.0]]),
-        "new_topic_weight": np.array([0.1]),
-        "topic_words": np.array([[2, 1, 1]]),
-        "topic_word_prior": 0.1,
-        "topic_weights": np.array([0.9]),
-        "table_concentration": 1.0,
-        "contexts": SparseRows.of(np.array([[0.5, 0.5]])),
-        "cluster": np.array([0, 0], dtype=np.int32),
-    }
+        "cluster_weights": np.array([1.0]), "new_cluster_weight": 0.1, "topic_given_cluster": np.array([[1.0]]),
+        "new_topic_weight": np.array([0.1]), "topic_words": np.array([[2, 1, 1]]), "topic_word_prior": 0.1,
+        "topic_weights": np.array([0.9]), "table_concentration": 1.0,
+        "contexts": SparseRows.of(np.array([[0.5, 0.5]])), "cluster": np.array([0, 0], dtype=np.int32),
+    }  # fmt: skip
     return Posterior(
         [Sample(**fields | changes)], {"author": DirichletCategorical(0.5)}, {"author": 2}, ["a", "b", "c"]
     )
@@ -304,13 +298,13 @@ CASES = {
     # families
     "unknown family": (lambda d: family_from_settings({"family": "gausian"}), "family 'gausian' is not known"),
     "unknown setting": (
-        lambda d: family_from_settings({"family": "dirichlet", "alpha": 1}), "'dirichlet' has no setting 'alpha'"
+        lambda d: family_from_settings({"family": "dirichlet", "a": 1}), "has no setting 'a'; known: concentration"
     ),
     "concentration 0": (lambda d: DirichletCategorical(0), "DirichletCategorical concentration is 0; .* above 0"),
     "infinite mean": (lambda d: NormalGamma(mu0=np.inf), "NormalGamma mu0 is inf; it must be a finite number"),
     "shape of text": (lambda d: GammaPoisson("2"), "is '2'; it must be a number"),
-    "fractional Poisson count": (lambda d: GammaPoisson().statistics(np.array([1.0, 2.5])), "document 1"),
-    "Gaussian of tags": (lambda d: NormalGamma().statistics(AUTHOR), "NormalGamma needs one number for each document"),
+    "fraction of Poisson": (lambda d: GammaPoisson().statistics(np.array([1, 2.5])), "document 1 holds 2.5; counts"),
+    "Gaussian of tags": (lambda d: NormalGamma().statistics(AUTHOR), "needs one number for each document, not a"),
     # clustering
     "lengths of clusterings": (lambda d: clustering.nmi([0, 1], [0]), "truth has 2 documents, but clusters has 1"),
     "empty clustering": (lambda d: clustering.purity([], []), "truth is empty; at least one document is needed"),

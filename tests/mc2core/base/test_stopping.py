@@ -35,17 +35,18 @@ def test_a_first_signal_is_noted_until_work_looks_for_it(number, error):
         stopping.check()  # the signal was of the block before
 
 
-def test_a_signal_acts_at_the_end_of_work_that_does_not_look():
+@pytest.mark.parametrize(("kind", "expected"), [(stopping.defer, ["all"]), (stopping.install, [])])
+def test_a_signal_acts_at_the_end_of_deferred_work_or_at_once(kind, expected):
     done = []
 
-    @stopping.defer()
+    @kind()
     def act():
-        send()
+        send(signal.SIGTERM)
         done.append("all")
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(SystemExit):
         act()
-    assert done == ["all"]
+    assert done == expected
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -73,19 +74,6 @@ def test_a_second_signal_acts_at_once():
     with pytest.raises(KeyboardInterrupt):
         act()
     assert done == [[signal.SIGINT]]
-
-
-def test_a_signal_acts_at_once_outside_such_work():
-    done = []
-
-    @stopping.install()
-    def act():
-        send(signal.SIGTERM)
-        done.append("more")
-
-    with pytest.raises(SystemExit):
-        act()
-    assert done == []
 
 
 def test_an_error_that_a_signal_surfaces_as_is_a_stop():

@@ -104,28 +104,20 @@ class TestKilled:
         storage.remove_leftovers(path)
         assert files_of(tmp_path) == []
 
-    def test_a_folder_whose_place_was_empty_is_put_there(self, tmp_path):
+    @pytest.mark.parametrize("is_filled", [False, True])
+    def test_a_complete_folder_takes_its_place_if_that_is_empty(self, tmp_path, is_filled):
         """Killed after the old folder moved away and before the new one, complete, took its place."""
         path = tmp_path / "folder"
         with storage.replacing_folder(path) as folder:
             (folder / "one").write_text("old")
         killed_while_writing(path, "between")
         assert not path.exists()
+        if is_filled:
+            path.mkdir()
+            (path / "one").write_text("by hand")
         with pytest.raises(Broken):
             fail_in_folder(path)
-        assert (path / "one").read_text() == "new"
-        assert files_of(tmp_path) == ["folder"]
-
-    def test_a_place_that_was_filled_since_is_not_taken(self, tmp_path):
-        path = tmp_path / "folder"
-        with storage.replacing_folder(path) as folder:
-            (folder / "one").write_text("old")
-        killed_while_writing(path, "between")
-        path.mkdir()
-        (path / "one").write_text("by hand")
-        with pytest.raises(Broken):
-            fail_in_folder(path)
-        assert (path / "one").read_text() == "by hand"
+        assert (path / "one").read_text() == ("by hand" if is_filled else "new")
         assert files_of(tmp_path) == ["folder"]
 
     def test_temporary_files_of_living_processes_are_left_alone(self, tmp_path):

@@ -29,6 +29,7 @@ def corpora(draw):
     content = draw(matrices(rows, 6))
     contexts = {"author": draw(matrices(rows))}
     contexts["year"] = draw(hnp.arrays(np.float64, rows, elements=st.floats(-1e6, 1e6) | st.just(np.nan)))
+    contexts["place"] = draw(hnp.arrays(np.float64, (rows, 2), elements=st.floats(-9, 9)))
     documents = pd.DataFrame({
         "title": draw(st.lists(TEXT, min_size=rows, max_size=rows)),
         "pages": draw(st.lists(st.integers(-9, 9), min_size=rows, max_size=rows)),

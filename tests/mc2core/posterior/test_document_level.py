@@ -268,6 +268,9 @@ def test_predictions_depend_neither_on_threads_nor_on_company(monkeypatch, told)
     assert told == []
     monkeypatch.setattr(document_level, "_DRAWN_BLOCK", 4)
     assert np.array_equal(model.predict_proba(corpus, use_context=False, threads=2), alone)
+    monkeypatch.setattr(mixture, "_CELLS", 21)
+    assert np.array_equal(model.predict_proba(corpus, use_context=False), alone)
+    assert np.array_equal(model.predict_proba(corpus.subset([20, 3, 11]), use_context=False), alone[[20, 3, 11]])
     with pytest.raises(ValueError, match="threads is 0; it must be a whole number of at least 1"):
         model.predict_proba(corpus, use_context=False, threads=0)
 
@@ -286,29 +289,6 @@ def test_predictions_of_long_documents_ignore_random_numbers():
     again = model_of(turned).predict_proba(Corpus(counts[:, order]), use_context=False)
     assert abs(found - again).max() < 0.2
     np.testing.assert_allclose(found.sum(axis=1), 1)
-
-
-def test_a_prediction_ignores_other_documents_and_blocks(monkeypatch):
-    generator = np.random.default_rng(9)
-    corpus, model = Corpus(generator.poisson(1.0, (30, V))), model_of(draw_sample(9), document_concentration=OMEGA)
-    whole = model.predict_proba(corpus, use_context=False)
-    order = generator.permutation(30)[:11]
-    np.testing.assert_array_equal(model.predict_proba(corpus.subset(order), use_context=False), whole[order])
-    monkeypatch.setattr(mixture, "_MAX_DOCUMENTS", 7)
-    np.testing.assert_array_equal(model.predict_proba(corpus, use_context=False), whole)
-
-
-@EVERY
-def test_a_document_is_independent_of_others_blocks_and_threads(estimator, monkeypatch):
-    generator = np.random.default_rng(9)
-    corpus = Corpus(generator.poisson(1.0, (30, V)))
-    model = model_of(*(replace(draw_sample(seed), document_concentration=OMEGA) for seed in (9, 10)))
-    whole = model.log_likelihood(corpus, estimator, seed=2)
-    np.testing.assert_array_equal(model.log_likelihood(corpus, estimator, seed=2, threads=3), whole)
-    order = generator.permutation(30)[:11]
-    np.testing.assert_allclose(model.log_likelihood(corpus.subset(order), estimator, seed=2), whole[order], atol=1e-12)
-    monkeypatch.setattr(mixture, "_MAX_DOCUMENTS", 9)
-    np.testing.assert_allclose(model.log_likelihood(corpus, estimator, seed=2), whole, atol=1e-12)
 
 
 @pytest.mark.parametrize("estimator", ["marginal", "context", "icml14"])

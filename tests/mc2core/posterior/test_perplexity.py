@@ -330,12 +330,15 @@ def test_samples_are_averaged_inside_the_logarithm(estimator):
         np.testing.assert_allclose(together, mean, atol=0.3)
 
 
-@EVERY
-def test_a_document_is_independent_of_others_blocks_and_threads(estimator, monkeypatch):
+@pytest.mark.parametrize(
+    ("estimator", "omega"),
+    [*((name, np.inf) for name in perplexity.ESTIMATORS), ("importance", 2.0), ("left_to_right", 2.0)],
+)
+def test_a_document_is_independent_of_others_blocks_and_threads(estimator, omega, monkeypatch):
     generator = np.random.default_rng(9)
     counts = generator.poisson(1.0, (70, V))
     corpus = Corpus(counts, contexts={"year": generator.normal(size=70), "author": generator.poisson(0.5, (70, 3))})
-    model = model_of(draw_sample(9), draw_sample(10))
+    model = model_of(draw_sample(9), draw_sample(10), document_concentration=omega)
     whole = model.log_likelihood(corpus, estimator, seed=2)
     np.testing.assert_array_equal(model.log_likelihood(corpus, estimator, seed=2, threads=3), whole)
     order = generator.permutation(70)[:25]

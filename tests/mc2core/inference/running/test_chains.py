@@ -3,9 +3,6 @@
 import dataclasses
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 
@@ -240,47 +237,6 @@ def test_bad_numbers_of_chains_are_named():
     for chains in (0, 1.5, "two"):
         with pytest.raises(ValueError, match="chains is "):
             fit(**CALL, engine=Walk(), chains=chains)
-
-
-SCRIPT = textwrap.dedent("""
-    import os, signal, sys
-    import numpy as np
-    from mc2core import Corpus
-    from mc2core.inference.running.loop import fit
-    from mc2core.inference import Gibbs
-    corpus = Corpus(np.random.default_rng(0).poisson(0.4, (40, 30)))
-    die, threads, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    seen = []
-    def callback(iteration, state):
-        seen.append(iteration)
-        if seen.count(die) == 2:  # one chain is through with the iteration, the next is noting it
-            os.kill(os.getpid(), signal.SIGKILL)
-    result = fit(corpus, engine=Gibbs(threads=threads), iterations=12, seed=1, burn_in=6, chains=3, callback=callback,
-                 checkpoint=folder + "/c.npz", checkpoint_every=2, trace=folder + "/t.tsv", progress=False)
-    result.posterior.save(folder + "/m.npz")
-""")
-
-
-@pytest.mark.slow
-def test_kill_9_and_resume_on_other_threads_gives_the_same_bits(tmp_path, monkeypatch):
-    """Killed in a process of its own, it goes on in this one."""
-
-    def run_here(threads, folder):
-        monkeypatch.setattr(sys, "argv", ["-c", "0", str(threads), str(folder)])
-        exec(SCRIPT, {})
-
-    (tmp_path / "whole").mkdir()
-    (tmp_path / "killed").mkdir()
-    run_here(1, tmp_path / "whole")
-    command = [sys.executable, "-c", SCRIPT, "7", "2", str(tmp_path / "killed")]
-    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
-    assert not (tmp_path / "killed/m.npz").exists()
-    run_here(2, tmp_path / "killed")
-    assert (tmp_path / "killed/m.npz").read_bytes() == (tmp_path / "whole/m.npz").read_bytes()
-    one, other = (
-        pd.read_csv(tmp_path / name / "t.tsv", sep="\t").drop(columns="seconds") for name in ("whole", "killed")
-    )
-    pd.testing.assert_frame_equal(one, other)
 
 
 SETTINGS = {"gibbs": {"start_topics": 5}, "svi": {"max_clusters": 4, "max_topics": 6}, "fastex": {"n_clusters": 4}}

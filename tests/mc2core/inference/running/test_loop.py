@@ -154,25 +154,6 @@ def test_kernels_are_prepared_by_the_first_fit_of_its_kind_alone(tmp_path, monke
             assert begun == [stride] * n_starts
 
 
-def test_a_run_in_parts_equals_a_run_in_one(tmp_path):
-    whole_run = fit(CORPUS, MC2(), Walk(), iterations=12, seed=5, burn_in=3, trace=tmp_path / "one.tsv")
-    for upto in (4, 5, 12):
-        part = fit(
-            CORPUS,
-            MC2(),
-            Walk(),
-            iterations=upto,
-            seed=5,
-            burn_in=3,
-            checkpoint=tmp_path / "c.npz",
-            trace=tmp_path / "t.tsv",
-        )
-    assert np.array_equal(part.state.position, whole_run.state.position)
-    assert joints(part) == joints(whole_run)
-    one, parts = (pd.read_csv(tmp_path / name, sep="\t").drop(columns="seconds") for name in ("one.tsv", "t.tsv"))
-    pd.testing.assert_frame_equal(one, parts)
-
-
 def test_seconds_of_processors_are_of_steps_and_of_all_parts(tmp_path):
     class Busy(Walk):
         def advance(self, corpus, state, seed, iteration):
@@ -244,10 +225,7 @@ def test_threads_do_not_make_another_run(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            {"seed": 6},
-            "c.npz is the checkpoint of another run: seed is 5 there and 6 here; write elsewhere, or remove it",
-        ),
+        ({"seed": 6}, "c.npz is the checkpoint of another run: seed is 5 there and 6 here; write elsewhere, or"),
         (
             {"model": MC2(document_level=False)},
             "another run: model.document_level is True there and False here; write elsewhere, or remove it",
@@ -263,10 +241,7 @@ def test_threads_do_not_make_another_run(tmp_path):
             r"c.npz is the checkpoint of a run on another corpus \(3 documents\); write elsewhere, or remove it",
         ),
         ({"thin": 2}, "another run: thin is 1 there and 2 here"),
-        (
-            {"burn_in": 0},
-            "c.npz has no samples of iterations 1 to 1, which a burn-in of 0 needs: name one of at least 1 ",
-        ),
+        ({"burn_in": 0}, "c.npz has no samples of iterations 1 to 1, which a burn-in of 0 needs: name one of at"),
     ],
 )
 def test_a_checkpoint_of_another_run_is_refused(tmp_path, change, message):
@@ -292,14 +267,18 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, change, message):
     ],
 )
 def test_a_finished_fit_goes_on_to_the_bits_of_one_run(tmp_path, lengths, thin):
+    files = {"checkpoint": tmp_path / "c.npz", "trace": tmp_path / "parts.tsv"}
     for length in lengths:
-        parts = fit(CORPUS, MC2(), Walk(), **length, thin=thin, checkpoint=tmp_path / "c.npz")
-    whole_run = fit(CORPUS, MC2(), Walk(), **lengths[-1], thin=thin)
+        parts = fit(CORPUS, MC2(), Walk(), **length, thin=thin, **files)
+    whole_run = fit(CORPUS, MC2(), Walk(), **lengths[-1], thin=thin, trace=tmp_path / "whole.tsv")
     for name, run in (("parts", parts), ("whole", whole_run)):
         run.posterior.save(tmp_path / f"{name}.npz")
     assert (tmp_path / "parts.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
+    assert np.array_equal(parts.state.position, whole_run.state.position)
     columns = [run.trace.drop(columns="seconds") for run in (parts, whole_run)]
     pd.testing.assert_frame_equal(*columns)
+    of_files = [pd.read_csv(path, sep="\t").drop(columns="seconds") for path in sorted(tmp_path.glob("*.tsv"))]
+    pd.testing.assert_frame_equal(*of_files)
     burn_in, n = lengths[-1].get("burn_in", lengths[-1]["iterations"] // 2), lengths[-1]["iterations"]
     kept = [whole_run.trace.log_joint[i - 1] for i in range(1, n + 1) if i > burn_in and i % thin == 0]
     assert joints(parts) == kept
@@ -475,17 +454,9 @@ def test_a_signal_stops_after_the_step_and_the_run_goes_on(tmp_path, number):
 
     handler = signal.getsignal(number)
     left = []
+    call = {"corpus": CORPUS, "engine": Walk(), "iterations": 9, "seed": 2}
     with pytest.raises((KeyboardInterrupt, SystemExit)) as stopped:
-        fit(
-            CORPUS,
-            MC2(),
-            Walk(),
-            iterations=9,
-            seed=2,
-            callback=stop,
-            checkpoint=tmp_path / "c.npz",
-            on_stop=left.append,
-        )
+        fit(**call, callback=stop, checkpoint=tmp_path / "c.npz", on_stop=left.append)
     assert [one.provenance["stopped_at"] for one in left] in ([4], [5])
     assert joints(left[0]) == left[0].trace.log_joint[2:].tolist()
     if number == signal.SIGTERM:
@@ -493,8 +464,8 @@ def test_a_signal_stops_after_the_step_and_the_run_goes_on(tmp_path, number):
     assert signal.getsignal(number) == handler
     meta = json.loads(str(np.load(tmp_path / "c.npz", allow_pickle=False)["meta"]))
     assert meta["iteration"] in (4, 5)  # the signal may be seen one step later
-    result = fit(CORPUS, MC2(), Walk(), iterations=9, seed=2, checkpoint=tmp_path / "c.npz")
-    assert np.array_equal(result.state.position, fit(CORPUS, MC2(), Walk(), iterations=9, seed=2).state.position)
+    result = fit(**call, checkpoint=tmp_path / "c.npz")
+    assert np.array_equal(result.state.position, fit(**call).state.position)
 
 
 def test_a_signal_after_the_last_look_still_leaves_a_checkpoint(tmp_path, monkeypatch):
@@ -512,37 +483,42 @@ def test_a_signal_after_the_last_look_still_leaves_a_checkpoint(tmp_path, monkey
     assert (tmp_path / "c.npz").is_file()
 
 
-def test_kill_9_and_resume_gives_the_same_bits(tmp_path, monkeypatch):
-    """A real sampler, killed in a process of its own in the middle of its run, goes on in this one."""
+@pytest.mark.parametrize(("chains", "threads"), [(1, 1), pytest.param(3, 2, marks=pytest.mark.slow)])
+def test_kill_9_and_resume_gives_the_same_bits(tmp_path, monkeypatch, chains, threads):
+    """A real sampler, killed in a process of its own in the middle of its run, goes on in this one, on any threads."""
     script = textwrap.dedent("""
         import os, signal, sys
         import numpy as np, scipy.sparse as sp
         from mc2core import Corpus
         from mc2core.inference.running.loop import fit
         from mc2core.families import NormalGamma
+        from mc2core.inference import Gibbs
         from mc2core.models import MC2
         draw = np.random.default_rng(0)
         corpus = Corpus(draw.poisson(0.4, (40, 30)), contexts={"x": draw.normal(size=40)})
-        die, folder = int(sys.argv[1]), sys.argv[2]
+        die, chains, threads = map(int, sys.argv[1:4])
+        folder, seen = sys.argv[4], []
         def callback(iteration, state):
-            if iteration == die:
+            seen.append(iteration)
+            if seen.count(die) == min(chains, 2):  # of several, one is through with it, the next notes it
                 os.kill(os.getpid(), signal.SIGKILL)
-        result = fit(corpus, MC2(contexts={"x": NormalGamma()}), iterations=12, seed=1, burn_in=6,
-                     callback=callback, checkpoint=folder + "/c.npz", checkpoint_every=2, trace=folder + "/t.tsv")
+        result = fit(corpus, MC2(contexts={"x": NormalGamma()}), Gibbs(threads=threads), iterations=12, seed=1,
+                     burn_in=6, chains=chains, callback=callback, checkpoint=folder + "/c.npz", checkpoint_every=2,
+                     trace=folder + "/t.tsv", progress=False)
         result.posterior.save(folder + "/m.npz")
     """)
 
-    def run_here(folder):
-        monkeypatch.setattr(sys, "argv", ["-c", "0", str(folder)])
+    def run_here(threads, folder):
+        monkeypatch.setattr(sys, "argv", ["-c", "0", str(chains), str(threads), str(folder)])
         exec(script, {})
 
     (tmp_path / "whole").mkdir()
     (tmp_path / "killed").mkdir()
-    run_here(tmp_path / "whole")
-    command = [sys.executable, "-c", script, "7", str(tmp_path / "killed")]
+    run_here(1, tmp_path / "whole")
+    command = [sys.executable, "-c", script, "7", str(chains), str(threads), str(tmp_path / "killed")]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     assert not (tmp_path / "killed" / "m.npz").exists()
-    run_here(tmp_path / "killed")
+    run_here(threads, tmp_path / "killed")
     assert (tmp_path / "killed" / "m.npz").read_bytes() == (tmp_path / "whole" / "m.npz").read_bytes()
     one, other = (
         pd.read_csv(tmp_path / name / "t.tsv", sep="\t").drop(columns="seconds") for name in ("whole", "killed")
