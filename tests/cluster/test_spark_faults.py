@@ -84,16 +84,9 @@ def running(engine, corpus, out, master, *more, length=None):
     given = [f"{name}={json.dumps(value)}" for name, value in SETTINGS[engine].items()]
     given += [*(f"{name}={value}" for name, value in properties.items()), *more]
     command = [
-        sys.executable,
-        "-m",
-        "mc2core",
-        "fit",
-        str(corpus.content.data.filename.parent),
-        "--engine",
-        engine,
-        "--out",
-        str(out),
-    ]
+        sys.executable, "-m", "mc2core", "fit", str(corpus.content.data.filename.parent), "--engine", engine,
+        "--out", str(out),
+    ]  # fmt: skip
     command += ["--iterations", str(length or LENGTH[engine]), "--checkpoint-every", "1"]
     command += [word for one in given for word in ("--set", one)]
     with (out / "log").open("a") as log:

@@ -30,15 +30,8 @@ def fits():
     ):
         gain = (0.5 + 0.02 * seed - 0.01) * (given == "context")
         columns = (
-            "purity",
-            "nmi",
-            "rand_index",
-            "f_score",
-            "recommended_ari",
-            "recommended_nmi",
-            "fixed_ari",
-            "fixed_nmi",
-        )
+            "purity", "nmi", "rand_index", "f_score", "recommended_ari", "recommended_nmi", "fixed_ari", "fixed_nmi",
+        )  # fmt: skip
         rows.append(
             {"dataset": "cora", "context": "citation", "method": method, "given": given, "seed": seed}
             | {"documents": 100, "classes": 7, "perplexity": 100.0 - 2 * (given == "context") + 50 * seed}
@@ -151,11 +144,7 @@ def test_printed_gains_are_those_of_the_printed_tables():
     gains = pd.read_csv(PAPER / "labelled_contexts_help.csv").set_index(["place", "measure"])["gain"]
     first = pd.read_csv(PAPER / "icml2014_table1.csv").query("dataset == 'NIPS' and method == 'MC2'")
     perplexity = first.set_index("features")["perplexity"]
-    for features, name in (
-        ("words+title", "titles"),
-        ("words+authors", "authors"),
-        ("words+timestamp", "timestamp"),
-    ):
+    for features, name in (("words+title", "titles"), ("words+authors", "authors"), ("words+timestamp", "timestamp")):
         change = 100 * (perplexity[features] / perplexity["words"] - 1)
         assert gains[f"ICML 14, table 1, {name}", "perplexity"] == pytest.approx(change, abs=0.05)
     images = pd.read_csv(PAPER / "icml2014_table2.csv").query("method == 'MC2'").set_index("features")["perplexity"]

@@ -45,19 +45,10 @@ ESTIMATORS = ["marginal", "icml14"]
 
 def score(contexts, perplexity, method="MC2", title="NIPS", **changes):
     return {
-        "title": title,
-        "source": "simulated",
-        "documents": 870,
-        "method": method,
-        "contexts": contexts,
-        "seed": 0,
-        "estimator": "marginal",
-        "perplexity": {"marginal": perplexity, "icml14": perplexity / 2},
-        "clusters": 10.0,
-        "topics": 50.0,
-        "seconds": 3.0,
-        "threads": 1,
-    } | changes
+        "title": title, "source": "simulated", "documents": 870, "method": method, "contexts": contexts, "seed": 0,
+        "estimator": "marginal", "perplexity": {"marginal": perplexity, "icml14": perplexity / 2}, "clusters": 10.0,
+        "topics": 50.0, "seconds": 3.0, "threads": 1,
+    } | changes  # fmt: skip
 
 
 def seeds(contexts, values, method="MC2", **changes):

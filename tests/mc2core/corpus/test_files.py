@@ -246,20 +246,11 @@ def test_what_is_no_corpus_is_named(folder, tmp_path):
 NAMES = (
     *("km/h", "a\\b", ".", "..", "../x", "-x", "--out", "content", "documents.csv", "corpus.json", "Title", "title"),
     *(
-        "naïve",
-        "nai\u0308ve",
-        "年",
-        "\u202eabc",
-        "x" * 5000,
-        "a,b",
-        'q"q',
-        "line\nbreak",
-        "cr\rlf",
-        " lead",
+        "naïve", "nai\u0308ve", "年", "\u202eabc", "x" * 5000, "a,b", 'q"q', "line\nbreak", "cr\rlf", " lead",
         "Unnamed: 0",
     ),
     *("0", "index", "a.1", "None", "nan", "#c", "=1+1", "tab\tbed", "\x1b[31m", "\ufeffbom"),
-)
+)  # fmt: skip
 
 
 def test_any_name_of_a_kept_column_is_read_back(tmp_path):

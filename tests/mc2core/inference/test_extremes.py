@@ -114,10 +114,7 @@ class TestEndsOfRanges:
 REFUSED = [
     (lambda: gibbs(group_concentration=1e12), "is 1000000000000.0; it must lie between 1e-10 and 1e+10"),
     (lambda: MC2(document_concentration=-1), "document_concentration is -1; it must be a finite number above 0"),
-    (
-        lambda: HDP(document_level=True, document_concentration=True),
-        "document_concentration is True; it must be a",
-    ),
+    (lambda: HDP(document_level=True, document_concentration=True), "document_concentration is True; it must be a"),
     (lambda: MC2(document_concentration="inf"), "document_concentration is 'inf'; it must be a number or 'learn'"),
     (lambda: MC2(document_level=1), "document_level is 1; it must be true or false"),
     (lambda: svi(concentration_priors={"group": (1e300, 1)}), "['group'] shape is 1e+300; it must lie between"),
@@ -129,19 +126,13 @@ REFUSED = [
     (lambda: NormalGamma().statistics(np.array([0, -1e300])), "document 1 holds -1e+300; with b0 1 values must"),
     (lambda: GammaPoisson().statistics(np.array([1e300])), "document 0 holds 1e+300; counts are whole"),
     (lambda: svi(contexts=3), "contexts is 3; it must be a list of names, or map them to families such as"),
-    (
-        lambda: gibbs(contexts=[NormalGamma()]),
-        "contexts has the name NormalGamma(mu0=0, kappa0=1, a0=1, b0=1",
-    ),
+    (lambda: gibbs(contexts=[NormalGamma()]), "contexts has the name NormalGamma(mu0=0, kappa0=1, a0=1, b0=1"),
     (lambda: gibbs(contexts={"year": 3}), "contexts['year'] is 3; a family such as NormalGamma() is needed"),
     (lambda: Corpus(np.zeros((2, 0), int), contexts={"x": [0.0, 1.0]}), "content has no words: it needs a column"),
     (lambda: svi(batch_size="atuo"), "batch_size is 'atuo'; it must be a whole number, 'auto' or None"),
     (lambda: svi(learning_offset=-1), "learning_offset is -1; it must be at least 0"),
     (lambda: svi(learning_decay=0.5), "learning_decay is 0.5; it must lie above 0.5 and at most at 1"),
-    (
-        lambda: svi(global_step="joint"),
-        "global_step is 'joint', which needs max_tables and mini-batches; max_tab",
-    ),
+    (lambda: svi(global_step="joint"), "global_step is 'joint', which needs max_tables and mini-batches; max_tab"),
     (lambda: svi(global_step="joint", max_tables=2, batch_size=None), "max_tables is 2, batch_size None"),
     (lambda: fastex(bits=12), "bits is 12; allowed: 8, 16, 32, 64, 128, 256"),
     (lambda: fastex(projection="balance"), "did you mean 'balanced'"),

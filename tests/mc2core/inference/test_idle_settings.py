@@ -128,8 +128,7 @@ def changes(of_mode, model, engine, settings):
 
 
 @pytest.mark.parametrize(
-    "mode",
-    [one if one in ("fastex auto", "svi") else pytest.param(one, marks=pytest.mark.slow) for one in MODES],
+    "mode", [one if one in ("fastex auto", "svi") else pytest.param(one, marks=pytest.mark.slow) for one in MODES]
 )
 def test_a_setting_changes_the_fit_or_is_refused(mode):
     model, engine, settings = MODES[mode]

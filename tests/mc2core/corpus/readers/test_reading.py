@@ -50,17 +50,9 @@ def test_later_documents_have_the_codes_of_the_first(tmp_path):
 
 def test_a_table_becomes_a_corpus_with_a_datasheet(tmp_path, table, capsys):
     options = [
-        "--context",
-        "year=Year:number",
-        "--context",
-        "who:bag",
-        "--labels",
-        "kind",
-        "--id",
-        "key",
-        "--keep",
+        "--context", "year=Year:number", "--context", "who:bag", "--labels", "kind", "--id", "key", "--keep",
         "title",
-    ]
+    ]  # fmt: skip
     command = ["import", str(table), "--text", "text", *options, "--min-df", "2", "--out", str(tmp_path / "own")]
     assert main(command) == 0
     corpus = Corpus.load(tmp_path / "own")

@@ -392,25 +392,12 @@ class TestCleaning:
         )
         command = ["import", str(tmp_path / "a.csv"), "--text", "text", "--stop-words", "russian"]
         command += [
-            "--context",
-            "when:date",
-            "--date-format",
-            "%d.%m.%Y",
-            "--context",
-            "tags:bag",
-            "--separator",
-            "tags=,",
-        ]
+            "--context", "when:date", "--date-format", "%d.%m.%Y", "--context", "tags:bag", "--separator", "tags=,",
+        ]  # fmt: skip
         command += [
-            "--context",
-            "who:bag",
-            "--rare",
-            "who=2:pool",
-            "--word-counts",
-            "presence",
-            "--out",
+            "--context", "who:bag", "--rare", "who=2:pool", "--word-counts", "presence", "--out",
             str(tmp_path / "own"),
-        ]
+        ]  # fmt: skip
         assert main(command) == 0
         sheet = capsys.readouterr().out
         corpus = Corpus.load(tmp_path / "own")

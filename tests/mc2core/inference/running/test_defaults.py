@@ -18,19 +18,12 @@ from mc2core.sklearn import MC2Clusterer
 COUNTS = np.random.default_rng(0).poisson(0.5, (12, 8)) + np.eye(12, 8, dtype=int)
 #: written out: what the README promises of a fit that is told nothing
 MODEL = {
-    "name": "mc2",
-    "document_level": True,
-    "document_concentration": "learn",
-    "burstiness": None,
-    "n_clusters": None,
-    "contexts": {},
-    "content": None,
-    "group_concentration": "learn",
-    "table_concentration": "learn",
+    "name": "mc2", "document_level": True, "document_concentration": "learn", "burstiness": None, "n_clusters": None,
+    "contexts": {}, "content": None, "group_concentration": "learn", "table_concentration": "learn",
     "topic_concentration": "learn",
     "concentration_priors": {"group": [1.0, 1.0], "table": [1.0, 1.0], "topic": [1.0, 1.0]},
     "topic_word_prior": 0.01,
-}
+}  # fmt: skip
 ENGINE = {"name": "gibbs", "kernel": "interleaved", "start_topics": None, "start_clusters": None}
 
 

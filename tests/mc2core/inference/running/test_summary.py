@@ -12,13 +12,7 @@ from scipy.special import gammaln
 from mc2core import Corpus
 from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.inference.running.loop import fit
-from mc2core.inference.running.summary import (
-    ONE_CHAIN,
-    agreement,
-    context_weights,
-    sentence,
-    sentence_of_all,
-)
+from mc2core.inference.running.summary import ONE_CHAIN, agreement, context_weights, sentence, sentence_of_all
 from mc2core.models import MC2
 
 

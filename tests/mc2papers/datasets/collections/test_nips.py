@@ -69,10 +69,7 @@ def check(corpus, data):
 
 @settings(max_examples=25, deadline=None)
 @given(
-    seed=st.integers(0, 2**32),
-    n_documents=st.integers(1, 12),
-    n_words=st.integers(1, 12),
-    n_authors=st.integers(1, 6),
+    seed=st.integers(0, 2**32), n_documents=st.integers(1, 12), n_words=st.integers(1, 12), n_authors=st.integers(1, 6)
 )
 def test_what_is_written_is_read(tmp_path_factory, seed, n_documents, n_words, n_authors):
     data = small(seed, n_documents, n_words, n_authors)
@@ -154,9 +151,7 @@ def test_other_files_are_refused(tmp_path):
 
 
 @settings(max_examples=200, deadline=None)
-@given(
-    edits=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=6),
-)
+@given(edits=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=6))
 def test_random_damage_never_escapes_as_another_error(tmp_path_factory, edits):
     path = tmp_path_factory.mktemp("nips") / "file"
     write_zip(path, text_members(small()))

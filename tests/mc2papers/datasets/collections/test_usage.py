@@ -55,10 +55,7 @@ def test_what_is_written_is_read(tmp_path_factory, rows, owned, suffix):
     assert [corpus.label_names[label] for label in corpus.labels] == [
         "yes" if user == "bob" else "no" for user in users
     ]
-    unknown = {
-        "rows of products": sum(user not in users for user, _ in owned),
-        "rows of paid": len(USERS) - len(users),
-    }
+    unknown = {"rows of products": sum(user not in users for user, _ in owned), "rows of paid": len(USERS) - len(users)}
     assert {one.what: one.number for one in dropped} == {what: n for what, n in unknown.items() if n}
 
 

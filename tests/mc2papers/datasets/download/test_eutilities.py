@@ -37,11 +37,7 @@ def small_batches(monkeypatch):
 
 def get(tmp_path, server, pause_seconds=0.0):
     return eutilities.fetch_year(
-        tmp_path / "1999.xml.gz",
-        1999,
-        server=server.address("entrez"),
-        pause_seconds=pause_seconds,
-        patience=IMPATIENT,
+        tmp_path / "1999.xml.gz", 1999, server=server.address("entrez"), pause_seconds=pause_seconds, patience=IMPATIENT
     )
 
 

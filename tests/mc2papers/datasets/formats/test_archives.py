@@ -63,10 +63,7 @@ class TestRead:
 
     @settings(max_examples=25, deadline=None)
     @given(
-        files=st.dictionaries(
-            st.text("abc", min_size=1, max_size=5).map("/".join),
-            st.binary(max_size=300),
-        ),
+        files=st.dictionaries(st.text("abc", min_size=1, max_size=5).map("/".join), st.binary(max_size=300)),
         packer=st.sampled_from(["zip", "tar", "tgz", "tar.bz2"]),
     )
     def test_whatever_was_packed_is_read(self, tmp_path_factory, files, packer):
