@@ -23,12 +23,6 @@ from mc2core.explore.plots import (
 )
 
 __all__ = [
-    "agreement",
-    "clusters_by_context",
-    "clusters_over_time",
-    "hierarchy",
-    "map_of_documents",
-    "topics_over_time",
-    "trace",
-    "words",
-]
+    "agreement", "clusters_by_context", "clusters_over_time", "hierarchy", "map_of_documents", "topics_over_time",
+    "trace", "words",
+]  # fmt: skip

@@ -153,17 +153,8 @@ def _tables_of(description: Description, variables: Sequence[Variable]) -> tuple
             values += list(_values(description, variable))
     counts = ["cluster", "context", "value", "count", "share", "lift", "by_share", "by_relevance", "is_notable"]
     spread = [
-        "cluster",
-        "context",
-        "documents",
-        "mean",
-        "sd",
-        "least",
-        "lower_quarter",
-        "median",
-        "upper_quarter",
-        "most",
-    ]
+        "cluster", "context", "documents", "mean", "sd", "least", "lower_quarter", "median", "upper_quarter", "most",
+    ]  # fmt: skip
     return pd.DataFrame(values, columns=counts), with_trends(
         description, "cluster", pd.DataFrame(numbers, columns=spread)
     )

@@ -18,36 +18,18 @@ from mc2core.families.discrete import (
 from mc2core.families.gaussian import DiagonalNormalGamma, GaussWishart, NormalGamma
 
 __all__ = [
-    "FAMILIES",
-    "BetaBernoulli",
-    "BetaBernoulliVector",
-    "ContentFamily",
-    "DiagonalNormalGamma",
-    "DirichletCategorical",
-    "Family",
-    "GammaPoisson",
-    "GammaPoissonVector",
-    "GaussWishart",
-    "NormalGamma",
-    "VectorFamily",
-    "family_for",
-    "family_for_content",
-    "family_from_settings",
-]
+    "FAMILIES", "BetaBernoulli", "BetaBernoulliVector", "ContentFamily", "DiagonalNormalGamma",
+    "DirichletCategorical", "Family", "GammaPoisson", "GammaPoissonVector", "GaussWishart", "NormalGamma",
+    "VectorFamily", "family_for", "family_for_content", "family_from_settings",
+]  # fmt: skip
 
 FAMILIES: dict[str, type[Family]] = {
     family.name: family
     for family in (
-        DirichletCategorical,
-        NormalGamma,
-        DiagonalNormalGamma,
-        GaussWishart,
-        GammaPoisson,
-        GammaPoissonVector,
-        BetaBernoulli,
-        BetaBernoulliVector,
+        DirichletCategorical, NormalGamma, DiagonalNormalGamma, GaussWishart, GammaPoisson, GammaPoissonVector,
+        BetaBernoulli, BetaBernoulliVector,
     )
-}
+}  # fmt: skip
 #: what to use in place of a likelihood's name, where families are named by their priors
 _CALLED = {
     **dict.fromkeys(

@@ -23,16 +23,9 @@ from mc2papers.datasets.words import count_words
 
 FIRST_YEAR = 1987
 _MEMBERS = (
-    "nips.corpus",
-    "nips.vocab",
-    "nips.authors",
-    "nips.authors.key",
-    "nips.docs",
-    "nips.docnames",
-    "nips.vols",
-    "nips.labels",
-    "nips.labels.key",
-)
+    "nips.corpus", "nips.vocab", "nips.authors", "nips.authors.key", "nips.docs", "nips.docnames", "nips.vols",
+    "nips.labels", "nips.labels.key",
+)  # fmt: skip
 _NAME = re.compile(r"nips([0-9]{2})/\S+")
 _VOCABULARY_LINE = re.compile(r"(\S+) = ([0-9]{1,9}) = ([0-9]{1,9}) ([0-9]{1,9}) ?")
 _IDS_LINE = re.compile(r"(?:[0-9]{1,9}(?: [0-9]{1,9})*)? ?")
