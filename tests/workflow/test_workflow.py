@@ -178,9 +178,10 @@ class TestSheet:
             f"{name}\tt\twikipedia\tSVI\tmc2\tsvi\t{context}\t\n" for name, context in (("a", "writer"), ("b", ""))
         )
         runs = experiments(tmp_path, HEADER + rows, ["wikipedia"])
-        assert configuration.leave_out_runs(runs, CONFIG) == (runs, [])  # drawn corpora have all contexts
+        config = CONFIG | {"leave_out": []}
+        assert configuration.leave_out_runs(runs, config) == (runs, [])  # drawn corpora have all contexts
         corpus = CONFIG["corpora"]["wikipedia"] | {"source": "real excerpt", "contexts": ["category"]}
-        changed = CONFIG | {"corpora": CONFIG["corpora"] | {"wikipedia": corpus}}
+        changed = config | {"corpora": CONFIG["corpora"] | {"wikipedia": corpus}}
         kept, reasons = configuration.leave_out_runs(runs, changed)
         assert list(kept) == ["b"]
         assert reasons == ["a is left out: corpora.wikipedia has no context 'writer'; it has: category"]
