@@ -9,7 +9,6 @@ of the next year, left to right, in the words of the first years.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import sys
 import time
@@ -23,7 +22,7 @@ import scipy.sparse as sp
 from sklearn.decomposition import LatentDirichletAllocation
 
 from benchmarks.cases import lacks
-from benchmarks.suite import DATA_FOLDER
+from benchmarks.suite import parser_of
 from mc2core import Corpus, Posterior
 from mc2core.inference import SVI, Stream
 from mc2core.inference.running.loop import fit
@@ -174,23 +173,16 @@ def as_markdown(table: list[Mapping[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.arrivals", description=(__doc__ or "").partition(":")[0]
-    )
-    parser.add_argument("--only", nargs="+", choices=COLLECTIONS, metavar="CORPUS", help="these collections alone")
-    parser.add_argument(
-        "--data-folder", type=Path, default=DATA_FOLDER, help="folder of the real data (MC2_DATA_FOLDER)"
-    )
+    parser = parser_of("arrivals", __doc__, COLLECTIONS)
     parser.add_argument("--out", type=Path, help="write the tables to this Markdown file")
     given = parser.parse_args()
     if lack := lacks("data_folder", given.data_folder):
         parser.error(lack)
     table: list[Mapping[str, Any]] = []
-    for name in COLLECTIONS:
-        if given.only is None or name in given.only:
-            for row in rows(name, given.data_folder):
-                table.append(row)
-                print(", ".join(f"{key} {value}" for key, value in row.items()), file=sys.stderr, flush=True)
+    for name in given.only:
+        for row in rows(name, given.data_folder):
+            table.append(row)
+            print(", ".join(f"{key} {value}" for key, value in row.items()), file=sys.stderr, flush=True)
     print(as_markdown(table), end="")
     if given.out:
         given.out.write_text(as_markdown(table), encoding="utf-8")

@@ -10,7 +10,6 @@ find. Fits are kept in ``--cache``.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,7 +18,7 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy import stats
 
-from benchmarks.suite import DATA_FOLDER
+from benchmarks.suite import parser_of
 from mc2core import Corpus
 from mc2core.explore.clusters import cluster_tables
 from mc2core.explore.description import Description
@@ -121,13 +120,9 @@ def _correlation(part: pd.DataFrame) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.associations", description=(__doc__ or "").partition(":")[0]
-    )
-    parser.add_argument("--only", nargs="+", choices=CORPORA, default=list(CORPORA), metavar="CORPUS")
+    parser = parser_of("associations", __doc__, CORPORA)
     parser.add_argument("--permutations", type=int, default=5, help="of contexts that are only described (default 5)")
     parser.add_argument("--cache", type=Path, default=Path("results/associations"), help="folder of finished fits")
-    parser.add_argument("--data-folder", type=Path, default=DATA_FOLDER, help="folder of the real data")
     given = parser.parse_args()
     print("| corpus | contexts | " + " | ".join(_KINDS) + " |\n|---|---|" + "---|" * len(_KINDS))
     for name in given.only:

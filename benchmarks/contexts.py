@@ -7,7 +7,6 @@ documents (prior), the ten nearest by tf-idf, naive Bayes, and ridge regression 
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -21,7 +20,7 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.neighbors import NearestNeighbors
 
 from benchmarks.cases import lacks
-from benchmarks.suite import DATA_FOLDER
+from benchmarks.suite import parser_of
 from mc2core import Corpus
 from mc2core.corpus import subsets
 from mc2core.families import DirichletCategorical, NormalGamma
@@ -223,19 +222,13 @@ def as_markdown(table: list[Mapping[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.contexts", description=(__doc__ or "").partition(":")[0]
-    )
-    parser.add_argument("--only", nargs="+", choices=CORPORA, metavar="CORPUS", help="these corpora alone")
+    parser = parser_of("contexts", __doc__, CORPORA)
     parser.add_argument("--iterations", type=int, default=Gibbs.default_iterations, help="of the chain")
-    parser.add_argument(
-        "--data-folder", type=Path, default=DATA_FOLDER, help="folder of the real data (MC2_DATA_FOLDER)"
-    )
     parser.add_argument("--out", type=Path, help="write the tables to this Markdown file")
     given = parser.parse_args()
     table: list[Mapping[str, Any]] = []
     for name, (_, needs, _) in CORPORA.items():
-        if given.only is None or name in given.only:
+        if name in given.only:
             if lack := lacks(needs, given.data_folder):
                 print(f"{name}: left out; {lack}", file=sys.stderr)
                 continue

@@ -8,7 +8,6 @@ corpus, method and seed, and are repeated when the corpus or the code of the lib
 
 from __future__ import annotations
 
-import argparse
 import ast
 import gzip
 import importlib.util
@@ -27,7 +26,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from benchmarks import recovery, starts
-from benchmarks.suite import DATA_FOLDER
+from benchmarks.suite import DATA_FOLDER, parser_of
 from mc2core import Corpus
 from mc2core.base import storage
 from mc2core.inference import FastEx
@@ -284,19 +283,12 @@ def as_markdown(table: Sequence[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.development", description=(__doc__ or "").split(":")[0])
-    known = corpora(DATA_FOLDER)
-    parser.add_argument(
-        "--only", nargs="+", choices=known, default=list(known), metavar="CORPUS", help=", ".join(known)
-    )
+    parser = parser_of("development", __doc__, corpora(DATA_FOLDER))
     parser.add_argument(
         "--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="METHOD", help="; ".join(METHODS)
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the fits")
     parser.add_argument("--cache", type=Path, default=Path("results/development"), help="folder of fits that are done")
-    parser.add_argument(
-        "--data-folder", type=Path, default=DATA_FOLDER, help="folder of the real data (MC2_DATA_FOLDER)"
-    )
     given = parser.parse_args()
     table: list[dict[str, Any]] = []
     for name in given.only:

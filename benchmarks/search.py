@@ -10,7 +10,6 @@ falls where more topics predict better (docs/notes/starts.md).
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -24,7 +23,7 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 
 from benchmarks import development, recovery
-from benchmarks.suite import DATA_FOLDER
+from benchmarks.suite import DATA_FOLDER, parser_of
 from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.corpus.matching import as_stored
@@ -173,17 +172,10 @@ def as_markdown(table: Sequence[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.search", description=(__doc__ or "").partition(":")[0])
-    known = corpora(DATA_FOLDER)
-    parser.add_argument(
-        "--only", nargs="+", choices=known, default=list(known), metavar="CORPUS", help=", ".join(known)
-    )
+    parser = parser_of("search", __doc__, corpora(DATA_FOLDER))
     parser.add_argument("--starts", nargs="+", choices=STARTS, default=list(STARTS), help="of the chains")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="of the chains (default: 0)")
     parser.add_argument("--iterations", type=int, default=Gibbs.default_iterations, help="after the start")
-    parser.add_argument(
-        "--data-folder", type=Path, default=DATA_FOLDER, help="folder of the real data (MC2_DATA_FOLDER)"
-    )
     given = parser.parse_args()
     table = []
     for name in given.only:

@@ -7,7 +7,6 @@ seeds: the aim is an adjusted Rand index within 0.05 and perplexity within 1 %.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.cases import lacks
-from benchmarks.suite import DATA_FOLDER
+from benchmarks.suite import parser_of
 from mc2core import Corpus
 from mc2core.corpus import subsets
 from mc2core.inference import Gibbs
@@ -92,19 +91,15 @@ def as_markdown(table: Sequence[Mapping[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.starts", description=(__doc__ or "").partition(":")[0])
-    parser.add_argument("--only", nargs="+", choices=CORPORA, metavar="CORPUS", help="these corpora alone")
+    parser = parser_of("starts", __doc__, CORPORA)
     parser.add_argument("--topics", type=int, nargs="+", default=[1, 20, 100, 300], help="at the start")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="of the chains (default: 0)")
     parser.add_argument("--iterations", type=int, default=Gibbs.default_iterations, help="after the start")
-    parser.add_argument(
-        "--data-folder", type=Path, default=DATA_FOLDER, help="folder of the real data (MC2_DATA_FOLDER)"
-    )
     given = parser.parse_args()
     if lack := lacks("data_folder", given.data_folder):
         parser.error(lack)
     table = []
-    for name in given.only or CORPORA:
+    for name in given.only:
         for row in rows(name, CORPORA[name](given.data_folder), given.topics, given.seeds, given.iterations):
             table.append(row)
             print(", ".join(f"{key} {value}" for key, value in row.items()), file=sys.stderr, flush=True)

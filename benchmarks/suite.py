@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import inspect
 import os
@@ -10,7 +11,7 @@ import re
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
@@ -74,6 +75,16 @@ def benchmark(
         return figures
 
     return register
+
+
+def parser_of(name: str, about: str | None, corpora: Iterable[str]) -> argparse.ArgumentParser:
+    """Options that the commands of modules share: ``--only``, of these corpora, and ``--data-folder``."""
+    known = list(corpora)
+    made = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=(about or "").partition(":")[0])
+    made.add_argument("--only", nargs="+", choices=known, default=known, metavar="CORPUS", help="; ".join(known))
+    of_data = "folder of the real data (MC2_DATA_FOLDER)"
+    made.add_argument("--data-folder", type=Path, default=DATA_FOLDER, help=of_data)
+    return made
 
 
 def processor_seconds(work: Callable[..., Any], *arguments: Any) -> float:
