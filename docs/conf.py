@@ -31,6 +31,7 @@ extensions = [
     "commands",
     "mathml",
     "pictures",
+    "tables",
 ]
 exclude_patterns = ["examples", "gallery/**/*.md"]
 
@@ -62,7 +63,7 @@ html_theme = "furo"
 html_title = f"mc2core {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_js_files = ["copy.js"]
+html_js_files = ["copy.js", "filter.js"]
 html_math_renderer = "mathml"
 html_copy_source = False
 html_show_copyright = False
@@ -97,7 +98,9 @@ INCLUDED = {
 
 
 def link_pages(app: Sphinx, name: str, source: list[str]) -> None:
-    """Links to pages that the site includes lead there, and paths of pages in code become links."""
+    """Links to pages that the site includes lead there, paths of pages in code become links, and no menu has notes."""
+    if name.startswith("notes/"):
+        source[0] = f"---\norphan: true\n---\n{source[0]}"
     for path, page in INCLUDED.items():
         source[0] = re.sub(rf"\]\((?:\.\./)*(?:docs/)?{re.escape(path)}", f"](/{page}", source[0])
     source[0] = re.sub(r"(?<!\[)`docs/([\w/]+\.md)`(?!\])", _linked, source[0])

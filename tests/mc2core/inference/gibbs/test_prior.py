@@ -3,7 +3,7 @@
 With one word in the vocabulary the posterior is the prior. For A1 = A2 = {one topic}, summed over topics, ICML14 A.1.3
 asks with which probability two words have the same topic. Right is, for words of one document,
 ``(1 + v q) / (1 + v)`` with ``q = 1 / (1 + eta)``: the two share a table, or the topics of two tables are the same.
-As printed, with 1 / (v (v + 1)) and equal weights, it is no probability (docs/model.md, section 7). That the chains of
+As printed, with 1 / (v (v + 1)) and equal weights, it is no probability (docs/papers/slips.md). That the chains of
 all kernels have the enumerated law is held by test_exact.
 """
 
