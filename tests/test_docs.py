@@ -143,3 +143,17 @@ def test_the_long_description_has_no_part_of_a_picture(monkeypatch):
     assert caption not in made["long_description"]
     assert ".png" not in made["long_description"]
     assert made["long_description"].count("**") == readme.count("**")
+
+
+def test_tables_of_the_site_show_columns_of_their_files():
+    cells = runpy.run_path(str(ROOT / "docs/tables.py"))["cells"]
+    found = {}
+    for page in (ROOT / "docs").rglob("*.md"):
+        for file, columns in re.findall(
+            r"^```{data-table} (.*)\n:columns: (.*)$", page.read_text(encoding="utf-8"), re.M
+        ):
+            found[page.name] = cells(page.parent / file, columns)
+    assert set(found) == {"claims.md", "fidelity.md"}
+    assert all(len(rows) > 100 and {len(row) for row in rows} == {7} for rows in found.values())
+    assert found["claims.md"][0][4] == "dataset, data"
+    assert found["claims.md"][1][4] == "NIPS; real"

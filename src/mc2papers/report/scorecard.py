@@ -25,13 +25,31 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mc2core.base import pages, storage
-from mc2papers.report.claims import FAILS, HOLDS, INCONCLUSIVE, PAPERS_OWN, SAID, VERDICTS
+from mc2core.base import storage
+from mc2papers.report.captions import counted
+from mc2papers.report.claims import (
+    FAILS,
+    HOLDS,
+    INCONCLUSIVE,
+    PAPERS_OWN,
+    REPRODUCED,
+    SAID,
+    SUPPORTED,
+    VERDICTS,
+)
 from mc2papers.report.fidelity import with_part
 from mc2papers.report.tables import by_whose
 
 #: papers as the scorecard calls them
-TITLES = {"icml2014": "ICML 2014: MC2", "uai2016": "UAI 2016: SVI-MC2", "nips2012": "NIPS 2012: FastEx"}
+TITLES = {
+    "icml2014": "ICML 2014: MC2",
+    "uai2016": "UAI 2016: SVI-MC2",
+    "nips2012": "NIPS 2012: FastEx",
+}
+#: their sections of docs/papers/results.md
+SECTIONS = {"icml2014": "icml-2014", "uai2016": "uai-2016", "nips2012": "nips-2012"}
+#: runs of docs/papers/real.csv on NIPS whose perplexities the README compares
+_PERPLEXITIES = {"words": "MC2", "hdp": "the HDP", "document-level": "MC2 with a document level"}
 COLUMNS = (
     "paper", "target", "dataset", "headline", "printed", "ours", "verdict",
     "data", "size", "limits", "recorded",
@@ -160,11 +178,12 @@ def _listed(here: pd.DataFrame, verdicts: tuple[str, ...]) -> str:
 # -- documents -----------------------------------------------------------------------------------------------------
 def markdown(table: pd.DataFrame) -> Iterator[str]:
     """Lines of the scorecard for docs: a list, since rows of a table would be too long to read as they are."""
+    yield from (f"Verdicts on the {len(table)} main claims: {said_counts(table)}.", "")
     for paper, title in TITLES.items():
         here = table[table["paper"] == paper]
         if here.empty:
             continue
-        yield from (f"**{title}**", "")
+        yield from (f"**{title}**", "", _line(sentences(table, paper)[-1]), "")
         for _, row in here.iterrows():
             yield _line(
                 f"- **{row['verdict']}**: {row['headline']}. Published: {row['printed']}. Ours: {row['ours']}. "
@@ -173,54 +192,41 @@ def markdown(table: pd.DataFrame) -> Iterator[str]:
         yield ""
 
 
-def in_short(table: pd.DataFrame) -> Iterator[str]:
-    """Lines of the scorecard for the README: the counts of verdicts, a line per claim, and the data."""
-    if table.empty:
-        return
-    yield from (f"Verdicts on the {len(table)} main claims: {said_counts(table)}.", "")
-    for paper, title in TITLES.items():
-        if said := sentences(table, paper):
-            yield f"- **{title}**"
-            here = table[table["paper"] == paper]
-            for verdict in SAID:
-                for _, row in here[here["verdict"] == verdict].iterrows():
-                    limits = f" ({row['limits']})" if row["limits"] else ""
-                    yield textwrap.indent(_line(f"- {SAID[verdict]}: {row['headline']}{limits}."), "  ")
-            yield textwrap.indent(_line(f"- {said[-1]}"), "  ")
+def found(table: pd.DataFrame, real: pd.DataFrame) -> Iterator[str]:
+    """Lines for the README: per paper, best first, the counts of verdicts and the first claim that has one.
+
+    real : fits on real data, as docs/papers/real.csv has them, for the line on the document level
+    """
+    parts = {paper: part for paper, part in table.groupby("paper", sort=False) if part["verdict"].isin(SAID).any()}
+    for paper, part in sorted(parts.items(), key=lambda one: -one[1]["verdict"].isin([REPRODUCED, SUPPORTED]).mean()):
+        first = part[part["verdict"].isin(SAID)].iloc[0]
+        printed = f"Published: {first['printed']}. " if re.search(r"\d", first["printed"]) else ""
+        yield _line(
+            f"- **[{TITLES[str(paper)]}](docs/papers/results.md#{SECTIONS[str(paper)]})**, "
+            f"{counted(len(part), 'main claim')}: {said_counts(part)}. {SAID[first['verdict']]}: {first['headline']}. "
+            f"{printed}Ours: {first['ours']} ({first['dataset']}, {_in_short(first['data'])})."
+        )
+    mean = {name: real.loc[real["run"] == f"nips-{name}", "perplexity"].mean() for name in _PERPLEXITIES}
+    listed = ", ".join(f"{mean[name]:,.0f} for {said}" for name, said in _PERPLEXITIES.items())
+    yield _line(
+        "- **[Our document level](docs/papers/index.md#the-document-level)**: "
+        f"the held-out perplexity on NIPS is {listed}."
+    )
     yield ""
 
 
-def every_claim() -> str:
-    """``docs/papers/claims.md``: all claims of the recorded runs, by table and figure."""
+def claims_in_short() -> Iterator[str]:
+    """Lines of ``docs/papers/claims.md``: the recorded runs, and the counts of their verdicts."""
     known = recorded()
-    lines = [
-        "# Every claim",
-        "",
-        "Made from the recorded runs by `python -m mc2papers.report.scorecard docs README.md`.",
-        "[Results](results.md) says what the verdicts mean.",
-        "",
-    ]
     for (run, date, commit), _ in known.groupby(["run", "date", "commit"], sort=False):
-        lines.append(f"- {run}: {date}, commit {commit}")
+        yield _line(f"- {run}: {date}, commit {commit}")
     counted = once(known)
-    lines += ["", f"The papers make {len(counted)} claims: {said_counts(counted)}."]
-    lines += [f"Of these, {len(headlines())} are main claims, which the README and [Results](results.md) show."]
-    lines += ["A claim on several datasets counts once here, with its verdict on the best data: real before simulated."]
-    lines += ["By dataset, and with claims of our own on our variants and on data that no paper uses:"]
-    lines += ["", *(f"- {len(part)} {title}: {said_counts(part)}" for title, part in by_whose(known).items())]
-    missing = counted[~counted["verdict"].isin(SAID)]
-    lines += ["", f"## Claims without a verdict ({len(missing)})", ""]
-    lines += [
-        _line(f"- {row['target']}, {row['claim']}: {row['verdict']}, {row['reason']}") for _, row in missing.iterrows()
-    ]
-    for target in sorted(known["target"].unique(), key=_place):
-        here = known[known["target"] == target]
-        lines += ["", f"## {target}", ""]
-        for _, row in here.iterrows():
-            name = row["claim"] if row["whose"] == PAPERS_OWN else f"{row['claim']} (our variant)"
-            ours = "; ".join(filter(None, (row["numbers"], row["reason"])))
-            lines.append(_line(f"- {name} ({said_data(row)}): **{row['verdict']}**. {pages.plain(ours)}"))
-    return "\n".join(lines) + "\n"
+    yield from ("", _line(f"The papers make {len(counted)} claims: {said_counts(counted)}."))
+    yield _line(
+        f"Of these, {len(headlines())} are main claims. A claim on several datasets counts once here, "
+        "with its verdict on the best data: real before simulated. The table has a row per dataset:"
+    )
+    yield from ("", *(f"- {len(part)} {title}: {said_counts(part)}" for title, part in by_whose(known).items()), "")
 
 
 def said_counts(claims: pd.DataFrame) -> str:
@@ -233,14 +239,8 @@ def _line(text: str) -> str:
     return textwrap.fill(text.strip(), 160, subsequent_indent="  ", break_on_hyphens=False)
 
 
-def _place(target: str) -> tuple[int, str]:
-    """Sorts targets by paper, those of none last."""
-    paper = target.partition("_")[0]
-    return [*TITLES, paper].index(paper), target
-
-
 def times() -> Iterator[str]:
-    """Lines of the README's table of times: commands, their jobs, time and memory."""
+    """Lines of the table of times in ``docs/papers/index.md``: commands, their jobs, time and memory."""
     yield from ("| what | time | memory |", "|---|---|---|")
     for _, row in pd.read_csv(_ASSETS / "recorded_times.csv").iterrows():
         jobs = f"{row['jobs']:.0f} jobs; " if pd.notna(row["jobs"]) else ""
@@ -250,14 +250,16 @@ def times() -> Iterator[str]:
 
 def documents(docs: Path, readme: Path) -> dict[Path, str]:
     """The documents with the scorecard of the recorded runs."""
+    papers = docs / "papers"
     table = scorecard(recorded().iloc[:0].drop(columns="date"))
-    made = {docs / "papers" / "claims.md": every_claim()}
+    made = {}
     for path, name, lines in (
-        (docs / "papers" / "results.md", "scorecard", markdown(table)),
-        (readme, "scorecard", in_short(table)),
-        (readme, "times", times()),
+        (papers / "results.md", "scorecard", markdown(table)),
+        (papers / "claims.md", "counts", claims_in_short()),
+        (papers / "index.md", "times", times()),
+        (readme, "scorecard", found(table, pd.read_csv(papers / "real.csv"))),
     ):
-        text = made.get(path) or path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
         made[path] = with_part(text, name, "mc2papers.report.scorecard", "\n".join(lines))
     return made
 
