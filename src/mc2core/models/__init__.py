@@ -433,7 +433,7 @@ class MC2(TopicModel):
         self._set_hierarchy(table_concentration, topic_concentration, topic_word_prior, concentration_priors)
 
     def describe(self) -> str:
-        told = f" of at most {counted(self.n_clusters, 'clusters')}" if self.n_clusters else ""
+        told = f" of {counted(self.n_clusters, 'clusters')}" if self.n_clusters else ""
         if self.document_level:
             return (
                 f"MC2{told} with a document level (document_concentration={self.document_concentration}); "

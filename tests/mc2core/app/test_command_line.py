@@ -144,7 +144,7 @@ class TestModel:
 
     @pytest.mark.parametrize(
         ("chosen", "model"),
-        [([], "MC2 of at most 3 clusters with a document level"), (["--model", "mixture"], "a mixture of 3 clusters")],
+        [([], "MC2 of 3 clusters with a document level"), (["--model", "mixture"], "a mixture of 3 clusters")],
     )
     def test_the_number_of_clusters_may_be_told(self, fitted, tmp_path, capsys, chosen, model):
         command = ["fit", str(fitted / "data/train"), "--clusters", "3", "--iterations", "3", *chosen]

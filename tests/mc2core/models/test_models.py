@@ -152,9 +152,9 @@ def test_with_n_clusters_set_their_concentration_is_held():
     assert [MC2(n_clusters=n).group_concentration for n in (1, 10, 152, 2**31 - 1)] == [10.0, 100.0, 100.0, 100.0]
     assert MC2(n_clusters=8, group_concentration=2).group_concentration == 2.0
     assert list(told.concentration_priors) == ["table", "topic"]
-    assert told.describe().startswith("MC2 of at most 8 clusters with a document level")
-    assert MC2(n_clusters=1).describe().startswith("MC2 of at most 1 cluster with")
-    assert MC2(n_clusters=8, document_level=False).describe().startswith("MC2 of at most 8 clusters, the documents of")
+    assert told.describe().startswith("MC2 of 8 clusters with a document level")
+    assert MC2(n_clusters=1).describe().startswith("MC2 of 1 cluster with")
+    assert MC2(n_clusters=8, document_level=False).describe().startswith("MC2 of 8 clusters, the documents of")
     for given, message in (
         ({"n_clusters": 0}, "n_clusters is 0; it must be a whole number of at least 1 and at most 2147483647"),
         ({"n_clusters": 2.5}, "n_clusters is 2.5; it must be a whole number"),
