@@ -98,28 +98,28 @@ def fitted(corpus: Corpus, pair: tuple[Model, Engine], iterations: int, seed: in
 
 
 # -- engines -------------------------------------------------------------------------------------------------------
-@benchmark("ns a token", tiny={"scale": 0.05})
+@benchmark("ns per token", tiny={"scale": 0.05})
 def gibbs_collapsed(scale: float = 0.5) -> Iterator[float]:
     """A collapsed sweep of MC2 over a simulated NIPS."""
     corpus = simulated_nips(scale)
     return steps(FITS["MC2, collapsed"](), corpus, 1e9 / corpus.n_tokens)
 
 
-@benchmark("ns a token", tiny={"scale": 0.05})
+@benchmark("ns per token", tiny={"scale": 0.05})
 def gibbs_interleaved(scale: float = 0.5) -> Iterator[float]:
     """A blocked move and a collapsed sweep of MC2 over a simulated NIPS."""
     corpus = simulated_nips(scale)
     return steps(FITS["MC2, interleaved"](), corpus, 1e9 / corpus.n_tokens)
 
 
-@benchmark("ns a token", tiny={"scale": 0.05})
+@benchmark("ns per token", tiny={"scale": 0.05})
 def gibbs_documents(scale: float = 0.5) -> Iterator[float]:
     """A sweep of documents with proportions of their own over a simulated NIPS."""
     corpus = simulated_nips(scale)
     return steps(FITS["document level"](), corpus, 1e9 / corpus.n_tokens)
 
 
-@benchmark("ns a token", tiny={"scale": 0.05})
+@benchmark("ns per token", tiny={"scale": 0.05})
 def gibbs_parallel(scale: float = 0.5) -> Iterator[float]:
     """A sweep of documents with proportions of their own by the kernel ``parallel`` over a simulated NIPS."""
     corpus = simulated_nips(scale)
@@ -182,39 +182,39 @@ def token_sweeps(n_topics: int, n_documents: int, kernel: str) -> Iterator[float
             yield seconds * 1e9 / corpus.n_tokens
 
 
-@benchmark("ns a token", tiny={"n_topics": 5, "n_documents": 20})
+@benchmark("ns per token", tiny={"n_topics": 5, "n_documents": 20})
 def gibbs_tokens_few(n_topics: int = 100, n_documents: int = 800) -> Iterator[float]:
     """Tokens swept by the kernel ``parallel`` among 100 topics, on one thread."""
     return token_sweeps(n_topics, n_documents, "parallel")
 
 
-@benchmark("ns a token", tiny={"n_topics": 5, "n_documents": 20})
+@benchmark("ns per token", tiny={"n_topics": 5, "n_documents": 20})
 def gibbs_tokens_many(n_topics: int = 1000, n_documents: int = 800) -> Iterator[float]:
     """Tokens swept by the kernel ``parallel`` among 1,000 topics, on one thread."""
     return token_sweeps(n_topics, n_documents, "parallel")
 
 
-@benchmark("ns a token", tiny={"n_topics": 5, "n_documents": 20})
+@benchmark("ns per token", tiny={"n_topics": 5, "n_documents": 20})
 def gibbs_tokens_collapsed(n_topics: int = 1000, n_documents: int = 800) -> Iterator[float]:
     """Tokens in a collapsed sweep of documents with proportions of their own among 1,000 topics."""
     return token_sweeps(n_topics, n_documents, "collapsed")
 
 
-@benchmark("µs a document", tiny={"scale": 0.05})
+@benchmark("µs per document", tiny={"scale": 0.05})
 def svi_direct(scale: float = 1.0) -> Iterator[float]:
     """An epoch of SVI by its defaults over a simulated NIPS."""
     corpus = simulated_nips(scale)
     return steps(FITS["SVI"](), corpus, 1e6 / corpus.n_documents, untimed=1)
 
 
-@benchmark("µs a document", tiny={"scale": 0.05})
+@benchmark("µs per document", tiny={"scale": 0.05})
 def svi_tables(scale: float = 1.0) -> Iterator[float]:
     """An epoch of SVI with 40 clusters of 20 tables and 120 topics, batches of 50, over a simulated NIPS."""
     corpus = simulated_nips(scale)
     return steps(FITS["SVI, tables"](), corpus, 1e6 / corpus.n_documents, untimed=1)
 
 
-@benchmark("µs a document", tiny={"scale": 0.05})
+@benchmark("µs per document", tiny={"scale": 0.05})
 def svi_documents(scale: float = 1.0) -> Iterator[float]:
     """An epoch of SVI of documents with proportions of their own over a simulated NIPS."""
     corpus = simulated_nips(scale)
@@ -226,19 +226,19 @@ def visits(n_documents: int, n_clusters: int, proposal: str) -> Iterator[float]:
     return steps(engine, articles(n_documents, n_clusters), 1e6 / n_documents)
 
 
-@benchmark("µs a document", repeats=5, tiny={"n_documents": 100, "n_clusters": 10})
+@benchmark("µs per document", repeats=5, tiny={"n_documents": 100, "n_clusters": 10})
 def fastex_exact(n_documents: int = 50_000, n_clusters: int = 1000) -> Iterator[float]:
     """A FastEx sweep that scores every cluster, over a simulated encyclopaedia."""
     return visits(n_documents, n_clusters, "exact")
 
 
-@benchmark("µs a document", repeats=5, tiny={"n_documents": 100, "n_clusters": 10})
+@benchmark("µs per document", repeats=5, tiny={"n_documents": 100, "n_clusters": 10})
 def fastex_hash(n_documents: int = 50_000, n_clusters: int = 1000) -> Iterator[float]:
     """A FastEx sweep with hashed proposals over a simulated encyclopaedia."""
     return visits(n_documents, n_clusters, "hash")
 
 
-@benchmark("µs a document", repeats=5, tiny={"n_documents": 100, "n_clusters": 10})
+@benchmark("µs per document", repeats=5, tiny={"n_documents": 100, "n_clusters": 10})
 def fastex_neighbours(n_documents: int = 50_000, n_clusters: int = 1000) -> Iterator[float]:
     """A FastEx sweep with proposals from neighbours over a simulated encyclopaedia."""
     return visits(n_documents, n_clusters, "neighbours")
@@ -304,7 +304,7 @@ def import_library() -> Iterator[float]:
 
 
 # -- data ----------------------------------------------------------------------------------------------------------
-@benchmark("ms a MB of text", tiny={"scale": 0.02})
+@benchmark("ms per MB of text", tiny={"scale": 0.02})
 def read_texts(scale: float = 1.0) -> Iterator[float]:
     """``Corpus.from_texts`` of a simulated NIPS."""
     corpus = simulated_nips(scale)
@@ -328,7 +328,7 @@ def parsing(parse: Callable[[Path, Path], Any], files: list[Path], opener: Calla
             yield sum(seconds) * 1e3 / (size / 1e6)
 
 
-@benchmark("ms a MB of XML", needs="data_folder")
+@benchmark("ms per MB of XML", needs="data_folder")
 def read_wikipedia(data_folder: Path) -> Iterator[float]:
     """The Wikipedia dumps of the local data folder to shards, decompression included."""
 
@@ -338,7 +338,7 @@ def read_wikipedia(data_folder: Path) -> Iterator[float]:
     return parsing(parse, sorted((data_folder / "wikipedia").glob("enwiki-*.bz2")), bz2.open)
 
 
-@benchmark("ms a MB of XML", needs="data_folder")
+@benchmark("ms per MB of XML", needs="data_folder")
 def read_pubmed(data_folder: Path) -> Iterator[float]:
     """The PubMed citations of the local data folder to shards, decompression included."""
 
@@ -358,31 +358,31 @@ def scoring(estimator: str, scale: float, engine: str = "SVI", iterations: int =
         yield processor_seconds(model.perplexity, test, estimator) * 1e3 / test.n_documents
 
 
-@benchmark("ms a document", repeats=5, tiny={"scale": 0.05})
+@benchmark("ms per document", repeats=5, tiny={"scale": 0.05})
 def perplexity_marginal(scale: float = 1.0) -> Iterator[float]:
     """Perplexity by ``marginal`` of held-out documents of a simulated NIPS, one epoch of SVI."""
     return scoring("marginal", scale)
 
 
-@benchmark("ms a document", tiny={"scale": 0.05})
+@benchmark("ms per document", tiny={"scale": 0.05})
 def perplexity_importance(scale: float = 0.5) -> Iterator[float]:
     """Perplexity by ``importance`` of held-out documents of a simulated NIPS, one epoch of SVI."""
     return scoring("importance", scale)
 
 
-@benchmark("ms a document", tiny={"scale": 0.05})
+@benchmark("ms per document", tiny={"scale": 0.05})
 def perplexity_left_to_right(scale: float = 0.5) -> Iterator[float]:
     """Perplexity by ``left_to_right`` of held-out documents of a simulated NIPS, one epoch of SVI."""
     return scoring("left_to_right", scale)
 
 
-@benchmark("ms a document", tiny={"scale": 0.05})
+@benchmark("ms per document", tiny={"scale": 0.05})
 def perplexity_documents(scale: float = 0.3) -> Iterator[float]:
     """Perplexity by ``left_to_right`` of held-out documents of a simulated NIPS with proportions of their own."""
     return scoring("left_to_right", scale, "document level", 2)
 
 
-@benchmark("µs a document", tiny={"n_documents": 20, "n_words": 500})
+@benchmark("µs per document", tiny={"n_documents": 20, "n_words": 500})
 def predict_lines(n_documents: int = 5_000, n_words: int = 10_000) -> Iterator[float]:
     """Lines of 20 words answered as ``mc2 predict`` does, by a model of 50 clusters and 200 topics."""
     posterior, lines = lines_of_a_model(n_documents, n_words)
@@ -458,7 +458,7 @@ def quality_sports(data_folder: Path, sweeps: int = 60) -> Iterator[float]:
 
 
 # -- Spark ---------------------------------------------------------------------------------------------------------
-@benchmark("ms a mini-batch", needs="spark", tiny={"n_documents": 40, "batch_size": 20})
+@benchmark("ms per mini-batch", needs="spark", tiny={"n_documents": 40, "batch_size": 20})
 def spark_overhead(n_documents: int = 10_000, batch_size: int = 1000) -> Iterator[float]:
     """What a mini-batch of SVI takes longer by the clock on two threads of Spark than here."""
     corpus = articles(n_documents, 40)

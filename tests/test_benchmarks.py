@@ -113,7 +113,7 @@ def test_each_runs_and_gives_figures(one, dumps, monkeypatch):
 
 
 ROW = suite.Row(
-    date="2026-01-01", commit="abc1234", benchmark="read-texts", sizes="scale=1.0", unit="ms a MB of text", median=8.0,
+    date="2026-01-01", commit="abc1234", benchmark="read-texts", sizes="scale=1.0", unit="ms per MB of text", median=8.0,
     least=7.5, most=9.0, repeats=3, load=0.1, machine="A, 2 cores", versions="",
 )  # fmt: skip
 
@@ -124,7 +124,7 @@ def test_a_figure_is_compared_with_the_last_on_the_same_machine():
     assert suite.ratio(replace(ROW, sizes="scale=2.0"), history) is None
     shown = suite.page("# Title\n", [*history, replace(ROW, median=6.0, commit="def5678", load=3.2)])
     line = next(line for line in shown.splitlines() if line.startswith("| `read-texts` |"))
-    assert line.endswith("| 6 (7.5 to 9) | ms a MB of text | 1.50 | 3.2 | 2026-01-01, def5678 |")
+    assert line.endswith("| 6 (7.5 to 9) | ms per MB of text | 1.50 | 3.2 | 2026-01-01, def5678 |")
     assert shown.startswith("# Title\n")
     assert len(re.findall(r"^\| `", shown, re.M)) == len(suite.BENCHMARKS)
 

@@ -40,16 +40,16 @@ posterior = fit.posterior
 print(posterior.between_chains())
 
 # %%
-# Each cluster has a name made of its words, its number of documents, how certain these
-# are, and its most likely authors and mean year.
+# The table shows the name of each cluster, its number of documents, their mean
+# certainty, the likeliest authors and the mean year.
 
 clusters = fit.clusters()
 columns = ["name", "documents", "certainty", "context_author", "context_year_mean"]
 clusters[columns].round(2)
 
 # %%
-# The least certain documents are those to read first. The last sentence of one text in
-# five is about another craft.
+# Read the least certain documents first. In one text of five, the last sentence is
+# about another craft.
 
 documents = fit.documents()
 documents["title"] = frame["title"].to_numpy()
@@ -57,8 +57,8 @@ columns = ["title", "cluster_name", "probability"]
 documents.sort_values("probability")[columns].head(5)
 
 # %%
-# The share of each author's documents in each cluster, and the share of the two
-# commonest topics by year. Bands are 90 % intervals.
+# The first plot shows the share of each author's documents in each cluster. The second
+# shows the shares of the two commonest topics by year, with 90 % intervals.
 
 figure, axes = plt.subplots(2, 1, figsize=(8, 9))
 plots.clusters_by_context(fit, "author", ax=axes[0])

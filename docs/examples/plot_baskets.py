@@ -2,9 +2,9 @@
 Baskets of products, and when they were bought
 ==============================================
 
-A basket is a bag of products with counts, as a text is one of words. Topics are then
-products that are bought together, clusters occasions to go shopping, and the hour of
-day is a context. The example draws 600 baskets and asks which hour a basket tells of.
+A basket is a bag of products with counts, as a text is a bag of words. Topics are
+products that are bought together, clusters are occasions to go shopping, and the hour
+of day is a context. The example simulates 600 baskets and predicts their hours.
 """
 
 import matplotlib.pyplot as plt
@@ -41,8 +41,7 @@ counts = np.array(
 hour = np.clip(rng.normal(hours[occasion], spread[occasion]), 7, 22)
 
 # %%
-# Two of three hours are known, as if the others had been bought from a machine that
-# keeps no time. The fit sees the known ones.
+# The fit sees two thirds of the hours. The others are held out.
 
 hidden = rng.random(600) < 1 / 3
 corpus = mc2core.Corpus(
@@ -59,23 +58,25 @@ print(fit.clusters()[columns].round(1).to_string())
 print(f"ARI: {adjusted_rand_index(fit.posterior.cluster, occasion):.2f}")
 
 # %%
-# The hour that a basket tells of, with its central 90 %, and the hour that was hidden.
+# The plot compares the predicted hours, with 90 % intervals, and the held-out hours.
 
-told = fit.posterior.predict_context(corpus, "hour")
-low, high = told.interval(0.9).T
-error = np.abs(told.mean - hour)[hidden].mean()
+predicted = fit.posterior.predict_context(corpus, "hour")
+low, high = predicted.interval(0.9).T
+error = np.abs(predicted.mean - hour)[hidden].mean()
 plain = np.abs(hour[~hidden].mean() - hour)[hidden].mean()
 inside = ((low <= hour) & (hour <= high))[hidden].mean()
 print(
-    f"mean error {error:.1f} hours, of the mean hour {plain:.1f}; in 90 %: {inside:.0%}"
+    f"mean error {error:.1f} hours (of the mean hour: {plain:.1f}); "
+    f"hours within the 90 % interval: {inside:.0%}"
 )
 
-order = np.flatnonzero(hidden)[np.argsort(told.mean[hidden])]
+order = np.flatnonzero(hidden)[np.argsort(predicted.mean[hidden])]
 figure, axis = plt.subplots(figsize=(7, 3.4))
 place = np.arange(len(order))
-axis.fill_between(place, low[order], high[order], color="#9ecae1", label="central 90 %")
-axis.plot(place, told.mean[order], color="#08519c", label="expected")
-axis.plot(place, hour[order], ".", color="#d95f02", markersize=4, label="hidden")
-axis.set(xlabel="baskets without an hour, by the hour expected", ylabel="hour of day")
+interval = {"color": "#9ecae1", "label": "90 % interval"}
+axis.fill_between(place, low[order], high[order], **interval)
+axis.plot(place, predicted.mean[order], color="#08519c", label="predicted")
+axis.plot(place, hour[order], ".", color="#d95f02", markersize=4, label="held out")
+axis.set(xlabel="baskets without an hour, by predicted hour", ylabel="hour of day")
 axis.legend(fontsize="small", loc="lower right")
 figure.tight_layout()

@@ -2,10 +2,11 @@
 Pictures as sets of descriptors
 ===============================
 
-Descriptors of a picture, vectors of numbers at some of its points, are often cut into
-"visual words" before topics are looked for. They need not be: a picture can be the set
-of its descriptors, and topics are Gaussian. The example draws 150 pictures of four
-scenes, with 25 descriptors of eight numbers each, of ten textures that scenes share.
+A descriptor is a vector of numbers at a point of a picture. Descriptors are often
+converted to "visual words" before a fit. This is not necessary: a document can be a
+set of descriptors, and topics are then Gaussian. The example simulates 150 pictures of
+four scenes. Each picture has 25 descriptors of eight numbers, from ten textures that
+the scenes share.
 """
 
 import matplotlib.pyplot as plt
@@ -36,10 +37,10 @@ fit = mc2core.fit(seen, MC2(), iterations=40, seed=0)
 print(fit.topics()[["name", "share", "clusters"]].round(3).to_string())
 
 # %%
-# How well scenes are found, beside k-means that is told how many there are: of the
-# means of pictures, and of their histograms of visual words. Then pictures that were
-# not fitted, and the log density of a descriptor of theirs, which is what two fits
-# of observations are compared by.
+# The plot compares the agreement with the scenes. K-means gets the true number of
+# scenes; it clusters the mean descriptors of pictures, or their histograms of visual
+# words. The text shows the agreement for new pictures, and the log density of their
+# descriptors, by which two fits of observations can be compared.
 
 means = descriptors.reshape(150, LENGTH, 8).mean(axis=1)[~new]
 words = KMeans(30, n_init=1, random_state=0).fit_predict(descriptors)
@@ -67,7 +68,7 @@ axis.invert_yaxis()
 figure.tight_layout()
 
 # %%
-# What scenes are made of: shares of topics in each cluster.
+# The last plot shows the shares of topics in each cluster.
 
 table = fit.posterior.topic_given_cluster
 order = np.argsort(-table.sum(axis=0))[:15]

@@ -3,8 +3,8 @@ Reproduce figure 2 and see why it fails
 =======================================
 
 The ICML 2014 paper shows that 100 sweeps of MC2 find four clusters and thirteen letters
-in small pictures (figure 2). This example repeats the experiment. After 100 sweeps
-neither is found. A longer chain finds the clusters, but no letters, and the last
+in small pictures (figure 2). This example repeats the experiment. After 100 sweeps,
+the fit has found neither. A longer chain finds the clusters, but no letters. The last
 section shows why.
 
 A document is fifty dark pixels of one of four words. Its topics are the letters of the
@@ -29,12 +29,13 @@ print(corpus)
 # %%
 # The experiment
 # --------------
-# The model of the papers, the number as context, one chain of 100 collapsed sweeps. The
-# paper does not give the start. This fit starts from 20 topics and 20 clusters.
+# The fit uses the model of the papers with the number as context, and one chain of 100
+# collapsed sweeps. The paper does not state the start; here it has 20 topics and 20
+# clusters.
 
 
 def fit_letters(sweeps, start_topics=20, start_clusters=20):
-    """MC2 as printed."""
+    """Fit MC2 as published."""
     engine = Gibbs(
         kernel="collapsed",
         start_topics=start_topics,
@@ -45,7 +46,7 @@ def fit_letters(sweeps, start_topics=20, start_clusters=20):
 
 
 def show(fit):
-    """What the representative sample has, next to the truth."""
+    """Print the numbers of clusters and letters, next to the truth."""
     sample = fit.posterior.representative
     _, distance = match_topics(truth.word_given_topic, sample.word_given_topic)
     agreement = nmi(sample.cluster, corpus.labels)

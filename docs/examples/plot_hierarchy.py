@@ -2,9 +2,9 @@
 How many clusters? Cuts of a fit
 ==================================
 
-A fit finds its number of clusters by itself, and keeps a clustering at every smaller
-size, too. Here documents have two cuts in truth: three themes, of three subjects
-each.
+A fit infers its number of clusters, and stores a clustering of every smaller size. In
+this example, the documents have two true clusterings: three themes, and three subjects
+per theme.
 """
 
 import matplotlib.pyplot as plt
@@ -40,8 +40,8 @@ fit = mc2core.fit(
 print(fit)
 
 # %%
-# The table of cuts has a row for each size: what the step to it loses (nats a
-# document) and how far the two chains agree. ``recommended`` is the finest size on
+# The table of cuts has a row per size: the loss of the step to this size (nats per
+# document), and the agreement of the two chains. ``recommended`` is the finest size on
 # which the chains agree as well as on any; ``fit.clusters()`` gives its clusters. If a
 # second size stands out, ``level`` marks the broad and the fine clustering, which
 # ``fit.clusters("broad")`` and ``fit.clusters("fine")`` give.
@@ -52,14 +52,14 @@ print(table.round(3).to_string(index=False))
 print("recommended:", hierarchy.recommended)
 
 # %%
-# How the clusters join, from the finest on the left to one on the right.
+# The tree shows in which order clusters merge, from left to right.
 
 figure, axis = plt.subplots(figsize=(8, 4.5))
 plots.hierarchy(fit, ax=axis)
 figure.tight_layout()
 
 # %%
-# Each cut beside the truth: coarse cuts are the themes, fine ones the subjects.
+# Coarse cuts agree with the themes, and fine cuts with the subjects.
 
 sizes = range(2, hierarchy.n_clusters + 1)
 figure, axis = plt.subplots(figsize=(6, 3))
@@ -75,11 +75,10 @@ axis.legend()
 figure.tight_layout()
 
 # %%
-# Where a number is wanted from the start, the model takes it: ``MC2(n_clusters=3)``.
-# All kernels of Gibbs sample that model as exactly as the other. Chains of few sweeps
-# may end apart, which the agreement of chains shows: try ``chains=4``.
+# To fix the number of clusters, use ``MC2(n_clusters=3)``. Short chains may end in
+# different clusterings. Use more chains, such as ``chains=4``, to check this.
 
-told = mc2core.fit(
+fixed = mc2core.fit(
     corpus,
     MC2(document_level=False, n_clusters=3),
     Gibbs(kernel="interleaved"),
@@ -88,5 +87,5 @@ told = mc2core.fit(
 )
 print(
     "agreement with the themes:",
-    round(adjusted_rand_index(told.posterior.cluster, theme), 3),
+    round(adjusted_rand_index(fixed.posterior.cluster, theme), 3),
 )

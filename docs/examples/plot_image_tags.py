@@ -2,9 +2,9 @@
 Pictures: visual words, tags and a number
 =========================================
 
-A document need not be a text. Here it is a picture: its words are the numbers of
-patches ("visual words"), beside them stand tags that people gave it and how bright it
-is. Half of the pictures have no tags. The example draws all of them.
+Documents can be pictures: their words are the numbers of patches ("visual words"), and
+their contexts are tags and brightness. Half of the pictures have no tags. All pictures
+are simulated.
 """
 
 import matplotlib.pyplot as plt
@@ -42,12 +42,12 @@ tag_shares[:, 8:] = 0.15
 tags = np.array(
     [rng.multinomial(3, tag_shares[one] / tag_shares[one].sum()) for one in scene]
 )
-tags[rng.random(J) < 0.5] = 0  # nobody gave any: missing
+tags[rng.random(J) < 0.5] = 0  # missing
 brightness = np.array([0.7, 0.2, 0.4, 0.9])[scene] + rng.normal(0, 0.1, J)
 
 # %%
-# A corpus is counts and contexts: numbers as an array (``nan`` where missing), bags as
-# sparse counts (an empty row).
+# A corpus has counts and contexts. Numbers are an array, in which ``nan`` marks missing
+# values. Bags are sparse counts, in which an empty row is missing.
 
 corpus = mc2core.Corpus(
     counts,
@@ -60,11 +60,11 @@ corpus = mc2core.Corpus(
 print(corpus)
 
 # %%
-# What the contexts add: the same pictures by their patches alone, with tags, with the
-# number, and with both. A dot is one of five seeds. Brightness is told of every picture
-# and sets the scenes apart. Tags hardly help here, and by a single seed they may seem
-# to do harm: half of the pictures have none, and three noisy tags say little beside
-# thirty patches, less than chains from different seeds differ by. So look at several.
+# The plot compares fits with patches alone, with tags, with brightness, and with both.
+# A dot is one of five seeds. Brightness is known for every picture and separates the
+# scenes. Tags hardly help: half of the pictures have none, and three noisy tags contain
+# little information next to thirty patches. The difference between seeds is larger, so
+# compare several seeds.
 
 agreement = {}
 fits = {}
@@ -95,7 +95,7 @@ axis.invert_yaxis()
 figure.tight_layout()
 
 # %%
-# Tags and brightness of each cluster of the first fit with both, in their own units.
+# The table shows tags and brightness per cluster of the first fit with both contexts.
 
 posterior = fits["tags and brightness"][0].posterior
 for cluster in np.unique(posterior.cluster):

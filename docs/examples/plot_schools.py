@@ -2,10 +2,10 @@
 Numbers with two levels: students in schools
 ============================================
 
-A document can be a set of observations in place of words: here a school, whose
-observations are its students, each with two scores. Topics are kinds of students,
-clusters kinds of schools. The example draws 120 schools of three kinds, which have
-the same four kinds of students in other shares, and hardly differ in their means.
+A document can be a set of observations in place of words. Here a document is a school,
+and each student is an observation with two scores. Topics are kinds of students, and
+clusters are kinds of schools. The example simulates 120 schools of three kinds. They
+have different shares of the same four kinds of students, but similar means.
 """
 
 import matplotlib.pyplot as plt
@@ -24,9 +24,9 @@ student = np.array([rng.choice(4, p=shares[kind[j]]) for j in school])
 scores = students[student] + 5 * rng.standard_normal((len(school), 2))
 
 # %%
-# A row of ``scores`` is a student, ``school`` says where; what is known of schools is
-# a context, as of any document. A table with a row for each student is read from the
-# shell by ``mc2 import students.csv --document school --observations maths,reading``.
+# A row of ``scores`` is a student, and ``school`` is the number of the school. The
+# number of pupils is a context. In the shell, import a table with a row per student by
+# ``mc2 import students.csv --document school --observations maths,reading``.
 
 pupils = np.array([300.0, 600.0, 500.0])[kind] + rng.normal(0, 150, 120)
 corpus = mc2core.Corpus.from_observations(
@@ -37,10 +37,10 @@ topics = fit.topics()
 print(topics[["name", "share", "maths_sd", "reading_sd"]].round(2).to_string())
 
 # %%
-# Clusters of schools are named by the kinds of students that tell them most, and told
-# by what is known of their documents, which this fit did not look at. Of four draws
-# like this one, with two seeds each, fits had three to six clusters that agreed with
-# the truth by 0.70 to 1: a kind of students that is found twice may divide schools.
+# The name of a cluster consists of its distinctive topics. The number of pupils
+# describes the clusters, but this fit did not use it. In four simulations with two
+# seeds each, fits had three to six clusters, with an ARI of 0.70 to 1. If two topics
+# describe the same kind of students, a kind of schools may be divided.
 
 columns = ["name", "documents", "certainty", "context_pupils_mean", "context_pupils_sd"]
 print(fit.clusters()[columns].round(2).to_string())
@@ -49,8 +49,8 @@ means = np.array([scores[school == j].mean(axis=0) for j in range(120)])
 print(f"agreement with the kinds of schools (ARI): {agreement:.2f}")
 
 # %%
-# Students lie in clouds, and the means of schools on top of each other: a clustering
-# of the means would not tell most of them apart.
+# The students form separate groups, but the means of the schools overlap. A clustering
+# of these means would not separate the kinds of schools.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.6), sharex=True, sharey=True)
 left.scatter(*scores.T, s=2, color="#9ecae1")

@@ -53,8 +53,8 @@ for name, one in (("neighbours", fit), ("exact", exact)):
     print(f"{name:11} {one.trace['seconds'].diff().iloc[-1]:5.2f} s for the last sweep")
 
 # %%
-# The distance from the true categories is the variation of information in bits: 0 is a
-# perfect match. The last two lines are clusterings that need no fit.
+# The distance from the true categories is the variation of information in bits, where 0
+# is perfect. The last two lines are trivial clusterings, for comparison.
 
 found = fit.posterior.cluster
 for name, labels in {
