@@ -351,12 +351,12 @@ def limits(corpus: Corpus, chain: DocumentLevelState, n_threads: int) -> list[Ro
         "and entries of rows": alone + 8.0 * met,
     }
     rows: list[Row] = [
-        {"limit": "plain loop", "threads": 1, "bytes per token": "", "GB/s": "", "ns per token": dense_loop(corpus, chain)}
+        {"limit": "plain loop", "threads": 1, "bytes a token": "", "GB/s": "", "ns a token": dense_loop(corpus, chain)}
     ]
     for n in range(1, n_threads + 1):
         speed = bandwidth(n)
         rows += [
-            {"limit": what, "threads": n, "bytes per token": size, "GB/s": speed / 1e9, "ns per token": 1e9 * size / speed}
+            {"limit": what, "threads": n, "bytes a token": size, "GB/s": speed / 1e9, "ns a token": 1e9 * size / speed}
             for what, size in moved.items()
         ]
     return rows
@@ -522,7 +522,7 @@ def run_library(
         "processor": processor,
         "iterations": iterations,
         "topics": len(found["alpha"]),
-        "ns per token": processor * 1e9 / iterations / train.n_tokens,
+        "ns a token": processor * 1e9 / iterations / train.n_tokens,
         "perplexity": score(test, found["psi"], found["alpha"]),
     }
 

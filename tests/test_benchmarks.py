@@ -113,8 +113,8 @@ def test_each_runs_and_gives_figures(one, dumps, monkeypatch):
 
 
 ROW = suite.Row(
-    date="2026-01-01", commit="abc1234", benchmark="read-texts", sizes="scale=1.0", unit="ms per MB of text", median=8.0,
-    least=7.5, most=9.0, repeats=3, load=0.1, machine="A, 2 cores", versions="",
+    date="2026-01-01", commit="abc1234", benchmark="read-texts", sizes="scale=1.0", unit="ms per MB of text",
+    median=8.0, least=7.5, most=9.0, repeats=3, load=0.1, machine="A, 2 cores", versions="",
 )  # fmt: skip
 
 
