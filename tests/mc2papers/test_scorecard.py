@@ -200,7 +200,17 @@ def test_the_readme_has_an_entry_per_paper_best_first(nothing_recorded):
     assert "2 main claims: 1 not reproduced, 1 not run. Not reproduced: MC2 without contexts" in mc2
     assert "Published: perplexity 1,583.2, HDP 1,922.1. Ours: MC2 4, HDP 3 (NIPS, real)." in mc2
     assert "4 for MC2, 2 for the HDP, 1,001 for MC2 with a document level." in level
+    again = pd.concat([real, pd.DataFrame({"run": ["nips-repeats"], "perplexity": [7.0]})])
+    assert ", 7 for our default model, which" in " ".join(scorecard.found(table, again))
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 700
+
+
+def test_pages_give_the_perplexities_of_recorded_fits():
+    mean = pd.read_csv(ROOT / "docs/papers/real.csv").groupby("run")["perplexity"].mean()
+    for page in ("docs/paper.md", "docs/papers/index.md", "docs/papers/results.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        for run in ("nips-words", "nips-hdp", "nips-document-level"):
+            assert f"{mean[run]:,.0f}" in text, (page, run)
 
 
 def test_documents_have_the_scorecard_of_the_recorded_runs():
