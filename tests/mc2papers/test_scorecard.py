@@ -75,7 +75,8 @@ def test_three_sentences_say_what_was_reproduced_on_which_data(nothing_recorded)
     )
     assert scorecard.sentences(table, "icml2014") == [
         "Reproduced: MC2 predicts held-out papers better than npTOT.",
-        "Not reproduced: MC2 without contexts predicts held-out papers better than the HDP.",
+        "Not reproduced: MC2 without contexts predicts held-out papers better than "
+        "the hierarchical Dirichlet process (HDP).",
         "These verdicts are based on real data (NIPS). Verdicts limited by short chains: 2 of 2. "
         "Claims without a verdict: 1 of 3.",
     ]
