@@ -114,14 +114,14 @@ def gibbs_interleaved(scale: float = 0.5) -> Iterator[float]:
 
 @benchmark("ns per token", tiny={"scale": 0.05})
 def gibbs_documents(scale: float = 0.5) -> Iterator[float]:
-    """A sweep of documents with proportions of their own over a simulated NIPS."""
+    """A sweep of MC2 with a document level over a simulated NIPS."""
     corpus = simulated_nips(scale)
     return steps(FITS["document level"](), corpus, 1e9 / corpus.n_tokens)
 
 
 @benchmark("ns per token", tiny={"scale": 0.05})
 def gibbs_parallel(scale: float = 0.5) -> Iterator[float]:
-    """A sweep of documents with proportions of their own by the kernel ``parallel`` over a simulated NIPS."""
+    """A sweep of MC2 with a document level by the kernel ``parallel`` over a simulated NIPS."""
     corpus = simulated_nips(scale)
     return steps(FITS["document level, parallel"](), corpus, 1e9 / corpus.n_tokens)
 
@@ -184,25 +184,25 @@ def token_sweeps(n_topics: int, n_documents: int, kernel: str) -> Iterator[float
 
 @benchmark("ns per token", tiny={"n_topics": 5, "n_documents": 20})
 def gibbs_tokens_few(n_topics: int = 100, n_documents: int = 800) -> Iterator[float]:
-    """Tokens swept by the kernel ``parallel`` among 100 topics, on one thread."""
+    """Tokens in a sweep by the kernel ``parallel`` among 100 topics, on one thread."""
     return token_sweeps(n_topics, n_documents, "parallel")
 
 
 @benchmark("ns per token", tiny={"n_topics": 5, "n_documents": 20})
 def gibbs_tokens_many(n_topics: int = 1000, n_documents: int = 800) -> Iterator[float]:
-    """Tokens swept by the kernel ``parallel`` among 1,000 topics, on one thread."""
+    """Tokens in a sweep by the kernel ``parallel`` among 1,000 topics, on one thread."""
     return token_sweeps(n_topics, n_documents, "parallel")
 
 
 @benchmark("ns per token", tiny={"n_topics": 5, "n_documents": 20})
 def gibbs_tokens_collapsed(n_topics: int = 1000, n_documents: int = 800) -> Iterator[float]:
-    """Tokens in a collapsed sweep of documents with proportions of their own among 1,000 topics."""
+    """Tokens in a collapsed sweep of MC2 with a document level among 1,000 topics."""
     return token_sweeps(n_topics, n_documents, "collapsed")
 
 
 @benchmark("µs per document", tiny={"scale": 0.05})
 def svi_direct(scale: float = 1.0) -> Iterator[float]:
-    """An epoch of SVI by its defaults over a simulated NIPS."""
+    """An epoch of SVI with default settings over a simulated NIPS."""
     corpus = simulated_nips(scale)
     return steps(FITS["SVI"](), corpus, 1e6 / corpus.n_documents, untimed=1)
 
@@ -216,7 +216,7 @@ def svi_tables(scale: float = 1.0) -> Iterator[float]:
 
 @benchmark("µs per document", tiny={"scale": 0.05})
 def svi_documents(scale: float = 1.0) -> Iterator[float]:
-    """An epoch of SVI of documents with proportions of their own over a simulated NIPS."""
+    """An epoch of SVI with a document level over a simulated NIPS."""
     corpus = simulated_nips(scale)
     return steps(FITS["SVI, document level"](), corpus, 1e6 / corpus.n_documents, untimed=1)
 
@@ -246,7 +246,7 @@ def fastex_neighbours(n_documents: int = 50_000, n_clusters: int = 1000) -> Iter
 
 @benchmark("s", repeats=1, tiny={"n_documents": 60})
 def start_documents(n_documents: int = 3671) -> Iterator[float]:
-    """The start of a fit of documents with proportions of their own, over a simulated encyclopaedia."""
+    """The start of a fit of MC2 with a document level, over a simulated encyclopaedia."""
     corpus = articles(n_documents, 20)
     model, engine = FITS["document level"]()
     engine.init(model, corpus.subset(np.arange(50)), _SEED)  # compiles
@@ -274,7 +274,7 @@ def fit_a_little(engine: str) -> None:
 
 @benchmark("s", repeats=1, tiny={"engine": "SVI"})
 def first_fit(engine: str = "document level") -> Iterator[float]:
-    """Import and fit of 35 documents in a new process that has to compile all kernels."""
+    """Import and fit of 35 documents in a new process, including the compilation of all kernels."""
     while True:
         with tempfile.TemporaryDirectory() as store:
             yield process_seconds(f"from benchmarks.cases import fit_a_little; fit_a_little({engine!r})", store)
@@ -282,7 +282,7 @@ def first_fit(engine: str = "document level") -> Iterator[float]:
 
 @benchmark("s", repeats=1, tiny={"settings": "document_level=false"})
 def example_first(settings: str = "document_level=true") -> Iterator[float]:
-    """Import, fit and description of config/example.csv by three commands that have to compile all kernels."""
+    """Import, fit and description of config/example.csv by three commands, including the compilation of all kernels."""
     while True:
         with tempfile.TemporaryDirectory() as folder:
             data, made = f"{folder}/corpus", f"{folder}/fit"
@@ -378,7 +378,7 @@ def perplexity_left_to_right(scale: float = 0.5) -> Iterator[float]:
 
 @benchmark("ms per document", tiny={"scale": 0.05})
 def perplexity_documents(scale: float = 0.3) -> Iterator[float]:
-    """Perplexity by ``left_to_right`` of held-out documents of a simulated NIPS with proportions of their own."""
+    """Perplexity by ``left_to_right`` of held-out documents of a simulated NIPS, document level."""
     return scoring("left_to_right", scale, "document level", 2)
 
 
@@ -430,7 +430,7 @@ def lines_of_a_model(
 
 @benchmark("s", repeats=1, tiny={"scale": 0.05})
 def describe_documents(scale: float = 0.5) -> Iterator[float]:
-    """Tables and HTML report of two sweeps of documents with proportions of their own, over a simulated NIPS."""
+    """Tables and HTML report of two sweeps of MC2 with a document level, over a simulated NIPS."""
     corpus = simulated_nips(scale)
     model = fitted(corpus, FITS["document level"](), 2)
     with tempfile.TemporaryDirectory() as folder:
@@ -460,7 +460,7 @@ def quality_sports(data_folder: Path, sweeps: int = 60) -> Iterator[float]:
 # -- Spark ---------------------------------------------------------------------------------------------------------
 @benchmark("ms per mini-batch", needs="spark", tiny={"n_documents": 40, "batch_size": 20})
 def spark_overhead(n_documents: int = 10_000, batch_size: int = 1000) -> Iterator[float]:
-    """What a mini-batch of SVI takes longer by the clock on two threads of Spark than here."""
+    """Additional elapsed time of a mini-batch of SVI on two threads of Spark."""
     corpus = articles(n_documents, 40)
     pairs = [FITS["SVI, shards"](batch_size, n_shards) for n_shards in (None, 2)]
     with tempfile.TemporaryDirectory() as folder, spark.session({"spark.master": "local[2]", spark.FOLDER: folder}):
