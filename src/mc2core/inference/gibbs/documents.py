@@ -31,7 +31,6 @@ import math
 from concurrent.futures import Executor
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from mc2core.compute import streams
@@ -163,7 +162,7 @@ def _exponentiate(weight, n_slots):
     return total
 
 
-@numba.njit(inline="always")
+@inner_kernel(error_model="numpy")
 def count_topics_of(documents, j, counts, present):
     """Count document j's tokens in each topic; returns the number of its topics."""
     topic, n_present = documents.topic, 0
@@ -199,7 +198,7 @@ def add_or_remove(clusters, contexts, priors, work, j, k, sign, length, n_presen
     describe_cluster(k, clusters.natural[:, k], contexts.vectors, contexts.offsets, clusters.vectors)
 
 
-@numba.njit(inline="always")
+@inner_kernel(error_model="numpy")
 def weigh_contexts(clusters, contexts, j, n_slots, row, weight):
     """weight[k] += ln f_k(x_j)."""
     vectors = clusters.vectors
@@ -209,7 +208,7 @@ def weigh_contexts(clusters, contexts, j, n_slots, row, weight):
     add_log_predictives(indptr, indices, values, j, contexts.vectors, contexts.offsets, vectors, n_slots, weight)
 
 
-@numba.njit(inline="always")
+@inner_kernel(error_model="numpy")
 def _weigh_sizes_and_contexts(clusters, contexts, law, j, empty, n_slots, row, weight):
     """weight[k] = ln (n_k + b) + ln f_k(x_j), that of a new cluster in slot ``empty``; other empty slots get none."""
     n_k, n_used = clusters.n_k, 0
@@ -225,7 +224,7 @@ def _weigh_sizes_and_contexts(clusters, contexts, law, j, empty, n_slots, row, w
     weigh_contexts(clusters, contexts, j, n_slots, row, weight)
 
 
-@numba.njit(inline="always")
+@inner_kernel(error_model="numpy")
 def weigh_topics(clusters, priors, work, length, n_present, n_slots):
     """weight[k] += ln of the probability of the topics of a document of ``length`` tokens, given those of cluster k."""
     if length > 0:
@@ -363,8 +362,9 @@ def sweep_clusters(
     first, n_clusters = 0, assignments.n_clusters
     while first < len(assignments.cluster):
         assignments.count(n_clusters)
-        spare = (0, _SPARE)
-        n_mk, n_k = np.pad(assignments.n_km.T, ((0, 0), spare)), np.pad(assignments.n_k, spare)
+        n_k = np.append(assignments.n_k, np.zeros(_SPARE, np.int64))
+        n_mk = np.zeros((assignments.n_topics, len(n_k)), np.int32)
+        n_mk[:, :n_clusters] = assignments.n_km.T
         clusters = tables_of(stacked, priors, assignments.cluster, n_mk, n_k)
         work = work_of(assignments.n_topics, len(n_k), contexts.dimension)
         first, n_clusters = _sweep_clusters(key, first, n_clusters, documents, stacked, clusters, priors, work)
@@ -412,13 +412,13 @@ def _draw_members(key, scores, contexts, natural, totals, clusters, each, n_k, c
     has_contexts = offsets.size > 1
     stream, weight, row = np.zeros(2, np.uint64), np.empty(n_k.size), np.empty(contexts.natural.size)
     for j in range(cluster.size):
-        old = cluster[j]
+        old = np.int64(cluster[j])
         if n_k[old] == 1:
             continue
         streams.seek(stream, key, j)
         n_k[old] -= 1
         if has_contexts:
-            add_to_column(contexts, j, -1.0, natural, totals, np.int64(old))
+            add_to_column(contexts, j, -1.0, natural, totals, old)
             describe_cluster(old, natural[:, old], vectors, offsets, clusters)
         for k in range(n_k.size):
             weight[k] = scores[j, k] + log(n_k[k] + each)

@@ -78,8 +78,8 @@ _DESCRIBED_LEVEL = {
 
 
 def cluster_proposals(n_documents: int) -> int:
-    """Return the proposals to split or merge clusters per iteration: one per eight documents, with bounds."""
-    return min(max(n_documents // 8, 10), 100)
+    """Return the proposals to split or merge clusters per iteration: one per 16 documents, with bounds."""
+    return min(max(n_documents // 16, 10), 50)
 
 
 def topic_proposals(n_tokens: int) -> int:

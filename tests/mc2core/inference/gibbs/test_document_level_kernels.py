@@ -216,8 +216,8 @@ def test_extreme_settings_leave_a_chain_and_its_scores_finite(omega, v, eta, ker
 
 
 def test_proposals_of_topics_go_by_tokens():
-    """250 for a dozen tokens took most of the time of fits of a few documents."""
-    assert [topic_proposals(n_tokens) for n_tokens in (0, 6, 1200, 3000, 10**7)] == [10, 10, 100, 250, 250]
+    """As many for a dozen tokens took most of the time of fits of a few documents."""
+    assert [topic_proposals(n_tokens) for n_tokens in (0, 6, 1200, 3000, 10**7)] == [6, 6, 60, 150, 150]
 
 
 def test_topics_that_end_empty_leave_their_shares_to_the_rest():
