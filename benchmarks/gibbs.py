@@ -7,7 +7,7 @@ held against: a plain loop that weighs every topic for every token, and what mem
 
 Quarters are of ``clock``: the seconds by the clock that these threads would take on a machine that does nothing else.
 It is reckoned as what is done on one thread, plus what is done in blocks over the number of threads, both in seconds
-of the processor: so that runs beside other work can be compared.
+of the processor: so that runs while other work ran can be compared.
 
 ``--library PYTHON`` adds rows of LDA and of the HDP by tomotopy, which that interpreter must have, on as many workers
 for as many seconds of the processor; held-out words are scored by the same estimator given its topics.

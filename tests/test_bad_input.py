@@ -209,7 +209,7 @@ CASES = {
         lambda d: corpus().standardised("year").standardised("year"), "'year' is standardised already"
     ),
     "standardise like raw": (
-        lambda d: corpus().standardised("year", like=corpus()), "the corpus to follow is not standardised itself"
+        lambda d: corpus().standardised("year", like=corpus()), "the reference corpus is not standardised"
     ),
     # saved corpora
     "no corpus": (lambda d: Corpus.load(d), "holds no corpus: corpus.json is missing"),
@@ -231,7 +231,7 @@ CASES = {
     "missing array": (
         lambda d: damaged_folder(d, lambda folder: (folder / "content.data.npy").unlink()), "data.npy is missing"
     ),
-    "cut array": (lambda d: damaged_folder(d, cut("content.data.npy")), "content.data.npy is not a whole array file"),
+    "cut array": (lambda d: damaged_folder(d, cut("content.data.npy")), "data.npy is not a complete array file"),
     "array of another type": (
         lambda d: damaged_folder(d, put("content.data.npy", np.ones(3))), "data.npy holds .* float64; 3 values of int32"
     ),
@@ -246,7 +246,7 @@ CASES = {
     ),
     # models and estimators
     "model cut short": (
-        lambda d: damaged_model(d, lambda path: path.write_bytes(path.read_bytes()[:200])), "not a whole array file"
+        lambda d: damaged_model(d, lambda path: path.write_bytes(path.read_bytes()[:200])), "not a complete array file"
     ),
     "model of other format": (lambda d: damaged_model(d, changed_meta(format="x")), "saved posterior: its format is"),
     "model of newer format": (

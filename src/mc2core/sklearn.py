@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 
 def _goes_on(estimator: MC2Clusterer) -> bool:
-    """Whether what it fits can go on with new documents (:class:`mc2core.inference.Stream`)."""
+    """Whether a fit can be continued with new documents (:class:`mc2core.inference.Stream`)."""
     return getattr(estimator.engine, "can_stream", False)
 
 
@@ -215,11 +215,11 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         return float(self.posterior_.log_likelihood(corpus, threads=self.n_jobs).sum() / corpus.n_tokens)
 
     def _model(self) -> Model | None:
-        """The model that is given, or that of the engine with the number of clusters that is told."""
+        """The given model, or the default model of the engine with the given number of clusters."""
         if self.n_clusters is None:
             return self.model
         if self.model is not None:
-            raise ValueError(f"n_clusters is {self.n_clusters} beside a model; tell it the model instead")
+            raise ValueError(f"n_clusters is {self.n_clusters} but a model is given; set it in the model instead")
         kind: Any = model_class(DEFAULT_MODEL) if self.engine is None else self.engine.models[0]
         return kind(n_clusters=self.n_clusters)
 

@@ -59,7 +59,7 @@ def _checkout() -> Path:
     for folder in (package / "checkout", package.parents[1]):
         if (folder / "workflow" / "Snakefile").is_file():
             return folder
-    raise ValueError(f"the workflow is not beside {package}; install mc2core from a wheel, or with -e from a checkout")
+    raise ValueError(f"the workflow is not next to {package}; install mc2core from a wheel, or with -e from a checkout")
 
 
 def _folder(options: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""Digests of source code: what a rule of the workflow depends on besides its files."""
+"""Digests of source code: what a rule of the workflow depends on in addition to its files."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _FOLDER = Path(__file__).parents[1]
 
 def code_digest(*modules: str, files: Iterable[Path] = ()) -> str:
     """SHA-256 (hex) of the source of modules of both packages, of all they import from these, of files in ``assets``
-    folders beside these, and of further files, wherever these lie.
+    folders next to these, and of further files, wherever these lie.
 
-    A workflow sees that a script changed, but not that a module did: this, as a parameter of a rule, tells it.
+    A workflow sees that a script changed, but not that a module did: this, as a parameter of a rule, shows it.
     Sources are read, not imported. ValueError for a module that is not there.
     """
     found = set(modules)

@@ -223,7 +223,7 @@ def check_data_folder(config: Mapping[str, Any]) -> None:
 
 
 def check_word(config: Mapping[str, Any], chosen: Iterable[str], corpora: str = "results/corpora") -> None:
-    """ValueError if ``figure4.word`` is none of the PNAS corpus, should that be there already."""
+    """ValueError if ``figure4.word`` is not in the vocabulary of the PNAS corpus, if that corpus exists already."""
     word, vocabulary = config["figure4"]["word"], Path(corpora) / "pnas/train/vocabulary.txt"
     if word and "pnas" in chosen and vocabulary.is_file():
         known = vocabulary.read_text(encoding="utf-8").split("\n")
@@ -456,7 +456,7 @@ def read_experiments(
 def variants(runs: Mapping[str, Mapping[str, Any]], engine: str) -> list[dict[str, Any]]:
     """Settings with which runs of :func:`read_experiments` use an engine, one for each combination of choices.
 
-    Numbers are no choices: a kernel compiled for one does for all. Each has the name of its model beside them.
+    Numbers are no choices: a kernel compiled for one does for all. Each has the name of its model as well.
     """
     found: dict[str, dict[str, Any]] = {}
     for run in runs.values():

@@ -21,7 +21,7 @@ KINDS = {
     "scores": "results/scores/{run}/{seed}.json",
     "sizes": "results/sizes/icml2014.csv",  # the fits of ICML14 figure 7
     "speed": "results/speed/{run}.csv",  # seconds over threads
-    "times": "results/times/nips2012.csv",  # microseconds a document
+    "times": "results/times/nips2012.csv",  # microseconds per document
     "traces": "results/fits/{run}/{seed}/trace.tsv",  # of fits that follow the labels
 }
 

@@ -1,4 +1,4 @@
-"""How much a machine does besides a job that takes times."""
+"""How busy a machine is with other work while a job takes times."""
 
 from __future__ import annotations
 

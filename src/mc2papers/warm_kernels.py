@@ -29,7 +29,7 @@ def warm_kernels(
     """Compile every kernel that an engine with these settings, contexts and estimators uses, on a few letters.
 
     ``contexts`` maps names to family settings, as a configuration holds them; a corpus with a context of each is made
-    up. It is saved and loaded, as that of a fit is: kernels are compiled anew for arrays that cannot be written to.
+    up. It is saved and loaded, as that of a fit is: kernels are compiled again for arrays that cannot be written to.
     """
     corpus, _ = letters.simulate(0, n_documents, n_tokens=10)
     families = context_families(contexts)

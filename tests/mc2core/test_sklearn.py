@@ -108,7 +108,7 @@ def test_the_number_of_clusters_may_be_told(engine, name):
     assert (about["name"], about["n_clusters"]) == (name, 2)
     assert one.n_clusters_ <= 2
     assert clone(one).get_params()["n_clusters"] == 2
-    with pytest.raises(ValueError, match=r"^n_clusters is 2 beside a model; tell it the model instead$"):
+    with pytest.raises(ValueError, match=r"^n_clusters is 2 but a model is given; set it in the model instead$"):
         MC2Clusterer(n_clusters=2, model=MC2()).fit(counts)
 
 

@@ -509,7 +509,7 @@ class TestTimes:
         ("cores", "why"),
         [
             (0.25, ""),
-            (0.26, "timed beside other work on 0.3 cores; "),
+            (0.26, "timed while other work took 0.3 cores; "),
             (np.nan, "timed while other work may have run; "),
         ],
     )

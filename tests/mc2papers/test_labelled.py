@@ -156,7 +156,7 @@ def test_given_the_number_of_classes_ours_meets_others_given_it():
     verdicts = {"K-means": "reproduced", "LSA + K-means": "not reproduced", "NMF": "inconclusive"}
     for name in ("LSA + Gaussian mixture", "LDA", "GSDMM"):
         verdicts[name] = "precondition not met"
-    assert found == {f"told K, ARI at least that of {name} (K given)": one for name, one in verdicts.items()}
+    assert found == {f"K fixed, ARI at least that of {name} (K given)": one for name, one in verdicts.items()}
 
 
 @pytest.mark.parametrize(
@@ -179,9 +179,9 @@ def test_the_recommended_level_is_compared_with_the_best_rival(ari, clusters, ve
     of_ari, of_free, of_size = found.values()
     assert (of_ari.verdict, of_size.verdict) == verdicts
     assert of_free.said == "no fit of GSDMM (K at most 300)"
-    assert of_ari.text == "not told K, ARI of the recommended cut at least 0.85 of that of the best rival with K fixed"
+    assert of_ari.text == "K inferred, ARI of the recommended cut at least 0.85 of that of the best rival with K fixed"
     assert "against 0.802 ± 0.003 of NMF (K given): less 0.85 of it " in of_ari.said
-    assert of_size.text == "not told K, clusters of the recommended cut within a factor 2 of the classes"
+    assert of_size.text == "K inferred, clusters of the recommended cut within a factor 2 of the classes"
     assert of_size.said.startswith(f"{np.mean(clusters):.1f} ± {np.std(clusters, ddof=1):.1f} for 8: ")
 
 

@@ -186,7 +186,7 @@ def test_a_run_without_claims_has_a_page(written):
     claims = pd.read_csv(folder / "claims.csv")
     write_reproduction_report(folder / "none.html", entries[1:], claims.iloc[:0], [], {})
     assert "No table or figure of this run has claims." in (folder / "none.html").read_text(encoding="utf-8")
-    with pytest.raises(ValueError, match="the verdict 'perhaps' is none; it must be one of reproduced, supported"):
+    with pytest.raises(ValueError, match="the verdict 'perhaps' is not known; it must be one of reproduced, supported"):
         write_reproduction_report(folder / "wrong.html", entries, claims.assign(verdict="perhaps"), [], {})
     assert not (folder / "wrong.html").exists()
 

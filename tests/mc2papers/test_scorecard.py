@@ -102,9 +102,9 @@ def test_a_claim_without_a_verdict_says_why(nothing_recorded):
     alone = card(claim(NPTOT, "not run", reason="no Spark here"))
     assert alone["ours"].tolist() == ["no Spark here"]
     timed = card(
-        claim(NPTOT, "inconclusive", numbers="3 times", reason="timed beside other work; times 3 (95% 2 to 4)")
+        claim(NPTOT, "inconclusive", numbers="3 times", reason="timed while other work ran; times 3 (95% 2 to 4)")
     )
-    assert timed["ours"].tolist() == ["3 times; timed beside other work"]
+    assert timed["ours"].tolist() == ["3 times; timed while other work ran"]
 
 
 def test_data_are_shown_with_their_size_and_limits_of_verdicts(nothing_recorded):

@@ -28,7 +28,7 @@ from .report import Report
 SAVES = 20
 FIT = ["--set", "kernel=collapsed", "--chains", "1", "--iterations", "40", "--checkpoint-every", "5"]
 SEEDS = (0, 1)
-REFUSED = ("is in use by another fit that has not ended", "is the checkpoint of another run")
+REFUSED = ("is in use by another fit that is still running", "is the checkpoint of another run")
 _FORK = multiprocessing.get_context("fork")
 
 

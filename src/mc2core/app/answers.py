@@ -33,7 +33,7 @@ class Answers:
     def __init__(self, posterior: Posterior, top: int, threads: int) -> None:
         sample = posterior.representative
         if sample.documents_are_clusters:
-            raise ValueError("each document is a cluster of its own in this posterior; there are none to predict")
+            raise ValueError("this posterior has no clusters to predict: each document is its own cluster")
         self._posterior, self._top, self._threads = posterior, top, threads
         self._predict, self._topics = posterior.predictors(), DocumentTopics(sample)
         self._contexts = {name: posterior.predictive(name, self._predict.samples) for name in posterior.families}

@@ -59,15 +59,15 @@ def _add_commands(commands: Any) -> None:
 
 
 def _add_readers(commands: Any) -> None:
-    """What reads a posterior, or any file of ours."""
+    """Commands that read a posterior, or any file of mc2core."""
     from pathlib import Path
 
     evaluate = add_command(
         commands,
         "evaluate",
         _evaluate,
-        "print scores of a posterior on a corpus as JSON: agreement of the recommended clusters and of all with its "
-        "labels, then perplexity (of observations log density)",
+        "print scores of a posterior on a corpus as JSON: agreement of the recommended and of all clusters with "
+        "the labels of the corpus, and perplexity of words or log density of observations",
     )
     add_fit(evaluate, "posterior")
     evaluate.add_argument("corpus", type=Path, help="folder of held-out documents")
@@ -78,7 +78,7 @@ def _add_readers(commands: Any) -> None:
         "(default: marginal if it is exact, else left_to_right); may be repeated",
     )
     evaluate.add_argument(
-        "--no-perplexity", action="store_true", help="leave perplexity and log density out, which take longest"
+        "--no-perplexity", action="store_true", help="skip perplexity and log density, which take longest"
     )
     evaluate.add_argument("--seed", type=int, default=0, help="seed of estimators that draw random numbers (default 0)")
     add_threads(evaluate)
@@ -109,17 +109,14 @@ def _add_readers(commands: Any) -> None:
         metavar="FILE",
         type=Path,
         help=(
-            "CSV file with your names of clusters and topics, such as names.csv, which an earlier report has next to "
-            "it. Names of an earlier fit move to the clusters and topics with the same words"
+            "CSV file with your names of clusters and topics, such as names.csv in the folder of an earlier "
+            "report. Names of an earlier fit move to the clusters and topics with the same words"
         ),
     )
     describe.add_argument(
         "--texts",
         metavar="COLUMN|FILE",
-        help=(
-            "put the texts in the HTML report: from a column that the import kept, or from the imported file "
-            "(default: none)"
-        ),
+        help=("show texts in the HTML report, read from a kept column or from the imported file (default: none)"),
     )
     describe.add_argument(
         "--phrases",
@@ -144,7 +141,7 @@ def _add_compare(commands: Any) -> None:
 
 
 def _add_predictions(commands: Any) -> None:
-    """What tells of documents by a posterior."""
+    """Commands that report on documents by a posterior."""
     from pathlib import Path
 
     clusters = add_command(
@@ -169,7 +166,7 @@ def _add_predictions(commands: Any) -> None:
     shown.add_argument(
         "--hierarchy",
         action="store_true",
-        help="print instead one row per number of clusters, with the recommended number",
+        help="instead, print one row per possible number of clusters, and which one is recommended",
     )
 
     contexts = add_command(
@@ -201,7 +198,7 @@ def _read(options: argparse.Namespace) -> tuple[Any, Any]:
 
         if _is_corpus(options.posterior) and not _is_corpus(options.corpus):
             raise ValueError(
-                f"{options.posterior} is a corpus and {options.corpus} is none: the fit comes first, then the corpus"
+                f"{options.posterior} is a corpus and {options.corpus} is not; give the fit first, then the corpus"
             )
         return Posterior.load(options.posterior), Corpus.load(options.corpus)
 
@@ -225,7 +222,7 @@ def _evaluate(options: argparse.Namespace) -> None:
 
     posterior, corpus = _read(options)
     if options.no_perplexity and options.estimator:
-        raise ValueError("--estimator is of perplexity, which --no-perplexity leaves out")
+        raise ValueError("--estimator needs the perplexity that --no-perplexity skips")
     names = options.estimator or [suited(posterior)]
     if posterior.is_of_observations:
         counted, score, scored, worse = "observations", "log_density", posterior.log_density, "lower log density"
@@ -305,7 +302,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _whole(path: Path) -> str:
-    """What a file or folder of ours is; ValueError where it is not whole."""
+    """The kind of a file or folder of mc2core; ValueError if it is damaged."""
     from mc2core.base import storage
     from mc2core.base.checks import counted
     from mc2core.corpus import Corpus
@@ -382,7 +379,7 @@ def _known_cut(posterior: Posterior, corpus: Corpus, cut: int | str) -> int | st
     if posterior.hierarchy is None:
         return "all"
     found, size = posterior.hierarchy, posterior.hierarchy.size_of(cut)
-    all_of_them = "" if size == found.n_clusters else f" of {found.n_clusters}; --cut all gives these"
+    all_of_them = "" if size == found.n_clusters else f" of {found.n_clusters}; --cut all prints these"
     said = f"mc2: the {cut} clustering has {counted(size, 'clusters')}{all_of_them}"
     if cut != "recommended" and not found.other:
         said += "; it is the recommended one, because only one number of clusters stands out"
@@ -413,7 +410,7 @@ def _contexts(options: argparse.Namespace) -> None:
 
     if _is_corpus(Path(options.name)) and not _is_corpus(options.corpus):
         raise ValueError(
-            f"{options.name} is a corpus and {options.corpus} is none: the corpus comes first, then the name of the "
+            f"{options.name} is a corpus and {options.corpus} is not; give the corpus first, then the name of the "
             "context"
         )
     posterior, corpus = _read(options)

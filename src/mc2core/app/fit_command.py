@@ -30,8 +30,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--clusters",
         type=int,
         metavar="N",
-        help="number of clusters (mc2, mixture), of which some may stay empty; by default mc2 infers it, "
-        "and a mixture has at most 100",
+        help="number of clusters (mc2, mixture); some may stay empty (default: mc2 infers it, a "
+        "mixture has at most 100)",
     )
     parser.add_argument(
         "--context",
@@ -57,7 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=_iterations,
         metavar="N|auto",
         help="number of sweeps (gibbs, fastex; default 60) or epochs (svi; default 10); auto doubles the sweeps until "
-        "log joint, clusters and topics are level, at most to 960",
+        "log joint, clusters and topics are stable, up to 960",
     )
     parser.add_argument(
         "--burn-in", type=int, help="iterations before the first sample (default: half of --iterations)"
@@ -67,9 +67,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--chains",
         type=int,
-        help="independent runs whose samples make one posterior, side by side on the threads; how far they agree says "
-        "how sure the clusters are. Each takes the processor time and the memory of one fit; on two threads, two take "
-        "hardly longer than one (default 2; 1 by svi and on Spark)",
+        help="number of independent runs (chains); their samples are pooled, and their agreement shows how certain the "
+        "clusters are. Each takes the processor time and memory of one fit; two chains run in parallel on two threads "
+        "(default 2; 1 for svi and on Spark)",
     )
     add_threads(parser)
     parser.add_argument("--checkpoint-every", type=int, default=50, help="iterations between checkpoints (default 50)")
@@ -152,7 +152,7 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _left_by_a_stop(out: Path) -> str:
-    """What the same command will do, and what the posterior is of."""
+    """Sentence on how the same command continues, and on the posterior written so far."""
     from mc2core.base import storage
 
     posterior, written, checkpoint = (out / name for name in ("posterior.npz", "provenance.json", "checkpoint.npz"))
@@ -163,7 +163,7 @@ def _left_by_a_stop(out: Path) -> str:
 
 
 def _length(provenance: Path) -> str:
-    """ " of 60 iterations and 2 updates", as told beside a posterior; "" where that is not to be had."""
+    """ " of 60 iterations and 2 updates", for a message about a posterior; "" if it is not known."""
     from mc2core.base import storage
     from mc2core.base.checks import counted
 
@@ -184,6 +184,8 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
 
     posterior = options.out / "posterior.npz"
     settings = {name: value for name, value in provenance["model"].items() if name != "name"}
+    if provenance["engine"]["name"] != "gibbs" or provenance["engine"]["kernel"] == "parallel":  # fits no burstiness
+        settings |= {"burstiness": False} if "burstiness" in settings else {}
     model = model_class(provenance["model"]["name"])(**settings)
     took = f"{posterior}: {counted(provenance['iterations'], 'iterations')} in {provenance['seconds']:.1f} s"
     if provenance["compile_seconds"] >= _COMPILED:
@@ -191,7 +193,7 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
     said = sentence(provenance["inferred"])
     if said:
         others = "--seed or start_topics" if "start_topics" in provenance["engine"] else "--seed"
-        said += f"; other values of {others} may end elsewhere"
+        said += f"; other values of {others} may give another result"
     lines = [took]
     for name in ("recommended", "broad", "fine"):
         if (size := provenance["inferred"].get(name)) is not None:
@@ -199,12 +201,12 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
     lines += [*([said] if said else []), f"model: {model.describe()}"]
     if not options.context:  # those that are used without being named
         lines += [
-            f"context {name}: the embeddings of the corpus, strength {one.strength:g} by rule"
+            f"context {name}: the embeddings of the corpus, strength {one.strength:g} (default rule)"
             for name, one in model.contexts.items()
         ]
     more = f"the same command with --iterations {2 * provenance['iterations']} resumes from here"
     if provenance["inferred"]["changing"]:
-        more += ", with --iterations auto until nothing changes between quarters"
+        more += ", or with --iterations auto until clusters and topics no longer change"
     lines.append(f"for more iterations: {more}")
     fit, corpus, out = (shlex.quote(str(one)) for one in (posterior, options.corpus, options.out / "description"))
     if "clusters" not in model.reported:  # there are none to describe

@@ -29,7 +29,7 @@ columns:
   'graph; tree'. Only --counts reads 'graph:2' as twice graph.
   Words of running text are runs of letters, marks and digits of any script. Languages without spaces (Chinese,
   Japanese, Thai) become pairs of characters; for real words, cut the text yourself and import a bag.
-  Observations are numbers in place of words, one observation per row (--document, --observations). All other columns
+  Observations are numbers instead of words, one observation per row (--document, --observations). All other columns
   must be equal in all rows of a document.
 
 --like uses the columns of the earlier import. Words and values that it does not know are left out and counted.
@@ -217,7 +217,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _import(options: argparse.Namespace) -> None:
-    """Read, save and tell."""
+    """Read, save and report."""
     from mc2core.base import storage
     from mc2core.base.checks import counted
     from mc2core.base.progress import work

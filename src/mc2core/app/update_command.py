@@ -143,8 +143,8 @@ def _said(about: dict[str, Any]) -> str:
     parts = [counted(now["documents"], "new documents"), *([repeated] if now["repeated"] else [])]
     lines = ["; ".join([*parts, *([f"new columns: {columns}"] if columns else [])])]
     is_first = len(about["stream"]["updates"]) == 1
-    whose = "documents of the fit, after learning from them" if is_first else "earlier updates"
+    whose = "documents of the fit, after training on them" if is_first else "earlier updates"
     before = "" if drift["before"] is None else f" ({whose}: {drift['before']:.3f})"
-    lines.append(f"log likelihood per word, before learning from them: {drift['log_likelihood']:.3f} nats{before}")
-    lines.append(f"in small or empty clusters: {drift['in_small']:.1%} of the documents")
+    lines.append(f"log likelihood per word, before training on them: {drift['log_likelihood']:.3f} nats{before}")
+    lines.append(f"new documents in clusters that were small or empty: {drift['in_small']:.1%}")
     return "\n".join(lines)

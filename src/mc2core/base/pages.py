@@ -28,19 +28,19 @@ th, td {{ padding: .2rem .7rem .2rem 0; text-align: left; vertical-align: top; }
 thead th {{ border-bottom: 1px solid var(--line); font-weight: 600; }}
 """
 _POLICY = (
-    "default-src 'none'; script-src {beside}'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:; "
+    "default-src 'none'; script-src {folder}'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'"
 )
 _BESIDE = "'self' file: "
 
 
 def page(title: str, body: str, style: str = "", scripts: Sequence[str] = (), beside: bool = False) -> str:
-    """A whole page; ``title`` is text, ``body`` markup. Its policy forbids the browser every request, but for scripts
-    of the same folder or site if some are ``beside`` it.
+    """A whole page; ``title`` is text, ``body`` markup. Its policy forbids the browser every request, except for
+    scripts of the same folder or site if some are ``beside`` it.
 
     ``scripts`` are sources; data among them go through :func:`data_script`.
     """
-    policy = _POLICY.format(beside=_BESIDE if beside else "")
+    policy = _POLICY.format(folder=_BESIDE if beside else "")
     parts = "\n".join(
         f"<script>{one}</script>" for one in (source.replace("</script", "<\\/script") for source in scripts)
     )

@@ -90,7 +90,7 @@ class _Display(threading.Thread):
             now = time.monotonic()
             if stopping.is_asked() and not self.is_stop_told:
                 self.is_stop_told = True
-                (self.write or to_stderr)("stopping after what is done now; a second Ctrl-C stops at once")
+                (self.write or to_stderr)("stopping after the current step; a second Ctrl-C stops at once")
             if self.write is not None:
                 if self.works and now - self.last >= LINE_SECONDS:
                     self.last = now

@@ -13,7 +13,7 @@ from typing import Any
 
 @functools.cache
 def environment() -> dict[str, Any]:
-    """Versions, git commit and machine of this process, written beside a result."""
+    """Versions, git commit and machine of this process, written next to a result."""
     packages = ("mc2core", "numpy", "scipy", "numba", "pandas")
     return {
         "versions": {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}},

@@ -246,7 +246,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number; use null where a value is missing")
+    raise ValueError(f"{name} is not a number; use null for a missing value")
 
 
 def _read_csv(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list[Any] | Fault]]:
@@ -420,7 +420,7 @@ def _whole_parquet(path: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{path} is not a whole Parquet file: {' '.join(str(error).split())}") from None
+        raise ValueError(f"{path} is not a complete Parquet file: {' '.join(str(error).split())}") from None
 
 
 def _read_excel(path: Path, columns: Sequence[str]) -> Iterator[Row]:
@@ -463,7 +463,7 @@ def _excel_rows(path: Path) -> Iterator[Row]:
         finally:
             book.close()
     except _DAMAGED_EXCEL as error:
-        raise ValueError(f"{path} is not a whole Excel file: {' '.join(str(error).split())}") from None
+        raise ValueError(f"{path} is not a complete Excel file: {' '.join(str(error).split())}") from None
 
 
 def find_columns(path: Path, header: Sequence[str], columns: Sequence[str]) -> list[int]:

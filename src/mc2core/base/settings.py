@@ -16,9 +16,9 @@ _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
 class Settings:
-    """An object that is what its constructor was given: arguments by keyword, each kept under its name.
+    """An object defined by the keyword arguments of its constructor, each kept under its name.
 
-    An argument that the constructor has not is a TypeError that names the nearest one.
+    An unknown argument raises a TypeError that names the nearest known one.
     """
 
     #: arguments that never change a result
@@ -31,17 +31,17 @@ class Settings:
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:
-        """The constructor's arguments that may be left out, with what they are then."""
+        """Names and values of the constructor's optional arguments."""
         parameters = inspect.signature(cls).parameters
         return {name: one.default for name, one in parameters.items() if one.default is not one.empty}
 
     @classmethod
     def names(cls) -> list[str]:
-        """The constructor's arguments but for those ``aside``."""
+        """Names of the constructor's arguments, except those in ``aside``."""
         return [name for name in inspect.signature(cls).parameters if name not in cls.aside]
 
     def settings(self) -> dict[str, Any]:
-        """Constructor's arguments but for those ``aside``, as JSON-able values."""
+        """Constructor's arguments, except those in ``aside``, as JSON-able values."""
         return {name: getattr(self, name) for name in self.names()}
 
     def refuse_idle(self, idle: Mapping[str, str]) -> None:

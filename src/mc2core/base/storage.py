@@ -56,7 +56,7 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
-    """Open a temporary file beside ``path``; on success fsync it and rename it over ``path``.
+    """Open a temporary file next to ``path``; on success fsync it and rename it over ``path``.
 
     A reader sees the old file or the new one, never half of either; after an error the old one stays. Temporary files
     are locked as long as their process lives: those of killed ones are removed the next time ``path`` is written.
@@ -91,7 +91,7 @@ def refuse_foreign(path: str | os.PathLike[str], known: str) -> None:
         # one look: between two, another process may put its folder in the place of this one
         try:
             if not stat.S_ISDIR(path.stat().st_mode):
-                raise ValueError(f"{path} is no folder; it will not be replaced")
+                raise ValueError(f"{path} is not a folder; it will not be replaced")
         except FileNotFoundError:
             return
         try:
@@ -102,7 +102,7 @@ def refuse_foreign(path: str | os.PathLike[str], known: str) -> None:
     for entry in entries:
         if not re.fullmatch(known, entry.relative_to(path).as_posix()):
             raise ValueError(
-                f"{path} holds {entry.relative_to(path)}, which is not of what is written there; "
+                f"{path} holds {entry.relative_to(path)}, which is not part of this output; "
                 "the folder will not be replaced"
             )
 
@@ -192,7 +192,7 @@ def _is_ours(handle: int, path: Path) -> bool:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove what killed processes left beside ``path``: what can be locked has no living owner.
+    """Remove what killed processes left next to ``path``: what can be locked has no living owner.
 
     A folder that was complete, and whose predecessor was moved away already, takes its place.
     """
@@ -254,7 +254,7 @@ def take_lock(handle: int, *, wait: bool) -> bool | None:
 
 @contextlib.contextmanager
 def only_one(path: str | os.PathLike[str], what: str) -> Iterator[None]:
-    """Hold the lock of ``path`` while the block runs: a file ``.<name>.lock`` beside it, removed at the end.
+    """Hold the lock of ``path`` while the block runs: a file ``.<name>.lock`` next to it, removed at the end.
 
     So are folders that were made for it, where they are still empty. ValueError if another process holds it; ``what``
     says what that one does.
@@ -270,7 +270,7 @@ def only_one(path: str | os.PathLike[str], what: str) -> Iterator[None]:
             continue  # another holder ended, and removed the folder, between the two calls
         if take_lock(handle, wait=False) is False:
             os.close(handle)
-            raise ValueError(f"{path} is in use by {what} that has not ended; wait for it or write elsewhere")
+            raise ValueError(f"{path} is in use by {what} that is still running; wait for it or write elsewhere")
         if _is_at(handle, lock):
             break
         os.close(handle)  # its holder ended, and removed it, between the two calls
@@ -312,7 +312,7 @@ def parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except RecursionError:
-        raise ValueError("its values lie within each other too deeply") from None
+        raise ValueError("its values are nested too deeply") from None
 
 
 def check_json(meta: Any, described: Mapping[str, Any]) -> None:
@@ -376,7 +376,7 @@ def read_signed(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], st
                 raise ValueError(f"{damaged} is damaged")
             arrays = {name.removesuffix(".npy"): _read_member(archive, name) for name in archive.namelist()}
     except _DAMAGE as error:
-        raise ValueError(f"{path} is not a whole array file: {error}") from error
+        raise ValueError(f"{path} is not a complete array file: {error}") from error
     stored, digest = str(arrays.pop(_DIGEST, "")), digest_arrays(arrays)
     if stored != digest:
         raise ValueError(
@@ -397,7 +397,7 @@ def map_array(path: Path) -> np.ndarray:
     except FileNotFoundError:
         raise ValueError(f"{path} is missing") from None
     except _DAMAGE as error:
-        raise ValueError(f"{path} is not a whole array file: {error}") from error
+        raise ValueError(f"{path} is not a complete array file: {error}") from error
 
 
 def _bytes_of(array: np.ndarray) -> memoryview:

@@ -1,7 +1,7 @@
 """Where compiled kernels are stored: folder, checksums, and locks of the processes that compile.
 
 numba's cache trusts its files. Two processes that store versions of one function at the same time can overwrite each
-other. A new index beside old versions can name a version that was compiled for other types. So each state of the
+other. A new index next to old versions can name a version that was compiled for other types. So each state of the
 sources has a folder of its own, and in it each state of a kernel's file. A process removes the files that do not match
 their checksums before it uses its first kernel, and before it stores one. Processes compile at the same time and store
 one after the other. Fits by one engine, which compile the same kernels, take turns.
@@ -43,8 +43,8 @@ _KEPT_FOLDERS = 3  # of earlier sources
 def folder() -> Path | None:
     """Folder of the kernels of these sources; None if nothing can be stored.
 
-    It is in ``NUMBA_CACHE_DIR`` if that is set, else beside the package, else in the user's cache. If none of these can
-    be written to, or the disk is full, a copy of what is stored there serves until the process ends.
+    It is in ``NUMBA_CACHE_DIR`` if that is set, else next to the package, else in the user's cache. If none of these
+    can be written to, or the disk is full, a copy of its contents serves until the process ends.
     """
     for place in _places():
         if _can_write(place):

@@ -57,11 +57,11 @@ def session(properties: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Work with these properties of Spark (``spark.master``, ``spark.executor.memory``, ...) inside.
 
     The context is started when it is first needed and stopped at the end. One that runs already, as under
-    spark-submit, is used as it is and goes on.
+    spark-submit, is used as it is and not stopped.
     """
     unknown = [name for name in properties or {} if not str(name).startswith("spark.")]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is no property of Spark; their names begin with 'spark.'")
+        raise ValueError(f"{unknown[0]!r} is not a property of Spark; their names begin with 'spark.'")
     before = dict(_given)
     _given.clear()
     _given.update({name: _text(value) for name, value in (properties or {}).items()})

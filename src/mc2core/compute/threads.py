@@ -29,7 +29,7 @@ def _libraries() -> ThreadpoolController:
 
 
 class Helpers(ThreadPoolExecutor):
-    """Threads beside the caller's own, ``n_helpers`` of them."""
+    """``n_helpers`` threads in addition to the caller's own."""
 
     def __init__(self, n_helpers: int) -> None:
         super().__init__(n_helpers)
@@ -47,7 +47,7 @@ class Helpers(ThreadPoolExecutor):
 def thread_budget(threads: int) -> Iterator[Executor | None]:
     """The ``threads`` - 1 helpers of this thread (None for none), while every BLAS call is held to its caller's thread.
 
-    A BLAS of several threads sums in another order than one of one thread, and would fight with ours for the cores.
+    A BLAS of several threads sums in another order than one of one thread, and would compete for the cores.
     """
     whole("threads", threads, most=MAX_THREADS)
     with _libraries().limit(limits=1):

@@ -73,16 +73,16 @@ class Schema:
     def columns_of(self, name: str) -> list[str] | None:
         """Return the column names of a context; None for numbers. Raises ValueError if it is absent or has vectors."""
         if name in self.vectors and name == (self.embeddings or {}).get("name"):
-            raise ValueError(f"context {name!r} of {self.what} is embeddings; --embeddings FILE.npy (embeddings= in "
-                             "Python) gives them")  # fmt: skip
+            raise ValueError(f"context {name!r} of {self.what} is embeddings; give them with --embeddings FILE.npy (in "
+                             "Python embeddings=)")  # fmt: skip
         if name in self.vectors:
             raise ValueError(
-                f"context {name!r} of {self.what} is vectors: a file of them ({name}=FILE.npy:vector) is needed, in "
-                "Python a dense matrix of floats"
+                f"context {name!r} of {self.what} has vectors; give a file of them ({name}=FILE.npy:vector, in "
+                "Python a dense matrix of floats)"
             )
         if name not in self.columns:
             known = ", ".join(sorted({*self.columns, *self.vectors})) or "none"
-            raise ValueError(f"context {name!r} is none of those of {self.what}: {known}")
+            raise ValueError(f"context {name!r} is not in {self.what}, which has: {known}")
         return self.columns[name]
 
     def kind_there(self, name: str) -> str:
@@ -145,7 +145,7 @@ def schema_of(like: HasSchema) -> Schema:
         raise ValueError(f"like is {type(like).__name__}; a Corpus or a Posterior is needed")
     what, words = "the corpus" if hasattr(like, "content") else "the model", like.vocabulary
     if like.is_of_observations:
-        raise ValueError(f"{what} is of observations; Corpus.from_observations makes a corpus of others like it")
+        raise ValueError(f"{what} has observations; use Corpus.from_observations for new ones")
     numbers = {name: kind == "number" for name, kind in like.context_kinds.items() if kind != "vector"}
     columns = {
         name: None if is_number else _distinct(what, f"columns of context {name!r}", like.context_names.get(name))
@@ -162,10 +162,10 @@ def _distinct(what: str, columns: str, names: Sequence[str] | None) -> list[str]
     # a column of the file that is empty in all rows has no names, which is no lack of them
     known = [] if names is not None and not len(names) else named(names)
     if known is None:
-        raise ValueError(f"{what} does not name its {columns}, so that documents cannot be read like those behind it")
+        raise ValueError(f"{what} does not name its {columns}, so no documents can be read in its columns")
     if len(set(known)) < len(known):
         twice = next(name for place, name in enumerate(known) if name in known[:place])
-        raise ValueError(f"{what} has the name {twice!r} twice among its {columns}; documents like it cannot be read")
+        raise ValueError(f"{what} has the name {twice!r} twice among its {columns}; each name stands for one column")
     return known
 
 
@@ -174,14 +174,14 @@ def _stored(what: str, imported: Any) -> tuple[str | None, dict[str, Any]]:
     if imported is None:
         return None, {}
     if not isinstance(imported, dict) or not isinstance(imported.get("settings"), dict):
-        raise ValueError(f"what {what} stores of its import is damaged: {str(imported)[:60]!r}")
+        raise ValueError(f"the import settings of {what} are damaged: {str(imported)[:60]!r}")
     for name, value in imported["settings"].items():
         is_list = isinstance(value, list) and all(isinstance(one, str) for one in value)
         is_whole = isinstance(value, int) and not isinstance(value, bool)
         fits = (name in _COLUMN, isinstance(value, str)), (name in _COLUMNS, is_list), (name in _NUMBER, is_whole)
         is_either = name == "stop_words" and is_list  # a language, or the words themselves
         if not is_either and (True, True) not in fits:
-            raise ValueError(f"what {what} stores of its import is damaged: {name!r} is {str(value)[:60]!r}")
+            raise ValueError(f"the import settings of {what} are damaged: {name!r} is {str(value)[:60]!r}")
     return str(imported.get("form")), dict(imported["settings"])
 
 
@@ -212,9 +212,9 @@ def align(schema: Schema, form: str, given: Mapping[str, Any]) -> tuple[dict[str
     made = {name: value for name, value in schema.settings.items() if makes_words and name in WORDS}
     for setting, value in given.items():
         if setting in CHOSEN and form != UCI:
-            raise ValueError(f"{setting!r} cannot be given: {schema.what} that is followed has decided it")
+            raise ValueError(f"{setting!r} cannot be given: {schema.what} fixes it")
         if made.get(setting, value) != value:
-            raise ValueError(f"{setting!r} is {value!r}, but {schema.what} that is followed has {made[setting]!r}")
+            raise ValueError(f"{setting!r} is {value!r}, but {schema.what} was made with {made[setting]!r}")
     texts = [
         one if ":" in one else f"{one}:{schema.kind_of(one.partition('=')[0])}" for one in given.get("contexts", ())
     ]
@@ -350,7 +350,7 @@ def conform(make: Make, corpus: Corpus, schema: Schema) -> tuple[Corpus, list[Dr
     for name in (*schema.columns, *schema.vectors):
         kind, columns = schema.kind_there(name), schema.columns.get(name)
         if name not in corpus.contexts:
-            dropped.append(Dropped("contexts", 1, f"{name}, which was not given: missing in every document"))
+            dropped.append(Dropped("contexts", 1, f"{name}, not given: missing in every document"))
             size = schema.vectors.get(name, len(columns or ()))
             contexts[name] = all_missing(kind, corpus.n_documents, size)
         elif columns is not None:

@@ -127,7 +127,7 @@ def check_context_name(name: Any) -> str:
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"context name {name!r} must be a plain identifier such as 'author'")
     if len(name.encode()) > _LONGEST_NAME:
-        raise ValueError(f"context name {shown(name)} has more than {_LONGEST_NAME} bytes, too many for files' names")
+        raise ValueError(f"context name {shown(name)} has more than {_LONGEST_NAME} bytes, too many for a file name")
     return name
 
 

@@ -53,7 +53,7 @@ CORPUS_FILES = (
 
 
 class _English:
-    """The default of stop words, which can be told from a given "english"."""
+    """The default of stop words, which differs from a given "english"."""
 
     def __repr__(self) -> str:
         return "'english'"
@@ -748,7 +748,7 @@ class Corpus:
         if like is None:
             projection = embeddings.Projection.of(array)
         elif (known := embeddings.projection_of(like.imported)) is None:
-            raise ValueError("embeddings are given, but the documents that are followed had none")
+            raise ValueError("embeddings are given, but the corpus or model of like= has none")
         else:
             projection = known
         if projection.name in self.contexts and embeddings.KEY not in (self.imported or {}):
@@ -777,7 +777,7 @@ class Corpus:
                 raise ValueError(f"context {name!r} has values too large to standardise: give it in another unit")
         else:
             if name not in like.units:
-                raise ValueError(f"context {name!r} of the corpus to follow is not standardised itself")
+                raise ValueError(f"context {name!r} of the reference corpus is not standardised")
             mean, sd = like.units[name]
             if values.shape[1:] != np.shape(mean):
                 raise ValueError(f"context {name!r} has vectors of another length than in the corpus to follow")
@@ -825,8 +825,8 @@ class Corpus:
             other = alike.setdefault(unicodedata.normalize("NFKC", name).casefold(), name)
             if other != name:
                 raise ValueError(
-                    f"contexts {other!r} and {name!r} differ in case alone, and not all file systems tell their files "
-                    "apart; rename one of them"
+                    f"contexts {other!r} and {name!r} differ only in case, which some file systems ignore; "
+                    "rename one of them"
                 )
         meta: dict[str, Any] = {
             "format": FORMAT,
@@ -931,7 +931,7 @@ class Corpus:
         if verify:
             corpus._digest = None
             if corpus.digest != meta["digest"]:
-                raise ValueError(f"{folder} was changed after it was saved: its digest is another")
+                raise ValueError(f"{folder} was changed after it was saved: its digest differs")
         return corpus
 
 
@@ -1235,7 +1235,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
             if not isinstance(text, str):
                 raise ValueError(f"{name!r} is {text!r}")
         if strange := [name for name in meta.get("files", {}) if not re.fullmatch(CORPUS_FILES, name)]:
-            raise ValueError(f"{strange[0]!r} is no file of a corpus")
+            raise ValueError(f"{strange[0]!r} is not a file of a corpus")
         if not (meta["labels"] is None or meta["labels"] == "one" or isinstance(meta["labels"], list)):
             raise ValueError(f"the labels are {meta['labels']!r}")
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
@@ -1268,7 +1268,7 @@ def check_meta(folder: Path, meta: Mapping[str, Any], n_tokens: int) -> None:
     signed = {name: value for name, value in meta.items() if name != "checksum"}
     is_signed = "checksum" in meta or "files" in meta
     if is_signed and meta.get("checksum") != storage.digest_value(signed):
-        raise ValueError(f"{folder}/{_META} was changed after it was saved: its checksum is another")
+        raise ValueError(f"{folder}/{_META} was changed after it was saved: its checksum differs")
 
 
 def check_files(folder: Path, meta: Mapping[str, Any]) -> None:
@@ -1278,4 +1278,4 @@ def check_files(folder: Path, meta: Mapping[str, Any]) -> None:
         if not path.is_file():
             raise ValueError(f"{path} is missing")
         if storage.digest_file(path) != digest:
-            raise ValueError(f"{path} was changed after it was saved: its digest is another")
+            raise ValueError(f"{path} was changed after it was saved: its digest differs")

@@ -1,4 +1,4 @@
-"""The datasheet of a corpus: what is in it, what was left out and why, beside the counts the paper prints."""
+"""The datasheet of a corpus: contents, parts left out and why, next to the counts that the paper prints."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def quantities(corpus: Corpus) -> dict[str, str]:
         "documents": f"{corpus.n_documents:,}",
         columns: f"{corpus.n_words:,}",
         tokens: f"{corpus.n_tokens:,}",
-        f"{tokens} a document, least / mean / most": f"{lengths.min():,} / {lengths.mean():,.1f} / {lengths.max():,}",
+        f"{tokens} per document, least / mean / most": f"{lengths.min():,} / {lengths.mean():,.1f} / {lengths.max():,}",
         f"documents without {'an' if corpus.is_of_observations else 'a'} {one}": _share(
             int((lengths == 0).sum()), corpus.n_documents
         ),
@@ -84,13 +84,13 @@ def quantities(corpus: Corpus) -> dict[str, str]:
         if sp.issparse(context):
             spread, _ = count_columns(context)
             sheet[f"{name}: values"] = f"{context.shape[1]:,}"
-            sheet[f"{name}: values with one document"] = f"{(spread == 1).sum():,}"
+            sheet[f"{name}: values in one document only"] = f"{(spread == 1).sum():,}"
             counts = np.diff(context.indptr)[present]
             if name in corpus.context_names:
                 sheet[f"{name}: most frequent"] = _most_frequent(spread, corpus.context_names[name])
-            sheet[f"{name}: distinct values a document"] = f"{counts.mean():.2f}" if len(counts) else "-"
+            sheet[f"{name}: distinct values per document"] = f"{counts.mean():.2f}" if len(counts) else "-"
         elif context.ndim == 2:
-            sheet[f"{name}: numbers a document"] = f"{context.shape[1]:,}"
+            sheet[f"{name}: numbers per document"] = f"{context.shape[1]:,}"
         else:
             mean, sd = corpus.units.get(name, (0.0, 1.0))
             values = np.asarray(context)[present] * sd + mean

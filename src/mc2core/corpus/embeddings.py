@@ -63,7 +63,7 @@ class Projection(NamedTuple):
         kept = np.flatnonzero(variance > max(_NEGLIGIBLE * variance[0], np.finfo(np.float32).eps ** 2))
         kept = kept[: min(MAX_COMPONENTS, n - 1)]
         if not len(kept):
-            raise ValueError(f"embeddings: the vectors of all {n:,} documents have one direction")
+            raise ValueError(f"embeddings: the vectors of all {n:,} documents point in the same direction")
         components = components[:, kept]
         largest = np.abs(components).argmax(axis=0)
         components *= np.sign(components[largest, np.arange(len(kept))])  # which of two signs is no matter of libraries

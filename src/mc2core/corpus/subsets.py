@@ -28,7 +28,7 @@ def half(corpus: Corpus, which: str) -> Corpus:
     if which not in HALVES:
         raise ValueError(f"half is {which!r}; it must be one of {', '.join(HALVES)}")
     if "id" not in corpus.documents:
-        raise ValueError("documents has no column 'id', by which a corpus is halved")
+        raise ValueError("documents needs a column 'id', by which a corpus is halved")
     if corpus.n_documents < 2:
         raise ValueError("a corpus of one document has no halves")
     digests = [hashlib.sha256(str(one).encode()).digest() for one in corpus.documents["id"]]

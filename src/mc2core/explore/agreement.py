@@ -14,7 +14,7 @@ from mc2core.families.contents import Contents
 from mc2core.posterior import Posterior
 
 MIN_JACCARD = 0.5
-"""Of the documents of a cluster and those of a sample's clusters that lie in it, 0 by chance; below, it is dissolved
+"""Of the documents of a cluster and those of a sample's clusters that lie in it, 0 by chance; below, it is not found
 there (Hennig, 2007)."""
 MIN_OVERLAP = 0.5
 """Of two topics of observations (Bhattacharyya's coefficient) that are taken as one."""
@@ -81,7 +81,7 @@ def of_runs(posterior: Posterior, clusters: pd.DataFrame) -> str | None:
     runs, every = _NUMBERS.get(n, str(n)), "both" if n == 2 else f"all {_NUMBERS.get(n, str(n))}"
     return (
         f"{runs} runs from different starts: {len(sure)} of the {counted(len(clusters), 'clusters')} "
-        f"({counted(int(sure['documents'].sum()), 'documents')}) came out in {every}"
+        f"({counted(int(sure['documents'].sum()), 'documents')}) were found in {every}"
     )
 
 

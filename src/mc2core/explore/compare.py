@@ -162,8 +162,7 @@ def _matched(a: Posterior, b: Posterior) -> tuple[np.ndarray, np.ndarray]:
         rows = np.arange(min(n_a, n_b))
         return rows, rows
     raise ValueError(
-        f"the fits are of other documents ({n_a:,} and {n_b:,}), and have no ids by which these could be matched "
-        "(mc2 import --id COLUMN)"
+        f"the fits have different documents ({n_a:,} and {n_b:,}) and no ids to match them (mc2 import --id COLUMN)"
     )
 
 

@@ -166,7 +166,7 @@ class Description:
 
     @property
     def no_groups(self) -> str:
-        """The sentence that tells that only one cluster is recommended, though there could be more; "" otherwise."""
+        """The sentence that reports that only one cluster is recommended, though there could be more; "" otherwise."""
         is_one = self.posterior.provenance.get("model", {}).get("n_clusters") == 1
         if self.recommended > 1 or is_one or self.without_clusters:
             return ""

@@ -392,5 +392,5 @@ fit = _with_tables(loop.fit)
 
 
 def _by_number(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    """A copy whose index has the numbers of a column, so that no other number is printed beside them."""
+    """A copy whose index has the numbers of a column, so that no other number is printed next to them."""
     return table.set_axis(table[column].to_numpy())

@@ -32,7 +32,7 @@ GOALS = (
         '`mc2core.fit(corpus, NPTOT(contexts=["year"]))`',
     ),
     (
-        "clusters of documents that consist of numbers in place of words",
+        "clusters of documents that consist of numbers instead of words",
         "`MC2()`",
         "`Gibbs()`",
         "`Corpus.from_observations(values, document)`",

@@ -60,7 +60,7 @@ _SCRIPTS = ("data", "charts", "map", "texts", "relations", "arrivals", "odd", "s
 _SHARES = frozenset({"share", "low", "high", "probability", "lift", "share_of_cluster", "overlap"})
 """Columns of which the HTML report shows two digits."""
 MAX_MEANS = 12
-"""Numbers of an observation, those by which a topic or cluster is told, whose means the HTML report shows."""
+"""Largest number of means per topic or cluster in the HTML report, for observations."""
 _OF_NODES = ("cluster", "name", "cut", "number", "documents", "share", "joins")
 _MAYBE = ("words", "distinctive_words", "certainty", "found", "chains", "label", "label_share")
 

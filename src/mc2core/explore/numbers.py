@@ -72,7 +72,7 @@ def _of_documents(description: Description) -> tuple[np.ndarray, np.ndarray, np.
 def _table(
     description: Description, what: str, rows: Sequence[int] | np.ndarray, mean: np.ndarray, sd: np.ndarray
 ) -> pd.DataFrame:
-    """A row for each number of each topic or cluster, those that tell it most first: its name, mean and sd, and beside
+    """A row for each number of each topic or cluster, those that differ most first: its name, mean and sd, and next to
     them those of all observations.
     """
     (centre, scale), names = description.all_observations, np.array(description.corpus.vocabulary, dtype=object)

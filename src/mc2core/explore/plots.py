@@ -190,7 +190,7 @@ def hierarchy(found: Fit, size: int | None = None, ax: Axes | None = None) -> Ax
     """
     description = found.description
     if not description.cuts:
-        raise ValueError("the fit has no hierarchy: it is made of the documents of the fit, where it has two clusters")
+        raise ValueError("the fit has no hierarchy; it needs the fitted documents and two or more clusters")
     sizes = sorted(description.first)
     begin = max((one for one in sizes if one <= _MAX_LEAVES), default=sizes[0]) if size is None else size
     found._size(begin)
@@ -232,7 +232,7 @@ def hierarchy(found: Fit, size: int | None = None, ax: Axes | None = None) -> Ax
     ax.set_yticks([])
     ax.margins(y=0.06)
     ax.spines[["left", "right", "top"]].set_visible(False)
-    ax.set(xlabel="number of clusters", title="how clusters join")
+    ax.set(xlabel="number of clusters", title="how clusters merge")
     return ax
 
 
@@ -276,7 +276,7 @@ def map_of_documents(
         else:
             _draw_groups(ax, place, variable.values.tocsc(), variable.names)
     ax.set(xticks=[], yticks=[], title=f"documents by {_short(colour or 'cluster')}", aspect="equal")
-    ax.set_xlabel("near documents are alike; axes and far distances mean nothing (t-SNE)")
+    ax.set_xlabel("nearby documents are similar; axes and large distances have no meaning (t-SNE)")
     return ax
 
 
@@ -339,7 +339,7 @@ def trace(fit: Fit, what: str | None = None, ax: Axes | None = None) -> Axes:
         If the column does not exist, or if the posterior was loaded and so has no trace.
     """
     if fit.trace is None:
-        raise ValueError("there is no trace: the posterior was loaded; trace.tsv beside it has it")
+        raise ValueError("a loaded posterior has no trace; read trace.tsv next to it")
     known = [str(name) for name in fit.trace.columns if name not in ("chain", "iteration", "seconds")]
     name = what or next((one for one in ("clusters", "topics", "elbo", "log_joint") if one in known), None)
     if name not in known:
@@ -379,7 +379,7 @@ def agreement(found: Fit, ax: Axes | None = None) -> Axes:
     if not chains:
         raise ValueError("the fit has one chain; fit(..., chains=4) runs several")
     if chains[0].representative.documents_are_clusters:
-        raise ValueError("each document is a cluster of its own in this posterior; there is nothing to compare")
+        raise ValueError("this posterior has no clusters to compare: each document is its own cluster")
     clusters = [one.cluster for one in chains]
     index = np.array([[consensus.agreement_between([one, other])["ari"] for other in clusters] for one in clusters])
     ax = _axes(ax, (4.4, 3.8))

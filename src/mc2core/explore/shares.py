@@ -129,7 +129,7 @@ def effects(description: Description, variables: Sequence[Variable]) -> pd.DataF
         several = 0 if one.is_number else np.diff(sp.csr_matrix(one.values > 0).indptr).max(initial=0)
         if several > 1 or len(one.names) > MAX_VALUES:
             many = "several values of" if several > 1 else f"{len(one.names)} values of"
-            raise ValueError(f"documents have {many} {one.name!r}; an effect is of a number, or of one of few values")
+            raise ValueError(f"documents have {many} {one.name!r}; effects need a number, or one of few values")
         chosen &= ~np.isnan(one.values) if one.is_number else np.diff(sp.csr_matrix(one.values > 0).indptr) > 0
     seen = np.flatnonzero(chosen)
     if not len(seen):
@@ -185,7 +185,7 @@ def _regression(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
     used = used / np.maximum(np.abs(used).max(axis=0, initial=0.0), 1e-300)
     if len(used) <= x.shape[1] or np.linalg.matrix_rank(used) < x.shape[1]:
         raise ValueError(
-            "these contexts do not tell their effects apart: one has a single value or follows from others"
+            "the effects of these contexts cannot be separated: one has a single value or depends on the others"
         )
     weighted = (x * weight[:, None]).T
     return np.linalg.solve(weighted @ x, weighted)

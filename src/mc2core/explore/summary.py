@@ -11,7 +11,7 @@ from mc2core.explore.tables import Tables
 from mc2core.explore.variables import LABEL, variables_of
 
 MAX_ROWS = 20
-"""Clusters, and topics, that the summary tells of, the largest."""
+"""Largest number of clusters, and of topics, in the summary."""
 
 
 def summary(description: Description, tables: Tables, title: str) -> str:
@@ -59,7 +59,7 @@ def summary(description: Description, tables: Tables, title: str) -> str:
 
 
 def _words(table: pd.DataFrame) -> dict[str, pd.Series]:
-    """The column of words, where there are any; observations are told by the name."""
+    """The column of words, if there are any; topics of observations have their means in the name."""
     return {"words": table["distinctive_words"]} if "distinctive_words" in table else {}
 
 

@@ -22,7 +22,7 @@ from mc2core.corpus.readers import bibliography
 LONGEST = 20_000
 """Characters of a text on an HTML report; of longer ones the rest is left out."""
 MAX_INSIDE = 5_000_000
-"""Characters of all texts up to which they stand in the HTML report itself, and not in scripts beside it."""
+"""Characters of all texts up to which the texts are in the HTML report itself, not in scripts next to it."""
 PER_SCRIPT = 500_000
 """Characters of the texts of a script, about."""
 

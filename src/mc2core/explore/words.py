@@ -22,7 +22,7 @@ N_NAME = 3
 NAME_WEIGHT = 0.4
 """Power of the probability in the score of a word of a name (docs/notes/names.md)."""
 SHARED = 0.7
-"""Share of a word's score in a cluster that it has in another one, from which on it tells neither apart."""
+"""Share of a word's score in a cluster that it has in another one, from which on it does not distinguish them."""
 MIN_LIFT = 1.1
 """Lift above which a word is distinctive."""
 WEIGHT = 0.3

@@ -4,7 +4,7 @@ A family (:class:`mc2core.families.base.ContentFamily`) gives kernels its ``code
 an observation to a topic, remove it, and compute densities. All densities are without the base measure, which is the
 same in all topics. A topic stores two sums of its observations, including those of the prior. The densities are:
 
-* **Diagonal Normal-Gamma** of (kappa, mu, a, b), of a coordinate each but for kappa and a: a product of Student's t,
+* **Diagonal Normal-Gamma** of (kappa, mu, a, b), of a coordinate each except kappa and a: a product of Student's t,
 
       p(x) prop. to prod_d G(a + 1/2) / G(a) sqrt(c_d) (1 + c_d (x_d - mu_d)^2)^-(a + 1/2),    c_d = kappa / (2 b_d (kappa + 1))
 

@@ -45,7 +45,7 @@ class DirichletCategorical(Family):
                 "DiagonalNormalGamma (diagonal_normal_gamma)"
             )
         if context.shape[1] == 0:
-            raise ValueError("no document has a name there; leave the context out")
+            raise ValueError("no document has a value; leave the context out")
         return context.shape[1]
 
     def prior(self, dimension: int) -> np.ndarray:

@@ -124,7 +124,7 @@ def squared_distance(factor, v):
 
 @inner_kernel(error_model="numpy")
 def log_head(strength, freedom, factor):
-    """ln of all of Student's t before the power, but for D / 2 ln pi; ``freedom`` is 2 a."""
+    """ln of all of Student's t before the power, without D / 2 ln pi; ``freedom`` is 2 a."""
     dimension = factor.shape[0]
     half_log_det = 0.0
     for i in range(dimension):
@@ -160,7 +160,7 @@ def log_student_without(strength, freedom, sums, scatter, ridge, factor, x, v, r
 
 @inner_kernel(error_model="numpy")
 def log_student_anew(strength, freedom, sums, scatter, ridge, x, v, room):
-    """As :func:`log_student_without`, by a factor that is made anew without ``x``."""
+    """As :func:`log_student_without`, by a factor that is computed again without ``x``."""
     factorise(strength, sums, scatter, x, ridge, room)
     for d in range(v.size):
         v[d] = x[d] - (sums[d] - x[d]) / strength

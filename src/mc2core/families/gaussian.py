@@ -44,7 +44,7 @@ class _Gaussian(Family):
         if abs(self.mu0) > self._most(self.kappa0):
             raise ValueError(
                 f"{own} mu0 is {mu0!r}; with kappa0 {self.kappa0:g} and b0 {self.b0:g} it must lie within "
-                f"{self._most(self.kappa0):g} of 0, or the sum of squares loses b0: shift the values"
+                f"{self._most(self.kappa0):g} of 0, or rounding loses b0: shift the values"
             )
 
     def settings(self) -> dict[str, float]:
@@ -58,7 +58,7 @@ class _Gaussian(Family):
         most = self._most(1.0)
         if (np.abs(observed) > most).any():
             first = int(np.flatnonzero(np.abs(observed) > most)[0])
-            why = f"values must lie within {most:g} of 0, or their squares lose b0: standardise them"
+            why = f"values must lie within {most:g} of 0, or rounding loses b0: standardise them"
             raise OutsideDomain(self, documents[first], f"holds {observed[first]:g}; with b0 {self.b0:g} {why}")
 
 
@@ -222,7 +222,7 @@ class GaussWishart(_GaussianVector, ContentFamily):
         documents = np.flatnonzero(~missing.all(axis=1))
         if missing[documents].any():
             first = documents[missing[documents].any(axis=1)][0]
-            raise OutsideDomain(self, first, "lacks a part of its vector; DiagonalNormalGamma takes such ones")
+            raise OutsideDomain(self, first, "lacks part of its vector; only DiagonalNormalGamma allows that")
         self.check(values)
         return stored_statistics(self.rows(values[documents], np.ones(values.shape[1])), ~missing.all(axis=1)[:, None])
 

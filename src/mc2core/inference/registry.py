@@ -31,7 +31,7 @@ def engine_for(model: type[Model]) -> str:
     for name in (DEFAULT_ENGINE, *sorted(ENGINES)):
         if issubclass(model, engine_class(name).models):
             return name
-    raise ValueError(f"no engine here fits {model.__name__}; name one of your own")
+    raise ValueError(f"no engine of mc2core fits {model.__name__}; give an engine of your own")
 
 
 def specify(
@@ -46,7 +46,7 @@ def specify(
     Parameters
     ----------
     model, engine : names, None for the default. An engine that is not of this package is its class.
-    settings : arguments of both constructors but for ``contexts`` and ``threads``; no name is one of both.
+    settings : arguments of both constructors except ``contexts`` and ``threads``; no name is one of both.
     contexts : of the model: names, or a mapping of names to families, ``{"family": ..., **hyper-parameters}`` or None.
 
     Raises
@@ -60,12 +60,12 @@ def specify(
     known = settings_of(model, engine)
     for setting in settings:
         if setting not in known:
-            raise ValueError(f"{model} by {kinds[1].name} has no setting {setting!r}{nearest(setting, known)}")
+            raise ValueError(f"{model} with {kinds[1].name} has no setting {setting!r}{nearest(setting, known)}")
     of_model, of_engine = ({name: settings[name] for name in kind.defaults() if name in settings} for kind in kinds)
     if takes_contexts(model):
         of_model["contexts"] = contexts
     elif contexts:
-        raise ValueError(f"model {model!r} is of words only; it cannot use context {next(iter(contexts))!r}")
+        raise ValueError(f"model {model!r} uses words only; it cannot use context {next(iter(contexts))!r}")
     of_engine = kinds[1].defaults_for(kinds[0]) | of_engine
     made = kinds[0](**of_model), kinds[1](**of_engine, threads=threads)
     made[1].supports(made[0])
@@ -79,7 +79,7 @@ def specified_in(provenance: Mapping[str, Any], threads: int = 1) -> tuple[Model
         names, contexts = (of_model.pop("name"), of_engine.pop("name")), of_model.pop("contexts", None)
         return specify(*names, of_model | of_engine, contexts, threads)
     except (AttributeError, KeyError, TypeError) as error:
-        raise ValueError(f"what the fit says of its model and engine (provenance) is damaged: {error!r}") from error
+        raise ValueError(f"the provenance of the fit (model and engine) is damaged: {error!r}") from error
 
 
 def takes_contexts(model: str) -> bool:

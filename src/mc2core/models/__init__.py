@@ -130,12 +130,12 @@ class Model(Settings, ABC):
             raise ValueError("content is a family of observations, but the corpus has words")
         if corpus.observations is not None:
             if not self.has_content:
-                raise ValueError(f"{self.name} has topics of words; a corpus of observations takes mc2 or hdp")
+                raise ValueError(f"{self.name} needs words; fit observations by mc2 or hdp")
             known.content = self.content or family_for_content(corpus.content_kind)
             if known.content.content_kind != corpus.content_kind:
                 raise ValueError(
                     f"content is {type(known.content).__name__}, of {known.content.content_kind}, but the corpus holds "
-                    f"{corpus.content_kind}; Corpus.from_observations has the kind"
+                    f"{corpus.content_kind}; give the kind to Corpus.from_observations"
                 )
             assert isinstance(known, TopicModel)
             known.refuse_words()
@@ -251,6 +251,10 @@ class TopicModel(Model):
         return self.burstiness is not False and self.document_level and self.content is None
 
     @property
+    def _repeats(self) -> str:
+        return ", in which documents may repeat their words (burstiness)" if self.may_repeat else ""
+
+    @property
     def most_clusters(self) -> float:
         """Largest possible number of clusters: N, or infinity if there is no bound."""
         return self.n_clusters or math.inf
@@ -279,7 +283,7 @@ def concentration(name: str, value: float | str) -> float | str:
 def _priors(priors: Any, roles: tuple[str, ...], further: tuple[str, ...]) -> dict[str, list[float]]:
     """Checked copy of a ``concentration_priors`` argument: [shape, rate] by role; (1, 1) for ``roles`` left out.
 
-    ``further`` may be named beside ``roles``.
+    ``further`` may be named in addition to ``roles``.
     """
     allowed = (*roles, *further)
     if priors is not None and not isinstance(priors, Mapping):
@@ -398,8 +402,8 @@ class MC2(TopicModel):
     >>> MC2(contexts=["year"], n_clusters=8).n_clusters
     8
     >>> print(MC2(contexts={"author": DirichletCategorical(concentration=0.1)}).describe())
-    MC2 with a document level (document_concentration=learn); --set document_level=false is the paper's, where documents
-    of a cluster share its topic proportions
+    MC2 with a document level (document_concentration=learn), in which documents may repeat their words (burstiness);
+    with --set document_level=false, as in the paper, the documents of a cluster share its proportions
     """  # noqa: E501
 
     name = "mc2"
@@ -435,10 +439,9 @@ class MC2(TopicModel):
     def describe(self) -> str:
         told = f" of {counted(self.n_clusters, 'clusters')}" if self.n_clusters else ""
         if self.document_level:
-            return (
-                f"MC2{told} with a document level (document_concentration={self.document_concentration}); "
-                "--set document_level=false is the paper's, where documents of a cluster share its topic proportions"
-            )
+            level = f"with a document level (document_concentration={self.document_concentration}){self._repeats}"
+            paper = "with --set document_level=false, as in the paper, the documents of a cluster share its proportions"
+            return f"MC2{told} {level}; {paper}"
         return f"MC2{told}, the documents of a cluster share its topic proportions (document_level=false)"
 
 
@@ -511,7 +514,7 @@ class HDP(TopicModel):
         self._set_hierarchy(table_concentration, topic_concentration, topic_word_prior, concentration_priors)
 
     def describe(self) -> str:
-        return f"the HDP{' of three levels' if self.document_level else ''}; no clusters"
+        return f"the HDP{' of three levels' if self.document_level else ''}{self._repeats}; no clusters"
 
 
 class NPTOT(TopicModel):

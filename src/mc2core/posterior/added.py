@@ -29,7 +29,7 @@ _DESCRIBED = {
 
 @dataclass(frozen=True)
 class Added:
-    """What an update leaves beside samples of all documents.
+    """Results of an update in addition to samples of all documents.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Added:
 
 @dataclass(frozen=True)
 class GrownHierarchy(Hierarchy):
-    """The hierarchy of the old documents, with the added ones in its clusters and new clusters beside them.
+    """The hierarchy of the old documents, with the added ones in its clusters and new clusters next to them.
 
     The cut of n clusters has n - L old clusters, as in ``earlier``, and the L new ones with the last numbers.
 
@@ -138,7 +138,7 @@ class GrownHierarchy(Hierarchy):
 
     def _old_size(self, size: int) -> int:
         if not 1 <= size <= self.n_clusters:
-            raise ValueError(f"{size} clusters were asked for; cuts go from 1 to {self.n_clusters}, the fit's own")
+            raise ValueError(f"{size} clusters were requested; a cut has 1 to {self.n_clusters}, the number of the fit")
         return max(size - self._n_new, 1)
 
     def _shares(self, found: np.ndarray, old_size: int, size: int) -> np.ndarray:

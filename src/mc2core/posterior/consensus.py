@@ -28,7 +28,7 @@ MAX_CELLS = 1 << 28
 MAIN = 0.95
 """Share of the documents that the main clusters hold."""
 COUNTED = {"clusters": "main clusters", "topics": "topics"}
-"""What is counted in each sample for the interval beside the number of clusters or topics."""
+"""Quantity counted in each sample for the interval next to the number of clusters or topics."""
 
 
 def representative(clusterings: Sequence[np.ndarray], n_topics: Sequence[int]) -> int:

@@ -191,7 +191,7 @@ class Hierarchy:
     def at(self, size: int) -> np.ndarray:
         """As :meth:`cut`, but with the numbers of the clusters of the fit that are left (``joined``)."""
         if not 1 <= size <= self.n_clusters:
-            raise ValueError(f"{size} clusters were asked for; cuts go from 1 to {self.n_clusters}, the fit's own")
+            raise ValueError(f"{size} clusters were requested; a cut has 1 to {self.n_clusters}, the number of the fit")
         step = self.n_clusters - size
         found, end = self.cluster.copy(), self.start[step]
         found[self.document[:end]] = self.to[:end]  # of two moves of a document the later one stays
@@ -345,7 +345,7 @@ def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
     :func:`most_clusters` of the columns, or if a score is not finite.
     """
     if posterior.representative.documents_are_clusters:
-        raise ValueError("each document is a cluster of its own in this posterior; there is nothing to join")
+        raise ValueError("this posterior has no clusters to merge: each document is its own cluster")
     posterior.check_fitted(corpus)
     others: list[tuple[Sample, np.ndarray]] = []
     if posterior.cluster.max(initial=-1) < 0:
@@ -427,7 +427,7 @@ def _descend(held: _Held, told: Work) -> Hierarchy:
         np.concatenate([np.zeros(0, np.int32), *(move[part] for move in moves)]).astype(np.int32) for part in (0, 1)
     )
     if not np.isfinite(scores).all():
-        raise ValueError("the log marginal likelihood of a cut is no number")
+        raise ValueError("the log marginal likelihood of a cut is not a number")
     start_of = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return Hierarchy(held.start, joined, start_of, document, to, scores, np.full(n_clusters, np.nan), n_clusters)
 
@@ -520,12 +520,12 @@ class _Held:
 # -- what documents hold -------------------------------------------------------------------------------------------
 def _content(sample: Sample) -> tuple[Callable[[Corpus, Callable[[float], None]], sp.csr_matrix], np.ndarray]:
     """What gives (B, F) whole counts of documents, and (F,) their Dirichlet prior: of their words, where each cluster
-    is a topic; else of the topics of their words, those in use and last the rest. It tells how many are done.
+    is a topic; else of the topics of their words, those in use and last the rest. It reports how many are done.
     """
     known: Any = sample.topic_given_cluster
     if sp.issparse(known):
         if known.shape[0] != known.shape[1] or (known != sp.identity(known.shape[0], format="csr")).nnz:
-            raise ValueError("clusters with sparse shares of several topics have no cuts")
+            raise ValueError("a hierarchy needs topic proportions that are not sparse, or one topic per cluster")
 
         def words(corpus: Corpus, done: Callable[[float], None]) -> sp.csr_matrix:
             done(corpus.n_documents)

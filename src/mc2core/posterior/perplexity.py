@@ -165,28 +165,28 @@ ESTIMATORS: dict[str, Estimator] = {
         ),
         Estimator(
             "context",
-            "as marginal, with the clusters weighted by the test document's own context",
+            "as marginal, with clusters weighted by the context of the document",
             _average_over_samples(_context),
             uses_context=True,
         ),
         Estimator(
             "icml14",
-            "ICML14, A.4 as printed: of each token tau times psi of its likeliest topic in its document's likeliest "
-            "cluster, averaged over samples; other topics are left out, so that probabilities do not sum to 1",
+            "ICML14, appendix A.4: the likeliest topic of each token in the likeliest cluster of its document, "
+            "averaged over samples; other topics are ignored, so the probabilities do not sum to 1",
             _icml14,
             of_sample=_icml14_sample,
         ),
         Estimator(
             "importance",
-            f"importance sampling with iterated pseudo-counts, {IMPORTANCE_DRAWS} draws a document; "
-            "documents have topic proportions of their own; low where their topics could be told in several ways",
+            f"importance sampling with iterated pseudo-counts, {IMPORTANCE_DRAWS} draws per document; "
+            "each document has its own topic proportions; too low if several sets of topics explain a document",
             _importance,
             takes_document_level=True,
         ),
         Estimator(
             "left_to_right",
-            f"left-to-right sampling, {LEFT_TO_RIGHT_PARTICLES} particles a document; "
-            "documents have topic proportions of their own",
+            f"left-to-right sampling, {LEFT_TO_RIGHT_PARTICLES} particles per document; "
+            "each document has its own topic proportions",
             _left_to_right,
             takes_document_level=True,
         ),
@@ -274,15 +274,16 @@ def log_likelihood(
     streams.key(seed, "perplexity")  # a bad seed is refused even where no number is drawn
     posterior.check_corpus(corpus)
     if posterior.contents is not None and chosen.name == "icml14":
-        raise ValueError("estimator is 'icml14', which smooths topics of words; these emit observations")
+        raise ValueError("estimator is 'icml14', which needs words; the topics of this fit emit observations")
     for sample in posterior.samples:
         if sample.document_concentration < np.inf and not chosen.takes_document_level:
             raise ValueError(
-                f"estimator is {chosen.name!r}, which takes documents to share their cluster's proportions; these "
-                f"have their own (document_concentration {sample.document_concentration:g}): use left_to_right"
+                f"estimator is {chosen.name!r}, which needs documents that share the topic proportions of "
+                f"their cluster; here each has its own (document_concentration {sample.document_concentration:g}): "
+                "use left_to_right"
             )
         if sample.has_repeats and chosen.name != "left_to_right":
-            raise ValueError(f"estimator is {chosen.name!r}; where words repeat it must be left_to_right")
+            raise ValueError(f"estimator is {chosen.name!r}; with burstiness it must be left_to_right")
     stacked = posterior.stacked(corpus) if chosen.uses_context else None
     out = np.empty(corpus.n_documents)
     with showing(progress), stopping.defer(), work(chosen.name, len(out), "documents") as told:
@@ -318,7 +319,7 @@ def perplexity(
     Raises ValueError as :func:`log_likelihood` does, and if the corpus has no tokens.
     """
     if corpus.observations is not None:
-        raise ValueError("perplexity is of words; of observations log_density tells how well they are predicted")
+        raise ValueError("perplexity needs words; use log_density for observations")
     n_tokens = corpus.n_tokens
     if n_tokens == 0:
         raise ValueError("perplexity needs words: no document of the corpus has a token")
@@ -338,7 +339,7 @@ def log_density(
     Raises ValueError as :func:`log_likelihood` does, and if the corpus has words or no observations.
     """
     if corpus.observations is None:
-        raise ValueError("the log density is of observations; words have a perplexity")
+        raise ValueError("log_density needs observations; use perplexity for words")
     if corpus.n_tokens == 0:
         raise ValueError("the log density needs observations: no document of the corpus has any")
     return float(log_likelihood(corpus, posterior, estimator, seed, threads, progress).sum() / corpus.n_tokens)

@@ -274,7 +274,7 @@ class Posterior:
 
         The main clusters of a sample are the fewest that hold 95 % of its documents (:func:`consensus.n_main`). Their
         number estimates how many groups there are better than the number of clusters does, because a Dirichlet process
-        opens small clusters beside the large ones (docs/notes/consensus.md). The interval of the number of topics is
+        opens small clusters next to the large ones (docs/notes/consensus.md). The interval of the number of topics is
         too narrow if the prior of words does not fit.
         """
         if choice("what", what, ("clusters", "main clusters", "topics")) == "main clusters":
@@ -474,7 +474,7 @@ class Posterior:
         corpus, or if the model is HDP, which has no clusters of documents.
         """
         if self.representative.documents_are_clusters:
-            raise ValueError("each document is a cluster of its own in this posterior; there are none to assign to")
+            raise ValueError("this posterior has no clusters to assign to: each document is its own cluster")
         is_of_fit = use_context and self.was_fitted_on(corpus) and min(map(np.min, self._clusterings)) >= 0
         if is_of_fit:  # by its numbers, which may be of other words and names
             self._stacked_to_predict(corpus)
@@ -489,8 +489,7 @@ class Posterior:
             return probability.argmax(axis=1), probability
         if self.hierarchy is None and not is_of_fit:
             raise ValueError(
-                "the posterior keeps no hierarchy; mc2 fit leaves it, find_hierarchy makes it of the documents of the "
-                "fit"
+                "the posterior has no hierarchy; find_hierarchy(corpus) computes it from the fitted documents"
             )
         hierarchy = self.hierarchy or self.find_hierarchy(corpus)
         cut = hierarchy.size_of(cut)
@@ -810,4 +809,4 @@ def _check_provenance(about: Mapping[str, Any], n_samples: int) -> None:
         and sum(chains) == n_samples
         and len(set(stuck)) < len(chains)
     ):
-        raise ValueError("what it says of its fit (provenance) is damaged")
+        raise ValueError("the provenance of its fit is damaged")

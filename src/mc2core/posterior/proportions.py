@@ -24,7 +24,7 @@ _PASSES = 20  # over a document whose proportions are its own
 
 @inner_kernel(fastmath={"reassoc"})
 def _sum(values):
-    """Stores nothing: where a loop does, whether it is vector code, and so the order, may hang on addresses."""
+    """Stores nothing: where a loop does, whether it is vector code, and so the order, may depend on addresses."""
     total = 0.0
     for m in range(values.size):
         total += values[m]

@@ -201,7 +201,7 @@ def _pack_csr(name: str, table: sp.csr_matrix) -> dict[str, np.ndarray]:
 
 
 def _unpack_csr(arrays: Mapping[str, np.ndarray], name: str) -> sp.csr_matrix:
-    """ValueError where a part is missing, or an index is none of the matrix."""
+    """ValueError if a part is missing, or if an index lies outside the matrix."""
     storage.check_arrays(arrays, {f"{name}.{part}": one for part, one in _DESCRIBED_CSR.items()}, {})
     data, indices, indptr, shape = (arrays[f"{name}.{part}"] for part in _DESCRIBED_CSR)
     matrix = sp.csr_matrix((data, indices, indptr), shape=tuple(shape))
@@ -235,7 +235,7 @@ def _unpack_contents(stored: Mapping[str, np.ndarray], sizes: Mapping[str, int])
     described = {f"contents.{name}": one for name, one in _DESCRIBED_CONTENTS.items()}
     family = family_from_settings(storage.parse_json(str(stored["contents.family"])))
     if not isinstance(family, ContentFamily):
-        raise ValueError(f"'contents' are of {family!r}, which is no family of observations")
+        raise ValueError(f"'contents' are of {family!r}, which is not a family of observations")
     storage.check_arrays(stored, described, {**sizes, "P": family.n_parameters(sizes["V"])})
     return Contents(family, *(stored[name] for name in described))
 

@@ -115,9 +115,7 @@ def features(corpus: Corpus, weighting: str, method: str) -> sp.csr_matrix:
     table = sp.csr_matrix(sp.hstack(parts, format="csr"), dtype=np.float64)
     empty = np.diff(table.indptr) == 0
     if empty.any():
-        raise ValueError(
-            f"document {int(np.argmax(empty))} has nothing to cluster it by; {method} needs a word in each"
-        )
+        raise ValueError(f"document {int(np.argmax(empty))} is empty; {method} needs a word in each document")
     if weighting == "tfidf":
         from sklearn.feature_extraction.text import TfidfTransformer
 
@@ -136,7 +134,7 @@ def lsa_space(table: sp.csr_matrix, dimension: int, state: int) -> np.ndarray:
 
     most = min(table.shape) - 1
     if most < 1:
-        raise ValueError(f"a table of {table.shape[0]} documents and {table.shape[1]} columns has no space of LSA")
+        raise ValueError(f"a table of {table.shape[0]} documents and {table.shape[1]} columns is too small for LSA")
     reduction = decomposition.TruncatedSVD(min(dimension, most), algorithm="arpack", random_state=state)
     return np.asarray(preprocessing.normalize(reduction.fit_transform(table)))
 
@@ -156,7 +154,7 @@ def cluster_numbers(value: Any) -> list[int]:
 
 
 def random_state(seed: int, purpose: str, start: int = 0) -> int:
-    """A seed as scikit-learn takes it, of 32 bits. ValueError for a seed that is none."""
+    """A seed as scikit-learn takes it, of 32 bits. ValueError for an invalid seed."""
     return int(streams.key(seed, purpose, start)) & 0xFFFFFFFF
 
 

@@ -31,7 +31,7 @@ class MLlibLDA(Baseline):
     iterations : int in [1, inf), default 20
         Mini-batches.
     batch_fraction : float in (0, 1], default 0.1
-        Share of the documents in each of them, drawn anew: so many passes over the corpus are iterations times this.
+        Share of the documents in each of them, drawn again: so many passes over the corpus are iterations times this.
     learning_offset : float in (0, inf), default 1024.0
         tau_0 of the rates (tau_0 + t)**-0.51; the smaller, the more the first mini-batches count.
     partitions : int in [1, inf), default 2

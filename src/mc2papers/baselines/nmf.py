@@ -15,7 +15,7 @@ class NMF(ByNumber):
     """Documents clustered by their largest factor: counts ~ W H with W, H >= 0, least squares, by scikit-learn.
 
     A document is in the cluster of the largest entry of its row of W, after each factor's row of H was brought to
-    Euclidean length 1 (Xu, Liu and Gong, 2003): W and H are told up to such scales only. They start from a singular
+    Euclidean length 1 (Xu, Liu and Gong, 2003): W and H are unique only up to such scales. They start from a singular
     value decomposition, its zeros filled with small random numbers ("nndsvdar" of Boutsidis and Gallopoulos, 2008).
 
     Parameters

@@ -160,7 +160,7 @@ def assign(key, first, last, documents, head, slope, factor, parameters, cluster
 
 
 class UncollapsedState(MixtureState):
-    """Assignments, and room for the parameters, which every sweep draws anew.
+    """Assignments, and room for the parameters, which every sweep draws again.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ class UncollapsedState(MixtureState):
         return cells
 
     def _sizes(self, cells: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Documents, mass and squares of each cluster, (K,) float64 but for the first, int64."""
+        """Documents, mass and squares of each cluster, (K,) float64 except the first, int64."""
         n_clusters = self.settings.n_clusters
         mass = np.bincount(self.cluster, weights=self.documents.mass, minlength=n_clusters)
         squares = np.bincount(cells.indices, weights=cells.data.astype(np.float64) ** 2, minlength=n_clusters)

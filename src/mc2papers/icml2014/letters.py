@@ -109,7 +109,7 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Posterior], seeds: i
 
 def match_clusters(corpus: Corpus, model: Posterior) -> dict[int, str]:
     """Clusters of the representative sample in the order of the words that the documents were drawn from, each with
-    its word; "" for those beside them, which come after, heaviest first.
+    its word; "" for further ones, which come after, heaviest first.
 
     Words and clusters are matched one to one so that as many documents as possible are in their word's cluster.
     """

@@ -1,4 +1,4 @@
-"""Rows of held-out perplexity beside the papers' (ICML14 tables 1 and 2)."""
+"""Rows of held-out perplexity next to the papers' (ICML14 tables 1 and 2)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def perplexity_rows(
     estimators: Sequence[str],
     features: Mapping[tuple[str, ...], str] = FEATURES,
 ) -> pd.DataFrame:
-    """A row for each method and features the paper or we have: our mean and sd over seeds beside the paper's figure.
+    """One row per method and features that the paper or we have: our mean and sd over seeds next to the paper's.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def judge_order(
 
 
 def lost_lead(name: str, rows: Mapping[str, pd.Series], reference: Mapping[str, pd.Series], paper: pd.DataFrame) -> str:
-    """Why a method is no rival: the paper prints it below the HDP, and ours is above it by more than GAIN.
+    """Why a method is no rival: the paper prints it below the HDP, and here it is above it by more than GAIN.
 
     What others lead over such a method by is not what the paper says of them. "" if it keeps its place.
 
@@ -199,10 +199,10 @@ def _row(
 def format_perplexity_table(
     table: pd.DataFrame, estimators: Sequence[str], reference: tuple[str, str] = ("HDP", "words")
 ) -> pd.DataFrame:
-    """The table of :func:`perplexity_rows` as text for people: ours on the left, the paper's on the right.
+    """The table of :func:`perplexity_rows` as text for people: our numbers on the left, the paper's on the right.
 
     Levels of different data are not comparable. What is, is how far a row is from the row ``reference`` (method,
-    features) of the same dataset: in per cent of that, for ours and for the paper's each against its own.
+    features) of the same dataset: in per cent of that, for our numbers and the paper's each against its own.
     """
     rows = []
     for dataset, here in table.groupby("dataset", sort=False):

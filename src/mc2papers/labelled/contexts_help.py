@@ -130,7 +130,7 @@ def _lower(table: pd.DataFrame) -> pd.Series:
 
 
 def judge_contexts(fits: pd.DataFrame, printed: Mapping[Any, float]) -> list[Claim]:
-    """Judge what contexts gain: the papers' claims on corpora with several names per document, ours on all corpora.
+    """Judge what contexts gain: the papers' claims on corpora with several names per document, our own on all corpora.
 
     printed : gain by (place, measure)
     """

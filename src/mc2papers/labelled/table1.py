@@ -150,7 +150,7 @@ def claims(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses
             judged.append(_compared(dataset, text, here, measure, (method, ""), (_RIVAL, "")))
         if (_FIXED, "") in here:
             judged += [
-                _compared(dataset, f"told K, ARI at least that of {rival}", here, "ari", (_FIXED, ""), (rival, ""))
+                _compared(dataset, f"K fixed, ARI at least that of {rival}", here, "ari", (_FIXED, ""), (rival, ""))
                 for rival in _TOLD_RIVALS
             ]
         if (_CUT, "") in here:
@@ -178,16 +178,16 @@ def _of_figure5(dataset: str, scores: Sequence[Mapping[str, Any]]) -> list[Claim
 
 
 def _of_cut(dataset: str, here: Mapping[Any, pd.DataFrame], n_classes: int) -> list[Claim]:
-    """Of the recommended cut: its ARI beside that of the best rival with K fixed, and its number of clusters."""
+    """Of the recommended cut: its ARI next to the ARI of the best rival with K fixed, and its number of clusters."""
     cut = here[_CUT, ""]
     ratio = cut["clusters"] / n_classes
     bounds = [mean_of("times the classes", ratio, above=1.0 / _TIMES, digits=2)]
     bounds += [mean_of("times the classes", ratio, below=_TIMES, digits=2)]
-    text = f"not told K, clusters of the recommended cut within a factor {_TIMES:.0f} of the classes"
+    text = f"K inferred, clusters of the recommended cut within a factor {_TIMES:.0f} of the classes"
     of_size = judge(dataset, text, bounds, f"{mean_sd(cut['clusters'], 1)} for {n_classes}", favours=MC2, whose=OURS)
-    text = f"not told K, ARI of the recommended cut at least that of {_FREE_RIVAL}"
+    text = f"K inferred, ARI of the recommended cut at least that of {_FREE_RIVAL}"
     of_free = _compared(dataset, text, here, "ari", (_CUT, ""), (_FREE_RIVAL, ""))
-    text = f"not told K, ARI of the recommended cut at least {_SHARE} of that of the best rival with K fixed"
+    text = f"K inferred, ARI of the recommended cut at least {_SHARE} of that of the best rival with K fixed"
     rivals = [one for one in _TOLD_RIVALS if (one, "") in here]
     if not rivals:
         return [unmet(dataset, text, "no fit of a rival with K fixed", whose=OURS), of_free, of_size]

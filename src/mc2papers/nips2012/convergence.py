@@ -188,7 +188,7 @@ def judge_method(fits: pd.DataFrame, dataset: str, method: str, times: float) ->
 
 
 def moving(curves: pd.DataFrame) -> tuple[str, str]:
-    """The method whose chains tell of bits, and why it is not FASTEX if it is not.
+    """The method that shows the effect of bits, and why it is not FASTEX if it is not.
 
     As printed, all documents may end in one cluster, in which nothing moves. The paper says that the correction of its
     estimates can be reduced in practice: PLAIN is without it.
@@ -202,7 +202,7 @@ def moving(curves: pd.DataFrame) -> tuple[str, str]:
 def judge_bits(fits: pd.DataFrame, dataset: str, method: str = FASTEX, why: str = "", enough: int = 64) -> Claim:
     """The claim that signatures longer than ``enough`` bits gain nothing: their last VI is not lower by over 1%.
 
-    Chains that all end with one cluster tell nothing of it.
+    Chains that all end with one cluster show nothing about it.
 
     method, why : of :func:`moving`
     """

@@ -1,4 +1,4 @@
-"""NIPS 2012 table 1: microseconds a document, by number of clusters and bits."""
+"""NIPS 2012 table 1: microseconds per document, by number of clusters and bits."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ NOTES = (
 
 
 def speed_table(times: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, list[Claim]]:
-    """NIPS12 table 1: ours beside the paper's (columns part, clusters, bits, microseconds_per_document); its claims.
+    """NIPS12 table 1, our and printed numbers (columns part, clusters, bits, microseconds_per_document), and claims.
 
     times : of :func:`mc2papers.nips2012.times.time_documents`; the table has the means over its chains.
 
     The claims, from the least to the largest K: the total hardly grows, judged by order at each number of bits
     (:data:`mc2papers.report.claims.ORDER`); at the paper's bits it grows, and by the proposal for the most part; the
-    standard sampler's time is linear in K. Times that were taken beside other work decide nothing. Where all chains of
+    standard sampler's time is linear in K. Times that were taken while other work ran decide nothing. If all chains of
     a cell end with one cluster nothing moves, and its total is not the paper's: if that is so of FASTEX, PLAIN decides.
     """
     table, claims = _speed_table(times, paper)
@@ -59,7 +59,7 @@ def speed_table(times: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame,
 
 
 def _speed_table(times: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, list[Claim]]:
-    """The table, and the claims as if nothing had run beside."""
+    """The table, and the claims as if nothing else had run."""
     keys = ["part", "method", "clusters", "bits"]
     printed = paper.rename(columns={"microseconds_per_document": "paper_microseconds_per_document"})
     printed = printed.assign(method=FASTEX)
@@ -165,8 +165,8 @@ def _caption(options: Options) -> str:
 
 
 TARGET = Target(
-    title="NIPS 2012, table 1: microseconds a document (simulated articles)",
-    shows="microseconds a document",
+    title="NIPS 2012, table 1: microseconds per document (simulated articles)",
+    shows="microseconds per document",
     build=_build,
     caption=_caption,
     inputs={"times": "times"},

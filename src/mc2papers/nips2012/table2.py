@@ -36,7 +36,7 @@ NOTES = (
 
 
 def speedup_table(curves: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, list[Claim]]:
-    """NIPS12 table 2: ours as mean and sd over seeds beside the paper's figures, and its claims judged.
+    """NIPS12 table 2: our mean and sd over seeds next to the paper's figures, and its claims judged.
 
     ``paper`` has columns dataset, clusters, articles, vocabulary, fastex_vi_bits, baseline_vi_bits, speedup.
     """

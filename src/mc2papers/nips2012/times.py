@@ -63,7 +63,7 @@ def time_documents(
     """Time every K with every length of signature, as printed and by plain estimates; next to them our variants, exact
     scoring, and the standard sampler.
 
-    ``settings`` of the engine hold for all cells, but for those that the grid sets. ``sweeps`` of each chain, at least
+    ``settings`` of the engine hold for all cells, except those that the grid sets. ``sweeps`` of each chain, at least
     5: the first after which the projection stays as it is. ``more_clusters``: further K, at which nothing is hashed,
     with three sweeps over as many documents or twice as many as clusters, whichever is more. Where documents are
     hashed, a chain is timed for each of ``n_seeds``. Returns the columns part, method, clusters, bits (0 where nothing
@@ -90,7 +90,7 @@ def time_documents(
                 for seed in range(n_seeds):
                     took = microseconds_per_document(corpus, k, seed)
                     rows.append((TOTAL, STANDARD, k, 0, seed, took, k))
-                    logger.info("K = %d, %s: %.2f us a document", k, STANDARD, took)
+                    logger.info("K = %d, %s: %.2f us per document", k, STANDARD, took)
             for method, b, own in cells:
                 pair = specify("mixture", "fastex", {**OUR_PRIORS, **settings, "n_clusters": k, **own})
                 for seed in range(n_seeds if b else 1):  # claims are about what is hashed
@@ -103,7 +103,7 @@ def time_documents(
                         parts[PROPOSAL] = _seconds_of_proposals(done.state, sweeps)
                     for part, seconds in parts.items():
                         rows.append((part, method, k, b, seed, seconds / size * 1e6, in_use))
-                        logger.info("K = %d, %s, %d bits, %s: %.2f us a document", k, method, b, part, rows[-1][-2])
+                        logger.info("K = %d, %s, %d bits, %s: %.2f us per document", k, method, b, part, rows[-1][-2])
     columns = ["part", "method", "clusters", "bits", "seed", "microseconds_per_document", "in_use"]
     table = pd.DataFrame(rows, columns=columns).assign(other_cores=other.cores())
     return table.sort_values("part", kind="stable", ignore_index=True)

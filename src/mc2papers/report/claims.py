@@ -30,8 +30,8 @@ VERDICTS = {
     NOT_REPRODUCED: "the interval lies against the claim, on the paper's data or on data drawn as the paper draws them",
     CONTRADICTED: "the interval lies against the claim, on data of another kind, which is weaker evidence",
     SMALLER: "the interval has the sign of the claim, but lies wholly below the size that counts or is claimed",
-    INCONCLUSIVE: "the interval includes the bound, or times were taken beside other work",
-    NOT_TESTABLE: "the simulator builds in the answer, a rival is none, or there are too few data",
+    INCONCLUSIVE: "the interval includes the bound, or times were taken while other work ran",
+    NOT_TESTABLE: "the simulator builds in the answer, a rival gains nothing itself, or there are too few data",
     UNMET: "what the claim assumes does not hold in this run",
     NOT_RUN: "needs Spark, 8 nodes, 16 cores or figures that are not printed",
 }
@@ -267,7 +267,7 @@ class Claim:
     dataset : its title
     text : the claim
     verdict : one of VERDICTS; until :func:`on_data` as if on the paper's data
-    numbers : ours, in short; may be empty
+    numbers : our numbers, in short; may be empty
     reason : the statistic that decides, with its interval, or why there is no verdict
     favours : the model that the claim favours, "" for none: data drawn from that model cannot test it. No
         simulated data can if it is ANY_SIMULATOR
@@ -368,8 +368,8 @@ def timed_alone(claim: Claim, cores: float) -> Claim:
     """
     if cores <= OTHER_CORES or claim.verdict not in {*_JUDGED} - {INCONCLUSIVE}:
         return claim
-    beside = "while other work may have run" if np.isnan(cores) else f"beside other work on {cores:.1f} cores"
-    return replace(claim, verdict=INCONCLUSIVE, reason=f"timed {beside}; {claim.reason}")
+    meanwhile = "while other work may have run" if np.isnan(cores) else f"while other work took {cores:.1f} cores"
+    return replace(claim, verdict=INCONCLUSIVE, reason=f"timed {meanwhile}; {claim.reason}")
 
 
 def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:

@@ -1,4 +1,4 @@
-"""How much a verdict rests on: documents, lengths of chains and repeats of ours beside the paper's.
+"""How much a verdict rests on: our documents, lengths of chains and repeats next to the paper's.
 
 They come from the settings of a run and the corpora that it built, never by hand: a reader is to see at a glance
 whether a claim failed on the paper's data in the paper's time, or on a small sample in a short chain.
@@ -38,7 +38,7 @@ def paper_sizes() -> dict[tuple[str, str], dict[str, int]]:
 def extent_of_runs(configuration: Configuration, name: str) -> dict[str, dict[str, Any]]:
     """Return what claims of a target rest on, by dataset, as far as the settings of its runs tell.
 
-    Rows of ours do not count, unless there are no others.
+    Rows of our variants do not count, unless there are no others.
 
     Returns
     -------

@@ -47,12 +47,12 @@ def write_reproduction_report(
     own : title of each HTML report of an own corpus: its path, and a sentence on what the fit found
     ran : jobs of :func:`mc2papers.report.jobs.read_jobs`, whose times are shown
 
-    ValueError for a verdict that is none, and for a table whose file holds no table.
+    ValueError for an unknown verdict, and for a table whose file holds no table.
     """
     path = Path(path)
     unknown = sorted(set(claims["verdict"]) - set(VERDICTS))
     if unknown:
-        raise ValueError(f"the verdict {unknown[0]!r} is none; it must be one of {', '.join(VERDICTS)}")
+        raise ValueError(f"the verdict {unknown[0]!r} is not known; it must be one of {', '.join(VERDICTS)}")
     card = scorecard.scorecard(claims)
     # identifier, name in the list of contents, heading, content
     sections = [

@@ -1,4 +1,4 @@
-"""The scorecard: the main claims of each paper, the published number next to ours, the verdict and the data.
+"""The scorecard: the main claims of each paper, the published number next to our number, the verdict and the data.
 
 ``assets/scorecard.csv`` names the claims, ``assets/recorded_claims.csv`` holds the verdicts of recorded runs. The
 reproduction report shows the scorecard of a run, with recorded verdicts where those are of better data. The README and

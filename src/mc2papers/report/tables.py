@@ -1,4 +1,4 @@
-"""Tables: ours beside the paper's, with the claims the numbers bear out or not, as CSV, Markdown, LaTeX and HTML."""
+"""Tables: our numbers next to the paper's, with verdicts on the claims, as CSV, Markdown, LaTeX and HTML."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def claims(rows: pd.DataFrame, dataset: str) -> list[Claim]:
     the run; its time that at which a state is first as good as these are on average. SVI's best state within the first
     epoch is to be no worse than the level, and SVI to be there in a quarter of that time, and sooner by the order of
     ten times (the abstract). All three have preconditions (:func:`_idle`). The second epoch is to gain or lose less
-    than LITTLE. Claims on SVI without tables are ours.
+    than LITTLE. Claims on SVI without tables are our own.
     """
     here = rows[rows["dataset"] == dataset]
     forms = [form for form in (SVI, DIRECT) if form == SVI or (here["method"] == form).any()]

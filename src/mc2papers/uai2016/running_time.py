@@ -1,4 +1,4 @@
-"""UAI 2016, section 5.4: seconds of an epoch over workers and sizes of mini-batches, beside the paper's hours."""
+"""UAI 2016, section 5.4: seconds of an epoch by workers and sizes of mini-batches, next to the paper's hours."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PRINTED = "SVI-MC2, as printed (epochs not said)"
 
 
 def judge_nodes(rows: pd.DataFrame, paper: pd.DataFrame, has_spark: bool) -> list[Claim]:
-    """The paper's speed-ups of several nodes over one, by the size of mini-batches, and ours on as many workers as ran.
+    """The paper's speed-ups of several nodes over one and our speed-ups with several workers, by size of mini-batches.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def format_table(rows: pd.DataFrame, paper: pd.DataFrame) -> pd.DataFrame:
             "threads or workers": number(row["workers"]),
             "batch": number(row["batch_size"]),
             "s": spread(row, "seconds", 2),
-            "us a document": number(1e6 * row["seconds"] / row["documents"]),
+            "us per document": number(1e6 * row["seconds"] / row["documents"]),
             "timings": number(row["size"]),
         }
         for _, row in ours.iterrows()
@@ -183,7 +183,7 @@ TARGET = Target(
         "worker, on the machine that runs the driver.",
         "A sweep of Gibbs moves every token and proposes splits and merges; executors move the tokens, the driver does "
         "all else, with the same bits (docs/how_to/spark.md).",
-        "The paper's corpora, its 8 nodes and its number of cores a node differ from ours: its hours stand there for "
+        "The paper's corpora, its 8 nodes and its number of cores per node differ from ours: its hours stand there for "
         "orders of magnitude. A million documents through this code: docs/notes/spark.md.",
     ),
     has_paper=True,

@@ -31,7 +31,7 @@ def speed_table(rows: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, 
 
     Returns
     -------
-    table : ours as mean and sd over seeds (NaN where only one core was there), the paper's beside it.
+    table : our mean and sd over seeds (NaN where only one core was there), next to the paper's numbers.
     claims : on each dataset that the paper times, of SVI as printed; and that more cores gain most on NUS-WIDE.
     """
     table, claims, speedups = [], [], {}

@@ -189,13 +189,13 @@ class TestModel:
                 "mc2",
                 "gibbs",
                 {},
-                "MC2 with a document level (document_concentration=learn); --set document_level=false is",
+                "MC2 with a document level (document_concentration=learn), in which documents may repeat",
             ),
             ("mc2", "svi", {"document_concentration": 0.5}, "MC2 with a document level (document_concentration=0.5); "),
             ("mc2", "gibbs", {"kernel": "blocked", "document_level": False}, "MC2, the documents of a cluster share"),
             ("mc2", "svi", {"max_tables": 20, "document_level": False}, "MC2, the documents of a cluster share its"),
             ("hdp", "gibbs", {}, "the HDP; no clusters"),
-            ("hdp", "gibbs", {"document_level": True}, "the HDP of three levels; no clusters"),
+            ("hdp", "gibbs", {"document_level": True}, "the HDP of three levels, in which documents may repeat"),
             ("nptot", "gibbs", {"kernel": "collapsed"}, "npTOT, an HDP whose topics emit times; no clusters"),
             ("mixture", "fastex", {"n_clusters": 30}, "a mixture of 30 clusters at most, each with words of its own"),
         ],
@@ -394,11 +394,11 @@ class TestFit:
         changes = [
             f"{name} went from {before[name]} to {last[name]}"
             if before[name] != last[name]
-            else f"{name} were {last[name]} at both ends"
+            else f"{name} were {last[name]} at the start and the end"
             for name in ("clusters", "topics")
         ]
         assert f"; over the last 4 iterations {', '.join(changes)}; " in found
-        assert found.endswith("; other values of --seed or start_topics may end elsewhere")
+        assert found.endswith("; other values of --seed or start_topics may give another result")
         posterior, corpus = tmp_path / "fit/posterior.npz", fitted / "data/train"
         assert advice[-3] == f"next: mc2 describe {posterior} {corpus} --out {tmp_path}/fit/description"
         assert advice[-2].startswith(f"or: mc2 topics {posterior}; mc2 clusters {posterior} {corpus}")
@@ -434,19 +434,20 @@ class TestFit:
 
     def test_promises_no_more_than_one_run_tells(self):
         rising = "went from 19 to 29", "; the last two quarters differ in clusters"
-        for clusters, (change, differ) in (([5] * 30, ("were 5 at both ends", "")), (range(30), rising)):
-            last = f"clusters {change}, topics were 7 at both ends{differ}"
+        for clusters, (change, differ) in (([5] * 30, ("were 5 at the start and the end", "")), (range(30), rising)):
+            last = f"clusters {change}, topics were 7 at the start and the end{differ}"
             told = summary(specify("mc2", "gibbs", {}), clusters)
             assert told[1] == (
                 f"found {clusters[29]} clusters and 7 topics; {ONE_CHAIN}; over the last 10 iterations {last}; "
-                "other values of --seed or start_topics may end elsewhere"
+                "other values of --seed or start_topics may give another result"
             )
-            automatic = ", with --iterations auto until nothing changes between quarters" if differ else ""
+            automatic = ", or with --iterations auto until clusters and topics no longer change" if differ else ""
             more = "for more iterations: the same command with --iterations 60 resumes from here"
             assert told[3] == more + automatic
             assert told[6].endswith(" --hierarchy")
             assert len(told) == 7
-        assert summary(specify("mc2", "svi", {}), [5] * 30)[1].endswith("; other values of --seed may end elsewhere")
+        of_svi = summary(specify("mc2", "svi", {}), [5] * 30)[1]
+        assert of_svi.endswith("; other values of --seed may give another result")
 
     def test_tells_its_compiling_where_it_was_noticed(self):
         pair = specify("mixture", "fastex", {})
@@ -504,9 +505,7 @@ class TestFit:
         command = ["fit", str(fitted / "data/train"), "--iterations", "2", "--out", str(tmp_path)]
         with storage.only_one(tmp_path / "posterior.npz", "a test"):
             assert main(command) == 2
-        error = (
-            f"mc2: error: {tmp_path}/posterior.npz is in use by another fit that has not ended; wait for it or write "
-        )
+        error = f"mc2: error: {tmp_path}/posterior.npz is in use by another fit that is still running; wait for it or "
         assert capsys.readouterr().err.startswith(error)
         assert list(tmp_path.iterdir()) == []
 
@@ -597,7 +596,7 @@ class TestCommands:
         ("command", "message"),
         [
             (["topics", "."], ". is a folder; the folder of a fit or an array file (.npz) is needed"),
-            (["topics", __file__], "test_command_line.py is not a whole array file: File is not a zip file"),
+            (["topics", __file__], "test_command_line.py is not a complete array file: File is not a zip file"),
             (["clusters", "nowhere", "."], "nowhere is missing; the folder of a fit or an array file (.npz) is needed"),
             (["topics", "DATA"], "is a folder that holds a corpus; the folder of a fit or an array file (.npz) is"),
             (["fit", __file__, "--out", "x"], "it is a file; mc2 import makes the folder of a corpus of documents"),
@@ -625,14 +624,14 @@ class TestCommands:
                 "document_concentration needs document_level=True (--set document_level=true)",
             ),
             ([*FIT, "--burn-in", "3", "--thin=4"], "--burn-in 3 and --thin 4 leave no sample in "),
-            (["contexts", "DATA", "fit", "year"], "data/train is a corpus and fit is none: the fit comes first"),
-            (["contexts", "fit", "year", "DATA"], "data/train is a corpus and year is none: the corpus comes first"),
+            (["contexts", "DATA", "fit", "year"], "data/train is a corpus and fit is not; give the fit first"),
+            (["contexts", "fit", "year", "DATA"], "data/train is a corpus and year is not; give the corpus first"),
             ([*FIT, "--clusters", "3", "--set", "n_clusters=4"], "'n_clusters' is set twice"),
             (
                 [*FIT, "--clusters", "3", "--engine", "svi", "--set", "max_clusters=4"],
                 "max_clusters is 4; with --clusters, here 3, it must be None",
             ),
-            ([*FIT, "--clusters", "3", "--model", "hdp"], "hdp by gibbs has no setting 'n_clusters'"),
+            ([*FIT, "--clusters", "3", "--model", "hdp"], "hdp with gibbs has no setting 'n_clusters'"),
             ([*FIT, "--iterations", "0"], "error: --iterations is 0; it must be a whole number of at least 1"),
         ],
     )
@@ -760,7 +759,7 @@ class TestCommands:
         (corpus / "context.author.names.txt").write_text(names.swapcase())
         Corpus.load(corpus)
         assert main(["verify", str(model), str(corpus)]) == 2
-        error = f"{corpus}/context.author.names.txt was changed after it was saved: its digest is another"
+        error = f"{corpus}/context.author.names.txt was changed after it was saved: its digest differs"
         assert capsys.readouterr().err == f"mc2: error: {error}\n"
         (tmp_path / "bad.npz").write_bytes(b"bad")
         paths = [tmp_path / "bad.npz", model, corpus, tmp_path / "missing", tmp_path / "c.npz"]
@@ -768,7 +767,7 @@ class TestCommands:
         said = capsys.readouterr()
         assert [line.split(":")[0] for line in said.out.splitlines()] == [str(model), f"{tmp_path}/c.npz"]
         assert said.err.splitlines() == [
-            f"mc2: error: {tmp_path}/bad.npz is not a whole array file: File is not a zip file",
+            f"mc2: error: {tmp_path}/bad.npz is not a complete array file: File is not a zip file",
             f"mc2: error: {error}",
             f"mc2: error: {tmp_path}/missing is missing; the folder of a fit or an array file (.npz) is needed",
         ]

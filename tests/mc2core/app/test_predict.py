@@ -186,7 +186,7 @@ def test_a_value_its_family_refuses_is_named_the_rest_is_read(tmp_path, monkeypa
         r"line 3, column 'visits': holds 1\.5; counts are whole numbers .*",
         r"line 4, column 'on': holds 2\.0; values are 0 or 1 .*",
         r"line 5, column 'year': holds 1e\+308, which is too far from the numbers of the fit \(mean .*, standard .*\)",
-        r"line 6, column 'place': lacks a part of its vector; .*",
+        r"line 6, column 'place': lacks part of its vector; .*",
         r"line 7, column 'visits': holds -2\.0; counts are whole numbers .*",
         r"line 8, column 'words': .*",
     ]
@@ -208,7 +208,7 @@ def test_keys_may_have_other_names(fitted, monkeypatch, capfd):
     code, _, errors = predict(monkeypatch, capfd, file, given, *options)
     assert (code, errors) == (0, ["mc2: no line has the key 'Year', which was given for context 'year'"])
     assert main(["predict", str(file), "--context", "place=town"]) == 2
-    assert "context 'place' is none of those of the model: author, year" in capfd.readouterr().err
+    assert "context 'place' is not in the model, which has: author, year" in capfd.readouterr().err
 
 
 def test_words_no_table_was_read_for_are_bags_and_texts(fitted, tmp_path, monkeypatch, capfd):
@@ -237,7 +237,7 @@ def test_a_model_without_clusters_of_documents_is_refused(fitted, tmp_path, capf
         corpus = [str(fitted / "data")] * (command != ["predict"])
         assert main([*command, str(tmp_path / "hdp.npz"), *corpus]) == 2
         said = capfd.readouterr()
-        assert (said.out, "each document is a cluster of its own in this posterior" in said.err) == ("", True)
+        assert (said.out, "this posterior has no clusters to predict" in said.err) == ("", True)
 
 
 @pytest.fixture

@@ -92,6 +92,6 @@ def test_two_imports_at_once_do_not_replace_each_other(tmp_path, capsys, option)
     rows = written(tmp_path / "new.jsonl")
     with storage.only_one(tmp_path / "data", "another import"):
         assert main(["import", rows, *COLUMNS, *option, "--out", str(tmp_path / "data")]) == 2
-    said = f"{tmp_path / 'data'} is in use by another import that has not ended; wait for it or write elsewhere\n"
+    said = f"{tmp_path / 'data'} is in use by another import that is still running; wait for it or write elsewhere\n"
     assert said in capsys.readouterr().err
     assert not (tmp_path / "data").exists()

@@ -84,7 +84,7 @@ def test_it_is_the_stream_of_python_from_a_file_or_a_corpus(fits, capsys):
     )
     said = capsys.readouterr().out
     assert "35 new documents\n" in said
-    assert "(documents of the fit, after learning from them: -" in said
+    assert "(documents of the fit, after training on them: -" in said
     assert (
         main(["update", str(fits / "svi"), new, "--total-samples", "500", "--threads", "2", "--out", str(fits / "two")])
         == 0
@@ -142,7 +142,7 @@ def test_columns_of_a_file_may_have_other_names(fits, capsys, monkeypatch):
     same = written(fits / "same.jsonl", some)
     other = written(fits / "other.jsonl", [{renamed[key]: value for key, value in row.items()} for row in some])
     assert main(["update", "svi", other]) == 2
-    assert "has no column 'text', where the words stood; --text COLUMN" in capsys.readouterr().err
+    assert "has no column 'text', which held the words; name another with --text COLUMN" in capsys.readouterr().err
     options = ["--text", "body", "--context", "author=writers", "--id", "key"]
     assert main(["update", "svi/posterior.npz", other, *options, "--out", "one"]) == 0  # the file of the fit will do
     said = capsys.readouterr().out.splitlines()
@@ -155,7 +155,7 @@ def test_columns_of_a_file_may_have_other_names(fits, capsys, monkeypatch):
     np.testing.assert_array_equal(one.context_parameters("author"), two.context_parameters("author"))
     capsys.readouterr()
     assert main(["update", "one", "data", "--text", "body"]) == 2
-    assert "'text' has no meaning for data, which is a corpus; it is for a file" in capsys.readouterr().err
+    assert "'text' cannot be used: data is a corpus, not a file" in capsys.readouterr().err
 
 
 def test_an_update_by_other_columns_is_not_taken_up(fits, monkeypatch, capsys):
@@ -177,9 +177,9 @@ def test_update_in_place_takes_each_file_once(fits, capsys):
     assert {path.name: path.read_bytes() for path in (fits / "svi").iterdir()} == before
     capsys.readouterr()
     assert main(["update", str(fits / "svi"), days[0]]) == 2
-    assert "were taken before: each is taken once" in capsys.readouterr().err
+    assert "are in the fit already; each is used once" in capsys.readouterr().err
     assert main(["update", str(fits / "svi"), str(fits / "data")]) == 2
-    assert "were taken before: each is taken once" in capsys.readouterr().err
+    assert "are in the fit already; each is used once" in capsys.readouterr().err
     updates = json.loads((fits / "svi/provenance.json").read_text())["stream"]["updates"]
     assert [(one["file"], "batches" in one) for one in updates] == [("day1.jsonl", False), ("day2.jsonl", True)]
 
@@ -211,7 +211,7 @@ def test_a_document_whose_id_came_before_is_left_out(tmp_path, capsys, caplog):
     assert all(np.array_equal(ours[array], theirs[array], equal_nan=True) for array in ours)
     assert set(found.taken) == set(wanted.taken)
     assert main(["update", str(fitted), written(tmp_path / "three.jsonl", days["one"][:4])]) == 2
-    assert "were taken before: each is taken once" in capsys.readouterr().err
+    assert "are in the fit already; each is used once" in capsys.readouterr().err
 
 
 def test_without_ids_only_the_same_file_has_the_same_documents(tmp_path, capsys):
@@ -228,14 +228,14 @@ def test_without_ids_only_the_same_file_has_the_same_documents(tmp_path, capsys)
     for same in (old, data):
         capsys.readouterr()
         assert main(["update", fitted, same]) == 2
-        assert "were taken before: each is taken once" in capsys.readouterr().err
+        assert "are in the fit already; each is used once" in capsys.readouterr().err
     assert main(["update", fitted, one]) == 0
     assert "20 new documents; new columns: " in capsys.readouterr().out
     assert main(["update", fitted, two]) == 0
     for same in (old, data, one):
         capsys.readouterr()
         assert main(["update", fitted, same]) == 2
-        assert "were taken before: each is taken once" in capsys.readouterr().err
+        assert "are in the fit already; each is used once" in capsys.readouterr().err
     # of a corpus of several files, those that are new
     last = written(tmp_path / "3.jsonl", made[5:12])
     for file in (one, last):
@@ -416,7 +416,7 @@ def test_drift_is_told_and_kept(fits, capsys):
     assert (
         main(["update", str(fits / "svi"), written(fits / "4.jsonl", rows(40, 4, other)), "--new-columns", "41"]) == 0
     )
-    assert "of the words of the new documents have no column" in capsys.readouterr().err
+    assert "of the words of the new documents are unknown" in capsys.readouterr().err
 
 
 def test_what_cannot_go_on_is_refused_in_a_sentence(fits, capsys):
@@ -425,11 +425,11 @@ def test_what_cannot_go_on_is_refused_in_a_sentence(fits, capsys):
     (fits / "bare").mkdir()
     shutil.copy(fits / "svi/posterior.npz", fits / "bare")
     wrong = [
-        (["svi", "--iterations", "3"], "a fit by svi takes each new document once"),
-        (["gibbs", "--total-samples", "9", "--out", out], "a fit by gibbs is of the documents that it has"),
-        (["gibbs", "--out", str(fits / "gibbs")], "a fit by gibbs is a fit of its own: --out names another folder"),
+        (["svi", "--iterations", "3"], "a fit by svi uses each new document once"),
+        (["gibbs", "--total-samples", "9", "--out", out], "only fits by svi use it"),
+        (["gibbs", "--out", str(fits / "gibbs")], "a fit by gibbs is a new fit; give another folder with --out"),
         (["gibbs", "--iterations", "0"], "--iterations is 0"),
-        (["bare"], "checkpoint.npz is missing, which mc2 fit leaves and without which a fit cannot go on"),
+        (["bare"], "checkpoint.npz is missing; mc2 fit writes it, and an update needs it"),
         (["svi", "--new-columns", "0"], "--new-columns is 0; it must be"),
         (["nowhere"], "nowhere is missing; the folder of a fit or an array file (.npz) is needed"),
         (["data"], "data is a folder that holds a corpus; the folder of a fit or an array file (.npz) is needed"),
@@ -444,14 +444,14 @@ def test_what_cannot_go_on_is_refused_in_a_sentence(fits, capsys):
         assert main(["update", str(fits / name), where, *more]) == 2
         assert message in capsys.readouterr().err
     assert main(["update", str(fits / "gibbs"), str(fits / "data"), "--out", out]) == 2
-    assert "has the documents of the fit and no others" in capsys.readouterr().err
+    assert "has no documents other than those of the fit" in capsys.readouterr().err
     old = written(fits / "old.jsonl", rows(60, 0)[:5])
     assert main(["update", str(fits / "gibbs"), old, "--out", out]) == 2
-    assert "are in the fit already: their ids are known" in capsys.readouterr().err
+    assert "are in the fit already (same ids)" in capsys.readouterr().err
     assert main(["update", str(fits / "svi"), new, "--total-samples", "100"]) == 0
     later = written(fits / "later.jsonl", rows(12, 9))
     assert main(["update", str(fits / "svi"), later, "--total-samples", "200"]) == 2
-    assert "--total-samples is 200, but that of" in capsys.readouterr().err
+    assert "--total-samples is 200, but" in capsys.readouterr().err
 
 
 MOON = ["comet", "moon", "orbit", "planet", "star"]
@@ -560,7 +560,7 @@ def test_an_update_of_another_is_not_taken_up(fits, monkeypatch):
     monkeypatch.setattr(update, "_CHECKPOINT_SECONDS", 0.0)
     one, other = (written(fits / f"{seed}.jsonl", rows(25, seed)) for seed in (11, 12))
     assert killed_at(2, ["update", str(fits / "svi"), one], "replace") == -signal.SIGKILL
-    with pytest.raises(ValueError, match=r"update\.npz is of another update; finish that one, or remove it"):
+    with pytest.raises(ValueError, match=r"update\.npz belongs to another update; finish that one, or remove it"):
         update_fit(fits / "svi", other)
 
 

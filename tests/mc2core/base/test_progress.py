@@ -68,7 +68,7 @@ def test_a_signal_that_waits_for_the_work_is_told_at_once(clock, monkeypatch):
     monkeypatch.setattr(progress.stopping, "is_asked", lambda: clock.now > 1)
     with progress.work("gibbs"):
         clock.sleep(1.9)
-    assert clock.told == [(1.5, "stopping after what is done now; a second Ctrl-C stops at once")]
+    assert clock.told == [(1.5, "stopping after the current step; a second Ctrl-C stops at once")]
 
 
 def test_a_line_says_what_is_done_how_far_and_for_how_long(clock):

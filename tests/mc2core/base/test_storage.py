@@ -157,7 +157,7 @@ class TestLock:
         path = tmp_path / "new" / "posterior.npz"
         with (
             storage.only_one(path, "another fit"),
-            pytest.raises(ValueError, match=r"posterior\.npz is in use by another fit that has not ended"),
+            pytest.raises(ValueError, match=r"posterior\.npz is in use by another fit that is still running"),
             storage.only_one(path, "another fit"),
         ):
             pass
@@ -314,7 +314,7 @@ class TestArrays:
         path = tmp_path / "cut.npz"
         for length in range(0, len(whole), 13):
             path.write_bytes(whole[:length])
-            with pytest.raises(ValueError, match=r"cut\.npz is not a whole array file"):
+            with pytest.raises(ValueError, match=r"cut\.npz is not a complete array file"):
                 storage.read_arrays(path)
 
     def test_any_changed_byte_is_found_or_harmless(self, tmp_path):
@@ -375,7 +375,7 @@ class TestArrays:
                 archive.writestr("x.npy", claim)
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             for path, read in ((tmp_path / "a.npz", storage.read_arrays), (tmp_path / "a.npy", storage.map_array)):
-                with pytest.raises(ValueError, match=f"{path.name} is not a whole array file"):
+                with pytest.raises(ValueError, match=f"{path.name} is not a complete array file"):
                     read(path)
             assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # KB
 
@@ -389,9 +389,9 @@ class TestArrays:
     def test_a_pickle_is_never_opened(self, tmp_path):
         np.savez(tmp_path / "objects.npz", bad=np.array([{}], dtype=object))
         np.save(tmp_path / "plain.npy", np.arange(3))
-        with pytest.raises(ValueError, match=r"objects\.npz is not a whole array file"):
+        with pytest.raises(ValueError, match=r"objects\.npz is not a complete array file"):
             storage.read_arrays(tmp_path / "objects.npz")
-        with pytest.raises(ValueError, match=r"plain\.npy is not a whole array file"):
+        with pytest.raises(ValueError, match=r"plain\.npy is not a complete array file"):
             storage.read_arrays(tmp_path / "plain.npy")
         np.savez(tmp_path / "other.npz", **ARRAYS)
         with pytest.raises(ValueError, match=r"other\.npz was changed after it was written, or not written by mc2core"):

@@ -28,13 +28,13 @@ def test_quantities():
         "documents": "3",
         "words": "2",
         "tokens": "8",
-        "tokens a document, least / mean / most": "0 / 2.7 / 5",
+        "tokens per document, least / mean / most": "0 / 2.7 / 5",
         "documents without a word": "1 (33.3%)",
         "train documents": "2",
         "test documents": "1",
         "tag: values": "3",
-        "tag: values with one document": "1",
-        "tag: distinct values a document": "1.50",
+        "tag: values in one document only": "1",
+        "tag: distinct values per document": "1.50",
         "tag: missing": "1 (33.3%)",
         "year: range": "1990 to 1994",
         "year: missing": "1 (33.3%)",
@@ -66,7 +66,7 @@ def test_the_most_frequent_names_are_shown():
 def test_a_context_nobody_has():
     bare = corpus().with_contexts({"year": [np.nan] * 3, "tag": np.zeros((3, 1), int)})
     sheet = datasheet.quantities(bare)
-    assert (sheet["year: range"], sheet["tag: distinct values a document"]) == ("-", "-")
+    assert (sheet["year: range"], sheet["tag: distinct values per document"]) == ("-", "-")
     assert sheet["year: missing"] == "3 (100.0%)"
 
 
@@ -113,7 +113,8 @@ def test_the_papers_counts_use_the_names_of_the_datasheet():
     counts = datasheet.read_paper_counts(PAPER, "nuswide")
     assert counts["train documents"] == PaperCount("2,054", "ICML14")
     assert datasheet.read_paper_counts(PAPER, "nothing") == {}
-    known = set(datasheet.quantities(corpus())) | {f"author: {one}" for one in ("values", "values with one document")}
+    of_authors = {f"author: {one}" for one in ("values", "values in one document only")}
+    known = set(datasheet.quantities(corpus())) | of_authors
     assert {
         name
         for one in ("nips", "pnas", "nuswide", "wikipedia", "pubmed", "aua", "w100")

@@ -64,7 +64,7 @@ def test_the_reduction_is_whitened_principal_components():
         (lambda x: np.where(np.arange(60)[:, None] == 5, np.inf, x), "document 5 has a number that is infinite"),
         (lambda x: np.where(x == x[5, 2], np.nan, x), "document 5 has a number that is NaN"),
         (lambda x: 0 * x, "no document has a vector other than zeros"),
-        (lambda x: np.outer(np.arange(1.0, 61.0), x[0]), "the vectors of all 60 documents have one direction"),
+        (lambda x: np.outer(np.arange(1.0, 61.0), x[0]), "the vectors of all 60 documents point in the same direction"),
     ],
 )  # fmt: skip
 def test_what_is_no_matrix_of_directions_is_refused(change, message):
@@ -114,7 +114,7 @@ def test_new_documents_are_reduced_as_those_of_the_fit(tmp_path, monkeypatch, ca
     command = ["fit", str(tmp_path / "data"), "--engine", "svi", "--set", "max_clusters=6", "--set", "max_topics=6"]
     assert main([*command, "--iterations", "3", "--out", str(tmp_path / "fit")]) == 0
     posterior, corpus = Posterior.load(tmp_path / "fit"), Corpus.load(tmp_path / "data")
-    assert f"context embedding: the embeddings of the corpus, strength {STRENGTH} by rule" in capfd.readouterr().out
+    assert f"context embedding: the embeddings of the corpus, strength {STRENGTH} (default rule)" in capfd.readouterr().out
     description = Description.of(posterior, corpus)
     tables = tables_of(description)
     told = tables["summary"].set_index("name")["value"]["embeddings"]
@@ -170,7 +170,7 @@ def test_vectors_that_were_not_reduced_are_refused(tmp_path, capsys, length):
     assert main([*command, "--context", f"embedding={tmp_path / 'all.npy'}:vector"]) == 2
     assert re.search(message, capsys.readouterr().err)
     assert main([*command, "--context", "embedding=text:bag"]) == 2
-    assert "--embeddings FILE.npy (embeddings= in Python) gives them" in capsys.readouterr().err
+    assert "give them with --embeddings FILE.npy (in Python embeddings=)" in capsys.readouterr().err
     assert main(command) == 0
     said = "context 'embedding' is missing in every document; --embeddings FILE.npy gives its vectors"
     assert said in capsys.readouterr().err
@@ -278,7 +278,7 @@ def test_a_local_model_embeds_once_and_downloads_nothing(tmp_path, monkeypatch, 
     (tmp_path / "own.jsonl").write_text("\n".join(rows))
     command = ["import", str(tmp_path / "own.jsonl"), "--text", "text", "--embed", str(tmp_path / "model")]
     assert main([*command, "--out", str(tmp_path / "data")]) == 2
-    assert "nothing is downloaded" in capsys.readouterr().err
+    assert "download the model there first" in capsys.readouterr().err
     (tmp_path / "model").mkdir()
     (tmp_path / "model/config.json").write_text("{}")
     assert main([*command, "--out", str(tmp_path / "data")]) == 0

@@ -128,14 +128,14 @@ def test_a_changed_description_is_refused(folder):
     text = (folder / "corpus.json").read_text()
     mean = str(Corpus.load(folder).units["year"][0])
     (folder / "corpus.json").write_text(text.replace(mean, "1.5"))
-    with pytest.raises(ValueError, match=r"corpus\.json was changed after it was saved: its checksum is another"):
+    with pytest.raises(ValueError, match=r"corpus\.json was changed after it was saved: its checksum differs"):
         Corpus.load(folder)
 
 
 def test_a_missing_or_changed_file_is_named(folder):
     (folder / "vocabulary.txt").write_text("word0\nword1\nword2\nword4\nword3\nword5\n")
     assert Corpus.load(folder).vocabulary[3] == "word4"
-    with pytest.raises(ValueError, match=r"vocabulary\.txt was changed after it was saved: its digest is another"):
+    with pytest.raises(ValueError, match=r"vocabulary\.txt was changed after it was saved: its digest differs"):
         Corpus.load(folder, verify=True)
     (folder / "vocabulary.txt").unlink()
     with pytest.raises(ValueError, match=r"vocabulary\.txt is missing"):
@@ -271,7 +271,7 @@ def test_any_name_of_a_kept_column_is_read_back(tmp_path):
         ("..", "must be a plain identifier"),
         ("-x", "must be a plain identifier"),
         ("a\0b", "must be a plain identifier"),
-        ("é" * 101, "has more than 200 bytes, too many for files' names"),
+        ("é" * 101, "has more than 200 bytes, too many for a file name"),
     ],
 )
 def test_a_context_that_no_file_can_be_named_by_is_refused(context, message):
@@ -282,7 +282,7 @@ def test_a_context_that_no_file_can_be_named_by_is_refused(context, message):
 @pytest.mark.parametrize("pair", [("Year", "year"), ("\u00e9t", "e\u0301t"), ("\u017f", "s")])
 def test_contexts_whose_files_would_coincide_are_refused(tmp_path, pair):
     corpus = Corpus(COUNTS, contexts={name: np.array([1.0, 2.0, 3.0]) for name in pair})
-    with pytest.raises(ValueError, match="differ in case alone"):
+    with pytest.raises(ValueError, match="differ only in case"):
         corpus.save(tmp_path / "own")
     assert not (tmp_path / "own").exists()
 
@@ -301,7 +301,7 @@ def test_no_file_outside_a_corpus_is_named_by_its_description(folder):
     meta = storage.read_json(folder / "corpus.json")
     meta["files"]["../secret"] = "0"
     storage.write_json(folder / "corpus.json", meta)
-    with pytest.raises(ValueError, match=r"'../secret' is no file of a corpus"):
+    with pytest.raises(ValueError, match=r"'../secret' is not a file of a corpus"):
         Corpus.load(folder)
 
 

@@ -56,7 +56,7 @@ def test_halves_stay_those_of_figures_that_were_reported():
     ("corpus", "which", "message"),
     [
         (make(), "test", "half is 'test'; it must be one of validation, report"),
-        (Corpus(np.eye(3)), "report", "documents has no column 'id'"),
+        (Corpus(np.eye(3)), "report", "documents needs a column 'id'"),
         (make(1), "report", "a corpus of one document has no halves"),
     ],
 )

@@ -90,7 +90,7 @@ def test_documents_of_other_orders_are_matched_by_ids(fits, corpus, tmp_path, ca
 
     order = np.random.default_rng(0).permutation(60)[:50]
     other = mc2core.fit(corpus.subset(order), MODEL, iterations=10, seed=2, progress=False)
-    with pytest.raises(ValueError, match=r"other documents \(60 and 50\), and have no ids"):
+    with pytest.raises(ValueError, match=r"different documents \(60 and 50\) and no ids"):
         compare(fits[0], other)
     fits[0].posterior.fingerprints = fingerprints_of(corpus)
     other.posterior.fingerprints = fingerprints_of(corpus.subset(order))
@@ -114,5 +114,5 @@ def test_what_cannot_be_compared_is_said(fits, corpus):
     with pytest.raises(ValueError, match="effects need the documents"):
         compare(fits[0].posterior, fits[1].posterior).effects("who")
     moved = replace(fits[1].posterior, provenance={"corpus": "other"})
-    with pytest.raises(ValueError, match="the fits are of other documents"):
+    with pytest.raises(ValueError, match="the fits have different documents"):
         compare(fits[0], Fit(moved, corpus))

@@ -197,7 +197,7 @@ def test_it_says_how_sure_numbers_are_and_how_far_chains_agree(opened, descripti
         said, technical = page.inner_text("#summary"), page.text_content("#technical p")
         assert (
             page.inner_text("#runs")
-            == f"Two runs from different starts: {n} of the {n} clusters (60 documents) came out in both."
+            == f"Two runs from different starts: {n} of the {n} clusters (60 documents) were found in both."
         )
         assert " · Found by both runs" in page.inner_text("#facts")
         assert page.locator("#clusters .under").first.inner_text().endswith(" % · in both runs")

@@ -118,7 +118,7 @@ def test_effects_that_cannot_be_told_are_refused(description):
     twice = dataclasses.replace(year, name="decade", values=year.values / 10)
     constant = dataclasses.replace(year, name="same", values=np.ones(60))
     for several in ([year, twice], [party, constant]):
-        with pytest.raises(ValueError, match="do not tell their effects apart"):
+        with pytest.raises(ValueError, match="effects of these contexts cannot be separated"):
             shares.effects(description, several)
     with pytest.raises(ValueError, match="documents have several values of 'author'"):
         shares.effects(description, [author])

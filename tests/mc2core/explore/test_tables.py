@@ -227,7 +227,7 @@ def test_clusters_that_only_some_chains_found_are_counted_apart(description):
     sure = found["clusters"][found["clusters"]["chains"] == 4]
     assert 0 < len(sure) < len(found["clusters"])
     n, documents = len(found["clusters"]), sure["documents"].sum()
-    told = f"{len(sure)} of the {n} clusters ({documents} documents) came out in all four"
+    told = f"{len(sure)} of the {n} clusters ({documents} documents) were found in all four"
     said = found["summary"].set_index("name")["value"]["clusters by run"]
     assert said == f"four runs from different starts: {told}"
     assert f"Four runs from different starts: {told}." in summary(
@@ -559,7 +559,7 @@ def test_the_command_writes_a_folder_and_replaces_no_other(description, tmp_path
     assert title in (tmp_path / "out/index.html").read_text(encoding="utf-8")
     (tmp_path / "out/notes.txt").write_text("mine")
     assert main(command) == 2
-    assert "out holds notes.txt, which is not of what is written there" in capsys.readouterr().err
+    assert "out holds notes.txt, which is not part of this output" in capsys.readouterr().err
 
 
 def test_charts_are_there_without_what_made_them(description, tmp_path, monkeypatch):

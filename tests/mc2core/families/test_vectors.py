@@ -210,7 +210,7 @@ def test_a_file_of_vectors_is_imported_and_followed(tmp_path, dtype):
     without, dropped = read_own(tmp_path / "docs.csv", {}, seen)
     assert without.missing("place").all()
     assert without.contexts["place"].shape == (4, 3)
-    assert [str(one) for one in dropped] == ["1 context: place, which was not given: missing in every document"]
+    assert [str(one) for one in dropped] == ["1 context: place, not given: missing in every document"]
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_new_documents_without_vectors_are_told_of_the_option(tmp_path, capsys):
     command = ["import", str(tmp_path / "docs.csv"), "--out"]
     vectors = ["--text", "text", "--context", f"place={tmp_path}/place.npy:vector"]
     assert main([*command, str(tmp_path / "old"), *vectors]) == 0
-    assert "| place: numbers a document | 3 |" in capsys.readouterr().out
+    assert "| place: numbers per document | 3 |" in capsys.readouterr().out
     assert main([*command, str(tmp_path / "new"), "--like", str(tmp_path / "old")]) == 0
     assert "is missing in every document; --context place=FILE.npy:vector names its file" in capsys.readouterr().err
 

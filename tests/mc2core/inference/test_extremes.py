@@ -155,7 +155,7 @@ class TestRefused:
     @pytest.mark.parametrize("engine", ENGINES)
     def test_a_context_without_columns(self, engine):
         corpus = Corpus(np.eye(3, dtype=int), contexts={"tag": sp.csr_matrix((3, 0), dtype=int)})
-        with pytest.raises(ValueError, match="context 'tag': no document has a name there; leave the context out"):
+        with pytest.raises(ValueError, match="context 'tag': no document has a value; leave the context out"):
             fit(corpus, *ENGINES[engine](contexts={"tag": DirichletCategorical()}), iterations=2, progress=False)
 
 

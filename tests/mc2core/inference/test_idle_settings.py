@@ -187,7 +187,7 @@ def test_defaults_may_be_named_everywhere():
         (lambda: Mixture(rate_prior=2), "rate_prior needs another component than 'multinomial'"),
         (
             lambda: SVI(schedule="paper", learning_offset=3, learning_decay=0.7),
-            "schedule needs learning_offset or learning_decay to be left out",
+            "schedule needs learning_offset and learning_decay not to be both given",
         ),
         (lambda: mc2core.fit(CORPUS, engine=SVI(), burn_in=3), "burn_in needs an engine that keeps samples"),
         (lambda: mc2core.fit(CORPUS, engine=SVI(), thin=3), "thin needs an engine that keeps samples"),

@@ -25,7 +25,7 @@ class TestKernelOfNptot:
 
 @pytest.mark.parametrize("about", [{}, {"model": {"name": "mc2"}}, {"model": [], "engine": {}}])
 def test_a_provenance_without_model_and_engine_is_refused(about):
-    with pytest.raises(ValueError, match=r"what the fit says of its model and engine \(provenance\) is damaged"):
+    with pytest.raises(ValueError, match=r"the provenance of the fit \(model and engine\) is damaged"):
         specified_in(about)
     made = specified_in(
         {"model": {"name": "mc2", "contexts": {"year": None}}, "engine": {"name": "svi", "max_clusters": 7}}

@@ -124,17 +124,17 @@ def test_settings_of_models_and_engines_have_different_names():
     [
         ("mc3", None, {}, None, "model is 'mc3'; allowed: hdp, mc2, mixture, nptot; did you mean 'mc2'?"),
         (None, "gibs", {}, None, "engine is 'gibs'; allowed: fastex, gibbs, svi; did you mean 'gibbs'?"),
-        (None, None, {"kernle": 1}, None, "mc2 by gibbs has no setting 'kernle'; did you mean 'kernel'?"),
+        (None, None, {"kernle": 1}, None, "mc2 with gibbs has no setting 'kernle'; did you mean 'kernel'?"),
         (None, None, {"topic_prio": 1}, None, (
-            "mc2 by gibbs has no setting 'topic_prio'; did you mean "
+            "mc2 with gibbs has no setting 'topic_prio'; did you mean "
             "'topic_word_prior'?"
         )),
-        (None, "svi", {"kernel": "blocked"}, None, "mc2 by svi has no setting 'kernel'"),
-        (None, None, {"threads": 2}, None, "mc2 by gibbs has no setting 'threads'"),
-        (None, None, {"contexts": YEAR}, None, "mc2 by gibbs has no setting 'contexts'"),
-        ("hdp", None, {"group_concentration": 1.0}, None, "hdp by gibbs has no setting 'group_concentration'"),
-        ("hdp", None, {}, ["year"], "model 'hdp' is of words only; it cannot use context 'year'"),
-        ("mixture", None, {}, {"year": None}, "model 'mixture' is of words only; it cannot use context 'year'"),
+        (None, "svi", {"kernel": "blocked"}, None, "mc2 with svi has no setting 'kernel'"),
+        (None, None, {"threads": 2}, None, "mc2 with gibbs has no setting 'threads'"),
+        (None, None, {"contexts": YEAR}, None, "mc2 with gibbs has no setting 'contexts'"),
+        ("hdp", None, {"group_concentration": 1.0}, None, "hdp with gibbs has no setting 'group_concentration'"),
+        ("hdp", None, {}, ["year"], "model 'hdp' uses words only; it cannot use context 'year'"),
+        ("mixture", None, {}, {"year": None}, "model 'mixture' uses words only; it cannot use context 'year'"),
         (None, None, {"document_level": False, "document_concentration": 3}, None,
          "document_concentration needs document_level=True (--set document_level=true)"),
     ],

@@ -294,7 +294,9 @@ def test_predictions_of_long_documents_ignore_random_numbers():
 @pytest.mark.parametrize("estimator", ["marginal", "context", "icml14"])
 def test_estimators_for_shared_proportions_are_refused(estimator):
     model = model_of(draw_sample(1), document_concentration=OMEGA)
-    with pytest.raises(ValueError, match=f"estimator is '{estimator}', which takes documents to share .* use left_to_"):
+    with pytest.raises(
+        ValueError, match=f"estimator is '{estimator}', which needs documents that share .* use left_to_"
+    ):
         model.log_likelihood(corpus_of(), estimator)
 
 

@@ -281,7 +281,7 @@ class TestHierarchy:
         assert found.cut(7).tolist() == posterior.representative.cluster.tolist()
         assert [sorted(set(found.cut(size).tolist())) for size in range(1, 8)] == [list(range(n)) for n in range(1, 8)]
         for wrong in (0, 8):
-            with pytest.raises(ValueError, match=f"{wrong} clusters were asked for; cuts go from 1 to 7"):
+            with pytest.raises(ValueError, match=f"{wrong} clusters were requested; a cut has 1 to 7"):
                 found.cut(wrong)
 
     def test_clusters_are_joined_to_a_size_as_levels_are(self):
@@ -523,7 +523,7 @@ class TestHierarchy:
         """And its files can be read: what is stored is refused by the reader otherwise."""
         corpus = small_corpus()
         monkeypatch.setattr(hierarchy._Clusters, "score", lambda self: np.nan)
-        with pytest.raises(ValueError, match="the log marginal likelihood of a cut is no number"):
+        with pytest.raises(ValueError, match="the log marginal likelihood of a cut is not a number"):
             mc2_of(corpus).find_hierarchy(corpus)
         corpus.save(tmp_path / "data")
         assert main(["fit", str(tmp_path / "data"), "--iterations", "1", "--out", str(tmp_path / "fit")]) == 0
@@ -658,7 +658,7 @@ class TestCommand:
         path, _ = self.fitted(tmp_path)
         n = Posterior.load(path).hierarchy.n_clusters
         assert main(["clusters", path, str(tmp_path / "corpus"), "--cut", str(n + 1)]) == 2
-        assert f"error: {n + 1} clusters were asked for; cuts go from 1 to {n}" in capsys.readouterr().err
+        assert f"error: {n + 1} clusters were requested; a cut has 1 to {n}" in capsys.readouterr().err
         assert main(["clusters", path]) == 2
         assert "error: give a corpus" in capsys.readouterr().err
         replace(Posterior.load(path), hierarchy=None).save(tmp_path / "without.npz")
@@ -666,7 +666,7 @@ class TestCommand:
         assert main(["clusters", without, "--hierarchy"]) == 2
         assert "contains no hierarchy; give the corpus of the fit" in capsys.readouterr().err
         assert main(["clusters", without, str(tmp_path / "new"), "--cut", "2"]) == 2
-        assert "error: the posterior keeps no hierarchy; mc2 fit leaves it" in capsys.readouterr().err
+        assert "error: the posterior has no hierarchy; find_hierarchy(corpus)" in capsys.readouterr().err
         for command in ("--hierarchy", "--cut=2"):
             assert main(["clusters", path, str(tmp_path / "corpus"), command]) == 0
             kept = capsys.readouterr().out

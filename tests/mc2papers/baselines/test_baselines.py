@@ -217,11 +217,11 @@ class TestClusters:
                 solve(baseline, few)
         with pytest.raises(ValueError, match="n_clusters is 13, but the corpus has 12 words and context columns; NMF"):
             solve(NMF(n_clusters=13))
-        with pytest.raises(ValueError, match="a table of 3 documents and 1 columns has no space of LSA"):
+        with pytest.raises(ValueError, match="a table of 3 documents and 1 columns is too small for LSA"):
             solve(KMeans(n_clusters=2, dimension=2), Corpus(np.ones((3, 1), int)))
         empty = Corpus(np.vstack([clear().content.toarray(), np.zeros((1, WORDS), int)]))
         for baseline in (KMeans(n_clusters=2), NMF(n_clusters=2), Affinity()):
-            with pytest.raises(ValueError, match="document 36 has nothing to cluster it by"):
+            with pytest.raises(ValueError, match="document 36 is empty"):
                 solve(baseline, empty)
         with pytest.raises(ValueError, match="context 'year' is a number for each document; K-means takes contexts of"):
             solve(KMeans(n_clusters=2), Corpus(np.ones((3, 2), int), contexts={"year": np.arange(3.0)}))

@@ -112,7 +112,7 @@ def parse_number(value: Any, decimal_comma: bool = False) -> float:
         except (TypeError, ValueError, OverflowError):
             number = math.inf
     if not math.isfinite(number):
-        raise ValueError(f"found {shown(value)}; a finite number, or nothing where it is missing, is needed")
+        raise ValueError(f"found {shown(value)}; a finite number is needed, or an empty cell if it is missing")
     return number
 
 
@@ -160,7 +160,7 @@ def _date_of_text(text: str, form: str | None) -> float | datetime.date:
         return datetime.datetime.fromisoformat(text)
     except (ValueError, TypeError, OverflowError):
         example = f"of the form {form!r}" if form else "such as 2019, 2019-07 or 2019-07-02"
-        raise ValueError(f"found {shown(text)}; a date {example}, or nothing where it is missing, is needed") from None
+        raise ValueError(f"found {shown(text)}; a date {example} is needed, or an empty cell") from None
 
 
 def parse_bag(value: Any, is_counted: bool, separator: str | None = ";") -> Mapping[str, int]:

@@ -126,10 +126,10 @@ class Layout:
         bags = [name for name, one in self.contexts.items() if one.kind not in NUMBERS]
         for name in self.rare:
             if name not in bags:
-                raise ValueError(f"rare values of {name!r} cannot be left out: it is no context of names")
+                raise ValueError(f"rare values of {name!r} cannot be left out: it is not a context of names")
         for column, separator in self.separators.items():
             if separator is not None and (not separator or separator.isalnum()):
-                raise ValueError(f"the separator {separator!r} is none; a sign such as ',' or '|' is needed")
+                raise ValueError(f"the separator {separator!r} is not valid; give a sign such as ',' or '|'")
             if column and column not in self.columns:
                 raise ValueError(f"the separator {separator!r} is for the column {column!r}, which is not used")
         choice("word_counts", self.word_counts, WORD_COUNTS)
@@ -146,12 +146,12 @@ class Layout:
         Raises ValueError, starting with ``where``, if the column of words is among them or no columns are left.
         """
         if not columns:
-            raise ValueError(f"{where} has no document")
+            raise ValueError(f"{where} has no documents")
         lacking = set(self.optional) - set(columns)
         if self.content in lacking:
             raise ValueError(
-                f"{where} has no column {self.content!r}, where the words stood; --text COLUMN (text= in Python) names "
-                f"another (columns: {', '.join(columns)[:200]!r})"
+                f"{where} has no column {self.content!r}, which held the words; name another with --text COLUMN "
+                f"(text= in Python; columns: {', '.join(columns)[:200]!r})"
             )
         contexts = {name: one for name, one in self.contexts.items() if one.column not in lacking}
         return replace(
@@ -279,7 +279,7 @@ class Facts:
             return " ".join(text.split()), place
         kept = plain_text(text)
         if not kept:
-            read = f"{shown(value)} is read as missing (--missing none: as a name)"
+            read = f"{shown(value)} is read as missing (--missing none reads it as a name)"
             raise ValueError(f"{'it is empty' if known is value else read}; every document needs an id")
         if kept in self._places:
             raise ValueError(f"{shown(kept)} is the id of the document of {place_text(self._places[kept])} already")

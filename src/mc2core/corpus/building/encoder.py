@@ -26,12 +26,10 @@ def encode(texts: Sequence[str], model: str | os.PathLike[str]) -> np.ndarray:
     """
     folder = Path(model)
     if not folder.is_dir():
-        raise ValueError(
-            f"--embed {model} is no folder of a model; nothing is downloaded, so put the model there first"
-        )
+        raise ValueError(f"--embed {model} is not a folder with a model; download the model there first")
     extras.require("sentence_transformers", extra="embeddings", purpose="--embed")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "mc2core", "embeddings")
-    with work("reading the model of sentences"):
+    with work("loading the sentence model"):
         path = cache / f"{storage.digest_path(folder)}.npz"
         digests = [hashlib.sha256(text.encode()).digest() for text in texts]
         known = _kept(path)

@@ -57,7 +57,7 @@ def from_texts(
 ) -> Any:
     """See :meth:`mc2core.Corpus.from_texts`; ``given`` is of :func:`settings_of`."""
     if isinstance(texts, str):
-        raise ValueError("texts is one text; a list of texts, one a document, is needed")
+        raise ValueError("texts is a single text; give a list with one text per document")
     schema = _schema(like)
     settings = complete(given if schema is None else alignment.align(schema, TEXTS, given)[0])
     missing = missing_of(settings)
@@ -215,18 +215,18 @@ def _with_counts(
 
 
 def _told(corpus: Any, missing: Missing) -> Any:
-    """The corpus; codes that were read as missing are logged, as datasheets tell it of files."""
+    """The corpus; codes that were read as missing are logged, as datasheets report them for files."""
     if read := missing.dropped():
-        logger.warning("of the documents, these were left out: %s", "; ".join(map(str, read)))
+        logger.warning("left out of the corpus: %s", "; ".join(map(str, read)))
     return corpus
 
 
 def _like(make: Make, corpus: Any, schema: alignment.Schema, dropped: Sequence[Dropped]) -> Any:
-    """The corpus in the columns of a pattern; what was lost is logged, as datasheets tell it of files."""
+    """The corpus in the columns of a pattern; what was lost is logged, as datasheets report it for files."""
     followed, unknown = alignment.conform(make, corpus, schema)
     if lost := [*dropped, *unknown]:
         listed = "; ".join(map(str, lost))
-        logger.warning("of the new documents, these were left out: %s", listed)
+        logger.warning("left out of the new documents: %s", listed)
     return followed
 
 

@@ -1,4 +1,4 @@
-"""Rows, of a file, of a data frame or of lists, to a corpus; bad rows are gathered and told together."""
+"""Rows, of a file, of a data frame or of lists, to a corpus; bad rows are gathered and reported together."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def corpus_of_rows(
         Names the source and each bad row's place and column, what was found and what is allowed; one sentence for one.
     """
     if vocabulary is not None and rule is not None:
-        raise ValueError("a given vocabulary is kept as it is: min_df, max_df and max_features are for none")
+        raise ValueError("min_df, max_df and max_features cannot be given with a vocabulary, which is used as it is")
     bad = BadRows() if bad is None else bad
     parts = _Parts(layout, vocabulary, decimal_comma)
     appenders = [part.append for part in parts]
@@ -116,7 +116,7 @@ def corpus_of_rows(
     n_rows = gather(rows, list(parts), take, bad)
     bad.check(where, n_rows)
     if n_rows == 0:
-        raise ValueError(f"{where} has no document")
+        raise ValueError(f"{where} has no documents")
     counts, words = parts.content.builder.finish()
     dropped = [
         Dropped("documents", bad.number, "bad rows"),
@@ -220,7 +220,7 @@ def gather(
 def _without_words(layout: Layout, outside: int, dropped: Sequence[Dropped]) -> str:
     """Why no document has a word."""
     if outside or any(one.what in ("words", "tokens") for one in dropped):
-        return "none of its words is kept by the vocabulary or the rule for it"
+        return "the vocabulary keeps none of its words"
     rule = f"; running text is cut into {layout.tokeniser}"
     return "no document has a word" + (rule if layout.content_kind == "text" else "")
 
@@ -238,7 +238,7 @@ def _labels(where: str, column: Labels, layout: Layout) -> tuple[Any, list[str] 
         n, of = len(column.without), len(lengths)
         others = f" ({n:,} of {of:,} documents have none)" if n > 1 else ""
         codes = ", ".join(map(repr, layout.missing.read.get(column.column, ())))
-        read = f"; {codes} is read as missing (--missing none: as a name)" if codes else ""
+        read = f"; {codes} is read as missing (--missing none reads it as a name)" if codes else ""
         raise ValueError(
             f"{where}, {place_text(column.without[0])} has no value in column {column.column!r}{others}; each document "
             f"needs a label{read}"

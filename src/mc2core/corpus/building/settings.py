@@ -82,7 +82,7 @@ def layout_of(settings: Mapping[str, Any], optional: Collection[str] = (), token
     optional : columns that the table may lack.
     tokenise : the function, where the tokeniser is FUNCTION.
 
-    ValueError names the setting that is none.
+    ValueError names the unknown setting.
     """
     content = [kind for kind in CONTENT_KINDS if kind in settings]
     if len(content) != 1:
@@ -131,8 +131,8 @@ def tokeniser_of(settings: Mapping[str, Any], tokenise: Tokenise | None = None) 
     wanted = None if wanted == NONE else wanted
     if name == FUNCTION and tokenise is None:
         raise ValueError(
-            "the words that are followed were made by a function: give it again from Python (tokenise=), "
-            "or the new documents' words themselves (bag)"
+            "the earlier words were made by a Python function; give it again (tokenise=), or give the words of "
+            "the new documents (bag)"
         )
     if name == "a-z":
         is_papers = wanted == "english"

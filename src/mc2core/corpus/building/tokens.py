@@ -100,11 +100,11 @@ class Tokeniser:
     Parameters
     ----------
     tokenise : function from a text to its words, in place of the module's rule; its words are taken as they are, on one
-        line each, but for those that ``stop_words`` and ``min_letters`` leave out.
+        line each, except those that ``stop_words`` and ``min_letters`` leave out.
     stop_words : a language (:func:`mc2core.corpus.building.tokens.languages`), words, or None. A stop word at
         either end of a word with an apostrophe is cut off: l'homme -> homme, dog's -> dog. Default: "english", and
-        None beside ``tokenise``.
-    min_letters : shorter words are left out; 2 by default, and 1 beside ``tokenise``.
+        None with ``tokenise``.
+    min_letters : shorter words are left out; 2 by default, and 1 with ``tokenise``.
     max_ngram : up to so many words that stand next to each other are counted as one more, "white_house"; a word that is
         left out separates.
 

@@ -34,7 +34,7 @@ def read(path: Path, settings: Mapping[str, Any], bad: BadRows) -> tuple[Corpus,
     given, document = settings.get("observations", ()), settings.get("document")
     numbers = [name.strip() for name in given.split(",")] if isinstance(given, str) else list(given)
     if not (numbers and all(numbers) and document):
-        raise ValueError("--document COLUMN and --observations COLUMN,... go together, for a row to each observation")
+        raise ValueError("give both --document COLUMN and --observations COLUMN,... (one observation per row)")
     for place, name in enumerate(numbers):
         if name in numbers[:place]:
             raise ValueError(f"--observations names {name!r} twice")

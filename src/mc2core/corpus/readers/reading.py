@@ -104,7 +104,7 @@ def read_own(
         form = OBSERVATIONS
     for setting in given:
         if setting not in _SETTINGS[form]:
-            raise ValueError(f"{setting!r} has no meaning for {path}, read as {form}")
+            raise ValueError(f"{setting!r} cannot be used with {path}, which is read as {form}")
     if "missing" in given:
         given["missing"] = codes_of(given["missing"])
     if "stop_words" in given:
@@ -115,7 +115,7 @@ def read_own(
     if works is not None:
         given = _of_works(works, schema, contexts) | given
     if form == OBSERVATIONS and schema is not None:
-        raise ValueError(f"{schema.what} that is followed is one of words; observations are imported by themselves")
+        raise ValueError(f"{schema.what} has words, so observations cannot be read like it")
     used, optional = (given, set[str]()) if schema is None else alignment.align(schema, form, given)
     if path.is_dir() and not any(kind in used for kind in CONTENT_KINDS):
         used = {"text": "text"} | used
@@ -150,7 +150,7 @@ def read_bibliography(path: Path, settings: Mapping[str, Any], like: HasSchema |
     from mc2core.corpus.readers import bibliography
 
     if path.is_file() and bibliography.format_of(path) is None:
-        raise ValueError(f"{path} is no bibliography; {bibliography.FORMATS}")
+        raise ValueError(f"{path} is not a bibliography; {bibliography.FORMATS}")
     corpus, dropped = read_own(path, settings, like)
     notes = bibliography.told((corpus.imported or {})[BIBLIOGRAPHY])
     logger.warning("%s: %s", path, "; ".join([*notes, *map(str, dropped)]))
@@ -158,7 +158,7 @@ def read_bibliography(path: Path, settings: Mapping[str, Any], like: HasSchema |
 
 
 def _of_works(works: bibliography.Works, schema: Schema | None, contexts: Sequence[str]) -> dict[str, Any]:
-    """Settings of a bibliography beside the given ``contexts``; of ``schema`` only what it knows."""
+    """Settings of a bibliography in addition to the given ``contexts``; of ``schema`` only what it knows."""
     from mc2core.corpus.building.settings import TABLE, parse_contexts
 
     settings = works.settings()
@@ -265,7 +265,7 @@ def notes_of(corpus: Corpus) -> list[str]:
             "characters, not as words"
         )
     if settings.get("word_counts", "raw") != "raw":
-        times = {"presence": "once", "log": "1 + floor(log2 n) times, n being how often it is there"}
+        times = {"presence": "once", "log": "1 + floor(log2 n) times, where n is its count in the document"}
         notes.append(f"each word of a document is counted {times[settings['word_counts']]}")
     if (projection := projection_of(corpus.imported)) is not None:
         notes.append(

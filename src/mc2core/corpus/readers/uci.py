@@ -1,4 +1,4 @@
-"""The bag-of-words format of the UCI repository: ``docword.<name>.txt[.gz]`` beside ``vocab.<name>.txt``.
+"""The bag-of-words format of the UCI repository: ``docword.<name>.txt[.gz]`` next to ``vocab.<name>.txt``.
 
 docword has three lines with one number each (documents, words, entries), and then one entry per line: document, word
 and count, with documents and words numbered from 1. It has no contexts and no labels. Many entries are stored in

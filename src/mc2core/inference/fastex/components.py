@@ -128,7 +128,7 @@ def precision_shape(n_words, n_documents):
 
 @inner_kernel
 def log_gaussian(n_words, topic_word_prior, rate_prior, n_documents, mass, squares):
-    """Log marginal likelihood of a Gaussian cluster but for what all partitions share."""
+    """Log marginal likelihood of a Gaussian cluster, without terms that all partitions share."""
     shape = precision_shape(n_words, n_documents)
     rate = precision_rate(rate_prior, topic_word_prior, n_documents, mass, squares)
     return special.log_gamma(shape) - shape * math.log(rate) - 0.5 * n_words * math.log(topic_word_prior + n_documents)
@@ -136,7 +136,7 @@ def log_gaussian(n_words, topic_word_prior, rate_prior, n_documents, mass, squar
 
 @inner_kernel
 def log_evidence(constants, n_documents, mass, squares, words, document_mass):
-    """ln p(y = k) p(x | y = k) of a document that is not in the cluster, but for what is the same for all clusters.
+    """ln p(y = k) p(x | y = k) of a document outside the cluster, without terms that are the same for all clusters.
 
     Multinomial: NIPS12 eq. 18. Poisson: the negative binomial of every word. Gaussian: Student's t.
     ``words`` is the sum of :func:`word_term` over the document's words.
@@ -191,7 +191,7 @@ def log_joint_of_weights(settings: ChainSettings, n_k: np.ndarray) -> float:
 def log_joint_of_sizes(
     settings: ChainSettings, n_words: int, n_documents: int, n_k: np.ndarray, mass: np.ndarray, squares: np.ndarray
 ) -> float:
-    """ln p(x, y) but for the sum over cells of ln G(n_kd + a) - ln G(a) and ln x! of the count models."""
+    """ln p(x, y) without the sum over cells of ln G(n_kd + a) - ln G(a) and ln x! of the count models."""
     log_p = log_joint_of_weights(settings, n_k)
     if settings.component == GAUSSIAN:
         priors = settings.topic_word_prior, settings.rate_prior

@@ -306,7 +306,7 @@ class FastEx(MixtureEngine):
         )  # fmt: skip
 
     def _states(self, model: Mixture, corpus: Corpus, stored: Collection[str]) -> type[MixtureState]:
-        """As :meth:`MixtureEngine._states`: "auto" goes on as its chain began, whatever the rule was then."""
+        """As :meth:`MixtureEngine._states`: "auto" keeps the choice with which its chain began."""
         if model.component == "gauss_wishart":
             return GaussWishartState
         if self.proposal == "auto" and stored:

@@ -273,7 +273,7 @@ class Terms(NamedTuple):
 
 
 class ExactChain(NamedTuple):
-    """All that draws read, but for the assignments."""
+    """All that draws read, except the assignments."""
 
     constants: ExactConstants
     log_gamma: np.ndarray
@@ -399,7 +399,7 @@ def fill_terms(constants, sizes, terms):
 
 @numba.njit(inline="always")
 def weigh_document(constants, log_gamma, cells, tables, sizes, terms, j, current, scores, likely):
-    """Log probabilities, but for a constant, of the clusters of document j, which is in ``current``, given all others.
+    """Log probabilities, up to a constant, of the clusters of document j, which is in ``current``, given all others.
 
     (K,) ``scores`` and ``likely`` begin with the clusters that may be drawn; returns how many these are. Nothing else
     is changed.

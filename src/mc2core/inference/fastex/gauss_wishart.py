@@ -6,7 +6,7 @@ A cluster with n documents of V counts x, their sum s and their scatter C, the s
 
 whose Cholesky factor follows a document that joins or leaves, and tells densities (:mod:`mc2core.families.factors`).
 
-Sums and scatters are whole numbers, so no order of moves changes them. Factors are made anew from them after a sweep,
+Sums and scatters are whole numbers, so no order of moves changes them. Factors are computed from them after a sweep,
 after :data:`.MAX_DOWNDATES` downdates of a cluster, and where a downdate would lose more than four digits: rounding
 does not build up, and what a sweep starts from depends on the assignments alone.
 """
@@ -69,14 +69,14 @@ class DrawScratch(NamedTuple):
 # -- a cluster's factor ---------------------------------------------------------------------------------------------
 @inner_kernel(error_model="numpy")
 def log_head(priors, n_documents, factor):
-    """Part of the log evidence, in a cluster, that is the same for all documents; but for V / 2 ln pi."""
+    """Part of the log evidence, in a cluster, that is the same for all documents; without V / 2 ln pi."""
     head = factors.log_head(priors.topic_word_prior + n_documents, n_documents + 2, factor)
     return math.log(n_documents + priors.weight_prior) + head
 
 
 @inner_kernel(error_model="numpy")
 def refresh(priors, clusters, zeros, k):
-    """Make the factor of cluster k anew from its statistics; ``zeros`` (V,) float64."""
+    """Compute the factor of cluster k again from its statistics; ``zeros`` (V,) float64."""
     n_k, factor = clusters.n_k[k], clusters.factor[k]
     strength, ridge = priors.topic_word_prior + n_k, 2.0 * priors.rate_prior
     factorise(strength, clusters.sums[k], clusters.scatter[k], zeros, ridge, factor)
@@ -131,7 +131,7 @@ def add_or_remove(priors, documents, clusters, j, k, sign, work):
 
 @inner_kernel(error_model="numpy")
 def log_evidence_with(priors, n_documents, sums, factor, head, x, v):
-    """Log evidence of a document (V,) ``x`` that is not in the cluster, its weight included; but for V / 2 ln pi."""
+    """Log evidence of a document (V,) ``x`` that is not in the cluster, its weight included; without V / 2 ln pi."""
     return log_student(priors.topic_word_prior + n_documents, n_documents + 2, sums, factor, head, x, v)
 
 
@@ -169,7 +169,7 @@ def write_document(documents, j, x):
 
 @kernel
 def sweep(key, priors, documents, clusters, cluster, moves, work):
-    """One Gibbs draw for each document in order, in place; then all factors are made anew.
+    """One Gibbs draw for each document in order, in place; then all factors are computed again.
 
     ``moves`` (2,) int64 as in :func:`.hashed.sweep`. Returns the number of documents, or -1 - j where document j
     has scores that are not finite.
@@ -255,7 +255,7 @@ class GaussWishartState(MixtureState):
         return float(log_p - 0.5 * len(self.cluster) * n_words * math.log(math.pi))
 
     def _log_volume(self, n_documents: int, log_det: float) -> float:
-        """Logarithm of what a Gauss-Wishart density is divided by, but for a constant; ``log_det`` is that of Psi."""
+        """Logarithm of the normaliser of a Gauss-Wishart density, up to a constant; ``log_det`` is that of Psi."""
         n_words = self.clusters.sums.shape[1]
         half = 0.5 * (n_words + 1 + n_documents)
         strength = self.settings.topic_word_prior + n_documents

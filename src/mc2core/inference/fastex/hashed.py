@@ -551,7 +551,7 @@ def project_documents(documents, signs, scale, unit, frequency, bits):
 
 
 class HashedChain(NamedTuple):
-    """All that sweeps read and change, but for assignments and the table of counts, which is replaced as it grows."""
+    """All that sweeps read and change, except assignments and the table of counts, which is replaced as it grows."""
 
     documents: HashedDocuments
     clusters: HashedClusters
@@ -667,7 +667,7 @@ class HashedState(CountedState):
     inverse_temperature : float
         Power of the proposal: at most the configuration's; in the balanced projection the slope that :func:`calibrate`
         finds.
-    projection : what kernels read, beside documents, clusters and constants
+    projection : read by kernels, in addition to documents, clusters and constants
     """
 
     proposal = "hash"
@@ -796,7 +796,7 @@ class HashedState(CountedState):
             self._go_through(start, stop, carry)
 
     def fit_projection(self) -> None:
-        """Fit the balanced projection to the clusters as they are now, and project anew.
+        """Fit the balanced projection to the clusters as they are now, and project again.
 
         c is the mean of theta over clusters (Gaussian: 0), and g**4 the ratio of its variance to the documents' mean
         square count. With it the error of the hashed product is in proportion to the sum over words of the product of

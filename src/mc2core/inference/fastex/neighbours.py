@@ -227,7 +227,7 @@ def _find(key, first, last, indptr, words, index, budget, graph):
 
 @inner_kernel
 def _add_list(index, r, place, budget, sums, n_touched):
-    """Add word r's gain to the places on its list, but for ``place``; returns how many are touched now."""
+    """Add word r's gain to the places on its list, except ``place``; returns how many are touched now."""
     lists, gain, places, totals, touched = index.lists, index.gain[r], sums.places, sums.totals, sums.touched
     mask = np.uint64(places.size - 1)
     begin, end = index.starts[r], index.starts[r + 1]
@@ -301,7 +301,7 @@ class VisitConstants(NamedTuple):
 
 
 class NeighbourChain(NamedTuple):
-    """All that sweeps read and change, but for assignments and the table of counts, which is replaced as it grows."""
+    """All that sweeps read and change, except assignments and the table of counts, which is replaced as it grows."""
 
     documents: NeighbourDocuments
     clusters: ClusterSizes
@@ -493,7 +493,7 @@ _CHOICE_BLOCK = 125  # documents of a round that one thread takes at a time
 
 
 def bytes_needed(corpus: Corpus, n_clusters: int, visits: Visits) -> dict[str, int]:
-    """Most bytes beside the corpus, by what takes them; index, counts and tables of exact sweeps in turn."""
+    """Largest number of bytes in addition to the corpus, by part; index, counts and tables of exact sweeps in turn."""
     content = corpus.content
     return {
         "graph": 4 * visits.n_neighbours * corpus.n_documents,

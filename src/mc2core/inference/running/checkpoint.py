@@ -198,4 +198,4 @@ def first_difference(stored: Any, asked: Any, names: Sequence[str] = ()) -> str 
         return None
     if stored == asked:
         return None
-    return f"{'.'.join(names)} is {stored!r} there and {asked!r} here"
+    return f"{'.'.join(names)} was {stored!r}, now {asked!r}"

@@ -39,15 +39,17 @@ def drift(fitted: Mapping[str, Any], updates: Sequence[Mapping[str, Any]]) -> di
     left_out = now["left_out_tokens"] / max(now["left_out_tokens"] + now["tokens"], 1)
     warnings = []
     if before is not None and likelihood < before - (MIN_DRIFT if earlier else FIRST_DRIFT):
-        whose = "those of earlier updates" if earlier else "the fit's own, which it had learnt from"
+        whose = "those of earlier updates were" if earlier else "the documents of the fit are now"
         warnings.append(
-            f"the new documents are less likely than {whose}, by {before - likelihood:.3f} nats a word: "
-            f"{likelihood:.3f}, before they were learnt from, in place of {before:.3f}"
+            f"before training on them, the new documents are less likely than {whose}: {likelihood:.3f} nats per word "
+            f"instead of {before:.3f}"
         )
     if in_small > MAX_IN_SMALL:
-        warnings.append(f"{in_small:.0%} of the new documents are in clusters that held less than 1 % before, or none")
+        warnings.append(
+            f"{in_small:.0%} of the new documents are in clusters that were empty or had less than 1 % of the documents"
+        )
     if left_out > MAX_LEFT_OUT:
-        warnings.append(f"{left_out:.0%} of the words of the new documents have no column")
+        warnings.append(f"{left_out:.0%} of the words of the new documents are unknown")
     return {
         "log_likelihood": likelihood, "before": before, "in_small": in_small, "left_out": left_out,
         "warnings": warnings,

@@ -129,7 +129,7 @@ def _keep_for_later(done: RunResult, corpus: Corpus, keeps_documents: bool) -> N
 def _distance_to(labels: Any) -> Callable[[int, State], dict[str, float]]:
     """Callback of the loop: variation of information between ``labels`` and the clusters of the state, in bits."""
     if not isinstance(labels, np.ndarray):
-        raise ValueError("the clusters cannot be followed: the corpus has no label for each document")
+        raise ValueError("clusters cannot be compared with labels: each document of the corpus needs a label")
     from mc2core.posterior import clustering
 
     return lambda iteration, state: {"vi_bits": clustering.variation_of_information(labels, state.cluster)}

@@ -445,7 +445,7 @@ def _moments(snapshots: Any, iterations: int) -> list[float]:
 
 
 def _tell_resumed(paths: Sequence[Any], stored: Sequence[checkpoints.Checkpoint | None], iterations: int) -> None:
-    """Log where each chain with a checkpoint goes on."""
+    """Log where each chain with a checkpoint continues."""
     for number, (path, one) in enumerate(zip(paths, stored, strict=True)):
         if one is not None and one.seconds > 0.0:  # one that was only prepared is not resumed
             rest = "nothing is left to do" if one.iteration == iterations else "resuming from there"
@@ -540,7 +540,7 @@ def _iterate(
                 logger.warning("stopped by signal %d after iteration %.4g of %d", stop[0], now, iterations)
                 stopping.stop(stop[0])
             if least == iterations and iterations < (iterations := _goal(done, lengths)):
-                logger.info("not level after %d iterations: on to %d", least, iterations)
+                logger.info("not stable after %d iterations: continuing to %d", least, iterations)
                 bar.total = iterations * len(chains)
         return _result(chains, engine, given, iterations, compiled)
 

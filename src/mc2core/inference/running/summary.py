@@ -148,9 +148,7 @@ def sentence_of_all(about: Sequence[Mapping[str, Any]]) -> str:
 
 ONE_CHAIN = "one chain; another start may differ"
 #: what it means where all documents are in one cluster
-ONE_CLUSTER = (
-    "no groups of documents were found: topics alone account for how documents differ (docs/how_to/choosing_k.md)"
-)
+ONE_CLUSTER = "no groups of documents were found: topics alone explain how documents differ (docs/how_to/choosing_k.md)"
 
 
 def is_one_cluster(about: Mapping[str, Any]) -> bool:
@@ -189,7 +187,7 @@ def _ends(about: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     """From what to what each number of the only chain went."""
     ends = [(name, about["before"][name][0], about["after"][name][0]) for name in names if name in about["before"]]
     return [
-        f"{name} were {after} at both ends" if before == after else f"{name} went from {before} to {after}"
+        f"{name} were {after} at the start and the end" if before == after else f"{name} went from {before} to {after}"
         for name, before, after in ends
     ]
 
@@ -210,11 +208,11 @@ def _of_at_most(known: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str
         return ""
     following = [name for name in names if name in known[0]["truncations"]]
     most = " and ".join(_counted_range([one["truncations"][name] for one in known], name) for name in following)
-    return f", of at most {most}: the truncation, which {' and '.join(following)} follow (docs/how_to/choosing_k.md)"
+    return f" (at most {most}; {' and '.join(following)} depend on this limit: docs/how_to/choosing_k.md)"
 
 
 def _with_changes(first: str, about: Mapping[str, Any], told: Sequence[str]) -> str:
-    """``first``, with what is told of the numbers and the iterations over which it is so; alone without these."""
+    """``first``, with the changes ``told`` and the iterations over which they occurred; alone without these."""
     over = "iteration" if about["over"] == 1 else f"{about['over']} iterations"
     if not told:
         return first
@@ -252,7 +250,7 @@ def context_weights(corpus: Corpus, families: Mapping[str, Family]) -> dict[str,
 
 
 def tell_weights(corpus: Corpus, families: Mapping[str, Family]) -> None:
-    """Log the weights of contexts, and warn of those that outweigh the words or hardly matter beside them."""
+    """Log the weights of contexts, and warn of those that outweigh the words or hardly matter next to them."""
     if not families or corpus.is_of_observations or not corpus.n_tokens:
         return
     weights = context_weights(corpus, families)
@@ -264,7 +262,7 @@ def tell_weights(corpus: Corpus, families: Mapping[str, Family]) -> None:
         compared = f"{_nats(weight)} nats per document, and the words {_nats(of_words)}"
         if 0.0 < weight < LIGHT * of_words:
             logger.warning(
-                "context %r weighs little beside the words: %s. Its strength is %g and cannot exceed 1; shorter texts "
+                "context %r weighs little next to the words: %s. Its strength is %g and cannot exceed 1; shorter texts "
                 "would give it more weight", name, compared, strength,
             )  # fmt: skip
         elif weight > of_words:
@@ -328,7 +326,7 @@ def _of_chains(posterior: Posterior) -> list[str]:
     for number in posterior.provenance.get("stuck", []):
         said.append(
             f"chain {number + 1} is stuck at {counted(between['clusters'][number], 'clusters')}, though another chain "
-            "explains the documents far better: the clusters shown are those of the other"
+            "explains the documents far better: the clusters shown are from the other chain"
         )
     ari, of_what = between["ari"], "they "
     if "recommended_ari" in between:
@@ -340,7 +338,7 @@ def _of_chains(posterior: Posterior) -> list[str]:
         numbers = " and ".join([*map(str, others), counted(last, "clusters")])
         said.append(
             f"different starts found {numbers}, and {of_what}agree only in part (adjusted Rand index "
-            f"{ari:.2f}; 1 if identical): take single clusters with care, look at fewer clusters, or run more "
+            f"{ari:.2f}; 1 if identical): treat single clusters with care, look at fewer clusters, or run more "
             "iterations or chains"
         )
     return said
@@ -354,7 +352,7 @@ def _of_texts(posterior: Posterior, corpus: Corpus) -> list[str]:
     has_embeddings = projection is not None and projection.name in posterior.families
     if length < _SHORT and not has_embeddings and posterior.provenance.get("model", {}).get("name") != "mixture":
         said.append(
-            f"texts of {counted(round(length), 'words')} tell little of their topics: compare a mixture, whose "
+            f"texts of {counted(round(length), 'words')} show little of their topics: compare with a mixture, whose "
             "clusters have words of their own (--model mixture)"
         )
     documents = np.bincount(corpus.content.indices, minlength=corpus.n_words)

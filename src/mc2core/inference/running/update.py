@@ -46,7 +46,7 @@ _CHECKPOINT_SECONDS = 60.0
 # numbers of a visit that an update adds up
 _COUNTED = (*("documents", "tokens", "in_small"), *("clusters_born", "clusters_gone", "topics_born", "topics_gone"))
 _ELSEWHERE = "name another folder, or remove it"
-_REPEATED = "in the fit already: their ids are known"
+_REPEATED = "in the fit already (same id)"
 #: sweeps over the documents that are added, for each sample of the fit
 SWEEPS = 20
 #: probability of its cluster below which a document counts as unsure
@@ -84,15 +84,15 @@ class _FitFile(NamedTuple):
             stream = Stream.from_arrays(self.arrays, posterior, self.path, threads=threads)
             if total_samples not in (None, stream.total_samples):
                 raise ValueError(
-                    f"total_samples is {total_samples}, but that of {self.path} is {stream.total_samples}; it stays"
+                    f"total_samples is {total_samples}, but {self.path} has {stream.total_samples}, which cannot change"
                 )
             return stream
         stored = _checkpoint(checkpoint, posterior.provenance)
         trace = pd.DataFrame(stored.trace)
         if trace.empty:
-            raise ValueError(f"{checkpoint} has not ended an epoch; mc2 fit goes on with it")
+            raise ValueError(f"{checkpoint} is in the middle of an epoch; finish the epoch with mc2 fit")
         if posterior.kept is None:
-            raise ValueError(f"{self.path} has none of the documents that were fitted, which mc2 fit keeps there")
+            raise ValueError(f"{self.path} lacks the fitted documents, which mc2 fit stores there")
         state = state_of(posterior, stored.state, int(trace["tokens"].iloc[-1]))
         return Stream(_Saved(posterior, state, trace, posterior.kept), total_samples=total_samples, threads=threads)
 
@@ -104,7 +104,7 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 
 
 class _Saved(NamedTuple):
-    """A fit, as far as a stream goes on from it; ``corpus`` are the documents that were kept."""
+    """A fit, as far as a stream continues it; ``corpus`` are the documents that were kept."""
 
     posterior: Posterior
     state: Globals
@@ -140,7 +140,7 @@ def update_fit(
     ----------
     fit : folder of ``mc2 fit`` or of an update, or ``posterior.npz`` in it
     new : folder of a corpus, or what ``mc2 import`` reads, in the form of the documents of the fit
-    out : folder; by default that of the fit for SVI, and :func:`beside` it for Gibbs
+    out : folder; by default that of the fit for SVI, and :func:`beside` for Gibbs
     total_samples : as in :class:`mc2core.inference.Stream`, for the first update by SVI
     columns : where a file holds words and contexts, if not where those of the fit were: "text", "bag", "counts",
         "contexts" and "id" of :func:`mc2core.corpus.readers.reading.read_own`, and the file of its "embeddings"
@@ -158,28 +158,28 @@ def update_fit(
     file = _FitFile.read(path)
     posterior = file.posterior
     if path.name != POSTERIOR:
-        raise ValueError(f"{path} is not {POSTERIOR} in the folder of a fit, beside which its other files are")
+        raise ValueError(f"{path} is not {POSTERIOR} in the folder of a fit, next to its other files")
     fit, engine = path.parent, posterior.provenance.get("engine", {}).get("name")
     if out is None:
         out = beside(fit) if engine == "gibbs" else fit
     out = Path(out)
     if columns and _is_corpus(new):
-        raise ValueError(f"{next(iter(columns))!r} has no meaning for {new}, which is a corpus; it is for a file")
+        raise ValueError(f"{next(iter(columns))!r} cannot be used: {new} is a corpus, not a file")
     for name in ("seed", "iterations"):
         if name not in posterior.provenance:
-            raise ValueError(f"{path} does not say the {name} of its fit, which cannot go on")
+            raise ValueError(f"{path} does not record the {name} of its fit, so it cannot be updated")
     if engine == "gibbs":
         if total_samples is not None:
-            raise ValueError(f"total_samples is {total_samples}; a fit by gibbs is of the documents that it has")
+            raise ValueError(f"total_samples is {total_samples}; only fits by svi use it")
         if out.resolve() == fit.resolve():
-            raise ValueError("the update of a fit by gibbs is a fit of its own: --out names another folder")
+            raise ValueError("the update of a fit by gibbs is a new fit; give another folder with --out")
         sweeps = SWEEPS if iterations is None else whole("iterations", iterations)
         with stopping.install(), storage.only_one(out / POSTERIOR, "another fit"), showing(progress):
             return _add_documents(file, new, out, columns, new_columns, sweeps, threads)
     if engine != "svi":
         raise ValueError(f"the fit is by {engine}, which cannot be updated; fits by gibbs and svi can")
     if iterations is not None:
-        raise ValueError(f"iterations is {iterations}; a fit by svi takes each new document once")
+        raise ValueError(f"iterations is {iterations}; a fit by svi uses each new document once")
     with stopping.install(), storage.only_one(out / POSTERIOR, "another fit"), showing(progress):
         return _go_on(
             file.latest(), new, out, total_samples, columns, 1 if new_columns is None else new_columns, threads
@@ -218,19 +218,19 @@ def _go_on(
             None,
             stream.total_samples,
         ):
-            raise ValueError(f"{part} is of another update; finish that one, or remove it to start again")
+            raise ValueError(f"{part} belongs to another update; finish that one, or remove it to start again")
         logger.info("%s has taken %d documents: resuming from there", part, stream.updates[-1]["documents"])
     corpus, dropped = _read(new, file.posterior, columns, new_columns)
     files = _files(new, corpus, source["documents_of"])
     fingerprints = fingerprints_of(corpus)
     is_new = _is_new(corpus, fingerprints, files, stream, stream.updates[:-1] if part.is_file() else stream.updates)
     if not is_new.any():
-        raise ValueError(f"the documents of {new} were taken before: each is taken once")
+        raise ValueError(f"the documents of {new} are in the fit already; each is used once")
     # which of the documents of a file had the tokens that were left out is not known: an even share of them
     lost = sum(one.number for one in dropped if one.what == "tokens")
     n_tokens, repeated = corpus.n_tokens, int((~is_new).sum())
     if repeated:
-        dropped.append(Dropped("documents", repeated, "taken before: their ids, or their file, are known"))
+        dropped.append(Dropped("documents", repeated, "already in the fit (same id or file)"))
         corpus = corpus.subset(is_new)
         lost = round(lost * corpus.n_tokens / max(n_tokens, 1))
     placed, names, left_out = stream.place(corpus, new_columns)
@@ -261,7 +261,7 @@ def _take(stream: Stream, corpus: Corpus, part: Path) -> None:
             now["batches"].append(visit.log_evidence / max(visit.tokens, 1))
             for name in ("log_evidence", *_COUNTED):
                 now[name] += getattr(visit, name)
-            bar.advance(visit.documents, {"log likelihood a word": now["batches"][-1]})
+            bar.advance(visit.documents, {"log likelihood per word": now["batches"][-1]})
             is_asked_to_stop = bool(stop)
             if is_asked_to_stop or time.perf_counter() - saved > _CHECKPOINT_SECONDS:
                 stream.save(part)
@@ -289,7 +289,7 @@ def _checkpoint(path: Path, about: Mapping[str, Any], seed: int | None = None) -
     run = {name: about[name] for name in names if name in about} | ({} if seed is None else {"seed": seed})
     stored = checkpoints.read(path, run)
     if stored is None:
-        raise ValueError(f"{path} is missing, which mc2 fit leaves and without which a fit cannot go on")
+        raise ValueError(f"{path} is missing; mc2 fit writes it, and an update needs it")
     return stored
 
 
@@ -326,7 +326,7 @@ def _is_new(
 
 
 def _identity(path: Path) -> str:
-    """What the documents of a file or of the folder of a corpus are told by: their counts, contexts and names."""
+    """Digest of the documents of a file or of the folder of a corpus: their counts, contexts and names."""
     if not _is_corpus(path):
         return storage.digest_path(path)
     corpus = Corpus.load(path)
@@ -368,9 +368,9 @@ def _add_documents(
         raise ValueError(f"{out} holds another fit; {_ELSEWHERE}")
     model, _ = specified_in(about, threads)
     if posterior.representative.is_admixture or model.has_token_context:  # type: ignore[attr-defined]
-        raise ValueError(f"the fit is of {model.name}, which has no clusters that documents could be added to")
+        raise ValueError(f"the fit is of {model.name}, which has no clusters to which documents can be added")
     if posterior.is_of_observations:
-        raise ValueError("a fit of observations takes no documents; fit all of them again")
+        raise ValueError("documents cannot be added to a fit of observations; fit all documents again")
     corpus, before, dropped = _new_documents(new, posterior, columns)
     schema = _with_new_columns(posterior, corpus, new_columns)
     placed, unknown = alignment.conform(Corpus, corpus, schema)
@@ -438,12 +438,12 @@ def _new_documents(
             if corpus.n_documents > n_before:
                 corpus = corpus.subset(np.arange(n_before, corpus.n_documents))
             else:
-                raise ValueError(f"{path} has the documents of the fit and no others")
+                raise ValueError(f"{path} has no documents other than those of the fit")
     fingerprints = fingerprints_of(corpus)
     if fingerprints is not None and posterior.fingerprints is not None:
         is_known = np.isin(fingerprints, posterior.fingerprints)
         if is_known.all():
-            raise ValueError(f"the documents of {path} are in the fit already: their ids are known")
+            raise ValueError(f"the documents of {path} are in the fit already (same ids)")
         if is_known.any():
             corpus = corpus.subset(~is_known)
             dropped.append(Dropped("documents", int(is_known.sum()), _REPEATED))
@@ -487,7 +487,7 @@ def _joined_fingerprints(posterior: Posterior, new: Corpus) -> np.ndarray | None
 
 
 def _placed(before: Posterior, after: Posterior) -> dict[str, Any]:
-    """Sizes of the recommended clusters before and after an update, and how sure the added documents are."""
+    """Sizes of the recommended clusters before and after an update, and the certainty of the added documents."""
     if before.hierarchy is None or after.hierarchy is None:
         old, new, sure = before.by_size[before.cluster], after.by_size[after.cluster], None
     else:

@@ -128,7 +128,7 @@ def sum_over_clusters(n_km, a, value, slope):
 
 
 class ObjectiveTerms(NamedTuple):
-    """F ``f`` and the terms that are at most 0 ``penalty``, in nats, and (M,) ``slope``: dF / d(v eps_m) but for what v
+    """F ``f`` and the terms that are at most 0 ``penalty``, in nats, and (M,) ``slope``: dF / d(v eps_m) without what v
     alone enters."""
 
     f: float

@@ -197,7 +197,7 @@ class SVI(Engine):
             )
         if self.learning_offset is not None and self.learning_decay is not None:
             self.refuse_idle(
-                {"schedule": "learning_offset or learning_decay to be left out: together they take its place"}
+                {"schedule": "learning_offset and learning_decay not to be both given, as they replace it"}
             )
 
     # -- the contract --------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ class SVI(Engine):
         super().supports(model)
         assert isinstance(model, MC2)
         if model.burstiness:
-            raise ValueError("burstiness needs an engine that samples draws: gibbs; for svi it must be None or False")
+            raise ValueError("burstiness needs the engine gibbs; for svi it must be None or False")
         for name in ("max_tables", "n_shards"):
             if model.content is not None and getattr(self, name) is not None:
                 raise ValueError(f"{name} is {getattr(self, name)}; where topics emit observations it must be None")
@@ -260,7 +260,7 @@ class SVI(Engine):
         run = "an SVI run" if chains == 1 else f"an SVI run of {chains} chains, each"
         what = f"{run} of {clusters}, {max_topics} topics and {corpus.n_words} words"
         fewer = ", or chains" if chains > 1 else ""
-        memory.need(24 * n_numbers * chains, what, f"max_clusters, max_tables and max_topics may be lower{fewer}")
+        memory.need(24 * n_numbers * chains, what, f"lower max_clusters, max_tables or max_topics{fewer}")
 
     def truncations(self, model: MC2, corpus: Corpus) -> dict[str, int]:
         settings = self.resolved(model, corpus.n_documents, corpus.n_tokens)

@@ -101,7 +101,7 @@ def add_local_gains(cells, words, visit, pairs, prior_of_pair, first, last):
 def topic_gains(
     state: Globals, documents: SampledDocuments, words: WordScores, visit: Candidates, pairs: np.ndarray
 ) -> np.ndarray:
-    """(P,) nats by which each union changes the bound, local posteriors being fixed but for their sums."""
+    """(P,) nats by which each union changes the bound, local posteriors being fixed except for their sums."""
     own, level = state.tau, state.theta
     s, v, omega, tables = state.topic_word_prior, own.table_concentration, level.document_concentration, own.n_km
     n_words, (one, other) = len(state.topic_words), pairs.T

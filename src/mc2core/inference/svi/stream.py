@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     from mc2core.inference.base import State
 
-# arrays of the state in the file of a stream, beside those of its posterior
+# arrays of the state in the file of a stream, next to the arrays of its posterior
 _STATE = "stream."
 # share of the latest documents below which a cluster is small
 _SMALL = 0.01
@@ -96,9 +96,9 @@ class Visit(NamedTuple):
     in_small : int
         Number of documents whose likeliest cluster contained less than 1 % of the latest documents.
     clusters_born, clusters_gone, topics_born, topics_gone : int
-        Numbers of clusters and topics that came into use ("born") or went out of use ("gone"). A cluster is in use if
-        it is the likeliest cluster of at least one of the latest or kept documents. A topic is in use if its expected
-        number of tokens is at least one half.
+        Numbers of clusters and topics that came into use or went out of use. A cluster is in use if it is the likeliest
+        cluster of at least one of the latest or kept documents. A topic is in use if its expected number of tokens is
+        at least one half.
     """
 
     documents: int
@@ -225,7 +225,7 @@ class Stream:
 
     @property
     def _n_latest(self) -> int:
-        """Documents whose clusters the state has, but for those kept."""
+        """Documents whose clusters the state has, except those kept."""
         return min(self.total_samples, self.fitted["documents"] + self.n_documents)
 
     @property
@@ -412,7 +412,7 @@ class Stream:
         return evidence
 
     def _go_over_kept(self, n: int, pool: Executor | None) -> None:
-        """Mini-batches of n documents of those kept, or of all these, drawn anew each time."""
+        """Mini-batches of n documents of those kept, or of all these, drawn again each time."""
         state, kept = self._state, self._kept
         contexts, (latest, state.cluster) = state.contexts, np.split(state.cluster, [self._n_latest])
         state.contexts = StackedContexts(kept, self.model.contexts)
@@ -462,7 +462,7 @@ class Stream:
     ) -> Stream:
         """Build a stream from the arrays of a saved stream and its ``posterior``; error messages name ``path``."""
         if "stream" not in posterior.provenance:
-            raise ValueError(f"{path} holds a posterior, but no stream to go on with")
+            raise ValueError(f"{path} holds a posterior, but no stream to continue")
         stream = cls.__new__(cls)
         try:
             stream.model, stream.engine = _specified(posterior.provenance, threads)
@@ -504,16 +504,16 @@ def _geometric(prior: float) -> float:
 
 
 def _specified(provenance: Mapping[str, Any], threads: int) -> tuple[MC2, SVI]:
-    """Model and engine of a fit; ValueError where it cannot go on as a stream."""
+    """Model and engine of a fit; ValueError if it cannot continue as a stream."""
     model, engine = specified_in(provenance, threads)
     if not isinstance(engine, SVI):
-        raise ValueError(f"the fit is by {engine.name}; a stream goes on from one by {SVI.name}")
+        raise ValueError(f"the fit is by {engine.name}; a stream continues a fit by {SVI.name}")
     if not isinstance(model, MC2) or model.content is not None:  # new ones would change the unit of all
-        raise ValueError("the fit is of observations; a stream goes on with documents of words")
+        raise ValueError("the fit is of observations; a stream needs documents of words")
     if engine.batch_size is None:
         raise ValueError("batch_size is None; a stream needs mini-batches")
     if engine.n_shards is not None:
-        raise ValueError(f"n_shards is {engine.n_shards}; a stream is worked on without Spark: it must be None")
+        raise ValueError(f"n_shards is {engine.n_shards}; it must be None, because streams do not use Spark")
     return model, engine
 
 

@@ -29,7 +29,7 @@ def read(path: str | os.PathLike[str], context: str, words: int, names: int) -> 
     Raises
     ------
     ValueError
-        The file is missing, is no MATLAB file, or has other variables or views.
+        The file is missing, is not a MATLAB file, or has other variables or views.
     """
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError
@@ -51,7 +51,7 @@ def read(path: str | os.PathLike[str], context: str, words: int, names: int) -> 
         OSError,
         zlib.error,
     ) as error:
-        raise ValueError(f"{path} is no MATLAB file with the views X and the classes y: {error}") from None
+        raise ValueError(f"{path} is not a MATLAB file with the views X and the classes y: {error}") from None
     if not counts.shape[0] == bag.shape[0] == len(classes):
         sizes = f"{counts.shape[0]}, {bag.shape[0]} and {len(classes)}"
         raise ValueError(f"{path} has words, names and classes of {sizes} documents; their numbers must be equal")

@@ -57,7 +57,7 @@ class _Image:
 def read(
     folder: str | os.PathLike[str], animals: Sequence[str] = ANIMALS, sizes: tuple[int, int] | None = PAPER_SIZES
 ) -> Corpus:
-    """Read the images of some folders; ``documents`` tells each image's official part, "train" or "test".
+    """Read the images of some folders; ``documents`` has each image's official part, "train" or "test".
 
     Parameters
     ----------

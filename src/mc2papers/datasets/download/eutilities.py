@@ -44,7 +44,7 @@ def fetch_year(
 ) -> int:
     """Bring the citations of PNAS in one year to ``target`` (.xml.gz); returns how many were found.
 
-    Each answer is kept beside the target until all are there, so that a second call goes on where the first one
+    Each answer is kept next to the target until all are there, so that a second call continues where the first one
     stopped. The same answers give the same bytes.
 
     Parameters
@@ -86,7 +86,7 @@ class _Requests:
         self._next = 0.0
 
     def __call__(self, tool: str, query: dict[str, object], target: Path, read: Callable[[Path], Answer]) -> Answer:
-        """Fetch an answer to ``target`` and return what ``read`` makes of it; what that refuses is asked anew."""
+        """Fetch an answer to ``target`` and return what ``read`` makes of it; what that refuses is requested again."""
         address = f"{self._server}/{tool}.fcgi?{urllib.parse.urlencode(query)}"
         for left in reversed(range(self._patience.tries)):
             if not target.exists():

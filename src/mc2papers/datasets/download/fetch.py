@@ -1,8 +1,8 @@
 """Fetch a source file: from the local data folder if it is there, else from its official addresses in turn.
 
-A file arrives whole or not at all: it grows as ``<name>.part`` (kept between runs, so that a broken download goes on
+A file arrives whole or not at all: it grows as ``<name>.part`` (kept between runs, so that a broken download continues
 where it stopped), is checked, synced and renamed. A partial file is continued only when it must be the same file: the
-address and the server's validator (ETag or date) are kept beside it and sent along; without a validator only a
+address and the server's validator (ETag or date) are kept next to it and sent along; without a validator only a
 checksum allows it.
 """
 
@@ -202,20 +202,20 @@ def _download(address: str, target: Path, sha256: str | None, patience: Patience
 
 
 def _transfer(address: str, part: Path, sha256: str | None, patience: Patience) -> None:
-    """One request: append to ``part`` where the server agrees, else write it anew."""
+    """One request: append to ``part`` if the server agrees, else write it again from the start."""
     start, headers = _resume_point(address, part, sha256)
     try:
         with requests.get(
             address, headers=headers, stream=True, timeout=(patience.connect_seconds, patience.stall_seconds)
         ) as response:
             if sha256 is None and (unsafe := left_https(response)):
-                raise _Refused(f"redirects to {unsafe}, which anybody on the way may change, and has no checksum")
+                raise _Refused(f"redirects to {unsafe}, which is not https, and has no checksum")
             status = response.status_code
             if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and start:
                 if response.headers.get("Content-Range") == f"bytes */{start}":
                     return  # nothing was missing but the check
                 _discard(part)
-                raise _Interrupted("its partial file does not fit any more")
+                raise _Interrupted("its partial file no longer matches")
             if status in _WORTH_RETRYING:
                 raise _Interrupted(
                     f"it answered {status} {response.reason}", _asked_pause(response.headers.get("Retry-After"))
@@ -226,7 +226,7 @@ def _transfer(address: str, part: Path, sha256: str | None, patience: Patience) 
                 start = 0
             elif not response.headers.get("Content-Range", "").startswith(f"bytes {start}-"):
                 _discard(part)
-                raise _Interrupted("it sent another range than asked for")
+                raise _Interrupted("it sent another range than requested")
             if start == 0:
                 _discard(part)
                 storage.write_json(_note(part), {"address": address, "validator": _validator(response)})

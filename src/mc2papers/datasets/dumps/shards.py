@@ -40,7 +40,7 @@ class Document:
     """One parsed document.
 
     key : its number in the source (page id, PMID); of documents with one key the latest is kept.
-    version : what tells later from earlier; the larger is later.
+    version : decides which document is later: the one with the larger version.
     names : lists of strings by context (categories, writers); numbers : single values, NaN where missing.
     """
 
@@ -137,10 +137,10 @@ def unpack_lines(packed: np.ndarray) -> list[str]:
 
 
 def read_about(shard: str | os.PathLike[str]) -> dict[str, Any]:
-    """``shard.json`` of a shard; ValueError where the folder is none."""
+    """``shard.json`` of a shard; ValueError if the folder is not a shard."""
     shard = Path(shard)
     if not (shard / "shard.json").is_file():
-        raise ValueError(f"{shard} is no shard: shard.json is missing")
+        raise ValueError(f"{shard} is not a shard: shard.json is missing")
     about = storage.read_json(shard / "shard.json")
     try:
         storage.check_format(about.get("format") if isinstance(about, dict) else None, FORMAT)

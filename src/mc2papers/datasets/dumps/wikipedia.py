@@ -93,8 +93,8 @@ def parse_pages(
 ) -> dict[str, Any]:
     """Turn a dump, or a byte range of a multistream dump, into a shard; returns the content of ``shard.json``.
 
-    ``counts`` there says how many pages were read and why each of the others was dropped. ``category_pages.npz`` beside
-    it has id and title of the category pages, which :mod:`mc2papers.datasets.dumps.categorygraph` needs.
+    ``counts`` there says how many pages were read and why each of the others was dropped. ``category_pages.npz`` has
+    id and title of the category pages, which :mod:`mc2papers.datasets.dumps.categorygraph` needs.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Members of zip and tar archives, read into memory with limits; nothing is ever unpacked to disk.
 
 An archive from the network may be cut off, may be a bomb (a few kilobytes that inflate to terabytes), may
-carry names that climb out of a folder, links, or the same name twice. Sizes it declares are not believed:
+carry names that climb out of a folder, links, or the same name twice. Sizes it declares are not trusted:
 reading stops at the limit.
 """
 

@@ -1,4 +1,4 @@
-"""Corpora in the shape of the papers' datasets, drawn from MC2 or from a law that is none of the compared models'.
+"""Corpora in the shape of the papers' datasets, drawn from MC2 or from a law that differs from all compared models.
 
 Under the law "mc2" the generative story is ICML14 eq. 1-2 with truncated sticks: pi ~ GEM, z_j ~ pi, epsilon ~ GEM,
 tau_k ~ DP(v, epsilon), psi_m ~ Dirichlet, x_j ~ F(phi_{z_j}). It departs from the engines' priors in one place,
@@ -100,9 +100,9 @@ class Shape:
     classes: tuple[tuple[str, float], ...] = ()
 
     def scaled(self, scale: float) -> Shape:
-        """The shape with documents, words, tokens a document and names of bags times ``scale``.
+        """The shape with documents, words, tokens per document and names of bags times ``scale``.
 
-        A given vocabulary stays, and so do tokens a document and bags of fewer than a thousand names. Clusters and
+        A given vocabulary stays, and so do tokens per document and bags of fewer than a thousand names. Clusters and
         topics stay, but at least ten documents are left to a cluster and ten words to a topic. Dirichlet masses keep
         their ratio to the number of words or names: topics are as sparse as they were.
         """

@@ -104,7 +104,7 @@ def test_codes_do_not_change_what_a_context_is():
 @pytest.mark.parametrize("role", ["labels", "id"])
 def test_labels_and_ids_that_are_codes_say_how_to_keep_them(role):
     frame = pd.DataFrame({"text": ["a tree", "a lake"], "x": ["NA", "b"]})
-    with pytest.raises(ValueError, match=r"'NA' is read as missing \(--missing none: as a name\)"):
+    with pytest.raises(ValueError, match=r"'NA' is read as missing \(--missing none reads it as a name\)"):
         Corpus.from_dataframe(frame, text="text", **{role: "x"})
     assert Corpus.from_dataframe(frame, text="text", **{role: "x"}, missing="none").n_documents == 2
 
@@ -215,7 +215,7 @@ def test_categories_booleans_and_dates_are_not_taken_for_numbers(values, what):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Corpus.from_texts("one text"), "texts is one text; a list of texts"),
+        (lambda: Corpus.from_texts("one text"), "texts is a single text; give a list"),
         (lambda: Corpus.from_texts(["a lake", 7]), "texts, index 1, column 'texts': found 7; text is needed"),
         (lambda: Corpus.from_texts([]), "texts has no document"),
         (lambda: Corpus.from_texts(["lake"], {"year": [1, 2]}), r"contexts\['year'\] has 2 entries, but texts has 1"),

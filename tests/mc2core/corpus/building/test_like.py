@@ -92,7 +92,7 @@ def test_a_frame_whose_columns_are_called_otherwise(like, caplog):
 
 def test_a_frame_without_the_column_of_the_words(like):
     other = NEW.rename(columns={"body": "abstract"})
-    message = r"frame has no column 'body', .*--text COLUMN \(text= in Python\) names another \(columns: 'abstract, "
+    message = r"frame has no column 'body', .*name another with --text COLUMN \(text= in Python; columns: 'abstract, "
     with pytest.raises(ValueError, match=message):
         Corpus.from_dataframe(other, like=like)
     check(Corpus.from_dataframe(other, "abstract", like=like))
@@ -106,7 +106,7 @@ def test_texts(like, caplog):
     corpus = Corpus.from_texts(["ferry"], {"who": [None]}, like=like)
     assert corpus.missing("who").all()
     assert corpus.missing("year").all()
-    assert "1 context: year, which was not given: missing in every document" in caplog.text
+    assert "1 context: year, not given: missing in every document" in caplog.text
     # counts that are a matrix already are in the columns
     table = pd.DataFrame({"id": ["p", "q"]})
     made = Corpus.from_texts(NEW["body"], {"year": [1995, None], "who": sp.csr_matrix(WHO)}, documents=table, like=like)
@@ -154,10 +154,10 @@ def test_words_made_by_a_function_are_made_by_it_again(tmp_path):
     like.save(tmp_path / "like")
     like = Corpus.load(tmp_path / "like")
     assert Corpus.from_texts(["c|a b|e"], tokenise=cut, like=like).content.toarray().tolist() == [[1, 1, 0]]
-    with pytest.raises(ValueError, match=r"^the words that are followed were made by a function: give it again"):
+    with pytest.raises(ValueError, match=r"^the earlier words were made by a Python function; give it again"):
         Corpus.from_texts(["c|a b"], like=like)
     (tmp_path / "new.csv").write_text("t\nc;a b\n")
-    with pytest.raises(ValueError, match="were made by a function"):
+    with pytest.raises(ValueError, match="were made by a Python function"):
         read_own(tmp_path / "new.csv", {"text": "t"}, like)
     assert read_own(tmp_path / "new.csv", {"bag": "t"}, like)[0].content.toarray().tolist() == [[1, 1, 0]]
 
@@ -175,10 +175,10 @@ def test_how_words_were_made_is_followed():
     [
         (lambda like: Corpus.from_texts(["ferry"], like={}), "like is dict; a Corpus or a Posterior is needed"),
         (lambda like: Corpus.from_texts(["lake"], like=like), "no word of the new documents is among the 6 words of"),
-        (lambda like: Corpus.from_texts(["ferry"], {"x": [1]}, like=like), "context 'x' is none of those of the model"),
+        (lambda like: Corpus.from_texts(["ferry"], {"x": [1]}, like=like), "context 'x' is not in the model"),
         (
             lambda like: Corpus.from_dataframe(NEW, contexts=["who", "Year"], like=like),
-            "context 'Year' is none of those of the model: who, year",
+            "context 'Year' is not in the model, which has: who, year",
         ),
         (lambda like: Corpus.from_texts(["ferry"], {"year": [["ann"]]}, like=like), "a finite number"),
         (
@@ -189,15 +189,15 @@ def test_how_words_were_made_is_followed():
         (lambda like: Corpus.from_dataframe(NEW, max_df=0.5, like=like), "'max_df' cannot be given"),
         (
             lambda like: Corpus.from_texts(["ferry"], min_letters=1, like=like),
-            "'min_letters' is 1, but the model that is followed has 2",
+            "'min_letters' is 1, but the model was made with 2",
         ),
         (
             lambda like: Corpus.from_texts(["ferry"], stop_words=None, like=like),
-            "'stop_words' is 'none', but the model that is followed has 'english'",
+            "'stop_words' is 'none', but the model was made with 'english'",
         ),
         (
             lambda like: Corpus.from_texts(["ferry"], tokenise=str.split, like=like),
-            "'tokeniser' is 'function', but the model that is followed has 'unicode'",
+            "'tokeniser' is 'function', but the model was made with 'unicode'",
         ),
         (lambda like: Corpus.from_dataframe(NEW[["title"]], like=like), "frame has no column 'body'"),
         (lambda like: Corpus.from_dataframe(NEW, contexts={"year": "year"}, like=like), "did you mean 'Year'"),

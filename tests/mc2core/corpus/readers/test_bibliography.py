@@ -360,7 +360,7 @@ def test_later_exports_follow_the_first_one(tmp_path, capsys):
 
 def test_other_files_are_no_bibliographies(tmp_path):
     (tmp_path / "x.txt").write_text("Some words.")
-    with pytest.raises(ValueError, match=r"x\.txt is no bibliography; these are read: RIS"):
+    with pytest.raises(ValueError, match=r"x\.txt is not a bibliography; these are read: RIS"):
         Corpus.from_bibliography(tmp_path / "x.txt")
     with pytest.raises(ValueError, match=r"y\.ris is missing"):
         Corpus.from_bibliography(tmp_path / "y.ris")

@@ -121,13 +121,13 @@ def test_bad_rows_may_be_left_out(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"observations": ""}, "--document COLUMN and --observations COLUMN,... go together"),
-        ({"document": None}, "--document COLUMN and --observations COLUMN,... go together"),
-        ({"observations": "maths,,reading"}, "--document COLUMN and --observations COLUMN,... go together"),
+        ({"observations": ""}, "give both --document COLUMN and --observations COLUMN,... (one"),
+        ({"document": None}, "give both --document COLUMN and --observations COLUMN,... (one"),
+        ({"observations": "maths,,reading"}, "give both --document COLUMN and --observations COLUMN,... (one"),
         ({"observations": "maths,maths"}, "--observations names 'maths' twice"),
         ({"observations": "maths,writing"}, "has no column 'writing'"),
-        ({"text": "head"}, "'text' has no meaning for"),
-        ({"max_features": 3}, "'max_features' has no meaning for"),
+        ({"text": "head"}, "'text' cannot be used with"),
+        ({"max_features": 3}, "'max_features' cannot be used with"),
         ({"kind": "sums"}, "kind is 'sums'; allowed: numbers, counts, binary"),
     ],
 )
@@ -140,7 +140,7 @@ def test_a_table_without_rows_and_one_that_follows_words(tmp_path):
     with pytest.raises(ValueError, match="has no observation"):
         read(tmp_path, ROWS.splitlines()[0] + "\n")
     like = Corpus([[1, 2]], ["a", "b"])
-    with pytest.raises(ValueError, match="the corpus that is followed is one of words"):
+    with pytest.raises(ValueError, match="the corpus has words, so observations cannot be read like it"):
         read_own(tmp_path / "points.csv", {"document": "school", "observations": "maths"}, like)
 
 

@@ -99,7 +99,7 @@ def test_uci_files_are_told_by_their_name(tmp_path):
         ([], "give the column of the words, by one of --text, --bag and --counts of mc2 import"),
         (["--counts", "who", "--context", "who:counts", "--context", "who:bag"], "context 'who' is given twice"),
         (["--text", "txt"], "no record has the key 'txt'"),
-        (["--text", "text", "--kind", "counts"], "'kind' has no meaning for"),
+        (["--text", "text", "--kind", "counts"], "'kind' cannot be used with"),
         (["--text", "text", "--context", "Year"], "context 'Year' must have the form COLUMN:KIND or NAME=COLUMN:KIND"),
         (["--text", "text", "--context", "Year:time"], "context column 'Year' is of kind 'time'; kinds are number"),
         (["--text", "text", "--context", "my year=Year:number"], "context name 'my year' must be a plain identifier"),
@@ -109,7 +109,7 @@ def test_uci_files_are_told_by_their_name(tmp_path):
         (["--text", "text", "--vocabulary", "/nothing.txt"], "/nothing.txt is missing"),
         (["--like", "/nothing"], "--like /nothing is missing; give a fit or the folder of a corpus"),
         (["--like", str(ROOT)], "holds no corpus: corpus.json is missing"),
-        (["--like", __file__], "is not a whole array file: File is not a zip file"),
+        (["--like", __file__], "is not a complete array file: File is not a zip file"),
     ],
 )
 def test_what_cannot_be_imported_is_one_sentence(tmp_path, table, capsys, options, message):
@@ -137,12 +137,12 @@ def test_a_folder_of_something_else_is_never_replaced(tmp_path, table, capsys):
     (tmp_path / "home").mkdir()
     (tmp_path / "home/letter.txt").write_text("dear")
     assert main(["import", str(table), "--text", "text", "--out", str(tmp_path / "home")]) == 2
-    assert "home holds letter.txt, which is not of what is written there" in capsys.readouterr().err
+    assert "home holds letter.txt, which is not part of this output" in capsys.readouterr().err
     assert prepare(["corpus", "letters", "--out", str(tmp_path / "home")]) == 2
-    assert "home holds letter.txt, which is not of what is written there" in capsys.readouterr().err
+    assert "home holds letter.txt, which is not part of this output" in capsys.readouterr().err
     with pytest.raises(ValueError, match="will not be replaced"):
         Corpus([[1]]).save(tmp_path / "home")
-    with pytest.raises(ValueError, match="no folder"):
+    with pytest.raises(ValueError, match="not a folder"):
         Corpus([[1]]).save(tmp_path / "home/letter.txt")
     assert (tmp_path / "home/letter.txt").read_text() == "dear"
 

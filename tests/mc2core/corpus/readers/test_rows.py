@@ -34,9 +34,9 @@ class TestBadRows:
             read_table(path, layout)
         assert str(caught.value).splitlines() == [
             f"{path}: 4 of 6 rows cannot be read:",
-            "  line 3, column 'year': found 'soon'; a finite number, or nothing where it is missing, is needed",
+            "  line 3, column 'year': found 'soon'; a finite number is needed, or an empty cell if it is missing",
             "  line 4 has 1 field, but the header has 3",
-            "  line 6, column 'year': found 'never'; a finite number, or nothing where it is missing, is needed",
+            "  line 6, column 'year': found 'never'; a finite number is needed, or an empty cell if it is missing",
             "  line 7 is not UTF-8 text: byte 0xe9 at place 1",
         ]
         for allowed in (3, 0):
@@ -241,7 +241,7 @@ class TestFiles:
         assert np.array_equal(corpus.contexts["year"], [1990, np.nan], equal_nan=True)
         assert corpus.contexts["when"][0] == pytest.approx(2019 + 182 / 365)
         (tmp_path / "a.xlsx").write_bytes((tmp_path / "a.xlsx").read_bytes()[:-40])
-        with pytest.raises(ValueError, match=r"a\.xlsx is not a whole Excel file"):
+        with pytest.raises(ValueError, match=r"a\.xlsx is not a complete Excel file"):
             read_own(tmp_path / "a.xlsx", {"text": "text"})
 
     def test_a_workbook_with_any_bit_changed_is_read_or_refused(self, tmp_path):
@@ -257,7 +257,7 @@ class TestFiles:
             try:
                 read_own(path, {"text": "text"})
             except ValueError as error:
-                refused += "is not a whole Excel file" in str(error)
+                refused += "is not a complete Excel file" in str(error)
         assert refused > 20
 
     def test_a_column_with_blanks_is_told_how_to_get_a_name(self, tmp_path):
@@ -443,7 +443,7 @@ class TestCleaning:
             (["--stop-words", "/none.txt"], "/none.txt is missing"),
             (["--rare", "tags"], "rare 'tags' must have the form CONTEXT=N or CONTEXT=N:pool"),
             (["--rare", "year=2"], "rare values of 'year' cannot be left out"),
-            (["--separator", "x"], "the separator 'x' is none"),
+            (["--separator", "x"], "the separator 'x' is not valid"),
             (["--separator", "z=,"], "the separator ',' is for the column 'z', which is not used"),
             (["--max-df", "0"], "--max-df is 0.0; it must lie above 0"),
             (["--max-ngram", "9"], "--max-ngram is 9; it must be a whole number of at least 1 and at most 5"),

@@ -389,12 +389,12 @@ def test_scores_of_words_refuse_observations(crossed):
     for asked in (posterior.top_words, lambda: posterior.word_given_topic):
         with pytest.raises(ValueError, match="topics emit observations, not words"):
             asked()
-    with pytest.raises(ValueError, match="perplexity is of words"):
+    with pytest.raises(ValueError, match="perplexity needs words"):
         posterior.perplexity(corpus)
     assert posterior.log_density(corpus) == posterior.log_likelihood(corpus).sum() / corpus.n_tokens
-    with pytest.raises(ValueError, match="log density is of observations"):
+    with pytest.raises(ValueError, match="log_density needs observations"):
         posterior.log_density(Corpus(np.eye(3, dtype=int)))
-    with pytest.raises(ValueError, match="smooths topics of words"):
+    with pytest.raises(ValueError, match="which needs words"):
         posterior.log_likelihood(corpus, "icml14")
     with pytest.raises(ValueError, match="one of words, but the model was fitted on observations"):
         posterior.predict(Corpus(np.eye(3, dtype=int)))
@@ -473,7 +473,7 @@ def test_texts_are_not_read_like_observations(tmp_path, capsys):
     corpus.save(tmp_path / "data")
     (tmp_path / "new.csv").write_text("text\nmaths\n")
     for like in (corpus, posterior):
-        with pytest.raises(ValueError, match=r"is of observations; Corpus\.from_observations makes .* others like it"):
+        with pytest.raises(ValueError, match=r"has observations; use Corpus\.from_observations for new ones"):
             Corpus.from_texts(["maths"], like=like)
     new, path = str(tmp_path / "new.csv"), str(tmp_path / "posterior.npz")
     told = ["import", new, "--text", "text"]
@@ -483,4 +483,4 @@ def test_texts_are_not_read_like_observations(tmp_path, capsys):
         ["predict", path],
     ):
         assert main(command) == 2
-        assert "is of observations; Corpus.from_observations" in capsys.readouterr().err
+        assert "has observations; use Corpus.from_observations" in capsys.readouterr().err

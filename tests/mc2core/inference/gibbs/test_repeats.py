@@ -184,7 +184,7 @@ def test_a_saved_posterior_keeps_how_words_repeat(fitted, tmp_path):
     assert b == [one.burst_concentration for one in done.posterior.samples]
     assert max(b) < np.inf
     assert np.array_equal(loaded.predict(corpus, progress=False), done.posterior.predict(corpus, progress=False))
-    with pytest.raises(ValueError, match="estimator is 'importance'; where words repeat it must be left_to_right"):
+    with pytest.raises(ValueError, match="estimator is 'importance'; with burstiness it must be left_to_right"):
         perplexity(corpus, done.posterior, "importance")
 
 
@@ -206,7 +206,7 @@ def test_models_and_engines_without_repeats_refuse_them():
     corpus = bursty(20)
     with pytest.raises(ValueError, match="burstiness needs kernel 'collapsed' or 'interleaved'"):
         mc2core.fit(corpus, *gibbs(kernel="parallel", document_level=True, burstiness=True))
-    with pytest.raises(ValueError, match="burstiness needs an engine that samples draws"):
+    with pytest.raises(ValueError, match="burstiness needs the engine gibbs"):
         mc2core.fit(corpus, *svi(document_level=True, burstiness=True))
     done = mc2core.fit(corpus, *svi(document_level=True), iterations=1)
     assert done.posterior.samples[0].burst_concentration == np.inf

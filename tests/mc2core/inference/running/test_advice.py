@@ -92,7 +92,7 @@ def test_python_shell_and_scikit_learn_warn_alike(tmp_path, caplog):
 def test_short_texts_and_markup_are_told_of():
     alike = two_chains(np.arange(40) % 2, np.arange(40) % 2)
     (short,) = advice(alike, words(alike, 7))
-    assert short.startswith("texts of 7 words tell little of their topics")
+    assert short.startswith("texts of 7 words show little of their topics")
     mixture = replace(alike, provenance=alike.provenance | {"model": {"name": "mixture"}})
     assert advice(mixture, words(mixture, 7)) == []
     vectors = Projection.of(np.random.default_rng(0).normal(size=(40, 3))).stored()

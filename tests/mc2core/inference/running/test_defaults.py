@@ -127,7 +127,7 @@ def test_a_model_that_no_engine_fits_needs_one():
     class Unknown(Model):
         name = "unknown"
 
-    with pytest.raises(ValueError, match=r"^no engine here fits Unknown; name one of your own$"):
+    with pytest.raises(ValueError, match=r"^no engine of mc2core fits Unknown; give an engine of your own$"):
         mc2core.fit(Corpus(COUNTS), Unknown(), progress=False)
 
 

@@ -21,19 +21,19 @@ def update(nats=-7.0, documents=200, in_small=0, left_out=0):
         ([update(-7.74)], None),
         (
             [update(-7.76)],
-            "less likely than the fit's own, which it had learnt from, by 0.760 nats a word: -7.760, before",
+            "less likely than the documents of the fit are now: -7.760 nats per word instead of -7.000",
         ),
         ([update(-7.5), update(-7.74)], None),
         (
             [update(-7.5), update(-7.76)],
-            "less likely than those of earlier updates, by 0.260 nats a word: -7.760, before",
+            "less likely than those of earlier updates were: -7.760 nats per word instead of -7.500",
         ),
         # the mean over all earlier ones, not the last of them
-        ([update(-7.2), update(-7.4), update(-7.56)], "-7.560, before they were learnt from, in place of -7.300"),
+        ([update(-7.2), update(-7.4), update(-7.56)], "-7.560 nats per word instead of -7.300"),
         ([update(in_small=40)], None),
-        ([update(in_small=41)], "20% of the new documents are in clusters that held less than 1 % before"),
+        ([update(in_small=41)], "20% of the new documents are in clusters that were empty or had"),
         ([update(left_out=250)], None),
-        ([update(left_out=251)], "20% of the words of the new documents have no column"),
+        ([update(left_out=251)], "20% of the words of the new documents are unknown"),
     ],
 )
 def test_one_sentence_from_the_bound_on(updates, said):

@@ -82,15 +82,15 @@ def test_a_finished_fit_is_not_lost_to_another(corpus, tmp_path, capsys, caplog)
     for other, difference in (
         (
             ["--iterations", "4", "--seed", "1"],
-            "run: seed is 0 there and 1 here; write elsewhere, or remove it to start again",
+            "run: seed was 0, now 1; write elsewhere, or remove it to start again",
         ),
         (
             ["--iterations", "9", "--set", "start_topics=3"],
-            "run: engine.start_topics is None there and 3 here; write elsewhere, or remove it to start again",
+            "run: engine.start_topics was None, now 3; write elsewhere, or remove it to start again",
         ),
         (
             ["--iterations", "9", "--set", "document_level=false"],
-            "run: model.document_level is True there and False here; write elsewhere, or remove it to start again",
+            "run: model.document_level was True, now False; write elsewhere, or remove it to start again",
         ),
         (["--iterations", "3"], "is at iteration 4, past the 3 asked for: ask for at least 4, or write elsewhere"),
     ):

@@ -56,7 +56,7 @@ def test_an_automatic_run_ends_where_its_numbers_are_level(caplog, top, iteratio
     assert done.provenance["iterations"] == done.trace["iteration"].max() == iterations
     assert len(done.posterior.samples) == chains * iterations // 2
     assert done.provenance["inferred"]["changing"] == (["log joint"] if top == 2000 else [])
-    assert ("not level after 20 iterations: on to 40" in caplog.text) is (iterations > 20)
+    assert ("not stable after 20 iterations: continuing to 40" in caplog.text) is (iterations > 20)
     same = fit(CORPUS, MC2(), engine, iterations=iterations, seed=1, chains=chains)
     assert joints(done) == joints(same)
     assert done.provenance["burn_in"] == same.provenance["burn_in"] == iterations // 2
@@ -228,10 +228,10 @@ def test_threads_do_not_make_another_run(tmp_path):
         ({"seed": 6}, "c.npz is the checkpoint of another run: seed is 5 there and 6 here; write elsewhere, or"),
         (
             {"model": MC2(document_level=False)},
-            "another run: model.document_level is True there and False here; write elsewhere, or remove it",
+            "another run: model.document_level was True, now False; write elsewhere, or remove it",
         ),
-        ({"model": MC2(topic_word_prior=0.5)}, "another run: model.topic_word_prior is 0.01 there and 0.5 here"),
-        ({"engine": Walk(stride=2.0)}, "another run: engine.stride is 1.0 there and 2.0 here"),
+        ({"model": MC2(topic_word_prior=0.5)}, "another run: model.topic_word_prior was 0.01, now 0.5"),
+        ({"engine": Walk(stride=2.0)}, "another run: engine.stride was 1.0, now 2.0"),
         (
             {"corpus": Corpus(np.ones((3, 3), dtype=int))},
             r"c.npz is the checkpoint of a run on another corpus \(3 documents\); write elsewhere, or remove it",
@@ -441,9 +441,9 @@ def test_a_forged_description_of_a_checkpoint_is_refused(tmp_path, forged, named
 
 def test_first_difference_names_the_place():
     assert checkpoint.first_difference({"a": {"b": 1}}, {"a": {"b": 1}}) is None
-    assert checkpoint.first_difference({"a": {"b": 1}}, {"a": {"b": 2}}) == "a.b is 1 there and 2 here"
-    assert checkpoint.first_difference({"a": 1}, {"a": 1, "c": 0}) == "c is None there and 0 here"
-    assert checkpoint.first_difference({"a": 1}, {"a": 1, "c": False}) == "c is None there and False here"
+    assert checkpoint.first_difference({"a": {"b": 1}}, {"a": {"b": 2}}) == "a.b was 1, now 2"
+    assert checkpoint.first_difference({"a": 1}, {"a": 1, "c": 0}) == "c was None, now 0"
+    assert checkpoint.first_difference({"a": 1}, {"a": 1, "c": False}) == "c was None, now False"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

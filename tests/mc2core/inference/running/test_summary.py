@@ -38,10 +38,10 @@ def test_a_stationary_chain_gets_no_verdict():
         topics = np.round(100 + np.array(walk[1:]))
         told = sentence(found_by(trace([5] * 90, topics)))
         before, last = int(topics[59]), int(topics[89])
-        change = f"went from {before} to {last}" if before != last else f"were {last} at both ends"
+        change = f"went from {before} to {last}" if before != last else f"were {last} at the start and the end"
         assert told.removesuffix("; the last two quarters differ in topics") == (
             f"found 5 clusters and {last} topics; {ONE_CHAIN}; over the last 30 iterations "
-            f"clusters were 5 at both ends, topics {change}"
+            f"clusters were 5 at the start and the end, topics {change}"
         )
 
 
@@ -50,34 +50,33 @@ def test_few_iterations(n, over):
     about = found_by(trace(range(5, 5 + n), [6] * n))
     assert about["over"] == over
     last = "iteration" if over == 1 else f"{over} iterations"
-    change = f"; over the last {last} clusters went from {n + 4 - over} to {n + 4}, topics were 6 at both ends"
+    topics = "topics were 6 at the start and the end"
+    change = f"; over the last {last} clusters went from {n + 4 - over} to {n + 4}, {topics}"
     assert sentence(about) == f"found {n + 4} clusters and 6 topics; {ONE_CHAIN}" + (change if over else "")
 
 
 def test_what_an_engine_does_not_find_is_not_said():
     assert sentence(found_by([{"elbo": 1.0}] * 20)) == sentence(found_by([])) == ""
     assert sentence(found_by([{"clusters": 3.0}] * 20)) == (
-        f"found 3 clusters; {ONE_CHAIN}; over the last 6 iterations clusters were 3 at both ends"
+        f"found 3 clusters; {ONE_CHAIN}; over the last 6 iterations clusters were 3 at the start and the end"
     )
     about = found_by(trace(range(100, 190), [20] * 90), names=["topics"])
     assert "clusters" not in about
-    assert sentence(about) == "found 20 topics; over the last 30 iterations topics were 20 at both ends"
+    assert sentence(about) == "found 20 topics; over the last 30 iterations topics were 20 at the start and the end"
 
 
 def test_numbers_that_follow_a_truncation_are_said_with_it():
     """SVI fills its clusters: 320 of 320, and 321 topics of 640, say little of the documents."""
     about = found_by(trace([320] * 10, [321] * 10), truncations={"clusters": 320, "topics": 640})
-    told = "the truncation, which clusters and topics follow (docs/how_to/choosing_k.md); "
-    assert sentence(about).startswith(
-        f"found 320 clusters and 321 topics, of at most 320 clusters and 640 topics: {told}"
-    )
+    told = "clusters and topics depend on this limit: docs/how_to/choosing_k.md); "
+    assert sentence(about).startswith(f"found 320 clusters and 321 topics (at most 320 clusters and 640 topics; {told}")
     other = found_by(trace([9] * 10, [20] * 10), truncations={"clusters": 10, "topics": 640})
     assert sentence_of_all([about, other]).startswith(
-        f"found 9 to 320 clusters and 20 to 321 topics in 2 fits, of at most 10 to 320 clusters and 640 topics: {told}"
+        f"found 9 to 320 clusters and 20 to 321 topics in 2 fits (at most 10 to 320 clusters and 640 topics; {told}"
     )
     joined = found_by(trace([12] * 10, [321] * 10), truncations={"topics": 640})
     assert sentence(joined).startswith(
-        "found 12 clusters and 321 topics, of at most 640 topics: the truncation, which topics follow (docs/"
+        "found 12 clusters and 321 topics (at most 640 topics; topics depend on this limit: docs/"
     )
 
 
@@ -129,7 +128,7 @@ def test_chains_are_said_with_how_far_they_agree():
 
 def test_what_one_cluster_means_is_said():
     one, two = found_by(trace([2, 1, 1], [5, 5, 6])), found_by(trace([2] * 3, [5] * 3))
-    means = "; no groups of documents were found: topics alone account for how documents differ"
+    means = "; no groups of documents were found: topics alone explain how documents differ"
     for told in (sentence(one), sentence_of_all([one, two]), sentence_of_all([{}, one])):
         assert means in told
     assert "no groups" not in sentence(two) + sentence_of_all([two, two])
@@ -152,9 +151,7 @@ def test_one_is_said_in_the_singular():
     said = "found 1 cluster (1 holds 95 % of the documents in 90 % of the samples) and 1 topic"
     assert sentence(about).startswith(said)
     two = found_by(trace([2] * 3, [1] * 3), truncations={"clusters": 2, "topics": 1})
-    assert sentence_of_all([two, two]).startswith(
-        "found 2 clusters and 1 topic in 2 fits, of at most 2 clusters and 1 t"
-    )
+    assert sentence_of_all([two, two]).startswith("found 2 clusters and 1 topic in 2 fits (at most 2 clusters and 1 t")
     assert sentence_of_all([about, two]).startswith("found 1 to 2 clusters and 1 topic in 2 fits")
     assert agreement({"clusters": [3, 1]}) == "2 chains of 3 and 1 cluster"
 
@@ -171,7 +168,7 @@ def test_words_and_contexts_have_weights_in_nats():
 
 @pytest.mark.parametrize(
     ("length", "said"),
-    [(200, "'name' weighs little beside the words: 0.81 nats"), (5, ""), (1, "'name' outweighs the words: 0.81 nats")],
+    [(200, "'name' weighs little next to the words: 0.81 nats"), (5, ""), (1, "'name' outweighs the words: 0.81 nats")],
 )
 def test_a_fit_begins_with_the_weights_of_contexts(caplog, length, said):
     content = np.zeros((40, 2), int)
@@ -189,4 +186,4 @@ def test_what_one_cluster_means_is_in_the_log(caplog):
     with caplog.at_level(logging.INFO, "mc2core"):
         done = fit(Corpus(sp.csr_matrix([[2, 1]])), iterations=2, progress=False)
     assert done.provenance["inferred"]["clusters"] == 1
-    assert "no groups of documents were found: topics alone account for how documents differ" in caplog.text
+    assert "no groups of documents were found: topics alone explain how documents differ" in caplog.text

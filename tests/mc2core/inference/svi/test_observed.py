@@ -294,5 +294,5 @@ def test_streams_are_of_words():
     corpus, _ = crossed_corpus(20)
     found = fit(corpus, MC2(), SVI(), iterations=1, progress=False)
     assert isinstance(found, Fit)
-    with pytest.raises(ValueError, match="the fit is of observations; a stream goes on with documents of words"):
+    with pytest.raises(ValueError, match="the fit is of observations; a stream needs documents of words"):
         Stream(found)

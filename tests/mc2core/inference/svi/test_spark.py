@@ -190,7 +190,7 @@ class TestSession:
 
     def test_properties_of_other_programs_are_refused(self):
         with (
-            pytest.raises(ValueError, match=r"'executor.memory' is no property of Spark"),
+            pytest.raises(ValueError, match=r"'executor.memory' is not a property of Spark"),
             spark.session({"executor.memory": "1g"}),
         ):
             pass

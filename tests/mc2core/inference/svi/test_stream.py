@@ -315,7 +315,7 @@ def test_what_cannot_go_on_is_refused(tmp_path):
     corpus = documents()
     for one, message in (
         (svi(batch_size=None, contexts=FAMILIES), "^batch_size is None; a stream needs mini-batches$"),
-        (gibbs(contexts=FAMILIES), "^the fit is by gibbs; a stream goes on from one by svi$"),
+        (gibbs(contexts=FAMILIES), "^the fit is by gibbs; a stream continues a fit by svi$"),
     ):
         done = fit(corpus, *one, iterations=2, seed=0, progress=False)
         with pytest.raises(ValueError, match=message):
@@ -324,7 +324,7 @@ def test_what_cannot_go_on_is_refused(tmp_path):
     with pytest.raises(ValueError, match="total_samples is 0; it must be"):
         Stream(done, total_samples=0)
     done.posterior.save(tmp_path / "fit.npz")
-    with pytest.raises(ValueError, match=r"fit.npz holds a posterior, but no stream to go on with$"):
+    with pytest.raises(ValueError, match=r"fit.npz holds a posterior, but no stream to continue$"):
         Stream.load(tmp_path / "fit.npz")
     Stream(done).save(tmp_path / "stream.npz")
     arrays = storage.read_arrays(tmp_path / "stream.npz")

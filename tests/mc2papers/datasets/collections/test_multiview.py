@@ -37,10 +37,10 @@ def test_a_document_does_not_name_itself(tmp_path):
     ("change", "said"),
     [
         (lambda path: path.unlink(), "x.mat is missing"),
-        (lambda path: path.write_bytes(b"no file"), "x.mat is no MATLAB file with the views X and the classes y: "),
-        (lambda path: path.write_bytes(path.read_bytes()[:200]), "x.mat is no MATLAB file"),
-        (lambda path: savemat(path, {"X": WORDS}), "x.mat is no MATLAB file"),
-        (lambda path: write(path, [WORDS]), "x.mat is no MATLAB file"),
+        (lambda path: path.write_bytes(b"no file"), "x.mat is not a MATLAB file with the views X and the classes y: "),
+        (lambda path: path.write_bytes(path.read_bytes()[:200]), "x.mat is not a MATLAB file"),
+        (lambda path: savemat(path, {"X": WORDS}), "x.mat is not a MATLAB file"),
+        (lambda path: write(path, [WORDS]), "x.mat is not a MATLAB file"),
         (lambda path: write(path, [WORDS, WORDS[:1]]), "of 2, 1 and 2 documents; their numbers must be equal"),
     ],
 )

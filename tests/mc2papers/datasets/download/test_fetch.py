@@ -204,7 +204,7 @@ class TestFaults:
         other = serve(lambda handler, n: handler.give())
         server = serve(lambda handler, n: handler.give(b"", status=302, Location=other.address("other.bin")))
         address = server.address().replace("http://", "https://")
-        with pytest.raises(FetchError, match=rf"redirects to {other.address('other.bin')}, which anybody on the way"):
+        with pytest.raises(FetchError, match=rf"redirects to {other.address('other.bin')}, which is not https"):
             get(tmp_path, address, sha256=None)
         assert left_behind(tmp_path) == []
         with pytest.raises(FetchError, match=f"{address} redirects to {other.address('other.bin')}, without https"):

@@ -82,7 +82,7 @@ class TableRows(NamedTuple):
 
 @kernel(error_model="numpy")
 def take_logs(sums, top, scores, row, log_table, first, last, log_likelihood):
-    """log_likelihood[u, k] = top[u] + ln sums[u, k]; anew, less the largest of its terms, where it vanished."""
+    """log_likelihood[u, k] = top[u] + ln sums[u, k]; after an underflow again, less its largest term."""
     for u in range(first, last):
         for k in range(sums.shape[1]):
             log_likelihood[u, k] = top[u] + log(max(sums[u, k], _MIN_SUM))
