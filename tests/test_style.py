@@ -166,3 +166,53 @@ def test_names_of_tests_have_at_most_60_letters():
     assert len(names) > 1000
     for name, place in names:
         assert len(name) <= 60, f"{place}: {name} has {len(name)} letters; shorten it to at most 60, test_ included"
+
+
+#: a word of the style guide's table that is left -> the word to use
+OLD_WORDS = {
+    r"\b(told|found) K\b": "K fixed, K inferred",
+    r"\btells? of\b|\b(is|are|was|were|be) told\b|\bnot told\b": "reports, is given",
+    r"\bsays? how sure\b": "shows the certainty of",
+    r"\b(goes?|gone|went|going) on\b": "continues",
+    r"\banew\b": "again",
+    r"\b(kept|keeps?) back\b": "held out",
+    r"\bbesides?\b": "next to, in addition to",
+    r"\bbut for\b": "except",
+    r"\bclusters? (are |is )?join(s|ed)?\b|\bdissolv": "merge, remove",
+    r"\bborn\b": "new, added",
+    r"\bhangs? on\b|\bmay hang\b": "depends on",
+    r"\b(data|numbers) bear\b|\bbears? out\b": "support",
+    r"\bforet[eo]l|\bputs? right\b": "predict, correct",
+    r"\bmirrors?\b": "local data folder",
+    r"\b(the|a|its) sheets?\b": "experiments table",
+    r"\bmarked level\b": "recommended level",
+    r"\bpages? of (a|the) fit\b": "HTML report",
+    r"\bis believed\b|\bhow it is fitted\b": "model, inference engine",
+    r"\b(words|tokens|nats|draws|particles|microseconds|us|cores|rows?) an? (document|word|token|node|sweep)\b": "per",
+    r"(?<!\()\bours\b(?! as)": "our ..., but in a label (ours)",
+}
+#: (file, word to use): why the old word is right there
+RIGHT_WORDS = {
+    ("mc2core/corpus/building/tokens.py", "next to, in addition to"): "an English stop word",
+    ("mc2core/corpus/building/tokens.py", "our ..., but in a label (ours)"): "an English stop word",
+    ("mc2core/base/records.py", "experiments table"): "a sheet of an Excel file",
+    ("mc2papers/report/scorecard.py", "our ..., but in a label (ours)"): "the name of a column",
+    ("mc2papers/report/reproduction_report.py", "our ..., but in a label (ours)"): "the head of a column",
+}
+
+
+def old_words(source):
+    """(line, word to use) of each old word in a string or docstring; ``code`` and roles are left out."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip():
+            text = " ".join(re.sub(r"``.*?``|:\w+:`.*?`", "", node.value, flags=re.S).split())
+            yield from ((node.lineno, new) for old, new in OLD_WORDS.items() if re.search(old, text))
+
+
+def test_old_words_are_not_in_what_the_package_says():
+    assert list(old_words('"""It goes on but for ``beside``."""')) == [(1, "continues"), (1, "except")]
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        name = path.relative_to(ROOT / "src").as_posix()
+        if "inference/gibbs/" not in name:
+            found = [(line, new) for line, new in old_words(path.read_text("utf-8")) if (name, new) not in RIGHT_WORDS]
+            assert found == [], name

@@ -87,8 +87,9 @@ def test_captions_say_the_printed_rates_and_mini_batches(said):
         ("table4", "500, printed for hours on Spark"),
     ):
         about = " ".join(text for one, text in said if one == f"uai2016_{name}")
-        rate = "and the rate (t + 1)^-0.8, printed for perplexity."
-        assert f"mini-batches of {batches}, {rate}" in about, name
+        number, _, printed = batches.partition(", ")
+        rate = "rate (t + 1)^-0.8 (printed for perplexity)"
+        assert f"mini-batches of {number} ({printed}), {rate}" in about, name
 
 
 def test_the_visible_caption_has_at_most_60_words_on_any_data():
@@ -96,8 +97,17 @@ def test_the_visible_caption_has_at_most_60_words_on_any_data():
     real = {name: corpus | {"source": "real excerpt"} for name, corpus in the_configuration().config["corpora"].items()}
     for whole in (the_configuration(), the_configuration(corpora=real)):
         for name, target in targets.registry().items():
-            seen = target.caption(target.options(whole, name)).partition("\n\n")[0]
+            seen, *folded = target.caption(target.options(whole, name)).split("\n\n")
             assert len(seen.split()) <= 60, (name, seen)
+            assert len(" ".join(folded).split()) <= 90, (name, folded)
+
+
+def test_notes_below_a_table_have_at_most_60_words_and_a_link():
+    for name, target in targets.registry().items():
+        notes = [one for one in target.notes if not one.startswith("Departures from the paper: ")]
+        assert len(" ".join(notes).split()) <= 60, (name, notes)
+        assert len(target.notes) - len(notes) <= 1
+        assert all("docs/papers/fidelity.md" in one for one in target.notes if one not in notes)
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ class TestData:
             "W100: simulated (mixture of multinomials), 0.1 of the paper's size."
         )
         assert say_sources(drawn) == about
-        assert say_sources(drawn, "MC2") == f"{about} Data drawn from MC2 say nothing of claims in favour of MC2."
+        assert say_sources(drawn, "MC2") == f"{about} Data drawn from MC2 cannot support claims in favour of MC2."
         assert say_sources({"nips": {"source": "real"}}, "MC2") == "NIPS: real."
 
 

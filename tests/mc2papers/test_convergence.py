@@ -299,7 +299,7 @@ class TestCurves:
         trace = pd.read_csv(tmp_path / "trace.tsv", sep="\t")
         assert trace["vi_bits"].iloc[-1] == 0.0
         assert trace["vi_bits"].between(0.0, 2.0).all()
-        with pytest.raises(ValueError, match="the corpus has no label for each document"):
+        with pytest.raises(ValueError, match="each document of the corpus needs a label"):
             fit_corpus(Corpus(counts), tmp_path, **settings, **done)
 
 

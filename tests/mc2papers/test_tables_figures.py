@@ -288,7 +288,7 @@ class TestPerplexities:
         assert list(shown.loc["HDP", columns]) == ["2,400.0 *", "1,500.0"]
         assert list(shown.loc["LDA", columns]) == ["2,450.0 *", ""]
         assert list(shown.loc["npTOT", columns]) == ["", ""]
-        assert any("with an asterisk by the unbiased left_to_right" in note for note in table1.TARGET.notes)
+        assert any("or by left_to_right (*) if" in note for note in table1.TARGET.notes)
         assert shown.loc["HDP", ["K", "M"]].tolist() == ["", "50"]
         assert table1.perplexity_table(scores[1:2], PAPER, ESTIMATORS)[0]["clusters"].isna().all()
         assert {one.text: one.numbers for one in claims}["timestamp is the best context of MC2"] == "words 2,500.0"

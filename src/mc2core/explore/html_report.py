@@ -56,7 +56,7 @@ _COLUMNS = {
     "trends": ("of", "number", "context", "start", "end", "period", "documents", "share", "low", "high", "is_notable"),
     "arrivals": None,
 }
-_SCRIPTS = ("data", "charts", "map", "texts", "relations", "arrivals", "odd", "search", "panels")
+_SCRIPTS = ("data", "charts", "map", "texts", "relations", "arrivals", "odd", "search", "printed", "panels")
 _SHARES = frozenset({"share", "low", "high", "probability", "lift", "share_of_cluster", "overlap"})
 """Columns of which the HTML report shows two digits."""
 MAX_MEANS = 12

@@ -9,6 +9,6 @@ TARGET = target_of(
     caption=(
         "MC2 in its generative form (left) and in its stick-breaking form (right). "
         "Shaded circles are observed, dots are parameters, boxes are repeated as often as their corner says. It "
-        "stands for ICML 2014, figure 1. The CSV beside it lists the arrows."
+        "stands for ICML 2014, figure 1. The CSV lists the arrows."
     ),
 )

@@ -48,24 +48,18 @@ def _options(configuration: Configuration, name: str) -> dict[str, Any]:
 def _caption(options: Options) -> str:
     corpus = options["corpus"]
     return (
-        f"Letters data ({corpus['n_documents']} documents, drawn as in the paper): topics as images, the truth above "
-        f"MC2 after {options['sweeps']} Gibbs sweeps, LDA with 13 topics and the HDP. Below: share of each topic in "
-        "each cluster of MC2, and the density of the number in each cluster, as printed and by our interleaved kernel. "
-        f"The first of {counted(options['n_seeds'], 'fit')} is drawn.\n\nDocuments have {corpus['n_tokens']} pixels, "
-        f"noise is {corpus['noise']}, and darker is likelier. Claims are judged over all fits. Paper: ICML 2014, "
-        "figure 2. MC2 and HDP start from 20 topics at random, MC2 from 20 clusters by k-means of the words; the paper "
-        "does not say where it starts. Found topics are matched one to one with the letters, and clusters with the "
-        "words. A letter counts as found within 0.25 of L1 distance; sampling noise alone is near 0.1. Two letters are "
-        "told apart if each has such a topic, nearer to it than to the average of the two, and mixed up if not and "
-        "some topic is near that average. These data do not identify the letters: a document's proportions are uniform "
-        "over the letters of its word, so that the data determine only four distributions over pixels, which many "
-        "other sets of topics give as well (tests/mc2papers/datasets/simulated/test_letters_claims.py). The posterior "
-        "of a Dirichlet process does not settle on the true number of clusters (Miller and Harrison, 2013)."
+        f"Letters data ({corpus['n_documents']} documents, drawn as in the paper): topics as images (darker is "
+        f"likelier), for the truth, MC2 after {options['sweeps']} Gibbs sweeps as printed and with our interleaved "
+        "kernel, LDA with 13 topics and the HDP. Below: topic shares and context density of MC2's largest clusters. "
+        f"Drawn: the first of {counted(options['n_seeds'], 'fit')}.\n\nDocuments have {corpus['n_tokens']} pixels; "
+        f"noise is {corpus['noise']}. Claims are judged over all fits. A letter is found if a topic lies within "
+        "0.25 in L1 distance. The data do not identify the letters: they determine four distributions over pixels, "
+        "which many sets of topics give (tests/mc2papers/datasets/simulated/test_letters_claims.py)."
     )
 
 
 TARGET = Target(
-    title="ICML 2014, figure 2: letters, words and their context, truth beside MC2, LDA and HDP",
+    title="ICML 2014, figure 2: letters, words and their context, truth next to MC2, LDA and HDP",
     shows="letters found",
     build=_build,
     caption=_caption,

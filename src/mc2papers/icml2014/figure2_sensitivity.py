@@ -142,10 +142,10 @@ def _options(configuration: Configuration, name: str) -> dict[str, Any]:
 def _caption(options: Options) -> str:
     corpus = options["corpus"]
     return (
-        f"Letters data ({corpus['n_documents']} documents of {corpus['n_tokens']} pixels) fitted by MC2 under choices "
-        f"that the paper does not print, {options['sweeps']} sweeps or as a row says. Means over "
-        f"{counted(options['n_seeds'], 'fit')} per choice (rows of figure 2: its fits); bars are one sd. Rows "
-        "differ from the first in what they name. Dashed: printed (section 4.1); dotted: the first row."
+        f"Letters data ({corpus['n_documents']} documents of {corpus['n_tokens']} pixels) fitted by MC2 with choices "
+        f"that the paper does not report, {options['sweeps']} sweeps unless a row differs. Points: means over "
+        f"{counted(options['n_seeds'], 'fit')} per choice (figure 2: its fits); bars: one sd. Each row differs from "
+        "the first as named. Dashed: published (section 4.1); dotted: the first row."
     )
 
 
@@ -158,8 +158,8 @@ TARGET = Target(
     datasets=("letters",),
     options=_options,
     notes=(
-        "K = 4: of the last sample, small clusters counted. A letter counts as found if a topic lies within 0.25 of it "
-        "in L1 distance, matched one to one. NMI: of the consensus of the fit's samples with the words.",
+        "K = 4: in the last sample, small clusters included. A letter is found if a topic lies within 0.25 of it in L1 "
+        "distance. NMI: of the consensus of samples with the words.",
     ),
     has_claims=False,
     is_study=True,

@@ -23,9 +23,9 @@ def _build(files: Files, options: Options) -> Built:
 def _caption(options: Options) -> str:
     return (
         f"The largest cluster of NIPS ({options['corpus']['source']}) with authors as context. Left: its likeliest "
-        "authors. Right: the papers whose words speak most for this cluster against the next best one, with their "
-        "year, and its main topics with their likeliest words.\n\nThe sample is that of the first seed whose clusters "
-        "are nearest to those of its other samples. Paper: ICML 2014, figure 3."
+        "authors. Right: the papers whose words fit this cluster most clearly better than the next best one, with "
+        "their year, and its main topics with their likeliest words.\n\nSample: of the first seed, the sample whose "
+        "clusters are most similar to those of the others."
     )
 
 

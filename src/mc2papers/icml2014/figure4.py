@@ -32,11 +32,10 @@ def _caption(options: Options) -> str:
     word = options["figure4"]["word"]
     topic = f'The topic in which "{word}" is likeliest' if word else "The topic with the narrowest peak in time"
     return (
-        f"{topic}, of PNAS ({options['corpus']['source']}) with years as context: its density over time; dashed, the "
-        "same of all topics. Below: documents of each year that have the word (if none was asked for, the topic's "
-        "likeliest).\n\nThe density is p(t | topic) = sum over clusters of weight, the topic's share and the density "
-        "of their years, in the sample of the first seed whose clusters are nearest to those of its other samples. "
-        "Paper: ICML 2014, figure 4, a rare topic with a narrow peak."
+        f"{topic}, PNAS ({options['corpus']['source']}) with years as context: density over time (dashed: all topics). "
+        f"Below: documents per year with {'that word' if word else 'its likeliest word'}.\n\nThe density is the sum "
+        "over clusters of weight, topic share and density of their years. Sample: of the first seed, the sample whose "
+        "clusters are most similar to those of the others."
     )
 
 

@@ -19,14 +19,10 @@ def _build(files: Files, options: Options) -> Built:
 def _caption(options: Options) -> str:
     return (
         f"Agreement of clusters with the classes of images (1 is perfect), {say_data(options['corpora'])}: purity, "
-        f"NMI, Rand index and F-score. Points are means over {counted(options['n_seeds'], 'seed')} and, for K-means "
-        "and NMF, over their numbers of clusters; hollow ones saw no tags. Thick bars are one sd, thin ones the "
-        "range.\n\nK is the mean number of clusters. MC2: the consensus of the samples. HDP + AP: affinity propagation "
-        "on the symmetric KL divergence between images' topic proportions. With tags: they stand beside the visual "
-        "words as further columns; K-means, NMF and affinity propagation (AP) see tf-idf of them, which suits them "
-        "better than counts. Purity rises with the number of clusters, whatever they are, and the Rand index mostly "
-        f"counts pairs that are apart in both. {say_chains(options['lengths'])} {ABOUT_DOCUMENT_LEVEL} "
-        f"{say_sources(options['corpora'], MC2)} Paper: ICML 2014, figure 5, where MC2 with tags is best in all four."
+        f"NMI, Rand index and F-score. Points: means over {counted(options['n_seeds'], 'seed')} (and numbers of "
+        "clusters for K-means and NMF); hollow: without tags. Thick bars: one sd; thin bars: range.\n\nK: mean number "
+        "of clusters. HDP + AP: affinity propagation on topic proportions. K-means, NMF and AP use tf-idf. Purity "
+        f"rises with K. {say_chains(options['lengths'])} {ABOUT_DOCUMENT_LEVEL} {say_sources(options['corpora'], MC2)}"
     )
 
 

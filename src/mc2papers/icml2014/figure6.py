@@ -26,14 +26,11 @@ def _build(files: Files, options: Options) -> Built:
 
 def _caption(options: Options) -> str:
     return (
-        f"The images of the {options['figure6']['n_clusters']} largest clusters that MC2 with tags finds, "
-        f"{say_data(options['corpora'])}, placed by t-SNE of their tf-idf, coloured by cluster and, on the right, by "
-        "class. The model has no part in the places. Distances between groups on such a map mean nothing.\n\nVisual "
-        "words and tags stand side by side. The clusters are the consensus of one fit's samples: of all seeds the one "
-        "with the most clusters of at least five images. They count as separated if on average, over a map of each fit "
-        "with as many such clusters, nine of an image's ten nearest neighbours are in its cluster (of fewer neighbours "
-        "where the smallest cluster has no ten others), and are not judged where they do not and the classes do not "
-        f"either, since such maps separate nothing. {say_sources(options['corpora'], MC2)} Paper: ICML 2014, figure 6."
+        f"Images of the {options['figure6']['n_clusters']} largest clusters that MC2 with tags finds (smaller clusters "
+        f"are left out; the titles count the images), {say_data(options['corpora'])}, placed by t-SNE of tf-idf, not "
+        "by the model. Left: coloured by cluster; right: by class. Large distances mean nothing.\n\nClusters: "
+        "consensus of the fit with most clusters of at least five images. Clusters count as separated if on average "
+        f"nine of an image's ten nearest neighbours are in its cluster. {say_sources(options['corpora'], MC2)}"
     )
 
 

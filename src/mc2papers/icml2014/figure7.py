@@ -40,12 +40,10 @@ def _caption(options: Options) -> str:
     figure = options["figure"]
     return (
         "Agreement (NMI, 1 is perfect) of clusters with the truth on letters data, drawn as in the paper, with and "
-        f"without the context. Left: over words per document, at {figure['fixed_n_documents']} documents. Right: over "
-        f"documents, at {figure['fixed_n_tokens']} words each. Points are means and bars sds over {figure['repeats']} "
-        "corpora.\n\nClusters are those of the last Gibbs sample, and the distinct letters of a word are equally "
-        f"likely; {counted(figure['iterations'], 'sweep')}, noise {figure['noise']}. Paper: ICML 2014, figure 7, 20 "
-        "repeats, and its appendix A.3: context makes recovery more robust, and longer documents soon add very little, "
-        "which is judged by the middle length of the panel."
+        f"without the context. Left: by words per document, with {figure['fixed_n_documents']} documents. Right: by "
+        f"number of documents, with {figure['fixed_n_tokens']} words each. Points: means; bars: one sd over "
+        f"{figure['repeats']} corpora.\n\nClusters of the last of {counted(figure['iterations'], 'sweep')}; noise "
+        f"{figure['noise']}. The paper has 20 repeats. Its claim on longer documents is judged at the middle length."
     )
 
 

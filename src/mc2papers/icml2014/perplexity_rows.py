@@ -11,22 +11,14 @@ import numpy as np
 import pandas as pd
 
 from mc2core.base import storage
-from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL
 from mc2papers.report.claims import GAIN, Claim, change, judge, leaves_start, unless, unmet
 from mc2papers.report.tables import PAPER, mean_and_sd, number, spread
 
 NOTES = (
-    "Ours: mean ± sd over seeds of the fits; K and M are clusters and topics in use, averaged over samples and seeds.",
-    "perplexity: of p(words of a held-out document) under the method's own model, averaged over samples inside "
-    "the logarithm: exact, where documents share the proportions of their cluster; with an asterisk by the unbiased "
-    "left_to_right, where each has its own (HDP, npTOT, MC2 with a document level). icml14: the formula "
-    "of the paper's appendix A.4, which gives each word one topic and leaves the others out, so that it is no "
-    "probability of a document and not comparable with the other column.",
-    ABOUT_DOCUMENT_LEVEL,
-    "The paper prints one run on its own data, split and preprocessing: its level, in the last column, is not to be "
-    "compared with ours. What can be is how far each row is from that of HDP on the same data. Empty cells: not "
-    "printed there, or not fitted here.",
-    "seconds: sampling only, without compilation and scoring, on one core unless more are named.",
+    "K, M: clusters and topics in use. perplexity: p(words of a held-out document), "
+    "exact, or by left_to_right (*) if each document has its own topic proportions. icml14: the formula of appendix "
+    "A.4, which is not a probability. seconds: sampling only. Compare differences between rows, not levels: the "
+    "paper's data differ.",
 )
 
 #: what a paper calls the features of a row, by the contexts of its fits
@@ -39,10 +31,7 @@ UNIGRAMS = "unigrams"
 #: tokens of each word that are added to its count: 0.01 of each of the 50 topics that chains start from. With less a
 #: row would beat unigrams by how it smooths rare words alone
 _WORD_PRIOR = 0.5
-ABOUT_UNIGRAMS = (
-    f"{UNIGRAMS}, of no paper: each word by its share of the training documents' tokens ({_WORD_PRIOR} tokens of each "
-    "word added), the same in all documents. Rows marked † are not below it, and are no measure of what others learn."
-)
+ABOUT_UNIGRAMS = f"†: not below {UNIGRAMS} (word shares, alike for all documents)."
 
 
 def unigram_score(folder: str | os.PathLike[str], estimators: Sequence[str]) -> dict[str, Any]:

@@ -115,11 +115,11 @@ def _build(files: Files, options: Options) -> Built:
 
 def _caption(options: Options) -> str:
     return (
-        f"Held-out perplexity (lower is better) on {say_data(options['corpora'])}: ours as mean and sd over "
-        f"{counted(options['n_seeds'], 'seed')} beside the paper's figure, with clusters K and topics M in "
-        f"use.\n\nEstimators: {', '.join(options['estimators'])}; the first one decides the claims, or left_to_right "
-        f"in its place where documents have topic proportions of their own (HDP). {say_chains(options['lengths'])} "
-        f"{ABOUT_DOCUMENT_LEVEL} {ABOUT_REPEATS} {say_sources(options['corpora'], MC2)} Paper: ICML 2014, table 1."
+        f"Held-out perplexity (lower is better) on {say_data(options['corpora'])}: our mean and sd over "
+        f"{counted(options['n_seeds'], 'seed')} next to the paper's figure, with the numbers of clusters K and topics "
+        f"M in use.\n\nEstimator of the verdicts: {options['estimators'][0]}, or left_to_right if documents have their "
+        f"own topic proportions. {say_chains(options['lengths'])} {ABOUT_DOCUMENT_LEVEL} {ABOUT_REPEATS} "
+        f"{say_sources(options['corpora'], MC2)}"
     )
 
 

@@ -287,9 +287,9 @@ def _extent(configuration: Configuration, name: str) -> dict[str, dict[str, Any]
 def _caption(options: Options) -> str:
     return (
         f"Perplexity of MC2 and the HDP by unprinted choices, {counted(options['n_seeds'], 'fit')} of 40 sweeps per "
-        f"choice or as a row says. Lines: the best K word distributions that {counted(options['n_starts'], 'start')} "
-        "of a search found; right, solutions averaged as samples are. Stars, dotted: printed, on real data. "
-        f"{say_source('nips', options['corpus'])}."
+        "choice unless a row differs. Lines: the best K word distributions found in "
+        f"{counted(options['n_starts'], 'start')} of a search; right: averages of several solutions. Stars, dotted: "
+        f"published, on real data. {say_source('nips', options['corpus'])}."
     )
 
 
@@ -307,15 +307,9 @@ TARGET = Target(
         corpus="corpora.nips",
     ),
     notes=(
-        "p(words): held-out perplexity, exact for MC2 as printed, by left_to_right for the HDP and our document level. "
-        "Training documents: the same of the documents that the chain has seen. Printed formula: appendix A.4.",
-        "K word distributions: the best that hard EM from random documents finds, unsmoothed for training documents, "
-        "smoothed by 0.1 (appendix A.4) for held-out ones. Each start ends in a local optimum, so that better ones may "
-        "exist. A sample of MC2 as printed has no more distributions than clusters.",
-        "Solutions averaged: a perplexity averages the probability of words over samples inside the logarithm, of "
-        "whole documents or of single tokens as in appendix A.4. Samples that differ have more word distributions "
-        "together than clusters, so that one solution is no bound on such a perplexity. The solutions that are best on "
-        "the training documents come first.",
+        "p(words): held-out perplexity, exact, or by left_to_right for the HDP and the document level. K word "
+        "distributions: the best found by hard EM, smoothed by 0.1 for held-out documents; better ones may exist. "
+        "Solutions averaged: averages of probabilities inside the logarithm, as over samples.",
     ),
     extent=_extent,
     has_paper=True,

@@ -57,12 +57,11 @@ def _build(files: Files, options: Options) -> Built:
 
 def _caption(options: Options) -> str:
     return (
-        f"Held-out perplexity of visual words (lower is better), {say_data(options['corpora'])}: ours as mean and sd "
-        f"over {counted(options['n_seeds'], 'seed')} beside the paper's figure. tags+SIFT: the tags of the training "
-        "images are the context of their clusters. Tags of held-out images are not read.\n\nEstimators: "
-        f"{', '.join(options['estimators'])}; the first one decides the claim, or left_to_right in its place where "
-        f"images have topic proportions of their own (HDP). {say_chains(options['lengths'])} {ABOUT_DOCUMENT_LEVEL} "
-        f"{say_sources(options['corpora'], MC2)} Paper: ICML 2014, table 2."
+        f"Held-out perplexity of visual words (lower is better), {say_data(options['corpora'])}: our mean and sd over "
+        f"{counted(options['n_seeds'], 'seed')} next to the paper's figure. tags+SIFT: the tags of the training images "
+        f"are the context. Tags of held-out images are not used.\n\nEstimator of the verdicts: "
+        f"{options['estimators'][0]}, or left_to_right if images have their own topic proportions. "
+        f"{say_chains(options['lengths'])} {ABOUT_DOCUMENT_LEVEL} {say_sources(options['corpora'], MC2)}"
     )
 
 

@@ -147,13 +147,10 @@ def _build(files: Files, options: Options) -> Built:
 def _caption(options: Options) -> str:
     return (
         f"Agreement of MC2's clusters with the classes of images (1 is perfect), {say_data(options['corpora'])}, when "
-        "the tags of a share of the images are missing: ours as mean and sd over "
-        f"{counted(options['n_seeds'], 'seed')} beside the paper's figure.\n\nWhich images lack their tags is drawn "
-        "with the seed of the fit, and those of a smaller share are among those of a larger one. At 100% stands the "
-        "fit without tags: leaving out the tags of all images draws the same chain. A gain is judged by the printed "
-        "one. Decay counts as graceful for a measure that no step up to 50% is sure to raise and that is still higher "
-        f"at 50% than at 100%; both are our reading. {say_chains(options['lengths'])} {ABOUT_DOCUMENT_LEVEL} "
-        f"{say_sources(options['corpora'], MC2)} Paper: ICML 2014, table 3."
+        "the tags of a share of the images are missing: our mean and sd over "
+        f"{counted(options['n_seeds'], 'seed')} next to the paper's figure.\n\nAt 100%, the fit has no tags. Decay is "
+        "graceful if a measure does not rise up to 50% and is higher at 50% than at 100%. "
+        f"{say_chains(options['lengths'])} {ABOUT_DOCUMENT_LEVEL} {say_sources(options['corpora'], MC2)}"
     )
 
 
@@ -166,11 +163,9 @@ TARGET = Target(
     datasets=("nuswide",),
     options=options_of("corpora", "lengths", n_seeds="seeds"),
     notes=(
-        "Ours: mean ± sd over seeds, of the consensus of the samples' clusters; K is their number.",
-        ABOUT_DOCUMENT_LEVEL,
-        "The paper prints one run on real images, in the last columns: compare how they fall with how ours fall, not "
-        "their levels. Empty cells: not printed there, or not fitted here.",
-        "The Rand index mostly counts pairs that are apart in both partitions, so that it is high throughout.",
+        "Our numbers: mean ± sd over seeds, for the consensus of the samples; K is its number of clusters. Compare how "
+        "our columns and the paper's fall, not their levels: the paper's data differ. The Rand index is always high, "
+        "because it mostly counts pairs that are apart in both.",
     ),
     has_paper=True,
     by_classes=True,

@@ -300,12 +300,9 @@ TARGET = Target(
     options=_options,
     extent=_extent,
     notes=(
-        "Gains are with the context less without, paired by seed, with their 95% intervals (Student's t). A seed is a "
-        "sample of the documents, a split and one chain. Only scores see the classes, but K fixed is their number.",
-        "K fixed: clusters merged to as many as there are classes (docs/model.md, section 5). K-means sees tf-idf of "
-        "words and names, and takes no numbers. Agreement with fewer than "
-        f"{FEWEST_PER_CLUSTER} documents per class is left out.",
-        "Perplexity is of the words of held-out documents, scored without their contexts.",
+        "Gains: with the context minus without, paired by seed, with 95% intervals (Student's t). K fixed: clusters "
+        "merged to as many as there are classes. K-means uses tf-idf of words and names. Agreement with fewer than "
+        f"{FEWEST_PER_CLUSTER} documents per class is left out. Held-out words are scored without contexts.",
     ),
     has_paper=True,
     by_classes=True,

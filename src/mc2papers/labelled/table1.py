@@ -47,20 +47,9 @@ _SHARE = 0.85
 _TIMES = 2.0
 
 NOTES = (
-    "Mean ± sd over seeds (and numbers of clusters, where a row has several). Each corpus is its half for reports, all "
-    "of it fitted; settings were not chosen on it. Only scores see the classes, but where a row says K given: there "
-    "the method is told their number.",
-    "K: clusters of the consensus of a fit's samples, whose scores these are. Of LDA, a document's cluster is its most "
-    "probable topic. The recommended cut: the clusters of the row without it, joined as far as the data bear "
-    "(docs/model.md, section 5).",
-    "ARI is the Rand index adjusted for chance; VI the variation of information (0 is perfect). Purity rises with the "
-    "number of clusters, whatever they are, NMI does somewhat, and the Rand index mostly counts pairs that are apart "
-    "in both: compare rows of like K, or by ARI.",
-    "GSDMM (Yin and Wang 2014) is a mixture of multinomials by collapsed Gibbs sampling, with both priors 0.1 and 30 "
-    "sweeps.",
-    "CPU seconds are processor time of one clustering, without compilation. HDP + AP includes its HDP, and the "
-    "recommended cut includes its fit.",
-    "not converged: clusterings whose method was stopped before it came to rest.",
+    "Mean ± sd over seeds (and numbers of clusters). Settings were not chosen on these halves of the corpora. Classes "
+    "are used for scores only, and for K if a row says K given. Compare rows of similar K, or by ARI, because purity "
+    "rises with K. Recommended cut: merged clusters of the row without it. not converged: stopped early.",
 )
 
 
@@ -270,13 +259,11 @@ def _options(configuration: Configuration, name: str) -> dict[str, Any]:
 def _caption(options: Options) -> str:
     names = ", ".join(ORIGINS[name].title for name in options["corpora"])
     return (
-        f"Agreement of clusters with the classes of real corpora ({names}), as mean and sd over "
-        f"{counted(options['n_seeds'], 'seed')}: our engines and the methods that the papers compare with. The table "
-        "also has the clusters that they found and their processor time. A row says so where the method is given the "
-        "number of classes.\n\nOur engines are Gibbs and SVI for MC2, also with a document level, and FastEx scoring "
-        "every cluster. K-means, LSA, NMF and affinity propagation (AP) see tf-idf of the words, which suits them "
-        "better than counts. The table is in no paper. Its verdicts answer our own questions; those of ICML 2014, "
-        "figure 5, are judged here on real data."
+        f"Agreement of clusters with the classes of real corpora ({names}), mean and sd over "
+        f"{counted(options['n_seeds'], 'seed')}: our engines and the methods that the papers compare with, with "
+        "numbers of clusters and processor time. Rows say if the method is given the number of classes.\n\nNo paper "
+        "has this table. K-means, LSA, NMF and affinity propagation (AP) use tf-idf of the words. Verdicts answer our "
+        "own questions, and the questions of ICML 2014, figure 5."
     )
 
 

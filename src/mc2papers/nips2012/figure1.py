@@ -32,13 +32,11 @@ def _build(files: Files, options: Options) -> Built:
 
 def _caption(options: Options) -> str:
     return (
-        "Variation of information (bits; 0 is perfect) between categories of articles and clusters, over seconds of "
-        f"the engine on one core, {say_data({'w100': options['corpus']})}: mean and range over "
-        f"{counted(options['n_seeds'], 'seed')}. Left: the methods. Right: FastEx by length of signature, by plain "
-        "estimates where FastEx as printed ends with all articles in one cluster.\n\nSeconds hold the start, not "
-        f"compilation and scoring; there is a point after each sweep. Data: {say_source('w100', options['corpus'])}. "
-        "The baseline and FastEx as printed have word prior 1, since with the 0.01 of all others the baseline does not "
-        "leave its start. Paper: NIPS 2012, figure 1."
+        "Variation of information (bits; 0 is perfect) between categories of articles and clusters, by seconds on one "
+        f"core, {say_data({'w100': options['corpus']})}: mean and range over {counted(options['n_seeds'], 'seed')}. "
+        "Left: methods. Right: FastEx by length of signature (with plain estimates if FastEx as printed ends with one "
+        "cluster).\n\nSeconds exclude compilation and scoring; one point per sweep. Word prior: 1 for the baseline and "
+        f"FastEx as printed, 0.01 for others. Data: {say_source('w100', options['corpus'])}."
     )
 
 

@@ -24,22 +24,10 @@ _NOTHING_MOVES = "all documents end in one cluster, where nothing moves"
 
 
 NOTES = (
-    "Microseconds a document on one core, compilation excluded: the median over sweeps of a chain that starts at "
-    "random, but for those that end with a new fit of the projection (10 of the first 32); where documents are hashed, "
-    "the mean over a chain for each seed. The job runs alone on its machine. Intervals are over the chains of one job, "
-    "and do not show how times differ from job to job.",
-    "Data: simulated articles of K categories, about 100 distinct words each. The paper's are Wikipedia's, on its own "
-    "machine of 2012: compare how the columns grow, not their levels.",
-    "FastEx: as printed, proposals from the upper bound with the failure probability of remark 5, 0.0001, and word "
-    "prior 1 as in figure 1 and table 2; all others have 0.01. FastEx, plain estimates: the projection without the "
-    "bound, with which all documents end in one cluster. FastEx, balanced (ours): our projection, plain estimates, two "
-    "moves of a document in each sweep.",
-    "proposal: a cluster drawn for every document from the signatures as they are at the end. total: all that a sweep "
-    "does, moves of documents included. FastEx, neighbours (ours) proposes where a document's nearest documents are; "
-    "the search for them, once, and sweeps that score every cluster are not in its figure. exact (collapsed Gibbs) "
-    "scores every cluster in every sweep, from rows and lists of words; standard collapsed Gibbs does so word by word, "
-    "and is timed over 200 documents. Where K is beyond the grid of signatures, nothing is hashed, "
-    "sweeps 2 and 3 are timed, and there are at least two documents for each cluster.",
+    "Plain estimates: the projection without the bound of the paper, with which all documents end in one cluster. "
+    "Balanced: our projection. Neighbours: proposes clusters of similar documents. exact: scores every cluster. "
+    "standard: word by word, timed on 200 documents. Word prior: 1 for FastEx as printed, 0.01 for others. Intervals "
+    "are over the chains of one job.",
 )
 
 
@@ -154,13 +142,11 @@ def _caption(options: Options) -> str:
     grid = options["grid"]
     return (
         "Microseconds per document of FastEx by number of clusters K and length of signature, on "
-        f"{grid['n_documents']} simulated articles and one core, beside the paper's figures. Proposal: a draw from the "
-        "signatures alone; total: all of a sweep. Compare how the columns grow, not their levels: machines "
-        f"differ.\n\nCompilation is excluded. Numbers are the median over {counted(grid['sweeps'], 'sweep')} (but for "
-        "those that end with a new fit of the projection) of a chain from a random start, hashed the mean of "
-        f"{counted(options['n_seeds'], 'chain')}. Data: {say_source('articles', {'source': 'simulated'})}, of about "
-        "100 distinct words. The timing job runs alone. Paper: NIPS 2012, table 1: the total hardly grows with K, and "
-        "mostly by the proposal, where the time of standard collapsed Gibbs is linear in K."
+        f"{grid['n_documents']} simulated articles and one core, next to the paper's figures. Proposal: a draw from "
+        "the signatures alone; total: a whole sweep. Compare how the columns grow, not their levels: machines differ."
+        f"\n\nMedians over {counted(grid['sweeps'], 'sweep')} without compilation and sweeps that fit the projection, "
+        f"averaged over {counted(options['n_seeds'], 'chain')} for hashed methods. Data: "
+        f"{say_source('articles', {'source': 'simulated'})}, of about 100 distinct words."
     )
 
 

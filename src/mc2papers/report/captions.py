@@ -7,11 +7,10 @@ from typing import Any
 
 from mc2papers.datasets.origins import ORIGINS, data_of
 
-#: what tables call MC2 with a document level, a row beside those that the papers have
+#: what tables call MC2 with a document level, a row that the papers do not have
 DOCUMENT_LEVEL = "MC2, document level (ours)"
 ABOUT_DOCUMENT_LEVEL = (
-    f'"{DOCUMENT_LEVEL}", of no paper, is MC2 with one level more: each document has its own topic proportions around '
-    "its cluster's. It stands beside; what the paper claims is judged without it."
+    f'In "{DOCUMENT_LEVEL}", each document has its own topic proportions; no verdict on the paper uses it.'
 )
 #: MC2 as users fit it by default, a row of icml2014_table1
 REPEATS = "MC2, document level and repeated words (ours)"
@@ -56,5 +55,5 @@ def say_sources(corpora: Mapping[str, Mapping[str, Any]], favoured: str = "") ->
     """A sentence for each corpus, and one more where some are drawn from the model that claims favour."""
     said = [f"{say_source(name, corpus)}." for name, corpus in corpora.items()]
     if favoured and any(data_of(name, corpus).owner == favoured for name, corpus in corpora.items()):
-        said.append(f"Data drawn from {favoured} say nothing of claims in favour of {favoured}.")
+        said.append(f"Data drawn from {favoured} cannot support claims in favour of {favoured}.")
     return " ".join(said)

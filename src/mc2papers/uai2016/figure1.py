@@ -9,6 +9,6 @@ TARGET = target_of(
     caption=(
         "Left: MC2 as documents are generated. Right: its stick-breaking form with the tables of each cluster, "
         "truncated at K clusters, T tables and M topics. Shaded circles are observed, dots are parameters, boxes are "
-        "repeated as often as their corner says. It stands for UAI 2016, figure 1. The CSV beside it lists the arrows."
+        "repeated as often as their corner says. As UAI 2016, figure 1. The CSV lists the arrows."
     ),
 )

@@ -9,6 +9,6 @@ TARGET = target_of(
     caption=(
         "The variational family, in which the cluster and the tables of a document stay coupled, and which variables "
         "are global and local. Shaded circles are observed, dots are parameters, boxes are repeated as often as their "
-        "corner says. It stands for UAI 2016, figure 2. The CSV beside it lists the arrows."
+        "corner says. As UAI 2016, figure 2. The CSV lists the arrows."
     ),
 )

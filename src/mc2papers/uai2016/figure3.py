@@ -20,16 +20,12 @@ def _build(files: Files, options: Options) -> Built:
 
 def _caption(options: Options) -> str:
     return (
-        f"Held-out perplexity (lower is better) over the seconds of a fit on {say_data(options['corpora'])}, with one "
-        "context (authors, tags): SVI as printed and without tables (ours) for two epochs (dots: their ends), against "
-        f"the Gibbs sampler. Lines are means over {counted(options['n_seeds'], 'seed')} and bands their range.\n\nThe "
-        f"estimator is {options['estimators'][0]}, at {counted(options['threads'], 'thread')} a fit. A point is the "
-        "posterior mean (SVI) or one sample (Gibbs) at that time; claims compare with the average over Gibbs' samples, "
-        "which is lower. SVI starts at clusters of documents, Gibbs at random topics: whether SVI reaches Gibbs is not "
-        "judged where SVI starts at that level, or where Gibbs hardly leaves its start. A state early on may lie above "
-        f"the panel. Seconds hold the start and the steps, not reading, compilation or scoring. {about_svi(50)} "
-        f"{say_sources(options['corpora'])} Paper: UAI 2016, figure 3, where SVI is as good as Gibbs within one epoch, "
-        "in a quarter of its time."
+        f"Held-out perplexity (lower is better) by seconds of a fit on {say_data(options['corpora'])}, with one "
+        "context (authors, tags): SVI as printed and without tables (ours) for two epochs (dots: their ends), and "
+        f"Gibbs. Lines: means over {counted(options['n_seeds'], 'seed')}; bands: range.\n\nEstimator: "
+        f"{options['estimators'][0]}; {counted(options['threads'], 'thread')} per fit. Seconds exclude reading, "
+        "compilation and scoring. Claims compare with the average over Gibbs' samples; they are not judged if SVI "
+        f"starts at that level or if Gibbs hardly improves. {about_svi(50)} {say_sources(options['corpora'])}"
     )
 
 

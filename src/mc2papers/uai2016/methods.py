@@ -14,9 +14,8 @@ _BATCHES = {50: "figure 3", 500: "hours on Spark"}
 def about_svi(batch_size: int) -> str:
     """How SVI-MC2's rows are run, and for what the paper prints it; the settings stand in the experiments table."""
     return (
-        "SVI-MC2 is run as printed, with tables, all globals stepping at once, concentrations fixed, priors of 0.01 on "
-        f"words and 0.1 on contexts; mini-batches of {batch_size}, printed for {_BATCHES[batch_size]}, and the rate "
-        "(t + 1)^-0.8, printed for perplexity."
+        f"SVI-MC2 as printed: mini-batches of {batch_size} (printed for {_BATCHES[batch_size]}), rate (t + 1)^-0.8 "
+        "(printed for perplexity), fixed concentrations."
     )
 
 

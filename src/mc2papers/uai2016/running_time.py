@@ -157,15 +157,14 @@ def _extent(configuration: Configuration, name: str) -> dict[str, dict[str, Any]
 
 
 def _caption(options: Options) -> str:
-    spark = f"and on Spark {counted(options['n_shards'], 'shard')}, masters {', '.join(options['masters'])}."
+    spark = f"on Spark with {counted(options['n_shards'], 'shard')}, masters {', '.join(options['masters'])}."
     if not options["has_spark"]:
-        spark = f"but not on Spark: {NO_SPARK}."
+        spark = f"not on Spark: {NO_SPARK}."
     return (
-        "Seconds of an epoch of SVI-MC2, with tables as printed, by the size of its mini-batches, on "
-        f"{say_data(options['corpora'])}, beside the paper's hours on 8 nodes for corpora of a million documents.\n\n"
-        "Timed is one process on one thread and on several, with a sweep of Gibbs with a document level where Spark is "
-        f"at hand, {spark} Epochs 2 to 4 of a fit are timed, of Gibbs sweep 2. {say_sources(options['corpora'])} The "
-        "paper does not say of how many epochs its hours are (UAI 2016, section 5.4)."
+        "Seconds of an epoch of SVI-MC2, with tables as printed, by size of mini-batches, on "
+        f"{say_data(options['corpora'])}, next to the paper's hours on 8 nodes for a million documents.\n\nTimed: "
+        f"epochs 2 to 4 of a fit and sweep 2 of Gibbs, on one thread, on several, and {spark} "
+        f"{say_sources(options['corpora'])} The paper does not report the number of epochs."
     )
 
 
@@ -179,12 +178,9 @@ TARGET = Target(
     options=_options,
     extent=_extent,
     notes=(
-        "Ours: mean ± sd of epochs 2 to 4 of one fit, which do the same on any number of workers; on Spark, one core a "
-        "worker, on the machine that runs the driver.",
-        "A sweep of Gibbs moves every token and proposes splits and merges; executors move the tokens, the driver does "
-        "all else, with the same bits (docs/how_to/spark.md).",
-        "The paper's corpora, its 8 nodes and its number of cores per node differ from ours: its hours stand there for "
-        "orders of magnitude. A million documents through this code: docs/notes/spark.md.",
+        "Our numbers: mean ± sd of epochs 2 to 4 of one fit; on Spark, one core per worker on one machine. The paper's "
+        "corpora, nodes and cores per node differ: compare orders of magnitude. A million documents with this code: "
+        "docs/notes/spark.md.",
     ),
     has_paper=True,
 )

@@ -15,9 +15,9 @@ from mc2papers.targets import Built, Files, Options, Target, options_of
 from mc2papers.uai2016.methods import SVI, about_svi
 
 SPEED_NOTES = (
-    "Ours: mean ± sd over seeds of the seconds of a fit, start included, without reading, compilation and scoring; "
-    "both are timed in one job that has the cores to itself. The result is the same bits on any number of cores.",
-    "The paper's data, sizes and machine differ from ours.",
+    "Our numbers: mean ± sd over seeds of the seconds of a fit, without reading, compilation and scoring, timed in a "
+    "job that has the cores to itself. Results have the same bits on any number of cores. The paper's data, sizes and "
+    "machine differ.",
 )
 
 
@@ -128,10 +128,9 @@ def _caption(options: Options) -> str:
     return (
         "Seconds of two epochs of SVI-MC2, as printed and without tables (ours), on one core and on several, on "
         f"{say_data(options['corpora'])} with one context (authors, tags): mean and sd over "
-        f"{counted(options['n_seeds'], 'seed')} beside the paper's figures.\n\nThe table says how many cores ran. Both "
-        f"numbers of a row are timed in one job that has these cores to itself. {about_svi(50)} "
-        f"{say_sources(options['corpora'])} Paper: UAI 2016, table 1: 7.8 times (NIPS) and 12.3 times (NUS-WIDE) as "
-        "fast on 16 cores. On small corpora little work is left to share in each mini-batch."
+        f"{counted(options['n_seeds'], 'seed')} next to the paper's figures.\n\nBoth numbers of a row are timed in one "
+        f"job. The paper reports speed-ups of 7.8 (NIPS) and 12.3 (NUS-WIDE) on 16 cores. {about_svi(50)} "
+        f"{say_sources(options['corpora'])}"
     )
 
 

@@ -20,7 +20,7 @@ from mc2papers.icml2014.perplexity_rows import (
     perplexity_rows,
     unigram_score,
 )
-from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_data, say_sources
+from mc2papers.report.captions import counted, say_data, say_sources
 from mc2papers.report.claims import ANY_SIMULATOR, NO_SPARK, Claim, not_run
 from mc2papers.targets import Built, Files, Options, Target
 from mc2papers.uai2016.methods import about_svi
@@ -97,16 +97,11 @@ def _caption(options: Options) -> str:
     lda = options["lda"]
     rival = f"MLlib's LDA was not fitted{'' if options['has_spark'] else f': {NO_SPARK}'}."
     if lda:
-        rival = (
-            f"LDA is MLlib's online variational Bayes with {lda['n_topics']} topics, fitted once and so not judged: "
-            f"{lda['iterations']} mini-batches of {lda['batch_fraction']:.0%} of the documents on the master "
-            f"local[{lda['partitions']}] with {lda['partitions']} partitions, on both of which its result depends."
-        )
+        rival = f"LDA: Spark's MLlib with {lda['n_topics']} topics, fitted once and therefore not judged."
     return (
-        f"Held-out perplexity of words (lower is better) on {say_data(options['corpora'])}: SVI-MC2 with each "
-        f"document's context and without, as mean and sd over {counted(options['n_seeds'], 'seed')}, beside the "
-        f"paper's figures. Contexts of held-out documents are not read.\n\n{rival} {ABOUT_DOCUMENT_LEVEL} "
-        f"{say_sources(options['corpora'], MC2)} Paper: UAI 2016, table 2."
+        f"Held-out perplexity of words (lower is better) on {say_data(options['corpora'])}: SVI-MC2 with and without "
+        f"the context of each document, mean and sd over {counted(options['n_seeds'], 'seed')} next to the paper's "
+        f"figures. Contexts of held-out documents are not used.\n\n{rival} {say_sources(options['corpora'], MC2)}"
     )
 
 
@@ -119,21 +114,11 @@ TARGET = Target(
     datasets=DATASETS,
     options=_options,
     notes=(
-        "Ours: mean ± sd over seeds of the fits; K and M are clusters and topics in use. Perplexity: of "
-        "p(words of a held-out document), exact, where documents share the proportions of their cluster; with an "
-        "asterisk by the unbiased left_to_right, where each has its own (LDA, MC2 with a document level). icml14 gives "
-        "each word one topic, leaves the others out, and is not comparable with them.",
-        "LDA is that of Spark's MLlib (online variational Bayes), fitted once with 120 topics, the truncation of "
-        "SVI-MC2's, on the master local[2] with 2 partitions, and scored with the document prior that it learnt.",
-        f"{LDA_BATCH} is batch variational Bayes with as many topics, fitted per seed. It is the rival where Spark "
-        "is not there.",
+        "Perplexity: exact, or by left_to_right (*) if each document has its own "
+        "topic proportions (LDA, document level).",
         about_svi(500),
-        "MC2 with a document level is fitted without tables, with the same truncations, at our own rates.",
-        ABOUT_DOCUMENT_LEVEL,
+        f"{LDA_BATCH}: batch variational Bayes, the rival without Spark.",
         ABOUT_UNIGRAMS,
-        "The paper prints one run on its own data: its level, in the last column, is not to be compared with ours. "
-        "What can be is how far each row is from that of SVI-MC2 on the words of the same data. Empty cells: not "
-        "printed there, or not fitted here.",
     ),
     has_paper=True,
 )

@@ -114,10 +114,9 @@ def _build(files: Files, options: Options) -> Built:
 def _caption(options: Options) -> str:
     return (
         "Extended NMI (1 is perfect) of each mini-batch's clusters and the MeSH headings of its documents, on "
-        f"{say_data(options['corpora'])}, with the headings of 1% of the documents as context and without any. Mean "
-        f"and sd over {counted(options['n_seeds'], 'seed')}.\n\nThe clusters are the posteriors q(z) under the globals "
-        "that a mini-batch is visited with, as SVI-MC2 passes once over the corpus; the CSV has every mini-batch. "
-        f"{say_sources(options['corpora'], MC2)} Paper: UAI 2016, table 3."
+        f"{say_data(options['corpora'])}, with the headings of 1% of the documents as context and without context. "
+        f"Mean and sd over {counted(options['n_seeds'], 'seed')}.\n\nClusters: posteriors q(z) during one pass over "
+        f"the corpus; the CSV has every mini-batch. {say_sources(options['corpora'], MC2)}"
     )
 
 
@@ -131,12 +130,8 @@ TARGET = Target(
     options=options_of("corpora", n_seeds="seeds"),
     extent=extent_of_one_epoch,
     notes=(
-        "The mean of the mini-batches is over their documents: what is left of a corpus is the last mini-batch, whose "
-        "few documents agree by chance. One in which no document has a heading has no eNMI and counts under neither "
-        "share of contexts; the column says how many there are, over all seeds.",
-        "Rows of q(z) and of the headings are taken as distributions over their columns. A document with several "
-        "headings agrees with no single cluster, and small mini-batches agree by chance, so that values are far from 1 "
-        "and depend on the size of the mini-batches: the paper's, of its own data, are to be compared with each other.",
+        "Means are weighted by documents. A mini-batch without headings has no eNMI; a column counts these. Values "
+        "depend on the size of mini-batches, so compare the paper's only with each other.",
         about_svi(500),
     ),
     has_paper=True,

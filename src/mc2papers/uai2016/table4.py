@@ -88,9 +88,8 @@ def _build(files: Files, options: Options) -> Built:
 def _caption(options: Options) -> str:
     return (
         f"Agreement of SVI-MC2's clusters with the classes of users (1 is perfect), {say_data(options['corpora'])}, "
-        "when no, few or all have their context, the other products they use: mean and sd over "
-        f"{counted(options['n_seeds'], 'seed')} beside the paper's figures.\n\nWhich users keep it is drawn with the "
-        f"seed of the fit. {say_sources(options['corpora'], MC2)} Paper: UAI 2016, table 4."
+        "when no, some or all users have their context (the other products they use): mean and sd over "
+        f"{counted(options['n_seeds'], 'seed')} next to the paper's figures.\n\n{say_sources(options['corpora'], MC2)}"
     )
 
 
@@ -104,14 +103,10 @@ TARGET = Target(
     options=options_of("corpora", n_seeds="seeds"),
     extent=extent_of_one_epoch,
     notes=(
-        "Ours: mean ± sd over seeds of the means over an epoch's mini-batches, by their documents, as the paper takes "
-        "them; K is the number of clusters in a mini-batch. The likeliest cluster of each user counts, under the "
-        "globals that the mini-batch is visited with.",
-        "purity, roles exchanged: share of the users that are in the commonest cluster of their class. The printed "
-        "purity is below the share of the larger of two classes, which no purity is; this one can be.",
+        "Means over mini-batches; K is the number of clusters in a mini-batch. "
+        "purity, roles exchanged: share of users in the most common cluster of their class, as the printed purity is "
+        "impossible for two classes.",
         about_svi(500),
-        "The paper prints one run on its own data, in the last columns: compare how they change with how ours change, "
-        "not their levels. Empty cells: not printed there, or not fitted here.",
     ),
     has_paper=True,
     by_classes=True,

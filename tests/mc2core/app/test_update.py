@@ -409,7 +409,7 @@ def test_drift_is_told_and_kept(fits, capsys):
     mixed = [[*SEA, *BREAD]]
     assert main(["update", str(fits / "svi"), written(fits / "3.jsonl", rows(40, 3, mixed))]) == 0
     assert (
-        "mc2: the model may no longer fit: the new documents are less likely than those of earlier"
+        "mc2: the model may no longer fit: the new documents are less likely than the documents of earlier"
         in capsys.readouterr().err
     )
     other = [["iron", "steel", "anvil", "forge", "bread"]]

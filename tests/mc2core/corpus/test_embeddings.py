@@ -114,7 +114,9 @@ def test_new_documents_are_reduced_as_those_of_the_fit(tmp_path, monkeypatch, ca
     command = ["fit", str(tmp_path / "data"), "--engine", "svi", "--set", "max_clusters=6", "--set", "max_topics=6"]
     assert main([*command, "--iterations", "3", "--out", str(tmp_path / "fit")]) == 0
     posterior, corpus = Posterior.load(tmp_path / "fit"), Corpus.load(tmp_path / "data")
-    assert f"context embedding: the embeddings of the corpus, strength {STRENGTH} (default rule)" in capfd.readouterr().out
+    assert (
+        f"context embedding: the embeddings of the corpus, strength {STRENGTH} (default rule)" in capfd.readouterr().out
+    )
     description = Description.of(posterior, corpus)
     tables = tables_of(description)
     told = tables["summary"].set_index("name")["value"]["embeddings"]

@@ -63,3 +63,13 @@ def test_colour_blind_people_can_tell_all_colours_apart():
             places = [cielab(seen @ linear(one)) for one in colours]
             assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(places, 2)) > 10
             assert min(np.linalg.norm(one - cielab(linear(paper))) for one in places) > 15
+
+
+def test_colours_keep_their_hue_on_dark_paper():
+    text = (ASSETS / "data.js").read_text("utf-8")
+    hues = [
+        [np.angle(complex(*cielab(linear(one))[1:])) for one in re.findall(r"#[0-9a-f]{6}", part)]
+        for part in re.findall(r"const (?:LIGHT|DARK) = \[(.*?)\];", text, re.DOTALL)
+    ]
+    apart = np.abs(np.angle(np.exp(1j * (np.array(hues[0]) - hues[1]))))
+    assert np.degrees(apart).max() < 20

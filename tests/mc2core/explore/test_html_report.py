@@ -143,7 +143,7 @@ def test_without_clusters_topics_are_shown(opened, tmp_path):
     describe(hdp.posterior, made, tmp_path / "out")
     with opened(tmp_path / "out/index.html") as page:
         assert "clusters" not in page.inner_text("#summary")
-        assert "clusters: the model (hdp) gives each document topics of its own" in page.inner_text("#missing")
+        assert "clusters: the model (hdp) gives each document its own topics" in page.inner_text("#missing")
         hidden = ("#clusters-part", "#groups", "#heat-part", "#rename-cluster", "#technical", "#runs")
         assert not any(page.is_visible(part) for part in hidden)
         assert page.inner_text("#panel-title") == "All documents"
@@ -179,7 +179,7 @@ def test_one_recommended_cluster_is_said_to_be_no_group(opened, description, tmp
         assert "trend" not in about
         page.evaluate("document.getElementById('groups').value = 2")
         page.dispatch_event("#groups", "input")
-        assert "other fits may divide the documents otherwise" in page.inner_text("#merged")
+        assert "other fits may divide the documents differently" in page.inner_text("#merged")
         assert page.inner_text("#panel-title").startswith("Cluster ")
 
 
@@ -200,13 +200,12 @@ def test_it_says_how_sure_numbers_are_and_how_far_chains_agree(opened, descripti
             == f"Two runs from different starts: {n} of the {n} clusters (60 documents) were found in both."
         )
         assert " · Found by both runs" in page.inner_text("#facts")
-        assert page.locator("#clusters .under").first.inner_text().endswith(" % · in both runs")
-        assert page.inner_text("#merged").endswith(f" · {n} of the {n} clusters came out in both runs")
-    assert f"{k} clusters ({k} hold 95 % of the documents in 90 % of the samples), {n} recommended · " in said
+        assert page.locator("#clusters .under").first.inner_text().endswith(" %")
+        assert page.inner_text("#headline") == f"{n} clusters of 60 documents"
     assert f" · {m} topics" in said
-    assert said.count("in 90 % of the samples") == 1  # the number of topics is not that certain
-    assert technical == f"2 chains of {k} and {k} clusters agree by ARI 1.00, VI 0.00 bits on all clusters"
-    assert "ARI" not in said
+    of_fit = f"the fit has {k} clusters ({k} hold 95 % of the documents in 90 % of the samples)"
+    assert technical == f"{of_fit} · 2 chains of {k} and {k} clusters agree by ARI 1.00, VI 0.00 bits on all clusters"
+    assert "cluster" not in said
 
 
 def test_of_observations_it_shows_means_and_no_words(opened, tmp_path):
@@ -224,7 +223,7 @@ def test_of_observations_it_shows_means_and_no_words(opened, tmp_path):
             assert {row["name"] for row in saved} == {"w0", "w1", "w2"}
             said = page.inner_text("main")
             assert "words" not in said.lower()
-            assert "% of the observations that were fitted" in said
+            assert "% of the fitted observations" in said
             page.click("#typical button >> nth=0")
             assert "15 observations" in page.inner_text("#reader-facts")
 
@@ -238,9 +237,10 @@ def test_its_head_names_the_observations_and_counts_clusters(opened, tmp_path):
     describe(posterior, few, tmp_path / "out")
     assert len(np.unique(posterior.assign(few)[0])) < n == len(np.unique(posterior.cluster))
     with opened(tmp_path / "out/index.html") as page:
-        said = page.inner_text("#summary")
-    assert f"{few.n_documents} documents · {few.n_tokens} observations · 3 counts · {n} clusters (" in said
-    assert f", {recommended} recommended · " in said
+        said, technical = page.inner_text("#summary"), page.text_content("#technical p")
+        assert page.inner_text("#headline") == f"{recommended} clusters of {few.n_documents} documents"
+    assert f"{few.n_tokens} observations · 3 counts · " in said
+    assert technical.startswith(f"the fit has {n} clusters (")
     assert f"{few.n_documents} documents, {recommended} clusters, " in (tmp_path / "out/summary.md").read_text("utf-8")
 
 
@@ -393,8 +393,8 @@ def test_of_a_large_corpus_search_says_of_how_many_documents(opened, description
     monkeypatch.setattr("mc2core.explore.documents.MAX_POINTS", 20)
     describe(description.posterior, description.corpus, tmp_path / "out")
     with opened(tmp_path / "out/index.html") as page:
-        assert "60 documents" in page.inner_text("#summary")
-        assert "the map shows 20 of them, drawn at random" in page.inner_text("#summary")
+        assert page.inner_text("#headline").endswith(" of 60 documents")
+        assert "the map shows 20 documents, drawn at random" in page.inner_text("#summary")
         page.fill("#search", "nothing like it")
         said = re.fullmatch(r"nothing found \(of (\d+) in this report\)", page.inner_text("#results"))
         assert 20 <= int(said[1]) < 60  # and the typical ones
@@ -434,11 +434,12 @@ def test_the_broad_clustering_is_named_beside_the_recommended(opened, descriptio
     kept = dataclasses.replace(description.posterior.hierarchy, recommended=3, other=2)
     describe(dataclasses.replace(description.posterior, hierarchy=kept), description.corpus, tmp_path / "out")
     with opened(tmp_path / "out/index.html") as page:
-        assert ", 3 recommended, 2 in the broad clustering" in page.inner_text("#summary")
-        assert "the recommended number of clusters · the broad clustering has 2" in page.inner_text("#merged")
-        page.focus("#groups")
-        page.keyboard.press("ArrowLeft")
+        assert page.inner_text("#headline") == "3 clusters of 60 documents · broad clustering: 2"
+        assert page.inner_text("#merged").startswith("the recommended number of clusters")
+        page.click("#headline button")
         assert page.inner_text("#merged").startswith("the broad clustering; 3 are recommended")
+        assert page.inner_text("#groups-number").startswith("2 of ")
+        page.focus("#groups")
         page.keyboard.press("ArrowLeft")
         assert page.inner_text("#merged").startswith("coarser than recommended")
 
@@ -477,8 +478,6 @@ def test_one_measure_of_certainty_is_shown_another_is_in_details(opened, folder,
     text = re.sub(r"<script>window\.DESCRIPTION = .*?</script>", lambda _: script, text, flags=re.S)
     (tmp_path / "index.html").write_text(text, encoding="utf-8")
     with opened(tmp_path / "index.html") as page:
-        assert f"{len(table) // 2} of the {len(table)} clusters came out in both runs" in page.inner_text("#merged")
-        assert page.locator("#clusters .runs").count() == len(table) // 2
         assert page.locator("#clusters .unsure").count() == len(table) - len(table) // 2
         assert page.inner_text("#runs").endswith("iterations or chains.")
         assert page.inner_text("#warnings") == "Markup in the texts."
@@ -599,17 +598,22 @@ def test_documents_that_came_later_are_told_with_a_warning(opened, folder, descr
         assert table["so_far"].tolist() == [50, 100, 150][: len(table)]
         with opened(tmp_path / str(number) / "index.html") as page:
             said = page.inner_text("#arrivals-fit")
-            assert ("may no longer fit: the new documents are less likely than those of earlier" in said) == wanted
+            assert (
+                "may no longer fit: the new documents are less likely than the documents of earlier" in said
+            ) == wanted
             rows = page.locator("#arrivals-table tbody tr")
             assert rows.count() == 2 + wanted
             cells = "2 day2 50 -7.2 8 % 0.99 % +2 \u22121 +0 \u22123"
             assert " ".join(rows.nth(1).inner_text().split()) == cells
             assert colours(page, "arrivals-likelihood") > 2
             assert colours(page, "arrivals-small") > 2
+        with opened(tmp_path / str(number) / "index.html", width=400) as page:
+            box = page.locator("#arrivals-table").evaluate("(one) => [one.scrollWidth, one.clientWidth]")
+            assert box[0] <= box[1]
         assert ("may no longer fit" in (tmp_path / str(number) / "summary.md").read_text("utf-8")) == wanted
 
 
-def test_topics_say_their_coherence_and_incoherent_are_last(opened, folder, tmp_path):
+def test_topics_are_listed_by_share_and_say_their_coherence(opened, folder, tmp_path):
     """The commonest topic is given no coherence."""
     table = pd.read_csv(folder / "topics.csv")
     text = (folder / "index.html").read_text(encoding="utf-8")
@@ -619,7 +623,7 @@ def test_topics_say_their_coherence_and_incoherent_are_last(opened, folder, tmp_
     is_coherent = more >= np.maximum(0.1, 3 * table["npmi_by_chance_sd"])
     assert not is_coherent[0]
     assert is_coherent.any()
-    order = [*table["topic"][is_coherent], *table["topic"][~is_coherent]]
+    order = table.sort_values("share", ascending=False, kind="stable")["topic"].tolist()
     row = table[table["topic"] == order[0]].iloc[0]
     by_chance = " ± ".join(f"{float(f'{row[name]:.2g}'):g}" for name in ("npmi_by_chance", "npmi_by_chance_sd"))
     with opened(tmp_path / "index.html") as page:
@@ -628,7 +632,10 @@ def test_topics_say_their_coherence_and_incoherent_are_last(opened, folder, tmp_
         )
         texts = page.locator("#topics li").all_inner_texts()
         assert [int(re.search(r"(\d+): ", one)[1]) for one in texts] == order
-        assert ["not coherent" in one for one in texts] == [False] * is_coherent.sum() + [True] * (~is_coherent).sum()
+        assert ["not coherent" in one for one in texts] == (~is_coherent)[
+            np.argsort(-table["share"], kind="stable")
+        ].tolist()
+        assert page.inner_text("#topics-title") == "Topics by share"
 
 
 def test_it_can_be_used_by_keyboard(opened, folder):
@@ -727,8 +734,8 @@ def test_names_are_edited_in_the_report_and_read_back(opened, folder, descriptio
         assert table["name"][number] == f'My "{what}", <b>renamed</b>'
 
 
-def test_printed_no_list_is_cut_and_a_dark_choice_is_kept(opened, folder):
-    odd = (pd.read_csv(folder / "documents.csv")["misfit"] > 3).sum()
+def test_printed_each_cluster_is_there_once_lists_have_counts(opened, folder, description):
+    odd = (pd.read_csv(folder / "documents.csv")["misfit"].round(1) > 3).sum()
     with opened(folder / "index.html") as page:
         page.click("#theme")
         page.wait_for_function("localStorage.getItem('mc2-report-theme') === 'dark'")
@@ -744,7 +751,43 @@ def test_printed_no_list_is_cut_and_a_dark_choice_is_kept(opened, folder):
         assert page.evaluate("document.documentElement.scrollWidth") <= 720
         assert page.is_hidden("#search")
         assert page.locator("#map canvas").bounding_box()["height"] > 200
-        assert odd <= page.locator("#misfits tbody button:visible").count()
+        assert page.locator("#misfits tbody button:visible").count() == min(odd, 20)
+        page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        printed = page.locator("#printed-list h3:visible").all_inner_texts()
+        assert [one.partition(":")[0] for one in printed] == [
+            f"Cluster {i + 1}" for i in range(description.recommended)
+        ]
+        assert page.is_hidden("#panel")
+        assert page.is_visible("#contents a[href='#printed']")
+
+
+def test_links_at_the_top_lead_to_every_part_that_is_there(opened, folder):
+    with opened(folder / "index.html") as page:
+        links = page.locator("#contents a:visible")
+        parts = [one.get_attribute("href") for one in links.all()]
+        assert {"#map-part", "#clusters-part", "#topics-part", "#meaning"} <= set(parts)
+        assert all(page.is_visible(one) for one in parts)
+        assert "#arrivals-part" not in parts
+        links.last.click()
+        assert page.evaluate("scrollY") > 0
+
+
+def test_steps_end_where_the_data_end(opened, folder, tmp_path):
+    """A last step of whole numbers that is wider than what the data leave of it."""
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    data = data_of(text)
+    data["tables"]["trends"]["start"] = [1990.0 for _ in data["tables"]["trends"]["start"]]
+    data["tables"]["trends"]["end"] = [2030.0 for _ in data["tables"]["trends"]["end"]]
+    script = f"<script>{pages.data_script('DESCRIPTION', data)}</script>"
+    text = re.sub(r"<script>window\.DESCRIPTION = .*?</script>", lambda _: script, text, flags=re.S)
+    (tmp_path / "index.html").write_text(text, encoding="utf-8")
+    years = pd.read_csv(folder / "cluster_numbers.csv")
+    with opened(tmp_path / "index.html") as page:
+        page.select_option("#heat-by", "year")
+        page.wait_for_timeout(200)
+        columns = {row["column"] for row in csv_of(page, "#heat-part .saves button >> nth=0")}
+    least, most = (years[years["context"] == "year"][name] for name in ("least", "most"))
+    assert columns == {f"{least.min():.0f} to {most.max():.0f}"}
 
 
 def test_trends_are_drawn_for_contexts_of_numbers(opened, folder):
@@ -831,13 +874,13 @@ def test_a_script_of_texts_that_is_not_there_is_named(opened, description, tmp_p
         path.unlink()
     with opened(tmp_path / "out/index.html", known="ERR_FILE_NOT_FOUND .*/texts_") as page:
         page.click("#typical button >> nth=0")
-        page.wait_for_function("document.getElementById('reader-text').textContent.includes('beside this report')")
+        page.wait_for_function("document.getElementById('reader-text').textContent.includes('next to this report')")
 
 
 def test_without_being_asked_for_no_text_is_in_the_page(opened, folder):
     with opened(folder / "index.html") as page:
         page.click("#typical button >> nth=0")
-        assert page.inner_text("#reader-marks") == "Texts were not put in this report: mc2 describe --texts does."
+        assert page.inner_text("#reader-marks") == "This report has no texts; add them by mc2 describe --texts."
         assert page.inner_text("#reader-text") == ""
         assert re.search(r"\d % sure that it belongs to this cluster", page.inner_text("#reader-facts"))
         table = pd.read_csv(folder / "document_topics.csv")

@@ -86,20 +86,30 @@ const sayNumber = (name, x) => {
 // of whole numbers, years among them, the nearest one
 const sayEstimate = (name, x) => sayNumber(name, DESCRIPTION.contexts[name]?.number?.every((one) => !known(one) || Number.isInteger(one)) ? Math.round(x) : x);
 const sayPeriod = (text) => text.replace(/^(\d+)-(\d+)$/, (_, year, month) => `${MONTHS[month - 1]} ${year}`).replace(/^(\d+)Q(\d)$/, "quarter $2 of $1");
+// the first and the last step end where the data end
+const limitsOf = (name) => {
+  const those = [...numbers.values()].flat().filter((row) => row.context === name);
+  return those.length ? [Math.min(...those.map((row) => Math.floor(row.least))), Math.max(...those.map((row) => Math.floor(row.most)))] : [-Infinity, Infinity];
+};
+const limits = new Map();
 const sayStep = (name, row) => {
   const isWhole = Number.isInteger(row.start) && Number.isInteger(row.end);
   if (row.period && row.end - row.start < 1.01) return sayPeriod(row.period);
-  if (isWhole) return row.end - row.start > 1 ? `${row.start} to ${row.end - 1}` : String(row.start);
+  if (isWhole) {
+    if (!limits.has(name)) limits.set(name, limitsOf(name));
+    const [least, most] = limits.get(name), first = Math.max(row.start, least), last = Math.min(row.end - 1, most);
+    return last > first ? `${first} to ${last}` : String(first);
+  }
   return `${sayNumber(name, row.start)} to ${sayNumber(name, row.end)}`;
 };
 const sayShare = (row) => `${percent(row.share)}${known(row.low) ? `, 90 % interval ${percent(row.low)} to ${percent(row.high)}` : ""}`;
 const dark = () => getComputedStyle(document.documentElement).colorScheme === "dark";
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-// 20 colours that people with any common colour blindness tell apart, on light and on dark paper
+// 20 colours that people with any common colour blindness can distinguish; on dark paper with the same hues
 const LIGHT = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#901010", "#1050d0", "#105050", "#10d070",
   "#70d0f0", "#b0d0b0", "#1090f0", "#105070", "#107030", "#d05050", "#3050b0", "#90d0d0", "#9090d0", "#d09050", "#d0d050"];
-const DARK = ["#3b9ee0", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#7050f0", "#50f090", "#90f0d0", "#70d0f0",
-  "#f01050", "#d0f070", "#d030b0", "#d0f010", "#f09050", "#10d090", "#9070f0", "#70f0f0", "#309050", "#b05090", "#f090b0"];
+const DARK = ["#3172bf", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#fa7954", "#4d6efd", "#c2ebe6", "#3ac37c",
+  "#82b2cc", "#abbba5", "#d0defd", "#1bb9f8", "#99f98f", "#d35a48", "#7483bc", "#118a89", "#648fff", "#f9d5b5", "#eff03b"];
 let PALETTE = LIGHT;
 const REST = "#9aa0a8";
 // beyond the colours, and beside them where points are equal otherwise
@@ -142,10 +152,10 @@ const topicName = (number) => `Topic ${number}: ${byTopic.get(number).name}`;
 const isUnsure = (row) => (known(row.found) && row.found < 0.5) || (row.topic === undefined && known(row.chains) && row.chains < DESCRIPTION.runs);
 const inRuns = (row) => (row.chains === 0 ? "in no single run" : row.chains < DESCRIPTION.runs ? `in ${row.chains} of ${DESCRIPTION.runs} runs` : DESCRIPTION.runs === 2 ? "in both runs" : `in all ${DESCRIPTION.runs} runs`);
 const sayFound = (row) => {
-  if (known(row.chains)) return row.chains < DESCRIPTION.runs ? (row.chains ? `Unsure: only ${row.chains} of ${DESCRIPTION.runs} runs found it` : "Unsure: no single run found it; it is a compromise") : `Found by ${DESCRIPTION.runs === 2 ? "both" : `all ${DESCRIPTION.runs}`} runs`;
+  if (known(row.chains)) return row.chains < DESCRIPTION.runs ? (row.chains ? `Unsure: only ${row.chains} of ${DESCRIPTION.runs} runs found it` : "Unsure: no single run found it; it combines several runs") : `Found by ${DESCRIPTION.runs === 2 ? "both" : `all ${DESCRIPTION.runs}`} runs`;
   return row.found < 0.5 ? "Unsure: fewer than half of the samples contain it" : row.found < 1 ? "Most samples contain it" : "All samples contain it";
 };
 // a topic whose likeliest words meet in documents hardly more often than by chance may be noise; without NPMI nobody knows
 const isCoherent = (row) => row.npmi === undefined || (row.npmi !== null && row.npmi - row.npmi_by_chance >= Math.max(0.1, 3 * row.npmi_by_chance_sd));
-// the coherent topics first, each kind in its order
-const listedTopics = [...topics.filter(isCoherent), ...topics.filter((row) => !isCoherent(row))];
+// in lists and on the heat map alike, by share
+const listedTopics = topics.slice().sort((a, b) => b.share - a.share);

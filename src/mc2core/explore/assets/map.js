@@ -96,7 +96,7 @@ const mapPoints = () => {
   const doubtful = left !== DESCRIPTION.recommended ? 0 : points.filter((row) => row.probability < MIN_SURE).length;
   fill($("unsure"), doubtful ? [` Hollow dots: ${many(doubtful, "document")} whose cluster is less than half sure. `, element("button", "List them", { type: "button", className: "link", onclick: listBetween })] : []);
   const lights = hits || lit || hiddenKeys.size, isLit = (row) => (hits ? hits.has(row.document) : lit ? groupOf.get(row) === chosen : !hiddenKeys.has(colour.key(row)));
-  $("hits").textContent = hits ? `${many(points.filter(isLit).length, "document")} found by the search ${points.filter(isLit).length === 1 ? "is" : "are"} lit. A click beside the dots shows all.` : "";
+  $("hits").textContent = hits ? `${many(points.filter(isLit).length, "document")} found by the search ${points.filter(isLit).length === 1 ? "is" : "are"} lit. Click between the dots to show all.` : "";
   const drawn = points.map((row) => {
     const inside = isLit(row), sure = row.probability >= MIN_SURE || left !== DESCRIPTION.recommended;
     return { x: row.x, y: row.y, document: row.document, colour: inside ? colour.of(row) : REST, shape: colour.shape(row), inside: !sure ? 0 : inside ? 0.85 : 0.35, opacity: inside ? 0.9 : 0.35, size: inside && lights ? size * 1.5 : size, lit: inside };

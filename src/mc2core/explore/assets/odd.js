@@ -1,5 +1,5 @@
 // -- long lists ------------------------------------------------------------------------------------------------
-// Of a long list the first rows are shown, and a button shows all. Print shows the rows that were made, MAX_MADE at least.
+// Of a long list, the first rows are shown, and a button shows all. On paper, the button says how many there are.
 const wholeLists = new Set(), MAX_MADE = 500;
 const shorten = (list, first, what, key = list.id, n = list.children.length, redraw = null) => {
   const rows = [...list.children], isWhole = wholeLists.has(key), after = list.closest("table") ?? list;
@@ -7,6 +7,7 @@ const shorten = (list, first, what, key = list.id, n = list.children.length, red
   if (after.nextElementSibling?.classList.contains("more")) after.nextElementSibling.remove();
   if (rows.length <= first) return;
   const button = element("button", isWhole ? `Show the first ${first}` : `Show all ${many(n, what)}`, { type: "button", className: "more" });
+  button.dataset.print = isWhole ? "" : `${whole(first)} of ${many(n, what)}`;
   button.onclick = () => {
     if (!wholeLists.delete(key)) wholeLists.add(key);
     if (redraw) redraw();
@@ -24,8 +25,8 @@ const sayLength = (row) => `${whole(row.tokens)}${!ofObservations && row.tokens 
 const COLUMNS = {
   title: ["document", (row) => row.title],
   cluster: ["cluster", (row) => clusterName(row.cluster)],
-  probability: ["how sure", (row) => percent(row.probability), (row) => row.probability],
-  next: ["other likely cluster (how sure)", sayNext, (row) => nextOf.get(row.document)?.probability],
+  probability: ["certainty", (row) => percent(row.probability), (row) => row.probability],
+  next: ["other likely cluster (certainty)", sayNext, (row) => nextOf.get(row.document)?.probability],
   misfit: ["misfit", (row) => digits(row.misfit && +row.misfit.toFixed(1)), (row) => row.misfit],
   tokens: [TOKENS, sayLength, (row) => row.tokens],
 };
@@ -60,12 +61,12 @@ const listing = (id, rows, names, state, marks = (row) => markedOfCluster(groupO
 
 // -- what is odd -----------------------------------------------------------------------------------------------
 // documents that no cluster fits well, and those whose cluster is unsure
-const misfits = documents.filter((row) => row.misfit > MAX_MISFIT), undecided = noClusters ? [] : documents.filter((row) => row.probability < MIN_SURE);
+const misfits = documents.filter((row) => known(row.misfit) && +row.misfit.toFixed(1) > MAX_MISFIT), undecided = noClusters ? [] : documents.filter((row) => row.probability < MIN_SURE);
 const ODD = {
   misfits: [misfits, noClusters ? ["title", "misfit", "tokens"] : ["title", "cluster", "misfit", "tokens"], { by: "misfit", down: true },
-    `The ${TOKENS} of these documents are unlike those of their cluster. The misfit says how much less they overlap with it than documents of their length usually do, in standard deviations; above ${MAX_MISFIT} it is listed. Of ${many(nDocuments, "document")} that fit, chance puts about ${short(0.00135 * nDocuments)} on this list.`],
+    `The ${TOKENS} of these documents differ from those of their cluster. The misfit measures how much less they overlap with it than documents of the same length usually do, in standard deviations. Listed: above ${MAX_MISFIT}. By chance alone, about ${short(0.00135 * nDocuments)} of ${many(nDocuments, "document")} would be listed.`],
   between: [undecided, ["title", "cluster", "probability", "next", "tokens"], { by: "probability", down: false },
-    `It is less than ${percent(MIN_SURE)} sure that these documents belong to their cluster. The least certain come first.`],
+    `The probability that these documents belong to their cluster is below ${percent(MIN_SURE)}. The least certain come first.`],
 };
 const drawOdd = () => {
   $("odd-part").hidden = !misfits.length && !undecided.length;
@@ -74,7 +75,7 @@ const drawOdd = () => {
     part.hidden = !rows.length;
     part.querySelector("output").textContent = `(${countOf(rows)}, ${percent(rows.length / documents.length)})`;
     part.querySelector("p").textContent = about + (!ofObservations && rows.some((row) => row.tokens < TOO_SHORT) ? ` Texts of fewer than ${TOO_SHORT} words are too short to judge.` : "");
-    listing(`${id}-list`, rows, narrow() ? names.filter((name) => name !== "tokens") : names, state);
+    listing(`${id}-list`, rows, narrow() ? names.filter((name) => name !== "tokens" && (id === "misfits" || name !== "cluster")) : names, state);
   }
 };
 const listBetween = () => $("between").querySelector("h3").focus();

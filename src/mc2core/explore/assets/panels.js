@@ -22,7 +22,6 @@ const listClusters = () => { $("list-count").textContent = `(${whole(groups.leng
   const text = line.firstChild.lastChild, under = element("span", `${many(row.documents, "document")}, ${percent(row.share)} `, { className: "under" });
   if (isWhole(row.cluster)) under.append("");
   else if (isUnsure(row)) under.append(unsure(row));
-  else if (known(row.chains)) under.append("· ", element("span", inRuns(row), { className: "runs" }));
   text.append(under);
   if (row.cluster === chosen) {
     const more = element("span", wordsOf(row), { className: "excerpt" });
@@ -78,7 +77,7 @@ const sayNumbers = (row) => {
 };
 // values of a context beside a cluster or topic, the commonest (MAX_OF_TOPIC in html_report.py), and those that differ from the average by more than chance explains
 const MAX_VALUES_SHOWN = 8;
-const saySlope = (row, of) => (row.is_notable ? `${row.trend > 0 ? "more" : "less"} of it with ${row.context}: ${of} changes by ${short(100 * row.trend)} points per ${aboutVariable.get(row.context)?.date || /year/i.test(row.context) ? "year" : "unit"} (interval ${short(100 * row.low)} to ${short(100 * row.high)})` : `no trend with ${row.context} beyond chance`);
+const saySlope = (row, of) => (row.is_notable ? `${row.trend > 0 ? "rises" : "falls"} with ${row.context}: ${of} changes by ${short(100 * row.trend)} points per ${aboutVariable.get(row.context)?.date || /year/i.test(row.context) ? "year" : "unit"} (interval ${short(100 * row.low)} to ${short(100 * row.high)})` : `no trend with ${row.context} beyond chance`);
 const sayNotable = (rows) => {
   const differing = (sign) => rows.filter((row) => row.is_notable && sign * (row.lift - 1) > 0).sort((a, b) => sign * (b.lift - a.lift)).slice(0, MAX_VALUES_SHOWN).map((row) => `${row.value} (${short(row.lift)} × average)`);
   const [more, less] = [differing(1), differing(-1)];
@@ -107,7 +106,7 @@ const aboutCluster = (node) => {
 
 const coherenceOf = (row) => row.npmi === undefined ? [] : row.npmi === null ? ["coherence not known: fewer than two of its words are in five documents"]
   : [`coherence (NPMI) ${short(row.npmi)}, by chance ${short(row.npmi_by_chance)} ± ${short(row.npmi_by_chance_sd)}`];
-const incoherent = () => element("span", "not coherent", { className: "unsure", title: "its likeliest words meet in documents hardly more often than by chance: it may be noise" });
+const incoherent = () => element("span", "not coherent", { className: "unsure", title: "its likeliest words occur together hardly more often than by chance: it may be noise" });
 const listTopics = () => { fill($("topics"), listedTopics.map((row) => {
   const line = item(percent(row.share), `${row.topic}: ${row.name} `, () => nearTopic(row.topic), null, row.topic === topic);
   if (!isCoherent(row)) { line.classList.add("doubtful"); line.firstChild.lastChild.append(incoherent()); }
@@ -119,7 +118,7 @@ const chooseTopic = (number, focus = false) => {
   listTopics();
   const row = byTopic.get(number);
   $("topic-title").textContent = topicName(number);
-  $("topic-facts").textContent = [`${percent(row.share)} of the ${TOKENS} that were fitted`, ...(noClusters || noGroups ? [] : [`used by ${many(row.clusters, "cluster")}`]), ...howSure(row, "topic"), ...coherenceOf(row),
+  $("topic-facts").textContent = [`${percent(row.share)} of the fitted ${TOKENS}`, ...(noClusters || noGroups ? [] : [`used by ${many(row.clusters, "cluster")}`]), ...howSure(row, "topic"), ...coherenceOf(row),
     ...(topicNumbers.get(number) || []).map((one) => saySlope(one, `its share of the ${TOKENS}`))].join(" · ");
   drawTopic();
   const near = topicTypical.get(number) || [];
@@ -150,21 +149,21 @@ const nearTopic = (number) => { chooseTopic(number); $("topic-bars").scrollIntoV
 const sayRuns = () => {
   const runs = DESCRIPTION.runs, those = groups.filter((row) => (known(row.chains) ? row.chains === runs : row.found >= 0.5));
   if (!groups.length || !known(groups[0].found)) return [];
-  return [`${whole(those.length)} of the ${many(groups.length, "cluster")} ${known(groups[0].chains) ? `came out in ${runs === 2 ? "both" : `all ${runs}`} runs` : "came out in most samples"}`];
+  return [`${whole(those.length)} of the ${many(groups.length, "cluster")} ${known(groups[0].chains) ? `were found in ${runs === 2 ? "both" : `all ${runs}`} runs` : "were found in most samples"}`];
 };
 const sayMerged = () => {
   $("groups-number").textContent = `${whole(left)} of ${whole(K)}`;
   const cut = hierarchy.get(left), parts = [], exact = [];
   const scores = left < K && cut ? cut : Object.fromEntries(DESCRIPTION.summary.filter(([name]) => name.endsWith(" of all clusters")).map(([name, value]) => [name.split(" ")[0], +value]));
   const others = Object.entries(DESCRIPTION.other), level = others.find(([, size]) => size === left);
-  if (cut?.recommended) parts.push(noGroups ? "no groups of documents were found" : "the recommended number of clusters", ...others.map(([name, size]) => `the ${name} clustering has ${whole(size)}`));
+  if (cut?.recommended) parts.push(noGroups ? "no groups of documents were found" : "the recommended number of clusters");
   else if (level) parts.push(`the ${level[0]} clustering; ${whole(DESCRIPTION.recommended)} are recommended`);
-  else if (noGroups) parts.push("other fits may divide the documents otherwise");
+  else if (noGroups) parts.push("other fits may divide the documents differently");
   if (left === K) parts.push("all clusters of the fit");
   else if (cut && !cut.recommended && !noGroups && !level) parts.push(left < DESCRIPTION.recommended ? "coarser than recommended" : "finer than recommended");
   if (left < K && cut && !(cut.loss > 0)) parts.push("merging loses nothing");
-  if (left < K && cut?.loss > 0) exact.push(`the merged clusters make the documents less likely, by ${short(cut.loss)} nats per document`);
-  if (left > 1) parts.push(...sayRuns());
+  if (left < K && cut?.loss > 0) exact.push(`merging makes the documents less likely, by ${short(cut.loss)} nats per document`);
+  if (left > 1 && left !== DESCRIPTION.recommended) parts.push(...sayRuns());
   if (cut && cut.agreement !== null && left > 1) exact.push(`adjusted Rand index ${short(cut.agreement)} between the ${DESCRIPTION.runs > 1 ? "runs" : "samples"}, each merged to ${many(left, "cluster")} on its own`);
   if (known(scores.nmi)) exact.push(`against the labels: NMI ${digits(scores.nmi)}, ARI ${digits(scores.ari)}, purity ${digits(scores.purity)}`);
   $("merged").textContent = parts.join(" · ");
@@ -192,7 +191,7 @@ const options = noClusters ? [] : [["cluster", "cluster"]];
 if (topicsOf.size) options.push(["topic", "main topic"]);
 if (points.some((row) => row.label)) options.push(["label", "label"]);
 for (const name of Object.keys(DESCRIPTION.contexts)) options.push([`in ${name}`, name]);
-if (!noClusters) options.push(["sure", "how sure the cluster is"]);
+if (!noClusters) options.push(["sure", "certainty of the cluster"]);
 fill($("colour"), options.map(([value, text]) => element("option", text, { value })));
 $("colour").onchange = (event) => { startColours(event.target.value); drawMap(); };
 $("value").oninput = (event) => { if (event.target.value === "" || [...$("values").options].some((one) => one.value === event.target.value)) { onlyValue = event.target.value; hiddenKeys = new Set(); drawMap(); } };
@@ -224,19 +223,19 @@ $("report-close").onclick = () => $("report-box").close();
 // -- what the words mean ---------------------------------------------------------------------------------------
 const hasSamples = known(told["clusters in 90 % of the samples"]), hasScores = known(told["nmi of all clusters"]);
 const TERMS = [
-  ["Name", ofObservations ? "Of a topic, the means that are furthest from those of all observations, in standard deviations of these; of a cluster, the topics that are commoner in it than elsewhere. Other names can be given: mc2 describe --names."
-    : "Three words that are frequent here and rarer elsewhere: those with the highest probability to the power 0.4 times the log of the lift. Words that name two clusters equally well come last. Other names can be given: mc2 describe --names."],
-  ["× average", `How many times a ${ofObservations ? "" : "word or "}value is as common here as in the whole corpus (its lift).`],
-  ...(variables.length ? [["More common, less common, trend", "Differences from the average, and slopes over a number, that chance does not explain: of all that the report shows of the clusters of a cut, or of topics, at most 5 % are expected to be false (Benjamini and Hochberg). A value has at least five documents, and its share is at least 1.25 times the average, or the average 1.25 times the share. If the model has contexts, the words of a document alone predict its cluster for this test, since a context that helps to form the clusters would always agree with them."]] : []),
-  ["Context of the model", "The model saw this value of each document, so documents with the same value are put together more readily. A context that the model did not see had no part in that."],
-  ["How sure a document's cluster is", hasSamples ? "A sample is one possible grouping. In each sample, some documents are in one group with it. The number is the share of these that are in its cluster here, averaged over samples." : "The probability of the cluster given this one sample of the posterior."],
-  ...(hasSamples ? [["In 90 % of the samples", "The middle nine tenths of the posterior's samples. The numbers before it, and all topics and what is said of them, are those of one of them, the one whose clusters are nearest to the others'. The number of topics has no such range: it depends on the prior of the words (topic_word_prior) more than samples differ."]] : []),
-  ["90 % interval", "Where the share in all such documents lies, given the clusters and topics of the samples. The interval takes the topics as they are found. If the words of the true topics are more even than their prior (topic_word_prior) assumes, topics are split, and their intervals and the certainty of documents are too optimistic."],
-  ...(hasSamples ? [["Found, unsure", "A run is one chain of the fit, from a start of its own. A cluster is found in a sample if some of the sample's clusters together share at least half of the documents that are in either (Jaccard index, corrected for chance); a topic, if one topic of the sample " + (ofObservations ? "overlaps with it by half (Bhattacharyya's coefficient)" : "has half of its ten likeliest words") + ". Found in less than half of the samples: unsure; so is a cluster that only some of the runs found."]] : []),
-  ...(told.chains ? [["Runs (chains)", "Independent fits from different starts. A run has found a cluster if more than half of its samples have. ARI is 1 where they agree and 0 where they agree as chance would; VI, the variation of information, is 0 bits where they agree. The agreement on all clusters compares the clusters of the runs before merging. The agreement on the recommended clusters compares the clusterings of that size that each run gives alone; below 0.7, the report warns."]] : []),
-  ...(hierarchy.size ? [["Cut", "Clusters joined two by two, the pair first that costs least of the log marginal likelihood, the probability of the data given the clusters. Recommended is the largest number of clusters on which the runs agree about as well as on any, of those that explain at least half of what clusters explain; a single one of these clusters may be missing in a run. A broad or a fine clustering has a second number, on which the runs agree by at least 0.7."]] : []),
-  ...(hasScores ? [["NMI, ARI, purity", "Agreement with the labels: shared information (0 to 1), pairs put together rightly beyond chance (0 by chance, 1 at best), and the share of documents in a cluster of mostly their own label."]] : []),
-  ...(topics.length && !ofObservations ? [["Coherence (NPMI)", "Whether the ten likeliest words of a topic meet in documents more often than by chance: 0 as by chance, 1 at most. Beside it: what it is on permuted documents. A topic is marked as not coherent unless it is 0.1 and three ± above."]] : []),
+  ["Name", ofObservations ? "For a topic, the means that differ most from the means of all observations, in standard deviations. For a cluster, the topics that are more common in it than elsewhere. You can give other names: mc2 describe --names."
+    : "Three words that are frequent here and rarer elsewhere: the words with the highest value of probability to the power 0.4 times log lift. Words that fit two clusters equally well come last. You can give other names: mc2 describe --names."],
+  ["× average", `How many times as common a ${ofObservations ? "" : "word or "}value is here as in the whole corpus (its lift).`],
+  ...(variables.length ? [["More common, less common, trend", "Differences from the average, and slopes over a number, that chance does not explain. At most 5 % of the differences shown are expected to be false (Benjamini and Hochberg). Each value has at least five documents and differs from the average by a factor of at least 1.25. If the model has contexts, this test predicts clusters from words alone, because a context that helps to form clusters would always agree with them."]] : []),
+  ["Context of the model", "The model used this value of each document, so documents with the same value are more likely to share a cluster. Other contexts did not influence the clusters."],
+  ["Certainty of a document's cluster", hasSamples ? "A sample is one possible grouping. In each sample, the document shares its group with other documents. The number is the share of these documents that are in its cluster here, averaged over samples." : "The probability of the cluster given this one sample of the posterior."],
+  ...(hasSamples ? [["In 90 % of the samples", "The middle nine tenths of the samples. Other numbers, and all topics, are from one sample: the sample whose clusters are most similar to all others. The number of topics has no such range, because it depends more on the prior of the words (topic_word_prior) than samples differ."]] : []),
+  ["90 % interval", "Range of the share in all such documents, given the clusters and topics of the samples. If the words of the true topics are more even than their prior (topic_word_prior) assumes, topics are split, and their intervals and the certainty of documents are too optimistic."],
+  ...(hasSamples ? [["Found, unsure", "A run is one chain of the fit, with its own random start. A cluster is found in a sample if some clusters of the sample together match it (Jaccard index of at least one half, corrected for chance). A topic is found if one topic of the sample " + (ofObservations ? "overlaps with it by half (Bhattacharyya's coefficient)" : "has half of its ten likeliest words") + ". A cluster or topic is unsure if it is found in less than half of the samples, or a cluster if only some runs found it."]] : []),
+  ...(told.chains ? [["Runs (chains)", "Independent fits from different starts. A run has found a cluster if more than half of its samples have it. ARI is 1 if runs agree and 0 if they agree only by chance; VI (variation of information) is 0 bits if they agree. Agreement on all clusters compares runs before merging. Agreement on the recommended clusters compares the clusterings of that size, one per run; below 0.7, the report warns."]] : []),
+  ...(hierarchy.size ? [["Number of clusters", "Clusters are merged pair by pair, each time the pair that costs least of the log marginal likelihood. The recommended number is the largest on which runs agree about as well as on any other, if it keeps at least half of what all clusters explain. A single cluster may still be missing in a run. A broad or fine clustering is a second number on which runs agree by at least 0.7."]] : []),
+  ...(hasScores ? [["NMI, ARI, purity", "Agreement with the labels: shared information (0 to 1), pairs of documents grouped as the labels do (0 by chance, 1 at best), and the share of documents whose label is the most common of their cluster."]] : []),
+  ...(topics.length && !ofObservations ? [["Coherence (NPMI)", "Whether the ten likeliest words of a topic occur together more often than by chance (0 by chance, 1 at most). The second number is the value for permuted documents, ± its standard deviation. A topic counts as not coherent if its value is not higher by 0.1 and by three standard deviations."]] : []),
 ];
 fill($("terms"), TERMS.map(([term, text]) => { const one = element("div"); one.append(element("dt", term), element("dd", text)); return one; }));
 
@@ -269,28 +268,28 @@ $("print").onclick = async () => {
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 // parts that other reports have
 const missing = [
-  ...(noClusters ? [`clusters: the model${told.model ? ` (${told.model})` : ""} gives each document topics of its own, and all documents are shown as one`] : []),
+  ...(noClusters ? [`clusters: the model${told.model ? ` (${told.model})` : ""} gives each document its own topics, so all documents are shown as one cluster`] : []),
   ...(topics.length ? topicsOf.size || noClusters ? [] : ["topics of each document: every cluster is a topic of its own"] : ["topics: the documents have no words"]),
-  ...(sizes.length > 1 || noClusters || K < 2 ? [] : ["other numbers of clusters: the posterior keeps no hierarchy for these documents"]),
-  ...(ofObservations ? ["words and coherence: topics emit observations"] : hasTexts ? [] : ["texts: mc2 describe --texts puts them into the report"]),
+  ...(sizes.length > 1 || noClusters || K < 2 ? [] : ["other numbers of clusters: the posterior has no hierarchy for these documents"]),
+  ...(ofObservations ? ["words and coherence: topics emit observations"] : hasTexts ? [] : ["texts: add them by mc2 describe --texts"]),
   ...(known(told["contexts of vectors, which have no table"]) ? [`contexts of vectors: ${told["contexts of vectors, which have no table"]}`] : []),
   ...(known(told["drawn evenly from documents"]) ? [`documents: ${whole(nDocuments)} were drawn from ${whole(+told["drawn evenly from documents"])}`] : []),
 ];
+// one number, and the broad and the fine clustering that a click shows; what is exact is in the details
+fill($("headline"), noClusters || noGroups ? [many(nDocuments, "document")] : [element("strong", many(DESCRIPTION.recommended, "cluster")), ` of ${many(nDocuments, "document")}`, ...Object.entries(DESCRIPTION.other).flatMap(([name, size]) => [" · ", element("button", `${name} clustering: ${whole(size)}`, { type: "button", className: "link", onclick: () => { slider.value = sizes.indexOf(size); setLeft(size); } })])]);
 $("missing").textContent = missing.length ? `Not in this report: ${missing.join("; ")}.` : "";
-$("summary").textContent = ["documents", "words", "tokens", "observations", "numbers", "counts", "zeros or ones", "clusters", "topics"].filter((name) => known(told[name]) && !(noGroups && name === "clusters")).map((name) => {
-  const main = name === "clusters", range = main && told["main clusters in 90 % of the samples"];
-  return `${whole(told[name])} ${+told[name] === 1 ? name.replace(/s\b/g, "") : name}${range ? ` (${range} ${range === "1" ? "holds" : "hold"} 95 % of the documents in 90 % of the samples)` : ""}${main ? `, ${whole(DESCRIPTION.recommended)} recommended${Object.entries(DESCRIPTION.other).map(([name, size]) => `, ${whole(size)} in the ${name} clustering`).join("")}` : ""}`;
-}).concat(DESCRIPTION.runs > 1 ? [] : told.chains ?? []).join(" · ")
-  + (points.length < nDocuments ? ` · the map shows ${whole(points.length)} of them, drawn at random` : "");
+$("summary").textContent = ["words", "tokens", "observations", "numbers", "counts", "zeros or ones", "topics"].filter((name) => known(told[name]))
+  .map((name) => `${whole(told[name])} ${+told[name] === 1 ? name.replace(/s\b/g, "") : name}`).join(" · ") + (points.length < nDocuments ? ` · the map shows ${many(points.length, "document")}, drawn at random` : "");
 const sentence = (said) => (said ? `${said[0].toUpperCase()}${said.slice(1)}.` : "");
 // How sure the clusters are is said by one measure, which runs found them; another is for those who know it.
 const MEASURE = /adjusted Rand index/, warnings = DESCRIPTION.summary.filter(([name]) => name.startsWith("warning ")).map(([, said]) => said);
 const byRun = told["clusters by run"], differing = byRun ? warnings.filter((said) => MEASURE.test(said)) : [], shownWarnings = warnings.filter((said) => !differing.includes(said));
 const recommended = byCut.get(DESCRIPTION.recommended) || [], nFound = recommended.filter((row) => row.chains === DESCRIPTION.runs).length;
 const isDoubtful = differing.length > 0 || (byRun && 2 * nFound < recommended.length);
-$("runs").textContent = noGroups ? noGroups : sentence(byRun) + (!isDoubtful ? "" : nFound === recommended.length ? " Many single documents still change their cluster from run to run." : nFound ? " Take the others with care: look at fewer clusters, or run more iterations or chains." : " The documents may have no groups: look at the topics, at fewer clusters, or run more iterations or chains.");
+$("runs").textContent = noGroups ? noGroups : sentence(byRun ?? (DESCRIPTION.runs > 1 ? "" : told.chains)) + (!isDoubtful ? "" : nFound === recommended.length ? " Many single documents still change their cluster from run to run." : nFound ? " Treat the others with care: look at fewer clusters, or run more iterations or chains." : " The documents may have no groups: look at the topics, at fewer clusters, or run more iterations or chains.");
 $("runs").className = isDoubtful ? "warning" : "";
-const technical = DESCRIPTION.runs > 1 && told.chains ? [told.chains, ...differing] : [];
+const main = told["main clusters in 90 % of the samples"];
+const technical = [...(noClusters ? [] : [`the fit has ${many(+told.clusters, "cluster")}${main ? ` (${main} ${main === "1" ? "holds" : "hold"} 95 % of the documents in 90 % of the samples)` : ""}`]), ...(DESCRIPTION.runs > 1 && told.chains ? [told.chains] : []), ...differing];
 $("technical").hidden = !technical.length;
 $("technical").lastElementChild.textContent = technical.join(" · ");
 fill($("warnings"), shownWarnings.map((said) => element("p", sentence(said), { className: "warning" })));
@@ -308,4 +307,5 @@ startColours(colourBy);
 drawOdd();
 if (kept()) document.documentElement.dataset.theme = kept();
 redraw();
+listSections();
 Promise.all([...views.values()].map((entry) => entry.ready)).then(() => { document.body.dataset.ready = "true"; });

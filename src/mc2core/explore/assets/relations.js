@@ -41,8 +41,8 @@ const drawCompare = () => {
     draw(`compare-${i}`, variable.number ? "trend" : "groups", variable.number ? { trend: rows } : { groups: rows }, say, title, { rows: rows.map(columns), isDate: variable.date });
   });
   const several = known(told["clusters in 90 % of the samples"]), disagree = DESCRIPTION.runs > 1 ? "runs or samples disagree" : "samples disagree", more = variables.length - asked.length;
-  fill($("compare-about"), [`Of all ${what} with a value or in a step, the share in each ${compareWhat}. Bands and lines are 90 % intervals, from `
-    + (compareWhat === "topic" ? "how far documents differ in the topic: the longer the line, the more they differ. " : `how few documents there are${several ? ` and how far samples put them elsewhere: a long line means that the documents are few, or that ${disagree}` : "; one sample does not tell how sure the clusters are"}. `),
+  fill($("compare-about"), [`Of all ${what} with a value or in an interval of numbers, the share in each ${compareWhat}. Bands and lines are 90 % intervals. They reflect `
+    + (compareWhat === "topic" ? "how much documents differ in the topic: the longer the line, the more they differ. " : `the number of documents${several ? ` and the differences between samples: a long line means few documents, or that ${disagree}` : "; one sample does not show the certainty of clusters"}. `),
     ...(more ? [element("button", `and ${more} more`, { type: "button", className: "link", onclick: () => { allVariables = true; drawCompare(); } })] : [])]);
 };
 
@@ -57,7 +57,7 @@ const heatCells = () => {
   const rows = groups.slice(0, MAX_ROWS), by = $("heat-by").value, cells = [], limit = config().axis.labelLimit;
   const line = (row) => fitted(`${row.number} ${row.name}`, limit, 12, "normal"), most = Math.min(MAX_COLUMNS, Math.floor(($("heat").clientWidth - limit) / MIN_WIDTH));
   if (by === "") {
-    const columns = topics.slice(0, most);
+    const columns = listedTopics.slice(0, most);
     const of = new Map(rows.map((row) => [row.cluster, new Map((usedBy.get(row.cluster) || []).map((one) => [one.topic, one.share_of_cluster]))]));
     for (const [down, row] of rows.entries())
       for (const [across, one] of columns.entries())
@@ -82,7 +82,7 @@ const drawHeat = () => {
   fill($("heat-legend"), marks.map(([text, dot]) => { const one = element("span", text); one.style.setProperty("--dot", dot); return one; }));
   const left_out = [groups.length > MAX_ROWS ? `${whole(groups.length - MAX_ROWS)} smaller clusters` : "", more > 0 ? `${whole(more)} less common ${what === "topics" ? "topics" : "values"}` : ""].filter(Boolean);
   $("heat-about").textContent = (what === "topics" ? `The share of each topic in the ${TOKENS} of a cluster.` : `Of the documents of each ${what}, the share in a cluster.`)
-    + ` The average is that over all documents.${isRatio && what !== "topics" ? " Cells whose difference from it chance may explain have the colour of the average." : ""}` + (left_out.length ? ` Not shown: ${left_out.join(" and ")}.` : "");
+    + ` The average is that over all documents.${isRatio && what !== "topics" ? " Cells that do not differ from it by more than chance explains have the colour of the average." : ""}` + (left_out.length ? ` Not shown: ${left_out.join(" and ")}.` : "");
   draw("heat", "heat", { cells }, (d) => d.text, `Heat map of clusters by ${what}`, {
     rows: cells.map(({ colour, text, down, across, ...rest }) => rest),
     click: (d) => { if (d?.cluster) show(d.cluster, !d.topic); if (d?.topic) chooseTopic(d.topic, true); },

@@ -10,7 +10,7 @@ const load = (script) => {
     loading.set(script, new Promise((resolve, reject) => {
       const asked = element("script", null, { src: `texts_${script + 1}.js` });
       asked.onload = resolve;
-      asked.onerror = () => { loading.delete(script); reject(new Error(`This text is in the file texts_${script + 1}.js, which is not beside this report. The report needs all files of its folder that are called texts; ask for them where you have it from.`)); };
+      asked.onerror = () => { loading.delete(script); reject(new Error(`This text is in the file texts_${script + 1}.js, which is not next to this report. The report needs all files of its folder whose names begin with texts_; ask its sender for them.`)); };
       document.head.append(asked);
     }));
   return loading.get(script);
@@ -70,7 +70,7 @@ const openDocument = async (number, marks, focus = true) => {
   $("reader-facts").textContent = [...factsOf(row), ...ofTopics, many(row.tokens, ofObservations ? "observation" : "word token")].join("\n");
   fill($("reader-predicted"), predictedOf(row));
   $("reader-text").textContent = hasTexts ? "…" : "";
-  $("reader-marks").textContent = hasTexts ? "" : "Texts were not put in this report: mc2 describe --texts does.";
+  $("reader-marks").textContent = hasTexts ? "" : "This report has no texts; add them by mc2 describe --texts.";
   if (focus) $("reader-title").focus();
   if (!hasTexts) return;
   try {
@@ -94,7 +94,7 @@ const predictedOf = (row) => {
   if (!names.length) return [];
   const say = (name) => { const value = row[`in ${name}`]; return Array.isArray(value) ? value.slice(0, 6).join("; ") || "–" : sayNumber(name, value); };
   return [tableOf(["", "given", "predicted"], names.map((name) => [name, say(name), sayPredicted(name, DESCRIPTION.predicted[name], DESCRIPTION.predicted[name].of[placeOnPage.get(row)])])),
-    element("p", "Predicted by its clusters: what their documents have, this one among them.", { className: "soft small" })];
+    element("p", "Predicted from the documents of its clusters, this document included.", { className: "soft small" })];
 };
 const closeReader = () => {
   if ($("reader").hidden) return;

@@ -39,10 +39,10 @@ def drift(fitted: Mapping[str, Any], updates: Sequence[Mapping[str, Any]]) -> di
     left_out = now["left_out_tokens"] / max(now["left_out_tokens"] + now["tokens"], 1)
     warnings = []
     if before is not None and likelihood < before - (MIN_DRIFT if earlier else FIRST_DRIFT):
-        whose = "those of earlier updates were" if earlier else "the documents of the fit are now"
+        whose = "the documents of earlier updates" if earlier else "the fitted documents"
         warnings.append(
-            f"before training on them, the new documents are less likely than {whose}: {likelihood:.3f} nats per word "
-            f"instead of {before:.3f}"
+            f"the new documents are less likely than {whose} ({likelihood:.3f} against {before:.3f} nats per word, "
+            "before training on them)"
         )
     if in_small > MAX_IN_SMALL:
         warnings.append(

@@ -21,15 +21,15 @@ def update(nats=-7.0, documents=200, in_small=0, left_out=0):
         ([update(-7.74)], None),
         (
             [update(-7.76)],
-            "less likely than the documents of the fit are now: -7.760 nats per word instead of -7.000",
+            "less likely than the fitted documents (-7.760 against -7.000 nats per word, before",
         ),
         ([update(-7.5), update(-7.74)], None),
         (
             [update(-7.5), update(-7.76)],
-            "less likely than those of earlier updates were: -7.760 nats per word instead of -7.500",
+            "less likely than the documents of earlier updates (-7.760 against -7.500 nats per word, before",
         ),
         # the mean over all earlier ones, not the last of them
-        ([update(-7.2), update(-7.4), update(-7.56)], "-7.560 nats per word instead of -7.300"),
+        ([update(-7.2), update(-7.4), update(-7.56)], "(-7.560 against -7.300 nats per word, before training on them)"),
         ([update(in_small=40)], None),
         ([update(in_small=41)], "20% of the new documents are in clusters that were empty or had"),
         ([update(left_out=250)], None),
