@@ -137,8 +137,9 @@ def test_the_fit_of_most_clusters_is_drawn_fits_of_enough_judged(groups):
 def test_both_colourings_are_drawn(groups):
     corpus, model = groups
     table = cluster_map.describe(corpus, [model], n_clusters=3)
-    figure = cluster_map.draw(table, "simulated data")
+    figure = cluster_map.draw(table, "simulated data", 90)
     left, right = figure.axes
+    assert left.get_title() == "Clusters, largest first (60 of 90 images)"
     assert [text.get_text() for text in left.get_legend().get_texts()] == ["1 (30)", "2 (20)", "3 (10)"]
     assert [text.get_text() for text in right.get_legend().get_texts()] == [
         "cat (20)", "hawk (0)", "whales (10)", "wolf (30)",
@@ -150,7 +151,7 @@ def test_both_colourings_are_drawn(groups):
     assert "Data: simulated data" in {text.get_text() for text in figure.findobj(match=plt.Text)}
     plt.close(figure)
     many = table.assign(**{"class": [f"class {number % 13 + 1}" for number in range(len(table))]})
-    figure = cluster_map.draw(many, "")
+    figure = cluster_map.draw(many, "", 90)
     names = [text.get_text() for text in figure.axes[1].get_legend().get_texts()]
     assert [name.partition(" (")[0] for name in names] == [f"class {number}" for number in range(1, 14)]
     looks = {(tuple(p.get_facecolor()[0]), p.get_paths()[0].vertices.shape) for p in figure.axes[1].collections}
@@ -181,4 +182,4 @@ def test_figure_of_clusters_is_made_by_name(groups, tmp_path):
     assert len(pd.read_csv(tmp_path / "f.csv")) == 60
     assert pd.read_csv(tmp_path / "f_claims.csv")["verdict"].tolist() == ["not testable on these data"]
     assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
-    assert "The images of the 3 largest clusters" in targets.registry()["icml2014_figure6"].caption(options)
+    assert "Images of the 3 largest clusters" in targets.registry()["icml2014_figure6"].caption(options)

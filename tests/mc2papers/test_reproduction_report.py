@@ -7,7 +7,7 @@ import re
 import pandas as pd
 import pytest
 
-from mc2papers.report import scorecard
+from mc2papers.report import reproduction_report, scorecard, tables
 from mc2papers.report.claims import RULE, Claim, write_claims
 from mc2papers.report.jobs import Job
 from mc2papers.report.reproduction_report import write_reproduction_report
@@ -115,6 +115,13 @@ def test_the_answer_comes_first_and_details_are_folded(written):
     assert "<span>&lt;i&gt;MC2&lt;/i&gt;</span><span>1.5</span>" in line
     assert re.findall(r"<details[^>]* open", text) == []
     assert 'href="report.html"' in text[places[-1] :]
+
+
+def test_a_thumbnail_has_the_papers_column():
+    columns = ["method", "features", "perplexity", "icml14", "paper, K", "paper, perplexity on its data"]
+    shown = pd.DataFrame([["MC2", "words", "1", "2", "3", "4"]], columns=columns)
+    made = reproduction_report._small_table(tables._html(shown))
+    assert re.findall(r"<span>([^<]+)</span>", made) == [*columns[:3], columns[5], "MC2", "words", "1", "4"]
 
 
 def test_every_claim_has_verdict_and_numbers_with_variants_apart(written):

@@ -108,7 +108,7 @@ class TestTable1:
                 assert ("our document level, held out" in labels) == (ax is above and len(paper) > 0)
             lines = {line.get_label().partition(",")[0]: line for line in beside.lines}
             assert lines["training papers"].get_xdata().tolist() == [1, 8]
-            assert ("printed" in lines) == (len(paper) > 0)
+            assert ("published" in lines) == (len(paper) > 0)
 
 
 class TestFigure2:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import MaxNLocator
 
 from mc2papers.report import palette
 
@@ -23,6 +24,7 @@ class Panel:
     hollow : another column on the same axis, drawn hollow; "" for none
     printed : the paper's value; None for none
     is_log : whether the axis is logarithmic
+    is_count : whether the axis has whole numbers only
     """
 
     label: str
@@ -30,6 +32,7 @@ class Panel:
     hollow: str = ""
     printed: float | None = None
     is_log: bool = False
+    is_count: bool = False
 
 
 def draw_choices(axes: Sequence[Any], table: pd.DataFrame, panels: Sequence[Panel], colours: Sequence[str]) -> None:
@@ -53,11 +56,19 @@ def draw_choices(axes: Sequence[Any], table: pd.DataFrame, panels: Sequence[Pane
         if panel.printed is not None:
             ax.axvline(panel.printed, color="black", linewidth=1.0, linestyle="--", zorder=0)
             ax.annotate(
-                "paper", (panel.printed, 1.0), xycoords=("data", "axes fraction"), fontsize=7, ha="center", va="bottom"
+                "published",
+                (panel.printed, 1.0),
+                xycoords=("data", "axes fraction"),
+                fontsize=7,
+                ha="center",
+                va="bottom",
             )
         if panel.is_log:
             ax.set_xscale("log")
             ax.minorticks_off()
+            ax.xaxis.set_major_formatter("{x:g}")
+        elif panel.is_count:
+            ax.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
         ax.set_xlabel(panel.label)
         ax.set_ylim(-0.7, len(table) - 0.3)
         ax.set_yticks(place, table["choice"], fontsize=7)

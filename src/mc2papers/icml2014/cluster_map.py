@@ -130,9 +130,11 @@ def judge_separation(table: pd.DataFrame, dataset: str) -> Claim:
     return claim
 
 
-def draw(table: pd.DataFrame, source: str) -> Figure:
-    """The map of the fit that is drawn twice, coloured by cluster and by class, in other colours; the legend of
-    classes has all that the corpus has, with how many images of each are drawn.
+def draw(table: pd.DataFrame, source: str, n_documents: int) -> Figure:
+    """Draw the map of the chosen fit twice, coloured by cluster and by class.
+
+    The legend of classes has all classes of the corpus, with the number of images drawn. ``n_documents`` is the number
+    of images that were fitted.
     """
     table = table[table["drawn"]]
     figure = style.new_figure(7.4, 4.9)
@@ -140,11 +142,11 @@ def draw(table: pd.DataFrame, source: str) -> Figure:
     sizes = table["cluster"].value_counts()
     clusters = {number: f"{number} ({sizes[number]})" for number in sorted(sizes.index)}
     _scatter(left, table, "cluster", clusters, palette.CLUSTERS)
-    left.set(title=f"Clusters, largest first (images), of seed {table['seed'].iloc[0]}")
+    left.set(title=f"Clusters, largest first ({len(table):,} of {n_documents:,} images)")
     counts = table["class"].value_counts(sort=False)
     classes = {name: f"{name} ({counts[name]})" for name in sorted(counts.index, key=_natural)}
     _scatter(right, table, "class", classes, palette.CLASSES)
-    right.set(title="The same images by class (images)")
+    right.set(title="The same images by class")
     style.mark_source(figure, source)
     return figure
 

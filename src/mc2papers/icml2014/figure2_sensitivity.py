@@ -99,14 +99,17 @@ def draw(table: pd.DataFrame, n_clusters: int, n_letters: int) -> Figure:
     figure = style.new_figure(7.4, 1.0 + 0.2 * len(table))
     panels = (
         Panel(f"share of fits\nwith K = {n_clusters}", "share_right_k", printed=1.0),
-        Panel("clusters of\n3% and more", "large_clusters", printed=n_clusters),
-        Panel("letters found", "letters", printed=n_letters),
+        Panel("clusters of\n3% and more", "large_clusters", printed=n_clusters, is_count=True),
+        Panel("letters found", "letters", printed=n_letters, is_count=True),
         Panel("NMI", "nmi"),
     )
     axes = figure.subplots(1, len(panels), sharey=True)
     colour, _ = palette.look("MC2")
     draw_choices(axes, table, panels, [colour] * len(table))
-    axes[0].set_xlim(-0.08, 1.08)
+    axes[0].set(xlim=(-0.08, 1.4), xticks=[0, 0.5, 1], xticklabels=["0%", "50%", "100%"])
+    for y, (_, row) in zip(axes[0].get_yticks(), table.iterrows(), strict=True):
+        said, at = f"{row['right_k']} of {row['fits']}", (row["share_right_k"], y)
+        axes[0].annotate(said, at, (5, 0), textcoords="offset points", fontsize=6, va="center")
     axes[2].set_xlim(-0.5, n_letters + 0.5)
     style.mark_source(figure, "simulated letters data")
     return figure

@@ -19,8 +19,9 @@ def _build(files: Files, options: Options) -> Built:
     (folder,) = (Path(path) for path in files["corpora"])
     about = storage.read_json(folder / "source.json")
     models = [Posterior.load(path) for path in files["models"]]
-    table = cluster_map.describe(Corpus.load(folder / "train"), models, **options["figure6"])
-    figure = cluster_map.draw(table, describe(about))
+    corpus = Corpus.load(folder / "train")
+    table = cluster_map.describe(corpus, models, **options["figure6"])
+    figure = cluster_map.draw(table, describe(about), corpus.n_documents)
     return Built(table, figure=figure, claims=[cluster_map.judge_separation(table, about["title"])])
 
 

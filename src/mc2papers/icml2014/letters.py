@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -50,14 +51,15 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Posterior], seeds: i
     for model in models.values():
         model.check_corpus(corpus)
     names = list(bitmaps())
-    height = 0.35 + 0.73 * (1 + len(models))
+    height = 0.35 + 1.75 * (1 + len(models))  # two rows of images each
     ours = sorted((title for title in models if title.startswith(MC2)), key=len)  # as printed first
     figure = style.new_figure(7.4, height + 2.5 * len(ours))
     parts: Any = figure.subfigures(2, 1, height_ratios=[height, 2.5 * len(ours)])
     images, below = parts
     orders = {title: _order(truth, model) for title, model in models.items()}
     n_columns = len(names) + min(_MAX_EXTRA, max(len(order) - len(names) for order, _ in orders.values()))
-    axes = images.subplots(1 + len(models), n_columns, squeeze=False)
+    axes = images.subplots(2 * (1 + len(models)), -(-n_columns // 2)).reshape(1 + len(models), -1)
+    n_columns = axes.shape[1]
     drawn = [_draw_row(axes[0], "truth", truth.word_given_topic, names)]
     pixels = images.colorbar(axes[0][0].images[0], ax=axes, fraction=0.02, aspect=30, shrink=0.7, extend="max")
     pixels.set_label("probability of a pixel in its topic", fontsize=8)
@@ -97,7 +99,7 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Posterior], seeds: i
         called = [words[k] or f"extra {place + 1 - len(WORDS)}" for place, k in enumerate(clusters)]
         rows = [f"{name} {model.cluster_weights[k]:.0%}" for name, k in zip(called, clusters, strict=True)]
         k, large = sizes(model)
-        heading = f"Clusters: {title}, K = {k} ({large} of at least {LARGE:.0%})"
+        heading = f"Clusters: {title}, {len(clusters)} of K = {k} ({large} of at least {LARGE:.0%})"
         drawn.append(_draw_shares(middle, heading, shares, rows, [*names, "+"]))
         named = dict(zip(called, clusters, strict=True))
         drawn.append(_draw_densities(right, corpus, truth, model, named, title))
@@ -163,7 +165,7 @@ def _draw_shares(ax: Axes, title: str, shares: np.ndarray, rows: Sequence[str], 
     ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=_DARKEST_SHARE, aspect="auto", interpolation="nearest")
     ax.set_xticks(np.arange(len(columns)), columns, fontsize=7)
     ax.set_yticks(np.arange(len(rows)), rows, fontsize=7)
-    ax.set_title(title.replace(", K =", "\nK ="), fontsize=8, loc="right")
+    ax.set_title(re.sub(r", (\d+ of K)", r"\n\1", title), fontsize=8, loc="right")
     ax.set_xlabel("topic (letter)")
     ax.tick_params(length=0)
     return _long(title, np.repeat(rows, len(columns)), np.tile(np.arange(len(columns)), len(rows)), shares.ravel())

@@ -206,7 +206,7 @@ def draw(table: pd.DataFrame, found: pd.DataFrame, paper: pd.DataFrame, averaged
     for name, (colour, marker) in looks.items():
         here, shape = table[names == name], {"s": 16, "edgecolors": colour, "marker": marker}
         for column, face, of in (("perplexity", colour, "held out"), ("in_sample", "white", "training documents")):
-            if here[column].notna().any():
+            if (here[column].notna() & here["clusters"].notna()).any():
                 above.scatter(here["clusters"], here[column], label=f"{name}, {of}", facecolors=face, **shape)
     hdp = float(table.loc[table["model"] == "HDP", "perplexity"].iloc[0])
     above.axhline(hdp, color=palette.SOFT, linewidth=0.8, linestyle=":", label="HDP, held out")
@@ -215,12 +215,12 @@ def draw(table: pd.DataFrame, found: pd.DataFrame, paper: pd.DataFrame, averaged
         label = f"K word distributions, best found,\n{name} papers (one solution)"
         above.plot(one["clusters"], one[column], color=_SEARCHED[column][1], linewidth=1.2, label=label)
     if len(paper):
-        above.scatter(paper["clusters"], paper["perplexity"], marker="*", s=60, color="black", label="printed")
+        above.scatter(paper["clusters"], paper["perplexity"], marker="*", s=60, color="black", label="published")
         for _, pair in paper.iterrows():
             label, at = str(pair["features"]).removeprefix("words+"), (pair["clusters"], pair["perplexity"])
             above.annotate(label, at, (6, -3), textcoords="offset points", fontsize=7)
         printed = paper.set_index("clusters").loc[averaged_k, "perplexity"]
-        beside.axhline(printed, color="black", linewidth=1.0, linestyle=":", label="printed")
+        beside.axhline(printed, color="black", linewidth=1.0, linestyle=":", label="published")
     of_k = found[found["clusters"] == averaged_k]
     for column, (label, colour, line) in _SEARCHED.items():
         beside.plot(of_k["solutions"], of_k[column], color=colour, linestyle=line, marker="o", ms=3, label=label)
@@ -234,10 +234,11 @@ def draw(table: pd.DataFrame, found: pd.DataFrame, paper: pd.DataFrame, averaged
         ax.legend(fontsize=6.5, ncols=n_columns, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     below = parts[1].subplots(1, 3, sharey=True, width_ratios=[2, 1, 1])
     colours = [looks.get(str(name), palette.look(str(name)))[0] for name in names]
+    hollow = {"hollow": "in_sample"} if table["in_sample"].notna().any() else {}
     panels = (
-        Panel("perplexity, held out\n(hollow: training documents)", "perplexity", hollow="in_sample"),
-        Panel("K", "clusters", is_log=True),
-        Panel("M", "topics"),
+        Panel("perplexity, held out" + "\n(hollow: training documents)" * bool(hollow), "perplexity", **hollow),
+        Panel("K", "clusters", printed=averaged_k, is_log=True),
+        Panel("M", "topics", is_count=True),
     )
     draw_choices(below, table, panels, colours)
     style.mark_source(parts[1], source)

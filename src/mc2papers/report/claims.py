@@ -72,16 +72,10 @@ LEVEL = 0.95
 COLUMNS = ("dataset", "data", "size", "limits", "whose", "claim", "verdict", "numbers", "reason")
 #: for captions and notes, of every target with claims
 RULE = (
-    f"The {LEVEL:.0%} interval of each number that a claim is about decides: it supports the claim if it lies wholly "
-    "on its side. Intervals are Student's t over seeds (with 3 seeds 4.3 standard errors to each side), of differences "
-    "paired by seed where methods are compared, and of the logs of ratios. Intervals of shares of fits are Clopper and "
-    "Pearson's. Seeds share one corpus and one split, and times share one job, so that intervals do not cover other "
-    "data or runs. About one in twenty claims that lie on their bound is decided by chance. A gain of less than "
-    f"{GAIN:.0%} over a start or over unigrams counts as none. Sign and size are judged apart: a gain of the claim's "
-    f"sign that is below {GAIN:.0%}, or below what is printed, is smaller than claimed. An interval with zero and no "
-    "gain that counts in it speaks against the claim. A rival that does not keep its printed lead over the HDP is "
-    f"none. A claim about fewer than {FEWEST} documents, or fewer than {FEWEST_PER_CLUSTER} per class, is not tested. "
-    f"Microseconds that were taken while other work took more than {OTHER_CORES} cores leave a claim inconclusive."
+    f"Verdicts: a claim holds if the whole {LEVEL:.0%} interval over seeds (Student's t, of paired differences or of "
+    "logs of ratios) lies on its side, and fails if the whole interval lies on the other side. Gains below "
+    f"{GAIN:.0%} do not count. Claims about fewer than {FEWEST} documents, or {FEWEST_PER_CLUSTER} per class, are not "
+    "tested. All rules: docs/papers/results.md."
 )
 
 

@@ -18,12 +18,12 @@ from mc2core.base.provenance import environment
 from mc2papers.report import jobs, scorecard
 from mc2papers.report.captions import counted
 from mc2papers.report.claims import PAPERS_OWN, RULE, SAID, VERDICTS
-from mc2papers.report.tables import by_whose
+from mc2papers.report.tables import PAPER, by_whose
 from mc2papers.targets import PAPERS
 
 _TITLE = "Reproduction of three papers: MC2 (ICML 2014), SVI-MC2 (UAI 2016), FastEx (NIPS 2012)"
 _TABLES = re.compile(r"(<div class=\"scroll\"><table.*)</body>", re.S)
-_ROWS_OF_A_THUMBNAIL = 8
+_ROWS_OF_A_THUMBNAIL, _COLUMNS_OF_A_THUMBNAIL = 8, 4
 
 
 def write_reproduction_report(
@@ -260,10 +260,15 @@ def _claims_of(claims: pd.DataFrame) -> str:
 
 
 def _small_table(tables: str) -> str:
-    """The first rows of a file's first table, for a look and not for reading: its markup as spans."""
+    """Return the first rows of a file's first table as spans: its first columns, and the paper's column for one."""
     rows = re.findall(r"<tr[^>]*>.*?</tr>", tables[: tables.find("</table>")], re.S)[:_ROWS_OF_A_THUMBNAIL]
     cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in rows if 'class="group"' not in row]
-    lines = ("".join(f"<span>{cell.strip()}</span>" for cell in row) for row in cells)
+    head = [cell.strip() for cell in cells[0]]
+    printed = [i for i, name in enumerate(head) if name.startswith(PAPER)]
+    shown = [i for i in range(len(head)) if i not in printed][: _COLUMNS_OF_A_THUMBNAIL - bool(printed)]
+    same = [i for i in printed if head[i].removeprefix(PAPER).startswith(tuple(head[j] for j in shown))]
+    shown += (same or printed)[:1]
+    lines = ("".join(f"<span>{row[i].strip()}</span>" for i in shown) for row in cells)
     return f'<span class="small-table" aria-hidden="true">{"".join(f"<span>{line}</span>" for line in lines)}</span>'
 
 
