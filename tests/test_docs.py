@@ -6,6 +6,7 @@ import inspect
 import operator
 import re
 import runpy
+from types import SimpleNamespace
 
 import pytest
 from helpers.paths import ROOT
@@ -131,6 +132,37 @@ def test_the_table_of_models_and_engines_is_that_of_the_guide():
     from mc2core.explore import guide
 
     assert guide.table() in (ROOT / "docs/how_to/choosing_model.md").read_text(encoding="utf-8")
+
+
+def test_the_calls_of_the_guide_are_possible_as_printed():
+    """Each engine supports its model, and every name and command of the steps exists."""
+    from mc2core import inference, models, plots
+    from mc2core.explore import guide
+    from mc2core.inference.registry import engine_class, engine_for
+
+    def fit(corpus, model=None, engine=None):
+        model = model or models.MC2()
+        kind = engine_class(engine_for(type(model)))
+        engine = engine or kind(**kind.defaults_for(type(model)))
+        engine.supports(model)
+        return type(model).__name__, type(engine).__name__
+
+    corpus = mc2core.Corpus.from_texts(["lake boat", "star moon"], {"year": [1990, 1991]})
+    engines = {name: getattr(inference, name) for name in inference.__all__}
+    known = {**vars(models), **engines, "Corpus": mc2core.Corpus, "corpus": corpus, "plots": plots}
+    known |= {"mc2core": SimpleNamespace(fit=fit, plots=plots), "values": [[1.0], [2.0]], "document": [0, 1]}
+    for _, model, engine, call in guide.GOALS:
+        found = eval(call.strip("`"), known)
+        if call.startswith("`mc2core.fit"):
+            assert [one.partition("(")[0].strip("`") for one in (model, engine)] == list(found)
+    for name in re.findall(r"\b(?:Corpus|plots|mc2core)\.\w+", guide._STEPS):
+        assert eval(name, known), name
+    for name in re.findall(r"\bfit\.(\w+)", guide._STEPS):
+        assert hasattr(mc2core.Fit, name) or name == "posterior", name
+    for name in re.findall(r"\bmc2 (\w+)", guide._STEPS):
+        with pytest.raises(SystemExit) as ended:
+            mc2([name, "--help"])
+        assert ended.value.code == 0, name
 
 
 def test_the_long_description_has_no_part_of_a_picture(monkeypatch):

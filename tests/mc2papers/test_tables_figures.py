@@ -343,7 +343,7 @@ class TestLetters:
         assert scales["share of a topic"] == (0.0, 0.4)
         k, large = letters.sizes(model)
         assert k == len(model.cluster_weights)
-        assert f" of K = {k} ({large} of at least 3%)" in text
+        assert f" of K = {k} drawn ({large} of at least 3%)" in text
         found = drawn.loc[drawn["panel"] == "topics: LDA, M = 3", "value"].dropna()
         assert np.allclose(np.sort(found), np.sort(lda.word_given_topic.ravel()))
         rows = drawn[drawn["panel"] == "topics: truth"]

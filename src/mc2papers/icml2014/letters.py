@@ -78,8 +78,7 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Posterior], seeds: i
             row[-1].set_title(f"{hidden} more", fontsize=7, loc="right", pad=2).set_in_layout(False)
     which = f"first of {seeds} fits" if seeds > 1 else "one fit"
     images.suptitle(
-        f"Topics, and the L1 distance of each found one from its letter, which below {FOUND_WITHIN} counts as found "
-        f"({which}; +: extra topics)\n"
+        f"Topics with their L1 distance from the matched letter (found: below {FOUND_WITHIN}; +: extra; {which})\n"
         f"bold: pairs of letters that share most pixels, {' and '.join('/'.join(pair) for pair in PAIRS)}",
         fontsize=8,
     )
@@ -99,7 +98,7 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Posterior], seeds: i
         called = [words[k] or f"extra {place + 1 - len(WORDS)}" for place, k in enumerate(clusters)]
         rows = [f"{name} {model.cluster_weights[k]:.0%}" for name, k in zip(called, clusters, strict=True)]
         k, large = sizes(model)
-        heading = f"Clusters: {title}, {len(clusters)} of K = {k} ({large} of at least {LARGE:.0%})"
+        heading = f"Clusters: {title}, {len(clusters)} of K = {k} drawn ({large} of at least {LARGE:.0%})"
         drawn.append(_draw_shares(middle, heading, shares, rows, [*names, "+"]))
         named = dict(zip(called, clusters, strict=True))
         drawn.append(_draw_densities(right, corpus, truth, model, named, title))

@@ -163,7 +163,7 @@ def test_an_update_by_other_columns_is_not_taken_up(fits, monkeypatch, capsys):
     new = written(fits / "new.jsonl", [row | {"title": row["text"]} for row in rows(25, 15)])
     assert killed_at(2, ["update", str(fits / "svi"), new, "--text", "title"], "replace") == -signal.SIGKILL
     assert main(["update", str(fits / "svi"), new]) == 2
-    assert "update.npz is of another update" in capsys.readouterr().err
+    assert "update.npz belongs to another update" in capsys.readouterr().err
 
 
 def test_update_in_place_takes_each_file_once(fits, capsys):
@@ -201,7 +201,7 @@ def test_a_document_whose_id_came_before_is_left_out(tmp_path, capsys, caplog):
     alone = written(tmp_path / "alone.jsonl", days["two"])
     capsys.readouterr()
     assert main(["update", str(fitted), again]) == 0
-    assert "left out: 20 documents: taken before" in caplog.text
+    assert "left out: 20 documents: already in the fit" in caplog.text
     said = "25 new documents; 20 documents left out as repeated (same id or file)"
     assert said in capsys.readouterr().out
     assert main(["update", str(tmp_path / "alone"), alone]) == 0
@@ -391,7 +391,7 @@ def test_a_signal_stops_it_with_a_checkpoint(fits, monkeypatch, capfd):
     taken = Stream.load(fits / "svi/update.npz").updates[-1]["documents"]
     assert 0 < taken < 30
     assert main(["update", str(fits / "svi"), new, "--total-samples", "7"]) == 2
-    assert "is of another update" in capfd.readouterr().err
+    assert "belongs to another update" in capfd.readouterr().err
     assert main(["update", str(fits / "svi"), new]) == 0
     assert Stream.load(fits / "svi/posterior.npz").n_documents == 30
 

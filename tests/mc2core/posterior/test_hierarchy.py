@@ -499,7 +499,7 @@ class TestHierarchy:
     def test_what_has_no_levels_is_refused(self, monkeypatch):
         corpus = small_corpus().with_contexts({})
         hdp = fit(corpus, *gibbs(kernel="collapsed", model="hdp", start_topics=2), iterations=1, seed=0)
-        with pytest.raises(ValueError, match="each document is a cluster of its own"):
+        with pytest.raises(ValueError, match="each document is its own cluster"):
             hdp.posterior.find_hierarchy(corpus)
         posterior = mc2_of(corpus, families={})
         with pytest.raises(ValueError, match="the corpus has 23 documents, but the model was fitted on 24"):

@@ -103,7 +103,7 @@ class LineReader:
             record = line if isinstance(line, Fault) else record_of(line, is_first=number == 1)
             if not isinstance(record, Fault) and self._columns[0].column not in record:
                 keys = ", ".join(record)[:200]
-                record = Fault(f"has no key {self._columns[0].column!r}, where the words stand (keys: {keys!r})")
+                record = Fault(f"has no key {self._columns[0].column!r}, which holds the words (keys: {keys!r})")
             if isinstance(record, Fault):
                 found.bad.append(BadRow(number, None, *record))
                 continue
