@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code: 0, 2 after a sentence on what was wrong, 130 after Ctrl-C."""
+    """Run one command. Returns the exit code: 0, 2 after an error message, 130 after Ctrl-C."""
     return run("mc2papers", __doc__, _add_commands, arguments)
 
 

@@ -18,7 +18,7 @@ def code_digest(*modules: str, files: Iterable[Path] = ()) -> str:
     folders next to these, and of further files, wherever these lie.
 
     A workflow sees that a script changed, but not that a module did: this, as a parameter of a rule, shows it.
-    Sources are read, not imported. ValueError for a module that is not there.
+    Sources are read, not imported. Raises ValueError for a module that is not there.
     """
     found = set(modules)
     for name in modules:

@@ -76,7 +76,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def read_yaml(path: str | os.PathLike[str]) -> Any:
-    """The content of a YAML file; ValueError naming the file for one that cannot be read."""
+    """The content of a YAML file. Raises ValueError, which names the file for one that cannot be read."""
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path} is missing")
@@ -206,7 +206,7 @@ def read_table(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str
 
 
 def check_lengths(config: Mapping[str, Any]) -> None:
-    """ValueError for a corpus whose fits have no length, and for a length of no corpus."""
+    """Raise ValueError for a corpus whose fits have no length, and for a length of no corpus."""
     _refuse_unknown("configuration: fit", config["fit"], config["corpora"])
     if lacking := [name for name in config["corpora"] if name not in config["fit"]]:
         raise ValueError(f"configuration: fit: {lacking[0]!r} is missing; corpora has it")
@@ -214,7 +214,7 @@ def check_lengths(config: Mapping[str, Any]) -> None:
 
 # -- what a run can do without --------------------------------------------------------------------------------------
 def check_data_folder(config: Mapping[str, Any]) -> None:
-    """ValueError for a ``data_folder`` that is no folder."""
+    """Raise ValueError for a ``data_folder`` that is no folder."""
     if config["data_folder"] and not Path(config["data_folder"]).is_dir():
         folder = str(config["data_folder"])
         raise ValueError(
@@ -253,7 +253,7 @@ def leave_out(
 
     Checked are datasets that can only be real (their schema knows no other source), such as the labelled corpora, and
     the files of excerpts that have no official address: each of these files of datasets.tsv must be in the local data
-    folder or, fetched before, in ``fetched``. ValueError if no dataset remains.
+    folder or, fetched before, in ``fetched``. Raises ValueError if no dataset remains.
     """
     corpora = schema["properties"]["corpora"]["properties"]
     is_real = {name: corpora[name]["properties"]["source"].get("enum") == ["real"] for name in chosen}
@@ -291,7 +291,7 @@ def leave_out_runs(runs: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[
     """The runs of :func:`read_experiments` whose contexts their corpora have, and why each of the others is left out.
 
     A corpus read from files has the ``contexts`` that the configuration names for it. Runs of ``leave_out`` are not
-    among them, without a reason; ValueError for one that is not known, unless it is a pattern with ``*``.
+    among them, without a reason. Raises ValueError for one that is not known, unless it is a pattern with ``*``.
     """
     _refuse_unknown("configuration: leave_out", (name for name in config["leave_out"] if "*" not in name), runs)
     kept, reasons = {}, []
@@ -312,7 +312,7 @@ def leave_out_runs(runs: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[
 def leave_out_spark(
     runs: Mapping[str, Any], config: Mapping[str, Any], lack: str | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """The runs that can be fitted where Spark lacks what the sentence says, and why each of the others is left out.
+    """Return the runs that can be fitted without Spark, and why each of the others is left out.
 
     MLlib's LDA takes minutes on small corpora; it is fitted on those that the configuration names.
     """
@@ -329,7 +329,7 @@ def leave_out_spark(
 
 
 def check_files(config: Mapping[str, Any], table: Iterable[Mapping[str, str]], chosen: Iterable[str]) -> None:
-    """ValueError for the first file that a real corpus is to be read from and that datasets.tsv does not have."""
+    """Raise ValueError for the first file that a real corpus is to be read from and that datasets.tsv does not have."""
     known: dict[str, list[str]] = {}
     for row in table:
         known.setdefault(row["dataset"], []).append(row["file"])
@@ -351,7 +351,7 @@ def check_files(config: Mapping[str, Any], table: Iterable[Mapping[str, str]], c
 
 
 def own_paths(corpus: Mapping[str, Any]) -> dict[str, str | None]:
-    """Files and folders of a user's own that an entry of the configuration names, by OWN_KEYS; None where one is not
+    """Files and folders of a user's own that an entry of the configuration names, by OWN_KEYS; None if one is not
     given."""
     from mc2core.corpus.readers.reading import is_file_of_words
 
@@ -474,7 +474,7 @@ def check_runs(
     config: Mapping[str, Any],
     targets: Iterable[str],
 ) -> None:
-    """ValueError for the first run of :func:`read_experiments` that its job could only refuse.
+    """Raise ValueError for the first run of :func:`read_experiments` that its job could only refuse.
 
     Looked at are the contexts that its dataset gives, its length, and its model and engine,
     which are built. A target that is not known is refused too: nothing would want its run. Loading the engines takes a
@@ -510,7 +510,7 @@ def check_runs(
 
 
 def _check_named(config: Mapping[str, Any]) -> None:
-    """ValueError for a name that is no model, engine or baseline, and for settings that it does not have."""
+    """Raise ValueError for a name that is no model, engine or baseline, and for settings that it does not have."""
     from mc2core.inference.registry import ENGINES, MODELS, engine_class, model_class
     from mc2papers.baselines.registry import BASELINES
 
@@ -669,7 +669,7 @@ class Configuration:
         return self.is_short(run) and self.wants(run, "scores")
 
     def files_of(self, run: str, seeds: Iterable[int | str]) -> list[str]:
-        """What the job that fits a run leaves."""
+        """Return the files that the job of a run writes."""
         files = [f"fits/{run}/{{seed}}/{self.result_of(run)}", f"fits/{run}/{{seed}}/provenance.json"]
         if run not in self.baselines:
             files.append(f"fits/{run}/{{seed}}/trace.tsv")
@@ -696,7 +696,7 @@ class Configuration:
         return "posterior.npz" if has_model else "assignments.tsv"
 
     def runs_of(self, target: str) -> list[str]:
-        """Runs that feed a target. ValueError where the chosen datasets leave none."""
+        """Runs that feed a target. Raises ValueError if the chosen datasets leave none."""
         runs = [name for name, run in self.runs.items() if target in run["targets"]]
         if not runs:
             raise ValueError(f"{target} has no run in config/experiments.tsv on the datasets of this configuration")

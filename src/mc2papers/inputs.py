@@ -27,7 +27,7 @@ KINDS = {
 
 
 def files_of(kind: str, configuration: Configuration, target: str) -> list[str]:
-    """Files of a kind that a target is made from. ValueError where it has no run that it needs."""
+    """Files of a kind that a target is made from. Raises ValueError if it has no run that it needs."""
     file = KINDS[kind]
     if "{" not in file:
         return [file]

@@ -51,15 +51,15 @@ Options = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Built:
-    """What a target is made of.
+    """Results of a target.
 
     Attributes
     ----------
-    data : the numbers, as the CSV holds them; for a figure, what is drawn
-    shown : of a table, the cells as text for people
-    figure : of a figure, the picture; a text is one drawn beforehand, as SVG
-    claims : what the numbers say of what the paper claims
-    conclusion : of a study, the conclusion from its numbers in two sentences; the first note below its table
+    data : the numbers, as in the CSV; for a figure, the numbers drawn
+    shown : for a table, its cells as formatted text
+    figure : for a figure, the picture, or the SVG text of a picture drawn beforehand
+    claims : claims of the paper, judged by the numbers
+    conclusion : for a study, its conclusion in two sentences, shown as the first note below its table
     """
 
     data: pd.DataFrame
@@ -70,10 +70,10 @@ class Built:
 
 
 def options_of(*names: str, **entries: str) -> Callable[[Configuration, str], dict[str, Any]]:
-    """``options`` of a target that reads these parts of the configuration.
+    """Return the ``options`` function of a target that reads these parts of the configuration.
 
-    names : "corpora" and "lengths" of its datasets, its "runs"
-    entries : name of an option: the entry of the configuration that it is, as "fit.letters"
+    names : "corpora" or "lengths" of its datasets, or its "runs"
+    entries : entry of the configuration by name of an option, such as "fit.letters"
     """
 
     def options(configuration: Configuration, target: str) -> dict[str, Any]:
@@ -91,26 +91,26 @@ def options_of(*names: str, **entries: str) -> Callable[[Configuration, str], di
 
 @dataclass(frozen=True)
 class Target:
-    """The contract of a table or figure. Modules are imported by every job: ``build`` imports what is slow to load.
+    """Definition of a table or figure. Every job imports its module, so ``build`` imports slow packages itself.
 
     Attributes
     ----------
-    title : of a table's files; also what a job says it makes
+    title : title of the table's files, also named in the log of the job
     shows : two to four words for the report's list
     build : ``build(files, options) -> Built``
     caption : ``caption(options)``: reStructuredText for the report
-    inputs : name in ``files``: kind of file (:data:`mc2papers.inputs.KINDS`)
-    datasets : any one of them is enough; none: the target needs no data of the configuration
-    is_real : whether simulated datasets are none of these
-    draws : what it draws itself, whatever the configuration says, of :data:`mc2papers.datasets.origins.ORIGINS`
-    options : ``options(configuration, name)``: what ``build`` and ``caption`` need to know of the configuration, as
+    inputs : kind of file by name in ``files`` (:data:`mc2papers.inputs.KINDS`)
+    datasets : datasets, of which one is enough; empty if the target needs no data of the configuration
+    is_real : whether only real datasets count
+    draws : datasets of :data:`mc2papers.datasets.origins.ORIGINS` that it simulates itself
+    options : ``options(configuration, name)``: the parts of the configuration that ``build`` and ``caption`` need, as
     JSON-able values
-    extent : ``extent(configuration, name)``: what its claims rest on, by dataset
+    extent : ``extent(configuration, name)``: the size of the tests of its claims, by dataset
         (:func:`mc2papers.report.extent.extent_of_runs`)
     notes : lines below a table
     has_paper : whether :attr:`printed` holds printed figures; it is "paper" in ``files``
-    has_claims : whether the numbers are held against what the paper claims
-    by_classes : whether these claims are judged by the classes of its corpora
+    has_claims : whether claims of the paper are judged
+    by_classes : whether these claims use the classes of its corpora
     is_study : whether it is a figure with a table
     memory_mb : of the job
     name : filled in by the registry
@@ -136,7 +136,7 @@ class Target:
 
     @property
     def paper(self) -> str:
-        """Its package, of PAPERS."""
+        """Name of its package, from PAPERS."""
         return self.name.partition("_")[0]
 
     @property
@@ -146,7 +146,7 @@ class Target:
 
     @property
     def is_table(self) -> bool:
-        """Whether it is a table; else it is a figure."""
+        """Whether it is a table rather than a figure."""
         return not self.item.startswith("figure") and not self.is_study
 
     @property
@@ -156,18 +156,17 @@ class Target:
 
     @property
     def module(self) -> str:
-        """Where it is defined."""
+        """Name of the module that defines it."""
         return f"{__package__}.{self.name.replace('_', '.', 1)}"
 
     def among(self, names: Collection[str], configuration: Configuration) -> list[str]:
-        """Those of its datasets that are among some names, simulated ones only if they will do."""
+        """Return its datasets among ``names``; simulated ones only if they count."""
         corpora = configuration.config["corpora"]
         found = [name for name in self.datasets if name in names]
         return [name for name in found if not self.is_real or corpora[name]["source"] != "simulated"]
 
     def sources(self, configuration: Configuration) -> dict[str, dict[str, str]]:
-        """What the configuration says of the data that its claims may be on: ``source``, ``drawn_from`` and ``extent``
-        by dataset."""
+        """Return the configuration of the datasets of its claims: ``source``, ``drawn_from`` and ``extent``."""
         said = ("source", "drawn_from")
         chosen = configuration.corpora_of(self.among(configuration.chosen, configuration)).items()
         known = {name: {key: entry[key] for key in said if key in entry} for name, entry in chosen}
@@ -176,14 +175,14 @@ class Target:
         return {name: one | {"extent": extent.get(name, {})} for name, one in known.items()}
 
     def corpora(self, configuration: Configuration) -> list[str]:
-        """Folders of the corpora that its claims are on."""
+        """Return the folders of the corpora of its claims."""
         if not self.has_claims:
             return []
         used = {run["dataset"] for run in configuration.runs.values() if self.name in run["targets"]}
         return [f"results/corpora/{name}" for name in self.among(configuration.chosen, configuration) if name in used]
 
     def outputs(self, folder: str = "results") -> dict[str, str]:
-        """Files it makes by their suffix, and "claims"; the first is the one the report shows."""
+        """Return its files by suffix, and "claims"; the report shows the first one."""
         stem = f"{folder}/{self.paper}/{self.name}"
         kinds = ("html", "csv", "md", "tex") if self.is_table else ("png", "pdf", "csv")
         if self.is_study:
@@ -194,10 +193,10 @@ class Target:
 
 @functools.cache
 def registry() -> dict[str, Target]:
-    """All targets by name, papers in the order of PAPERS. ValueError for an item without a contract, or a contract in a
-    module of another name.
+    """Return all targets by name, with papers in the order of PAPERS.
 
-    Modules without one are not imported, as that takes long.
+    Raises ValueError for an item without a TARGET, or for a TARGET in a module with another kind of name. Other modules
+    are not imported, because that takes long.
     """
     found = {}
     for paper in PAPERS:
@@ -220,7 +219,7 @@ def registry() -> dict[str, Target]:
 
 
 def _with_departures(target: Target) -> Target:
-    """What departs from the paper is said under a table and in a paragraph of a figure's caption."""
+    """Add the number of departures from the paper to the notes of a table or the caption of a figure."""
     said = departures(target.name)
     if not said:
         return target
@@ -235,8 +234,8 @@ def make(
 ) -> None:
     """Build a target and write its files, each whole or not at all: ``stem``.csv and so on, ``stem``_claims.csv.
 
-    files : also "of_claims", the folders of :meth:`Target.corpora`
-    sources : of :meth:`Target.sources`. ValueError for a claim on none of them.
+    files : input files by name, with "of_claims" for the folders of :meth:`Target.corpora`
+    sources : result of :meth:`Target.sources`. Raises ValueError for a claim on another dataset.
     """
     import numpy as np
 

@@ -23,7 +23,7 @@ _NONE = np.zeros(0, np.int64)
 
 
 class Answers:
-    """Predictions for documents by a posterior; what does not depend on the documents is prepared once.
+    """Predictions for documents by a posterior. Everything that does not depend on the documents is prepared once.
 
     Clusters and contexts are averaged over samples; topics are those of the representative. Clusters are those of the
     recommended clustering, or of the fit if the posterior has no hierarchy. ``top``: topics of each document, and names
@@ -44,7 +44,7 @@ class Answers:
             self._n_clusters, self._cluster = kept.recommended, kept.cut(kept.recommended)
 
     def outside(self, corpus: Corpus) -> dict[int, tuple[str, str]]:
-        """Documents that hold what the family of a context does not take: the context and why, by their number."""
+        """Documents with values that the family of a context refuses: context and reason by number of the document."""
         found: dict[int, tuple[str, str]] = {}
         for name, family in self._posterior.families.items():
             rows, values = np.arange(corpus.n_documents), corpus.contexts[name]

@@ -38,7 +38,7 @@ _LONGEST = 100
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code: 0, 2 after a sentence on what was wrong, 130 after Ctrl-C."""
+    """Run one command. Returns the exit code: 0, 2 after an error message, 130 after Ctrl-C."""
     return run("mc2", __doc__, _add_commands, arguments)
 
 
@@ -302,7 +302,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _whole(path: Path) -> str:
-    """The kind of a file or folder of mc2core; ValueError if it is damaged."""
+    """The kind of a file or folder of mc2core. Raises ValueError if it is damaged."""
     from mc2core.base import storage
     from mc2core.base.checks import counted
     from mc2core.corpus import Corpus

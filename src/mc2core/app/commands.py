@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def add_command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
-    """A command of a parser: its function, and what it does in a sentence without its capital and full stop."""
+    """Add a command to a parser, with its function and a one-sentence description without capital and full stop."""
     # argparse formats the help and leaves the description as it is
     parser = commands.add_parser(name, help=text.replace("%", "%%"), description=text[0].upper() + text[1:] + ".")
     parser.set_defaults(run=run)
@@ -38,14 +38,14 @@ def add_module(commands: Any, name: str, module: str, text: str) -> None:
 
 
 def add_fit(parser: argparse.ArgumentParser, name: str) -> None:
-    """The argument ``name`` of a command that reads what a fit found."""
+    """Add the argument ``name`` of a command that reads a fit."""
     from pathlib import Path
 
     parser.add_argument(name, metavar="FIT", type=Path, help="folder of a fit, or the file of its posterior")
 
 
 def add_words(parser: argparse.ArgumentParser, what: str) -> None:
-    """Options that say where documents hold their words; ``what`` is "column" or "key"."""
+    """Add the options for the words of documents; ``what`` is "column" or "key"."""
     words, metavar = parser.add_mutually_exclusive_group(), what.upper()
     words.add_argument("--text", metavar=metavar, help=f"{what} of running text")
     words.add_argument("--bag", metavar=metavar, help=f"{what} of words, used as they are")
@@ -53,7 +53,7 @@ def add_words(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def add_columns(parser: argparse.ArgumentParser, what: str) -> None:
-    """:func:`add_words` and the rest of COLUMNS, for documents that are read as those of a fit were."""
+    """Add the options of :func:`add_words` and the rest of COLUMNS, for documents that are read like a fit's."""
     add_words(parser, what)
     metavar = f"NAME={what.upper()}"
     parser.add_argument(

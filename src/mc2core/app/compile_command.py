@@ -14,7 +14,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Compile, and say how long it took and where the kernels are."""
+    """Compile the kernels, and print the time and their folder."""
     import logging
 
     from mc2core.base.checks import choice

@@ -82,7 +82,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Fit, write the files, and say what was found and what to do next."""
+    """Fit, write the files, and print the result and the next commands."""
     _check_folder(options.out, options.corpus)
     try:
         provenance = _fit(options)
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check_folder(out: Path, corpus: Path) -> None:
-    """ValueError where the files of a fit cannot be in ``out``, or would be among those of its corpus."""
+    """Raise ValueError if the files of a fit cannot be in ``out``, or would be among those of its corpus."""
     for one in (out, *out.parents):
         if one.exists() and not one.is_dir():
             raise ValueError(f"--out {out}: {one} is a file; give a folder")

@@ -306,7 +306,7 @@ def _appended(before: Corpus, new: Corpus, path: Path) -> tuple[Corpus, str]:
 
 
 def _size(folder: Path) -> str:
-    """ " of 260 documents"; "" where the corpus is damaged."""
+    """ " of 260 documents"; "" if the corpus is damaged."""
     from mc2core.base.checks import counted
     from mc2core.corpus.corpus import read_meta
 

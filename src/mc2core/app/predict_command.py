@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Answer until the input ends; the exit code is 2 where a line could not be read or answered."""
+    """Answer until the input ends. The exit code is 2 if a line could not be read or answered."""
     from mc2core.app.answers import Answers
     from mc2core.base.checks import whole
     from mc2core.base.progress import showing, work

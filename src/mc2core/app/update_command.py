@@ -52,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Update, and say what came and how well the model fits it."""
+    """Update, and print the new documents and how well the model fits them."""
     from mc2core.base.progress import work
 
     with work("reading the fit"):

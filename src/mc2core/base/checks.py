@@ -19,12 +19,12 @@ MIN_SCALE, MAX_SCALE = 1e-50, 1e50
 
 
 def prior_count(name: str, value: Any) -> float:
-    """``value`` as a float; ValueError unless it is a number from 1e-10 to 1e10."""
+    """``value`` as a float. Raises ValueError unless it is a number from 1e-10 to 1e10."""
     return _within(name, value, MIN_PRIOR, MAX_PRIOR)
 
 
 def prior_scale(name: str, value: Any) -> float:
-    """``value`` as a float; ValueError unless it is a number from 1e-50 to 1e50."""
+    """``value`` as a float. Raises ValueError unless it is a number from 1e-50 to 1e50."""
     return _within(name, value, MIN_SCALE, MAX_SCALE)
 
 
@@ -36,7 +36,7 @@ def _within(name: str, value: Any, least: float, most: float) -> float:
 
 
 def share(name: str, value: Any) -> float:
-    """``value`` as a float; ValueError unless it is a number from 0 to 1."""
+    """``value`` as a float. Raises ValueError unless it is a number from 0 to 1."""
     number = finite(name, value)
     if not 0.0 <= number <= 1.0:
         raise ValueError(f"{name} is {value!r}; it must lie between 0 and 1")
@@ -44,12 +44,12 @@ def share(name: str, value: Any) -> float:
 
 
 def positive(name: str, value: Any) -> float:
-    """``value`` as a float; ValueError unless it is a finite number above 0."""
+    """``value`` as a float. Raises ValueError unless it is a finite number above 0."""
     return finite(name, value, above=0.0)
 
 
 def finite(name: str, value: Any, above: float = -np.inf) -> float:
-    """``value`` as a float; ValueError unless it is a finite number (above ``above``)."""
+    """``value`` as a float. Raises ValueError unless it is a finite number (above ``above``)."""
     if isinstance(value, bool | str) or value is None:
         raise ValueError(f"{name} is {value!r}; it must be a number")
     try:
@@ -67,7 +67,7 @@ MAX_LABELS = 2**31 - 1
 
 
 def whole(name: str, value: Any, least: int = 1, most: float = math.inf) -> int:
-    """``value`` as an int; ValueError unless it is a whole number from ``least`` to ``most``."""
+    """``value`` as an int. Raises ValueError unless it is a whole number from ``least`` to ``most``."""
     number = finite(name, value)
     if not math.isclose(number, round(number), rel_tol=0, abs_tol=0) or not least <= number <= most:
         limit = f" and at most {most}" if most < math.inf else ""
@@ -76,7 +76,7 @@ def whole(name: str, value: Any, least: int = 1, most: float = math.inf) -> int:
 
 
 def choice(name: str, value: Any, allowed: Iterable[str]) -> str:
-    """``value``; ValueError with the nearest allowed one unless it is in ``allowed``."""
+    """``value``. Raises ValueError with the nearest allowed one unless it is in ``allowed``."""
     allowed = list(allowed)
     if value not in allowed:
         raise ValueError(f"{name} is {value!r}; allowed: {', '.join(allowed)}{did_you_mean(value, allowed)}")
@@ -84,21 +84,21 @@ def choice(name: str, value: Any, allowed: Iterable[str]) -> str:
 
 
 def mapping(name: str, value: Any) -> Mapping[Any, Any]:
-    """``value``; ValueError unless it is a mapping."""
+    """``value``. Raises ValueError unless it is a mapping."""
     if not isinstance(value, Mapping):
         raise ValueError(f"{name} is {shown(value)}; a mapping by name is needed, such as {{'year': ...}}")
     return value
 
 
 def several(name: str, value: Any) -> list[Any]:
-    """``value`` as a list; ValueError for a single string, or what is no list."""
+    """``value`` as a list. Raises ValueError for a single string or another type."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise ValueError(f"{name} is {shown(value)}; a list is needed")
     return list(value)
 
 
 def once(pairs: Iterable[tuple[str, Any]], what: str) -> dict[str, Any]:
-    """``pairs`` as a dict; ValueError where two have the same name."""
+    """``pairs`` as a dict. Raises ValueError if two have the same name."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
@@ -108,19 +108,19 @@ def once(pairs: Iterable[tuple[str, Any]], what: str) -> dict[str, Any]:
 
 
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
-    """A clause for an error message: "; did you mean 'x'?", or "" where nothing is near."""
+    """Return a clause for an error message: "; did you mean 'x'?", or "" if nothing is similar."""
     near = difflib.get_close_matches(str(name), [str(one) for one in known], n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def nearest(name: Any, known: Iterable[Any]) -> str:
-    """The clause of :func:`did_you_mean`, or the list of what is known where nothing is near."""
+    """Return the clause of :func:`did_you_mean`, or the list of known names if nothing is similar."""
     known = list(known)
     return did_you_mean(name, known) or f"; known: {', '.join(map(str, known))}"
 
 
 def truth_value(name: str, value: Any) -> bool:
-    """``value`` as a bool; ValueError for anything else than true or false."""
+    """``value`` as a bool. Raises ValueError for anything else than true or false."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} is {value!r}; it must be true or false")
     return bool(value)

@@ -9,11 +9,11 @@ _PACKAGES = {
 
 
 class MissingPackage(ImportError):
-    """A package is not installed; one sentence says what needs it and how to install it."""
+    """A package is not installed. The message says which feature needs it and how to install it."""
 
 
 def lacking(module: str, extra: str, purpose: object) -> str | None:
-    """The sentence of :class:`MissingPackage` on a top-level ``module``; None where it is installed."""
+    """The sentence of :class:`MissingPackage` on a top-level ``module``; None if it is installed."""
     if importlib.util.find_spec(module) is not None:
         return None
     package = _PACKAGES.get(module, module)

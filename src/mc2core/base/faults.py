@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Fault(NamedTuple):
-    """What is wrong with a row as a whole, in place of its values: "has 1 field, but the header has 2".
+    """Fault of a row as a whole, instead of its values: "has 1 field, but the header has 2".
 
     ``remedy`` : what can be done about it.
     """
@@ -16,7 +16,7 @@ class Fault(NamedTuple):
 
 
 class BadRow(NamedTuple):
-    """Where a row is, the column that is wrong (None: the row as a whole), why, and what can be done about it."""
+    """Place of a bad row, its wrong column (None: the row as a whole), the reason and the remedy."""
 
     place: Any
     column: str | None
@@ -30,5 +30,5 @@ class BadRow(NamedTuple):
 
 
 def place_text(place: Any) -> str:
-    """Where a row is: "line 3", or as its reader says it."""
+    """Return the place of a row: "line 3", or the text of its reader."""
     return place if isinstance(place, str) else f"line {place}"

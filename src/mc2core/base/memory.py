@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def available_bytes() -> int:
-    """Bytes that this process may still take: what is free, or the limit of its control group or of ``ulimit -v``."""
+    """Return the bytes that this process may still use: free memory, or the rest of a limit (control group, ulimit)."""
     return min(_limits())
 
 
@@ -41,7 +41,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def need(n_bytes: int, what: str, remedy: str) -> None:
-    """ValueError unless ``n_bytes`` are available; ``what`` would take them, ``remedy`` says what takes less."""
+    """Raise ValueError unless ``n_bytes`` are available. The message has ``what`` needs them, and a ``remedy``."""
     available = available_bytes()
     if n_bytes > available:
         raise ValueError(

@@ -116,7 +116,7 @@ def columns_of(path: str | os.PathLike[str]) -> list[str]:
 
 
 def form_of(path: Path) -> str:
-    """One of ENDINGS, or FOLDER; ValueError if the ending is another, or if there is no such file."""
+    """One of ENDINGS, or FOLDER. Raises ValueError if the ending is another, or if there is no such file."""
     if path.is_dir():
         return FOLDER
     name = path.with_suffix("") if path.suffix.lower() == ".gz" else path
@@ -133,7 +133,7 @@ def form_of(path: Path) -> str:
 
 @contextmanager
 def whole_gzip(path: Path) -> Iterator[None]:
-    """Say of what gzip cannot read that the file is damaged."""
+    """Report errors of gzip as damage of the file."""
     try:
         yield
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -403,7 +403,7 @@ def _listed(array: Any) -> list[Any]:
 
 
 def refuse_bomb(path: Path, size: int, ratio: int) -> None:
-    """ValueError where a packed file inflates to a ``size`` beyond SMALL_BYTES and ``ratio`` times its own."""
+    """Raise ValueError if a packed file inflates to a ``size`` beyond SMALL_BYTES and ``ratio`` times its own."""
     if size > max(SMALL_BYTES, ratio * path.stat().st_size):
         raise ValueError(
             f"{path} inflates to {size} bytes or more, over {ratio} times its size; if that is right, give it as text, "
@@ -413,7 +413,7 @@ def refuse_bomb(path: Path, size: int, ratio: int) -> None:
 
 @contextmanager
 def _whole_parquet(path: Path) -> Iterator[None]:
-    """Ask for pyarrow, and say of what it cannot read that the file is damaged."""
+    """Require pyarrow, and report its errors as damage of the file."""
     extras.require("pyarrow", extra="parquet", purpose=path)
     import pyarrow as pa
 

@@ -45,7 +45,7 @@ class Settings:
         return {name: getattr(self, name) for name in self.names()}
 
     def refuse_idle(self, idle: Mapping[str, str]) -> None:
-        """ValueError for the first ``idle`` setting that differs from its default: it would change nothing.
+        """Raise ValueError for the first ``idle`` setting that differs from its default: it would change nothing.
 
         ``idle`` maps settings to what they need, such as ``option("proposal", "hash")``.
         """

@@ -43,7 +43,7 @@ _NAMES = {"f": "floating-point numbers", "i": "whole numbers", "n": "numbers"}
 # -- whole or not at all -----------------------------------------------------------------------------------------------
 @contextlib.contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name ``path`` where a full disk or a limit on the size of files ends a write: the system does not."""
+    """Add ``path`` to the error of a full disk or of a limit on the size of files, which does not name it."""
     try:
         yield
     except OSError as error:
@@ -80,9 +80,9 @@ def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]
 
 
 def refuse_foreign(path: str | os.PathLike[str], known: str) -> None:
-    """ValueError where ``path`` is there and no folder, holds an entry that is not ``known``, or is a current folder.
+    """Raise ValueError if ``path`` is not a folder, contains an entry that is not ``known``, or is the current folder.
 
-    ``known``: regular expression of the paths, relative to the folder, of all that is written to such a folder.
+    ``known`` : regular expression of the relative paths of all files written to such a folder.
     """
     path = Path(path)
     if Path.cwd().is_relative_to(path.resolve()):
@@ -109,10 +109,10 @@ def refuse_foreign(path: str | os.PathLike[str], known: str) -> None:
 
 @contextlib.contextmanager
 def replacing_folder(path: str | os.PathLike[str], known: str = ".*") -> Iterator[Path]:
-    """Yield a new folder; on success it takes ``path``'s place, on an error ``path`` stays.
+    """Yield a new folder that replaces ``path`` on success; after an error, ``path`` stays.
 
-    What a killed process left is handled as by :func:`replacing`. ValueError where what would be replaced holds
-    something else than ``known`` names (:func:`refuse_foreign`).
+    Files of killed processes are handled as in :func:`replacing`. Raises ValueError if ``path`` contains other files
+    than ``known`` ones (:func:`refuse_foreign`).
     """
     path = Path(path)
     refuse_foreign(path, known)
@@ -139,7 +139,7 @@ def replacing_folder(path: str | os.PathLike[str], known: str = ".*") -> Iterato
 
 
 def _remove_folder(temporary: Path) -> None:
-    """Remove a temporary folder, its lock last: what an interrupt leaves is then found by :func:`remove_leftovers`."""
+    """Remove a temporary folder, its lock last, so that :func:`remove_leftovers` finds the rest after an interrupt."""
     for entry in temporary.iterdir():
         if entry.name != "lock":
             shutil.rmtree(entry, ignore_errors=True)
@@ -147,7 +147,7 @@ def _remove_folder(temporary: Path) -> None:
 
 
 def _put_in_place(new: Path, path: Path, temporary: Path) -> None:
-    """Rename ``new`` to ``path``; what was there moves into ``temporary``, and back where that fails."""
+    """Rename ``new`` to ``path``. The old folder moves into ``temporary``, and back if that fails."""
     replaced: list[Path] = []
     while True:
         try:
@@ -172,7 +172,7 @@ def _temporary_file(path: Path) -> tuple[int, Path]:
 
 
 def _temporary_folder(path: Path) -> tuple[int, Path]:
-    """A folder with a locked file in it: a folder itself cannot be locked on every file system."""
+    """Make a folder with a locked file in it, because not every file system can lock a folder."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.new-", suffix=".part", dir=path.parent))
         with contextlib.suppress(FileNotFoundError):  # taken for a killed process's before it was locked
@@ -183,7 +183,7 @@ def _temporary_folder(path: Path) -> tuple[int, Path]:
 
 
 def _is_ours(handle: int, path: Path) -> bool:
-    """Lock a new file; False, and closed, if it was taken for a killed process's before that."""
+    """Lock a new file. Returns False, with the file closed, if another process took it for a leftover before."""
     take_lock(handle, wait=True)
     if path.exists():
         return True
@@ -192,7 +192,7 @@ def _is_ours(handle: int, path: Path) -> bool:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove what killed processes left next to ``path``: what can be locked has no living owner.
+    """Remove files of killed processes next to ``path``: a file that can be locked has no living owner.
 
     A folder that was complete, and whose predecessor was moved away already, takes its place.
     """
@@ -237,10 +237,7 @@ def _sync_folder(folder: Path) -> None:
 
 # -- locks, which the system drops with the process that holds them: whoever gets one knows the holder is gone ---------
 def take_lock(handle: int, *, wait: bool) -> bool | None:
-    """Lock an open file until it is closed: True if that worked, False if another process holds it.
-
-    None where the file system has no locks.
-    """
+    """Lock an open file until it is closed. Returns whether that worked, or None if the file system has no locks."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
@@ -254,10 +251,10 @@ def take_lock(handle: int, *, wait: bool) -> bool | None:
 
 @contextlib.contextmanager
 def only_one(path: str | os.PathLike[str], what: str) -> Iterator[None]:
-    """Hold the lock of ``path`` while the block runs: a file ``.<name>.lock`` next to it, removed at the end.
+    """Hold the lock of ``path`` within the block: a file ``.<name>.lock`` next to it, removed at the end.
 
-    So are folders that were made for it, where they are still empty. ValueError if another process holds it; ``what``
-    says what that one does.
+    Folders made for the lock are removed as well if they are empty. Raises ValueError if another process holds the
+    lock; ``what`` describes that process.
     """
     path = Path(path)
     new = [folder for folder in path.parents if not folder.exists()]
@@ -300,7 +297,7 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """Read a JSON file; ValueError names the file and the place of the damage."""
+    """Read a JSON file. Raises ValueError, which names the file and the place of the damage."""
     try:
         return parse_json(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
@@ -308,7 +305,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text; ValueError where it is damaged."""
+    """Return the value of a JSON text. Raises ValueError if it is damaged."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -316,7 +313,7 @@ def parse_json(text: str) -> Any:
 
 
 def check_json(meta: Any, described: Mapping[str, Any]) -> None:
-    """ValueError unless ``meta`` is a dict with the ``described`` keys.
+    """Raise ValueError unless ``meta`` is a dict with the ``described`` keys.
 
     A type stands for its values, and int for whole numbers; [form] for a list, {str: form} for an object, and a tuple
     for one of several forms.
@@ -339,7 +336,7 @@ def _has_form(value: Any, form: Any) -> bool:
 
 
 def write_array(path: Path, array: np.ndarray) -> None:
-    """Write one array as .npy, as ``numpy.save`` does, but with an error that names the file where the disk is full."""
+    """Write one array as .npy, as ``numpy.save`` does. If the disk is full, the error names the file."""
     array = np.ascontiguousarray(array)
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
@@ -359,7 +356,7 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray])
 
 
 def read_arrays(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read a .npz written by :func:`write_arrays`; ValueError for one that is damaged, missing or something else."""
+    """Read a .npz written by :func:`write_arrays`. Raises ValueError if it is damaged, missing or another file."""
     return read_signed(path)[0]
 
 
@@ -391,7 +388,7 @@ def _read_member(archive: zipfile.ZipFile, name: str) -> np.ndarray:
 
 
 def map_array(path: Path) -> np.ndarray:
-    """The array of a .npy file, memory-mapped and read-only; ValueError for a missing or damaged file."""
+    """Return the array of a .npy file, memory-mapped and read-only. Raises ValueError if it is missing or damaged."""
     try:
         return np.lib.format.open_memmap(path, mode="r")
     except FileNotFoundError:
@@ -438,14 +435,14 @@ def digest_value(value: Any) -> str:
 # -- what stored arrays must be ----------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Stored:
-    """An array as it must be found.
+    """Required form of a stored array.
 
     Attributes
     ----------
     kind : "f" floating-point, "i" whole numbers, "n" either; of 32 or 64 bits
     shape : sizes by number or letter, such as "2 K-1" or "J"; "" for a single value
         A letter whose size is not known gets it from the first array that has it.
-    below : letter of the size that indices stay below; -1 stands for none
+    below : letter of the size that all indices must be smaller than; -1 stands for none
     """
 
     kind: str
@@ -454,7 +451,7 @@ class Stored:
 
 
 def check_format(found: object, known: str) -> None:
-    """ValueError unless a file's format, "mc2core KIND VERSION", is the one that this version reads and writes."""
+    """Raise ValueError unless this version reads the format "mc2core KIND VERSION" of a file."""
     if found == known:
         return
     kind, version = known.rsplit(" ", 1)
@@ -471,7 +468,7 @@ def check_arrays(
 ) -> dict[str, int]:
     """Check every described array; returns ``sizes`` with the letters that were not known.
 
-    ValueError names the array, what was found and what is needed.
+    Raises ValueError, which names the array, its form and the required form.
     """
     sizes = dict(sizes)
     for name, stored in described.items():
@@ -487,7 +484,7 @@ def check_arrays(
 
 
 def _fit(name: str, shape: tuple[int, ...], wanted: str, sizes: Mapping[str, int]) -> dict[str, int]:
-    """``sizes`` and the letters that ``shape`` tells; ValueError unless it is the shape that is ``wanted``."""
+    """Return ``sizes`` with the letters found in ``shape``. Raises ValueError unless it is the ``wanted`` shape."""
     letters = wanted.split()
     told = {letter: length for letter, length in zip(letters, shape, strict=False) if letter.isalpha()}
     sizes = {**told, **sizes}

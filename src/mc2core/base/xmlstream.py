@@ -70,7 +70,7 @@ class Fields:
 
 
 class DamagedInput(ValueError):
-    """A file that is cut off, damaged or not what it should be; the message is one sentence naming the file.
+    """A file is cut off, damaged or of another kind. The message is one sentence that names the file.
 
     truncated : everything before the damage was whole and has been delivered, so a caller may settle for it.
     """

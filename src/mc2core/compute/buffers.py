@@ -11,13 +11,13 @@ _MARGIN = 1.25
 
 
 class Buffers:
-    """Memory under names. An array lasts until its name is asked for again, and may hold anything."""
+    """Named memory for arrays that are not initialised. An array is valid until its name is requested again."""
 
     def __init__(self) -> None:
         self._kept: dict[str, np.ndarray] = {}
 
     def empty(self, name: str, *shape: int) -> np.ndarray:
-        """A float64 array of ``shape`` in the memory ``name``."""
+        """Return an uninitialised float64 array of ``shape`` in the memory ``name``."""
         size = math.prod(shape)
         if name not in self._kept or self._kept[name].size < size:
             self._kept.pop(name, None)

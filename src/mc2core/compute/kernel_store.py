@@ -59,7 +59,7 @@ def folder() -> Path | None:
 
 
 def folder_of(function: FunctionType) -> Path | None:
-    """Folder of the versions of a kernel, one for each state of its file: numba would use none of another state."""
+    """Return the folder for the versions of a kernel. Each state of its file has one, as numba uses no other state."""
     current = folder()
     if current is not None:
         with suppress(OSError):  # no file, as in a notebook
@@ -80,7 +80,7 @@ def _places() -> list[Path]:
 
 
 def _can_write(place: Path) -> bool:
-    """Whether files can be written and locked there, with room for all kernels."""
+    """Return whether files can be written and locked there, with room for all kernels."""
     try:
         place.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=place) as probe:
@@ -205,7 +205,7 @@ def _remove(path: Path) -> None:
 
 
 def _copy_from(earlier: Path, folder: Path) -> None:
-    """Take over what is stored in a folder that cannot be written to, as that of an image or a full disk."""
+    """Copy the kernels of a folder that is read-only or full, such as the folder of a container image."""
     with suppress(OSError):
         for name, path in ((_CHECKSUMS, earlier / _CHECKSUMS), *_files(earlier)):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -317,14 +317,14 @@ class Store:
                     self._turn = None
 
     def await_turn(self) -> None:
-        """Before a kernel is compiled in a block :meth:`taking_turns`: wait for other processes, once per block."""
+        """Wait for other processes before the first kernel of a block :meth:`taking_turns` is compiled."""
         with self._mutex:
             current = folder()
             if current is not None and self._turns and self._turn is None:
                 self._turn = self._wait_for(current.parent / f"{self._turns[0]}.lock", "compiles the same kernels")
 
     def forget(self) -> None:
-        """In a forked process: the locks are the parent's."""
+        """Forget the locks in a forked process, because they belong to its parent."""
         for lock in self._locks:
             os.close(lock)  # the parent's stays locked
         self._mutex, self._turns, self._locks, self._turn = threading.RLock(), [], set(), None

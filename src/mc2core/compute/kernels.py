@@ -21,7 +21,7 @@ _decorating = threading.Lock()  # numba's folder is one setting for all threads
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Decorator: ``numba.njit`` with the options that all kernels share, and those of this one."""
+    """Decorator: ``numba.njit`` with the options that all kernels share, and further ``options``."""
     if function is None:
         return lambda function: kernel(function, **options)
     options = {"nogil": True, **_NO_ENTRY_FOR_C, **options}

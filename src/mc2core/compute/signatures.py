@@ -28,7 +28,7 @@ BITS = (8, 16, 32, 64, 128, 256)
 
 
 def n_signature_words(bits: int) -> int:
-    """64-bit words that hold a signature of ``bits`` bits; ValueError for a length that is not supported."""
+    """64-bit words that hold a signature of ``bits`` bits. Raises ValueError for a length that is not supported."""
     if bits not in BITS:
         raise ValueError(f"bits is {bits!r}; allowed: {', '.join(map(str, BITS))}")
     return -(-bits // WORD_BITS)

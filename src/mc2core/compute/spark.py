@@ -39,11 +39,11 @@ _scratch: list[str] = []
 
 
 class SparkFailed(OSError):
-    """Spark could not do its part; one sentence says why."""
+    """Spark failed; the message is one sentence."""
 
 
 def missing() -> str | None:
-    """A sentence on what is missing to run Spark here and how to get it, or None."""
+    """Return a sentence that names the missing requirement of Spark and how to install it, or None."""
     if lack := extras.lacking("pyspark", extra="spark", purpose="Spark"):
         return lack
     home = os.environ.get("JAVA_HOME")
@@ -54,7 +54,7 @@ def missing() -> str | None:
 
 @contextmanager
 def session(properties: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """Work with these properties of Spark (``spark.master``, ``spark.executor.memory``, ...) inside.
+    """Use these properties of Spark (``spark.master``, ``spark.executor.memory``, ...) within the block.
 
     The context is started when it is first needed and stopped at the end. One that runs already, as under
     spark-submit, is used as it is and not stopped.
@@ -74,9 +74,9 @@ def session(properties: Mapping[str, Any] | None = None) -> Iterator[None]:
 
 
 def context() -> Any:
-    """The SparkContext that runs, or a new one with the properties of :func:`session`.
+    """Return the running SparkContext, or start one with the properties of :func:`session`.
 
-    SparkFailed where Java or pyspark is missing, or the master cannot be reached.
+    Raises SparkFailed if Java or pyspark is missing, or if the master cannot be reached.
     """
     if lack := missing():
         raise SparkFailed(lack)
@@ -119,7 +119,7 @@ def stop() -> None:
 
 
 def folder() -> Path:
-    """The folder of FOLDER; where it is not given, a temporary one of this machine, which other machines do not see."""
+    """Return the folder given as FOLDER, or a temporary folder of this machine, which other machines cannot read."""
     there = context().getConf().get(FOLDER)
     if there:
         return Path(there).absolute()
@@ -130,7 +130,7 @@ def folder() -> Path:
 
 @contextmanager
 def in_a_sentence(what: str) -> Iterator[None]:
-    """Errors of Spark as one sentence: that of our own code on an executor (MARK), or what Spark says first."""
+    """Raise errors of Spark as one sentence: our message on an executor (MARK), or the first message of Spark."""
     try:
         yield
     except Exception as error:
@@ -144,7 +144,7 @@ def in_a_sentence(what: str) -> Iterator[None]:
 
 
 def _first_cause(text: str) -> str:
-    """What Spark's trace of an error says in its first line, or in the last cause it names."""
+    """Return the first line of Spark's trace of an error, or the last cause it names."""
     causes = re.findall(r"Caused by: (.*)", text) or re.findall(r"^(?:: )?(\S*(?:Exception|Error): .*)", text, re.M)
     return (causes[-1] if causes else text.partition("\n")[0]).strip()
 
@@ -154,7 +154,7 @@ def _text(value: Any) -> str:
 
 
 def marked(work: Callable[[], Any], where: str) -> Any:
-    """``work()`` on an executor; its errors name ``where`` and this host, and are found by :func:`in_a_sentence`."""
+    """Run ``work()`` on an executor. Errors name ``where`` and this host, so that :func:`in_a_sentence` finds them."""
     import socket
 
     try:

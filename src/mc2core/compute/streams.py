@@ -120,7 +120,7 @@ def dirichlet(shape: np.ndarray, generator: np.random.Generator) -> np.ndarray:
 
 
 def choose(weights: np.ndarray, generator: np.random.Generator, what: str, size: int | None = None) -> Any:
-    """Indices drawn with the given weights; ValueError with ``what`` is weighed unless their sum is usable."""
+    """Indices drawn with the given weights. Raises ValueError with ``what`` is weighed unless their sum is usable."""
     total = weights.sum()
     if not 0.0 < total < np.inf:
         raise ValueError(f"the weights of {what} sum to {total}; a draw needs a finite sum above 0")
@@ -318,10 +318,10 @@ def fill_log_gamma(state, shape, logs):
 
 @kernel(error_model="numpy", fastmath={"contract"})
 def fill_gamma(state, shape, work, out):
-    """Fill float32 ``out`` with Gamma(shape, 1) variates, shape > 0; what float32 cannot hold becomes 0.
+    """Fill float32 ``out`` with Gamma(shape, 1) variates, shape > 0; values too small for float32 become 0.
 
-    The rejection of :func:`fill_log_gamma`, decided on the variates instead of their logarithms: nearly all are
-    accepted by the bits that are left of their first uniform number. ``work`` is float64 of the length of ``out``.
+    Same rejection as in :func:`fill_log_gamma`, applied to the variates instead of their logarithms. Nearly all are
+    accepted by the remaining bits of their first uniform number. ``work`` is float64 of the length of ``out``.
     """
     if shape >= _SMALL_SHAPE:
         for i in range(out.size):

@@ -36,7 +36,7 @@ class Helpers(ThreadPoolExecutor):
         self.n_helpers = n_helpers
 
     def submit(self, *work: Any, **given: Any) -> Any:
-        """As of every executor; ValueError where the system starts no more threads."""
+        """As of every executor. Raises ValueError if the system starts no more threads."""
         try:
             return super().submit(*work, **given)
         except RuntimeError as error:

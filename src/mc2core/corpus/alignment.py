@@ -170,7 +170,7 @@ def _distinct(what: str, columns: str, names: Sequence[str] | None) -> list[str]
 
 
 def _stored(what: str, imported: Any) -> tuple[str | None, dict[str, Any]]:
-    """Form and settings as :func:`mc2core.corpus.building.settings.stored` has them; ValueError for anything else."""
+    """Return form and settings from :func:`mc2core.corpus.building.settings.stored`. Raises ValueError for others."""
     if imported is None:
         return None, {}
     if not isinstance(imported, dict) or not isinstance(imported.get("settings"), dict):
@@ -240,12 +240,12 @@ def align(schema: Schema, form: str, given: Mapping[str, Any]) -> tuple[dict[str
 
 
 def _by_name(texts: Sequence[str]) -> dict[str, str]:
-    """Contexts as settings have them, by their names."""
+    """Return the contexts of settings by name."""
     return dict(zip(parse_contexts(texts), texts, strict=True))
 
 
 def _roles(settings: Mapping[str, Any]) -> dict[str, str]:
-    """What columns are for, and their names."""
+    """Return the names of columns by their purpose."""
     contexts = parse_contexts(settings.get("contexts", ()))
     return {
         _CONTENT: next((settings[kind] for kind in CONTENT_KINDS if kind in settings), ""),
@@ -305,7 +305,7 @@ def extended(schema: Schema, corpus: Corpus, least: int) -> tuple[Schema, New]:
 
 
 def new_to(like: HasSchema, corpus: Corpus) -> New:
-    """Return the words and values of ``corpus``, which is aligned to ``like``, that ``like`` lacks."""
+    """Return the words and values of the aligned ``corpus`` that ``like`` lacks."""
     before, now = schema_of(like), schema_of(corpus)
     values = {
         name: names[len(before.columns_of(name) or ()) :]
@@ -316,7 +316,7 @@ def new_to(like: HasSchema, corpus: Corpus) -> New:
 
 
 def _new_names(counts: sp.csr_matrix, names: Sequence[str], known: Sequence[str], least: int) -> list[str]:
-    """Those ``names`` of columns, in their order, that ``least`` rows have and that are not ``known``."""
+    """Return the ``names`` of columns that occur in ``least`` rows and are not ``known``, in their order."""
     rows, before = np.bincount(counts.indices, minlength=len(names)), set(known)
     return [name for name, n in zip(names, rows.tolist(), strict=True) if n >= least and name not in before]
 
@@ -384,10 +384,10 @@ def conform(make: Make, corpus: Corpus, schema: Schema) -> tuple[Corpus, list[Dr
 def _in_columns(
     counts: sp.csr_matrix, names: Sequence[str], wanted: Sequence[str], others: str | None = None
 ) -> tuple[sp.csr_matrix, tuple[int, int]]:
-    """(J, A) counts of ``names`` as (J, B) counts of the ``wanted``, and how many names and counts are of others.
+    """Return (J, A) counts of ``names`` as (J, B) counts of ``wanted``, and the numbers of other names and counts.
 
-    The others are left out, or counted as ``others`` where that is among the wanted. Where ``names`` are the first of
-    the wanted, in their order, what is returned shares the arrays of ``counts``.
+    Other names are left out, or counted as ``others`` if that is among the wanted. If ``names`` are the first wanted
+    names, in their order, the result shares the arrays of ``counts``.
     """
     place = {name: column for column, name in enumerate(wanted)}
     other = -1 if others is None else place.get(others, -1)

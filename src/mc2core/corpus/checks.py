@@ -50,7 +50,7 @@ def kind_of(context: Context) -> str:
 
 
 def placeholders(n_words: int) -> list[str]:
-    """What stands for words that were not named; no names, wherever names are compared."""
+    """Placeholders for words without names. They count as no names in comparisons."""
     return [f"w{word}" for word in range(n_words)]
 
 
@@ -123,7 +123,7 @@ def check_values(values: Any, name: str, rows: int) -> np.ndarray:
 
 
 def check_context_name(name: Any) -> str:
-    """``name``; ValueError unless it is an identifier of which the name of a file can be made."""
+    """``name``. Raises ValueError unless it is an identifier of which the name of a file can be made."""
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"context name {name!r} must be a plain identifier such as 'author'")
     if len(name.encode()) > _LONGEST_NAME:
@@ -133,7 +133,7 @@ def check_context_name(name: Any) -> str:
 
 def check_context(name: Any, context: Any, rows: int) -> Context:
     """A context of any kind, checked: (J,) numbers, (J, A) counts, sparse or of integers, or (J, D) dense floats, which
-    are vectors. ValueError for a bad name or value.
+    are vectors. Raises ValueError for a bad name or value.
     """
     check_context_name(name)
     if kind_of(context) == "counts":
@@ -207,7 +207,7 @@ def check_observations(values: Any, document: Any, n_documents: int | None, kind
 
 
 def check_kind_of_values(table: np.ndarray, kind: str) -> None:
-    """ValueError for a value of (N, D) that is not finite or not of the kind, one of CONTENT_KINDS."""
+    """Raise ValueError for a value of (N, D) that is not finite or not of the kind, one of CONTENT_KINDS."""
     bad, needed = ~np.isfinite(table), "leave it out"
     if kind != "numbers" and not bad.any():
         bad, needed = not_of_kind(table, kind)
@@ -225,7 +225,7 @@ def not_of_kind(values: np.ndarray, kind: str) -> tuple[np.ndarray, str]:
 
 
 def check_labels(labels: Any, n_documents: int) -> Context | None:
-    """(J,) int64 of at least 0, or (J, L) memberships; ValueError for anything else."""
+    """(J,) int64 of at least 0, or (J, L) memberships. Raises ValueError for anything else."""
     if labels is None:
         return None
     if sp.issparse(labels) or np.ndim(labels) == 2:
@@ -270,7 +270,7 @@ def columns_of(frame: Any) -> list[str] | None:
 
 
 def check_distinct(names: list[str] | None, name: str) -> list[str] | None:
-    """``names``; ValueError where two of them are the same."""
+    """``names``. Raises ValueError if two of them are the same."""
     first: dict[str, int] = {}
     for place, one in enumerate(names or ()):
         if first.setdefault(one, place) != place:
@@ -279,7 +279,7 @@ def check_distinct(names: list[str] | None, name: str) -> list[str] | None:
 
 
 def check_names(names: Sequence[str] | None, name: str, length: int) -> list[str] | None:
-    """Names of ``length`` columns as text; ValueError for another number of them, or a line break in one."""
+    """Names of ``length`` columns as text. Raises ValueError for another number of them, or a line break in one."""
     if names is None:
         return None
     names = [str(one) for one in several(name, names)]

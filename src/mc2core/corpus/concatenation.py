@@ -83,7 +83,7 @@ def _documents(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _labels(corpora: Sequence[Corpus]) -> tuple[Any, list[str] | None]:
-    """Labels and their names, united by these; ValueError where corpora have different kinds of them."""
+    """Labels and their names, united by these. Raises ValueError if corpora have different kinds of them."""
     kinds = [_kind(corpus) for corpus in corpora]
     for number, kind in enumerate(kinds):
         if kind != kinds[0]:

@@ -952,7 +952,7 @@ def _unit_of(values: np.ndarray) -> Unit:
 
 
 def _spread(values: np.ndarray) -> tuple[float, float]:
-    """Mean and sd of the observed of (J,) ``values``; 0 where there is none, and 1 where they do not differ."""
+    """Mean and sd of the observed of (J,) ``values``; 0 if there is none, and 1 where they do not differ."""
     observed = values[~np.isnan(values)]
     if observed.size == 0:
         return 0.0, 1.0

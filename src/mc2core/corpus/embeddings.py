@@ -105,7 +105,10 @@ class Projection(NamedTuple):
 
 
 def projection_of(imported: Mapping[str, Any] | None) -> Projection | None:
-    """What :meth:`Projection.stored` left in ``imported``; None without embeddings. ValueError for damage."""
+    """Return the projection that :meth:`Projection.stored` left in ``imported``; None without embeddings.
+
+    Raises ValueError for damage.
+    """
     stored = (imported or {}).get(KEY)
     if stored is None:
         return None

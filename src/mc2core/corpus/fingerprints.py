@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def fingerprints_of(corpus: Corpus) -> np.ndarray | None:
-    """(J,) int64, one number for each document, the same for the same id; None where the documents have no ids.
+    """(J,) int64, one number for each document, the same for the same id; None if the documents have no ids.
 
     The id is in the column of ``documents`` that the import called so, or else in the column ``id``. Two others have
     the same fingerprint with probability 2^-64.

@@ -28,7 +28,7 @@ _OWN_UNIT = (0.0, 1.0)
 
 
 def named(names: Sequence[str] | None) -> list[str] | None:
-    """``names`` as a list; None where there are none, or only the placeholders of a corpus without a vocabulary."""
+    """``names`` as a list; None if there are none, or only the placeholders of a corpus without a vocabulary."""
     if names is None or not len(names):
         return None
     if names[0] == placeholders(1)[0] and list(names) == placeholders(len(names)):

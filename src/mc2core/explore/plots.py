@@ -406,7 +406,7 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
 
 
 def _context(found: Fit, name: str | None, is_number: bool = False) -> str:
-    """The context that is meant; ValueError where that is not clear."""
+    """The context that is meant. Raises ValueError if that is not clear."""
     tables = found._shares
     kinds = [tables["trends"]] if is_number else [tables["shares"], tables["trends"]]
     known = list(dict.fromkeys(str(one) for table in kinds for one in table["context"]))

@@ -204,7 +204,7 @@ class VectorFamily(Family):
 
 
 class ContentFamily(VectorFamily):
-    """Base class of families of vectors that are also those of observations, which topics emit in place of words.
+    """Base class of families of vectors that are also families of observations, which topics emit instead of words.
 
     As observations, vectors are in the unit of their family: numbers are standardised over all observations of a
     corpus, and rates of counts are relative to the mean count, so that a prior has the same meaning for every column.

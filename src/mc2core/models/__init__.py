@@ -582,7 +582,7 @@ class NPTOT(TopicModel):
 
 
 def _check_one_number(contexts: Mapping[str, Family | None]) -> None:
-    """ValueError unless there is one context, of numbers as far as is known."""
+    """Raise ValueError unless there is one context, of numbers as far as is known."""
     families = list(contexts.values())
     if len(families) != 1 or not (families[0] is None or isinstance(families[0], NormalGamma)):
         given = ", ".join(f"{name!r} ({one.name if one else 'no family'})" for name, one in contexts.items())

@@ -36,13 +36,13 @@ class Added:
     before : (N,) int64
         Number of documents before each of N updates.
     first : int
-        Number of the representative sample, that of the first fit.
+        Number of the representative sample of the first fit.
     cluster : (J,) int32
-        Cluster of each document, numbered as in the representative sample; old documents keep theirs.
+        Cluster of each document, numbered as in the representative sample; old documents keep their clusters.
     by_size : (K,) int64
-        Number of each cluster in tables, from 0: old ones keep theirs, and new ones follow.
+        Number of each cluster in tables, from 0: old clusters keep their numbers, and new ones follow.
     label : (J - before[0],) int32
-        Of each added document, the number of the cluster that its update added, from 0, or -1 if it is in an old one.
+        Number of the new cluster of each added document, from 0; -1 if it is in an old cluster.
     """
 
     before: np.ndarray
@@ -131,7 +131,7 @@ class GrownHierarchy(Hierarchy):
         """Return the probability of each cluster of the cut for each added document, (B, size) float64.
 
         In each sample, a document in an old cluster has the distribution of the old documents of that cluster, and a
-        document in a new one that of the added documents there that are in a new cluster.
+        document in a new cluster has the distribution of that cluster's added documents over the new clusters.
         """
         old_size = self._old_size(size)
         return self._shares(self.earlier.cut(old_size), old_size, size)
@@ -163,7 +163,7 @@ class GrownHierarchy(Hierarchy):
 
 
 def with_added(posterior: Posterior, samples: list[Sample], **changed: Any) -> Posterior:
-    """Return ``posterior`` with the ``samples`` of old and added documents, one for each of its own.
+    """Return ``posterior`` with ``samples`` of old and added documents, one per sample of the posterior.
 
     Added documents get the clusters of the consensus of the samples. ``changed`` are further attributes that change.
     """
@@ -208,7 +208,7 @@ def _grown(hierarchy: Hierarchy, several: Sequence[np.ndarray], added: Added, up
 
 
 def _pinned(posterior: Posterior, added: Added) -> Posterior:
-    """The posterior, with what an update keeps in place of what samples of all documents would give."""
+    """Return the posterior with the clusters, sizes and hierarchy that an update keeps."""
     posterior.added = added
     seen = np.unique(added.cluster[added.cluster >= 0])
     of_all = {"_first": added.first, "cluster": added.cluster, "by_size": added.by_size, "n_clusters": len(seen)}
@@ -223,7 +223,7 @@ def stored_documents(arrays: Mapping[str, np.ndarray], n_documents: int) -> int:
 
 
 def restored(posterior: Posterior, arrays: Mapping[str, np.ndarray]) -> Posterior:
-    """Return the posterior with what :meth:`Added.arrays` stored, or as it is. Raises ValueError for other arrays."""
+    """Return the posterior with the arrays of :meth:`Added.arrays`, if any. Raises ValueError for wrong arrays."""
     stored = {name.removeprefix(_PREFIX): array for name, array in arrays.items() if name.startswith(_PREFIX)}
     if not stored:
         return posterior

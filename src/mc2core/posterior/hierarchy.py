@@ -440,7 +440,7 @@ class _Held:
     ----------
     start : (J,) int32, clusters from which the hierarchy is made, -1 for none
     sums : (F, n) float64 counts and (n, D) natural parameters of these clusters
-    counts : (J, F) float64 CSR, sorted, no zeros; None where documents are too many to move at any size
+    counts : (J, F) float64 CSR, sorted, no zeros; None if documents are too many to move at any size
     block : (F,) int64; prior : (F,) float64; totals : (B,) float64, the prior's sums
     numbers : StackedContexts, those that are no counts; where counts are None, of the last documents alone
     products : float, of a sweep, for each cluster

@@ -793,7 +793,7 @@ class Posterior:
 
 
 def _check_provenance(about: Mapping[str, Any], n_samples: int) -> None:
-    """ValueError where what a saved posterior says of its fit is not such as is saved."""
+    """Raise ValueError if what a saved posterior says of its fit is not such as is saved."""
     stream = about.get("stream", {"fitted": {}, "updates": []})
     updates, chains = stream["updates"], about.get("chains", [n_samples])
     numbers = [one[name] for one in updates for name in (*_COUNTS_OF_UPDATE, "log_evidence")]

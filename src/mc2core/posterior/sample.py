@@ -201,7 +201,7 @@ def _pack_csr(name: str, table: sp.csr_matrix) -> dict[str, np.ndarray]:
 
 
 def _unpack_csr(arrays: Mapping[str, np.ndarray], name: str) -> sp.csr_matrix:
-    """ValueError if a part is missing, or if an index lies outside the matrix."""
+    """Raise ValueError if a part is missing, or if an index lies outside the matrix."""
     storage.check_arrays(arrays, {f"{name}.{part}": one for part, one in _DESCRIBED_CSR.items()}, {})
     data, indices, indptr, shape = (arrays[f"{name}.{part}"] for part in _DESCRIBED_CSR)
     matrix = sp.csr_matrix((data, indices, indptr), shape=tuple(shape))

@@ -41,7 +41,7 @@ class _Propagation(Baseline):
         )
 
     def _propagate(self, similarities: np.ndarray, seed: int) -> Fitted:
-        """Clusters of (J, J) similarities. ValueError where no exemplar was found at all."""
+        """Clusters of (J, J) similarities. Raises ValueError if no exemplar was found at all."""
         from sklearn import cluster
 
         with one_thread():

@@ -44,7 +44,7 @@ class Assignments:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Assignments:
-        """Read what :meth:`save` wrote; ValueError names the line that is not such a row."""
+        """Read what :meth:`save` wrote. Raises ValueError, which names the line that is not such a row."""
         lines = Path(path).read_text(encoding="utf-8").splitlines()
         header = lines[0].split("\t") if lines else []
         if header[:1] != [_DOCUMENT] or len(set(header)) < len(header) or len(header) < 2 or len(lines) < 2:

@@ -24,7 +24,7 @@ WEIGHTINGS = ("counts", "tfidf")
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a fit leaves.
+    """Results of a fit.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class ByNumber(Baseline):
         return Fitted(Assignments(solutions), iterations, converged)
 
     def _points(self, table: sp.csr_matrix, seed: int) -> Any:
-        """What is clustered, of the table of :func:`features`; ValueError where it does not do."""
+        """What is clustered, of the table of :func:`features`. Raises ValueError if it does not do."""
         return table
 
     @abstractmethod
@@ -154,12 +154,12 @@ def cluster_numbers(value: Any) -> list[int]:
 
 
 def random_state(seed: int, purpose: str, start: int = 0) -> int:
-    """A seed as scikit-learn takes it, of 32 bits. ValueError for an invalid seed."""
+    """A seed as scikit-learn takes it, of 32 bits. Raises ValueError for an invalid seed."""
     return int(streams.key(seed, purpose, start)) & 0xFFFFFFFF
 
 
 def load_libraries() -> None:
-    """Load what methods import when they fit: it takes a second or two, which are not of the fit."""
+    """Load the libraries that methods import when they fit, so that their loading time does not count."""
     for name in (
         "sklearn.cluster",
         "sklearn.decomposition",

@@ -30,10 +30,10 @@ def fit_baseline(
     provenance: Path,
     model: Path | None = None,
 ) -> dict[str, Any]:
-    """Fit a baseline and write what it leaves, a model (.npz) or assignments (.tsv); returns the provenance.
+    """Fit a baseline and write its model (.npz) or assignments (.tsv). Returns the provenance.
 
     ``engine`` is its name, ``contexts`` those it looks at, ``model`` the file of the run it clusters by, if it does.
-    The provenance says for each solution whether the method converged. ValueError where the method refuses the
+    The provenance says for each solution whether the method converged. Raises ValueError if the method refuses the
     corpus, or a context that it does not have.
     """
     baseline = make_baseline(engine, settings)

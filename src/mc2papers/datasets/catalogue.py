@@ -41,11 +41,11 @@ DATASET_FILES = rf"(train|test)(/({CORPUS_FILES}))?|truth\.npz|source\.json|data
 
 @dataclass(frozen=True)
 class Dataset:
-    """How to get a dataset; its title and what it is drawn from stand in ORIGINS.
+    """How to get a dataset. Its title and simulator are in ORIGINS.
 
     simulate : ``simulate(seed=..., **settings) -> (corpus, truth)``, the truth None where labels say it all; itself
         None where there is nothing to draw.
-    read : ``read(files, seed, **settings) -> Reading``; None where there is no real source.
+    read : ``read(files, seed, **settings) -> Reading``; None if there is no real source.
     roles : of ``files``, those that must be there. Shards are made by the workflow only.
     drawn : contexts of a simulated corpus: ``{name: "number" or "bag"}``.
     given : those of a corpus that is read, by the settings of its reader.
@@ -292,7 +292,7 @@ def contexts_of(name: str, corpus: Mapping[str, Any]) -> dict[str, str]:
 
 
 def known_settings(name: str) -> set[str]:
-    """Names of the settings that the simulator or the reader of a dataset takes; ValueError for no dataset."""
+    """Names of the settings that the simulator or the reader of a dataset takes. Raises ValueError for no dataset."""
     dataset = _dataset(name)
     return _keywords(dataset.simulate) | _keywords(dataset.read)
 

@@ -20,7 +20,7 @@ class Origin:
     """A dataset's name, and its simulator's model.
 
     title : as figures and tables name it.
-    model : what its simulator draws from where the configuration does not say; "" where there is nothing to draw.
+    model : what its simulator draws from where the configuration does not say; "" if there is nothing to draw.
     by_paper : the paper itself draws this data, so that its claims are of drawn data and "simulated" is no restriction.
     in_papers : whether a paper reports results on it.
     """
@@ -33,7 +33,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Data:
-    """What numbers are of.
+    """Data behind numbers.
 
     label : "real", "real excerpt", "real, of no paper", "own", "drawn as in the paper (MC2)", "simulated (MC2)".
     is_papers : whether they are the paper's: real, an excerpt, or drawn as the paper draws them.
@@ -78,12 +78,12 @@ ORIGINS = {
 
 
 def model_of(dataset: str, corpus: Mapping[str, Any]) -> str:
-    """What a simulated corpus is drawn from; ``corpus`` is its entry in the configuration."""
+    """Return the model of a simulated corpus; ``corpus`` is its entry in the configuration."""
     return LAWS[corpus["drawn_from"]] if "drawn_from" in corpus else ORIGINS[dataset].model
 
 
 def data_of(dataset: str, corpus: Mapping[str, Any]) -> Data:
-    """What a dataset (of ORIGINS) is.
+    """Return the kind of data of a dataset (of ORIGINS).
 
     corpus : its entry in the configuration: ``source`` (of :data:`mc2papers.datasets.catalogue.SOURCES`) and, if it can
     be drawn in

@@ -18,7 +18,7 @@ def match_topics(truth: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.n
 
     Returns
     -------
-    match : (M,) int64, the found topic of each true one; -1 where there were fewer found than true topics
+    match : (M,) int64, the found topic of each true one; -1 if there were fewer found than true topics
     distance : (M,) float64 in 0..2; 2 where there is no match
     """
     cost = np.abs(truth[:, None, :] - found[None, :, :]).sum(axis=2)

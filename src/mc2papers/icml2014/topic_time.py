@@ -41,7 +41,7 @@ def narrowest(model: Posterior, time: np.ndarray) -> int:
 
 
 def topic_of(model: Posterior, word: str) -> int:
-    """The topic in which ``word`` is likeliest; ValueError where no topic of the model has it."""
+    """The topic in which ``word`` is likeliest. Raises ValueError if no topic of the model has it."""
     if word not in model.vocabulary:
         raise ValueError(f"figure4.word is {word!r}; the vocabulary has no such word")
     counts = np.asarray(model.representative.topic_words[:, [model.vocabulary.index(word)]].sum(axis=1)).ravel()

@@ -32,7 +32,7 @@ WIDE = {"purity": 0.05, "nmi": 0.05}
 
 
 def solutions_with_agreement(fit: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The clusterings of a file of scores; ValueError where its corpus has no label for each document."""
+    """The clusterings of a file of scores. Raises ValueError if its corpus has no label for each document."""
     from mc2core.posterior.scores import solutions_of  # half a second to load, for jobs that read no scores
 
     solutions = list(solutions_of(fit))

@@ -211,7 +211,7 @@ def difference(
     size: float = 0.0,
     claimed: float = 0.0,
 ) -> Statistic:
-    """``first`` less ``second``, paired by their index (the seed), of which both have; ValueError where none is."""
+    """``first`` less ``second``, paired by their index (the seed), of which both have. Raises ValueError if none is."""
     paired = (first - second).dropna()
     if paired.empty:
         raise ValueError(f"{name}: no two values are of the same of the {over}")
@@ -371,7 +371,7 @@ def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
 
     Claims that are judged by classes need FEWEST_PER_CLUSTER documents per class, whatever their interval says.
 
-    data : by title of the dataset. ValueError for a claim on another one.
+    data : by title of the dataset. Raises ValueError for a claim on another one.
     """
     known = []
     for one in claims:

@@ -75,7 +75,7 @@ def counts() -> str:
 
 
 def with_part(text: str, name: str, maker: str, part: str) -> str:
-    """A document with a part of it made again; ValueError if it lacks the marks of its beginning and end."""
+    """A document with a part of it made again. Raises ValueError if it lacks the marks of its beginning and end."""
     first, last = f"<!-- {name}: made by {maker} -->\n", f"<!-- end of the {name} -->\n"
     found = re.search(f"{re.escape(first)}.*?{re.escape(last)}", text, re.S)
     if found is None:

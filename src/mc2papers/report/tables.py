@@ -25,7 +25,7 @@ _GROUP = "dataset"
 
 
 def number(value: Any, digits: int = 0) -> str:
-    """``"2,322"``; "" where there is none."""
+    """``"2,322"``; "" if there is none."""
     return "" if pd.isna(value) else f"{value:,.{digits}f}"
 
 

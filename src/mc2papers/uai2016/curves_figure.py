@@ -193,7 +193,7 @@ def _compared(svi: pd.DataFrame, gibbs: pd.DataFrame) -> dict[str, float]:
 
 
 def _idle(by_seed: pd.DataFrame, form: str) -> str:
-    """Why reaching Gibbs would say nothing of SVI's steps, "" where it does in every seed.
+    """Why reaching Gibbs would say nothing of SVI's steps, "" if it does in every seed.
 
     Where Gibbs hardly leaves its start its level is no achievement and its time is noise; where SVI's start is at the
     level its steps need do nothing.

@@ -194,7 +194,7 @@ def _with_counts(
 ) -> Any:
     """The corpus with contexts that are matrices already, in their place, and the table of documents.
 
-    Beside a pattern the columns of counts are taken to be its own; ValueError where there are more or fewer.
+    Beside a pattern the columns of counts are taken to be its own. Raises ValueError if there are more or fewer.
     """
     names = dict(corpus.context_names)
     for name, matrix in counts.items():

@@ -28,10 +28,10 @@ MAX_SHOWN = 20
 class BadRows:
     """Bad rows of one run.
 
-    allowed : so many are left out; one more is an error.
-    can_allow : whether the user has a say in how a file is read, so that messages say what can be done.
-    first : of each the first fault, up to ``allowed`` or MAX_SHOWN of them.
-    number : of all of them.
+    allowed : number of bad rows that are left out; one more is an error.
+    can_allow : whether the user can change how the file is read, so that messages name the option.
+    first : the first fault of each bad row, up to ``allowed`` or MAX_SHOWN rows.
+    number : number of all bad rows.
     """
 
     allowed: int = 0
@@ -46,7 +46,7 @@ class BadRows:
             self.first += faults
 
     def check(self, where: str, n_rows: int) -> None:
-        """ValueError where there are more than are allowed, or only bad ones."""
+        """Raise ValueError if there are more than are allowed, or only bad ones."""
         if self.number <= self.allowed and self.number < max(n_rows, 1):
             return
         remedies = "".join(f"; {remedy}" for remedy in dict.fromkeys(one.remedy for one in self.first) if remedy)
@@ -63,7 +63,7 @@ class BadRows:
         raise ValueError(f"{where}: {self.number:,} of {n_rows:,} rows cannot be read{skip}{remedies}:{listed}")
 
     def write(self, path: Path) -> None:
-        """A tab-separated list of them: where, column, why."""
+        """Write a tab-separated list of them: place, column and reason."""
         with storage.replacing(path) as stream:
             stream.write("row\tcolumn\twhy\n")
             for place, column, message, _ in self.first:
@@ -81,27 +81,27 @@ def corpus_of_rows(
     decimal_comma: bool = False,
     followed: Sequence[str] | None = None,
 ) -> tuple[Any, list[Dropped]]:
-    """Documents from rows of cells.
+    """Return documents made from rows of cells.
 
     Parameters
     ----------
     make : the class of the corpus.
-    where : what messages call the source.
-    rows : place of each row, a line's number or text, and its cells in the order of ``layout.columns``, or its fault.
+    where : name of the source in messages.
+    rows : place (number of the line, or text) and cells of each row in the order of ``layout.columns``, or its fault.
     vocabulary : the words, in this order; others are dropped. None: the words that are seen and that ``rule`` keeps.
     rule : not together with ``vocabulary``.
-    bad : takes up the bad rows.
-    followed : words of an earlier corpus or a model, which are the columns if no document has a word.
+    bad : collects the bad rows.
+    followed : words of an earlier corpus or a model; they become the columns if no document has a word.
 
     Returns
     -------
-    corpus : documents in the order of the rows; a document without words stays, empty.
-    dropped : what was left out and why.
+    corpus : documents in the order of the rows; documents without words are kept.
+    dropped : the parts left out, with reasons.
 
     Raises
     ------
     ValueError
-        Names the source and each bad row's place and column, what was found and what is allowed; one sentence for one.
+        If there are too many bad rows. The message names the source, and for each row place, column and fault.
     """
     if vocabulary is not None and rule is not None:
         raise ValueError("min_df, max_df and max_features cannot be given with a vocabulary, which is used as it is")
@@ -161,7 +161,7 @@ def corpus_of_rows(
 
 
 class _Parts:
-    """Where the cells of each column go, in the order of ``layout.columns``."""
+    """Parsers of the cells of each column, in the order of ``layout.columns``."""
 
     def __init__(self, layout: Layout, vocabulary: Sequence[str] | None, decimal_comma: bool) -> None:
         plain = layout.tokeniser.for_contexts()
@@ -188,7 +188,7 @@ def gather(
     bad: BadRows,
     what: str = "documents",
 ) -> int:
-    """Give the place of every good row and its cells, as the ``parts`` parse them, to ``take``, which may refuse them.
+    """Pass the place and the parsed cells of every good row to ``take``, which may refuse them.
 
     Returns the number of rows.
     """
@@ -218,7 +218,7 @@ def gather(
 
 
 def _without_words(layout: Layout, outside: int, dropped: Sequence[Dropped]) -> str:
-    """Why no document has a word."""
+    """Return the reason why no document has a word."""
     if outside or any(one.what in ("words", "tokens") for one in dropped):
         return "the vocabulary keeps none of its words"
     rule = f"; running text is cut into {layout.tokeniser}"
@@ -226,7 +226,7 @@ def _without_words(layout: Layout, outside: int, dropped: Sequence[Dropped]) -> 
 
 
 def _labels(where: str, column: Labels, layout: Layout) -> tuple[Any, list[str] | None]:
-    """One number for each document where each has one label, else the (J, L) membership; None for optional gaps."""
+    """Return one number per document if each has one label, else the (J, L) membership; None for optional gaps."""
     counts, names = column.builder.finish()
     membership = damped(counts, "presence")
     lengths = np.diff(membership.indptr)

@@ -120,13 +120,13 @@ def missing_of(settings: Mapping[str, Any]) -> Missing:
 
 
 def rule_of(settings: Mapping[str, Any]) -> VocabularyRule | None:
-    """Which words are kept; None where nothing is said of it."""
+    """Which words are kept; None if nothing is said of it."""
     limits = {name: settings[name] for name in ("min_df", "max_features", "max_df") if name in settings}
     return VocabularyRule(**limits) if limits else None
 
 
 def tokeniser_of(settings: Mapping[str, Any], tokenise: Tokenise | None = None) -> Tokeniser:
-    """The tokeniser of :func:`complete` settings. ValueError where it was a function and none is given."""
+    """The tokeniser of :func:`complete` settings. Raises ValueError if it was a function and none is given."""
     name, wanted = settings["tokeniser"], settings["stop_words"]
     wanted = None if wanted == NONE else wanted
     if name == FUNCTION and tokenise is None:
@@ -143,7 +143,7 @@ def tokeniser_of(settings: Mapping[str, Any], tokenise: Tokenise | None = None) 
 
 def parse_contexts(texts: Sequence[str]) -> dict[str, ContextColumn]:
     """``["year=Publication year:number", ...]`` as ``{name: column and kind}``; the name is the column's where it is
-    left out. ValueError for another form, or a name given twice.
+    left out. Raises ValueError for another form, or a name given twice.
     """
     return once(map(_context, texts), "context")
 

@@ -167,7 +167,7 @@ class Tokeniser:
         return [self._kept(_without_ends(word, self._stop_words) if "'" in word else word) for word in found]
 
     def _kept(self, word: str) -> str | None:
-        """The word; None where it is left out."""
+        """The word; None if it is left out."""
         is_word = self._tokenise is not None or (len(word) <= _LONGEST_WORD and _LETTER.search(word))
         return word if is_word and len(word) >= self.min_letters and word not in self._stop_words else None
 
@@ -234,7 +234,7 @@ def _joined(words: Sequence[str | None], most: int) -> Iterator[str]:
 
 
 def _checked(words: Any) -> list[str]:
-    """What a function of the user's returned; ValueError for anything else than words."""
+    """What a function of the user's returned. Raises ValueError for anything else than words."""
     if isinstance(words, str) or not isinstance(words, Iterable):
         raise ValueError(f"the tokeniser gave {type(words).__name__}; a list of words is needed")
     found = []

@@ -103,7 +103,7 @@ class _Column(NamedTuple):
 
 
 def _name(cell: Any, place: Any, missing: Missing) -> str:
-    """ValueError for a cell that names no document."""
+    """Raise ValueError for a cell that names no document."""
     name = "" if missing.code_of(cell) or is_missing(cell) or isinstance(cell, list | dict) else plain_text(str(cell))
     if not name:
         raise ValueError("it names no document")
@@ -111,7 +111,7 @@ def _name(cell: Any, place: Any, missing: Missing) -> str:
 
 
 def _number(cell: Any, place: Any, missing: Missing, kind: str, decimal_comma: bool) -> float:
-    """ValueError for a missing one, or one that is not of the kind."""
+    """Raise ValueError for a missing one, or one that is not of the kind."""
     value = np.nan if missing.code_of(cell) else parse_number(cell, decimal_comma)
     if np.isnan(value) or missing.code_of(value):
         raise ValueError("it is missing; every number of an observation is needed")

@@ -155,7 +155,7 @@ def _plain(name: bytes) -> str:
 
 
 def _revised(fields: Mapping[str, Sequence[bytes]]) -> int:
-    """Date of the last revision as yyyymmdd; 0 where it is missing or no date."""
+    """Date of the last revision as yyyymmdd; 0 if it is missing or no date."""
     match = _DATE.fullmatch(b"-".join(part.strip() for part in fields.get("revised", ())))
     if match is None:
         return 0

@@ -146,7 +146,7 @@ def read_own(
 
 
 def read_bibliography(path: Path, settings: Mapping[str, Any], like: HasSchema | None = None) -> Corpus:
-    """Read a bibliography as :func:`read_own` does, and log what was left out and merged."""
+    """Read a bibliography like :func:`read_own`, and log the records left out and merged."""
     from mc2core.corpus.readers import bibliography
 
     if path.is_file() and bibliography.format_of(path) is None:

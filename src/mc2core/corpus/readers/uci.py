@@ -118,7 +118,7 @@ def _size(path: Path, stream: IO[bytes], line: int) -> int:
 
 
 def _check_sizes(path: Path, n_documents: int, n_entries: int) -> None:
-    """ValueError where the first lines announce more than can follow, or than there is memory for."""
+    """Raise ValueError if the first lines announce more than can follow, or than there is memory for."""
     if n_documents > n_entries + MAX_EMPTY:
         raise ValueError(
             f"{path} announces {counted(n_documents, 'documents')} but {counted(n_entries, 'entries')}; "
@@ -129,7 +129,7 @@ def _check_sizes(path: Path, n_documents: int, n_entries: int) -> None:
 
 
 def _check_entries(path: Path, block: np.ndarray, line: int, n_documents: int, n_words: int) -> None:
-    """ValueError where an entry of the block, whose first is in this line, is out of range."""
+    """Raise ValueError if an entry of the block, whose first is in this line, is out of range."""
     for column, lowest, highest, what in (
         (0, 1, n_documents, "document"),
         (1, 1, n_words, "word"),

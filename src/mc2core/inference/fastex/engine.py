@@ -68,7 +68,7 @@ class MixtureEngine(Engine):
         """States of a chain; ``stored``: names of a checkpoint's arrays, () of a new chain."""
 
     def _checked(self, model: Mixture, corpus: Corpus, stored: Collection[str] = ()) -> type[MixtureState]:
-        """:meth:`_states`; ValueError where the corpus does not fit, before anything is allocated for it."""
+        """:meth:`_states`. Raises ValueError if the corpus does not fit, before anything is allocated for it."""
         if corpus.n_tokens == 0:
             raise ValueError(f"{type(self).__name__} clusters documents by their words, but the corpus has none")
         settings, kind = self._settings(model), self._states(model, corpus, stored)
@@ -261,7 +261,7 @@ class FastEx(MixtureEngine):
             self._refuse_idle(self.proposal)
 
     def _refuse_idle(self, proposal: str, reads_budget: bool = False) -> None:
-        """ValueError for a setting of another proposal than this one, which is set or which "auto" chooses.
+        """Raise ValueError for a setting of another proposal than this one, which is set or which "auto" chooses.
 
         ``reads_budget``: the rule of "auto" looks at ``list_budget``.
         """

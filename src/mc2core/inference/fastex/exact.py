@@ -103,7 +103,7 @@ def table_bytes(corpus: Corpus, n_clusters: int) -> int:
 
 
 def build_tables(corpus: Corpus, settings: ChainSettings, mass: np.ndarray) -> tuple[OrderedCells, Tables]:
-    """The corpus in the sweep's order, and tables without a document; ValueError where they exceed memory."""
+    """The corpus in the sweep's order, and tables without a document. Raises ValueError if they exceed memory."""
     content, n_clusters = corpus.content, settings.n_clusters
     frequency = np.bincount(content.indices, minlength=corpus.n_words)
     frequent = is_frequent(frequency, n_clusters)

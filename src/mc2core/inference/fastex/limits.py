@@ -19,7 +19,7 @@ MAX_PRIOR_SUM = 1e9
 
 
 def refuse_prior_sum(name: str, value: float, number: int, of: str) -> None:
-    """ValueError where a prior of ``value`` for each of ``number`` things, named ``of``, is too large in all."""
+    """Raise ValueError if a prior of ``value`` for each of ``number`` things, named ``of``, is too large in all."""
     if value * number > MAX_PRIOR_SUM:
         raise ValueError(
             f"{name} is {value:g} for each of {number} {of}; it must be at most {MAX_PRIOR_SUM / number:g}, since the "
@@ -35,7 +35,7 @@ def _busiest_word(corpus: Corpus) -> tuple[str, np.ndarray]:
 
 
 def refuse_squares(corpus: Corpus, settings: ChainSettings) -> None:
-    """ValueError where words' tokens in all are too many for the components' sums of squares."""
+    """Raise ValueError if words' tokens in all are too many for the components' sums of squares."""
     squaring = {GAUSSIAN: "gaussian", GAUSS_WISHART: "gauss_wishart"}.get(settings.component)
     word, totals = _busiest_word(corpus)
     if squaring and np.sum(totals.astype(np.float64) ** 2) >= 2.0**62:
@@ -43,7 +43,7 @@ def refuse_squares(corpus: Corpus, settings: ChainSettings) -> None:
 
 
 def refuse_large_counts(corpus: Corpus, proposal: str) -> None:
-    """ValueError where a word's tokens in all are too many for tables of exact scores."""
+    """Raise ValueError if a word's tokens in all are too many for tables of exact scores."""
     word, totals = _busiest_word(corpus)
     if totals.max() > MAX_LABELS:
         raise ValueError(f"{word} proposal={proposal!r}, which counts to {MAX_LABELS}; use proposal='hash'")
@@ -55,7 +55,7 @@ def hashed_bytes(n_clusters: int, bits: int) -> int:
 
 
 def refuse_beyond_memory(proposal: str, n_bytes: int, n_words: int, settings: ChainSettings) -> None:
-    """ValueError where ``n_bytes`` are not available."""
+    """Raise ValueError if ``n_bytes`` are not available."""
     remedy = "use fewer clusters"
     if settings.component == GAUSS_WISHART:
         remedy = "use fewer clusters or words, since each cluster keeps two matrices of words by words"

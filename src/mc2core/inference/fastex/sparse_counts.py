@@ -74,7 +74,7 @@ def preferred_slot(key, size):
 
 @numba.njit(inline="always")
 def count_at(slots, shift, key):
-    """Count of the cell ``key`` (uint64), int64; 0 where it is not in the table. ``shift``: count bits, uint64."""
+    """Count of the cell ``key`` (uint64), int64; 0 if it is not in the table. ``shift``: count bits, uint64."""
     i = preferred_slot(key, slots.size)
     while True:
         slot = slots[i]

@@ -43,7 +43,7 @@ class MixtureState(State):
 
     @classmethod
     def refuse(cls, corpus: Corpus, settings: ChainSettings) -> None:
-        """ValueError where there is no room for a chain of this corpus, before anything is allocated for it."""
+        """Raise ValueError if there is no room for a chain of this corpus, before anything is allocated for it."""
         refuse_beyond_memory(cls.proposal, cls.least_bytes(corpus, settings), corpus.n_words, settings)
 
     @classmethod
@@ -84,6 +84,6 @@ class MixtureState(State):
         return {"cluster": self.cluster}
 
     def _refuse_unfinished(self, done: int) -> None:
-        """ValueError where a kernel gave up at document -1 - ``done``."""
+        """Raise ValueError if a kernel gave up at document -1 - ``done``."""
         if done < 0:
             refuse_scores(self.settings, f"document {-1 - done}")

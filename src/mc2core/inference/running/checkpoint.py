@@ -145,7 +145,7 @@ def _or_anew() -> Iterator[None]:
 
 @contextmanager
 def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
-    """ValueError for whatever is wrong with the content of a file."""
+    """Raise ValueError for whatever is wrong with the content of a file."""
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:

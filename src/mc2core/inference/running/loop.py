@@ -470,7 +470,7 @@ def _share(chains: Sequence[_Chain], seconds: float, cpu_seconds: float) -> None
 
 
 def _specified(model: Model | None, engine: Engine | None) -> tuple[Model, Engine]:
-    """Both, the default where one is None; ValueError for what is neither."""
+    """Both, the default where one is None. Raises ValueError for what is neither."""
     if not (model is None or isinstance(model, Model)):
         raise ValueError(f"model is {shown(model)}; one is needed, such as mc2core.models.MC2()")
     if not (engine is None or isinstance(engine, Engine)):

@@ -77,7 +77,7 @@ def take_batch(corpus: Corpus, contexts: StackedContexts, rows: np.ndarray) -> B
 class DocumentStatistics:
     """Statistics of documents for the global step; parts are joined by ``+``.
 
-    cluster : (B,) int32, the likeliest of each document; -1 where its weights have no finite sum above 0
+    cluster : (B,) int32, the likeliest of each document; -1 if its weights have no finite sum above 0
     log_evidence : float, sum_j ln Z_j in nats
     n_k : (K,) float64, sum_j mu_jk
     contexts : (K, D) float64, sum_j mu_jk T(x_j)

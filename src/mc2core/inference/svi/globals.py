@@ -96,7 +96,7 @@ class Globals(State):
     between epochs. ``concentration_rates`` are those of Gamma posteriors, of no effect where one is fixed.
 
     ``cluster`` (J,) int32 is the likeliest cluster of each document when it was last visited, or where it was at the
-    start; -1 where neither was. ``n_updates`` counts mini-batches; ``n_visited`` documents of the epoch that is under
+    start; -1 if neither was. ``n_updates`` counts mini-batches; ``n_visited`` documents of the epoch that is under
     way, 0 between epochs, and ``evidence`` their sum of ln Z_j; ``last_evidence`` is that of the last epoch, and
     ``elbo`` the latest, both in nats and NaN before. ``documents`` is None where documents share the proportions of
     their cluster. ``buffers`` hold nothing between mini-batches.

@@ -237,7 +237,7 @@ def merge(state: Globals, cluster_of: np.ndarray, topic_of: np.ndarray) -> np.nd
 
 @dataclass
 class SampledDocuments:
-    """The documents that say what unions change.
+    """Sampled documents that measure the effect of unions.
 
     Attributes
     ----------

@@ -29,7 +29,7 @@ _BLOCK = 512
 
 @dataclass(frozen=True)
 class ObservedTopics:
-    """The observations of a corpus, and what sums of their statistics say of topics.
+    """Observations of a corpus, and topics computed from sums of their statistics.
 
     Attributes
     ----------
@@ -46,14 +46,14 @@ class ObservedTopics:
 
     @classmethod
     def of(cls, corpus: Corpus, family: ContentFamily) -> Self:
-        """ValueError for an observation that the family does not take."""
+        """Raise ValueError for an observation that the family does not take."""
         observations = ObservedValues.of(corpus, family)
         base = family.log_base_in(observations.values, observations.scale)
         return cls(observations, base, family.prior(family.n_parameters(observations.values.shape[1])))
 
     @property
     def family(self) -> ContentFamily:
-        """What topics emit."""
+        """Family of the observations that topics emit."""
         return self.observations.family
 
     def natural(self, sums: np.ndarray) -> np.ndarray:
@@ -61,7 +61,7 @@ class ObservedTopics:
         return self.prior + sums.T
 
     def contents(self, sums: np.ndarray) -> Contents:
-        """What the topics are known to be."""
+        """Current parameters of the topics."""
         one = self.observations
         return Contents(one.family, one.centre, one.scale, self.natural(sums))
 

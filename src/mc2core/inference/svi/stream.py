@@ -504,7 +504,7 @@ def _geometric(prior: float) -> float:
 
 
 def _specified(provenance: Mapping[str, Any], threads: int) -> tuple[MC2, SVI]:
-    """Model and engine of a fit; ValueError if it cannot continue as a stream."""
+    """Model and engine of a fit. Raises ValueError if it cannot continue as a stream."""
     model, engine = specified_in(provenance, threads)
     if not isinstance(engine, SVI):
         raise ValueError(f"the fit is by {engine.name}; a stream continues a fit by {SVI.name}")

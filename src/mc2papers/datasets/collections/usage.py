@@ -84,7 +84,7 @@ class _Names:
         self._seen: dict[str, int] = {}  # by the text as it stands in the file: each is checked once
 
     def number(self, line: int, value: Any) -> int:
-        """The number of a name; ValueError where it is none."""
+        """The number of a name. Raises ValueError if it is none."""
         if type(value) is str and (known := self._seen.get(value)) is not None:
             return known
         name = _name(self._path, line, self._column, value)

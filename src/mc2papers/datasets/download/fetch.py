@@ -65,7 +65,7 @@ class SourceFile:
 
     path : path inside the local data folder.
     addresses : official addresses (http or https), the preferred one first.
-    sha256 : 64 hexadecimal digits; None where the file changes from release to release.
+    sha256 : 64 hexadecimal digits; None if the file changes from release to release.
     """
 
     dataset: str
@@ -93,7 +93,7 @@ class Patience:
 
 
 def read_catalogue(path: str | os.PathLike[str]) -> list[SourceFile]:
-    """Read ``datasets.tsv``; ValueError names the line and the field that is wrong."""
+    """Read ``datasets.tsv``. Raises ValueError, which names the line and the field that is wrong."""
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path} is missing")
@@ -241,7 +241,7 @@ def _transfer(address: str, part: Path, sha256: str | None, patience: Patience) 
 
 
 def left_https(response: requests.Response) -> str | None:
-    """The first address without https that an https address was redirected to; None where there is none."""
+    """The first address without https that an https address was redirected to; None if there is none."""
     first, *others = [one.url for one in [*response.history, response]]
     return next((url for url in others if first.startswith("https:") and not url.startswith("https:")), None)
 

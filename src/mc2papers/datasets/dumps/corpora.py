@@ -30,7 +30,7 @@ _ALMOST_ARTICLES = ("disambiguation",)
 
 @dataclass
 class Reading:
-    """What a reader found.
+    """Results of a reader.
 
     dropped : what it left out and why. notes : how things were counted. warnings : such as a truncated file.
     files : what was in each file, by what the parser counted.

@@ -137,7 +137,7 @@ def unpack_lines(packed: np.ndarray) -> list[str]:
 
 
 def read_about(shard: str | os.PathLike[str]) -> dict[str, Any]:
-    """``shard.json`` of a shard; ValueError if the folder is not a shard."""
+    """``shard.json`` of a shard. Raises ValueError if the folder is not a shard."""
     shard = Path(shard)
     if not (shard / "shard.json").is_file():
         raise ValueError(f"{shard} is not a shard: shard.json is missing")

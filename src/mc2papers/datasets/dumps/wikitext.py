@@ -80,7 +80,7 @@ _ELEMENT_BYTES, _ELEMENT_ENDS = pack_names(_ELEMENTS)
 
 
 def plain_text(text: bytes, namespaces: Namespaces = ENGLISH) -> tuple[bytes, list[str]]:
-    """What a reader of the article reads, and the categories its text names, in order; text is UTF-8.
+    """Return the visible text of an article, and the categories that it names, in order; text is UTF-8.
 
     White space is not cared for: a dropped element leaves a space or nothing.
     """

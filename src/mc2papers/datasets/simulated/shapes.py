@@ -138,7 +138,7 @@ def simulate(shape: Shape, seed: int, scale: float = 1.0, drawn_from: str = "mc2
 
     The same shape, seed, scale and law give the same corpus. Under "correlated" the truth's ``topic_given_cluster`` is
     the mean of the documents' proportions. Memory: the corpus and 60 bytes for each of about a million tokens drawn
-    at a time. ValueError for a negative seed, a scale that is not above 0, or another law.
+    at a time. Raises ValueError for a negative seed, a scale that is not above 0, or another law.
     """
     choice("drawn_from", drawn_from, LAWS)
     shape = shape.scaled(scale) if scale != 1.0 else shape

@@ -1,4 +1,4 @@
-"""Truth: what a simulated corpus was drawn from, and its file."""
+"""Truth: the parameters of a simulated corpus, and their file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mc2core.base import storage
 
 @dataclass(frozen=True)
 class Truth:
-    """What a simulated corpus was drawn from (K clusters, M topics, V words, J documents).
+    """Parameters from which a simulated corpus was drawn (K clusters, M topics, V words, J documents).
 
     cluster : (J,) int64
     cluster_weights : (K,) float64, sums to 1
@@ -36,7 +36,7 @@ class Truth:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Truth:
-        """Read a truth written by :meth:`save`; ValueError for a damaged file or a missing array."""
+        """Read a truth written by :meth:`save`. Raises ValueError for a damaged file or a missing array."""
         arrays = storage.read_arrays(path)
         missing = [name for name in _TRUTH_ARRAYS if name not in arrays]
         if missing:

@@ -215,7 +215,7 @@ class Candidates(NamedTuple):
     held : (B,) int32, the document's cluster where it is held, else -1
     cluster, share, counts, squares : as of :class:`DocumentPosteriors`; on entry candidates to keep, and their counts
     theta : (B, C, M) float64, exp(digamma(a + n)) of the last pass relative to its largest
-    ratio : (cells, C) float64, mu_jk x / sum_m weights theta of each cell; 0 where the pair has no share
+    ratio : (cells, C) float64, mu_jk x / sum_m weights theta of each cell; 0 if the pair has no share
     best : (cells, C) int32, the one topic of a cell whose sum vanished, else -1
     log_evidence : (B,) float64, ln Z_j
     """

@@ -98,7 +98,7 @@ def take_logs(sums, top, scores, row, log_table, first, last, log_likelihood):
 
 
 class WordTables(NamedTuple):
-    """What the documents of a batch share, over its U distinct words.
+    """Quantities that the documents of a batch share, over its U distinct words.
 
     scores : (U, rows) float64, sum_m mu_m E ln psi_mw of every row of ``rows``: the first M columns are E ln psi
     weights : (U, rows) float64, exp(scores - the word's highest score)
@@ -150,7 +150,7 @@ def word_tables(state: Globals, expected: Expectations, words: np.ndarray, pool:
 class TableMass(NamedTuple):
     """N_kt(w) = exp(E ln tau_kt) ratio_k(w) weights[row[k, t]], and where it is not zero.
 
-    ratio : (U, K), R_k(w) / sums; 0 where the sum vanished (*lost* pairs)
+    ratio : (U, K), R_k(w) / sums; 0 if the sum vanished (*lost* pairs)
     start : (blocks + 1, K) int64, pairs of cluster k in word block b are start[b, k]:start[b + 1, k]
     word : (pairs,) int32, numbers in the batch of the words with R_k(w) > 0, by cluster
     word_mass : (U, K), R_k(w)
