@@ -234,9 +234,9 @@ def draw(table: pd.DataFrame, found: pd.DataFrame, paper: pd.DataFrame, averaged
         ax.legend(fontsize=6.5, ncols=n_columns, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     below = parts[1].subplots(1, 3, sharey=True, width_ratios=[2, 1, 1])
     colours = [looks.get(str(name), palette.look(str(name)))[0] for name in names]
-    hollow = {"hollow": "in_sample"} if table["in_sample"].notna().any() else {}
+    hollow = "in_sample" if table["in_sample"].notna().any() else ""
     panels = (
-        Panel("perplexity, held out" + "\n(hollow: training documents)" * bool(hollow), "perplexity", **hollow),
+        Panel("perplexity, held out" + "\n(hollow: training documents)" * bool(hollow), "perplexity", hollow=hollow),
         Panel("K", "clusters", printed=averaged_k, is_log=True),
         Panel("M", "topics", is_count=True),
     )
