@@ -57,7 +57,7 @@ def test_chart_has_a_bar_per_job_in_as_many_lanes_as_ran_at_once():
     ]
     page = chart(jobs)
     assert "5 jobs took 2:00, by the clock 1:40, at most 2 at once." in page
-    assert "dashed lines stand for the time between two runs" in page
+    assert "dashed lines mark pauses between runs" in page
     bars = re.findall(r'<title>([^<]*)</title><rect x="([\d.]+)" y="(\d+)" width="([\d.]+)"', page)
     assert [title for title, *_ in bars] == [
         "warm_kernels/gibbs: 40.0 s", "fits/&lt;a&gt;: 10.0 s", "scores/a: 10.0 s", "uai2016/table: 10.0 s",

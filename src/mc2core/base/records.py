@@ -448,7 +448,7 @@ def _excel_rows(path: Path) -> Iterator[Row]:
         with zipfile.ZipFile(path) as archive:
             size = sum(one.file_size for one in archive.infolist())
         if size > min(MAX_EXCEL_BYTES, _EXCEL_RATIO * max(path.stat().st_size, 2**14)):
-            raise ValueError(f"it claims {size} bytes, too many for its {path.stat().st_size}")
+            raise ValueError(f"it declares {size} bytes, too many for a file of {path.stat().st_size}")
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         try:
             sheet = next((one for one in book.worksheets if one.sheet_state == "visible"), book.worksheets[0])

@@ -125,7 +125,7 @@ def blocks(
                 given += len(block)
                 if given > BOMB_BYTES and given > MAX_RATIO * (stream.tell() - start):
                     raise DamagedInput(
-                        f"{path} inflates to more than {MAX_RATIO} times its size, which no data of this kind does"
+                        f"{path} inflates to more than {MAX_RATIO} times its size, too much for data of this kind"
                     )
         except EOFError as error:
             raise DamagedInput(f"{path} is cut off after {given} inflated bytes", truncated=given > 0) from error
@@ -271,7 +271,7 @@ class _Parser:
 
     def _declare(self, name: str, system: str | None, public: str | None, has_declarations: bool) -> None:
         if has_declarations:
-            raise DamagedInput(f"{self._path} has declarations of its own, which data of this kind never has")
+            raise DamagedInput(f"{self._path} has its own declarations, which are not allowed")
 
     def _skip(self, name: str, is_parameter: bool) -> None:
         """An entity that a document type elsewhere may define."""
@@ -284,9 +284,7 @@ class _Parser:
             self._open.append(self._wanted)
             return
         if len(self._open) == MAX_LEVELS:
-            raise DamagedInput(
-                f"{self._path} has elements more than {MAX_LEVELS} deep, which data of this kind never has"
-            )
+            raise DamagedInput(f"{self._path} has elements more than {MAX_LEVELS} deep, which is not allowed")
         outer = self._open[-1]
         element = None if outer is None else outer.children.get(name)
         self._open.append(element)

@@ -414,7 +414,7 @@ def _context(found: Fit, name: str | None, is_number: bool = False) -> str:
     if name is None and len(known) == 1:
         return known[0]
     if name not in known:
-        said = f"context is {name!r}; it must be" if name is not None or not known else f"{which} is to be named:"
+        said = f"context is {name!r}; it must be" if name is not None or not known else f"{which} is needed:"
         raise ValueError(f"{said} one of {', '.join(known)}" if known else f"the documents have no {which[2:]}")
     return name
 

@@ -94,8 +94,8 @@ def chart(jobs: Sequence[Job]) -> str:
     told = f"{counted(len(jobs), 'jobs')} took {_said(sum(job.seconds for job in jobs))}, by the clock {_said(total)}"
     told += f", at most {len(free)} at once"
     return (
-        f"<p>{told}. Jobs that came after this page was written are not among them"
-        f"{'; dashed lines stand for the time between two runs' if cuts else ''}.</p>"
+        f"<p>{told}. Later jobs are not included"
+        f"{'; dashed lines mark pauses between runs' if cuts else ''}.</p>"
         f'<div class="scroll"><svg role="img" aria-label="{told}" viewBox="0 0 {_WIDTH} {height + _AXIS}" '
         f'width="{_WIDTH}" height="{height + _AXIS}" font-size="11">{"".join(bars)}{"".join(marks)}'
         f"{_axis(total, scale, height)}</svg></div>{_table(jobs)}"

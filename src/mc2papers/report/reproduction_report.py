@@ -289,5 +289,5 @@ def _made(about: Sequence[str]) -> str:
         f"{''.join(f'<p>{html.escape(one)}</p>' for one in about)}"
         f'<p class="soft">Made by {html.escape(versions)}; commit {html.escape(commit)}.</p>'
         '<p class="soft">Which rule made each file, when, and by which code: <a href="report.html">its provenance</a> '
-        "as Snakemake tells it.</p>"
+        "as reported by Snakemake.</p>"
     )

@@ -106,9 +106,9 @@ LAUGHS = "".join(f"<!ENTITY {name} '{f'&{inner};' * 10}'>" for inner, name in it
         (b"<r><x><e>" + b"<i>y</i>" * 2_000_000 + b"z" * 9_000_000, "has a text or tag of more than 10485760 bytes"),
         (b"<r></r>more", "is not well-formed XML: junk after document element: line 1, column 7"),
         (b"<!DOCTYPE r SYSTEM 'x'><!DOCTYPE r [<!ENTITY a 'b'>]><r/>", "is not well-formed XML"),
-        (b"<!DOCTYPE r SYSTEM 'x' []><r/>", "has declarations of its own"),
+        (b"<!DOCTYPE r SYSTEM 'x' []><r/>", "has its own declarations"),
         (b"<!DOCTYPE r SYSTEM 'x'><r><e>&a;</e></r>", "is not well-formed XML: undefined entity 'a'"),
-        (b"<r>" + b"<x>" * 300, "has elements more than 256 deep, which data of this kind never has"),
+        (b"<r>" + b"<x>" * 300, "has elements more than 256 deep, which is not allowed"),
     ],
 )
 def test_what_no_dump_has_is_refused(tmp_path, content, message):
@@ -122,7 +122,7 @@ def test_what_no_dump_has_is_refused(tmp_path, content, message):
 def test_no_entity_is_expanded(tmp_path, place):
     """A billion laughs, which expat alone would expand up to a limit of its own."""
     (tmp_path / "x.xml").write_text(f"<!DOCTYPE r [<!ENTITY a 'ha'>{LAUGHS}]>{place}")
-    with pytest.raises(xmlstream.DamagedInput, match="has declarations of its own"):
+    with pytest.raises(xmlstream.DamagedInput, match="has its own declarations"):
         list(xmlstream.records(tmp_path / "x.xml", "r", FIELDS, ["x"]))
 
 

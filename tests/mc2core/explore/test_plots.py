@@ -82,7 +82,7 @@ def test_clusters_by_context_is_the_table_of_their_shares(done, context, cut, co
 
 
 def test_a_context_is_to_be_named_where_there_are_several(done):
-    with pytest.raises(ValueError, match="a context is to be named: one of author, label, year"):
+    with pytest.raises(ValueError, match="a context is needed: one of author, label, year"):
         plots.clusters_by_context(done)
     with pytest.raises(ValueError, match="context is 'places'; it must be one of author"):
         plots.map_of_documents(done, "places")

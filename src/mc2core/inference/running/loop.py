@@ -211,14 +211,14 @@ def _stored(
         return None
     if stored.iteration > iterations:
         raise ValueError(
-            f"{path} is at iteration {stored.iteration}, past the {iterations} asked for: "
-            f"ask for at least {stored.iteration}, or write elsewhere"
+            f"{path} is at iteration {stored.iteration}, after the requested {iterations}; "
+            f"request at least {stored.iteration}, or write elsewhere"
         )
     if engine.keeps_samples and stored.lacks(asked["burn_in"]):
         first, last = asked["burn_in"] + 1, stored.begins_after
         raise ValueError(
-            f"{path} has no samples of iterations {first} to {last}, which a burn-in of {first - 1} needs: "
-            f"name one of at least {last} (and more iterations than that), or write elsewhere"
+            f"{path} has no samples of iterations {first} to {last}, which a burn-in of {first - 1} needs; "
+            f"give a burn-in of at least {last} (and more iterations), or write elsewhere"
         )
     return stored
 

@@ -92,7 +92,7 @@ def test_a_finished_fit_is_not_lost_to_another(corpus, tmp_path, capsys, caplog)
             ["--iterations", "9", "--set", "document_level=false"],
             "run: model.document_level was True, now False; write elsewhere, or remove it to start again",
         ),
-        (["--iterations", "3"], "is at iteration 4, past the 3 asked for: ask for at least 4, or write elsewhere"),
+        (["--iterations", "3"], "is at iteration 4, after the requested 3; request at least 4, or write elsewhere"),
     ):
         capsys.readouterr()
         assert main([*command, *other]) == 2

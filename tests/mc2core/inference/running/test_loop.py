@@ -289,8 +289,8 @@ def test_samples_that_were_never_kept_are_asked_for_in_vain(tmp_path):
     fit(**call, iterations=6)
     before = (tmp_path / "c.npz").read_bytes()
     message = (
-        r"c.npz has no samples of iterations 3 to 3, which a burn-in of 2 needs: name one of at least 3 "
-        r"\(and more iterations than that\), or write elsewhere$"
+        r"c.npz has no samples of iterations 3 to 3, which a burn-in of 2 needs; give a burn-in of at least 3 "
+        r"\(and more iterations\), or write elsewhere$"
     )
     with pytest.raises(ValueError, match=message):
         fit(**call, iterations=10, burn_in=2)
@@ -327,7 +327,7 @@ def test_a_finished_run_that_is_asked_for_again_does_nothing(tmp_path, monkeypat
 def test_a_checkpoint_past_the_end_is_refused(tmp_path, burn_in):
     """Whatever samples it lacks: with half of them as burn-in, advice on that led in a circle."""
     fit(CORPUS, MC2(), Walk(), iterations=7, burn_in=burn_in, checkpoint=tmp_path / "c.npz")
-    message = r"c.npz is at iteration 7, past the 4 asked for: ask for at least 7, or write elsewhere$"
+    message = r"c.npz is at iteration 7, after the requested 4; request at least 7, or write elsewhere$"
     for asked in (burn_in, None, 0):
         with pytest.raises(ValueError, match=message):
             fit(CORPUS, MC2(), Walk(), iterations=4, burn_in=asked, checkpoint=tmp_path / "c.npz")
@@ -358,7 +358,7 @@ def test_a_stopped_run_has_samples_of_its_later_half_and_resumes(tmp_path, finis
     assert at in (71, 72)
     assert left.provenance["burn_in"] == at // 2
     assert joints(left) == [left.trace.log_joint[i - 1] for i in range(at // 2 + 1, at + 1) if i % thin == 0]
-    with pytest.raises(ValueError, match=rf"c.npz is at iteration {at}, past the 60 asked for: ask for at least {at}"):
+    with pytest.raises(ValueError, match=rf"c.npz is at iteration {at}, after the requested 60; request at least {at}"):
         fit(CORPUS, MC2(), Walk(), iterations=60, **call)
     for iterations in (at, 100, 150):
         parts = fit(CORPUS, MC2(), Walk(), iterations=iterations, **call)

@@ -222,7 +222,7 @@ class TestDamage:
                 GOOD.replace('.dtd">', '.dtd" [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;&a;">]>').replace(
                     "A title", "&b;"
                 ),
-                "has declarations of its own, which",
+                "has its own declarations, which",
             ),
         ],
     )

@@ -208,7 +208,7 @@ class TestDamage:
     @pytest.mark.parametrize(
         ("content", "message"),
         [
-            (BOMB + dump([page(1, body="&b;")]), "has declarations of its own, which data of this kind never has"),
+            (BOMB + dump([page(1, body="&b;")]), "has its own declarations, which are not allowed"),
             ("<html><body>404</body></html>", "is an HTML page instead of data"),
             ("<feed><page/></feed>", "has the root element <feed>; <mediawiki> is needed"),
             ("<feed/>", "has the root element <feed>"),
