@@ -139,7 +139,7 @@ def test_both_colourings_are_drawn(groups):
     table = cluster_map.describe(corpus, [model], n_clusters=3)
     figure = cluster_map.draw(table, "simulated data", 90)
     left, right = figure.axes
-    assert left.get_title() == "Clusters, largest first (60 of 90 images)"
+    assert left.get_title() == "Clusters, largest first (60 of 90 training images)"
     assert [text.get_text() for text in left.get_legend().get_texts()] == ["1 (30)", "2 (20)", "3 (10)"]
     assert [text.get_text() for text in right.get_legend().get_texts()] == [
         "cat (20)", "hawk (0)", "whales (10)", "wolf (30)",

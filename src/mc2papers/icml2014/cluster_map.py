@@ -142,7 +142,7 @@ def draw(table: pd.DataFrame, source: str, n_documents: int) -> Figure:
     sizes = table["cluster"].value_counts()
     clusters = {number: f"{number} ({sizes[number]})" for number in sorted(sizes.index)}
     _scatter(left, table, "cluster", clusters, palette.CLUSTERS)
-    left.set(title=f"Clusters, largest first ({len(table):,} of {n_documents:,} images)")
+    left.set(title=f"Clusters, largest first ({len(table):,} of {n_documents:,} training images)")
     counts = table["class"].value_counts(sort=False)
     classes = {name: f"{name} ({counts[name]})" for name in sorted(counts.index, key=_natural)}
     _scatter(right, table, "class", classes, palette.CLASSES)
