@@ -288,7 +288,7 @@ class TestRuns:
             ),
             (
                 {"engine": "fastex", "contexts": "year"},
-                "model 'mixture' is of words only; it cannot use context 'year'",
+                "model 'mixture' uses words only; it cannot use context 'year'",
             ),
             ({"dataset": "letters", "contexts": "year"}, "'year' is not among those of corpora.letters: ['number']"),
             ({"dataset": "mine", "contexts": "title"}, "'title' is not among those of corpora.mine: []"),

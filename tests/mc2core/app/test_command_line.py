@@ -618,7 +618,7 @@ class TestCommands:
             ([*FIT, "--context", "year:normal_gamma,strength=2"], "NormalGamma strength is 2; it must lie between 0"),
             ([*FIT, "--context", "yaer"], "the corpus has no context 'yaer'; it has: author, title, year"),
             ([*FIT, "--model", "mc3"], "model is 'mc3'; allowed: hdp, mc2, mixture, nptot; did you mean 'mc2'?"),
-            ([*FIT, "--model", "hdp", "--context", "year"], "model 'hdp' is of words only; it cannot use context"),
+            ([*FIT, "--model", "hdp", "--context", "year"], "model 'hdp' uses words only; it cannot use context"),
             (
                 [*FIT, "--set", "document_level=false", "--set", "document_concentration=3"],
                 "document_concentration needs document_level=True (--set document_level=true)",

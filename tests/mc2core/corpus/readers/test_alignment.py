@@ -204,7 +204,7 @@ class TestRefused:
         twice = Corpus(counts, ["a", "b"])
         twice._vocabulary = ["a", "a"]  # as a corpus that was saved before names were compared
         for like, message in (
-            (Corpus(counts), "the corpus does not name its words, so that documents cannot be read like those behind"),
+            (Corpus(counts), "the corpus does not name its words, so no documents can be read in its columns"),
             (Corpus(counts, ["a", "b"], {"who": counts}), "the corpus does not name its columns of context 'who'"),
             (twice, "the corpus has the name 'a' twice among its words"),
             (Corpus(counts, ["a", "b"]), "no word of the new documents is among the 2 words of the corpus"),

@@ -225,7 +225,7 @@ def test_threads_do_not_make_another_run(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"seed": 6}, "c.npz is the checkpoint of another run: seed is 5 there and 6 here; write elsewhere, or"),
+        ({"seed": 6}, "c.npz is the checkpoint of another run: seed was 5, now 6; write elsewhere, or"),
         (
             {"model": MC2(document_level=False)},
             "another run: model.document_level was True, now False; write elsewhere, or remove it",
@@ -240,8 +240,8 @@ def test_threads_do_not_make_another_run(tmp_path):
             {"corpus": Corpus(np.ones((4, 2), dtype=int)), "seed": 6},
             r"c.npz is the checkpoint of a run on another corpus \(3 documents\); write elsewhere, or remove it",
         ),
-        ({"thin": 2}, "another run: thin is 1 there and 2 here"),
-        ({"burn_in": 0}, "c.npz has no samples of iterations 1 to 1, which a burn-in of 0 needs: name one of at"),
+        ({"thin": 2}, "another run: thin was 1, now 2"),
+        ({"burn_in": 0}, "c.npz has no samples of iterations 1 to 1, which a burn-in of 0 needs; give a burn-in of at"),
     ],
 )
 def test_a_checkpoint_of_another_run_is_refused(tmp_path, change, message):
