@@ -122,7 +122,7 @@ class TestModel:
         for number, chosen in enumerate(others):
             assert main([*command, str(tmp_path / str(number)), *chosen]) == 0
             assert not Posterior.load(tmp_path / str(number) / "posterior.npz").representative.has_document_level
-        told = "--set document_level=false is the paper's"
+        told = "--set document_level=false, as in the paper"
         assert told not in capsys.readouterr().out
         assert main([*command, str(tmp_path / "own"), "--model", "mc2"]) == 0
         assert told in capsys.readouterr().out
