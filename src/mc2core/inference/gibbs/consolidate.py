@@ -59,7 +59,7 @@ def nearest(counts: sp.csr_matrix) -> np.ndarray:
 
 @kernel(error_model="numpy")
 def _merge(key, pairs, end, tokens, topics, constants, parts):
-    """Join the topics of each pair in turn, if both are still there and better one."""
+    """Merge the topics of each pair in turn, if both still exist and one is better."""
     stream = np.zeros(2, np.uint64)
     for number in range(len(pairs)):
         a, b = pairs[number]
@@ -205,7 +205,7 @@ def _put_back(m, members, n, n_wm, n_m, tokens, new):
 
 @kernel(error_model="numpy")
 def _remove(key, order, most, start, n_wm, n_m, tau, tokens, constants):
-    """Try topics in this order, those of at most so many tokens; tau of what is dissolved goes to all others."""
+    """Try topics in this order, those of at most so many tokens; tau of a removed topic goes to all others."""
     stream, members, new = np.zeros(2, np.uint64), np.empty(most, np.int64), np.empty(most, np.int32)
     for m in order:
         if n_m[m] == 0 or n_m[m] > most:
@@ -229,7 +229,7 @@ def remove_topics(
     assignments: Assignments, content: sp.csr_matrix, tau: np.ndarray, tokens: Tokens, constants: TopicConstants,
     key: np.uint64
 ) -> np.ndarray:  # fmt: skip
-    """Dissolve topics in place, the smallest first and none larger than the mean; returns (K, M + 1) float64 tau."""
+    """Remove topics in place, the smallest first and none larger than the mean; returns (K, M + 1) float64 tau."""
     n_topics = assignments.n_topics
     n_wm = topics_of_words(content, assignments.topic, n_topics)
     n_m = n_wm.sum(axis=0, dtype=np.int64)

@@ -16,7 +16,7 @@ Counts are held topic by topic, so that one topic of the document is weighed for
 ratio of gamma functions is a short product for few tokens (logarithms are taken of the products of many topics), else
 one Stirling series minus a kept log-gamma.
 
-**Given tau** at the document level, theta summed out, beside the move given the tables of documents:
+**Given tau** at the document level, theta summed out, next to the move given the tables of documents:
 
     P(z_j = k) prop. to (n_k + b) f_k(x_j) prod_m G(omega tau_km + n_jm) / G(omega tau_km)    (n_k, f_k without j)
 

@@ -18,7 +18,7 @@ from mc2core.posterior import Sample
 if TYPE_CHECKING:
     from mc2core.posterior.mixture import Block
 
-# documents for each that is kept back, and how many have to be, of which fewer would not tell states apart
+# one of so many documents is held out, and at least so many: fewer would not tell states apart
 _FOR_ONE, _MIN_DOCUMENTS = 10, 10
 #: tokens that are looked at, of a document and of all
 MAX_OF_ONE, MAX_OF_ALL = 1_000, 30_000

@@ -51,13 +51,13 @@ if TYPE_CHECKING:
 BURN_IN = 20
 #: ... and those after them, in which all move, where several are compared
 COMPARED = 20
-# sweeps of a start after which topics are joined and dissolved, but for the fine ones of few long documents
+# sweeps of a start after which topics are merged and removed, except the fine ones of few long documents
 _CONSOLIDATING = (20, 25, 30, 35, 40)
 # clusters of a start where none are set ...
 _CLUSTERS = 20
 # ... and how many times as many another start has, up to one for so many documents; so has each with embeddings
 _MORE_CLUSTERS, _DOCUMENTS_FOR_CLUSTER = 5, 10
-# clusters of a start for each that is told
+# clusters of a start for each, if their number is fixed
 _FOR_ONE = 2
 # share of the held-out score, and standard errors of the difference, by which more clusters have to lead ...
 _LEAD, _LEAD_ERRORS = 0.01, 3.0
@@ -129,11 +129,11 @@ def starts_to_try(
     n_documents = corpus.n_documents
     if corpus.n_tokens > _MAX_TRIED:
         return [Start(min(model.n_clusters or clusters[0], n_documents), topics[-1])]
-    if told := model.n_clusters:
+    if fixed := model.n_clusters:
         from mc2core.posterior.hierarchy import are_too_many
 
         columns = _GROWTH * topics[-1] + dimension
-        most, more = min(told, n_documents), min(_FOR_ONE * told, n_documents)
+        most, more = min(fixed, n_documents), min(_FOR_ONE * fixed, n_documents)
         number = most if are_too_many(more, columns) else more
         return [Start(number, n_topics) for n_topics in (topics[0], topics[-1], topics[-1])]
     starts = [Start(min(clusters[0], n_documents), n_topics) for n_topics in topics]
@@ -202,10 +202,10 @@ def start_chain(
         assignments = start_assignments(seen, contexts, n_clusters, n_topics, rng, topic, directions)
         state = DocumentLevelState.of(model, drawn, contexts, assignments)
         state.repeats = Repeats.first(known.content) if has_repeats else None
-        if (told := model.n_clusters) and assignments.n_clusters > told:
-            group = model.start_of("group") / told * assignments.n_clusters  # alpha / N as it is told
+        if (fixed := model.n_clusters) and assignments.n_clusters > fixed:
+            group = model.start_of("group") / fixed * assignments.n_clusters  # the same alpha / N
             state.concentrations = replace(state.concentrations, group=group, most_clusters=assignments.n_clusters)
-        # iterations before the first of the chain, of each attempt its own, and before that of documents kept back
+        # iterations before the first of the chain, of each attempt its own, and before that of held-out documents
         last = (number + 1 - len(starts)) * (BURN_IN + trying + 1) - (len(kept) > 0)
         _burn_in(state, known, kernel, seed, last, of_sweeps, shards, n_clusters, trying)
         return state
@@ -246,14 +246,14 @@ def _burn_in(
 ) -> None:  # fmt: skip
     """Sweeps of the burn-in, which hold clusters and omega, then ``trying`` in which all move, to no. ``last``.
 
-    Where there are more clusters than are told, they are joined in place of the sweep halfway through the latter.
+    If there are more clusters than the fixed number, they are merged in place of the sweep halfway through the latter.
     """
     first = last - BURN_IN - trying
     merging = last - trying // 2 if state.concentrations.most_clusters != state.model.most_clusters else None
     is_consolidated = state.observations is None and _topics_by_words(corpus) <= _topics_by_tokens(corpus)
     state.move_all_but_tokens(seed, first, pool, is_burn_in=True)
-    told = "topics settle" + (f" from {n_clusters} cluster{'s' if n_clusters > 1 else ''}" if n_clusters else "")
-    with work(told, BURN_IN + trying, "sweeps") as progress:
+    title = "topics settle" + (f" from {n_clusters} cluster{'s' if n_clusters > 1 else ''}" if n_clusters else "")
+    with work(title, BURN_IN + trying, "sweeps") as progress:
         for iteration in range(first + 1, last + 1):
             if iteration == merging:
                 _merge_clusters(state, corpus)
@@ -272,7 +272,7 @@ def _consolidate_topics(state: DocumentLevelState, seed: int, iteration: int) ->
 
 
 def _merge_clusters(state: DocumentLevelState, corpus: Corpus) -> None:
-    """Join clusters to as many as are told; then every cluster is at epsilon, from which its tau is drawn."""
+    """Merge clusters to the fixed number; then every cluster is at epsilon, from which its tau is drawn."""
     from mc2core.posterior.hierarchy import merge_clusters
 
     model = state.model

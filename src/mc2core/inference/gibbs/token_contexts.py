@@ -12,7 +12,7 @@ time. The price is a table of the words' counts, (V, M).
 
 **Range.** Factors are taken relative to the largest one, and those with which no token of the document could have a
 share of 1e-9 of its weights are 0: subnormal products would cost a hundred cycles each. Where moves have carried the
-sum of the weights below what that rests on, all are computed anew.
+sum of the weights below what that rests on, all are computed again.
 """
 
 from __future__ import annotations
@@ -346,7 +346,7 @@ def sweep_timed_topics(
     """One collapsed sweep over all tokens, in place; topics that end empty are dropped. Document j is cluster j.
 
     ``key`` (:func:`mc2core.compute.streams.key`) names the sweep's family of streams: one stream for each document.
-    Sums of the times are made anew from the assignments first, so that they do not drift from sweep to sweep.
+    Sums of the times are first computed from the assignments, so that they do not drift from sweep to sweep.
     """
     content, columns = corpus.content, LANES * (assignments.n_topics // LANES + 1)
     documents = DocumentRows.of(content, assignments.document_start, assignments.cluster)

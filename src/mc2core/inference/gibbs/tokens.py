@@ -18,7 +18,7 @@ weights, of which a move changes two entries.
 The factor (n_jm + omega tau_km) / (n_m + V s) of all topics is kept while a document is visited, and the weights of a
 word are its row of the table of counts (V, M) times it.
 
-Both are the same but for their order: a weight is a count of the token's *row* (its cluster, or its word) plus a
+Both are the same except for their order: a weight is a count of the token's *row* (its cluster, or its word) plus a
 prior, times a factor of the *visit* (its word, or its document), which is a count plus a prior over n_m + V s.
 
 **Draw.** A token is first asked whether it stays (the order of the categories in an inverse-CDF draw is free as long
@@ -152,7 +152,7 @@ def run_sweep(
     """``sweep(topics, position, stream)`` to its end, with more room each time that topics are full.
 
     ``position`` (3,) int64 and ``stream``, the state of the random numbers of the visit, are left by a sweep so that
-    the next call goes on with the very same draw. Returns the topics and how many there are. ValueError for a token
+    the next call continues with the same draw. Returns the topics and how many there are. ValueError for a token
     without a topic to draw; it names the ``prior`` of words, or of observations.
     """
     position, stream = np.array([0, 0, assignments.n_topics], np.int64), np.zeros(2, np.uint64)

@@ -106,7 +106,7 @@ def list_cells(first, last, indptr, indices, counts, start, document, word):
 
 @kernel
 def list_tokens(tokens):
-    """List the tokens of every topic anew; returns how much of ``order`` that takes."""
+    """List the tokens of every topic again; returns how much of ``order`` that takes."""
     topic, order, first, size = tokens.topic, tokens.order, tokens.first, tokens.size
     size[:] = 0
     for m in topic:
@@ -175,7 +175,7 @@ def _count_document(which, k, n_j, parts):
     if n_j > MAX_FACTORS:
         parts.many[which, parts.n_many[which], 0], parts.many[which, parts.n_many[which], 1] = k, n_j
         parts.n_many[which] += 1
-    else:  # none too, which is not looked at: no branch that cannot be foretold
+    else:  # none too, which is not looked at: no branch that is hard to predict
         parts.few[which, k, n_j] += 1
         parts.most[which] = max(parts.most[which], n_j)
 
