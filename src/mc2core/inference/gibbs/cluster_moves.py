@@ -76,7 +76,7 @@ def _gather(stream, i, j, cluster, members):
 
 @inner_kernel(error_model="numpy")
 def _allocate(stream, members, n, is_split, documents, contexts, clusters, priors, work, component):
-    """Draw the components of a split, or take those of two clusters; returns the ratio except the factor of openings."""
+    """Draw the components of a split, or take those of two clusters; returns their part of the ratio."""
     cluster, weight, result, chosen = documents.cluster, work.weight, 0.0, 0
     for position in range(n):
         d = members[position]

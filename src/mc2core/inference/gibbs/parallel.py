@@ -421,7 +421,7 @@ def _sweep_block(key, first, last, number, documents, rows, tau, omega, inverse,
 
 
 class TokenSweep(NamedTuple):
-    """What a sweep needs in addition to documents and their tokens' topics: the measures and a key of random numbers."""
+    """What a sweep needs in addition to documents and their topics: the measures and a key of random numbers."""
 
     key: np.uint64
     rows: WordRows
