@@ -233,6 +233,17 @@ class TestClaims:
         assert {one.verdict == "not testable on these data" for one in found[:2]} == {not is_tested}
         assert is_tested or found[0].reason == f"4.9 documents per class, fewer than 5; {judged[0].reason}"
 
+    def test_a_claim_under_a_choice_keeps_its_own_size(self):
+        claim = judge("NIPS", "x", [mean_of("x", [1.0, 1.1], above=0, digits=1)])
+        tried = claims.under("v = 1", [claim], "icml2014_table1", "1 sweep", "short chains")
+        of = {"NIPS": Data("real, of no paper", size="33 documents", limits="few documents")}
+        found = on_data([claim, *tried, *claims.under("v = 2", [claim], "icml2014_table1")], of)
+        assert [(one.text, one.verdict, one.whose, one.size, one.limits) for one in found] == [
+            ("x", "supported", "paper", "33 documents", "few documents"),
+            ("v = 1: x", "supported", "open choice", "1 sweep", "short chains"),
+            ("v = 2: x", "supported", "open choice", "33 documents", "few documents"),
+        ]
+
     def test_targets_that_are_judged_by_classes_say_so(self):
         """Their corpora have the number of documents per class by which :func:`on_data` decides."""
         assert {name for name, one in targets.registry().items() if one.by_classes} == {

@@ -389,6 +389,17 @@ class TestTables:
         assert {one.dataset for one in claims} == {"W100"}
         assert [one.verdict for one in claims] == ["reproduced", "reproduced"]
 
+    @pytest.mark.parametrize(("vi", "verdict"), [(5.0, "reproduced"), (2.0, "not reproduced")])
+    def test_the_baseline_with_the_others_prior_is_an_open_choice(self, vi, verdict):
+        other = curve("baseline, a = 0.01", [9.0, 6.0, vi, vi], step=10.0)
+        _, claims = table2.speedup_table(pd.concat(twice(FAST, BASELINE, other)), PAPER)
+        assert [one.whose for one in claims] == ["paper", "paper", "open choice", "open choice"]
+        assert {one.text: one.verdict for one in claims[2:]} == {
+            "baseline, a = 0.01: as good as the baseline in the end": verdict,
+            "baseline, a = 0.01: about as many times sooner at the baseline's VI as printed": verdict,
+        }
+        assert f"baseline {vi:.2f}" in claims[2].numbers
+
     def test_speed_table_has_the_papers_column_beside_ours(self):
         table, _ = table1.speed_table(TIMES, PRINTED)
         shown = table1.format_speed_table(table).set_index("method")

@@ -107,6 +107,76 @@ def test_a_claim_without_a_verdict_says_why(nothing_recorded):
     assert timed["ours"].tolist() == ["3 times; timed while other work ran"]
 
 
+ONE = "x 1 (one of the seeds only, no interval)"
+
+
+def under(choice, verdict, **more):
+    return claim(f"{choice}: {HDP}", verdict) | {"whose": "open choice"} | more
+
+
+def test_a_choice_that_meets_a_claim_is_named_and_counted(nothing_recorded):
+    tried = [under("start: 4 topics", "not reproduced"), under("v = 1", "reproduced"), under("v = 2", "inconclusive")]
+    table = card(claim(HDP, "not reproduced"), claim(NPTOT, "reproduced"), *tried)
+    assert table["verdict"].tolist() == ["reproduced under an open choice", "reproduced"]
+    assert table["choices"].tolist() == ["under an open choice: v = 1 (1 of 3 choices tried)", ""]
+    assert scorecard.said_counts(table) == "1 reproduced, 1 reproduced under an open choice"
+    said = " ".join("\n".join(scorecard.markdown(table)).split())
+    assert "**reproduced under an open choice**: MC2 without contexts" in said
+    assert "Under an open choice: v = 1 (1 of 3 choices tried). Data: NIPS, real" in said
+    positive, negative, _ = scorecard.sentences(table, "icml2014")
+    assert "Reproduced under an open choice: MC2 without contexts predicts" in positive
+    assert negative == "No main claim with a verdict fails."
+    # a claim that is reproduced as it is needs no choice
+    assert card(claim(HDP, "reproduced"), *tried)["choices"].tolist() == [""]
+
+
+@pytest.mark.parametrize(
+    ("tried", "said"),
+    [
+        (
+            [under("v = 1", "inconclusive"), under("v = 2", "not reproduced", size="")],
+            "not under any of the 2 open choices tried",
+        ),
+        ([under("v = 1", "precondition not met")], "not under the only choice tried (v = 1)"),
+        (
+            [
+                under("v = 1", "inconclusive", size="1 seed", reason=f"{ONE}; the value of the only fit agrees"),
+                under("v = 2", "inconclusive", size="1 seed", reason=ONE),
+            ],
+            "not under any of the 2 open choices tried (1 seed). One fit has no interval, so that it cannot decide; "
+            "its number agrees under v = 1",
+        ),
+        (
+            [under("v = 1", "inconclusive", reason=ONE)],
+            "not under the only choice tried (v = 1). One fit has no interval, so that it cannot decide; "
+            "its number agrees under no choice",
+        ),
+        ([under("v = 1", "reproduced", data="simulated (MC2)")], ""),  # on other data than the claim
+        ([under("v = 1", "reproduced", claim=f"v = 1: {NPTOT}")], ""),  # of another claim
+    ],
+)
+def test_no_choice_that_meets_a_claim_leaves_its_verdict(tried, said, nothing_recorded):
+    row = card(claim(HDP, "not reproduced"), *tried).iloc[0]
+    assert (row["verdict"], row["choices"]) == ("not reproduced", said)
+
+
+def test_choices_of_this_run_come_before_recorded_ones(monkeypatch):
+    old = pd.DataFrame([under("v = 1", "reproduced"), under("v = 2", "reproduced")]).assign(date="1 May 2026")
+    monkeypatch.setattr(scorecard, "recorded", lambda: old)
+    row = card(claim(HDP, "inconclusive"), under("v = 1", "not reproduced")).iloc[0]
+    assert (row["verdict"], row["choices"]) == ("inconclusive", "not under the only choice tried (v = 1)")
+    assert card(claim(HDP, "inconclusive"))["choices"].tolist() == [
+        "under an open choice: v = 1; v = 2 (2 of 2 choices tried)"
+    ]
+
+
+def test_claims_under_choices_are_recorded_beside_the_claims(monkeypatch):
+    about = {"run": "old", "date": "1 May 2026", "commit": "abc"}
+    monkeypatch.setattr(scorecard, "recorded", lambda: pd.DataFrame([claim(HDP, "inconclusive") | about]))
+    found = scorecard.with_run(pd.DataFrame([under("v = 1", "reproduced")]), "new", "2 May 2026", "def")
+    assert found["whose"].tolist() == ["paper", "open choice"]
+
+
 def test_data_are_shown_with_their_size_and_limits_of_verdicts(nothing_recorded):
     (row,) = card(claim(HDP, "not reproduced")).to_dict("records")
     assert scorecard.said_data(row) == "NIPS, real; all 1,740 documents; limits: short chains"
@@ -160,6 +230,7 @@ def test_pages_give_the_same_numbers_of_main_claims():
     assert (
         f"{good} were reproduced or are supported on other data, {bad} were not reproduced or are contradicted" in paper
     )
+    assert f"{count['reproduced under an open choice']} is reproduced under an open choice" in paper
     assert f"{count['smaller than claimed']} gains are smaller than claimed" in paper
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"{bad} of the {len(card)} main claims were not reproduced or are contradicted" in changes
@@ -200,9 +271,9 @@ def test_the_readme_has_an_entry_per_paper_best_first(nothing_recorded):
     assert fastex.startswith("[NIPS 2012: FastEx](docs/papers/results.md#nips-2012)**, 1 main claim: 1 supported.")
     assert "2 main claims: 1 not reproduced, 1 not run. Not reproduced: MC2 without contexts" in mc2
     assert "Published: perplexity 1,583.2, HDP 1,922.1. Ours: MC2 4, HDP 3 (NIPS, real)." in mc2
-    assert "4 for MC2, 2 for the HDP, 1,001 for MC2 with a document level." in level
+    assert "4 for MC2, 2 for the HDP, 1,001 for our document level." in level
     again = pd.concat([real, pd.DataFrame({"run": ["nips-repeats"], "perplexity": [7.0]})])
-    assert ", 7 for our default model, which" in " ".join(scorecard.found(table, again))
+    assert ", 7 for our default model, which" in " ".join(" ".join(scorecard.found(table, again)).split())
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 700
 
 

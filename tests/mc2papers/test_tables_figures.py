@@ -606,12 +606,15 @@ class TestWritten:
 
     def test_claims_on_variants_are_a_table_of_their_own(self, tmp_path):
         claims = [
-            claim for whose in ("paper", "our variant") for claim in [unmet("NIPS", whose, "no fit", whose=whose)]
+            claim
+            for whose in ("paper", "our variant", "open choice")
+            for claim in [unmet("NIPS", whose, "no fit", whose=whose)]
         ]
         tables.write_table(tmp_path / "t", pd.DataFrame({"a": [1]}), pd.DataFrame({"a": ["1"]}), "t", claims=claims)
         parts = (tmp_path / "t.html").read_text().split("<table")[1:]
-        assert len(parts) == 3
-        assert all(f"<td>{whose}</td>" in part for whose, part in zip(("paper", "our variant"), parts[1:], strict=True))
+        assert len(parts) == 4
+        whose = ("paper", "open choice", "our variant")
+        assert all(f"<td>{one}</td>" in part for one, part in zip(whose, parts[1:], strict=True))
 
     def test_claims_of_a_run_are_a_table_of_papers_and_of_variants(self, tmp_path):
         parts = [claims_table([unmet("NIPS", one, "no fit", whose=one)]) for one in ("our variant", "paper")]

@@ -1,8 +1,8 @@
-"""Charts of choices that a paper does not print: a row per choice, a panel per measure."""
+"""Choices that a paper does not print: which they are, and charts with a row per choice and a panel per measure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,41 @@ import pandas as pd
 from matplotlib.ticker import MaxNLocator
 
 from mc2papers.report import palette
+
+#: settings that the paper does not print
+OPEN = frozenset(
+    ("start_clusters", "start_topics", "table_concentration", "group_concentration", "concentration_priors",
+     "topic_word_prior")
+)  # fmt: skip
+
+
+def open_choices(runs: Sequence[Mapping[str, Any]], first: str) -> dict[str, list[str]]:
+    """Return the choices that the paper leaves open: the methods whose settings differ from another's in OPEN alone.
+
+    Runs with other contexts and the same settings belong to one choice, which is called as its first run.
+
+    Parameters
+    ----------
+    runs : of :func:`mc2papers.configuration.read_experiments`
+    first : method with the default choice, which is none of them
+
+    Returns
+    -------
+    methods by choice
+    """
+
+    def parts(run: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        settings, others = run["fit"]["settings"], {key: run["fit"][key] for key in run["fit"].keys() - {"contexts"}}
+        chosen = {name: value for name, value in settings.items() if name in OPEN}
+        return others | {"settings": {name: settings[name] for name in settings.keys() - OPEN}}, chosen
+
+    printed, default = next(parts(run) for run in runs if run["method"] == first)
+    found: dict[str, list[str]] = {}
+    for run in runs:
+        others, chosen = parts(run)
+        if others == printed and chosen != default:
+            found.setdefault(repr(sorted(chosen.items())), []).append(run["method"])
+    return {methods[0]: methods for methods in found.values()}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from mc2papers.datasets.origins import MC2
+from mc2papers.icml2014.choices import open_choices
 from mc2papers.report.captions import counted
+from mc2papers.report.claims import under
+from mc2papers.report.extent import extent_of_runs
 from mc2papers.report.tables import mean_and_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
 
@@ -119,19 +123,36 @@ def draw(table: pd.DataFrame, n_clusters: int, n_letters: int) -> Figure:
 def _build(files: Files, options: Options) -> Built:
     from pathlib import Path
 
+    from mc2core.corpus import Corpus
     from mc2core.posterior import Posterior
     from mc2papers.datasets.simulated.truth import Truth
+    from mc2papers.icml2014 import letters
 
     (folder,) = files["corpora"]
     truth, loaded = Truth.load(Path(folder) / "truth.npz"), (Posterior.load(path) for path in files["models"])
     models = {choice: list(islice(loaded, n)) for choice, n in options["fits"].items()}
     table = sensitivity_table(truth, {FIRST: models.pop(FIRST)} | models)
     sizes = len(truth.cluster_weights), len(truth.word_given_topic)
-    return Built(table, shown=shown(table), figure=draw(table, *sizes), conclusion=conclude(table, *sizes))
+    corpus = Corpus.load(Path(folder) / "train")
+    claims = [
+        one
+        for choice in options["choices"]
+        for one in under(
+            choice, letters.judge_recovery(corpus, truth, models[choice], options["sweeps"]), "icml2014_figure2"
+        )
+    ]
+    return Built(
+        table, shown=shown(table), figure=draw(table, *sizes), conclusion=conclude(table, *sizes), claims=claims
+    )
+
+
+def _choices(configuration: Configuration, name: str) -> list[str]:
+    return [*open_choices([configuration.runs[run] for run in configuration.runs_of(name)], MC2)]
 
 
 def _options(configuration: Configuration, name: str) -> dict[str, Any]:
     return {
+        "choices": _choices(configuration, name),
         "sweeps": configuration.config["fit"]["letters"]["iterations"],
         "n_seeds": configuration.config["figure2_sensitivity"]["seeds"],
         "fits": {
@@ -164,7 +185,7 @@ TARGET = Target(
         "K = 4: in the last sample, small clusters included. A letter is found if a topic lies within 0.25 of it in L1 "
         "distance. NMI: of the consensus of samples with the words.",
     ),
-    has_claims=False,
+    extent=lambda configuration, name: extent_of_runs(configuration, name, _choices(configuration, name)),
     is_study=True,
     memory_mb=1000,
 )

@@ -10,9 +10,12 @@ import numpy as np
 import pandas as pd
 
 from mc2core.base import storage
+from mc2papers.icml2014.choices import open_choices
+from mc2papers.icml2014.perplexity_rows import UNIGRAMS, unigram_score
+from mc2papers.icml2014.table1 import perplexity_table
 from mc2papers.report.captions import counted, say_source
-from mc2papers.report.claims import Claim, Statistic, judge, untestable
-from mc2papers.report.extent import extent_of_runs
+from mc2papers.report.claims import UNMET, Claim, Statistic, judge, under, untestable
+from mc2papers.report.extent import extent_of_runs, said
 from mc2papers.report.tables import mean_and_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target, options_of
 
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 ESTIMATORS = {"marginal": "p(words)", "left_to_right": "p(words), left to right", "icml14": "printed formula"}
 #: the table whose claim the search judges
 _OF = "icml2014_table1"
+#: the row with the choices of that table
+_FIRST = "as in table 1: 20 clusters, 50 topics, v ~ Gamma(1, 1)"
 #: perplexities of a search by column: documents, how they are averaged over solutions, and the line's style
 _SEARCHED = {
     "training": ("training papers, averaged per document", "black", "-"),
@@ -136,6 +141,30 @@ def judge_search(dataset: str, found: pd.DataFrame, paper: pd.DataFrame, is_real
         for printed, k, best in zip(paper["perplexity"], paper["clusters"], held_out, strict=True)
     ]
     return replace(judge(dataset, text, statistics, numbers), of=_OF)
+
+
+def judge_choices(
+    scores: Sequence[Mapping[str, Any]],
+    choices: Mapping[str, Sequence[str]],
+    paper: pd.DataFrame,
+    estimators: Sequence[str],
+    *about: str,
+) -> list[Claim]:
+    """The claims of table 1 as judged by the fits of each open choice, if it has the fits that they compare.
+
+    Parameters
+    ----------
+    scores : as for table 1, with the HDP and unigrams under their names
+    choices : of :func:`mc2papers.icml2014.choices.open_choices`
+    paper : printed figures of table 1
+    about : size and limits of the fits
+    """
+    others, claims = [one for one in scores if one["method"] in ("HDP", UNIGRAMS)], []
+    for choice, methods in choices.items():
+        fits = [{**one, "method": "MC2"} for one in scores if one["method"] in methods]
+        judged = perplexity_table([*fits, *others], paper, estimators)[1] if fits else []
+        claims += under(choice, [one for one in judged if one.verdict != UNMET], _OF, *about)
+    return claims
 
 
 def _said(change: float) -> str:
@@ -261,8 +290,8 @@ def _build(files: Files, options: Options) -> Built:
         is_exact = score["estimator"] == "marginal"
         score["in_sample"] = Posterior.load(model).perplexity(train, "marginal") if is_exact else None
         scores.append(score)
-    paper = pd.read_csv(files["paper"][0])
-    paper = paper[(paper["dataset"] == "NIPS") & (paper["method"] == "MC2")]
+    printed = pd.read_csv(files["paper"][0])
+    paper = printed[(printed["dataset"] == "NIPS") & (printed["method"] == "MC2")]
     source, table = scores[0]["source"], sensitivity_table(scores)
     is_real = source != "simulated"
     found = searched(train, test, [*options["n_clusters"], *paper["clusters"].astype(int)], options["n_starts"])
@@ -270,13 +299,32 @@ def _build(files: Files, options: Options) -> Built:
     marked = paper if is_real else paper[:0]
     shape = "of" if is_real else "in the shape of"
     data = f"{source}, {train.n_documents:,} training documents {shape} {scores[0]['title']}"
+    estimators, about = options["estimators"], said(options["extent"], train.n_documents + test.n_documents)
+    known = [*scores, unigram_score(folder, estimators)]
     return Built(
         pd.concat([table, found.assign(choice="word distributions")], ignore_index=True),
         shown=shown(table, found, marked),
         figure=draw(table, found, marked, averaged_k, data),
         conclusion=conclude(table, found, paper, is_real),
-        claims=[judge_search(scores[0]["title"], found, paper, is_real)],
+        claims=[
+            judge_search(scores[0]["title"], found, paper, is_real),
+            *judge_choices(known, options["choices"], printed, estimators, *about),
+        ],
     )
+
+
+def _options(configuration: Configuration, name: str) -> dict[str, Any]:
+    choices = open_choices([configuration.runs[run] for run in configuration.runs_of(name)], _FIRST)
+    return options_of(
+        n_clusters="table1_sensitivity.n_clusters",
+        n_starts="table1_sensitivity.starts",
+        n_seeds="table1_sensitivity.seeds",
+        corpus="corpora.nips",
+        estimators="estimators",
+    )(configuration, name) | {
+        "choices": choices,
+        "extent": extent_of_runs(configuration, name, [*choices])["nips"],
+    }
 
 
 def _extent(configuration: Configuration, name: str) -> dict[str, dict[str, Any]]:
@@ -301,12 +349,7 @@ TARGET = Target(
     caption=_caption,
     inputs={"scores": "scores", "models": "models", "corpora": "corpora"},
     datasets=("nips",),
-    options=options_of(
-        n_clusters="table1_sensitivity.n_clusters",
-        n_starts="table1_sensitivity.starts",
-        n_seeds="table1_sensitivity.seeds",
-        corpus="corpora.nips",
-    ),
+    options=_options,
     notes=(
         "p(words): held-out perplexity, exact, or by left_to_right for the HDP and the document level. K word "
         "distributions: the best found by hard EM, smoothed by 0.1 for held-out documents; better ones may exist. "

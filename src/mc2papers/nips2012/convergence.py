@@ -32,6 +32,8 @@ from mc2papers.report.claims import (
 from mc2papers.report.tables import mean_sd
 
 BASELINE = "baseline"
+#: the baseline with the word prior of the others: the paper prints none
+SAME_PRIOR = "baseline, a = 0.01"
 #: methods with hashed proposals: the paper's, for which it prints figures; the same with estimates as they are, since
 #: all documents end in one cluster by its bound; ours
 FASTEX, PLAIN, BALANCED = HASHED = ("FastEx", "FastEx, plain estimates", "FastEx, balanced (ours)")

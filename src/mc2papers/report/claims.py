@@ -23,10 +23,14 @@ REPRODUCED, SUPPORTED = "reproduced", "supported"
 NOT_REPRODUCED, CONTRADICTED = "not reproduced", "contradicted"
 SMALLER, INCONCLUSIVE, NOT_TESTABLE = "smaller than claimed", "inconclusive", "not testable on these data"
 UNMET, NOT_RUN = "precondition not met", "not run"
+#: verdicts of a main claim that holds only under a choice that the paper leaves open, by those under that choice
+UNDER_CHOICE = {one: f"{one} under an open choice" for one in (REPRODUCED, SUPPORTED)}
 #: what can be said of a claim, and what that means
 VERDICTS = {
     REPRODUCED: "the interval supports the claim, on the paper's data or on data drawn as the paper draws them",
     SUPPORTED: "the interval supports the claim, on data of another kind",
+    UNDER_CHOICE[REPRODUCED]: "reproduced only with a setting that the paper leaves open, of the settings tried",
+    UNDER_CHOICE[SUPPORTED]: "supported only with a setting that the paper leaves open, of the settings tried",
     NOT_REPRODUCED: "the interval lies against the claim, on the paper's data or on data drawn as the paper draws them",
     CONTRADICTED: "the interval lies against the claim, on data of another kind, which is weaker evidence",
     SMALLER: "the interval has the sign of the claim, but lies wholly below the size that counts or is claimed",
@@ -36,23 +40,30 @@ VERDICTS = {
     NOT_RUN: "needs Spark, 8 nodes, 16 cores or figures that are not printed",
 }
 #: verdicts for and against a claim, and as sentences begin with them; the others are none
-HOLDS, FAILS = (REPRODUCED, SUPPORTED, SMALLER), (NOT_REPRODUCED, CONTRADICTED, INCONCLUSIVE)
+HOLDS, FAILS = (REPRODUCED, SUPPORTED, *UNDER_CHOICE.values(), SMALLER), (NOT_REPRODUCED, CONTRADICTED, INCONCLUSIVE)
 SAID = {
     REPRODUCED: "Reproduced",
     SUPPORTED: "Supported on other data",
+    UNDER_CHOICE[REPRODUCED]: "Reproduced under an open choice",
+    UNDER_CHOICE[SUPPORTED]: "Supported on other data under an open choice",
     SMALLER: "Smaller than claimed",
     NOT_REPRODUCED: "Not reproduced",
     CONTRADICTED: "Contradicted on other data",
     INCONCLUSIVE: "Inconclusive",
 }
 #: their colours, on white
-TONES = dict(zip(SAID, ("#1a7f45", "#16758a", "#5b6b00", "#c0392b", "#b3540b", "#8a5d00"), strict=True))
+_COLOURS = ("#1a7f45", "#16758a", "#3c7a1a", "#2f6b9a", "#5b6b00", "#c0392b", "#b3540b", "#8a5d00")
+TONES = dict(zip(SAID, _COLOURS, strict=True))
 #: the same outcome on data of another kind
 _ELSEWHERE = {REPRODUCED: SUPPORTED, NOT_REPRODUCED: CONTRADICTED}
 #: verdicts that an interval gives, from what speaks most against a claim
 _JUDGED = (NOT_REPRODUCED, INCONCLUSIVE, SMALLER, REPRODUCED)
-#: whose claim it is: a paper's, or one on a variant or data set that no paper has
-PAPERS_OWN, OURS = "paper", "our variant"
+#: whose claim it is: a paper's, the same under an open choice, or one on a variant or data set that no paper has
+PAPERS_OWN, OPEN, OURS = "paper", "open choice", "our variant"
+#: ends the reason of a claim under a choice with one fit, which has no interval, if the value is on the claim's side
+AGREES = "the value of the only fit agrees"
+#: said of a number of one repeat
+NO_INTERVAL = "only, no interval"
 #: what a claim favours whose number every simulator is told: how many clusters there are, how much contexts say of them
 ANY_SIMULATOR = "any simulator"
 #: half an order of magnitude, by which ratios of times are judged
@@ -88,6 +99,7 @@ class Statistic:
     said : the number and its interval in words.
     size : least lead that counts, such as a gain of 1%. The sign alone is judged by the bound.
     claimed : the lead that the paper prints, if that is more.
+    lead : of one value, which has no interval.
     """
 
     least: float
@@ -95,6 +107,7 @@ class Statistic:
     said: str
     size: float = 0.0
     claimed: float = 0.0
+    lead: float = 0.0
 
     @property
     def verdict(self) -> str:
@@ -106,9 +119,10 @@ class Statistic:
         return SMALLER if self.least > 0 and self.most < max(self.size, self.claimed) else INCONCLUSIVE
 
     @property
-    def order(self) -> tuple[int, float]:
+    def order(self) -> tuple[int, float, float]:
         """Sort by what speaks against the claim, then by what is inconclusive, and within these by the least lead."""
-        return _JUDGED.index(self.verdict), -np.inf if np.isnan(self.least) else self.least - self.size
+        least = -np.inf if np.isnan(self.least) else self.least - self.size
+        return _JUDGED.index(self.verdict), least, self.lead - self.size
 
 
 def mean_of(
@@ -190,13 +204,13 @@ def _bounded(
         reach = float(stats.t.ppf((1 + LEVEL) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
     ends = [float(one) for one in shown_as([mean, mean - reach, mean + reach])]
     said_mean, low, high = (f"{round(one, digits) + 0.0:{sign},.{digits}f}" for one in ends)  # + 0.0: no "-0.0"
-    interval = f"{LEVEL:.0%} {low} to {high}, {n} {over}" if n > 1 else f"one of the {over} only, no interval"
+    interval = f"{LEVEL:.0%} {low} to {high}, {n} {over}" if n > 1 else f"one of the {over} {NO_INTERVAL}"
     said = f"{name} {said_mean} ({interval})"
     if below is not None:
-        return Statistic(below - ends[2], below - ends[1], said)
+        return Statistic(below - ends[2], below - ends[1], said, lead=below - ends[0])
     if above is None:
         raise ValueError(f"{name}: a bound is needed, above or below")
-    return Statistic(ends[1] - above, ends[2] - above, said)
+    return Statistic(ends[1] - above, ends[2] - above, said, lead=ends[0] - above)
 
 
 def difference(
@@ -266,9 +280,10 @@ class Claim:
     favours : the model that the claim favours, "" for none: data drawn from that model cannot test it. No
         simulated data can if it is ANY_SIMULATOR
     data : what the dataset is; filled in by :func:`on_data`
-    size, limits : documents, lengths of chains and repeats, and what of them limits the verdict; so too
-    whose : PAPERS_OWN or OURS
+    size, limits : documents, lengths of chains and repeats, and what of them limits the verdict; so too, unless given
+    whose : PAPERS_OWN, OPEN or OURS
     of : the target whose claim it is; "" for that which judges it
+    agrees : whether one value decides, which has no interval, and it is on the claim's side
     """
 
     dataset: str
@@ -282,6 +297,7 @@ class Claim:
     limits: str = ""
     whose: str = PAPERS_OWN
     of: str = ""
+    agrees: bool = False
 
     @property
     def said(self) -> str:
@@ -303,7 +319,8 @@ def judge(
     against the claim, or the least certain, or the nearest to the bound.
     """
     weakest = min(statistics, key=lambda one: one.order)
-    return Claim(dataset, text, weakest.verdict, numbers, weakest.said, favours, whose=whose)
+    agrees = bool(np.isnan(weakest.least)) and weakest.lead > weakest.size
+    return Claim(dataset, text, weakest.verdict, numbers, weakest.said, favours, whose=whose, agrees=agrees)
 
 
 def unmet(dataset: str, text: str, reason: str, numbers: str = "", whose: str = PAPERS_OWN) -> Claim:
@@ -314,6 +331,17 @@ def unmet(dataset: str, text: str, reason: str, numbers: str = "", whose: str = 
 def untestable(dataset: str, text: str, reason: str, numbers: str = "", whose: str = PAPERS_OWN) -> Claim:
     """A claim that the data of this run cannot test, whatever the numbers."""
     return Claim(dataset, text, NOT_TESTABLE, numbers, reason, whose=whose)
+
+
+def under(choice: str, claims: Sequence[Claim], of: str, size: str = "", limits: str = "") -> list[Claim]:
+    """The claims of the target ``of`` as judged by fits under a choice that its paper leaves open."""
+    about: dict[str, Any] = {"whose": OPEN, "of": of, "size": size, "limits": limits}
+    return [
+        replace(
+            one, text=f"{choice}: {one.text}", reason=f"{one.reason}; {AGREES}" if one.agrees else one.reason, **about
+        )
+        for one in claims
+    ]
 
 
 def not_run(dataset: str, text: str, reason: str, numbers: str = "") -> Claim:
@@ -389,7 +417,8 @@ def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
                 one = replace(one, verdict=NOT_TESTABLE, reason=f"{why}; {one.reason}")
             elif not of.is_papers or one.whose == OURS:
                 one = replace(one, verdict=_ELSEWHERE.get(one.verdict, one.verdict))
-        known.append(replace(one, data=of.label, size=of.size, limits=of.limits))
+        size, limits = (one.size, one.limits) if one.size else (of.size, of.limits)
+        known.append(replace(one, data=of.label, size=size, limits=limits))
     return known
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import functools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -35,10 +35,12 @@ def paper_sizes() -> dict[tuple[str, str], dict[str, int]]:
     }
 
 
-def extent_of_runs(configuration: Configuration, name: str) -> dict[str, dict[str, Any]]:
+def extent_of_runs(configuration: Configuration, name: str, methods: Collection[str] = ()) -> dict[str, dict[str, Any]]:
     """Return what claims of a target rest on, by dataset, as far as the settings of its runs tell.
 
     Rows of our variants do not count, unless there are no others.
+
+    methods : the only ones that count; all if there are none
 
     Returns
     -------
@@ -46,6 +48,7 @@ def extent_of_runs(configuration: Configuration, name: str) -> dict[str, dict[st
     """
     found = {}
     runs = {run: one for run, one in configuration.runs.items() if name in one["targets"]}
+    runs = {run: one for run, one in runs.items() if one["method"] in methods} or runs
     for dataset in dict.fromkeys(one["dataset"] for one in runs.values()):
         here = {run: one for run, one in runs.items() if one["dataset"] == dataset}
         here = {run: one for run, one in here.items() if _OURS not in one["method"]} or here

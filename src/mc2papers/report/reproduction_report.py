@@ -118,9 +118,10 @@ def _scorecard(card: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
             claim = f'<a href="#{row["target"]}">{said}</a>' if is_here else said
             data = scorecard.said_data(row)
             data += f"; recorded {row['recorded']}, not of this run" if row["recorded"] else ""
+            ours = "; ".join(filter(None, (row["ours"], row["choices"])))
             cells = "".join(
                 f'<td data-label="{label}">{html.escape(str(value))}</td>'
-                for label, value in (("paper", row["printed"]), ("ours", row["ours"]), ("data", data))
+                for label, value in (("paper", row["printed"]), ("ours", ours), ("data", data))
             )
             lines.append(
                 f'<tr data-verdict="{row["verdict"]}"><td class="verdict-cell">{_badge(row["verdict"])}</td>'

@@ -6,7 +6,7 @@ pages in ``docs/papers`` show those of the recorded runs alone::
 
     python -m mc2papers.report.scorecard docs README.md
 
-To record a run, its claims take the place of those with the same target and dataset::
+To record a run, its claims take the place of those with the same target, dataset, data and ``whose``::
 
     python -m mc2papers.report.scorecard record results/claims.csv "default configuration" "1 December 2026" COMMIT
 """
@@ -28,13 +28,15 @@ import pandas as pd
 from mc2core.base import storage
 from mc2papers.report.captions import counted
 from mc2papers.report.claims import (
+    AGREES,
     FAILS,
     HOLDS,
     INCONCLUSIVE,
+    NO_INTERVAL,
+    OPEN,
     PAPERS_OWN,
-    REPRODUCED,
     SAID,
-    SUPPORTED,
+    UNDER_CHOICE,
     VERDICTS,
 )
 from mc2papers.report.fidelity import with_part
@@ -52,11 +54,11 @@ SECTIONS = {"icml2014": "icml-2014", "uai2016": "uai-2016", "nips2012": "nips-20
 _PERPLEXITIES = {
     "nips-words": "MC2",
     "nips-hdp": "the HDP",
-    "nips-document-level": "MC2 with a document level",
+    "nips-document-level": "our document level",
     "nips-repeats": "our default model, which also repeats words",
 }
 COLUMNS = (
-    "paper", "target", "dataset", "headline", "printed", "ours", "verdict",
+    "paper", "target", "dataset", "headline", "printed", "ours", "verdict", "choices",
     "data", "size", "limits", "recorded",
 )  # fmt: skip
 _ASSETS = Path(__file__).parent / "assets"
@@ -91,7 +93,7 @@ def scorecard(claims: pd.DataFrame) -> pd.DataFrame:
     claims : of a run, as claims.csv has them
     """
     known = pd.concat([claims.assign(date=""), recorded()], ignore_index=True).fillna("")
-    known = known[known["whose"] == PAPERS_OWN]
+    known, under_choice = known[known["whose"] == PAPERS_OWN], known[known["whose"] == OPEN]
     rows = []
     for _, one in headlines().iterrows():
         found = known[
@@ -102,9 +104,40 @@ def scorecard(claims: pd.DataFrame) -> pd.DataFrame:
         if not found.empty:
             best = min((row for _, row in found.iterrows()), key=_rank)
             ours = "; ".join(dict.fromkeys(filter(None, (_short(best), _why(best)))))
-            rows.append({**best, **one[["paper", "headline", "printed"]], "ours": ours, "recorded": best["date"]})
+            verdict, choices = _by_choice(best, under_choice)
+            more = {"ours": ours, "verdict": verdict, "choices": choices, "recorded": best["date"]}
+            rows.append({**best, **one[["paper", "headline", "printed"]], **more})
     rows.sort(key=lambda row: (list(TITLES).index(row["paper"]), _kind(row["data"])))
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _by_choice(row: Any, under_choice: pd.DataFrame) -> tuple[str, str]:
+    """The verdict on a claim, given its verdicts under the choices that the paper leaves open, and what to say of them.
+
+    A choice counts if all its seeds decide for the claim, by the same rule; every choice tried is counted.
+
+    under_choice : claims under an open choice, of this run first
+    """
+    claim = f": {row['claim']}"
+    is_same = (under_choice[["target", "dataset", "data"]] == row[["target", "dataset", "data"]].to_list()).all(axis=1)
+    here = under_choice[is_same & under_choice["claim"].str.endswith(claim)]
+    if here.empty or row["verdict"] in UNDER_CHOICE:
+        return row["verdict"], ""
+    here = here[here["date"] == here["date"].iloc[0]]
+    names, size = here["claim"].str.removesuffix(claim), here["size"].iloc[0]
+    about, met = f"; {size}" if size != row["size"] else "", here["verdict"].isin([*UNDER_CHOICE])
+    if met.any():
+        tried = f"{met.sum()} of {counted(len(here), 'choice')} tried"
+        said = f"under an open choice: {'; '.join(names[met])} ({tried}{about})"
+        return UNDER_CHOICE[here.loc[met, "verdict"].iloc[0]], said
+    said = (
+        f"not under any of the {len(here)} open choices tried" if len(here) > 1 else "not under the only choice tried"
+    )
+    said += f" ({names.iloc[0]}{about})" if len(here) == 1 else f" ({about[2:]})" if about else ""
+    if here["reason"].str.contains(NO_INTERVAL).any():
+        alone = "; ".join(names[here["reason"].str.endswith(AGREES)]) or "no choice"
+        said += f". One fit has no interval, so that it cannot decide; its number agrees under {alone}"
+    return row["verdict"], said
 
 
 def _kind(data: str) -> int:
@@ -174,6 +207,11 @@ def said_data(row: Any) -> str:
     return "; ".join(filter(None, (f"{row['dataset']}, {_in_short(row['data'])}", row["size"], limits)))
 
 
+def _sentence(text: str) -> str:
+    """ "Not under any of the 3 open choices tried. " of the same in lower case; "" of nothing."""
+    return f"{text[0].upper()}{text[1:]}. " if text else ""
+
+
 def _listed(here: pd.DataFrame, verdicts: tuple[str, ...]) -> str:
     """ "Reproduced: A; B. Supported on other data: C", of the headlines with each of the verdicts."""
     names = {one: "; ".join(here.loc[here["verdict"] == one, "headline"]) for one in verdicts}
@@ -183,7 +221,7 @@ def _listed(here: pd.DataFrame, verdicts: tuple[str, ...]) -> str:
 # -- documents -----------------------------------------------------------------------------------------------------
 def markdown(table: pd.DataFrame) -> Iterator[str]:
     """Lines of the scorecard for docs: a list, since rows of a table would be too long to read as they are."""
-    yield from (f"Verdicts on the {len(table)} main claims: {said_counts(table)}.", "")
+    yield from (_line(f"Verdicts on the {len(table)} main claims: {said_counts(table)}."), "")
     for paper, title in TITLES.items():
         here = table[table["paper"] == paper]
         if here.empty:
@@ -192,7 +230,7 @@ def markdown(table: pd.DataFrame) -> Iterator[str]:
         for _, row in here.iterrows():
             yield _line(
                 f"- **{row['verdict']}**: {row['headline']}. Published: {row['printed']}. Ours: {row['ours']}. "
-                f"Data: {said_data(row)}."
+                f"{_sentence(row['choices'])}Data: {said_data(row)}."
             )
         yield ""
 
@@ -203,7 +241,7 @@ def found(table: pd.DataFrame, real: pd.DataFrame) -> Iterator[str]:
     real : fits on real data, as docs/papers/real.csv has them, for the line on the document level
     """
     parts = {paper: part for paper, part in table.groupby("paper", sort=False) if part["verdict"].isin(SAID).any()}
-    for paper, part in sorted(parts.items(), key=lambda one: -one[1]["verdict"].isin([REPRODUCED, SUPPORTED]).mean()):
+    for paper, part in sorted(parts.items(), key=lambda one: -one[1]["verdict"].isin([*UNDER_CHOICE]).mean()):
         first = part[part["verdict"].isin(SAID)].iloc[0]
         printed = f"Published: {first['printed']}. " if re.search(r"\d", first["printed"]) else ""
         yield _line(
@@ -214,8 +252,7 @@ def found(table: pd.DataFrame, real: pd.DataFrame) -> Iterator[str]:
     mean = real.groupby("run")["perplexity"].mean()
     listed = ", ".join(f"{mean[run]:,.0f} for {said}" for run, said in _PERPLEXITIES.items() if run in mean)
     yield _line(
-        "- **[Our document level](docs/papers/index.md#the-document-level)**: "
-        f"the held-out perplexity on NIPS is {listed}."
+        f"- **[Our document level](docs/papers/index.md#the-document-level)**: held-out perplexity on NIPS: {listed}."
     )
     yield ""
 
@@ -270,8 +307,8 @@ def documents(docs: Path, readme: Path) -> dict[Path, str]:
 
 
 def with_run(claims: pd.DataFrame, run: str, date: str, commit: str) -> pd.DataFrame:
-    """The recorded claims, with those of a run in place of those of the same target, dataset and data."""
-    keys = ["target", "dataset", "data"]
+    """The recorded claims, with those of a run in place of those of the same target, dataset, data and ``whose``."""
+    keys = ["target", "dataset", "data", "whose"]
     old, new = recorded(), claims.fillna("").assign(run=run, date=date, commit=commit)
     is_kept = ~old[keys].apply(tuple, axis=1).isin(new[keys].apply(tuple, axis=1))
     return pd.concat([old[is_kept], new[list(old)]], ignore_index=True)

@@ -14,7 +14,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from mc2core.base import storage
-from mc2papers.report.claims import COLUMNS, PAPERS_OWN, RULE, TONES, Claim, claims_table
+from mc2papers.report.claims import COLUMNS, OPEN, OURS, PAPERS_OWN, RULE, TONES, Claim, claims_table
 
 #: how the names of columns begin that hold what a paper prints
 PAPER = "paper, "
@@ -46,15 +46,15 @@ def mean_sd(values: pd.Series, digits: int = 0) -> str:
 
 
 def by_whose(claims: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Claims of the papers, then those on our variants, under their headings; none that is empty.
+    """Claims of the papers, those under open choices and those on our variants, under their headings; none is empty.
 
     claims : with the COLUMNS of :mod:`mc2papers.report.claims`, and others; what they rest on is put to the data
     """
     claims = claims.astype(object).fillna("")  # cells that a file has empty
     size = claims["size"].astype(str)
     claims = claims.assign(data=claims["data"] + size.where(size == "", "; " + size))
-    is_papers = claims["whose"] == PAPERS_OWN
-    parts = {"claims of the papers": claims[is_papers], "our variants": claims[~is_papers]}
+    titles = {PAPERS_OWN: "claims of the papers", OPEN: "claims under open choices", OURS: "our variants"}
+    parts = {title: claims[claims["whose"] == whose] for whose, title in titles.items()}
     own = [name for name in claims if name not in COLUMNS]
     columns = [*own, *(name for name in COLUMNS if name not in ("whose", "size", "limits"))]
     return {name: part[columns] for name, part in parts.items() if len(part)}
