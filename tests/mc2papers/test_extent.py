@@ -58,10 +58,29 @@ def test_the_papers_sizes_are_those_of_its_configuration():
         ([], "icml2014_figure7", "letters", 400, ("25 to 400 documents, 60 sweeps, 10 repeats", "")),
         ([], "nips2012_table1", "articles", None, ("2,000 documents, 9 sweeps, 3 chains", "")),
         ([], "icml2014_figure2", "letters", 400, ("all 400 documents, 100 sweeps, 6 seeds", "")),
+        ([], "icml2014_figure2_sensitivity", "letters", 400, ("all 400 documents, 100 sweeps, 6 seeds", "")),
     ],
 )  # fmt: skip
 def test_a_verdict_says_what_it_rests_on_and_what_limits_it(files, name, dataset, documents, expected):
     assert said(configured(*files), name, dataset, documents) == expected
+
+
+def test_studies_count_the_fits_of_the_open_choices_alone():
+    """Their rows with other numbers of sweeps, another kernel or a document level are none."""
+    found = {
+        name: targets.registry()[name].options(configured(), name)
+        for name in ("icml2014_table1_sensitivity", "icml2014_figure2_sensitivity")
+    }
+    of_table = found["icml2014_table1_sensitivity"]
+    assert extent.said(of_table["extent"], 1740)[0] == "all 1,740 documents, 40 of 600 sweeps, 1 seed"
+    assert len(of_table["choices"]["v = 10,000, fixed"]) == 3
+    for name, options in found.items():
+        assert len(options["choices"]) == 13, name
+        assert not any("(ours)" in one or one.endswith("sweeps") or "with" in one for one in options["choices"])
+
+
+def test_a_study_without_runs_rests_on_nothing():
+    assert targets.registry()["icml2014_figure2_sensitivity"].sources(configured("real.yaml")) == {}
 
 
 @pytest.mark.parametrize(("documents", "few"), [(869, True), (870, False)])

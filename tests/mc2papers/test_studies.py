@@ -2,12 +2,14 @@
 
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+from mc2core.base import storage
 from mc2papers.icml2014 import choices, figure2_sensitivity, table1_sensitivity
 from mc2papers.icml2014.word_bound import searched_perplexities
 
@@ -175,6 +177,30 @@ class TestOpenChoices:
         assert choices.open_choices([*runs, longer], "first") == {
             "v = 1": ["v = 1", "v = 1, with the year"],
             "start: 4 topics": ["start: 4 topics"],
+        }
+        assert choices.open_choices(runs, "left out") == {}
+
+    def test_the_study_of_table_1_judges_its_fits(self, tmp_path, monkeypatch):
+        words = sp.csr_matrix(np.random.default_rng(0).poisson(1.0, (60, 40)))
+        loaded = SimpleNamespace(content=words, n_documents=60)
+        monkeypatch.setattr("mc2core.corpus.Corpus.load", lambda path: loaded)
+        model = SimpleNamespace(perplexity=lambda corpus, estimator: 30.0)
+        monkeypatch.setattr("mc2core.posterior.Posterior.load", lambda path: model)
+        scores = [*self.fits("v = 1", 30, 31), *self.fits("HDP", 35, 36)]
+        for place, one in enumerate(scores):
+            one |= {"model": "hdp" if one["method"] == "HDP" else "mc2", "test_documents": 60}
+            storage.write_json(tmp_path / f"{place}.json", one)
+        storage.write_json(tmp_path / "source.json", scores[0])
+        files = {
+            "corpora": [tmp_path], "scores": [tmp_path / f"{place}.json" for place in range(4)],
+            "models": [""] * 4, "paper": [PAPER / "icml2014_table1.csv"],
+        }  # fmt: skip
+        options = {"n_clusters": [1], "n_starts": 1, "choices": {"v = 1": ["v = 1"]}, "estimators": ["marginal"]}
+        extent = {"length": "40 of 600 sweeps", "repeats": "2 seeds", "limits": ["short chains"]}
+        claims = table1_sensitivity._build(files, options | {"extent": extent}).claims
+        assert [(one.whose, one.of) for one in claims[1:]] == [("open choice", "icml2014_table1")] * 2
+        assert {(one.size, one.limits) for one in claims[1:]} == {
+            ("120 documents, 40 of 600 sweeps, 2 seeds", "few documents, short chains")
         }
 
     @staticmethod

@@ -27,7 +27,7 @@ def open_choices(runs: Sequence[Mapping[str, Any]], first: str) -> dict[str, lis
     Parameters
     ----------
     runs : of :func:`mc2papers.configuration.read_experiments`
-    first : method with the default choice, which is none of them
+    first : method with the default choice, which is none of them; without its run, there are none
 
     Returns
     -------
@@ -39,7 +39,7 @@ def open_choices(runs: Sequence[Mapping[str, Any]], first: str) -> dict[str, lis
         chosen = {name: value for name, value in settings.items() if name in OPEN}
         return others | {"settings": {name: settings[name] for name in settings.keys() - OPEN}}, chosen
 
-    printed, default = next(parts(run) for run in runs if run["method"] == first)
+    printed, default = next((parts(run) for run in runs if run["method"] == first), ({}, {}))
     found: dict[str, list[str]] = {}
     for run in runs:
         others, chosen = parts(run)

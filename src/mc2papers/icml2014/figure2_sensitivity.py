@@ -147,7 +147,7 @@ def _build(files: Files, options: Options) -> Built:
 
 
 def _choices(configuration: Configuration, name: str) -> list[str]:
-    return [*open_choices([configuration.runs[run] for run in configuration.runs_of(name)], MC2)]
+    return [*open_choices([run for run in configuration.runs.values() if name in run["targets"]], MC2)]
 
 
 def _options(configuration: Configuration, name: str) -> dict[str, Any]:
