@@ -267,7 +267,7 @@ def test_the_readme_has_an_entry_per_paper_best_first(nothing_recorded):
     real = pd.DataFrame(
         [(run, value) for run, values in runs.items() for value in values], columns=["run", "perplexity"]
     )
-    fastex, mc2, level = " ".join("\n".join(scorecard.found(table, real)).split()).split("- **")[1:]
+    level, fastex, mc2 = " ".join("\n".join(scorecard.found(table, real)).split()).split("- **")[1:]
     assert fastex.startswith("[NIPS 2012: FastEx](docs/papers/results.md#nips-2012)**, 1 main claim: 1 supported.")
     assert "2 main claims: 1 not reproduced, 1 not run. Not reproduced: MC2 without contexts" in mc2
     assert "Published: perplexity 1,583.2, HDP 1,922.1. Ours: MC2 4, HDP 3 (NIPS, real)." in mc2

@@ -236,10 +236,15 @@ def markdown(table: pd.DataFrame) -> Iterator[str]:
 
 
 def found(table: pd.DataFrame, real: pd.DataFrame) -> Iterator[str]:
-    """Lines for the README: per paper, best first, the counts of verdicts and the first claim that has one.
+    """Lines for the README: the document level, then per paper, best first, the counts of verdicts and a claim.
 
     real : fits on real data, as docs/papers/real.csv has them, for the line on the document level
     """
+    mean = real.groupby("run")["perplexity"].mean()
+    listed = ", ".join(f"{mean[run]:,.0f} for {said}" for run, said in _PERPLEXITIES.items() if run in mean)
+    yield _line(
+        f"- **[Our document level](docs/papers/index.md#the-document-level)**: held-out perplexity on NIPS: {listed}."
+    )
     parts = {paper: part for paper, part in table.groupby("paper", sort=False) if part["verdict"].isin(SAID).any()}
     for paper, part in sorted(parts.items(), key=lambda one: -one[1]["verdict"].isin([*UNDER_CHOICE]).mean()):
         first = part[part["verdict"].isin(SAID)].iloc[0]
@@ -249,11 +254,6 @@ def found(table: pd.DataFrame, real: pd.DataFrame) -> Iterator[str]:
             f"{counted(len(part), 'main claim')}: {said_counts(part)}. {SAID[first['verdict']]}: {first['headline']}. "
             f"{printed}Ours: {first['ours']} ({first['dataset']}, {_in_short(first['data'])})."
         )
-    mean = real.groupby("run")["perplexity"].mean()
-    listed = ", ".join(f"{mean[run]:,.0f} for {said}" for run, said in _PERPLEXITIES.items() if run in mean)
-    yield _line(
-        f"- **[Our document level](docs/papers/index.md#the-document-level)**: held-out perplexity on NIPS: {listed}."
-    )
     yield ""
 
 
