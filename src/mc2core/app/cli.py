@@ -127,16 +127,25 @@ def _add_readers(commands: Any) -> None:
 
 
 def _add_compare(commands: Any) -> None:
-    """The command that reads two posteriors."""
+    """The command that reads several posteriors."""
+    from pathlib import Path
+
     compare = add_command(
         commands,
         "compare",
         _compare,
         "compare the clusters of two fits of the same documents: matched clusters, splits and merges as CSV, and their "
-        "agreement on standard error",
+        "agreement on standard error. With more fits, print in how many of them each cluster of the first fit stands",
     )
     add_fit(compare, "first")
     add_fit(compare, "second")
+    compare.add_argument("more", metavar="FIT", type=Path, nargs="*", help="further fits, such as fits of other seeds")
+    compare.add_argument(
+        "--least",
+        metavar="JACCARD",
+        type=float,
+        help="with more than two fits: Jaccard index from which on a cluster stands in another fit (default 0.5)",
+    )
     compare.add_argument("--table", action="store_true", help="print the documents in each pair of clusters instead")
 
 
@@ -253,10 +262,18 @@ def _topics(options: argparse.Namespace) -> None:
 
 def _compare(options: argparse.Namespace) -> None:
     from mc2core.base.progress import work
-    from mc2core.explore.compare import compare
+    from mc2core.explore.compare import SAME, compare, robustness
 
+    if options.table and options.more:
+        raise ValueError("--table is of two fits; leave out the others")
+    if options.least is not None and not options.more:
+        raise ValueError("--least is of more than two fits")
     with work("comparing the fits"):
-        found = compare(options.first, options.second)
+        if options.more:
+            least = SAME if options.least is None else options.least
+            found: Any = robustness([options.first, options.second, *options.more], least)
+        else:
+            found = compare(options.first, options.second)
     print(in_lines(f"mc2: {found}", sys.stderr), file=sys.stderr)
     if options.table:
         print(found.table.to_csv(index_label="a\\b"), end="")

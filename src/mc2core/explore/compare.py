@@ -1,8 +1,9 @@
-"""Two fits compared: matched clusters, splits and merges, agreement, and effects of contexts."""
+"""Fits compared: matched clusters, splits and merges, agreement, effects of contexts, and what all fits share."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,8 +33,9 @@ class Comparison:
     ----------
     agreement : DataFrame
         One row per level: "broad", "recommended", "fine" and "all", each as in its own fit
-        (:meth:`mc2core.posterior.hierarchy.Hierarchy.size_of`). The columns are level, clusters_a, clusters_b, ari
-        (adjusted Rand index) and vi_bits (variation of information).
+        (:meth:`mc2core.posterior.hierarchy.Hierarchy.size_of`). Levels that equal the recommended one in both fits are
+        left out. The columns are level, clusters_a, clusters_b, ari (adjusted Rand index) and vi_bits (variation of
+        information).
     clusters : DataFrame
         One row per pair of recommended clusters that are matched, and per cluster without a partner. The columns are
         a, name_a, documents_a, b, name_b, documents_b, shared (documents), jaccard, and change: "same", "moved"
@@ -114,14 +116,17 @@ def compare(a: Any, b: Any) -> Comparison:
     """
     first, second = _posterior(a), _posterior(b)
     rows_a, rows_b = _matched(first, second)
+    of_a, of_b = _clusters(first, "recommended"), _clusters(second, "recommended")
     agreement = []
     for level in ("broad", "recommended", "fine", "all"):
-        found = [_clusters(one, level)[rows] for one, rows in ((first, rows_a), (second, rows_b))]
+        at = _clusters(first, level), _clusters(second, level)
+        if level != "recommended" and np.array_equal(at[0], of_a) and np.array_equal(at[1], of_b):
+            continue
+        found = [at[0][rows_a], at[1][rows_b]]
         seen = (found[0] >= 0) & (found[1] >= 0)
         found = [one[seen] for one in found]
         numbers = [len(np.unique(one)) for one in found]
         agreement.append((level, *numbers, adjusted_rand_index(*found), variation_of_information(*found)))
-    of_a, of_b = _clusters(first, "recommended"), _clusters(second, "recommended")
     clusters, table = _pairs(of_a, of_b, rows_a, rows_b)
     for side, one, numbers_of in (("a", first, of_a), ("b", second, of_b)):
         names = _names(one, numbers_of)
@@ -134,6 +139,115 @@ def compare(a: Any, b: Any) -> Comparison:
         (len(of_a), len(of_b), len(rows_a)),
         tuple(one if isinstance(one, Fit) else None for one in (a, b)),  # type: ignore[arg-type]
     )
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """Result of :func:`robustness`.
+
+    Attributes
+    ----------
+    clusters : DataFrame
+        One row per recommended cluster of the first fit. The columns are cluster, name, documents, stands_in (number of
+        the other fits in which the cluster stands), mean_jaccard (over the other fits) and, for each other fit N from
+        2, match_N (the cluster with the largest Jaccard index) and jaccard_N.
+    comparisons : tuple of Comparison
+        The first fit compared with each other fit.
+    least : float
+        Jaccard index from which on a cluster stands in another fit.
+    """
+
+    clusters: pd.DataFrame
+    comparisons: tuple[Comparison, ...]
+    least: float
+
+    def effects(self, contexts: str | list[str]) -> pd.DataFrame:
+        """Return the effects of contexts in the clusters of the first fit, and in how many other fits they stand.
+
+        The columns are those of :meth:`mc2core.Fit.effects` with cluster for number, and same_in and opposite_in: the
+        number of the other fits in which the cluster stands and its 90 % interval excludes 0 on the same or on the
+        opposite side.
+
+        Raises ValueError as :meth:`Comparison.effects` does.
+        """
+        keys, found = ["cluster", "context", "value", "reference"], []
+        for one in self.comparisons:
+            pairs = one.clusters.loc[one.clusters["jaccard"] >= self.least, ["a", "b"]].astype(int)
+            found.append(one.effects(contexts).merge(pairs, on=["a", "b"]).rename(columns={"a": "cluster"}))
+        every = pd.concat(found)
+        every = every.assign(same_in=every["agree"] == "yes", opposite_in=every["agree"] == "no")
+        counts = every.groupby(keys, dropna=False)[["same_in", "opposite_in"]].sum().reset_index()
+        table = self.comparisons[0]._fits[0].effects(contexts)  # type: ignore[union-attr]
+        table = table[table["of"] == "cluster"].drop(columns="of").rename(columns={"number": "cluster"})
+        table = table.merge(counts, on=keys, how="left")
+        return table.fillna({"same_in": 0, "opposite_in": 0}).astype({"same_in": int, "opposite_in": int})
+
+    def __str__(self) -> str:
+        n, stands = len(self.comparisons), self.clusters["stands_in"]
+        ari = [one.agreement.set_index("level").loc["recommended", "ari"] for one in self.comparisons]
+        none = f", and {(stands == 0).sum()} in none" if (stands == 0).any() else ""
+        return (
+            f"{(stands == n).sum()} of {counted(len(stands), 'clusters')} of the first fit stand in all of the {n} "
+            f"other fits{none} (Jaccard index of at least {self.least:g})\n"
+            f"recommended clusters of the first and each other fit: ARI {', '.join(f'{one:.2f}' for one in ari)}"
+        )
+
+
+def robustness(fits: Sequence[Any], least: float = SAME) -> Robustness:
+    """Return in how many other fits each recommended cluster of the first fit stands.
+
+    A cluster stands in another fit if that fit has a recommended cluster with a Jaccard index of at least ``least``.
+    Only documents of both fits count. Such fits may differ in their seeds, priors, models or preprocessing.
+
+    Parameters
+    ----------
+    fits : sequence of Fit, Posterior or path
+        At least two fits, as for :func:`compare`. The clusters are those of the first one.
+    least : float, optional
+        Smallest Jaccard index, above 0 and at most 1. The default is that of a "same" cluster in :func:`compare`.
+
+    Returns
+    -------
+    Robustness
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two fits, if ``least`` is invalid, or as :func:`compare` does.
+
+    Examples
+    --------
+    >>> import mc2core
+    >>> corpus = mc2core.Corpus.from_texts(["apple tree leaf", "leaf tree apple", "iron nail", "nail iron forge"])
+    >>> fits = [mc2core.fit(corpus, iterations=4, seed=seed) for seed in range(3)]
+    >>> len(mc2core.robustness(fits).comparisons)
+    2
+    """
+    if len(fits) < 2:
+        raise ValueError("robustness needs at least two fits")
+    if not 0.0 < least <= 1.0:
+        raise ValueError(f"least is {least:g}; it must be above 0 and at most 1")
+    first = fits[0] if isinstance(fits[0], Fit) else _posterior(fits[0])  # a file is read once
+    comparisons = tuple(compare(first, other) for other in fits[1:])
+    known = comparisons[0].clusters.dropna(subset="a").sort_values("a")
+    columns, jaccards = {}, []
+    for number, one in enumerate(comparisons, start=2):
+        jaccard = _jaccard(one.table.to_numpy())
+        jaccards.append(jaccard.max(axis=1))
+        matched = pd.array(jaccard.argmax(axis=1) + 1, dtype="Int64")
+        matched[jaccards[-1] == 0.0] = pd.NA
+        columns |= {f"match_{number}": matched, f"jaccard_{number}": jaccards[-1]}
+    table = pd.DataFrame(
+        {
+            "cluster": known["a"].to_numpy(),
+            "name": known["name_a"].to_numpy(),
+            "documents": known["documents_a"].to_numpy(),
+            "stands_in": (np.array(jaccards) >= least).sum(axis=0),
+            "mean_jaccard": np.mean(jaccards, axis=0),
+            **columns,
+        }
+    )
+    return Robustness(table, comparisons, least)
 
 
 def _posterior(one: Any) -> Posterior:
@@ -182,7 +296,7 @@ def _pairs(
     both = sp.coo_matrix((np.ones(seen.sum(), np.int64), (of_a[rows_a][seen], of_b[rows_b][seen])), shape=shape)
     table = both.toarray()
     in_a, in_b = table.sum(axis=1), table.sum(axis=0)
-    jaccard = table / np.maximum(in_a[:, None] + in_b[None, :] - table, 1)
+    jaccard = _jaccard(table)
     rows, columns = linear_sum_assignment(jaccard, maximize=True)
     partner = {int(row): int(column) for row, column in zip(rows, columns, strict=True) if table[row, column]}
     parts_of_a = (table >= PART * np.maximum(in_b, 1)).sum(axis=1)  # clusters of B that come from one of A
@@ -209,6 +323,11 @@ def _pairs(
     clusters = pd.DataFrame(found).astype(dict.fromkeys(numbers, "Int64"))
     index, names = (pd.RangeIndex(1, n + 1, name=side) for n, side in zip(shape, "ab", strict=True))
     return clusters, pd.DataFrame(table, index=index, columns=names)
+
+
+def _jaccard(table: np.ndarray) -> np.ndarray:
+    """Jaccard index of each pair of clusters, from the numbers of documents in both."""
+    return table / np.maximum(table.sum(axis=1)[:, None] + table.sum(axis=0) - table, 1)
 
 
 def _names(posterior: Posterior, found: np.ndarray) -> list[str]:

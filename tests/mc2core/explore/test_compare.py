@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import mc2core
-from mc2core import Corpus, Fit, compare
+from mc2core import Corpus, Fit, compare, robustness
 from mc2core.app.cli import main
 from mc2core.explore.compare import _pairs
 from mc2core.models import MC2
@@ -68,10 +68,10 @@ def test_fits_of_other_seeds_agree(fits, corpus):
     found = compare(*fits)
     first, second = (fit.posterior for fit in fits)
     assert found.n_documents == (60, 60, 60)
-    assert found.agreement["level"].tolist() == ["broad", "recommended", "fine", "all"]
     cuts = [one.hierarchy.cut(one.hierarchy.recommended) for one in (first, second)]
-    assert found.agreement["ari"].tolist()[1] == pytest.approx(adjusted_rand_index(*cuts))
-    assert found.agreement["vi_bits"].tolist()[1] == pytest.approx(mc2core.clustering.variation_of_information(*cuts))
+    assert found.agreement["level"].tolist() == ["recommended"]  # the other levels equal it in both fits
+    assert found.agreement["ari"].tolist()[0] == pytest.approx(adjusted_rand_index(*cuts))
+    assert found.agreement["vi_bits"].tolist()[0] == pytest.approx(mc2core.clustering.variation_of_information(*cuts))
     assert (found.clusters["change"] == "same").all()
     for row in found.clusters.itertuples():
         assert row.name_a == fits[0].clusters()["name"][row.a]
@@ -96,7 +96,7 @@ def test_documents_of_other_orders_are_matched_by_ids(fits, corpus, tmp_path, ca
     other.posterior.fingerprints = fingerprints_of(corpus.subset(order))
     found = compare(fits[0], other)
     assert found.n_documents == (60, 50, 50)
-    assert found.agreement["ari"][1] == 1.0
+    assert found.agreement["ari"][0] == 1.0
     for name, one in (("a", fits[0]), ("b", other)):
         one.posterior.save(tmp_path / f"{name}.npz")
     assert main(["compare", str(tmp_path / "a.npz"), str(tmp_path / "b.npz")]) == 0
@@ -106,6 +106,74 @@ def test_documents_of_other_orders_are_matched_by_ids(fits, corpus, tmp_path, ca
     assert main(["compare", str(tmp_path / "a.npz"), str(tmp_path / "b.npz"), "--table"]) == 0
     assert pd.read_csv(io.StringIO(capsys.readouterr().out), index_col=0).to_numpy().sum() == 50
     fits[0].posterior.fingerprints = None
+
+
+def test_levels_that_differ_in_a_fit_are_compared(fits):
+    kept = fits[0].posterior.hierarchy
+    broader = replace(fits[0].posterior, hierarchy=replace(kept, other=2))
+    found = compare(broader, fits[1]).agreement.set_index("level")
+    assert found.index.tolist() == ["broad", "recommended"]
+    assert found["clusters_a"].tolist() == [2, 3]
+    assert found["clusters_b"].tolist() == [3, 3]
+
+
+def moved(posterior, documents, cluster):
+    """A fit whose ``documents`` are in another cluster; it has no hierarchy, so these are its recommended clusters."""
+    own = np.array(posterior.hierarchy.cut(3), np.int64)
+    own[documents] = cluster
+    sample = replace(posterior.representative, cluster=own)
+    return replace(posterior, samples=[sample] * len(posterior.samples), hierarchy=None)
+
+
+def test_robustness_counts_the_fits_in_which_a_cluster_stands(fits, corpus):
+    first = fits[0].posterior
+    own = first.hierarchy.cut(3)
+    one, two = np.flatnonzero(own == 0), np.flatnonzero(own == 1)
+    assert len(one) == len(two) == 20
+    others = [moved(first, one[:5], 1), moved(first, one[:12], 1), first]
+    found = robustness([fits[0], *others])
+    table = found.clusters.set_index("cluster")
+    # 15 of 20 documents stay, then 8; the second cluster has 5 and then 12 more
+    expected = {1: [0.75, 8 / 20, 1.0], 2: [20 / 25, 20 / 32, 1.0], 3: [1.0, 1.0, 1.0]}
+    for number, jaccards in expected.items():
+        assert table.loc[number, ["jaccard_2", "jaccard_3", "jaccard_4"]].tolist() == pytest.approx(jaccards)
+        assert table["mean_jaccard"][number] == pytest.approx(np.mean(jaccards))
+        assert table["match_4"][number] == number
+        assert table["name"][number] == fits[0].clusters()["name"][number]
+    assert table["stands_in"].tolist() == [2, 3, 3]
+    assert str(found).startswith("2 of 3 clusters of the first fit stand in all of the 3 other fits (Jaccard")
+    assert robustness([fits[0], *others], least=0.78).clusters["stands_in"].tolist() == [1, 2, 3]
+
+
+def test_robust_effects_are_those_of_standing_clusters(fits, corpus):
+    other = Fit(moved(fits[0].posterior, np.flatnonzero(fits[0].posterior.hierarchy.cut(3) == 0)[:12], 1), corpus)
+    found = robustness([fits[0], fits[1], other]).effects("who")
+    found = found[found["effect"].abs() > 1e-9].set_index(["cluster", "value"])  # others are 0 but for rounding
+    assert sorted(found.index) == [(1, "bob"), (1, "cid"), (2, "bob"), (3, "cid")]
+    assert found["same_in"].tolist() == [1, 1, 2, 2]  # the first cluster does not stand in the last fit
+    assert found["opposite_in"].tolist() == [0, 0, 0, 0]
+    turned = robustness([fits[0], other], least=0.1).effects("who").set_index(["cluster", "value"])
+    assert turned["same_in"][1, "bob"] == 1
+
+
+def test_more_than_two_fits_on_the_command_line(fits, tmp_path, capsys):
+    paths = [str(tmp_path / f"{number}.npz") for number in range(3)]
+    for path, fit in zip(paths, [*fits, fits[0]], strict=True):
+        fit.posterior.save(path)
+    assert main(["compare", *paths, "--least", "0.9"]) == 0
+    said = capsys.readouterr()
+    assert "3 of 3 clusters of the first fit stand in all of the 2 other fits" in said.err
+    assert "(Jaccard index of at least 0.9)" in said.err
+    table = pd.read_csv(io.StringIO(said.out))
+    assert table["stands_in"].tolist() == [2, 2, 2]
+    assert main(["compare", *paths, "--table"]) == 2
+    assert "--table is of two fits" in capsys.readouterr().err
+    assert main(["compare", *paths[:2], "--least", "0.9"]) == 2
+    assert "--least is of more than two fits" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="at least two fits"):
+        robustness(paths[:1])
+    with pytest.raises(ValueError, match="least is 0; it must be above 0"):
+        robustness(paths, least=0.0)
 
 
 def test_what_cannot_be_compared_is_said(fits, corpus):
