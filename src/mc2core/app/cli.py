@@ -12,6 +12,7 @@ mc2 predict fits/own < new.jsonl
 mc2 import today.jsonl --append --out data/own
 mc2 update fits/own data/own --out fits/today
 mc2 compare fits/own fits/today
+mc2 sheet fits/own data/own --out sheet
 mc2 verify data/own fits/today
 """
 
@@ -88,6 +89,8 @@ def _add_readers(commands: Any) -> None:
     topics.add_argument("--words", type=int, default=10, help="number of words per topic (default 10)")
 
     _add_compare(commands)
+    text = "write a sheet by which people check clusters by words and documents, and score their answers"
+    add_module(commands, "sheet", "mc2core.app.sheet_command", text)
     verify = add_command(
         commands, "verify", _verify, "verify saved corpora, posteriors and checkpoints by their digests"
     )

@@ -184,12 +184,13 @@ class Robustness:
 
     def __str__(self) -> str:
         n, stands = len(self.comparisons), self.clusters["stands_in"]
-        ari = [one.agreement.set_index("level").loc["recommended", "ari"] for one in self.comparisons]
+        kept = (one.agreement[one.agreement["level"] == "recommended"] for one in self.comparisons)
+        ari = ", ".join(f"{float(one['ari'].iloc[0]):.2f}" for one in kept)
         none = f", and {(stands == 0).sum()} in none" if (stands == 0).any() else ""
         return (
             f"{(stands == n).sum()} of {counted(len(stands), 'clusters')} of the first fit stand in all of the {n} "
             f"other fits{none} (Jaccard index of at least {self.least:g})\n"
-            f"recommended clusters of the first and each other fit: ARI {', '.join(f'{one:.2f}' for one in ari)}"
+            f"recommended clusters of the first and each other fit: ARI {ari}"
         )
 
 
@@ -230,7 +231,8 @@ def robustness(fits: Sequence[Any], least: float = SAME) -> Robustness:
     first = fits[0] if isinstance(fits[0], Fit) else _posterior(fits[0])  # a file is read once
     comparisons = tuple(compare(first, other) for other in fits[1:])
     known = comparisons[0].clusters.dropna(subset="a").sort_values("a")
-    columns, jaccards = {}, []
+    columns: dict[str, Any] = {}
+    jaccards = []
     for number, one in enumerate(comparisons, start=2):
         jaccard = _jaccard(one.table.to_numpy())
         jaccards.append(jaccard.max(axis=1))

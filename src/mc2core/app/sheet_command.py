@@ -1,0 +1,52 @@
+"""``mc2 sheet``: write a sheet by which people check clusters, and score their answers."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from mc2core.app.commands import add_fit, add_threads, in_lines
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The command's own options."""
+    add_fit(parser, "posterior")
+    parser.add_argument("corpus", type=Path, nargs="?", help="folder of the fitted corpus (not needed for --score)")
+    parser.add_argument(
+        "--out", metavar="FOLDER", type=Path, help="new folder for sheet.csv and sheet.html; the answers stay in FIT"
+    )
+    parser.add_argument(
+        "--texts",
+        metavar="COLUMN|FILE",
+        help="show texts, from a column that the import kept or from the imported file (default: titles)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the choice of words and documents (default 0)")
+    add_threads(parser)
+    parser.add_argument(
+        "--score",
+        metavar="ANSWERS.csv",
+        type=Path,
+        nargs="+",
+        help="print the share of right answers of each file (one person each) with its 90 %% interval, as CSV",
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Write a sheet, or score answers."""
+    import pandas as pd
+
+    from mc2core.corpus import Corpus
+    from mc2core.explore.sheet import score_sheet, write_sheet
+
+    if options.score:
+        found = [score_sheet(options.posterior, one).assign(answers=str(one)) for one in options.score]
+        print(pd.concat(found).to_csv(index=False, float_format="%.3g"), end="")
+        return
+    if options.corpus is None or options.out is None:
+        raise ValueError("a sheet needs the corpus and a folder: mc2 sheet FIT CORPUS --out FOLDER")
+    n = write_sheet(
+        options.posterior, Corpus.load(options.corpus), options.out, options.texts, options.seed, options.threads
+    )
+    said = f"{options.out}: {n} questions; send sheet.html (a form) or sheet.csv (a spreadsheet) to people"
+    print(in_lines(f"{said}\nnext: mc2 sheet {options.posterior} --score answers.csv", sys.stdout))

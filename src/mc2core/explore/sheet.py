@@ -1,0 +1,193 @@
+"""Sheets by which people check clusters (word and document intrusion), and the score of their answers."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mc2core.base import pages, storage
+from mc2core.base.records import delimiter_of
+from mc2core.compute import streams
+from mc2core.corpus import Corpus
+from mc2core.explore.clusters import cluster_tables
+from mc2core.explore.describe import MAX_DOCUMENTS
+from mc2core.explore.description import Description
+from mc2core.explore.documents import titles_of
+from mc2core.explore.texts import texts_of
+from mc2core.posterior import Posterior
+from mc2core.posterior.posterior import posterior_file
+
+WORDS, DOCUMENTS = 5, 3
+"""Words, and documents, of the cluster in a question; one intruder is added."""
+LONGEST = 400
+"""Characters of a text in a sheet."""
+LEVEL = 0.9
+"""Level of the interval of a score."""
+_ASKED = {
+    "words": "Which word does not belong to the others?",
+    "documents": "Which text does not belong to the others?",
+}
+_STYLE = """
+form { max-width: 50rem; margin: auto; padding: 1rem 1.2rem; }
+fieldset { border: 1px solid var(--line); border-radius: 8px; background: var(--panel); margin: 0 0 1rem; }
+label { display: block; padding: .25rem 0 .25rem 1.6rem; text-indent: -1.6rem; overflow-wrap: anywhere; }
+label:hover { background: var(--mark); }
+"""
+_NEAR = 0.01  # a document whose probability is at least this may belong to the cluster, so it is no intruder
+
+
+def write_sheet(
+    fit: str | os.PathLike[str],
+    corpus: Corpus,
+    folder: str | os.PathLike[str],
+    texts: str | os.PathLike[str] | Sequence[str] | None = None,
+    seed: int = 0,
+    threads: int = 1,
+) -> int:
+    """Write a new ``folder`` with ``sheet.csv`` and ``sheet.html``, and return the number of questions.
+
+    For each recommended cluster, one question shows distinctive words of the cluster and a word of another cluster, and
+    one shows typical documents and a document of another cluster. The right answers are stored with the ``fit``, in
+    ``sheet_ID.json``. ``texts`` are as in :func:`mc2core.explore.describe.report`; by default, titles are shown.
+
+    Raises ValueError if the folder exists, if there are fewer than two recommended clusters, or if documents have
+    neither texts nor titles.
+    """
+    if Path(folder).exists():
+        raise ValueError(f"{folder} exists, and may have answers; give a new folder")
+    posterior = Posterior.load(fit)
+    if posterior.is_of_observations or posterior.representative.documents_are_clusters:
+        raise ValueError("a sheet needs a fit with clusters of documents that consist of words")
+    description = Description.of(posterior, corpus, threads, most=MAX_DOCUMENTS)
+    shown = titles_of(description) if texts is None else texts_of(corpus, texts)
+    if texts is not None and description.drawn is not None:
+        shown = [shown[number] for number in description.drawn]
+    if texts is None and shown == [f"document {j + 1}" for j in range(len(shown))]:
+        raise ValueError("the documents have no titles: give their texts (--texts)")
+    questions = _questions(description, shown, seed)
+    if not questions:
+        raise ValueError("there are no questions: fewer than two clusters are recommended, or no word tells them apart")
+    sheet = storage.digest_value(questions)[:8]
+    most = max(len(one["options"]) for one in questions)
+    rows = [
+        [sheet, number, one["kind"], *one["options"], *[""] * (most - len(one["options"])), ""]
+        for number, one in enumerate(questions, start=1)
+    ]
+    columns = ["sheet", "question", "kind", *(f"option_{one + 1}" for one in range(most)), "answer"]
+    with storage.replacing_folder(folder) as new:
+        pd.DataFrame(rows, columns=columns).to_csv(new / "sheet.csv", index=False)
+        (new / "sheet.html").write_text(_form(sheet, questions), encoding="utf-8")
+    storage.write_json(_key(fit, sheet), {"seed": seed, "questions": questions})
+    return len(questions)
+
+
+def _key(fit: str | os.PathLike[str], sheet: str) -> Path:
+    """The file with the right answers to a sheet."""
+    return posterior_file(fit).parent / f"sheet_{sheet}.json"
+
+
+def _form(sheet: str, questions: Sequence[dict[str, Any]]) -> str:
+    """The questions as a page whose button saves the answers."""
+    parts = []
+    for number, one in enumerate(questions, start=1):
+        labels = [
+            f'<label><input type="radio" name="q{number}" value="{place}"> {html.escape(option)}</label>'
+            for place, option in enumerate(one["options"], start=1)
+        ]
+        asked = f"{number} of {len(questions)}: {_ASKED[one['kind']]}"
+        parts.append(f"<fieldset><legend>{asked}</legend>{''.join(labels)}</fieldset>")
+    about = "<p>One option in each question comes from another group. Choose it, also if you have to guess.</p>"
+    save = '<p><button type="button" id="save">Save answers.csv</button> <span id="left" role="status"></span></p>'
+    body = f'<form data-sheet="{sheet}"><h1>Which one does not belong?</h1>{about}{"".join(parts)}{save}</form>'
+    script = resources.files("mc2core.explore").joinpath("assets", "sheet.js").read_text(encoding="utf-8")
+    return pages.page("Which one does not belong?", body, _STYLE, [script])
+
+
+def _questions(description: Description, shown: Sequence[str], seed: int) -> list[dict[str, Any]]:
+    """Questions with their kind, cluster (from 1), options, and the number of the intruder among them (from 1)."""
+    rng = streams.generator(seed, "explore.sheet")
+    tables = cluster_tables(description)
+    words, documents = tables["cluster_words"], tables["cluster_documents"]
+    clusters = tables["clusters"]["cluster"].tolist()
+    words = words[words["cluster"].isin(clusters) & (words["lift"] > 1.0)].sort_values(["cluster", "by_relevance"])
+    columns = {word: column for column, word in enumerate(description.corpus.vocabulary)}
+    made: dict[str, list[dict[str, Any]]] = {"words": [], "documents": []}
+    for cluster in clusters:
+        own = words[words["cluster"] == cluster]["word"].tolist()
+        rare = description.node_words(np.array([cluster - 1]))[0] < description.word_share
+        others = words[words["cluster"] != cluster].groupby("cluster")["word"].head(WORDS)
+        intruders = [one for one in dict.fromkeys(others) if rare[columns[one]] and one not in own]
+        made["words"] += _question(rng, "words", cluster, own[:WORDS], intruders)
+        typical = documents[documents["cluster"] == cluster]["document"].to_numpy() - 1
+        part = documents[documents["cluster"].isin(clusters) & (documents["cluster"] != cluster)]["document"] - 1
+        far = part[description.in_recommended[part, cluster - 1] < _NEAR]
+        inside = [shown[one][:LONGEST] for one in rng.permutation(typical)[:DOCUMENTS]]
+        outside = [shown[one][:LONGEST] for one in far]
+        made["documents"] += _question(rng, "documents", cluster, inside, [one for one in outside if one not in inside])
+    return [part[one] for part in made.values() for one in rng.permutation(len(part))]
+
+
+def _question(
+    rng: np.random.Generator, kind: str, cluster: int, inside: list[str], outside: list[str]
+) -> list[dict[str, Any]]:
+    """The question whose intruder is one of ``outside``, in a list; none if there are too few of either."""
+    if len(inside) < 2 or not outside:
+        return []
+    options = [*inside, outside[rng.integers(len(outside))]]
+    order = rng.permutation(len(options))
+    answer = int(np.flatnonzero(order == len(inside))[0]) + 1
+    return [{"kind": kind, "cluster": cluster, "options": [options[one] for one in order], "answer": answer}]
+
+
+def score_sheet(fit: str | os.PathLike[str], answers: str | os.PathLike[str]) -> pd.DataFrame:
+    """Return the share of right answers of one person with its 90 % interval (Wilson), for words and for documents.
+
+    The columns are kind, questions, answered, right, share, low, high, chance (expected share of right answers by
+    guessing) and missed (clusters whose intruder was not found). Questions without an answer do not count.
+
+    Raises ValueError, with the line, if the answers are damaged or belong to a sheet of another fit.
+    """
+    from scipy.stats import binomtest
+
+    try:
+        table = pd.read_csv(
+            answers, sep=delimiter_of(Path(answers)), dtype=str, keep_default_na=False, encoding="utf-8-sig"
+        )
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise ValueError(f"{answers} is not a CSV in UTF-8: {error}") from error
+    if missing := [name for name in ("sheet", "question", "answer") if name not in table]:
+        raise ValueError(f"{answers} has no column {missing[0]!r}; it needs sheet, question and answer")
+    sheets = table["sheet"].unique().tolist()
+    if len(sheets) != 1 or not sheets[0].isalnum() or not _key(fit, sheets[0]).is_file():
+        raise ValueError(f"{answers} has answers to the sheet {', '.join(sheets) or '(none)'}, which is none of {fit}")
+    questions = storage.read_json(_key(fit, sheets[0]))["questions"]
+    given: dict[int, int] = {}
+    for line, (number, answer) in enumerate(table[["question", "answer"]].itertuples(index=False), start=2):
+        where = f"{answers}, line {line}"
+        if not number.isdecimal() or not 1 <= int(number) <= len(questions):
+            raise ValueError(f"{where}: question is {number!r}; it must be from 1 to {len(questions)}")
+        if int(number) in given:
+            raise ValueError(f"{where}: question {number} is answered above")
+        most = len(questions[int(number) - 1]["options"])
+        if answer.strip() and not (answer.strip().isdecimal() and 1 <= int(answer) <= most):
+            raise ValueError(f"{where}: answer is {answer!r}; it must be the number of an option, from 1 to {most}")
+        given[int(number)] = int(answer.strip() or 0)
+    rows = []
+    for kind in ("words", "documents"):
+        part = [(one, given.get(number, 0)) for number, one in enumerate(questions, start=1) if one["kind"] == kind]
+        done = [(one, answer) for one, answer in part if answer]
+        missed = [one["cluster"] for one, answer in done if answer != one["answer"]]
+        right, n = len(done) - len(missed), len(done)
+        between = binomtest(right, n).proportion_ci(LEVEL, "wilson") if n else (np.nan, np.nan)
+        chance = np.mean([1 / len(one["options"]) for one, _ in done]) if n else np.nan
+        found = (right / n if n else np.nan, *between, chance)
+        rows.append((kind, len(part), n, right, *found, " ".join(map(str, sorted(missed)))))
+    columns = ["kind", "questions", "answered", "right", "share", "low", "high", "chance", "missed"]
+    return pd.DataFrame(rows, columns=columns)
