@@ -13,6 +13,7 @@ mc2 import today.jsonl --append --out data/own
 mc2 update fits/own data/own --out fits/today
 mc2 compare fits/own fits/today
 mc2 sheet fits/own data/own --out sheet
+mc2 merge fits/own 3 7 --out fits/merged
 mc2 verify data/own fits/today
 """
 
@@ -89,6 +90,17 @@ def _add_readers(commands: Any) -> None:
     topics.add_argument("--words", type=int, default=10, help="number of words per topic (default 10)")
 
     _add_compare(commands)
+    merge = add_command(
+        commands,
+        "merge",
+        _merge,
+        "merge recommended clusters of a fit by hand, and save the result as another fit",
+    )
+    add_fit(merge, "posterior")
+    merge.add_argument("clusters", metavar="CLUSTER", type=int, nargs="+", help="numbers of the clusters to merge")
+    merge.add_argument(
+        "--out", metavar="FOLDER", type=Path, required=True, help="new folder for the fit with merged clusters"
+    )
     text = "write a sheet by which people check clusters by words and documents, and score their answers"
     add_module(commands, "sheet", "mc2core.app.sheet_command", text)
     verify = add_command(
@@ -282,6 +294,22 @@ def _compare(options: argparse.Namespace) -> None:
         print(found.table.to_csv(index_label="a\\b"), end="")
     else:
         print(found.clusters.to_csv(index=False, float_format="%.4g"), end="")
+
+
+def _merge(options: argparse.Namespace) -> None:
+    from mc2core.base.progress import work
+    from mc2core.explore.merging import merge_clusters
+    from mc2core.explore.methods import merged_by_hand
+    from mc2core.posterior import Posterior
+    from mc2core.posterior.posterior import POSTERIOR
+
+    if options.out.exists():
+        raise ValueError(f"{options.out} exists; give a new folder")
+    with work("reading the posterior"):
+        posterior = merge_clusters(Posterior.load(options.posterior), options.clusters)
+    options.out.mkdir(parents=True)
+    posterior.save(options.out / POSTERIOR)
+    print(in_lines(f"{options.out}: {merged_by_hand(posterior)[-1]}", sys.stdout))
 
 
 def _describe(options: argparse.Namespace) -> None:

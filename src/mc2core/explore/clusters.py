@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from mc2core.explore import agreement as agreement_of
 from mc2core.explore import numbers as of_numbers
 from mc2core.explore.description import Description
 from mc2core.explore.variables import LABEL, Variable, label_names, labels_table, variables_of
-from mc2core.explore.words import Emitted, Top, names_table, of_words, often_enough, top_of
+from mc2core.explore.words import Emitted, Top, names_table, of_words, often_enough, top_of, with_same
 from mc2core.posterior import Posterior, clustering
 
 N_DOCUMENTS = 10
@@ -74,10 +75,15 @@ def names(description: Description, emitted: Emitted | None = None) -> pd.DataFr
 def _rows(description: Description, emitted: Emitted) -> pd.DataFrame:
     given = description.names.get("cluster", {})
     sizes = np.diff(description.documents_of.indptr)
+    named = [given.get(node + 1) or name for node, name in enumerate(emitted.names)]
+    for size, first in description.first.items() if given else ():
+        for node in chain.from_iterable(with_same(range(first, first + size), named)):
+            if node + 1 in given:
+                named[node] += f" ({emitted.names[node]})"
     return pd.DataFrame(
         {
             "cluster": np.array(description.nodes) + 1,
-            "name": [given.get(node + 1) or name for node, name in enumerate(emitted.names)],
+            "name": named,
             "documents": sizes,
             "share": sizes / description.corpus.n_documents,
             "joins": pd.arrays.IntegerArray(description.parent + 1, description.parent < 0),

@@ -129,7 +129,7 @@ def compare(a: Any, b: Any) -> Comparison:
         agreement.append((level, *numbers, adjusted_rand_index(*found), variation_of_information(*found)))
     clusters, table = _pairs(of_a, of_b, rows_a, rows_b)
     for side, one, numbers_of in (("a", first, of_a), ("b", second, of_b)):
-        names = _names(one, numbers_of)
+        names = recommended_names(one, numbers_of)
         clusters[f"name_{side}"] = [None if pd.isna(number) else names[int(number) - 1] for number in clusters[side]]
     order = [f"{name}_{side}" if name else side for side in "ab" for name in ("", "name", "documents")]
     return Comparison(
@@ -332,8 +332,8 @@ def _jaccard(table: np.ndarray) -> np.ndarray:
     return table / np.maximum(table.sum(axis=1)[:, None] + table.sum(axis=0) - table, 1)
 
 
-def _names(posterior: Posterior, found: np.ndarray) -> list[str]:
-    """Names of the recommended clusters, which are of words of the fit whatever the documents are."""
+def recommended_names(posterior: Posterior, found: np.ndarray) -> list[str]:
+    """Return the names of the recommended clusters ``found`` (J,), by the words of the fit."""
     if posterior.is_of_observations:
         return [f"cluster {number}" for number in range(1, int(found.max()) + 2)]
     nobody = sp.csr_matrix((1, posterior.n_words), dtype=np.int32)

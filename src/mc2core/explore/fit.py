@@ -96,6 +96,37 @@ class Fit:
         for name in ("_of_clusters", "_of_topics"):
             self.__dict__.pop(name, None)
 
+    def merge_clusters(self, clusters: Sequence[int]) -> None:
+        """Merge recommended clusters by hand; tables, plots, predictions and reports then use the merged clusters.
+
+        Clusters are numbered again in order of decreasing size. Names that were set move to the clusters with the same
+        words. :meth:`methods` mentions the merge, and ``posterior.save`` saves it. The samples and other cuts do not
+        change.
+
+        Parameters
+        ----------
+        clusters : sequence of int
+            Two or more numbers of clusters in the recommended clustering, from 1.
+
+        Raises
+        ------
+        ValueError
+            If the numbers are invalid, if there is no hierarchy, or if documents were added by an update.
+        """
+        import pandas as pd
+
+        from mc2core.explore import clusters as of_clusters
+        from mc2core.explore import topics as of_topics
+        from mc2core.explore.merging import merge_clusters
+        from mc2core.explore.names import with_names
+
+        named = [of_clusters.names(self.description), of_topics.names(self.description)] if self.names else []
+        self.posterior, self.names = merge_clusters(self.posterior, clusters), {}
+        for name in ("description", "_of_clusters", "_of_topics", "_shares"):
+            self.__dict__.pop(name, None)
+        if named:
+            self.rename(with_names(self.description, pd.concat(named)).names)
+
     def topics(self) -> pd.DataFrame:
         """Return a table with one row per topic of the representative sample, the most frequent first.
 

@@ -166,4 +166,13 @@ def _found(posterior: Posterior, recommended: int, is_fixed: bool) -> str:
         found += "." if np.isnan(agreement) else between
     if posterior.hierarchy is not None and posterior.hierarchy.other:
         found += f" The {posterior.hierarchy.other_name} clustering has {posterior.hierarchy.other} clusters."
-    return found
+    return " ".join([found, *merged_by_hand(posterior)])
+
+
+def merged_by_hand(posterior: Posterior) -> list[str]:
+    """Return a sentence on each merge of clusters by hand."""
+    return [
+        f"{len(one['clusters'])} of {counted(one['of'], 'recommended clusters')} were merged by hand after the fit: "
+        f"{'; '.join(one['names'])}."
+        for one in posterior.provenance.get("merged", [])
+    ]

@@ -19,6 +19,7 @@ from mc2core.explore.arrivals import arrivals_table
 from mc2core.explore.clusters import agreement, cluster_tables
 from mc2core.explore.description import Description
 from mc2core.explore.documents import document_tables, document_topics
+from mc2core.explore.methods import merged_by_hand
 from mc2core.explore.shares import shares_tables
 from mc2core.explore.topics import topic_tables
 from mc2core.inference.running.summary import ONE_CHAIN, advice
@@ -90,7 +91,9 @@ def _summary(description: Description, clusters: pd.DataFrame) -> pd.DataFrame:
         rows["chains"] = agreement_of(chains) if chains else ONE_CHAIN
         if not description.no_groups and (said := of_runs(posterior, clusters)) is not None:
             rows["clusters by run"] = said
-    rows |= {f"warning {i}": said for i, said in enumerate([*advice(posterior, corpus), *description.notes], 1)}
+    by_hand = [one.removesuffix(".") for one in merged_by_hand(posterior)]
+    told = [*by_hand, *advice(posterior, corpus), *description.notes]
+    rows |= {f"warning {i}": said for i, said in enumerate(told, 1)}
     if has_clusters:
         found = agreement(description, description.n_clusters)
         rows |= {f"{name} of all clusters": value for name, value in found.items()}

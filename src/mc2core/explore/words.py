@@ -71,7 +71,8 @@ def of_words(
     """Return the words of each cluster or topic (``what``), in their order.
 
     ``siblings`` are groups of these, by position, such as the clusters of a cut. Words that are as distinctive of one
-    as of another stand in their names only if no other words distinguish them.
+    as of another stand in their names only if no other words distinguish them. Equal names of siblings are continued by
+    their next words, if these differ.
     """
     columns = {
         "words": [said(vocabulary, top, top.by_probability) for top in tops],
@@ -81,8 +82,28 @@ def of_words(
     shared: dict[int, set[int]] = {}
     for group in siblings:
         shared |= _shared(dict(zip(group, (tops[one] for one in group), strict=True)))
-    names = [name_of(vocabulary, top, shared.get(place, set()), phrases) for place, top in enumerate(tops)]
+
+    def named(place: int, n: int = N_NAME) -> str:
+        return name_of(vocabulary, tops[place], shared.get(place, set()), phrases, n)
+
+    names = [named(place) for place in range(len(tops))]
+    for group in siblings:
+        for same in with_same(group, names):
+            for n in range(N_NAME + 1, 2 * N_NAME + 1):
+                longer = [named(place, n) for place in same]
+                if len(set(longer)) == len(same):
+                    for place, name in zip(same, longer, strict=True):
+                        names[place] = name
+                    break
     return Emitted(names, columns, {f"{what}_words": table})
+
+
+def with_same(group: Sequence[int], names: Sequence[str]) -> list[list[int]]:
+    """Return the members of a group that have a name in common, as one list per name."""
+    by_name: dict[str, list[int]] = {}
+    for one in group:
+        by_name.setdefault(names[one], []).append(one)
+    return [same for same in by_name.values() if len(same) > 1]
 
 
 def often_enough(expected: np.ndarray) -> np.ndarray:
@@ -118,8 +139,9 @@ def name_of(
     top: Top,
     shared: Set[int] = frozenset(),
     phrases: Mapping[str, str] = MappingProxyType({}),
+    n: int = N_NAME,
 ) -> str:
-    """Return a name: the N_NAME words with the highest scores (:func:`_scores`), separated by commas.
+    """Return a name: the ``n`` words with the highest scores (:func:`_scores`), separated by commas.
 
     Words that are ``shared`` with others come after the other distinctive ones among the first N_SHOWN. Of forms of a
     word, such as singular and plural, only the first is used. ``phrases`` replace their words.
@@ -133,7 +155,7 @@ def name_of(
         word = vocabulary[top.column[one]]
         if not any(_is_form_of(word, other) for said in chosen for other in said.split()):
             chosen.append(phrases.get(word, word))
-        if len(chosen) == N_NAME:
+        if len(chosen) == n:
             break
     return ", ".join(chosen)
 

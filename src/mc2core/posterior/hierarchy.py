@@ -106,6 +106,9 @@ class Hierarchy:
         numbers.
     other : int
         A second number of clusters on which chains agree (:func:`recommend`); 0 if there is none.
+    merged : tuple of ints
+        If clusters were merged by hand (:meth:`merged_by_hand`), the recommended cluster that each cluster of the
+        clustering before has become; otherwise empty.
     """
 
     cluster: np.ndarray
@@ -120,6 +123,7 @@ class Hierarchy:
     whole: Hierarchy | None = field(default=None, repr=False)
     rows: np.ndarray | None = field(default=None, repr=False)
     other: int = 0
+    merged: tuple[int, ...] = ()
     _cuts: dict[int, np.ndarray] = field(default_factory=dict, repr=False, init=False)
 
     @property
@@ -154,6 +158,9 @@ class Hierarchy:
         if self.whole is not None:
             part: np.ndarray = self.whole.cut(size)[self.rows]
             return part
+        if self._is_merged(size):
+            before = self.cut(len(self.merged))
+            return np.where(before < 0, -1, np.array(self.merged)[before]).astype(np.int32)
         if size not in self._cuts:
             numbers = self.at(size)
             seen = numbers >= 0
@@ -175,6 +182,9 @@ class Hierarchy:
         if self.whole is not None:
             of_all = self.whole.probability(size)
             return None if of_all is None else of_all[self.rows]
+        if self._is_merged(size):
+            before = self.probability(len(self.merged))
+            return None if before is None else before @ np.eye(size)[list(self.merged)]
         numbers = self.at(size)
         if not self._can_average(size, numbers):
             return None
@@ -183,6 +193,32 @@ class Hierarchy:
         if size < self.n_clusters:
             found = _likeliest(blocks, found, size)
         return np.concatenate([shares for _, shares in blocks])[:, np.argsort(by_size(found, size))]
+
+    def _is_merged(self, size: int) -> bool:
+        return bool(self.merged) and size == self.recommended
+
+    def merged_by_hand(self, clusters: Sequence[int]) -> Hierarchy:
+        """Return the hierarchy with ``clusters`` (numbers from 0) of the recommended clustering merged into one.
+
+        The result takes the place of the cut with this number of clusters, whose agreement is then NaN. Other cuts do
+        not change. Raises ValueError if the numbers are invalid, or if documents were added by an update.
+        """
+        size = self.recommended
+        chosen = np.unique(clusters)
+        if len(chosen) < 2 or len(chosen) < len(clusters) or chosen[0] < 0 or chosen[-1] >= size:
+            raise ValueError(f"two or more different numbers of clusters from 1 to {size} are needed")
+        if hasattr(self, "earlier"):
+            raise ValueError("documents were added to this fit; merge clusters before mc2 update")
+        label = np.arange(size)
+        label[chosen] = chosen[0]
+        label = np.unique(label, return_inverse=True)[1]
+        found, size = self.cut(size), size - len(chosen) + 1
+        label = by_size(np.where(found < 0, -1, label[found]), size)[label]
+        agreement = self.agreement.copy()
+        agreement[size - 1] = np.nan
+        merged = tuple(label[list(self.merged)].tolist() if self.merged else label.tolist())
+        other = 0 if self.other == size else self.other
+        return replace(self, recommended=size, merged=merged, agreement=agreement, other=other)
 
     def _can_average(self, size: int, numbers: np.ndarray) -> bool:
         cells = size * sum(int(one.max()) + 1 for one in self.samples)
@@ -243,6 +279,8 @@ class Hierarchy:
             table["level"] = ""
             for level in ("broad", "fine"):
                 table.loc[self.size_of(level) - 1, "level"] = level
+        if self.merged:  # the numbers are of the clustering in whose place it is
+            table.loc[self.recommended - 1, ["log_marginal", "loss", "moved"]] = np.nan
         return table
 
     def shares(self, size: int, cluster: np.ndarray, n_clusters: int) -> np.ndarray:
@@ -797,7 +835,8 @@ _DESCRIBED = {
 
 def pack_hierarchy(hierarchy: Hierarchy) -> dict[str, np.ndarray]:
     """Return a hierarchy as plain arrays with names that start with "hierarchy."."""
-    return {f"{_PREFIX}{name}": np.asarray(getattr(hierarchy, name)) for name in (*_DESCRIBED, "other")}
+    names = (*_DESCRIBED, "other", *(["merged"] if hierarchy.merged else []))
+    return {f"{_PREFIX}{name}": np.asarray(getattr(hierarchy, name)) for name in names}
 
 
 def unpack_hierarchy(arrays: Mapping[str, np.ndarray], n_documents: int) -> Hierarchy | None:
@@ -807,11 +846,17 @@ def unpack_hierarchy(arrays: Mapping[str, np.ndarray], n_documents: int) -> Hier
         return None
     try:
         stored.setdefault("other", np.array(0))  # files that were written before it was there
-        sizes = check_arrays(stored, _DESCRIBED | {"other": Stored("i", "")}, {"J": n_documents})
+        stored.setdefault("merged", np.zeros(0, np.int64))
+        more = {"other": Stored("i", ""), "merged": Stored("i", "B", below="K")}
+        sizes = check_arrays(stored, _DESCRIBED | more, {"J": n_documents})
         for name, least in (("recommended", 1), ("other", 0)):
             if not least <= stored[name] <= sizes["K"]:
                 raise ValueError(f"{name!r} is {stored[name]}; it must lie within {least}..{sizes['K']}")
+        merged, recommended = stored["merged"], int(stored["recommended"])
+        if len(merged) and (len(merged) > sizes["K"] or np.unique(merged).tolist() != list(range(recommended))):
+            raise ValueError("'merged' does not give the recommended clusters")
     except ValueError as error:
         raise ValueError(f"hierarchy: {error}") from error
     arrays_of: dict[str, Any] = {name: stored[name] for name in _DESCRIBED}
+    arrays_of["merged"] = tuple(stored["merged"].tolist())
     return Hierarchy(**arrays_of | {name: int(stored[name]) for name in ("recommended", "other")})
