@@ -94,6 +94,7 @@ class GrownHierarchy(Hierarchy):
             agreement=np.append(np.full(n_new, np.nan), earlier.agreement),
             recommended=earlier.recommended + n_new,
             other=earlier.other + n_new if earlier.other else 0,
+            merged=earlier.merged,
             earlier=earlier,
             label=label,
             of_samples=samples,

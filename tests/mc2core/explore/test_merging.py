@@ -140,3 +140,16 @@ def test_equal_names_are_told_apart(fit):
     told = of_words("cluster", [one, two], words, [[0, 1]]).names
     assert len(set(told)) == 2
     assert of_words("cluster", [one, one], words, [[0, 1]]).names[0].count(",") == 2  # nothing tells them apart
+
+
+def test_an_update_keeps_a_merge(posterior):
+    from mc2core.posterior.added import GrownHierarchy
+
+    merged = posterior.hierarchy.merged_by_hand([2, 3])
+    added = [np.append(one, [one[0], one[-1]]) for one in posterior.clusterings]  # as the largest, and as the smallest
+    grown = GrownHierarchy.of(merged, added, np.zeros(2, np.int32), np.full(2, -1, np.int32))
+    assert grown.recommended == 3
+    assert (grown.cut(3) + 1).tolist() == [*MERGED, 2, 1]
+    assert grown.table()["loss"].isna().tolist() == [False, False, True, True]
+    with pytest.raises(ValueError, match="merge clusters before mc2 update"):
+        grown.merged_by_hand([0, 1])

@@ -161,7 +161,7 @@ const sayMerged = () => {
   else if (noGroups) parts.push("other fits may divide the documents differently");
   if (left === K) parts.push("all clusters of the fit");
   else if (cut && !cut.recommended && !noGroups && !level) parts.push(left < DESCRIPTION.recommended ? "coarser than recommended" : "finer than recommended");
-  if (left < K && cut && !(cut.loss > 0)) parts.push("merging loses nothing");
+  if (left < K && cut && cut.loss !== null && !(cut.loss > 0)) parts.push("merging loses nothing");
   if (left < K && cut?.loss > 0) exact.push(`merging makes the documents less likely, by ${short(cut.loss)} nats per document`);
   if (left > 1 && left !== DESCRIPTION.recommended) parts.push(...sayRuns());
   if (cut && cut.agreement !== null && left > 1) exact.push(`adjusted Rand index ${short(cut.agreement)} between the ${DESCRIPTION.runs > 1 ? "runs" : "samples"}, each merged to ${many(left, "cluster")} on its own`);
