@@ -101,7 +101,7 @@ def _add_readers(commands: Any) -> None:
     merge.add_argument(
         "--out", metavar="FOLDER", type=Path, required=True, help="new folder for the fit with merged clusters"
     )
-    text = "write a sheet by which people check clusters by words and documents, and score their answers"
+    text = "write a question sheet by which people check clusters by words and documents, and score their answers"
     add_module(commands, "sheet", "mc2core.app.sheet_command", text)
     verify = add_command(
         commands, "verify", _verify, "verify saved corpora, posteriors and checkpoints by their digests"

@@ -1,4 +1,4 @@
-"""``mc2 sheet``: write a sheet by which people check clusters, and score their answers."""
+"""``mc2 sheet``: write a question sheet by which people check clusters, and score their answers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write a sheet, or score answers."""
+    """Write a question sheet, or score answers."""
     import pandas as pd
 
     from mc2core.corpus import Corpus
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> None:
         print(pd.concat(found).to_csv(index=False, float_format="%.3g"), end="")
         return
     if options.corpus is None or options.out is None:
-        raise ValueError("a sheet needs the corpus and a folder: mc2 sheet FIT CORPUS --out FOLDER")
+        raise ValueError("a question sheet needs the corpus and a folder: mc2 sheet FIT CORPUS --out FOLDER")
     n = write_sheet(
         options.posterior, Corpus.load(options.corpus), options.out, options.texts, options.seed, options.threads
     )

@@ -27,7 +27,7 @@ from mc2core.posterior.posterior import posterior_file
 WORDS, DOCUMENTS = 5, 3
 """Words, and documents, of the cluster in a question; one intruder is added."""
 LONGEST = 400
-"""Characters of a text in a sheet."""
+"""Characters of a text in a question sheet."""
 LEVEL = 0.9
 """Level of the interval of a score."""
 _ASKED = {
@@ -64,7 +64,7 @@ def write_sheet(
         raise ValueError(f"{folder} exists, and may have answers; give a new folder")
     posterior = Posterior.load(fit)
     if posterior.is_of_observations or posterior.representative.documents_are_clusters:
-        raise ValueError("a sheet needs a fit with clusters of documents that consist of words")
+        raise ValueError("a question sheet needs a fit with clusters of documents that consist of words")
     description = Description.of(posterior, corpus, threads, most=MAX_DOCUMENTS)
     shown = titles_of(description) if texts is None else texts_of(corpus, texts)
     if texts is not None and description.drawn is not None:
@@ -89,7 +89,7 @@ def write_sheet(
 
 
 def _key(fit: str | os.PathLike[str], sheet: str) -> Path:
-    """The file with the right answers to a sheet."""
+    """The file with the right answers to a question sheet."""
     return posterior_file(fit).parent / f"sheet_{sheet}.json"
 
 
@@ -152,7 +152,7 @@ def score_sheet(fit: str | os.PathLike[str], answers: str | os.PathLike[str]) ->
     The columns are kind, questions, answered, right, share, low, high, chance (expected share of right answers by
     guessing) and missed (clusters whose intruder was not found). Questions without an answer do not count.
 
-    Raises ValueError, with the line, if the answers are damaged or belong to a sheet of another fit.
+    Raises ValueError, with the line, if the answers are damaged or belong to a question sheet of another fit.
     """
     from scipy.stats import binomtest
 
@@ -166,7 +166,9 @@ def score_sheet(fit: str | os.PathLike[str], answers: str | os.PathLike[str]) ->
         raise ValueError(f"{answers} has no column {missing[0]!r}; it needs sheet, question and answer")
     sheets = table["sheet"].unique().tolist()
     if len(sheets) != 1 or not sheets[0].isalnum() or not _key(fit, sheets[0]).is_file():
-        raise ValueError(f"{answers} has answers to the sheet {', '.join(sheets) or '(none)'}, which is none of {fit}")
+        raise ValueError(
+            f"{answers} has answers to the question sheet {', '.join(sheets) or '(none)'}, which is none of {fit}"
+        )
     questions = storage.read_json(_key(fit, sheets[0]))["questions"]
     given: dict[int, int] = {}
     for line, (number, answer) in enumerate(table[["question", "answer"]].itertuples(index=False), start=2):

@@ -104,9 +104,9 @@ def test_damaged_answers_give_one_sentence(fit, corpus, tmp_path, capsys):
     path = tmp_path / "answers.csv"
     for damaged, told in (
         (table.drop(columns="answer"), "has no column 'answer'; it needs sheet, question and answer"),
-        (table.assign(sheet="0123abcd"), "has answers to the sheet 0123abcd, which is none of"),
-        (table.assign(sheet="../x"), "has answers to the sheet ../x, which is none of"),
-        (table.iloc[:0], r"has answers to the sheet \(none\)"),
+        (table.assign(sheet="0123abcd"), "has answers to the question sheet 0123abcd, which is none of"),
+        (table.assign(sheet="../x"), "has answers to the question sheet ../x, which is none of"),
+        (table.iloc[:0], r"has answers to the question sheet \(none\)"),
         (table.assign(question="7"), "line 2: question is '7'; it must be from 1 to 6"),
         (table.assign(question="1"), "line 3: question 1 is answered above"),
         (table.assign(answer="7"), "line 2: answer is '7'; it must be the number of an option, from 1 to 6"),
@@ -129,7 +129,7 @@ def test_what_cannot_be_asked_is_said(fit, corpus, tmp_path, capsys):
     with pytest.raises(ValueError, match="the documents have no titles: give their texts"):
         write_sheet(fit, bare, tmp_path / "sheet")
     assert main(["sheet", str(fit)]) == 2
-    assert "a sheet needs the corpus and a folder" in capsys.readouterr().err
+    assert "a question sheet needs the corpus and a folder" in capsys.readouterr().err
     corpus.save(tmp_path / "corpus")
     assert main(["sheet", str(fit), str(tmp_path / "corpus"), "--out", str(tmp_path / "new")]) == 0
     assert "6 questions" in capsys.readouterr().out
