@@ -90,17 +90,7 @@ def _add_readers(commands: Any) -> None:
     topics.add_argument("--words", type=int, default=10, help="number of words per topic (default 10)")
 
     _add_compare(commands)
-    merge = add_command(
-        commands,
-        "merge",
-        _merge,
-        "merge recommended clusters of a fit by hand, and save the result as another fit",
-    )
-    add_fit(merge, "posterior")
-    merge.add_argument("clusters", metavar="CLUSTER", type=int, nargs="+", help="numbers of the clusters to merge")
-    merge.add_argument(
-        "--out", metavar="FOLDER", type=Path, required=True, help="new folder for the fit with merged clusters"
-    )
+    _add_merge(commands)
     text = "write a question sheet by which people check clusters by words and documents, and score their answers"
     add_module(commands, "sheet", "mc2core.app.sheet_command", text)
     verify = add_command(
@@ -139,6 +129,23 @@ def _add_readers(commands: Any) -> None:
         help="use frequent two-word phrases of the texts (--texts) in names",
     )
     describe.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="folder for index.html and tables")
+
+
+def _add_merge(commands: Any) -> None:
+    """The command that merges clusters by hand."""
+    from pathlib import Path
+
+    merge = add_command(
+        commands,
+        "merge",
+        _merge,
+        "merge recommended clusters of a fit by hand, and save the result as another fit",
+    )
+    add_fit(merge, "posterior")
+    merge.add_argument("clusters", metavar="CLUSTER", type=int, nargs="+", help="numbers of the clusters to merge")
+    merge.add_argument(
+        "--out", metavar="FOLDER", type=Path, required=True, help="new folder for the fit with merged clusters"
+    )
 
 
 def _add_compare(commands: Any) -> None:
