@@ -109,6 +109,9 @@ def steps_of(variable: Variable) -> tuple[sp.csr_matrix, dict[str, Any]]:
     return into, {"start": bounds[:-1], "end": bounds[1:], "period": np.array(shown, dtype=object)}
 
 
+_ROUNDING = 1e-12  # of a share: a change below it is none, such as of a context that determines a cluster
+
+
 def effects(description: Description, variables: Sequence[Variable]) -> pd.DataFrame:
     """Return the effect of each variable on the share of each cluster and topic, with the other variables held fixed.
 
@@ -195,6 +198,7 @@ def _coefficients(x: np.ndarray, y: np.ndarray, pull: np.ndarray) -> tuple[np.nd
     """(p, m) each: coefficients of (n, m) ``y`` and their variances."""
     n, p = x.shape
     effect = pull @ y
+    effect[np.abs(effect) * np.abs(x).max(axis=0)[:, None] < _ROUNDING] = 0.0
     return effect, n / (n - p) * (pull**2 @ (y - x @ effect) ** 2)
 
 

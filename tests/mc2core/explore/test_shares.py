@@ -113,6 +113,15 @@ def test_effects_are_told_apart_where_contexts_go_together():
     assert held / 1000 == pytest.approx(0.9, abs=0.05)
 
 
+def test_effects_beside_one_that_decides_all_are_exactly_nought():
+    rng = np.random.default_rng(0)
+    group, number = (rng.random(200) < 0.3).astype(float), rng.normal(size=200) * 1e6
+    x = np.column_stack([np.ones(200), group, number])
+    effect, _ = shares._coefficients(x, group[:, None], shares._regression(x, np.ones(200)))
+    assert effect[[0, 2], 0].tolist() == [0.0, 0.0]
+    assert effect[1, 0] == pytest.approx(1.0)
+
+
 def test_effects_that_cannot_be_told_are_refused(description):
     year, party, author = (variable(description, name) for name in ("year", "party", "author"))
     twice = dataclasses.replace(year, name="decade", values=year.values / 10)
