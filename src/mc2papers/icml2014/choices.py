@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.ticker import MaxNLocator
 
 from mc2papers.report import palette
 
@@ -79,6 +78,8 @@ def draw_choices(axes: Sequence[Any], table: pd.DataFrame, panels: Sequence[Pane
     table : column ``choice``, and columns of the panels, each with its sd (``_sd``) if there is one
     colours : one per row
     """
+    from matplotlib.ticker import MaxNLocator
+
     place = np.arange(len(table))[::-1]
     for ax, panel in zip(axes, panels, strict=True):
         for column, face in ((panel.hollow, "white"), (panel.column, None)):

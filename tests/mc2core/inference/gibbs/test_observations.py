@@ -362,8 +362,8 @@ def test_empty_documents_and_a_constant_coordinate():
 @pytest.mark.parametrize(
     ("model", "engine", "said"),
     [
-        (Mixture(n_clusters=2), FastEx(), "mixture has topics of words"),
-        (NPTOT(contexts=["year"]), Gibbs(kernel="collapsed"), "nptot has topics of words"),
+        (Mixture(n_clusters=2), FastEx(), "mixture needs words"),
+        (NPTOT(contexts=["year"]), Gibbs(kernel="collapsed"), "nptot needs words"),
         (MC2(document_level=False), Gibbs(kernel="blocked"), "where topics emit observations"),
         (MC2(), Gibbs(kernel="parallel"), "where topics emit observations"),
     ],
