@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from mc2core.inference.gibbs.token_contexts import TokenTimes
     from mc2core.inference.shards import ShardedCorpus
 
+# to split or merge clusters, per iteration: with fewer, pieces of a few documents stay apart
+_CLUSTER_PROPOSALS = 50
 _DESCRIBED = {
     "topic_weights": Stored("f", "M"),
     "topic": Stored("i", "N", below="M"),
@@ -75,11 +77,6 @@ _DESCRIBED_LEVEL = {
     "tables": Stored("i", "K M"),
     "document_concentration": Stored("f", ""),
 }
-
-
-def cluster_proposals(n_documents: int) -> int:
-    """Return the proposals to split or merge clusters per iteration: one per 16 documents, with bounds."""
-    return min(max(n_documents // 16, 10), 50)
 
 
 def topic_proposals(n_tokens: int) -> int:
@@ -523,7 +520,7 @@ class DocumentLevelState(GibbsState):
         if documents_move:
             sweep_clusters(of_tables, contexts, concentrations, streams.key(seed, "clusters", iteration))
             key = streams.key(seed, "split_merge", iteration)
-            split_and_merge_clusters(of_tables, contexts, concentrations, key, cluster_proposals(len(counts.start) - 1))
+            split_and_merge_clusters(of_tables, contexts, concentrations, key, _CLUSTER_PROPOSALS)
         key, is_fixed = streams.key(seed, "tables", iteration), not self.model.has_clusters
         update_weights(of_tables, concentrations, self.priors, key, rng, clusters_are_fixed=is_fixed)
         self.tables = of_tables.n_km
