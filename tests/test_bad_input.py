@@ -278,7 +278,7 @@ CASES = {
         lambda d: model().predict(context(author=np.eye(2, 5, dtype=int))), "'author' has 5 columns, but the model was"
     ),
     "unknown context": (lambda d: model().context_mean("yaer"), "'yaer' is not in the posterior; it has: author"),
-    "no top words": (lambda d: model().top_words(0), "0 words were asked for; it must be at least 1"),
+    "no top words": (lambda d: model().top_words(0), "n is 0; it must be at least 1"),
     "estimator": (
         lambda d: model().perplexity(corpus(), "importence"), "estimator is 'importence'; .* did you mean 'importance'"
     ),

@@ -1,4 +1,4 @@
-"""The command line of the reproduction: the workflow, one dataset of the papers without it, and reference results.
+"""Run the workflow, make one dataset of the papers, or compare results with reference results.
 
 mc2papers run uai2016_figure1
 mc2papers run icml2014 --cores 4 -- --dry-run
@@ -35,7 +35,7 @@ def _add_commands(commands: Any) -> None:
     run.add_argument("--cores", default="all", help="cores to use at most (default all)")
     add_command(commands, "folder", _folder, "print the folder of the Snakefile and of its configurations")
     corpus = add_command(
-        commands, "corpus", _corpus, "read or draw a dataset of the papers, split it, write its folder"
+        commands, "corpus", _corpus, "read or simulate a dataset of the papers, split it, and write its folder"
     )
     corpus.add_argument("dataset", help="letters, nips, pnas, nuswide, wikipedia, w100, w1000, pubmed or aua")
     corpus.add_argument(
@@ -43,9 +43,9 @@ def _add_commands(commands: Any) -> None:
     )
     corpus.add_argument("--scale", type=float, help="size of a simulated corpus; 1 is the paper's (not letters)")
     corpus.add_argument("--test-size", type=float, default=0.1, help="share held out; 0 for none (default 0.1)")
-    corpus.add_argument("--seed", type=int, default=0, help="of the simulation and the split (default 0)")
-    corpus.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for train, test and source.json")
-    compare = add_command(commands, "compare", _compare, "show how far a run has come, and compare its results")
+    corpus.add_argument("--seed", type=int, default=0, help="seed of the simulation and of the split (default 0)")
+    corpus.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="folder to write the dataset to")
+    compare = add_command(commands, "compare", _compare, "show the progress of a run, and compare its results")
     compare.add_argument("results", type=Path, help="folder of results of the workflow")
     compare.add_argument("reference", type=Path, help="CSV file of reference results")
     compare.add_argument("--record", action="store_true", help="write the results of the run to the file first")

@@ -209,7 +209,7 @@ def check_lengths(config: Mapping[str, Any]) -> None:
     """Raise ValueError for a corpus whose fits have no length, and for a length of no corpus."""
     _refuse_unknown("configuration: fit", config["fit"], config["corpora"])
     if lacking := [name for name in config["corpora"] if name not in config["fit"]]:
-        raise ValueError(f"configuration: fit: {lacking[0]!r} is missing; corpora has it")
+        raise ValueError(f"configuration: fit has no entry for {lacking[0]!r}, which is in corpora; add one")
 
 
 # -- what a run can do without --------------------------------------------------------------------------------------
@@ -594,12 +594,13 @@ class Configuration:
 
     @property
     def seeds(self) -> range:
-        """Of the fits of most runs."""
+        """Return the seeds that most runs use."""
         return range(self.config["seeds"])
 
     def seeds_of(self, run: str) -> range:
-        """Seeds of the fits of a run. ICML14 figure 2 and NIPS12 have more than others, since their fits take seconds;
-        W1000 has as many as others.
+        """Return the seeds of a run.
+
+        ICML14 figure 2 and the runs of NIPS12, except W1000, have more seeds, because their fits take only seconds.
         """
         if self.is_on_spark(run):
             return range(1)

@@ -101,8 +101,8 @@ class TestIntervals:
         is_any = not np.isnan(ratios).all()
         assert not is_any or (found.least, found.most) == (same.least, same.most)
         assert found.verdict == verdict
-        said = f"{same.said}; 1 of the 3 seeds never get there and count as no sooner"
-        assert found.said == (said if is_any else "none of the 3 seeds gets there")  # no "times 1.0"
+        said = f"{same.said}; 1 of the 3 seeds never reach the required level and count as not faster"
+        assert found.said == (said if is_any else "none of the 3 seeds reaches the required level")  # no "times 1.0"
 
     @pytest.mark.parametrize(("start", "leaves"), [(101.0, False), (101.1, True), (99.0, False)])
     def test_a_chain_leaves_its_start_by_more_than_one_per_cent(self, start, leaves):
@@ -194,7 +194,7 @@ class TestClaims:
         bursty = {"source": "simulated", "drawn_from": "correlated"}
         (found,) = on_data([told], {"NIPS": data_of("nips", bursty)})
         assert found.verdict == "not testable on these data"
-        assert found.reason == f"the simulator sets what the claim is about; {told.reason}"
+        assert found.reason == f"the simulator determines the claimed effect; {told.reason}"
         assert on_data([told], {"NIPS": Data("real", True)})[0].verdict == "reproduced"
 
     def test_claims_without_a_verdict_and_of_our_variants(self):
@@ -292,7 +292,8 @@ class TestClaims:
 
     def test_a_claim_on_a_dataset_its_target_lacks_is_refused(self):
         with pytest.raises(
-            ValueError, match="the claim 'x' is on 'NIP', which its target does not name; did you mean 'NIPS'"
+            ValueError,
+            match="the claim 'x' is on 'NIP', but its target has no dataset of this name; did you mean 'NIPS'",
         ):
             on_data([unmet("NIP", "x", "")], {"NIPS": Data("real")})
 

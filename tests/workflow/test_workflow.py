@@ -138,7 +138,9 @@ class TestPlan:
         configuration.check_lengths(CONFIG)
         with pytest.raises(ValueError, match=r"^configuration: fit: 'nisp' is not known; did you mean 'nips'\?$"):
             configuration.check_lengths(merged({"fit": {"nisp": CONFIG["fit"]["nips"]}}))
-        with pytest.raises(ValueError, match=r"^configuration: fit: 'tweets' is missing; corpora has it$"):
+        with pytest.raises(
+            ValueError, match=r"^configuration: fit has no entry for 'tweets', which is in corpora; add one$"
+        ):
             configuration.check_lengths(merged({"corpora": {"tweets": {}}}))
 
     def test_data_folder_must_be_a_folder(self, tmp_path):

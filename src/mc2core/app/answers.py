@@ -1,4 +1,4 @@
-"""What ``mc2 predict`` says of documents: cluster, topics, and the contexts that they do not show."""
+"""Output of ``mc2 predict``: cluster, topics and missing contexts of each document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command lines of both packages share: how a command is named, run, stopped, and says what is wrong.
+"""Functions that both command lines share: they add, run and stop commands, and report errors.
 
 A command line imports this first and all else inside functions: Ctrl-C before :func:`run` ends in a traceback.
 """

@@ -136,7 +136,10 @@ def _add_words(parser: argparse.ArgumentParser) -> None:
         "--stop-words", metavar="LANGUAGE|FILE|none", help="stop words to remove from running text (default: english)"
     )
     parser.add_argument(
-        "--min-letters", type=int, metavar="N", help="shortest word of running text, in letters (default 2)"
+        "--min-letters",
+        type=int,
+        metavar="N",
+        help="drop words with fewer than N letters from running text (default 2)",
     )
     parser.add_argument("--max-ngram", type=int, metavar="N", help="also count sequences of up to N words (default 1)")
     parser.add_argument(

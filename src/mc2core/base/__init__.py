@@ -1,1 +1,1 @@
-"""What everything else stands on: checks, files, logs, provenance."""
+"""Checks, files, logs and provenance, which all other packages use."""

@@ -1,4 +1,4 @@
-"""Packages that only some functions need, and the extra of this distribution that brings each."""
+"""Optional packages, and the extra of this distribution that installs each."""
 
 import importlib.util
 

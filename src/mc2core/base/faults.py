@@ -1,4 +1,4 @@
-"""What is wrong with a row of data, and where it is."""
+"""Descriptions of faults in rows of data, with their place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every job of the workflow and every command needs around its work: a log and a limit on threads."""
+"""Set up the log and the limit on threads for jobs of the workflow and for commands."""
 
 from __future__ import annotations
 

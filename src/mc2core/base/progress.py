@@ -1,4 +1,4 @@
-"""What long work does now and how far it is: tqdm's line on a terminal or in a notebook, else lines at intervals.
+"""Progress of long work: the bar of tqdm on a terminal or in a notebook, otherwise log lines at intervals.
 
 Work reports it wherever it is done (:func:`work`); the caller decides whether and where it is shown (:func:`showing`).
 A thread shows it, since libraries and compiled code report nothing while they run.

@@ -1,4 +1,4 @@
-"""Where a result came from: versions, git commit, machine."""
+"""Provenance of a result: versions, git commit and machine."""
 
 from __future__ import annotations
 

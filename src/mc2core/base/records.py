@@ -467,7 +467,10 @@ def _excel_rows(path: Path) -> Iterator[Row]:
 
 
 def find_columns(path: Path, header: Sequence[str], columns: Sequence[str]) -> list[int]:
-    """Where ``columns`` stand in a header. ValueError: no header, a name that it has twice, a column that it lacks."""
+    """Return the places of ``columns`` in a header.
+
+    Raises ValueError if there is no header, a name occurs twice, or a column is missing.
+    """
     if not header:
         raise ValueError(f"{path} is empty; its first line must name the columns")
     for i, name in enumerate(header):

@@ -1,5 +1,4 @@
-"""What a constructor takes by keyword, as objects hold it and as a command line or the experiments table writes it
-(NAME=VALUE)."""
+"""Settings of a constructor, as Python objects and as NAME=VALUE on a command line or in the experiments table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, locks on files, plain arrays, and what stored arrays must be."""
+"""Write files completely or not at all, lock files, and store and check arrays."""
 
 from __future__ import annotations
 

@@ -169,8 +169,8 @@ def records(
 ) -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
     """Yield (name, fields since the last one) each time one of the fields named in ``ends`` is complete.
 
-    Fields are (name, text) in the order in which their elements end. The first of ``ends`` is the record that messages
-    count.
+    Fields are (name, text) in the order in which their elements end. Messages count the first of
+    ``ends``.
 
     Parameters
     ----------

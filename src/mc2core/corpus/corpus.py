@@ -1053,7 +1053,7 @@ def load_observations(folder: Path, content: sp.csr_matrix, described: Any) -> t
     Raises ValueError if a value is not of that kind, or if ``content`` does not have one column per observation.
     """
     if not isinstance(described, dict) or described.keys() != {"kind", "length"}:
-        raise ValueError(f"{folder}/{_META} describes observations as {described!r}")
+        raise ValueError(f"{folder}/{_META}: observations must have the keys kind and length; found {described!r}")
     n, kind, length = content.shape[1], choice("kind", described["kind"], CONTENT_KINDS), described["length"]
     values = load_context(folder, "observations", n, length)
     if np.ndim(values) != 2 or np.isnan(values).any():

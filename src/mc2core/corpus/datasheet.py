@@ -50,8 +50,7 @@ def read_paper_counts(path: str | os.PathLike[str], dataset: str) -> dict[str, P
 
 
 def quantities(corpus: Corpus) -> dict[str, str]:
-    """What a datasheet says of a corpus, ready to print: sizes, then each context, then labels; of observations mean
-    and sd of each number.
+    """Return the entries of a datasheet: sizes, contexts, labels, and mean and sd of each number of observations.
 
     A column "part" in ``documents`` is the official split, and its parts are counted. Contexts of counts give how many
     values there are, how many a document has, and the share of documents without any; numeric contexts give their

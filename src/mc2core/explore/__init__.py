@@ -1,1 +1,1 @@
-"""What a fit found, for people: tables, and one HTML report that shows them."""
+"""Present the results of a fit: tables, and an HTML report of them."""

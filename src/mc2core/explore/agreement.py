@@ -14,10 +14,9 @@ from mc2core.families.contents import Contents
 from mc2core.posterior import Posterior
 
 MIN_JACCARD = 0.5
-"""Of the documents of a cluster and those of a sample's clusters that lie in it, 0 by chance; below, it is not found
-there (Hennig, 2007)."""
+"""Smallest Jaccard index, corrected for chance, with which clusters of a sample match a cluster (Hennig, 2007)."""
 MIN_OVERLAP = 0.5
-"""Of two topics of observations (Bhattacharyya's coefficient) that are taken as one."""
+"""Smallest Bhattacharyya coefficient with which two topics of observations count as the same."""
 N_COMPARED = 10
 """Likeliest words of a topic; a sample has it where one of its topics shares half of them."""
 _NUMBERS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}

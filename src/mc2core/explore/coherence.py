@@ -11,9 +11,9 @@ import scipy.sparse as sp
 from mc2core.compute import streams
 
 MIN_DOCUMENTS = 5
-"""Words in fewer documents say nothing of what they meet with, and are left out."""
+"""Words in fewer documents are left out, because their co-occurrences are too rare to measure."""
 PERMUTATIONS = 10
-"""Permuted corpora by which chance is known."""
+"""Number of permuted corpora from which the value by chance is computed."""
 _SHRINKAGE = 0.5
 
 
@@ -32,7 +32,7 @@ def coherence(content: sp.spmatrix, words: Sequence[np.ndarray], seed: int = 0) 
 
     The value by chance is the mean over ``PERMUTATIONS`` corpora in which the tokens are permuted among the documents,
     so that document lengths and word frequencies do not change. Topics are scored on the documents that they were
-    fitted to, so even topics of a corpus without structure exceed chance, nine of ten by less than 0.09
+    fitted to. So topics exceed the value by chance even if the corpus has no structure: nine of ten by less than 0.09
     (docs/how_to/guide.md).
 
     Parameters

@@ -79,7 +79,7 @@ def _preprocessing(imported: Mapping[str, Any] | None, corpus: Corpus) -> str:
 
 
 def _missing(posterior: Posterior, corpus: Corpus) -> str:
-    """How many values the contexts of the model lack, where ``corpus`` has the fitted documents."""
+    """Report missing values in the contexts of the model, if ``corpus`` has the fitted documents."""
     if not posterior.was_fitted_on(corpus):
         return ""
     lacking = {name: int(corpus.missing(name).sum()) for name in posterior.families if name in corpus.contexts}
@@ -88,7 +88,7 @@ def _missing(posterior: Posterior, corpus: Corpus) -> str:
 
 
 def _updates(about: Mapping[str, Any]) -> str:
-    """Documents that came later."""
+    """Describe the documents that were added after the fit."""
     said = []
     if updates := about.get("updates"):
         added, times = sum(one["documents"] for one in updates), counted(len(updates), "updates")

@@ -26,8 +26,8 @@ COLOURS = (
     "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#901010", "#1050d0", "#105050", "#10d070", "#70d0f0",
     "#b0d0b0", "#1090f0", "#105070", "#107030", "#d05050", "#3050b0", "#90d0d0", "#9090d0", "#d09050", "#d0d050",
 )  # fmt: skip
-"""Of clusters and topics by their place, the largest first, as in the HTML report; further ones are ``REST``. People
-with any common colour blindness can tell them apart."""
+"""Colours of clusters and topics in order of size, as in the HTML report; the smaller ones have ``REST``. People with
+any common colour blindness can tell the colours apart."""
 REST = "#9aa0a8"
 _NONE = "#dddddd"  # where there are no documents
 _MAX_LINES = 6

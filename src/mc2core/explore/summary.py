@@ -64,7 +64,7 @@ def _words(table: pd.DataFrame) -> dict[str, pd.Series]:
 
 
 def _who_and_when(tables: Tables, name: str) -> pd.Series:
-    """By cluster: the three commonest values of a variable, or what bounds the middle half of its numbers."""
+    """Return, per cluster, the three commonest values of a variable, or the quartiles of its numbers."""
     values, numbers = tables.get("cluster_values"), tables.get("cluster_numbers")
     if values is not None and (values["context"] == name).any():
         common = values[(values["context"] == name) & (values["by_share"] <= 3)].sort_values("by_share", kind="stable")

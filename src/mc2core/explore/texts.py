@@ -27,7 +27,7 @@ PER_SCRIPT = 500_000
 """Characters of the texts of a script, about."""
 
 MIN_SHARE, MIN_TIMES = 1 / 2, 5
-"""Of the occurrences of a word, and times, that it stands in a phrase that takes its place in names."""
+"""In names, a phrase replaces a word if at least this share and number of its occurrences are in the phrase."""
 
 
 def texts_of(corpus: Corpus, texts: str | os.PathLike[str] | Sequence[str]) -> list[str]:

@@ -19,13 +19,13 @@ from mc2core.explore.words import N_SHOWN, Emitted, Top, names_table, of_words, 
 from mc2core.posterior import Posterior
 
 MIN_SHARE = 0.01
-"""Of a cluster's tokens: topics with less are not among those that it uses."""
+"""Smallest share of a cluster's tokens with which a topic counts as used by the cluster."""
 N_DOCUMENTS = 10
-"""Typical documents of a topic."""
+"""Number of typical documents per topic."""
 N_VALUES = 10
-"""Commonest values of a context, and as many by relevance."""
+"""Number of values of a context by frequency, and by relevance."""
 MAX_ON_MAP = 200
-"""Topics that have a place on their map."""
+"""Largest number of topics on the map of topics."""
 _NEIGHBOURS = 8  # perplexity of t-SNE
 _BLOCK = 64
 

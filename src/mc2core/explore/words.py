@@ -14,23 +14,23 @@ import pandas as pd
 from mc2core.base.records import delimiter_of
 
 N_WORDS = 20
-"""Words by probability, and as many by relevance, in the tables of words."""
+"""Number of words by probability, and by relevance, in the tables of words."""
 N_SHOWN = 10
-"""Words in a row of the tables of clusters and topics."""
+"""Number of words per row in the tables of clusters and topics."""
 N_NAME = 3
-"""Words in a name."""
+"""Number of words in a name."""
 NAME_WEIGHT = 0.4
-"""Power of the probability in the score of a word of a name (docs/notes/names.md)."""
+"""Exponent of the probability in the score by which words are chosen for names (docs/notes/names.md)."""
 SHARED = 0.7
-"""Share of a word's score in a cluster that it has in another one, from which on it does not distinguish them."""
+"""If another cluster gives a word at least this share of its score, the word does not distinguish the clusters."""
 MIN_LIFT = 1.1
 """Lift above which a word is distinctive."""
 WEIGHT = 0.3
-"""Of the log probability in the relevance of a word; the rest is that of its log lift (docs/notes/names.md)."""
+"""Weight of the log probability in the relevance of a word; the log lift has the rest (docs/notes/names.md)."""
 MIN_TOKENS = 5
-"""Expected tokens of a word below which its lift is chance."""
+"""Smallest expected number of tokens with which the lift of a word is not left to chance."""
 NAMED = ("cluster", "topic")
-"""What has names."""
+"""The parts of a fit that have names."""
 
 Names = Mapping[str, Mapping[int, str]]
 """Names that someone gave, by what (of ``NAMED``) and by the number in the tables."""

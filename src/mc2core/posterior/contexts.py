@@ -55,7 +55,7 @@ class PredictedNames:
     def ranking(self, n: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the n likeliest columns of each document, (J, n) int64, and their probabilities, (J, n) float64."""
         if n < 1:
-            raise ValueError(f"{n} names of each document were asked for; it must be at least 1")
+            raise ValueError(f"n is {n}; it must be at least 1")
         least = min(n, len(self.names))
         columns, found = [np.zeros((0, least), np.int64)], [np.zeros((0, least))]
         for first in range(0, self.shares.shape[0], _BLOCK):
@@ -109,7 +109,7 @@ class PredictedNumbers:
     def quantile(self, share: float) -> np.ndarray:
         """Return the ``share`` quantile of each document's predictive distribution, (J,) float64."""
         if not 0.0 < share < 1.0:
-            raise ValueError(f"a quantile at {share!r} was asked for; it must lie between 0 and 1")
+            raise ValueError(f"share is {share!r}; it must lie between 0 and 1")
         natural, centre, sd = self.natural[np.unique(self.shares.indices)], self.unit[0], self.unit[1]
         if not len(natural):
             return np.zeros(0)
@@ -200,7 +200,7 @@ class PredictedVectors:
         """Return the predictions of coordinate ``number`` (0 to D - 1) alone, with density and intervals."""
         n = self.family.mean(self.natural).shape[1]
         if not 0 <= number < n:
-            raise ValueError(f"coordinate {number} was asked for; it must be 0 to {n - 1}")
+            raise ValueError(f"number is {number}; coordinates are numbered from 0 to {n - 1}")
         mean, sd = (float(np.broadcast_to(part, n)[number]) for part in self.unit)
         family, natural = self.family.coordinate(self.natural, number)
         return PredictedNumbers(self.shares, natural, family, (mean, sd))

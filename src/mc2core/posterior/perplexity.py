@@ -41,7 +41,7 @@ LEFT_TO_RIGHT_PARTICLES = 60
 LEFT_TO_RIGHT_MOVES = 1
 """Earlier topics that a particle redraws before each token."""
 ICML14_SMOOTH = 0.1
-"""What ``icml14`` adds to each word's count in a topic, whatever prior the topics were fitted with (ICML14, A.4)."""
+"""Pseudo-count that ``icml14`` adds to each word of a topic, for any prior of the fit (ICML14, A.4)."""
 
 # documents a thread takes at a time
 _CHUNK = 16

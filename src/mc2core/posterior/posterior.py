@@ -364,7 +364,7 @@ class Posterior:
         """Return the n likeliest words of each topic of the representative."""
         self.representative.need_words()
         if n < 1:
-            raise ValueError(f"{n} words were asked for; it must be at least 1")
+            raise ValueError(f"n is {n}; it must be at least 1")
         return [[self.vocabulary[word] for word in _largest(row, n)] for row in self.representative.topic_words]
 
     # -- documents -----------------------------------------------------------------------------------------

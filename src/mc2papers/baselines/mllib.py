@@ -61,7 +61,7 @@ class MLlibLDA(Baseline):
 
     @property
     def master(self) -> str:
-        """Of Spark."""
+        """Return the Spark master."""
         return f"local[{self.partitions}]"
 
     def fit(self, corpus: Corpus, seed: int, model: Any = None) -> Fitted:

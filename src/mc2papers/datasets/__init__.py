@@ -1,1 +1,1 @@
-"""Where corpora come from: the catalogue of datasets, readers, dumps, simulators."""
+"""Sources of corpora: the catalogue of datasets, readers, dumps and simulators."""

@@ -337,8 +337,9 @@ def _split(whole: Corpus, test_size: float, seed: int) -> tuple[Corpus, Corpus]:
 
 
 def describe(about: Mapping[str, Any]) -> str:
-    """What a picture must say of its data, "" if nothing: "NIPS-shaped, simulated (MC2), 870 documents (87 of them held
-    out)"."""
+    """Return the description of the data for a caption, or "" if none is needed.
+
+    An example is "NIPS-shaped, simulated (MC2), 870 documents (87 of them held out)"."""
     n_documents = f"{about['documents']:,} documents"
     if about.get("test_documents"):
         n_documents += f" ({about['test_documents']:,} of them held out)"

@@ -1,4 +1,4 @@
-"""What the datasets are called, and which model each is drawn from where it is simulated.
+"""Names of the datasets, and the model from which each simulated dataset is drawn.
 
 Light to load: every job of a workflow reads it, and few need the readers and simulators of the catalogue.
 """

@@ -56,7 +56,7 @@ def perplexity_rows(
     estimators: Sequence[str],
     features: Mapping[tuple[str, ...], str] = FEATURES,
 ) -> pd.DataFrame:
-    """One row per method and features that the paper or we have: our mean and sd over seeds next to the paper's.
+    """Return one row per method and features: our mean and sd over seeds next to the number of the paper.
 
     Parameters
     ----------
@@ -64,13 +64,13 @@ def perplexity_rows(
         ``perplexity`` (a number for each estimator), ``estimator`` (the one that suits its model), ``clusters``,
         ``topics``, ``seconds``, ``threads``.
     paper : columns method, features, dataset, perplexity as printed, and clusters, topics where they are.
-    estimators : of the configuration. Column ``perplexity`` is of the first one or what stands for
-        it in a row, which column ``estimator`` names; the others are columns of their own.
-    features : the paper's names of them, by the contexts of a fit, sorted.
+    estimators : estimators of the configuration. Column ``perplexity`` has the first one, or its replacement
+        in a row, which column ``estimator`` names. Each other estimator has its own column.
+    features : the paper's name of the features, by the sorted contexts of a fit.
 
     Returns
     -------
-    NaN where one side has no figure.
+    NaN if the paper or our fits have no value.
     """
     ours = pd.DataFrame([_flat(one, estimators, features) for one in scores])
     paper = paper.reindex(columns=[*dict.fromkeys([*paper.columns, *_PRINTED])])
@@ -90,8 +90,9 @@ def perplexity_rows(
 def perplexities(
     scores: Sequence[Mapping[str, Any]], estimators: Sequence[str], features: Mapping[tuple[str, ...], str] = FEATURES
 ) -> dict[str, dict[tuple[str, str], pd.Series]]:
-    """What claims are judged by: ``{dataset: {(method, features): perplexity by seed}}``, of the arguments of
-    :func:`perplexity_rows`. Fits without one are left out.
+    """Return the perplexities on which claims are judged, ``{dataset: {(method, features): perplexity by seed}}``.
+
+    The arguments are those of :func:`perplexity_rows`. Fits without a perplexity are left out.
     """
     flat = pd.DataFrame([_flat(one, estimators, features) for one in scores]).dropna(subset="perplexity")
     found: dict[str, dict[tuple[str, str], pd.Series]] = {one["title"]: {} for one in scores}
@@ -110,17 +111,17 @@ def judge_order(
     favours: str | None = None,
     no_rival: str = "",
 ) -> Claim:
-    """Whether every fit of one method is below every fit of another.
+    """Judge whether every fit of one method has a lower perplexity than every fit of another.
 
-    Being below a rival that has learnt nothing, or learning nothing oneself, does not support it: each is to be below
-    unigrams by more than GAIN. Nor does it if the rival is not the paper's (:func:`lost_lead`).
+    A method that has learnt nothing does not support the claim, so both methods must be below unigrams by more than
+    GAIN. A rival that is not the paper's rival does not support it either (:func:`lost_lead`).
 
     Parameters
     ----------
     better, worse : name of the method, and perplexity by seed for each of its features
     unigrams : perplexity of UNIGRAMS on the data
-    favours : of the claim; the better method unless given
-    no_rival : why being below the other method supports nothing, "" if it does
+    favours : the method that the claim favours (default: the better method)
+    no_rival : why a lower perplexity than the other method supports nothing, or "" if it is support
     """
     (name, low), (other, high) = better, worse
     if absent := [one for one, rows in (better, worse) if not rows]:

@@ -65,7 +65,7 @@ def draw(points: pd.DataFrame) -> Figure:
 
 
 def judge_sizes(rows: pd.DataFrame) -> list[Claim]:
-    """What the paper says of its figure 7 (A.3), paired by the repeat; without a verdict where there are too few sizes.
+    """Judge the claims on figure 7 (A.3), paired by the repeat; too few sizes give no verdict.
 
     Contexts make recovery more robust: at every size NMI is higher with them. Longer documents soon add very little:
     from the middle length to the longest NMI gains less than from the shortest to the middle one, with and without.

@@ -85,7 +85,7 @@ def _rows(
 
 
 def judge_decay(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> list[Claim]:
-    """What the paper says of its table 3, for all measures of MC2 as printed.
+    """Judge the claims on table 3, for all measures of MC2 as printed.
 
     Contexts gain much: at 0% each measure is higher than at 100% by at least what the paper prints. It degrades
     gracefully up to half of them missing: no step to fewer is sure to raise a measure, and at 50% each is still higher

@@ -11,7 +11,7 @@ from mc2papers.targets import Built, Files, Options, Target, options_of
 
 
 def figure_claims(curves: pd.DataFrame) -> list[Claim]:
-    """What NIPS12 says of bits in its figure 1, on the curves of one dataset; table 2 judges its other two claims."""
+    """Judge the claims on bits in figure 1 of NIPS12, on one dataset; table 2 judges the other two claims."""
     dataset, shown = curves["dataset"].iloc[0], moving(curves)
     return [judge_bits(compare(curves), dataset, *shown), *judge_longer(curves, dataset, *shown)]
 

@@ -1,1 +1,1 @@
-"""What tables and figures share: their files, their look, claims and verdicts."""
+"""Files, style, claims and verdicts of all tables and figures."""

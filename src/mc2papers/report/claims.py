@@ -25,18 +25,18 @@ SMALLER, INCONCLUSIVE, NOT_TESTABLE = "smaller than claimed", "inconclusive", "n
 UNMET, NOT_RUN = "precondition not met", "not run"
 #: verdicts of a main claim that holds only under a choice that the paper leaves open, by those under that choice
 UNDER_CHOICE = {one: f"{one} under an open choice" for one in (REPRODUCED, SUPPORTED)}
-#: what can be said of a claim, and what that means
+#: verdicts, and their meaning
 VERDICTS = {
     REPRODUCED: "the interval supports the claim, on the paper's data or on data drawn as the paper draws them",
     SUPPORTED: "the interval supports the claim, on data of another kind",
-    UNDER_CHOICE[REPRODUCED]: "reproduced only with a setting that the paper leaves open, of the settings tried",
-    UNDER_CHOICE[SUPPORTED]: "supported only with a setting that the paper leaves open, of the settings tried",
-    NOT_REPRODUCED: "the interval lies against the claim, on the paper's data or on data drawn as the paper draws them",
-    CONTRADICTED: "the interval lies against the claim, on data of another kind, which is weaker evidence",
-    SMALLER: "the interval has the sign of the claim, but lies wholly below the size that counts or is claimed",
-    INCONCLUSIVE: "the interval includes the bound, or times were taken while other work ran",
-    NOT_TESTABLE: "the simulator builds in the answer, a rival gains nothing itself, or there are too few data",
-    UNMET: "what the claim assumes does not hold in this run",
+    UNDER_CHOICE[REPRODUCED]: "reproduced only with some of the settings tried for an open choice of the paper",
+    UNDER_CHOICE[SUPPORTED]: "supported only with some of the settings tried for an open choice of the paper",
+    NOT_REPRODUCED: "the interval contradicts the claim, on the paper's data or on data drawn as the paper draws them",
+    CONTRADICTED: "the interval contradicts the claim, on data of another kind, which is weaker evidence",
+    SMALLER: "the interval has the sign of the claim, but every value in it is below the relevant or the claimed size",
+    INCONCLUSIVE: "the interval includes the bound, or times were measured on a busy machine",
+    NOT_TESTABLE: "the simulator determines the answer, the rival method learns nothing, or there are too few data",
+    UNMET: "an assumption of the claim does not hold in this run",
     NOT_RUN: "needs Spark, 8 nodes, 16 cores or figures that are not printed",
 }
 #: verdicts for and against a claim, and as sentences begin with them; the others are none
@@ -162,9 +162,9 @@ def ratio_of(
     over: str = "seeds",
     size: float = 0.0,
 ) -> Statistic:
-    """The geometric mean of ratios, such as of times, wanted ``above`` or ``below`` a bound.
+    """Return the geometric mean of ratios, such as ratios of times, which must be ``above`` or ``below`` a bound.
 
-    Its interval is Student's t of their logs: that of the ratios themselves would reach below 0 where they spread.
+    The interval is Student's t interval of the logs, because an interval of the ratios could include values below 0.
 
     Parameters
     ----------
@@ -181,8 +181,10 @@ def ratio_of(
     if not n_never:
         return found
     if n_never == n:
-        return Statistic(-1.0, -1.0, f"none of the {n} {over} gets there")
-    return replace(found, said=f"{found.said}; {n_never} of the {n} {over} never get there and count as no sooner")
+        return Statistic(-1.0, -1.0, f"none of the {n} {over} reaches the required level")
+    return replace(
+        found, said=f"{found.said}; {n_never} of the {n} {over} never reach the required level and count as not faster"
+    )
 
 
 def _bounded(
@@ -234,9 +236,9 @@ def difference(
 
 
 def change(first: pd.Series, second: pd.Series, name: str, claimed: float = 0.0) -> Statistic:
-    """By how many per cent a perplexity is below another one, paired by seed, wanted below 0 by GAIN or more.
+    """Return the change from one perplexity to another in per cent, paired by seed; it must be below -GAIN.
 
-    claimed : per cent by which the paper prints it below
+    claimed : decrease that the paper prints, in per cent
     """
     per_cent = (100 * (first / second - 1)).dropna()
     return mean_of(name, per_cent, below=0, digits=1, is_difference=True, size=100 * GAIN, claimed=claimed)
@@ -405,7 +407,9 @@ def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
     for one in claims:
         if one.dataset not in data:
             hint = nearest(one.dataset, data)
-            raise ValueError(f"the claim {one.text!r} is on {one.dataset!r}, which its target does not name{hint}")
+            raise ValueError(
+                f"the claim {one.text!r} is on {one.dataset!r}, but its target has no dataset of this name{hint}"
+            )
         of = data[one.dataset]
         if of.per_class < FEWEST_PER_CLUSTER:
             one = undecided(one, f"{of.per_class:.1f} documents per class, fewer than {FEWEST_PER_CLUSTER}")
@@ -413,7 +417,7 @@ def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
             if of.owner and one.favours in (of.owner, ANY_SIMULATOR):
                 why = f"the data were drawn from {of.owner}, which the claim favours"
                 if one.favours == ANY_SIMULATOR:
-                    why = "the simulator sets what the claim is about"
+                    why = "the simulator determines the claimed effect"
                 one = replace(one, verdict=NOT_TESTABLE, reason=f"{why}; {one.reason}")
             elif not of.is_papers or one.whose == OURS:
                 one = replace(one, verdict=_ELSEWHERE.get(one.verdict, one.verdict))

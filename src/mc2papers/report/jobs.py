@@ -1,4 +1,4 @@
-"""What the time of a run went into: a Gantt chart of its jobs, from Snakemake's own records."""
+"""Gantt chart of the jobs of a run, from the records of Snakemake."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """The scorecard: the main claims of each paper, the published number next to our number, the verdict and the data.
 
 ``assets/scorecard.csv`` names the claims, ``assets/recorded_claims.csv`` holds the verdicts of recorded runs. The
-reproduction report shows the scorecard of a run, with recorded verdicts where those are of better data. The README and
-pages in ``docs/papers`` show those of the recorded runs alone::
+reproduction report shows the scorecard of a run; a recorded verdict replaces the verdict of the run if its data are
+better. The README and the pages in ``docs/papers`` show only recorded verdicts::
 
     python -m mc2papers.report.scorecard docs README.md
 
-To record a run, its claims take the place of those with the same target, dataset, data and ``whose``::
+Record a run: its claims replace the recorded claims with the same target, dataset, data and ``whose``::
 
     python -m mc2papers.report.scorecard record results/claims.csv "default configuration" "1 December 2026" COMMIT
 """

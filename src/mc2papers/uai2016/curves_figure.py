@@ -121,7 +121,7 @@ def _leaves(line: pd.DataFrame, top: float) -> float | None:
 
 
 def claims(rows: pd.DataFrame, dataset: str) -> list[Claim]:
-    """What UAI16 says of its figure 3, held against the curves of each seed, of SVI as printed and without tables.
+    """Judge the claims on figure 3 of UAI16 on the curves of each seed, for SVI as printed and without tables.
 
     Gibbs is the paper's collapsed sampler. Its level is that of its kept states averaged, those of the second half of
     the run; its time that at which a state is first as good as these are on average. SVI's best state within the first

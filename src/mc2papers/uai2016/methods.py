@@ -1,4 +1,4 @@
-"""What UAI16's tables and figures call their methods."""
+"""Names of methods in the tables and figures of UAI16."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def about_svi(batch_size: int) -> str:
 
 
 def method_of(engine: str, settings: Mapping[str, Any]) -> str:
-    """What tables and figures call the engine of a fit: SVI (with tables, as printed), DIRECT, "Gibbs, collapsed"."""
+    """Return the name of an engine in tables and figures: SVI (as printed), DIRECT or "Gibbs, collapsed"."""
     if engine == "gibbs":
         return f"Gibbs, {settings.get('kernel', 'interleaved')}"
     return DIRECT if settings.get("max_tables") is None else SVI

@@ -41,7 +41,7 @@ _PRINTED = {"writer": "words+writer", "MeSH": "words+MeSH", "other products": "w
 def perplexity_table(
     scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame, estimators: Sequence[str], has_spark: bool = True
 ) -> tuple[pd.DataFrame, list[Claim]]:
-    """UAI16 table 2: the rows of :func:`perplexity_rows`, and its claims.
+    """Return table 2 of UAI16, made by :func:`perplexity_rows`, and the claims about it.
 
     paper : columns dataset, context, context_available_percent, method, perplexity as printed.
     has_spark : whether LDA could be fitted.
@@ -58,7 +58,7 @@ def perplexity_table(
 def _claims(
     dataset: str, fits: Mapping[tuple[str, str], pd.Series], contexts: Sequence[str], has_spark: bool
 ) -> list[Claim]:
-    """That the context lowers SVI-MC2's perplexity, and that LDA's is higher than without it."""
+    """Judge whether contexts lower the perplexity of SVI-MC2, and whether LDA is worse than SVI-MC2 without them."""
     words = {WORDS: fits[SVI, WORDS]} if (SVI, WORDS) in fits else {}
     rival = LDA_BATCH if (LDA, WORDS) not in fits and (LDA_BATCH, WORDS) in fits else LDA
     lda = {WORDS: fits[rival, WORDS]} if (rival, WORDS) in fits else {}

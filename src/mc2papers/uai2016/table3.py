@@ -32,16 +32,16 @@ def epoch_means(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_batch(rows: pd.DataFrame) -> pd.DataFrame:
-    """Mean and sd over the seeds of each mini-batch's eNMI.
+    """Return the mean and sd over seeds of the eNMI of each mini-batch.
 
     Parameters
     ----------
-    rows : context_available_percent, source, seed, batch, documents, enmi; a row for each mini-batch of each fit.
+    rows : context_available_percent, source, seed, batch, documents, enmi; one row per mini-batch and fit.
 
     Returns
     -------
-    columns context_available_percent, source, batch, documents (visited so far), seeds (that have an eNMI there), enmi,
-    enmi_sd, and epoch, the mean of :func:`epoch_means`, with epoch_sd.
+    columns context_available_percent, source, batch, documents (visited so far), seeds (number of seeds with an eNMI),
+    enmi, enmi_sd, and epoch and epoch_sd: mean and sd of :func:`epoch_means`.
     """
     table, epochs = [], epoch_means(rows)
     for key, fits in rows.groupby([KEY, "source"]):

@@ -177,9 +177,9 @@ def test_update_in_place_takes_each_file_once(fits, capsys):
     assert {path.name: path.read_bytes() for path in (fits / "svi").iterdir()} == before
     capsys.readouterr()
     assert main(["update", str(fits / "svi"), days[0]]) == 2
-    assert "are in the fit already; each is used once" in capsys.readouterr().err
+    assert "; a document can be used only once" in capsys.readouterr().err
     assert main(["update", str(fits / "svi"), str(fits / "data")]) == 2
-    assert "are in the fit already; each is used once" in capsys.readouterr().err
+    assert "; a document can be used only once" in capsys.readouterr().err
     updates = json.loads((fits / "svi/provenance.json").read_text())["stream"]["updates"]
     assert [(one["file"], "batches" in one) for one in updates] == [("day1.jsonl", False), ("day2.jsonl", True)]
 
@@ -211,7 +211,7 @@ def test_a_document_whose_id_came_before_is_left_out(tmp_path, capsys, caplog):
     assert all(np.array_equal(ours[array], theirs[array], equal_nan=True) for array in ours)
     assert set(found.taken) == set(wanted.taken)
     assert main(["update", str(fitted), written(tmp_path / "three.jsonl", days["one"][:4])]) == 2
-    assert "are in the fit already; each is used once" in capsys.readouterr().err
+    assert "; a document can be used only once" in capsys.readouterr().err
 
 
 def test_without_ids_only_the_same_file_has_the_same_documents(tmp_path, capsys):
@@ -228,14 +228,14 @@ def test_without_ids_only_the_same_file_has_the_same_documents(tmp_path, capsys)
     for same in (old, data):
         capsys.readouterr()
         assert main(["update", fitted, same]) == 2
-        assert "are in the fit already; each is used once" in capsys.readouterr().err
+        assert "; a document can be used only once" in capsys.readouterr().err
     assert main(["update", fitted, one]) == 0
     assert "20 new documents; new columns: " in capsys.readouterr().out
     assert main(["update", fitted, two]) == 0
     for same in (old, data, one):
         capsys.readouterr()
         assert main(["update", fitted, same]) == 2
-        assert "are in the fit already; each is used once" in capsys.readouterr().err
+        assert "; a document can be used only once" in capsys.readouterr().err
     # of a corpus of several files, those that are new
     last = written(tmp_path / "3.jsonl", made[5:12])
     for file in (one, last):

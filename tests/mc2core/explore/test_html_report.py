@@ -880,7 +880,7 @@ def test_a_script_of_texts_that_is_not_there_is_named(opened, description, tmp_p
 def test_without_being_asked_for_no_text_is_in_the_page(opened, folder):
     with opened(folder / "index.html") as page:
         page.click("#typical button >> nth=0")
-        assert page.inner_text("#reader-marks") == "This report has no texts; add them by mc2 describe --texts."
+        assert page.inner_text("#reader-marks") == "This report has no texts; add them with mc2 describe --texts."
         assert page.inner_text("#reader-text") == ""
         assert re.search(r"\d % sure that it belongs to this cluster", page.inner_text("#reader-facts"))
         table = pd.read_csv(folder / "document_topics.csv")

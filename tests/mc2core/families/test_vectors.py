@@ -169,7 +169,7 @@ def test_coordinates_are_predicted_each_as_a_number_of_its_own(fitted):
     grid = np.linspace(-400, 500, 60_001)
     assert (one.density(grid).sum(axis=1) * (grid[1] - grid[0])) == pytest.approx(1.0, abs=1e-3)
     assert found.table().columns.tolist() == ["document", "0", "1", "2", "3", "4", "5"]
-    with pytest.raises(ValueError, match="coordinate 6 was asked for; it must be 0 to 5"):
+    with pytest.raises(ValueError, match="number is 6; coordinates are numbered from 0 to 5"):
         found.coordinate(6)
 
 

@@ -1,1 +1,1 @@
-"""From texts, cells and lists of names to the arrays of a corpus; the same for files, lists and data frames."""
+"""Turn texts, cells and lists of names from files, lists or data frames into the arrays of a corpus."""

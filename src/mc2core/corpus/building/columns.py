@@ -129,7 +129,7 @@ class Layout:
                 raise ValueError(f"rare values of {name!r} cannot be left out: it is not a context of names")
         for column, separator in self.separators.items():
             if separator is not None and (not separator or separator.isalnum()):
-                raise ValueError(f"the separator {separator!r} is not valid; give a sign such as ',' or '|'")
+                raise ValueError(f"the separator {separator!r} is not valid; use a character such as ',' or '|'")
             if column and column not in self.columns:
                 raise ValueError(f"the separator {separator!r} is for the column {column!r}, which is not used")
         choice("word_counts", self.word_counts, WORD_COUNTS)

@@ -56,7 +56,7 @@ def tokens_of(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stored(form: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What a corpus keeps of its import: ``settings`` for later ones, and which words and values were ``chosen``."""
+    """Return the record of an import: ``settings`` for later imports, and the ``chosen`` words and values."""
     kept = {name: value for name, value in settings.items() if name not in (*CHOSEN, "skip_bad")}
     if form == TABLE and not has_text(kept):
         kept = {name: value for name, value in kept.items() if name not in TOKENS}

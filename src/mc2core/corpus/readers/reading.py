@@ -1,4 +1,4 @@
-"""Documents of users: a reader for every form of file, with the settings of an earlier import."""
+"""Read documents of users from files of any format, with the settings of an earlier import."""
 
 from __future__ import annotations
 
@@ -50,19 +50,20 @@ def read_own(
     new_columns: int | None = None,
     reads_unused: bool = True,
 ) -> tuple[Corpus, list[Dropped]]:
-    """Read a file of any form, or a folder of text files; the form follows from the name.
+    """Read a file, or a folder of text files; the name of the file determines its format.
 
     Parameters
     ----------
     settings : those in LAYOUT; None and empty values count as not given. ``contexts``: a list of "[NAME=]COLUMN:KIND",
         or "NAME=FILE.npy:vector" for a matrix with one row per document, with every form. ``tokeniser``: "unicode" or
         "a-z". ``stop_words``: a language, a file of words, or "none". ``separators``: a list of "[COLUMN=]SIGN".
-        ``rare``: a list of "NAME=N" or "NAME=N:pool". ``missing``: further codes of missing values, or "none" to leave
-        out those of pandas; a list, or a text with commas. ``word_counts``: "raw", "presence" or "log". ``skip_bad``:
-        largest number of bad rows of a table that are left out. ``document`` and ``observations``: a column and a list
-        of columns of a table with one observation per row (:mod:`mc2core.corpus.readers.observations`), of the ``kind``
-        "numbers" (default), "counts" or "binary". ``embeddings``: the .npy file for
-        :meth:`mc2core.Corpus.with_embeddings`, with every form, or a function that computes the matrix for the corpus.
+        ``rare``: a list of "NAME=N" or "NAME=N:pool". ``missing``: further codes of missing values (a list, or a text
+        with commas), or "none" to ignore the codes of pandas. ``word_counts``: "raw", "presence" or "log".
+        ``skip_bad``: largest number of bad rows of a table that are left out. ``document`` and ``observations``: a
+        column and a list of columns of a table with one observation per row
+        (:mod:`mc2core.corpus.readers.observations`), of the ``kind`` "numbers" (default), "counts" or "binary".
+        ``embeddings``: the .npy file for :meth:`mc2core.Corpus.with_embeddings`, with every form, or a function that
+        computes the matrix for the corpus.
     like : corpus or model whose words and contexts (columns, kinds and units) are used; for a model, the contexts of
         the fit. If it comes from a file of the same form, columns default to those of that file; a context that is
         given as "[NAME=]COLUMN" keeps its kind. Otherwise, columns must be given. If the file lacks a context, labels,
@@ -115,7 +116,7 @@ def read_own(
     if works is not None:
         given = _of_works(works, schema, contexts) | given
     if form == OBSERVATIONS and schema is not None:
-        raise ValueError(f"{schema.what} has words, so observations cannot be read like it")
+        raise ValueError(f"{schema.what} has words, but these data are observations; import them without it")
     used, optional = (given, set[str]()) if schema is None else alignment.align(schema, form, given)
     if path.is_dir() and not any(kind in used for kind in CONTENT_KINDS):
         used = {"text": "text"} | used

@@ -17,7 +17,7 @@ const fillPrinted = () => {
   if (noClusters) return;
   const first = groups.slice(0, MAX_PRINTED);
   fill($("printed-list"), first.map(printedOf));
-  if (first.length < groups.length) $("printed-list").append(element("p", `${whole(first.length)} of ${many(groups.length, "cluster")}, the largest.`));
+  if (first.length < groups.length) $("printed-list").append(element("p", `Only the ${whole(first.length)} largest of ${many(groups.length, "cluster")} are printed.`));
 };
 addEventListener("beforeprint", fillPrinted);
 matchMedia("print").addEventListener("change", fillPrinted);

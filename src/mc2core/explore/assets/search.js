@@ -152,13 +152,13 @@ const tally = (asked, rows, searched) => {
   }).filter(Boolean);
   const overTime = numbersOfDocuments().map((name, i) => [name, `found-over-${i}`, inSteps(rows, name)]);
   for (const [name, id] of overTime) {
-    if (!foundCharts.has(id)) foundCharts.set(id, block(element("h3", `Share found over ${name}`), element("div", null, { id, className: "chart" })));
+    if (!foundCharts.has(id)) foundCharts.set(id, block(element("h3", `Share of documents found, by ${name}`), element("div", null, { id, className: "chart" })));
     parts.unshift(foundCharts.get(id));
   }
   fill($("found"), [element("p", sayTally(rows)[0], { className: "soft small" }), ...parts]);
   for (const [name, id, steps] of overTime) {
     const data = steps.map((one) => ({ ...one, ...wilson(one.found, one.documents), name: "", colour: css("--accent"), shape: "circle" }));
-    draw(id, "trend", { trend: data }, (d) => `${step(name, d)}: ${sayShare(d)}\n${whole(d.found)} of ${many(d.documents, "document")}`, `Found over ${name}: ${asked}`, {
+    draw(id, "trend", { trend: data }, (d) => `${step(name, d)}: ${sayShare(d)}\n${whole(d.found)} of ${many(d.documents, "document")}`, `Share of documents found, by ${name}: ${asked}`, {
       isDate: aboutVariable.get(name).date, rows: steps,
       click: (d) => { if (d && known(d.start)) only(step(name, d), (row) => row[`in ${name}`] >= d.start - 1e-8 && row[`in ${name}`] < d.end - 1e-8); },
     });

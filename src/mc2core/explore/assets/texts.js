@@ -70,7 +70,7 @@ const openDocument = async (number, marks, focus = true) => {
   $("reader-facts").textContent = [...factsOf(row), ...ofTopics, many(row.tokens, ofObservations ? "observation" : "word token")].join("\n");
   fill($("reader-predicted"), predictedOf(row));
   $("reader-text").textContent = hasTexts ? "…" : "";
-  $("reader-marks").textContent = hasTexts ? "" : "This report has no texts; add them by mc2 describe --texts.";
+  $("reader-marks").textContent = hasTexts ? "" : "This report has no texts; add them with mc2 describe --texts.";
   if (focus) $("reader-title").focus();
   if (!hasTexts) return;
   try {

@@ -159,8 +159,8 @@ class FastEx(MixtureEngine):
     - "hash" proposes clusters whose bit signature is similar to the signature of the document, as in the paper.
 
     Proposals of "neighbours" and "hash" are accepted or rejected by Metropolis-Hastings. All proposals leave the
-    posterior invariant, up to rounding in float32, with two exceptions for "hash": if ``documents_per_round`` exceeds
-    1, and in the first 32 sweeps with the projection "balanced", which is still being fitted.
+    posterior invariant, up to rounding in float32. "hash" has two exceptions: ``documents_per_round`` greater than 1,
+    and the first 32 sweeps with the projection "balanced", in which the projection is still being fitted.
 
     Parameters
     ----------

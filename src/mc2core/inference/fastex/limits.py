@@ -1,4 +1,4 @@
-"""What FastEx refuses: settings that its arithmetic cannot serve, and needs beyond this machine's memory."""
+"""Refuse settings that FastEx cannot compute, and runs that need more memory than this machine has."""
 
 from __future__ import annotations
 

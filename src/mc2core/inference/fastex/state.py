@@ -1,4 +1,4 @@
-"""What the engine asks of a chain: every proposal of FastEx is a class of states that carry their sweeps."""
+"""Interface of a chain: each proposal of FastEx is a class of states with a method for a sweep."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What runs every engine: the loop, its checkpoints, traces and signals, fits as files."""
+"""Run any engine: the loop with its checkpoints, traces and signals, and the files of a fit."""

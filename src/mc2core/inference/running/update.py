@@ -225,7 +225,7 @@ def _go_on(
     fingerprints = fingerprints_of(corpus)
     is_new = _is_new(corpus, fingerprints, files, stream, stream.updates[:-1] if part.is_file() else stream.updates)
     if not is_new.any():
-        raise ValueError(f"the documents of {new} are in the fit already; each is used once")
+        raise ValueError(f"the fit already contains the documents of {new}; a document can be used only once")
     # which of the documents of a file had the tokens that were left out is not known: an even share of them
     lost = sum(one.number for one in dropped if one.what == "tokens")
     n_tokens, repeated = corpus.n_tokens, int((~is_new).sum())

@@ -24,7 +24,7 @@ from mc2core.inference.svi.documents import Batch, DocumentStatistics, Expectati
 
 
 class ShardStatistics(NamedTuple):
-    """What a task sends back of the documents of its shard, or nothing where it has none of the batch.
+    """Result of a task for the documents of its shard; None if the shard has no document of the batch.
 
     place, columns : int64, its words and the columns of its contexts among the batch's
     documents : DocumentStatistics over these words and columns, without shares

@@ -1,4 +1,4 @@
-"""Where SVI-MC2 starts: seeds among the documents, a short Gibbs run, or noise.
+"""Starts of SVI-MC2: documents as seeds, a short Gibbs run, or noise.
 
 Every start is a soft assignment of tokens - tokens of each word in each topic, of each cluster at each table, documents
 of each cluster - turned into posteriors as if those were the statistics of the whole corpus. Direct assignment reads a

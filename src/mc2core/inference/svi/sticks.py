@@ -86,22 +86,22 @@ class ClusterWeights(NamedTuple):
         return q[0] - (1.0 if self.n_clusters is None else alpha / self.n_clusters)
 
     def expected_logs(self, q: np.ndarray) -> np.ndarray:
-        """(K,) float64: E ln beta_k of the clusters that there are."""
+        """(K,) float64: E ln beta_k of the existing clusters."""
         if self.n_clusters is not None:
             return np.asarray(array_digamma(q[0]) - array_digamma(q[0].sum()))
         logs = expected_log_weights(q)
         return logs if self.is_truncated else logs[:-1]
 
     def expected(self, q: np.ndarray) -> np.ndarray:
-        """(n,) float64, at least K: E beta, that of clusters not in use last; sums to 1."""
+        """(n,) float64 with n >= K: E beta; unused clusters come last. The sum is 1."""
         return expected_weights(q) if self.n_clusters is None else q[0] / q[0].sum()
 
     def sticks(self, q: np.ndarray) -> np.ndarray:
-        """(2, sticks): those behind alpha, of which a finite mixture has none."""
+        """(2, sticks): the sticks that depend on alpha; a finite mixture has none."""
         return q if self.n_clusters is None else np.empty((2, 0))
 
     def divergence(self, q: np.ndarray, alpha: float) -> float:
-        """KL(q(beta) || Dir(alpha / N, ...)) in nats; 0 of sticks, whose divergences are counted with the others'."""
+        """KL(q(beta) || Dir(alpha / N, ...)) in nats; 0 for sticks, which are counted elsewhere."""
         if self.n_clusters is None:
             return 0.0
         each = alpha / self.n_clusters

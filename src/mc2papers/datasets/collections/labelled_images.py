@@ -91,14 +91,16 @@ def read_sports(annotations: str | os.PathLike[str], info: str | os.PathLike[str
             raise ValueError(f"{path} is missing")
     tagged, named = ([line.strip() for _, line in lines_of(path)] for path in (annotations, info))
     if len(tagged) != len(named):
-        raise ValueError(f"{annotations} has {len(tagged)} lines, but {info} has {len(named)}; each is an image")
+        raise ValueError(
+            f"{annotations} has {len(tagged)} lines, but {info} has {len(named)}; both need a line per image"
+        )
     builder, unnamed = CountsBuilder(), 0
     for i, line in enumerate(tagged):
         tags = [tag.strip() for tag in line.removesuffix(",").split(",")] if line else []
         for tag in tags:
             if tag and not _TAG.fullmatch(tag):
                 raise ValueError(
-                    f"{annotations}, line {i + 1} has the tag {tag[:40]!r}; tags are words, commas between"
+                    f"{annotations}, line {i + 1} has the tag {tag[:40]!r}; tags must be words separated by commas"
                 )
         unnamed += tags.count("")
         builder.add(Counter(filter(None, tags)))

@@ -134,7 +134,7 @@ def _same_totals(path: Path, words: Sequence[str], announced: np.ndarray, found:
 
 def _ids(path: Path, member: str, i: int, line: str, n: int) -> np.ndarray:
     if not _IDS_LINE.fullmatch(line):
-        raise ValueError(f"{path}: {member}, line {i + 1} is {line[:60]!r}, not numbers with spaces between")
+        raise ValueError(f"{path}: {member}, line {i + 1} is {line[:60]!r}; numbers separated by spaces are needed")
     ids = np.array(line.split(), dtype=np.int64)
     if len(ids) and ids.max() >= n:
         raise ValueError(f"{path}: {member}, line {i + 1} has the number {ids.max()}, but {n - 1} is the highest")

@@ -232,7 +232,7 @@ def _wanted_lines(
             continue
         where = f"{files.folder}: {name}, line {number}"
         if not _NUMBERS.fullmatch(line):
-            raise ValueError(f"{where} is not whole numbers with blanks or tabs between")
+            raise ValueError(f"{where} must be whole numbers separated by blanks or tabs")
         numbers = np.array(line.split(), dtype=np.int64)
         if len(numbers) != n_columns:
             raise ValueError(f"{where} has {len(numbers)} numbers; {n_columns} are needed")

@@ -1,1 +1,1 @@
-"""From running text and mark-up to counted words."""
+"""Count the words of running text and mark-up."""

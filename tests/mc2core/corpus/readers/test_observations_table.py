@@ -140,7 +140,9 @@ def test_a_table_without_rows_and_one_that_follows_words(tmp_path):
     with pytest.raises(ValueError, match="has no observation"):
         read(tmp_path, ROWS.splitlines()[0] + "\n")
     like = Corpus([[1, 2]], ["a", "b"])
-    with pytest.raises(ValueError, match="the corpus has words, so observations cannot be read like it"):
+    with pytest.raises(
+        ValueError, match="the corpus has words, but these data are observations; import them without it"
+    ):
         read_own(tmp_path / "points.csv", {"document": "school", "observations": "maths"}, like)
 
 

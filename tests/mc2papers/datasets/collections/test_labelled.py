@@ -136,8 +136,14 @@ class TestDamage:
     @pytest.mark.parametrize(
         ("files", "message"),
         [
-            ({"tags": TAGS + b"more\n"}, "annotations.txt has 5 lines, but .*info.txt has 4; each is an image"),
-            ({"tags": b"two words, ball\n\n\n\n"}, "annotations.txt, line 1 has the tag 'two words'; tags are words"),
+            (
+                {"tags": TAGS + b"more\n"},
+                "annotations.txt has 5 lines, but .*info.txt has 4; both need a line per image",
+            ),
+            (
+                {"tags": b"two words, ball\n\n\n\n"},
+                "annotations.txt, line 1 has the tag 'two words'; tags must be words",
+            ),
             ({"tags": b"ball\n\xff\n\n\n"}, "annotations.txt, line 2 is not UTF-8 text"),
             ({"info": INFO.replace(b"rowing ", b"")}, "info.txt, line 2 is 'image_0001.jpg', not 'class file'"),
             ({"info": INFO.replace(b"0002", b"0001")}, "info.txt names the image 'polo/image_0001.jpg' twice"),
