@@ -384,7 +384,7 @@ def perplexity_documents(scale: float = 0.3) -> Iterator[float]:
 
 @benchmark("µs per document", tiny={"n_documents": 20, "n_words": 500})
 def predict_lines(n_documents: int = 5_000, n_words: int = 10_000) -> Iterator[float]:
-    """Lines of 20 words answered as ``mc2 predict`` does, by a model of 50 clusters and 200 topics."""
+    """Predictions of ``mc2 predict`` for lines of 20 words, with a model of 50 clusters and 200 topics."""
     posterior, lines = lines_of_a_model(n_documents, n_words)
     reader, answers = LineReader(posterior, {}), Answers(posterior, top=5, threads=1)
 

@@ -40,7 +40,7 @@ print(fit.topics()[["name", "share", "clusters"]].round(3).to_string())
 # The plot compares the agreement with the scenes. K-means gets the true number of
 # scenes; it clusters the mean descriptors of pictures, or their histograms of visual
 # words. The text shows the agreement for new pictures, and the log density of their
-# descriptors, by which two fits of observations can be compared.
+# descriptors. Compare two fits of observations by this density.
 
 means = descriptors.reshape(150, LENGTH, 8).mean(axis=1)[~new]
 words = KMeans(30, n_init=1, random_state=0).fit_predict(descriptors)

@@ -117,13 +117,13 @@ def check_executor(name: str) -> None:
 
 
 def misspelt(names: Iterable[str], rules: Collection[str]) -> list[str]:
-    """A sentence for each of the ``names`` of targets that is no rule and near to one; rules may follow later."""
+    """Return a sentence for each target in ``names`` that is not a rule, but similar to the name of a rule."""
     hints = {name: did_you_mean(name, rules) for name in names if name not in rules and not {"/", "."} & set(name)}
     return [f"there is no target {name!r}{hint}" for name, hint in hints.items() if hint]
 
 
 def check(value: Any, schema: Mapping[str, Any], where: str) -> None:
-    """ValueError for the value that breaks a JSON Schema most plainly: its key, what was found, what is allowed."""
+    """Raise ValueError for the clearest violation of a JSON Schema, with the key, its value and the allowed values."""
     for keys, text in _texts(value):
         if found := _CONTROL.search(text):
             place = ": ".join(filter(None, (where, ", ".join(map(str, keys)))))
@@ -206,7 +206,7 @@ def read_table(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str
 
 
 def check_lengths(config: Mapping[str, Any]) -> None:
-    """Raise ValueError for a corpus whose fits have no length, and for a length of no corpus."""
+    """Raise ValueError for a corpus without lengths of fits, and for lengths of an unknown corpus."""
     _refuse_unknown("configuration: fit", config["fit"], config["corpora"])
     if lacking := [name for name in config["corpora"] if name not in config["fit"]]:
         raise ValueError(f"configuration: fit has no entry for {lacking[0]!r}, which is in corpora; add one")
@@ -214,7 +214,7 @@ def check_lengths(config: Mapping[str, Any]) -> None:
 
 # -- what a run can do without --------------------------------------------------------------------------------------
 def check_data_folder(config: Mapping[str, Any]) -> None:
-    """Raise ValueError for a ``data_folder`` that is no folder."""
+    """Raise ValueError if ``data_folder`` is not a folder."""
     if config["data_folder"] and not Path(config["data_folder"]).is_dir():
         folder = str(config["data_folder"])
         raise ValueError(
@@ -715,15 +715,15 @@ def read_configuration(
     builds: bool = True,
     must_exist: bool = True,
 ) -> Configuration:
-    """The configuration of a whole configuration and two tables, checked.
+    """Return the checked configuration, made from a complete configuration and its two tables.
 
     Parameters
     ----------
-    schemas : of the configuration, of a row of datasets.tsv and of one of experiments.tsv
+    schemas : schemas of the configuration, of a row of datasets.tsv and of a row of experiments.tsv
     kinds : of :class:`Configuration`
     lack : what is missing for Spark, if anything, in a sentence
     builds : build the model and engine of each run, which takes a second
-    must_exist : files of a user's own must be there; another workflow may make them
+    must_exist : whether files of the user must exist; False if another workflow makes them
     """
     schema, of_files, of_runs = map(read_yaml, schemas)
     config = with_numbers(config)

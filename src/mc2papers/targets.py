@@ -151,7 +151,7 @@ class Target:
 
     @property
     def printed(self) -> str:
-        """File in ``workflow/paper`` with the printed figures; a study has those of its table."""
+        """Name of the file in ``workflow/paper`` with the printed figures. A study uses the file of its table."""
         return f"{self.name.removesuffix('_sensitivity')}.csv"
 
     @property

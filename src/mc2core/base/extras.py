@@ -21,6 +21,6 @@ def lacking(module: str, extra: str, purpose: object) -> str | None:
 
 
 def require(module: str, extra: str, purpose: object) -> None:
-    """MissingPackage unless ``module`` is installed; it is not imported."""
+    """Raise MissingPackage if ``module`` is not installed, without importing it."""
     if lack := lacking(module, extra, purpose):
         raise MissingPackage(lack)

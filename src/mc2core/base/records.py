@@ -123,7 +123,7 @@ def form_of(path: Path) -> str:
     kind = name.suffix.lower()
     if kind not in READERS or (name != path and kind in _BINARY):
         raise ValueError(
-            f"{path} has the ending {kind!r}; endings that can be read are {', '.join(ENDINGS)}, and in Python "
+            f"{path} has the ending {kind!r}; supported endings are {', '.join(ENDINGS)}. In Python, "
             "mc2core.Corpus(counts, vocabulary) takes a matrix of counts"
         )
     if not path.is_file():

@@ -125,7 +125,7 @@ def blocks(
                 given += len(block)
                 if given > BOMB_BYTES and given > MAX_RATIO * (stream.tell() - start):
                     raise DamagedInput(
-                        f"{path} inflates to more than {MAX_RATIO} times its size, too much for data of this kind"
+                        f"{path} inflates to more than {MAX_RATIO} times its size; valid files of this kind do not"
                     )
         except EOFError as error:
             raise DamagedInput(f"{path} is cut off after {given} inflated bytes", truncated=given > 0) from error

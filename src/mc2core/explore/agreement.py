@@ -18,7 +18,7 @@ MIN_JACCARD = 0.5
 MIN_OVERLAP = 0.5
 """Smallest Bhattacharyya coefficient with which two topics of observations count as the same."""
 N_COMPARED = 10
-"""Likeliest words of a topic; a sample has it where one of its topics shares half of them."""
+"""Number of likeliest words of a topic. A sample has the topic if one of its topics shares half of these words."""
 _NUMBERS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
 
 

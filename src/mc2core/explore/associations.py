@@ -18,9 +18,9 @@ from mc2core.explore.shares import ratios, steps_of
 from mc2core.explore.variables import Variable, variables_of
 
 MIN_DOCUMENTS = 5
-"""Least number of documents on which a notable row is based."""
+"""Smallest number of documents on which a notable row is based."""
 MIN_LIFT = 1.25
-"""Least ratio of a notable share to the average, or of the average to the share."""
+"""Smallest ratio of a notable share to the average, or of the average to the share."""
 MAX_FALSE = 0.05
 """Largest expected share of false rows among the notable ones."""
 TRENDS = ["of", "number", "context", "trend", "low", "high", "is_notable"]

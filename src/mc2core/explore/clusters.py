@@ -19,9 +19,9 @@ from mc2core.explore.words import Emitted, Top, names_table, of_words, often_eno
 from mc2core.posterior import Posterior, clustering
 
 N_DOCUMENTS = 10
-"""Most typical documents of a node in the tables."""
+"""Number of typical documents per node in the tables."""
 N_VALUES = 10
-"""Commonest values of a context, and as many by relevance."""
+"""Number of values of a context by frequency, and by relevance."""
 _BLOCK = 64
 
 

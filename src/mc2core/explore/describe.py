@@ -22,7 +22,7 @@ from mc2core.explore.words import Names, read_names
 from mc2core.posterior import Posterior
 
 MAX_DOCUMENTS = 100_000
-"""Documents of the tables and the HTML report; of a larger corpus so many are drawn."""
+"""Largest number of documents in the tables and the HTML report; larger corpora are sampled."""
 DESCRIBED_FILES = (
     r"(summary|clusters|cluster_\w+|topics|topic_\w+|names|shares|trends|documents|document_clusters|document_topics|hierarchy|cut_clusters|arrivals)\.csv|index\.html"
     r"|summary\.md|texts_\d+\.js"

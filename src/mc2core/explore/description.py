@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from mc2core.explore.associations import Associations
 
 MAX_GROUPS = 200
-"""Cuts are described where they have at most so many clusters."""
+"""Largest number of clusters of a cut that is described."""
 EVERY_SIZE = 12
-"""Cuts of at most so many clusters are all described; then of each a quarter more, and the recommended one."""
+"""Up to this size, every cut is described. Above it, sizes grow by a quarter; the recommended cut is included."""
 N_SAMPLES = 20
-"""Samples, spread evenly, by which it is judged how far the clusters of a document differ."""
+"""Number of evenly spaced samples that show how far the clusters of a document differ."""
 N_TOPIC_SAMPLES = 6
-"""Samples, spread evenly, by which it is judged how far the topics of documents differ."""
+"""Number of evenly spaced samples that show how far the topics of documents differ."""
 _FOLDS, _PRIOR_TOKENS = 5, 1000.0  # of the prediction of clusters by words
 _MIN_PROBABILITY = 1e-4  # less is taken as none
 

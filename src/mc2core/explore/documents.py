@@ -15,7 +15,7 @@ from mc2core.explore.description import Description
 from mc2core.explore.variables import context_names, label_names, own_unit
 
 MAX_POINTS = 8000
-"""Documents on the map; of larger corpora a sample."""
+"""Largest number of documents on the map; larger corpora are sampled."""
 MIN_PROBABILITY = 0.01
 _BLOCK = 64
 _DIMENSIONS = 50

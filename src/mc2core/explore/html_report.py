@@ -20,20 +20,20 @@ from mc2core.explore.tables import Tables
 from mc2core.explore.variables import KEPT, LABEL, variables_of
 
 MAX_NAMES = 20
-"""Names, such as authors, of one document on the HTML report."""
+"""Largest number of names, such as authors, per document in the HTML report."""
 MAX_VALUES = 20
-"""Values of a context, the commonest, whose shares the HTML report shows."""
+"""Number of the commonest values of a context whose shares the HTML report shows."""
 MAX_OF_DOCUMENT = 3
-"""Topics of one document on the HTML report, the commonest, of MIN_OF_DOCUMENT or more."""
+"""Largest number of topics per document in the HTML report; each has a share of at least MIN_OF_DOCUMENT."""
 MIN_OF_DOCUMENT = 0.05
 MAX_OF_TOPIC = 8
-"""Values of a context, those with most tokens, that the HTML report shows of a topic."""
+"""Number of values of a context per topic in the HTML report, chosen by their tokens."""
 MAX_TOPICS = 200
-"""Topics, the commonest, whose shares the HTML report shows."""
+"""Number of the commonest topics whose shares the HTML report shows."""
 MIN_SURE = 0.5
-"""Documents whose cluster is less probable have the next likeliest cluster on the HTML report."""
+"""If the cluster of a document is less probable, the HTML report also shows the second likeliest cluster."""
 MAX_NODES = 2000
-"""Clusters of all cuts, the largest, whose shares the HTML report shows."""
+"""Number of the largest clusters of all cuts whose shares the HTML report shows."""
 _COLUMNS = {
     "documents": ("document", "title", "label", "tokens", "cluster", "probability", "misfit", "x", "y"),
     "hierarchy": ("clusters", "loss", "moved", "agreement", "recommended", "nmi", "ari", "purity"),
@@ -58,7 +58,7 @@ _COLUMNS = {
 }
 _SCRIPTS = ("data", "charts", "map", "texts", "relations", "arrivals", "odd", "search", "printed", "panels")
 _SHARES = frozenset({"share", "low", "high", "probability", "lift", "share_of_cluster", "overlap"})
-"""Columns of which the HTML report shows two digits."""
+"""Columns that the HTML report rounds to two digits."""
 MAX_MEANS = 12
 """Largest number of means per topic or cluster in the HTML report, for observations."""
 _OF_NODES = ("cluster", "name", "cut", "number", "documents", "share", "joins")

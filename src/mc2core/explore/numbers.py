@@ -12,7 +12,7 @@ from mc2core.explore.description import Description
 from mc2core.explore.words import N_NAME, N_SHOWN, Emitted
 
 N_TOPICS = 2
-"""Topics in the name of a cluster."""
+"""Number of topics in the name of a cluster."""
 
 
 def topics(description: Description) -> Emitted:

@@ -13,7 +13,7 @@ from mc2core.posterior.contexts import PredictedNames, PredictedNumbers
 from mc2core.posterior.sample import Sample
 
 N_NAMES = 3
-"""Predicted names of a context per document."""
+"""Number of predicted names of a context per document."""
 _CELLS = 1 << 24  # of tables of clusters by names, over samples
 
 

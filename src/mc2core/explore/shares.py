@@ -17,12 +17,12 @@ from mc2core.explore.description import Description
 from mc2core.explore.variables import Variable, variables_of
 
 N_BINS = 20
-"""Steps of a trend, of equal width; whole numbers over a range of less than twice as many have a step each."""
+"""Number of steps of a trend, of equal width. If whole numbers span less than twice this, each is a step."""
 MAX_PERIODS = 40
-"""Steps of a trend over dates."""
+"""Number of steps of a trend over dates."""
 _MOMENT = 1e-8  # of a year: what dates lose when they are standardised
 MAX_VALUES = 50
-"""Values of a variable, the commonest, that have shares."""
+"""Number of the commonest values of a variable for which shares are computed."""
 INTERVAL = 0.9
 """Probability of the intervals ``low`` to ``high``."""
 _BY_VALUE = ["of", "number", "context", "value", "documents", "count", "share", "low", "high"]

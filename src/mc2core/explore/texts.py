@@ -20,11 +20,11 @@ from mc2core.corpus.alignment import files_of
 from mc2core.corpus.readers import bibliography
 
 LONGEST = 20_000
-"""Characters of a text on an HTML report; of longer ones the rest is left out."""
+"""Largest number of characters of a text in an HTML report; longer texts are cut."""
 MAX_INSIDE = 5_000_000
-"""Characters of all texts up to which the texts are in the HTML report itself, not in scripts next to it."""
+"""If all texts together have more characters, they are stored in scripts next to the HTML report."""
 PER_SCRIPT = 500_000
-"""Characters of the texts of a script, about."""
+"""Approximate number of characters of the texts in one script."""
 
 MIN_SHARE, MIN_TIMES = 1 / 2, 5
 """In names, a phrase replaces a word if at least this share and number of its occurrences are in the phrase."""

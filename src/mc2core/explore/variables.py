@@ -15,9 +15,9 @@ from mc2core.corpus.building.cells import parse_date
 from mc2core.explore.description import Description
 
 MAX_KINDS = 200
-"""Different texts of a kept column that is taken as groups."""
+"""Largest number of different texts with which a kept column counts as groups."""
 LONGEST = 80
-"""Characters of the name of a group."""
+"""Largest number of characters in the name of a group."""
 _DATE = r"\d{4}-\d{2}(-\d{2}([ T].*)?)?"
 MODELLED, CONTEXT, KEPT, LABEL = "context of the model", "context that the model did not see", "kept column", "label"
 

@@ -33,7 +33,7 @@ NAMED = ("cluster", "topic")
 """The parts of a fit that have names."""
 
 Names = Mapping[str, Mapping[int, str]]
-"""Names that someone gave, by what (of ``NAMED``) and by the number in the tables."""
+"""Names that the user gave, by kind (see ``NAMED``) and by the number in the tables."""
 
 
 class Top(NamedTuple):

@@ -75,7 +75,7 @@ def open_shard(shards: Shards, p: int) -> Corpus:
     path = shards.folder / name_of(p)
     shard = Corpus.load(path, verify=True)
     if shard.digest != shards.digests[p]:
-        raise ValueError(f"{path} is another corpus than the one that was written there: its digest differs")
+        raise ValueError(f"{path} was replaced or changed after it was written: its digest differs")
     return shard
 
 

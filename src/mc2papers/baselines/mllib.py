@@ -53,7 +53,7 @@ class MLlibLDA(Baseline):
         self.iterations = whole("iterations", iterations)
         self.batch_fraction = finite("batch_fraction", batch_fraction)
         if not 0 < self.batch_fraction <= 1:
-            raise ValueError(f"batch_fraction is {batch_fraction!r}; it must lie above 0 and at most at 1")
+            raise ValueError(f"batch_fraction is {batch_fraction!r}; it must be above 0 and at most 1")
         self.learning_offset = finite("learning_offset", learning_offset)
         if not self.learning_offset > 0:
             raise ValueError(f"learning_offset is {learning_offset!r}; it must be above 0")

@@ -17,11 +17,11 @@ LAWS = {"mc2": MC2, "correlated": CORRELATED}
 
 @dataclass(frozen=True)
 class Origin:
-    """A dataset's name, and its simulator's model.
+    """Name of a dataset, and model of its simulator.
 
-    title : as figures and tables name it.
-    model : what its simulator draws from where the configuration does not say; "" if there is nothing to draw.
-    by_paper : the paper itself draws this data, so that its claims are of drawn data and "simulated" is no restriction.
+    title : name in figures and tables.
+    model : model of the simulator if the configuration names none; "" if the dataset is not simulated.
+    by_paper : whether the paper itself simulates the data, so that "simulated" does not weaken its claims.
     in_papers : whether a paper reports results on it.
     """
 

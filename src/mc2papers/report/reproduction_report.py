@@ -117,7 +117,7 @@ def _scorecard(card: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
             is_here = row["target"] in known and not row["recorded"]
             claim = f'<a href="#{row["target"]}">{said}</a>' if is_here else said
             data = scorecard.said_data(row)
-            data += f"; recorded {row['recorded']}, not of this run" if row["recorded"] else ""
+            data += f"; from a run recorded on {row['recorded']}" if row["recorded"] else ""
             ours = "; ".join(filter(None, (row["ours"], row["choices"])))
             cells = "".join(
                 f'<td data-label="{label}">{html.escape(str(value))}</td>'

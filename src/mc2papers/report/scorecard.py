@@ -88,7 +88,7 @@ def recorded() -> pd.DataFrame:
 
 
 def scorecard(claims: pd.DataFrame) -> pd.DataFrame:
-    """A row with COLUMNS for each headline that the claims of this run or a recorded one speak of, real data first.
+    """Return one row with COLUMNS per headline of the claims of this run or of a recorded run, real data first.
 
     claims : of a run, as claims.csv has them
     """
@@ -258,7 +258,7 @@ def found(table: pd.DataFrame, real: pd.DataFrame) -> Iterator[str]:
 
 
 def claims_in_short() -> Iterator[str]:
-    """Lines of ``docs/papers/claims.md``: the recorded runs, and the counts of their verdicts."""
+    """Return the lines of ``docs/papers/claims.md``: the recorded runs, and the counts of their verdicts."""
     known = recorded()
     for (run, date, commit), _ in known.groupby(["run", "date", "commit"], sort=False):
         yield _line(f"- {run}: {date}, commit {commit}")
@@ -307,7 +307,7 @@ def documents(docs: Path, readme: Path) -> dict[Path, str]:
 
 
 def with_run(claims: pd.DataFrame, run: str, date: str, commit: str) -> pd.DataFrame:
-    """The recorded claims, with those of a run in place of those of the same target, dataset, data and ``whose``."""
+    """Return the recorded claims after a run has replaced those with the same target, dataset, data and ``whose``."""
     keys = ["target", "dataset", "data", "whose"]
     old, new = recorded(), claims.fillna("").assign(run=run, date=date, commit=commit)
     is_kept = ~old[keys].apply(tuple, axis=1).isin(new[keys].apply(tuple, axis=1))

@@ -155,7 +155,7 @@ def test_columns_of_a_file_may_have_other_names(fits, capsys, monkeypatch):
     np.testing.assert_array_equal(one.context_parameters("author"), two.context_parameters("author"))
     capsys.readouterr()
     assert main(["update", "one", "data", "--text", "body"]) == 2
-    assert "'text' cannot be used: data is a corpus, not a file" in capsys.readouterr().err
+    assert "'text' applies only to a file of documents, but data is a corpus" in capsys.readouterr().err
 
 
 def test_an_update_by_other_columns_is_not_taken_up(fits, monkeypatch, capsys):

@@ -131,7 +131,7 @@ REFUSED = [
     (lambda: Corpus(np.zeros((2, 0), int), contexts={"x": [0.0, 1.0]}), "content has no words: it needs a column"),
     (lambda: svi(batch_size="atuo"), "batch_size is 'atuo'; it must be a whole number, 'auto' or None"),
     (lambda: svi(learning_offset=-1), "learning_offset is -1; it must be at least 0"),
-    (lambda: svi(learning_decay=0.5), "learning_decay is 0.5; it must lie above 0.5 and at most at 1"),
+    (lambda: svi(learning_decay=0.5), "learning_decay is 0.5; it must be above 0.5 and at most 1"),
     (lambda: svi(global_step="joint"), "global_step is 'joint', which needs max_tables and mini-batches; max_tab"),
     (lambda: svi(global_step="joint", max_tables=2, batch_size=None), "max_tables is 2, batch_size None"),
     (lambda: fastex(bits=12), "bits is 12; allowed: 8, 16, 32, 64, 128, 256"),

@@ -120,7 +120,7 @@ class VocabularyRule:
 
     def __post_init__(self) -> None:
         if not 0 < finite("max_df", self.max_df) <= 1:
-            raise ValueError(f"max_df is {self.max_df}; it must lie above 0 and be at most 1")
+            raise ValueError(f"max_df is {self.max_df}; it must be above 0 and at most 1")
         for name in ("min_df", "max_features"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name))

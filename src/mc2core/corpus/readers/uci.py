@@ -167,7 +167,7 @@ def _entries(path: Path, stream: IO[bytes]) -> Iterator[np.ndarray]:
             except (ValueError, DeprecationWarning):
                 found = text[:60].strip()
                 raise ValueError(
-                    f"{path}, line {line} is {found!r}, not 'document word count' in whole numbers"
+                    f"{path}, line {line} is {found!r}; three whole numbers are needed: document, word, count"
                 ) from None
         refuse_bomb(path, size, GZIP_RATIO)
         yield block.view(np.int64).reshape(-1, 3)

@@ -37,7 +37,7 @@ const drawLegend = (legend) => {
   const shown = wholeLegend || legend.length <= MAX_LEGEND + 1 ? legend : legend.slice(0, MAX_LEGEND);
   const made = shown.map((one) => {
     if (one.key === undefined) return signed(element("span", one.name), one.colour);
-    const button = signed(element("button", one.name, { type: "button", title: "Click: only this one, and back. Shift and click: hide it." }), one.colour, one.shape);
+    const button = signed(element("button", one.name, { type: "button", title: "Click to show only this one, and again to show all. Shift-click to hide it." }), one.colour, one.shape);
     button.setAttribute("aria-pressed", String(!hiddenKeys.has(one.key)));
     button.onclick = (event) => {
       const others = legend.map(({ key }) => key).filter((key) => key !== one.key), isAlone = hiddenKeys.size === others.length && !hiddenKeys.has(one.key);

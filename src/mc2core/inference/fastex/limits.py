@@ -65,7 +65,7 @@ def refuse_beyond_memory(proposal: str, n_bytes: int, n_words: int, settings: Ch
 
 
 def refuse_scores(settings: ChainSettings, what: str) -> NoReturn:
-    """ValueError: ``what`` (a document, or a cluster) has scores that are no numbers; names the most extreme prior."""
+    """Raise ValueError for scores of ``what`` (a document or a cluster) that are NaN; name the most extreme prior."""
     priors = {"topic_word_prior": settings.topic_word_prior, "weight_prior": settings.weight_prior}
     if settings.component != MULTINOMIAL:
         priors["rate_prior"] = settings.rate_prior

@@ -164,7 +164,7 @@ def update_fit(
         out = beside(fit) if engine == "gibbs" else fit
     out = Path(out)
     if columns and _is_corpus(new):
-        raise ValueError(f"{next(iter(columns))!r} cannot be used: {new} is a corpus, not a file")
+        raise ValueError(f"{next(iter(columns))!r} applies only to a file of documents, but {new} is a corpus")
     for name in ("seed", "iterations"):
         if name not in posterior.provenance:
             raise ValueError(f"{path} does not record the {name} of its fit, so it cannot be updated")

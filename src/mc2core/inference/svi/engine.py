@@ -187,7 +187,7 @@ class SVI(Engine):
         if self.learning_offset is not None and self.learning_offset < 0:
             raise ValueError(f"learning_offset is {learning_offset!r}; it must be at least 0")
         if self.learning_decay is not None and not 0.5 < self.learning_decay <= 1:
-            raise ValueError(f"learning_decay is {learning_decay!r}; it must lie above 0.5 and at most at 1")
+            raise ValueError(f"learning_decay is {learning_decay!r}; it must be above 0.5 and at most 1")
         self.initialisation = choice("initialisation", initialisation, INITIALISATIONS)
         self.n_shards = None if n_shards is None else whole("n_shards", n_shards)
         self.threads = whole("threads", threads, most=MAX_THREADS)

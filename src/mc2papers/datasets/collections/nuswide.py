@@ -161,7 +161,7 @@ def _image_list(files: _Files, name: str, part: str) -> Iterator[_Image]:
             match = None
         if match is None or not match[0].isprintable():
             raise ValueError(
-                f"{files.folder}: {name}, line {number} is {line[:60]!r}, not of the form actor\\0001_2124494179.jpg"
+                f"{files.folder}: {name}, line {number} is {line[:60]!r}; expected actor\\0001_2124494179.jpg"
             )
         image = f"{match[1]}/{match[2]}"
         if image in seen:

@@ -86,7 +86,7 @@ def _merge(runs: Sequence[Path]) -> Iterator[tuple[bytes, int]]:
 
 
 def read_vocabulary(path: str | os.PathLike[str], min_letters: int = MIN_LETTERS) -> list[str]:
-    """A given vocabulary, one word per line, in its order; ValueError names the line that cannot be a word."""
+    """Read a vocabulary with one word per line; ValueError names a line that is not a valid word."""
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path} is missing")

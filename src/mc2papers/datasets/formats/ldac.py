@@ -33,7 +33,7 @@ def read_counts(content: bytes, n_words: int, file: str, vocabulary: str) -> sp.
         where = f"{file}, line {i + 1}"
         match = _LINE.fullmatch(line)
         if match is None:
-            raise ValueError(f"{where} is not 'nterms id:count id:count ...' in whole numbers")
+            raise ValueError(f"{where} must be whole numbers in the form 'nterms id:count id:count ...'")
         pairs = np.array(match[2].replace(b":", b" ").split(), dtype=np.int64).reshape(-1, 2)
         if len(pairs) != int(match[1]):
             raise ValueError(f"{where} announces {int(match[1])} words, but lists {len(pairs)}")

@@ -127,7 +127,7 @@ def test_a_file_of_another_form_is_named_with_what_can_be_read(tmp_path, capsys,
     assert main(["import", str(path), *options, "--out", str(tmp_path / "own")]) == 2
     known = ".jsonl, .ndjson, .csv, .tsv, .parquet, .xlsx"
     assert capsys.readouterr().err == (
-        f"mc2: error: {path} has the ending '.h5ad'; endings that can be read are {known}, and in Python "
+        f"mc2: error: {path} has the ending '.h5ad'; supported endings are {known}. In Python, "
         "mc2core.Corpus(counts, vocabulary) takes a matrix of counts\n"
     )
     assert not (tmp_path / "own").exists()

@@ -445,7 +445,7 @@ class TestCleaning:
             (["--rare", "year=2"], "rare values of 'year' cannot be left out"),
             (["--separator", "x"], "the separator 'x' is not valid"),
             (["--separator", "z=,"], "the separator ',' is for the column 'z', which is not used"),
-            (["--max-df", "0"], "--max-df is 0.0; it must lie above 0"),
+            (["--max-df", "0"], "--max-df is 0.0; it must be above 0"),
             (["--max-ngram", "9"], "--max-ngram is 9; it must be a whole number of at least 1 and at most 5"),
             (["--skip-bad", "-1"], "--skip-bad is -1; it must be a whole number of at least 0"),
         ],

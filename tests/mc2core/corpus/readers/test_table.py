@@ -267,7 +267,7 @@ class TestRefused:
             read_table(path, Layout("t"))
 
     def test_other_files_and_layouts_are_refused(self, tmp_path):
-        with pytest.raises(ValueError, match=r"has the ending '\.xls'; endings that can be read are \.jsonl"):
+        with pytest.raises(ValueError, match=r"has the ending '\.xls'; supported endings are \.jsonl"):
             read_table(tmp_path / "a.xls", Layout("t"))
         with pytest.raises(ValueError, match=r"a\.csv is missing"):
             read_table(tmp_path / "a.csv", Layout("t"))

@@ -64,7 +64,7 @@ def test_what_is_written_is_read(tmp_path_factory, counts, end, compressed, bloc
 @pytest.mark.parametrize(
     ("header", "entries", "message"),
     [
-        ((2, 3, 1), ["1 1"], "line 4 is b'1 1', not 'document word count' in whole numbers"),
+        ((2, 3, 1), ["1 1"], "line 4 is b'1 1'; three whole numbers are needed: document, word, count"),
         ((2, 3, 2), [(1, 1, 1), "1 2 -3"], "line 5 has the count -3; it must lie between 0 and 2147483647"),
         ((2, 3, 2), [(1, 1, 1), "1 2 0.5"], "line 5 is b'1 2 0.5', not 'document"),
         ((2, 3, 2), ["1 1 1 1", "2 2"], "line 4 is b'1 1 1 1', not 'document"),
