@@ -560,7 +560,7 @@ def _check_contexts(
     offered = contexts_of(dataset, corpus)
     for context, family in families.items():
         if context not in offered:
-            raise ValueError(f"{where}: context {context!r} is not among those of corpora.{dataset}: {list(offered)}")
+            raise ValueError(f"{where}: context {context!r} is not in corpora.{dataset}, which has {list(offered)}")
         wanted = FAMILY_OF_KIND[offered[context]]
         if family["family"] != wanted:
             raise ValueError(

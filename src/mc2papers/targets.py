@@ -270,7 +270,7 @@ def make(
         from mc2papers.report.style import write_figure
 
         if built.figure is None:
-            raise ValueError(f"{name} is a figure, but its module draws none")
+            raise ValueError(f"{name} is a figure, but its module returned no figure")
         write_figure(built.figure, built.data, stem)
     if target.has_claims:
         write_claims(stem.with_name(f"{stem.name}_claims.csv"), name, claims)

@@ -157,7 +157,7 @@ class TestContexts:
         checked(tmp_path, by_mesh)
         corpora = config()["corpora"]
         dated = corpora | {"pubmed": corpora["pubmed"] | {"source": "real", "contexts": ["year"]}}
-        with refused("context 'mesh' is not among those of corpora.pubmed: ['year']"):
+        with refused("context 'mesh' is not in corpora.pubmed, which has ['year']"):
             checked(tmp_path, by_mesh, corpora=dated)
         families = config()["contexts"] | {"author": {"family": "normal_gamma"}}
         with refused(
@@ -290,8 +290,8 @@ class TestRuns:
                 {"engine": "fastex", "contexts": "year"},
                 "model 'mixture' uses words only; it cannot use context 'year'",
             ),
-            ({"dataset": "letters", "contexts": "year"}, "'year' is not among those of corpora.letters: ['number']"),
-            ({"dataset": "mine", "contexts": "title"}, "'title' is not among those of corpora.mine: []"),
+            ({"dataset": "letters", "contexts": "year"}, "'year' is not in corpora.letters, which has ['number']"),
+            ({"dataset": "mine", "contexts": "title"}, "'title' is not in corpora.mine, which has []"),
             ({"contexts": "year+year"}, "run 'a': contexts 'year+year' name one twice"),
             ({"targets": "icml2014_tabel1"}, "target 'icml2014_tabel1' is not known; did you mean 'icml2014_table1'?"),
             ({"model": ""}, "run 'a': model is empty; engine 'gibbs' fits one"),

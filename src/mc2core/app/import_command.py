@@ -162,7 +162,7 @@ def _add_values(parser: argparse.ArgumentParser) -> None:
         dest="separators",
         action="append",
         metavar="[COLUMN=]SIGN",
-        help="sign between the names of a bag (default: a semicolon); 'none': the cell is one name; may be repeated",
+        help="character between the names of a bag (default: semicolon), or 'none' for one name; may be repeated",
     )
     parser.add_argument(
         "--rare",

@@ -172,7 +172,7 @@ def notable(p: np.ndarray) -> np.ndarray:
 def at_least(count: np.ndarray, n: np.ndarray, share: np.ndarray) -> np.ndarray:
     """Return the probability that ``count`` or more of ``n`` are drawn, each with probability ``share``.
 
-    Neither need be whole (incomplete beta function).
+    ``count`` and ``n`` need not be whole numbers (incomplete beta function).
     """
     a, b = np.broadcast_arrays(np.maximum(count, 1e-12), n - count + 1.0)
     return np.where(count > 1e-9, special.betainc(a, np.maximum(b, 1e-12), np.clip(share, 0.0, 1.0)), 1.0)

@@ -17,7 +17,7 @@ from mc2core.explore.description import Description
 from mc2core.explore.variables import Variable, variables_of
 
 N_BINS = 20
-"""Number of steps of a trend, of equal width. If whole numbers span less than twice this, each is a step."""
+"""Number of steps of equal width in a trend. A short range of whole numbers has one step per number."""
 MAX_PERIODS = 40
 """Number of steps of a trend over dates."""
 _MOMENT = 1e-8  # of a year: what dates lose when they are standardised

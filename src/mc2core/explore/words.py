@@ -28,7 +28,7 @@ MIN_LIFT = 1.1
 WEIGHT = 0.3
 """Weight of the log probability in the relevance of a word; the log lift has the rest (docs/notes/names.md)."""
 MIN_TOKENS = 5
-"""Smallest expected number of tokens with which the lift of a word is not left to chance."""
+"""If fewer tokens of a word are expected, its lift is not reliable."""
 NAMED = ("cluster", "topic")
 """The parts of a fit that have names."""
 
@@ -253,7 +253,7 @@ def check_names(names: Names, most: Mapping[str, int]) -> None:
     """Raise ValueError if ``names`` has other keys than NAMED, or numbers outside 1 to ``most``."""
     for what, given in names.items():
         if what not in most:
-            raise ValueError(f"names are given of {what!r}; they can be of {', '.join(NAMED)}")
+            raise ValueError(f"{what!r} cannot have names; only these can: {', '.join(NAMED)}")
         for number, name in given.items():
             if not 1 <= number <= most[what]:
                 raise ValueError(f"a name is given to {what} {number}, but there are {most[what]}")

@@ -590,7 +590,7 @@ def _check_one_number(contexts: Mapping[str, Family | None]) -> None:
             f"npTOT takes exactly one context, of the family normal_gamma, but contexts holds {given or 'none'}"
         )
     if families[0] is not None and families[0].strength < 1.0:
-        raise ValueError(f"npTOT takes a context of strength 1, but {next(iter(contexts))!r} has {families[0]!r}")
+        raise ValueError(f"npTOT needs a context with strength 1, but {next(iter(contexts))!r} has {families[0]!r}")
 
 
 class Mixture(Model):

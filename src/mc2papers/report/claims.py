@@ -33,7 +33,7 @@ VERDICTS = {
     UNDER_CHOICE[SUPPORTED]: "supported only with some of the settings tried for an open choice of the paper",
     NOT_REPRODUCED: "the interval contradicts the claim, on the paper's data or on data drawn as the paper draws them",
     CONTRADICTED: "the interval contradicts the claim, on data of another kind, which is weaker evidence",
-    SMALLER: "the interval has the sign of the claim, but every value in it is below the relevant or the claimed size",
+    SMALLER: "the interval has the sign of the claim, but lies below the smallest relevant size or the claimed size",
     INCONCLUSIVE: "the interval includes the bound, or times were measured on a busy machine",
     NOT_TESTABLE: "the simulator determines the answer, the rival method learns nothing, or there are too few data",
     UNMET: "an assumption of the claim does not hold in this run",
@@ -83,8 +83,8 @@ LEVEL = 0.95
 COLUMNS = ("dataset", "data", "size", "limits", "whose", "claim", "verdict", "numbers", "reason")
 #: for captions and notes, of every target with claims
 RULE = (
-    f"Verdicts: a claim holds if the whole {LEVEL:.0%} interval over seeds (Student's t, of paired differences or of "
-    "logs of ratios) lies on its side, and fails if the whole interval lies on the other side. Gains below "
+    f"Verdicts use the {LEVEL:.0%} interval over seeds (Student's t, of paired differences or of logs of ratios). A "
+    "claim holds if the whole interval supports it, and fails if the whole interval contradicts it. Gains below "
     f"{GAIN:.0%} do not count. Claims about fewer than {FEWEST} documents, or {FEWEST_PER_CLUSTER} per class, are not "
     "tested. All rules: docs/papers/results.md."
 )
@@ -331,7 +331,7 @@ def unmet(dataset: str, text: str, reason: str, numbers: str = "", whose: str = 
 
 
 def untestable(dataset: str, text: str, reason: str, numbers: str = "", whose: str = PAPERS_OWN) -> Claim:
-    """A claim that the data of this run cannot test, whatever the numbers."""
+    """Return a claim that the data of this run cannot test, whatever the numbers."""
     return Claim(dataset, text, NOT_TESTABLE, numbers, reason, whose=whose)
 
 
@@ -386,9 +386,9 @@ def degenerate(clusters: Any, documents: float, name: str) -> str:
 
 
 def timed_alone(claim: Claim, cores: float) -> Claim:
-    """The claim on times, but INCONCLUSIVE where more than OTHER_CORES did other work meanwhile, or it is not known.
+    """Return the claim on times, INCONCLUSIVE if more than OTHER_CORES cores, or an unknown number, did other work.
 
-    cores : of :meth:`mc2papers.other_work.OtherWork.cores`
+    cores : result of :meth:`mc2papers.other_work.OtherWork.cores`
     """
     if cores <= OTHER_CORES or claim.verdict not in {*_JUDGED} - {INCONCLUSIVE}:
         return claim

@@ -46,7 +46,7 @@ def mean_sd(values: pd.Series, digits: int = 0) -> str:
 
 
 def by_whose(claims: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Claims of the papers, those under open choices and those on our variants, under their headings; none is empty.
+    """Group claims by heading: claims of the papers, under open choices, and on our variants; leave out empty groups.
 
     claims : with the COLUMNS of :mod:`mc2papers.report.claims`, and others; what they rest on is put to the data
     """

@@ -161,7 +161,7 @@ def test_a_file_of_names_that_cannot_be_meant_is_refused(tmp_path, rows, said):
     [
         ({"topic": {99: "A"}}, "a name is given to topic 99, but there are"),
         ({"cluster": {0: "A"}}, "a name is given to cluster 0, but there are"),
-        ({"word": {1: "A"}}, "names are given of 'word'; they can be of cluster, topic"),
+        ({"word": {1: "A"}}, "'word' cannot have names; only these can: cluster, topic"),
         ({"topic": {1: " "}}, "the name of topic 1 is ' '; it must be a text"),
     ],
 )

@@ -310,7 +310,7 @@ def test_nptot_wants_exactly_one_number(contexts, holds):
 
 
 def test_nptot_wants_the_whole_strength():
-    with pytest.raises(ValueError, match="npTOT takes a context of strength 1, but 'year' has NormalGamma"):
+    with pytest.raises(ValueError, match="npTOT needs a context with strength 1, but 'year' has NormalGamma"):
         NPTOT(contexts={"year": NormalGamma(strength=0.5)})
 
 

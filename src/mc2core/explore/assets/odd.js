@@ -64,7 +64,7 @@ const listing = (id, rows, names, state, marks = (row) => markedOfCluster(groupO
 const misfits = documents.filter((row) => known(row.misfit) && +row.misfit.toFixed(1) > MAX_MISFIT), undecided = noClusters ? [] : documents.filter((row) => row.probability < MIN_SURE);
 const ODD = {
   misfits: [misfits, noClusters ? ["title", "misfit", "tokens"] : ["title", "cluster", "misfit", "tokens"], { by: "misfit", down: true },
-    `The ${TOKENS} of these documents differ from those of their cluster. The misfit measures how much less they overlap with it than documents of the same length usually do, in standard deviations. Listed: above ${MAX_MISFIT}. By chance alone, about ${short(0.00135 * nDocuments)} of ${many(nDocuments, "document")} would be listed.`],
+    `The ${TOKENS} of these documents differ from the ${TOKENS} of their cluster. The misfit is the number of standard deviations by which a document overlaps less with its cluster than documents of the same length usually do. Documents with a misfit above ${MAX_MISFIT} are listed. By chance alone, about ${short(0.00135 * nDocuments)} of ${many(nDocuments, "document")} would be listed.`],
   between: [undecided, ["title", "cluster", "probability", "next", "tokens"], { by: "probability", down: false },
     `The probability that these documents belong to their cluster is below ${percent(MIN_SURE)}. The least certain come first.`],
 };
