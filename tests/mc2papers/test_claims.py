@@ -46,7 +46,7 @@ class TestIntervals:
         shuffled = HIGH.iloc[[2, 0, 1]]
         more = pd.concat([LOW, pd.Series([1.0], index=[7])])
         assert difference(more, shuffled, below=0, digits=1) == difference(LOW, HIGH, below=0, digits=1)
-        with pytest.raises(ValueError, match="difference: no two values are of the same of the seeds"):
+        with pytest.raises(ValueError, match="difference: the two sides have none of the seeds in common"):
             difference(LOW, HIGH.set_axis([5, 6, 7]), below=0, digits=1)
 
     @pytest.mark.parametrize(

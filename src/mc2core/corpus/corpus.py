@@ -1083,7 +1083,7 @@ def read_label_names(folder: Path, labels: Context) -> list[str] | None:
         return read_names(path, labels.shape[1])
     names, last = read_names(path, None), int(labels.max(initial=-1))
     if last >= len(names):
-        raise ValueError(f"{path} has {counted(len(names), 'lines')}, but there is a label {last}")
+        raise ValueError(f"{path} has {counted(len(names), 'lines')}, but labels go up to {last}")
     return names
 
 

@@ -22,7 +22,7 @@ _PREFIX = "kept."
 def places(n_before: int, n_new: int, most: int) -> np.ndarray:
     """Return which documents are kept after ``n_new`` documents that follow ``n_before`` earlier ones, (n,) int64.
 
-    Documents kept before have their place in the sample; new document i has the size of the sample plus i.
+    An earlier document is identified by its place in the sample, and new document i by the size of the sample plus i.
     """
     number = n_before + np.arange(n_new)
     chance = streams.generator(0, "documents kept", n_before).random(n_new)

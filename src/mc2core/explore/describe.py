@@ -28,7 +28,7 @@ DESCRIBED_FILES = (
     r"|summary\.md|texts_\d+\.js"
     r"|\.snakemake_timestamp"
 )
-"""Names of what is written, here and by Snakemake, as a regular expression; a folder with others is not replaced."""
+"""Pattern of the names that this module and Snakemake write. A folder with other files is not replaced."""
 
 
 DEFAULT_TITLE = "Clusters and topics"

@@ -70,8 +70,8 @@ def of_words(
 ) -> Emitted:
     """Return the words of each cluster or topic (``what``), in their order.
 
-    ``siblings`` are groups of these, by position, such as the clusters of a cut. Words that are as distinctive of one
-    as of another stand in their names only if no other words distinguish them. Equal names of siblings are continued by
+    ``siblings`` are groups of positions, such as the clusters of a cut. Words that are as distinctive of one sibling
+    as of another are in their names only if no other words distinguish them. Equal names of siblings are continued by
     their next words, if these differ.
     """
     columns = {

@@ -80,7 +80,7 @@ class GrownHierarchy(Hierarchy):
     def of(
         cls, earlier: Hierarchy, samples: Sequence[np.ndarray], cluster: np.ndarray, label: np.ndarray
     ) -> GrownHierarchy:
-        """Build it; ``cluster`` (B,) are the old clusters of the added documents in the first of the cuts."""
+        """Return the hierarchy; ``cluster`` (B,) has the old clusters of added documents in the first cut."""
         n_new, k = int(label.max(initial=-1)) + 1, earlier.n_clusters
         last = earlier.joined[-1, :1] if k > 1 else np.zeros(1, np.int32)  # the one that is left
         joined = np.column_stack([np.repeat(last, n_new), np.arange(k, k + n_new)]).astype(np.int32)

@@ -123,7 +123,7 @@ def _memberships(values: Any, name: str) -> sp.csr_matrix:
     if bad.any():
         position = int(np.flatnonzero(bad)[0])
         document = int(np.searchsorted(rows.indptr, position, side="right")) - 1
-        raise ValueError(f"{name}: document {document} holds {rows.data[position]}; memberships are at least 0, finite")
+        raise ValueError(f"{name}: document {document} holds {rows.data[position]}; memberships must be finite, >= 0")
     sums = np.asarray(rows.sum(axis=1)).ravel()
     if not (sums > 0).all():
         document = int(np.flatnonzero(~(sums > 0))[0])

@@ -1,1 +1,1 @@
-"""Targets on real corpora with known classes, of no paper."""
+"""Targets that belong to no paper: real corpora with known classes."""

@@ -202,9 +202,9 @@ def moving(curves: pd.DataFrame) -> tuple[str, str]:
 
 
 def judge_bits(fits: pd.DataFrame, dataset: str, method: str = FASTEX, why: str = "", enough: int = 64) -> Claim:
-    """The claim that signatures longer than ``enough`` bits gain nothing: their last VI is not lower by over 1%.
+    """Judge the claim that more than ``enough`` bits gain nothing: the last VI is lower by at most 1 %.
 
-    Chains that all end with one cluster show nothing about it.
+    If all chains end with one cluster, the claim cannot be tested.
 
     method, why : of :func:`moving`
     """

@@ -198,7 +198,7 @@ def _bounded(
     over: str,
     sign: str = "",
 ) -> Statistic:
-    """The mean of ``values`` with Student's t interval; what is shown and bounded is ``shown_as`` of them."""
+    """The mean of ``values`` with Student's t interval; ``shown_as`` transforms what is shown and bounded."""
     mean, reach, n = float(values.mean()), np.nan, len(values)
     if n > 1:
         from scipy import stats  # half a second to load, and every job imports this module
@@ -227,10 +227,10 @@ def difference(
     size: float = 0.0,
     claimed: float = 0.0,
 ) -> Statistic:
-    """``first`` less ``second``, paired by their index (the seed), of which both have. Raises ValueError if none is."""
+    """Return ``first`` minus ``second``, paired by seed (the index). Raises ValueError if they share no seed."""
     paired = (first - second).dropna()
     if paired.empty:
-        raise ValueError(f"{name}: no two values are of the same of the {over}")
+        raise ValueError(f"{name}: the two sides have none of the {over} in common")
     about: dict[str, Any] = {"digits": digits, "over": over, "is_difference": True, "size": size, "claimed": claimed}
     return mean_of(name, paired, above=above, below=below, **about)
 
@@ -347,26 +347,26 @@ def under(choice: str, claims: Sequence[Claim], of: str, size: str = "", limits:
 
 
 def not_run(dataset: str, text: str, reason: str, numbers: str = "") -> Claim:
-    """A claim that needs machines, software or figures that are not here."""
+    """Return a claim that needs machines, software or figures that are not available."""
     return Claim(dataset, text, NOT_RUN, numbers, reason)
 
 
 def unless(claim: Claim, reason: str, verdict: str = NOT_TESTABLE) -> Claim:
-    """The claim, but where it is supported and there is a ``reason`` against counting that, with ``verdict``."""
+    """Return the claim; a supported claim gets ``verdict`` if there is a ``reason`` against the support."""
     if claim.verdict not in (REPRODUCED, SMALLER) or not reason:
         return claim
     return replace(claim, verdict=verdict, reason=f"{reason}; {claim.reason}")
 
 
 def undecided(claim: Claim, reason: str, verdict: str = NOT_TESTABLE) -> Claim:
-    """The claim, but where its numbers give a verdict and there is a ``reason`` against any, with ``verdict``."""
+    """Return the claim; a judged claim gets ``verdict`` if there is a ``reason`` against any judgement."""
     if claim.verdict not in _JUDGED or not reason:
         return claim
     return replace(claim, verdict=verdict, reason=f"{reason}; {claim.reason}")
 
 
 def too_few(claim: Claim, number: float, what: str) -> Claim:
-    """The claim, but NOT_TESTABLE where it is about fewer documents than FEWEST, whatever the interval says.
+    """Return the claim, NOT_TESTABLE if it is about fewer documents than FEWEST, whatever the interval.
 
     number, what : "5" and "documents with a context"
     """
@@ -397,11 +397,11 @@ def timed_alone(claim: Claim, cores: float) -> Claim:
 
 
 def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
-    """The claims with their data, and verdicts by the kind of these data.
+    """Return the claims with their data, and with verdicts that depend on the kind of data.
 
     Claims that are judged by classes need FEWEST_PER_CLUSTER documents per class, whatever their interval says.
 
-    data : by title of the dataset. Raises ValueError for a claim on another one.
+    data : data by title of the dataset. Raises ValueError for a claim on another dataset.
     """
     known = []
     for one in claims:

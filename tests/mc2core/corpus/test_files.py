@@ -49,7 +49,7 @@ def put(folder, name, position, value):
         ("content.data.npy", 0, 2**31 - 1, "has 2,147,483,654 tokens, but corpus.json says 8"),
         ("context.year.npy", 2, np.inf, "context.year.npy is infinite at document 2"),
         ("labels.npy", 1, -1, "labels.npy holds -1; a label is a whole number of at least 0"),
-        ("labels.npy", 1, 2, "label_names.txt has 2 lines, but there is a label 2"),
+        ("labels.npy", 1, 2, "label_names.txt has 2 lines, but labels go up to 2"),
         ("content.indptr.npy", 0, 1, "indptr.npy does not rise from 0"),
         ("content.indptr.npy", 3, 2**62, r"indices.npy holds \(5,\) int32; 4611686018427387904 values"),
     ],

@@ -87,8 +87,8 @@ def layout_of(settings: Mapping[str, Any], optional: Collection[str] = (), token
     content = [kind for kind in CONTENT_KINDS if kind in settings]
     if len(content) != 1:
         raise ValueError(
-            "give the column of the words, by one of --text, --bag and --counts of mc2 import, "
-            "text, bag and counts of a configuration, text= and bag= in Python"
+            "give one column of words: by --text, --bag or --counts (mc2 import), by text, bag or counts "
+            "(configuration), or by text= or bag= (Python)"
         )
     return Layout(
         settings[content[0]],
@@ -142,8 +142,9 @@ def tokeniser_of(settings: Mapping[str, Any], tokenise: Tokenise | None = None) 
 
 
 def parse_contexts(texts: Sequence[str]) -> dict[str, ContextColumn]:
-    """``["year=Publication year:number", ...]`` as ``{name: column and kind}``; the name is the column's where it is
-    left out. Raises ValueError for another form, or a name given twice.
+    """Parse ``["year=Publication year:number", ...]`` into ``{name: column and kind}``.
+
+    The default name is the name of the column. Raises ValueError for another form, or a name given twice.
     """
     return once(map(_context, texts), "context")
 

@@ -19,7 +19,7 @@ MAX_PRIOR_SUM = 1e9
 
 
 def refuse_prior_sum(name: str, value: float, number: int, of: str) -> None:
-    """Raise ValueError if a prior of ``value`` for each of ``number`` things, named ``of``, is too large in all."""
+    """Raise ValueError if a prior of ``value`` is too large in sum over ``number`` items, which are named ``of``."""
     if value * number > MAX_PRIOR_SUM:
         raise ValueError(
             f"{name} is {value:g} for each of {number} {of}; it must be at most {MAX_PRIOR_SUM / number:g}, since the "

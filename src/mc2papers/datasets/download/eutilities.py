@@ -111,7 +111,7 @@ def _found_keys(path: Path) -> list[str]:
         if count > MAX_FOUND:
             raise ValueError(f"{path}: {count} citations were found, but a search lists only {MAX_FOUND}")
         if count != len(keys):
-            raise DamagedInput(f"{path} lists {len(keys)} of {count} citations")
+            raise DamagedInput(f"{path} is incomplete: it lists {len(keys)} of {count} citations")
         return keys
     raise DamagedInput(f"{path} has no list of citations")
 

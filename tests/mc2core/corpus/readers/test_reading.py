@@ -96,7 +96,7 @@ def test_uci_files_are_told_by_their_name(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "give the column of the words, by one of --text, --bag and --counts of mc2 import"),
+        ([], "give one column of words: by --text, --bag or --counts"),
         (["--counts", "who", "--context", "who:counts", "--context", "who:bag"], "context 'who' is given twice"),
         (["--text", "txt"], "no record has the key 'txt'"),
         (["--text", "text", "--kind", "counts"], "'kind' cannot be used with"),

@@ -90,7 +90,7 @@ def test_a_passing_fault_is_asked_again(serve, tmp_path, fault):
     ("content", "message"),
     [
         (search(KEYS, 10_001), "10001 citations were found, but a search lists only 10000"),
-        (search(KEYS, 9), "gave a wrong answer: .*search.xml lists 7 of 9 citations"),
+        (search(KEYS, 9), "gave a wrong answer: .*search.xml is incomplete: it lists 7 of 9 citations"),
         (b"<eSearchResult><ERROR>no</ERROR></eSearchResult>", "search.xml has no list of citations"),
         (b"<html>down for maintenance</html>", "gave an HTML page instead of data"),
     ],
