@@ -143,12 +143,12 @@ def test_a_choice_that_meets_a_claim_is_named_and_counted(nothing_recorded):
                 under("v = 1", "inconclusive", size="1 seed", reason=f"{ONE}; the value of the only fit agrees"),
                 under("v = 2", "inconclusive", size="1 seed", reason=ONE),
             ],
-            "not under any of the 2 open choices tried (1 seed). One fit has no interval, so that it cannot decide; "
+            "not under any of the 2 open choices tried (1 seed). One fit has no interval, so it gives no verdict; "
             "its number agrees under v = 1",
         ),
         (
             [under("v = 1", "inconclusive", reason=ONE)],
-            "not under the only choice tried (v = 1). One fit has no interval, so that it cannot decide; "
+            "not under the only choice tried (v = 1). One fit has no interval, so it gives no verdict; "
             "its number agrees under no choice",
         ),
         ([under("v = 1", "reproduced", data="simulated (MC2)")], ""),  # on other data than the claim

@@ -1,4 +1,4 @@
-"""Is there memory for what is asked for? Told before it is allocated."""
+"""Check before an allocation whether there is enough memory."""
 
 from __future__ import annotations
 

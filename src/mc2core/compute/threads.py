@@ -45,9 +45,9 @@ class Helpers(ThreadPoolExecutor):
 
 @contextmanager
 def thread_budget(threads: int) -> Iterator[Executor | None]:
-    """The ``threads`` - 1 helpers of this thread (None for none), while every BLAS call is held to its caller's thread.
+    """Yield ``threads`` - 1 helpers of this thread, or None for none, and limit every BLAS call to one thread.
 
-    A BLAS of several threads sums in another order than one of one thread, and would compete for the cores.
+    With several threads, BLAS sums in a different order and competes for the cores.
     """
     whole("threads", threads, most=MAX_THREADS)
     with _libraries().limit(limits=1):

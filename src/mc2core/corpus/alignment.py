@@ -268,7 +268,7 @@ def lacking(corpus: Corpus, settings: Mapping[str, Any], optional: Collection[st
 
 @dataclass(frozen=True)
 class New:
-    """New names that get columns: ``words``, and ``values`` of contexts of counts."""
+    """New words, and new values of contexts of counts, that get columns."""
 
     words: list[str]
     values: dict[str, list[str]]

@@ -19,7 +19,7 @@ OPEN = frozenset(
 
 
 def open_choices(runs: Sequence[Mapping[str, Any]], first: str) -> dict[str, list[str]]:
-    """Return the choices that the paper leaves open: the methods whose settings differ from another's in OPEN alone.
+    """Return the open choices of the paper: methods that differ from another method only in the settings in OPEN.
 
     Runs with other contexts and the same settings belong to one choice, which is called as its first run.
 

@@ -315,10 +315,10 @@ def judge(
     favours: str = "",
     whose: str = PAPERS_OWN,
 ) -> Claim:
-    """The verdict on a claim that wants each of its statistics on its side.
+    """Return the verdict on a claim that needs the support of each of its statistics.
 
-    It is supported if all are, and not if one is not. The reason is the statistic that decides: the one furthest
-    against the claim, or the least certain, or the nearest to the bound.
+    The claim is supported only if every statistic supports it. The reason names the statistic that decides: the
+    statistic furthest against the claim, the least certain statistic, or the statistic nearest to the bound.
     """
     weakest = min(statistics, key=lambda one: one.order)
     agrees = bool(np.isnan(weakest.least)) and weakest.lead > weakest.size

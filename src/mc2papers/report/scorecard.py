@@ -136,7 +136,7 @@ def _by_choice(row: Any, under_choice: pd.DataFrame) -> tuple[str, str]:
     said += f" ({names.iloc[0]}{about})" if len(here) == 1 else f" ({about[2:]})" if about else ""
     if here["reason"].str.contains(NO_INTERVAL).any():
         alone = "; ".join(names[here["reason"].str.endswith(AGREES)]) or "no choice"
-        said += f". One fit has no interval, so that it cannot decide; its number agrees under {alone}"
+        said += f". One fit has no interval, so it gives no verdict; its number agrees under {alone}"
     return row["verdict"], said
 
 

@@ -164,7 +164,7 @@ const sayMerged = () => {
   if (left < K && cut && cut.loss !== null && !(cut.loss > 0)) parts.push("merging loses nothing");
   if (left < K && cut?.loss > 0) exact.push(`merging makes the documents less likely, by ${short(cut.loss)} nats per document`);
   if (left > 1 && left !== DESCRIPTION.recommended) parts.push(...sayRuns());
-  if (cut && cut.agreement !== null && left > 1) exact.push(`adjusted Rand index ${short(cut.agreement)} between the ${DESCRIPTION.runs > 1 ? "runs" : "samples"}, each merged to ${many(left, "cluster")} on its own`);
+  if (cut && cut.agreement !== null && left > 1) exact.push(`adjusted Rand index ${short(cut.agreement)} between the ${DESCRIPTION.runs > 1 ? "runs" : "samples"}, after each was merged separately to ${many(left, "cluster")}`);
   if (known(scores.nmi)) exact.push(`against the labels: NMI ${digits(scores.nmi)}, ARI ${digits(scores.ari)}, purity ${digits(scores.purity)}`);
   $("merged").textContent = parts.join(" · ");
   $("merged-technical").hidden = !exact.length;

@@ -76,7 +76,7 @@ const drawHeat = () => {
     cell.ratio = cell.average > 0 ? cell.share / cell.average : null;
     // nothing there is quiet in both, and not the far end of a scale of ratios
     cell.colour = cell.share === 0 && !(isRatio && cell.isChance) ? heatColour(0) : isRatio ? ratioColour(cell.isChance ? 1 : cell.ratio ?? 1) : heatColour(Math.sqrt(cell.share / most));
-    cell.text = `${cell.row}\n${cell.column}\n${sayShare(cell)}${cell.documents ? ` of ${many(cell.documents, "document")}` : ` of its ${TOKENS}`}\n${cell.isChance ? "does not differ from the average by more than chance explains" : known(cell.ratio) ? `${times(cell.ratio)} the average` : ""}`;
+    cell.text = `${cell.row}\n${cell.column}\n${sayShare(cell)}${cell.documents ? ` of ${many(cell.documents, "document")}` : ` of its ${TOKENS}`}\n${cell.isChance ? "the difference from the average may be due to chance" : known(cell.ratio) ? `${times(cell.ratio)} the average` : ""}`;
   }
   const marks = isRatio ? [["none", heatColour(0)], ...[0.125, 0.5, 1, 2, 8].map((one) => [`${one}×`, ratioColour(one)])] : [0, 0.25, 0.5, 1].map((t) => [percent(t * t * most), heatColour(t)]);
   fill($("heat-legend"), marks.map(([text, dot]) => { const one = element("span", text); one.style.setProperty("--dot", dot); return one; }));

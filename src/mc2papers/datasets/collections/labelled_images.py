@@ -109,7 +109,7 @@ def read_sports(annotations: str | os.PathLike[str], info: str | os.PathLike[str
     for i, line in enumerate(named):
         match = _INFO_LINE.fullmatch(line)
         if match is None:
-            raise ValueError(f"{info}, line {i + 1} is {line[:60]!r}, not 'class file'")
+            raise ValueError(f"{info}, line {i + 1} is {line[:60]!r}; a class and a file name are needed")
         classes.append(match[1])
         ids.append(f"{match[1]}/{match[2]}")
     if len(set(ids)) < len(ids):

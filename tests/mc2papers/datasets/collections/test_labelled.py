@@ -145,7 +145,7 @@ class TestDamage:
                 "annotations.txt, line 1 has the tag 'two words'; tags must be words",
             ),
             ({"tags": b"ball\n\xff\n\n\n"}, "annotations.txt, line 2 is not UTF-8 text"),
-            ({"info": INFO.replace(b"rowing ", b"")}, "info.txt, line 2 is 'image_0001.jpg', not 'class file'"),
+            ({"info": INFO.replace(b"rowing ", b"")}, "info.txt, line 2 is 'image_0001.jpg'; a class and a file name"),
             ({"info": INFO.replace(b"0002", b"0001")}, "info.txt names the image 'polo/image_0001.jpg' twice"),
             ({"tags": b"", "info": b""}, "empty|no document"),
         ],
