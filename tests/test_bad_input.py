@@ -311,7 +311,7 @@ CASES = {
     "fractional clusters": (lambda d: clustering.f_score([0, 1], [0.5, 1]), "clusters holds float64 values; labels"),
     "memberships for nmi": (lambda d: clustering.nmi(AUTHOR, [0, 1]), "memberships suit extended_nmi only"),
     "negative membership": (
-        lambda d: clustering.extended_nmi([[1, 0], [2, -1]], [0, 1]), "truth: document 1 holds -1.0; memberships are"
+        lambda d: clustering.extended_nmi([[1, 0], [2, -1]], [0, 1]), "truth: document 1 holds -1.0; memberships must"
     ),
     "no membership": (
         lambda d: clustering.extended_nmi([0, 1], [[1, 0], [0, 0]]), "clusters: document 1 has no membership at all"

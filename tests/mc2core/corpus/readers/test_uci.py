@@ -66,8 +66,8 @@ def test_what_is_written_is_read(tmp_path_factory, counts, end, compressed, bloc
     [
         ((2, 3, 1), ["1 1"], "line 4 is b'1 1'; three whole numbers are needed: document, word, count"),
         ((2, 3, 2), [(1, 1, 1), "1 2 -3"], "line 5 has the count -3; it must lie between 0 and 2147483647"),
-        ((2, 3, 2), [(1, 1, 1), "1 2 0.5"], "line 5 is b'1 2 0.5', not 'document"),
-        ((2, 3, 2), ["1 1 1 1", "2 2"], "line 4 is b'1 1 1 1', not 'document"),
+        ((2, 3, 2), [(1, 1, 1), "1 2 0.5"], "line 5 is b'1 2 0.5'; three whole numbers"),
+        ((2, 3, 2), ["1 1 1 1", "2 2"], "line 4 is b'1 1 1 1'; three whole numbers"),
         ((2, 3, 1), [(3, 1, 1)], "line 4 has the document 3; it must lie between 1 and 2"),
         ((2, 3, 2), [(1, 1, 1), (1, 0, 1)], "line 5 has the word 0; it must lie between 1 and 3"),
         ((2, 3, 1), [(1, 1, 2**31)], "line 4 has the count 2147483648; it must lie between 0 and 2147483647"),
