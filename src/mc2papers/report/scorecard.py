@@ -55,7 +55,7 @@ _PERPLEXITIES = {
     "nips-words": "MC2",
     "nips-hdp": "the HDP",
     "nips-document-level": "our document level",
-    "nips-repeats": "our default model, which also repeats words",
+    "nips-repeats": "repeated words too",
 }
 COLUMNS = (
     "paper", "target", "dataset", "headline", "printed", "ours", "verdict", "choices",
