@@ -547,8 +547,8 @@ def test_rules_of_the_recommended_number_are_compared(monkeypatch, capsys, tmp_p
 @pytest.mark.parametrize(
     ("corpus", "sizes", "other"),
     [
-        (partial(recommended.nested, 4, 60, 3.0, 12.0, 40.0), range(10, 13), 4),
-        (partial(recommended.nested, 3, 100, 2.0, 10.0, 60.0, 1), range(10, 13), 3),
+        (partial(recommended.nested, 4, 60, 3.0, 12.0, 40.0), range(10, 14), 4),
+        (partial(recommended.nested, 3, 100, 2.0, 10.0, 60.0, 1), range(10, 14), 3),
         (partial(recommended.flat, 8, 0, 1000), range(8, 13), 0),
         (partial(recommended.flat, 1), [1], 0),
     ],
