@@ -7,10 +7,10 @@ With the topics l of all tokens given, the clustering z of a state at the docume
 
 with each integral by an estimate. tau_k has the density of Gammas of shapes e_m and means g_m, divided by their sum,
 where g = (v eps + u) / (v + u.) and u are the tables expected at parameters omega g. e_m is the curvature of the log
-posterior of tau_km there: v eps_m plus the expectation minus the variance of the tables. The estimate is the integrand
-at g over that density. Two clusterings of the same topics
-can be compared by it, each with the omega that suits it best. States that differ in their topics cannot: the density is
-that of single assignments of tokens, of which a state with more topics has more that are about as dense.
+posterior of tau_km there: v eps_m plus the expectation minus the variance of the tables. The estimate is the
+integrand at g over that density. Two clusterings of the same topics can be compared by it, each with the omega that
+suits it best. States that differ in their topics cannot: the density is that of single assignments of tokens, of
+which a state with more topics has more that are about as dense.
 """
 
 from __future__ import annotations

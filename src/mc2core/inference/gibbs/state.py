@@ -13,8 +13,8 @@ That of npTOT moves tokens with their contexts (:mod:`mc2core.inference.gibbs.to
 
 An iteration of :class:`DocumentLevelState` moves tokens between draws, if words repeat
 (:mod:`mc2core.inference.gibbs.repeats`; from here on, a token is a draw). Then it moves tokens, topics by splits and
-merges, documents given tau, omega, clusters by splits and merges, tables of documents, documents given these, tables
-and concentrations. All moves leave the posterior invariant.
+merges, documents given tau, omega, tables of documents, documents given these and then clusters by splits and merges,
+tables and concentrations. All moves leave the posterior invariant.
 """
 
 from __future__ import annotations
