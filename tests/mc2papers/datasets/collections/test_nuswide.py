@@ -87,7 +87,10 @@ TRAIN_TAGS, TAG_LIST = "NUS_WID_Tags/Train_Tags1k.dat", "NUS_WID_Tags/TagList1k.
         (edit(TRAIN_LIST, lambda s: s.replace(b"zebra", b"horse")), None),
         (lambda f: f.update({"ImageList/TestImagelist.txt": f[TRAIN_LIST]}), "is in the train and in the test list"),
         (edit(TRAIN_WORDS, lambda s: s.replace(b"\r", b"7\r")), "BoW_Train_int.dat, line 2 has 501 numbers; 500 are"),
-        (edit(TRAIN_WORDS, lambda s: b"-1" + s.replace(b"\n", b"\n-")), "BoW_Train_int.dat, line 2 is not whole"),
+        (
+            edit(TRAIN_WORDS, lambda s: b"-1" + s.replace(b"\n", b"\n-")),
+            "BoW_Train_int.dat, line 2 must be whole numbers",
+        ),
         (edit(TRAIN_WORDS, lambda s: s[: len(s) // 2 - 99]), "BoW_Train_int.dat, line 6 has"),
         (edit(TRAIN_WORDS, lambda s: s + s), "BoW_Train_int.dat has more lines than the image list, 12"),
         (edit(TRAIN_WORDS, lambda s: s.split(b"\n")[0]), "BoW_Train_int.dat has 1 lines, but the image list has 12"),
