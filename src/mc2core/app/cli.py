@@ -5,6 +5,7 @@ mc2 fit data/own --context year:normal_gamma --iterations 100 --out fits/own
 mc2 topics fits/own
 mc2 clusters fits/own data/own
 mc2 describe fits/own data/own --out fits/own/description
+mc2 sheet fits/own data/own --texts papers.jsonl --out sheet
 mc2 import new.jsonl --like fits/own --out data/new
 mc2 evaluate fits/own data/new
 mc2 contexts fits/own data/new year
@@ -12,8 +13,7 @@ mc2 predict fits/own < new.jsonl
 mc2 import today.jsonl --append --out data/own
 mc2 update fits/own data/own --out fits/today
 mc2 compare fits/own fits/today
-mc2 sheet fits/own data/own --out sheet
-mc2 merge fits/own 3 7 --out fits/merged
+mc2 merge fits/own 1 2 --out fits/merged
 mc2 verify data/own fits/today
 """
 

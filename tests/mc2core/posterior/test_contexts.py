@@ -88,7 +88,7 @@ class TestNames:
         assert list(table.columns) == ["document", "rank", "name", "probability"]
         assert table["name"].tolist() == [["p", "q"][best] for best in probability.argmax(axis=1)]
         assert table["document"].tolist() == [1, 2, 3]
-        with pytest.raises(ValueError, match="0 names"):
+        with pytest.raises(ValueError, match="n is 0; it must be at least 1"):
             found.ranking(0)
 
 

@@ -234,7 +234,7 @@ def test_categories_booleans_and_dates_are_not_taken_for_numbers(values, what):
             r"contexts is 'text'; a list of columns is needed: \['text'\]",
         ),
         (lambda: Corpus.from_dataframe(pd.DataFrame({"text": ["a"]}), "text", keep="text"), "keep is 'text'; a list"),
-        (lambda: Corpus.from_dataframe(pd.DataFrame({"text": ["a"]})), "give the column of the words"),
+        (lambda: Corpus.from_dataframe(pd.DataFrame({"text": ["a"]})), "give one column of words"),
         (lambda: mc2core.fit(np.ones((2, 3)), iterations=1), "corpus is ndarray; a Corpus is needed: mc2core.Corpus"),
         (
             lambda: mc2core.fit(Corpus([[1]]), engine="gibbs", iterations=1),

@@ -331,7 +331,7 @@ class TestRead:
             context_names={"who": ["ann", "dan"]},
         ).standardised("year")
         path = write(tmp_path / "new.csv", NEW)
-        with pytest.raises(ValueError, match="give the column of the words"):
+        with pytest.raises(ValueError, match="give one column of words"):
             read_own(path, {}, made)
         columns = {"text": "body", "contexts": ["year=Year:number", "who:bag"], "min_letters": 5}
         corpus, _ = read_own(path, columns, made)
