@@ -16,7 +16,9 @@ from numba.extending import overload
 from mc2core.base import progress, stopping
 from mc2core.compute.kernel_store import folder, folder_of, store
 
-_NO_ENTRY_FOR_C = {"no_cfunc_wrapper": True}
+# The same for all functions: numba compiles an inner function again for each set of options of its callers. A division
+# by zero gives inf or nan, as in NumPy.
+_OPTIONS = {"nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
 _decorating = threading.Lock()  # numba's folder is one setting for all threads
 
 
@@ -24,7 +26,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Decorator: ``numba.njit`` with the options that all kernels share, and further ``options``."""
     if function is None:
         return lambda function: kernel(function, **options)
-    options = {"nogil": True, **_NO_ENTRY_FOR_C, **options}
+    options = {**_OPTIONS, **options}
     if (stored := folder_of(function)) is not None:  # type: ignore[arg-type]
         config: Any = numba.config
         with _decorating:
@@ -48,7 +50,7 @@ def inner_kernel(function: Callable[..., Any] | None = None, **options: Any) -> 
     if function is None:
         return lambda function: inner_kernel(function, **options)
     inner = _Inner(function, options)
-    jit_options: Any = {**_NO_ENTRY_FOR_C, **options}
+    jit_options: Any = {**_OPTIONS, **options}
     overload(inner, jit_options=jit_options, strict=False)(lambda *arguments, **named: function)
     return inner
 

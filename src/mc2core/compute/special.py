@@ -23,7 +23,7 @@ _HALF_LOG_2PI = 0.91893853320467274178
 _ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it leaves a float's nearest integer in its low bits
 
 
-@kernel(error_model="numpy", fastmath={"contract"}, forceinline=True)
+@kernel(fastmath={"contract"}, forceinline=True)
 def log(x):
     """Natural logarithm of a normal, positive float64; relative error below 3e-16 (away from 1: absolute).
 
@@ -46,7 +46,7 @@ def log(x):
     return k * _LN2_HIGH - ((half - (s * (half + even + odd) + k * _LN2_LOW)) - f)
 
 
-@kernel(error_model="numpy", fastmath={"contract"}, forceinline=True)
+@kernel(fastmath={"contract"}, forceinline=True)
 def exp(x):
     """Exponential of a float64, relative error below 3e-16; arguments below -708 give 0, above 709 infinity."""
     clipped = min(max(x, -708.0), 709.0)
@@ -77,7 +77,7 @@ def exp(x):
     return value
 
 
-@kernel(error_model="numpy", fastmath={"contract"}, forceinline=True)
+@kernel(fastmath={"contract"}, forceinline=True)
 def stirling(x):
     """Log-gamma for x >= 8 by Stirling's series to x**-11; absolute error below 1e-14 + 2e-16 |result|."""
     r = 1.0 / x
@@ -89,7 +89,7 @@ def stirling(x):
     return (x - 0.5) * log(x) - x + _HALF_LOG_2PI + series
 
 
-@kernel(error_model="numpy", fastmath={"contract"}, forceinline=True)
+@kernel(fastmath={"contract"}, forceinline=True)
 def log_gamma(x):
     """Log-gamma for x > 0 (down to 1e-300); absolute error below 1e-13 up to x = 100, relative 1e-15 beyond.
 
@@ -108,7 +108,7 @@ MIN_POSITIVE = 1e-300
 MAX_FACTORS = 16
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_rising_factorial(a, n):
     """ln of a (a + 1) ... (a + n - 1)."""
     if n > MAX_FACTORS:

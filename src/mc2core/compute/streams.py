@@ -316,7 +316,7 @@ def fill_log_gamma(state, shape, logs):
             logs[k] = math.log(uniform(state) / right) / shape
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def fill_gamma(state, shape, work, out):
     """Fill float32 ``out`` with Gamma(shape, 1) variates, shape > 0; values too small for float32 become 0.
 

@@ -62,20 +62,20 @@ def empty_column(contexts, natural, totals, k):
                 natural[d, k] = contexts.natural[d]
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _multiply(a, more, n_slots, product):
     for k in range(n_slots):
         product[k] *= a[k] + more
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _multiply_share(a, b, least, n_slots, product):
     for k in range(n_slots):
         part = max(a[k], least)
         product[k] *= part / (part + b[k])
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _take_logs(sign, n_slots, product, weight):
     for k in range(n_slots):
         weight[k] += sign * log(product[k])
@@ -98,7 +98,7 @@ def _add_rising(a, n, sign, used, n_slots, product, weight):
     return used
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _add_number(kappa_mu, kappa, a, rest, x, s, more_a, more_rest, n_slots, weight):
     for k in range(n_slots):
         b = max(rest[k] - 0.5 * kappa_mu[k] * kappa_mu[k] / kappa[k], LAST_DIGIT * rest[k])
@@ -108,7 +108,7 @@ def _add_number(kappa_mu, kappa, a, rest, x, s, more_a, more_rest, n_slots, weig
         weight[k] += rising - (a[k] + more_a) * log(b_new) + a[k] * log(b) - 0.5 * log(kappa_new / kappa[k])
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _add_poisson(a, b, n, s, n_slots, weight):
     for k in range(n_slots):
         shape = max(a[k], MIN_SHAPE)

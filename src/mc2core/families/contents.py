@@ -89,7 +89,7 @@ class ContentTables(NamedTuple):
     together: int  # factors of counts
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _renew_normal(m, n, first, second, mean, slope, power, constant, own_constant, own_ratio, prior, log_gammas):
     """What follows from the sums of topic m."""
     dimension, count = first.shape[0], n[m]
@@ -119,7 +119,7 @@ def _renew_normal(m, n, first, second, mean, slope, power, constant, own_constan
         own_ratio[m] = (kappa + 1.0) / (kappa - 1.0)
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _renew_counts(m, n, first, second, mean, slope, constant, own_constant, unit):
     constant[m] = own_constant[m] = 0.0
     for d in range(unit.size):
@@ -131,7 +131,7 @@ def _renew_counts(m, n, first, second, mean, slope, constant, own_constant, unit
             own_constant[m] += a * math.log1p(-unit[d] / b)
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _renew_ones(m, n, first, second, slope, constant, own_constant):
     dimension, both = first.shape[0], first[0, m] + second[0, m]
     logs, product = 0.0, 1.0
@@ -146,7 +146,7 @@ def _renew_ones(m, n, first, second, slope, constant, own_constant):
         own_constant[m] = -dimension * math.log(both - 1.0)
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _renew_vectors(m, n, first, mean, slope, power, constant, own_constant, own_ratio, inverse, prior, log_gammas):
     dimension, count = first.shape[0], n[m]
     kappa, half = prior[1] + count, prior[2] + 0.5 * count
@@ -175,7 +175,7 @@ def _renew_vectors(m, n, first, mean, slope, power, constant, own_constant, own_
         own_ratio[m] = (kappa + 1.0) / (kappa - 1.0)
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _renew(m, tables):
     """What follows from the sums of topic m, and of its inverse factor."""
     code, n, first, second, slope = tables.code, tables.n, tables.first, tables.second, tables.slope
@@ -196,7 +196,7 @@ def _renew(m, tables):
         )  # fmt: skip
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _factorise(m, tables):
     zeros, factor = tables.room[0], tables.room[1:]
     zeros[:] = 0.0
@@ -204,7 +204,7 @@ def _factorise(m, tables):
     invert(factor, tables.inverse, m)
 
 
-@kernel(error_model="numpy")
+@kernel
 def renew_all(tables):
     """Compute all terms that follow from counts and sums."""
     for m in range(tables.n.size):
@@ -240,7 +240,7 @@ def sum_observations(code, values, topic, n, first, second, scatter, unit):
         _add_sums(code, values, i, topic[i], 1.0, first, second, scatter, unit)
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def add_observation(tables, values, i, m, sign):
     """Add observation i to topic m (``sign`` 1) or remove it (-1)."""
     code, n, first, second, scatter, prior = (
@@ -270,7 +270,7 @@ def add_observation(tables, values, i, m, sign):
     _renew(m, tables)
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def log_normal(values, i, n_columns, product, out, mean, slope, power, constant):
     """As :func:`log_densities`, for Normal-Gamma."""
     dimension = mean.shape[0]
@@ -290,7 +290,7 @@ def log_normal(values, i, n_columns, product, out, mean, slope, power, constant)
         out[m] = constant[m] - power[m] * out[m]
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def log_counts(values, i, n_columns, product, out, first, slope, constant, together):
     """As :func:`log_densities`, for Gamma-Poisson."""
     taken = 0
@@ -316,7 +316,7 @@ def log_counts(values, i, n_columns, product, out, first, slope, constant, toget
         out[m] += log(product[m])
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def log_ones(values, i, n_columns, product, out, slope, constant):
     """As :func:`log_densities`, for Beta-Bernoulli."""
     taken = 0
@@ -339,7 +339,7 @@ def log_ones(values, i, n_columns, product, out, slope, constant):
         out[m] += log(product[m])
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def log_vectors(values, i, n_columns, product, out, mean, slope, power, constant, inverse):
     """As :func:`log_densities`, for Gauss-Wishart; leaves squared distances in ``product``."""
     for m in range(n_columns):
@@ -366,7 +366,7 @@ def log_vectors(values, i, n_columns, product, out, mean, slope, power, constant
         out[m] = constant[m] - power[m] * log(1.0 + c[m] * product[m])
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_densities(tables, values, i, n_columns, out, product):
     """Fill ``out[:n_columns]`` with ln p(observation i | topic) without the base measure.
 
@@ -383,7 +383,7 @@ def log_densities(tables, values, i, n_columns, out, product):
         log_vectors(values, i, n_columns, product, out, mean, slope, power, constant, tables.inverse)
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_normal_without(values, i, m, mean, slope, power, own_constant, own_ratio):
     """Return ln p(observation i | topic m without it) without the base measure, for a topic of at least two.
 
@@ -399,7 +399,7 @@ def log_normal_without(values, i, m, mean, slope, power, own_constant, own_ratio
     return own_constant[m] + (power[m] - 1.0) * logs
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_counts_without(values, i, m, first, mean, own_constant, together):
     """As :func:`log_normal_without`, for Gamma-Poisson."""
     result, product, taken = own_constant[m], 1.0, 0
@@ -418,7 +418,7 @@ def log_counts_without(values, i, m, first, mean, own_constant, together):
     return result + math.log(product)
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_ones_without(values, i, m, first, second, own_constant):
     """As :func:`log_normal_without`, for Beta-Bernoulli."""
     dimension, result, product = first.shape[0], own_constant[m], 1.0
@@ -430,14 +430,14 @@ def log_ones_without(values, i, m, first, second, own_constant):
     return result
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_vector_without(m, product, slope, power, own_constant, own_ratio):
     """As :func:`log_normal_without`, for Gauss-Wishart, from squared distances; NaN if too few digits are left."""
     left = 1.0 - own_ratio[m] * slope[0, m] * product[m]  # of the determinant
     return own_constant[m] + (power[m] - 1.0) * math.log(left) if left >= MIN_LEFT else math.nan
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_vector_anew(tables, values, i, m):
     """As :func:`log_vector_without`, by a newly computed factor."""
     strength, freedom = tables.prior[1] + tables.n[m] - 1.0, 2.0 * tables.prior[2] + tables.n[m] - 1.0
@@ -446,7 +446,7 @@ def log_vector_anew(tables, values, i, m):
     return result + v.size * _HALF_LOG_2
 
 
-@kernel(error_model="numpy")
+@kernel
 def _all_log_densities(tables, values, out, product):
     for i in range(out.shape[0]):
         log_densities(tables, values, i, out.shape[1], out[i], product)

@@ -29,7 +29,7 @@ MAX_DOWNDATES = 100
 MIN_LEFT = 1e-4
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def factorise(strength, sums, scatter, x, ridge, factor):
     """Fill the upper triangle of ``factor`` with U, U' U = Psi + ``ridge`` I, of sums and scatter less those of (D,)
     ``x``, or zeros; ``strength`` is that without it.
@@ -54,7 +54,7 @@ def factorise(strength, sums, scatter, x, ridge, factor):
                 other[d] -= share * row[d]
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def change_by_rank_one(factor, v, sign):
     """Turn U of Psi into that of Psi + ``sign`` v v' in place; (D,) ``v`` is scratch afterwards.
 
@@ -75,7 +75,7 @@ def change_by_rank_one(factor, v, sign):
     return True
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def invert(factor, inverse, m):
     """Fill column m of (D (D + 1) / 2, columns) ``inverse`` with the triangle W = U'^-1, row by row."""
     for s in range(factor.shape[0]):
@@ -86,7 +86,7 @@ def invert(factor, inverse, m):
             inverse[r * (r + 1) // 2 + s, m] = total / factor[r, r]
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def change_inverse_by_rank_one(inverse, m, v, sign, sums):
     """Turn column m of :func:`invert` into that of Psi + ``sign`` v v' in place; (D,) ``sums`` is scratch.
 
@@ -109,7 +109,7 @@ def change_inverse_by_rank_one(inverse, m, v, sign, sums):
     return True
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def squared_distance(factor, v):
     """v' Psi^-1 v by forward substitution; (D,) ``v`` is scratch afterwards."""
     total = 0.0
@@ -122,7 +122,7 @@ def squared_distance(factor, v):
     return total
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_head(strength, freedom, factor):
     """ln of all of Student's t before the power, without D / 2 ln pi; ``freedom`` is 2 a."""
     dimension = factor.shape[0]
@@ -134,7 +134,7 @@ def log_head(strength, freedom, factor):
     return head - half_log_det
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_student(strength, freedom, sums, factor, head, x, v):
     """ln p(x), ``head`` being that of :func:`log_head`; (D,) ``v`` is scratch."""
     for d in range(v.size):
@@ -143,7 +143,7 @@ def log_student(strength, freedom, sums, factor, head, x, v):
     return head - 0.5 * (v.size + freedom) * math.log1p(c * squared_distance(factor, v))
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_student_without(strength, freedom, sums, scatter, ridge, factor, x, v, room):
     """As :func:`log_student`, of ``x`` that is in sums, scatter and ``factor`` and is taken out first.
 
@@ -158,7 +158,7 @@ def log_student_without(strength, freedom, sums, scatter, ridge, factor, x, v, r
     return log_student_anew(strength, freedom, sums, scatter, ridge, x, v, room)
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_student_anew(strength, freedom, sums, scatter, ridge, x, v, room):
     """As :func:`log_student_without`, by a factor that is computed again without ``x``."""
     factorise(strength, sums, scatter, x, ridge, room)
@@ -169,7 +169,7 @@ def log_student_anew(strength, freedom, sums, scatter, ridge, x, v, room):
     return head - 0.5 * (v.size + freedom) * math.log1p(c * squared_distance(room, v))
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def shift_of(strength, sums, x, sign, v):
     """Fill (D,) ``v`` with the vector of the change of rank one by which ``x`` joins (``sign`` 1) or leaves (-1).
 

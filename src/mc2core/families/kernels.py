@@ -66,7 +66,7 @@ def _normal_gamma(indices, values, start, end, natural):
     return rising - a_new * math.log(b_new) + a * math.log(b) - 0.5 * math.log(kappa_new / kappa)
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _normal_gammas(indices, values, start, end, natural):
     """Return the log predictive of a vector, less the base measure; each coordinate has four columns.
 
@@ -123,7 +123,7 @@ def _beta_bernoulli(indices, values, start, end, natural):
     return result
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _gauss_wishart(values, start, end, natural, first):
     """Of a vector, all columns of it: x, 1, 1, x x', times the strength."""
     dimension = int(math.sqrt(4.0 * (end - start) - 7.0)) // 2

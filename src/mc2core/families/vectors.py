@@ -72,7 +72,7 @@ class VectorClusters(NamedTuple):
     log_product: np.ndarray  # (slots,) float64, zeros between uses
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def describe_cluster(k, natural, vectors, offsets, clusters):
     """Fill column k by the natural parameters (D,) of a cluster."""
     mean, scale = clusters.mean, clusters.scale
@@ -97,7 +97,7 @@ def describe_cluster(k, natural, vectors, offsets, clusters):
         clusters.power[c, k] = a_new
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _multiplied(log_product, product, factor):
     """(log_product, product) with a factor more; their value is exp(log_product) product."""
     product *= factor
@@ -106,28 +106,28 @@ def _multiplied(log_product, product, factor):
     return log_product, product
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _multiply(x, mean, scale, n_slots, product):
     for k in range(n_slots):
         z = (x - mean[k]) * scale[k]
         product[k] *= 1.0 + z * z
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _take_logs(n_slots, product, log_product):
     for k in range(n_slots):
         log_product[k] += log(product[k])
         product[k] = 1.0
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _add(power, constant, n_slots, log_product, weight):
     for k in range(n_slots):
         weight[k] += constant[k] - power[k] * log_product[k]
         log_product[k] = 0.0
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def add_log_predictives(indptr, indices, values, j, vectors, offsets, clusters, n_slots, weight):
     """weight[k] += the log predictive of document j's vectors under cluster k < n_slots, without the base measure."""
     mean, scale, product, log_product = clusters.mean, clusters.scale, clusters.product, clusters.log_product

@@ -86,7 +86,7 @@ def priors_of(mixture: SampleMixture) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(omega * tau), mixture.log_weights
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _add_topic(prior, n, log_p):
     """log_p[k] += ln G(prior[k] + n) / G(prior[k])."""
     if n > _FEW:
@@ -100,7 +100,7 @@ def _add_topic(prior, n, log_p):
         log_p[k] += log(product)
 
 
-@kernel(error_model="numpy")
+@kernel
 def _fit_clusters(indptr, indices, counts, psi, prior, priors, log_weights, passes, first, last, out):
     """Fill in rows first..last of ``out`` (B, K): ln of pi_k p(topics of a document | k), theta summed out.
 
@@ -208,7 +208,7 @@ def log_likelihood(
 
 
 # -- the cluster of a document --------------------------------------------------------------------------------------
-@inner_kernel(error_model="numpy", fastmath=kernels.SUMS)
+@inner_kernel(fastmath=kernels.SUMS)
 def _weigh_met(psi, row, met, n_met, n_m):
     """Sum of psi[row, m] n_m over the topics that the document's tokens have."""
     total = 0.0
@@ -217,7 +217,7 @@ def _weigh_met(psi, row, met, n_met, n_m):
     return total
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _sweep_tokens(state, token, word, topic, psi, prior, number, tokens_of, remembered):
     """Draw the topics of all tokens, -1 for none so far, given the document's cluster; returns how many topics they
     have, -1 where one's weights have no finite sum above 0.
@@ -264,7 +264,7 @@ def _sweep_tokens(state, token, word, topic, psi, prior, number, tokens_of, reme
     return n_met
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _seat(state, topic, prior, tables_of, seats):
     """Seat the tokens of each topic at tables, by the Chinese restaurant process of concentration ``prior`` (M,);
     returns how many tables there are.
@@ -296,13 +296,13 @@ def _seat(state, topic, prior, tables_of, seats):
     return n_tables
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _multiply(likely, s, psi, row):
     for m in range(likely.shape[1]):
         likely[s, m] *= psi[row, m]
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _gather(token, table, shared, psi, ones, sums, likely, held):
     """Fill in ``likely`` (S, M): of each topic the likelihood of the tokens at a table, up to a factor.
 
@@ -324,7 +324,7 @@ def _gather(token, table, shared, psi, ones, sums, likely, held):
                 likely[s, m] *= scale
 
 
-@inner_kernel(error_model="numpy", fastmath=kernels.SUMS)
+@inner_kernel(fastmath=kernels.SUMS)
 def _add_four(likely, s, m, by_topic, out):
     one, two, three, four = likely[s, m], likely[s, m + 1], likely[s, m + 2], likely[s, m + 3]
     for k in range(out.size):
@@ -332,7 +332,7 @@ def _add_four(likely, s, m, by_topic, out):
         out[k] += first + (three * by_topic[m + 2, k] + four * by_topic[m + 3, k])
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _log_weights(likely, s, ones, sums, by_topic, out):
     """Fill in ``out`` (K,): ln of the sum over topics of ``likely[s]`` and each cluster's prior."""
     bound = _FAINT * kernels.weigh(likely, s, ones, sums)
@@ -345,13 +345,13 @@ def _log_weights(likely, s, ones, sums, by_topic, out):
         out[k] = log(out[k])
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _add(logs, log_p):
     for k in range(log_p.size):
         log_p[k] += logs[k]
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _list_tokens(indices, counts, begin, end):
     """Of each token of the cells from begin to end: its word's row of psi, and its word's place in the document."""
     n_tokens = counts[begin:end].sum()
@@ -363,7 +363,7 @@ def _list_tokens(indices, counts, begin, end):
     return token, word
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _weigh_clusters(n_tables, shared, opened, token, word, psi, likely, by_topic, sums, alone, is_known, log_p):
     """Add to ``log_p`` what each cluster gives the tables, their topics summed out.
 
@@ -382,7 +382,7 @@ def _weigh_clusters(n_tables, shared, opened, token, word, psi, likely, by_topic
         _add(alone[w], log_p)
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _draw_topics(state, number, n_tables, shared, opened, token, word, psi, likely, by_cluster, own_sums, remembered):
     """Draw the topic of each table given cluster ``number``, left in ``opened``."""
     weighed, totals, sums = remembered
@@ -398,7 +398,7 @@ def _draw_topics(state, number, n_tables, shared, opened, token, word, psi, like
         opened[t] = kernels.find(psi, row, prior, sums[slot, w], streams.uniform(state) * totals[slot, w])
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _mix(log_weights, rows, mean):
     """The mean of rows by weights whose logarithms are given, in place."""
     mean[:] = 0.0
@@ -408,7 +408,7 @@ def _mix(log_weights, rows, mean):
             mean[m] += share * rows[k, m]
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _exponentiate(log_p, p):
     """exp of ``log_p`` less its largest, in place; returns their sum."""
     top, total = log_p.max(), 0.0
@@ -419,7 +419,7 @@ def _exponentiate(log_p, p):
     return total
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _pick(u, p):
     """The index that ``u``, evenly drawn below the sum of ``p``, falls on."""
     for k in range(p.size):
@@ -429,7 +429,7 @@ def _pick(u, p):
     return int(p.argmax())
 
 
-@kernel(error_model="numpy")
+@kernel
 def _sample_clusters(block, psi, by_cluster, by_topic, log_prior, sweeps, doubt, key, first, last, out):
     """Fill in rows first..last of ``out`` (B, K), 0 so far, P(z_j | w_j) by a chain for each document; NaN where a word
     is impossible.

@@ -63,7 +63,7 @@ BLOCK = 16
 SUMS = {"contract", "reassoc", "nsz"}
 
 
-@inner_kernel(error_model="numpy", fastmath=SUMS)
+@inner_kernel(fastmath=SUMS)
 def weigh(psi, row, prior, sums):
     """``sums`` of psi[row] * prior over blocks of topics, the last one maybe shorter; returns the total."""
     total = 0.0
@@ -80,7 +80,7 @@ def weigh(psi, row, prior, sums):
     return total
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def find(psi, row, prior, sums, u):
     """The topic that ``u`` falls to, of weights psi[row] * prior whose ``sums`` are those of :func:`weigh`."""
     b = 0
@@ -90,7 +90,7 @@ def find(psi, row, prior, sums, u):
     return _find_in_block(psi, row, prior, b, u)
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _find_in_block(psi, row, prior, b, u):
     """:func:`find` with the block of the topic given, and ``u`` less the sums of earlier blocks."""
     m, end = b * BLOCK, min((b + 1) * BLOCK, prior.size) - 1
@@ -251,7 +251,7 @@ def _order(state, counts, begin, end, word):
             n += 1
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _draw_topics(state, these, n, particles, moves, word, rows, psi, prior, weighed, repeats, work):
     """Redraw topics of ``moves`` tokens before token n, then draw that of n, in each particle.
 
@@ -325,7 +325,7 @@ def _copy(these, source, others, r, n_tokens):
         others.met[r, place], others.n_of[r, place], others.place_of[r, m] = m, these.n_of[source, place], place
 
 
-@kernel(error_model="numpy")
+@kernel
 def left_to_right(indptr, indices, counts, words, psi, asked, moves, first, last, out):
     """ln of the left-to-right estimates of p(w_j | psi, theta_j ~ Dirichlet(priors[k])) into ``out`` (J, C).
 

@@ -31,7 +31,7 @@ def _sum(values):
     return total
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def add_expected(likely, prior, tokens, count, weights, out):
     """Add the expected number of ``count`` tokens of a word in each topic to ``out`` (M,).
 

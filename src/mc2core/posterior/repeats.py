@@ -10,7 +10,7 @@ from mc2core.compute.kernels import kernel
 from mc2core.posterior.proportions import add_expected
 
 
-@kernel(error_model="numpy")
+@kernel
 def _expect_draws(indptr, indices, counts, psi, prior, b, draws):
     expected, weights, none = np.empty(prior.size), np.empty(prior.size), np.zeros(prior.size)
     for j in range(indptr.size - 1):

@@ -63,7 +63,7 @@ def draw_parameters(key, first, last, indptr, clusters, counts, topic_word_prior
             totals[k] += special.exp(row[k])
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def draw_precisions(key, n_words, topic_word_prior, rate_prior, n_k, mass, squares, precision):
     """Fill (K,) float64 ``precision`` with draws from the Gaussian clusters' posteriors."""
     stream = np.zeros(2, np.uint64)
@@ -73,7 +73,7 @@ def draw_precisions(key, n_words, topic_word_prior, rate_prior, n_k, mass, squar
         precision[k] = math.exp(streams.log_gamma_variate(stream, precision_shape(n_words, n_k[k]))) / rate
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def draw_means(key, first, last, indptr, clusters, counts, strength, precision, means, totals):
     """As :func:`draw_parameters` for Gaussian clusters: means, and their squares added to ``totals``.
 

@@ -54,12 +54,12 @@ def test_constants_make_no_versions_of_an_inner_kernel():
 
 @pytest.mark.usefixtures("unstored")
 def test_python_calls_an_inner_kernel_as_a_kernel_of_its_own():
-    @inner_kernel(error_model="numpy")
+    @inner_kernel
     def ratio(a, b):
         """The ratio."""
         return a / b
 
-    @kernel(error_model="numpy")
+    @kernel
     def inverse(b):
         return ratio(1.0, b)
 

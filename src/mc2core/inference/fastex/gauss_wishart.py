@@ -67,14 +67,14 @@ class DrawScratch(NamedTuple):
 
 
 # -- a cluster's factor ---------------------------------------------------------------------------------------------
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_head(priors, n_documents, factor):
     """Part of the log evidence, in a cluster, that is the same for all documents; without V / 2 ln pi."""
     head = factors.log_head(priors.topic_word_prior + n_documents, n_documents + 2, factor)
     return math.log(n_documents + priors.weight_prior) + head
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def refresh(priors, clusters, zeros, k):
     """Compute the factor of cluster k again from its statistics; ``zeros`` (V,) float64."""
     n_k, factor = clusters.n_k[k], clusters.factor[k]
@@ -114,7 +114,7 @@ def count_documents(documents, clusters, cluster):
         add_statistics(documents, clusters, j, np.int64(cluster[j]), np.int64(1))
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def add_or_remove(priors, documents, clusters, j, k, sign, work):
     """Add document j, which is in ``work.x``, to cluster k (sign 1) or take it out (-1)."""
     strength = priors.topic_word_prior + clusters.n_k[k] - (sign < 0)  # without the document, as is the mean
@@ -129,13 +129,13 @@ def add_or_remove(priors, documents, clusters, j, k, sign, work):
     refresh(priors, clusters, v, k)
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_evidence_with(priors, n_documents, sums, factor, head, x, v):
     """Log evidence of a document (V,) ``x`` that is not in the cluster, its weight included; without V / 2 ln pi."""
     return log_student(priors.topic_word_prior + n_documents, n_documents + 2, sums, factor, head, x, v)
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_evidence_without(priors, clusters, k, work):
     """As :func:`log_evidence_with`, for a document, ``work.x``, that is in the cluster k and is taken out first."""
     n_others, ridge = clusters.n_k[k] - 1, 2.0 * priors.rate_prior

@@ -128,7 +128,7 @@ def draw_sparse_dirichlet(n_words: int, n_columns: int, s: float, rng: np.random
     return np.where(psi < _TINY, 0.0, psi)
 
 
-@kernel(error_model="numpy")
+@kernel
 def draw_psi(key, first, last, cells, topics, topic, topic_word_prior, psi, sums):
     """Draw Gamma(n_mw + s) for words first..last-1 and active topics; psi_m is a column divided by its sum.
 
@@ -279,7 +279,7 @@ class BlockedWork(NamedTuple):
     still: np.ndarray  # (longest + 1,) int64: its tokens in small topics
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def centred_log(mass, log_mass):
     """log_mass (words, K) float32 = ln mass - max_k ln mass: what is common to all clusters of a word cancels."""
     n_clusters = mass.shape[1]
@@ -295,14 +295,14 @@ def centred_log(mass, log_mass):
             out[k] = np.float32(work[k] - top)
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _add_row(row, factor, weight):
     # in a function of its own this vectorises
     for k in range(weight.size):
         weight[k] += factor * np.float64(row[k])
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _document_work(first, last, documents, n_clusters):
     """Scratch memory for documents first..last-1."""
     widest, longest = 0, 0
@@ -313,7 +313,7 @@ def _document_work(first, last, documents, n_clusters):
     return BlockedWork(weight, candidates, np.zeros(widest, np.float64), np.zeros(longest + 1, np.int64))
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _weigh_small(j, documents, topic, topics, log_small, work):
     """Add ln tau of document j's tokens in small topics to its weights, and count those in active ones: work.moving."""
     indptr, counts = documents.indptr, documents.counts
@@ -340,7 +340,7 @@ def _weigh_small(j, documents, topic, topics, log_small, work):
             i += 1
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _weigh_words(words, log_mass, here, work):
     """Add the document's words to its weights; returns the number of columns that are not hopeless.
 
@@ -379,7 +379,7 @@ def _weigh_words(words, log_mass, here, work):
     return n_candidates
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _exponentiate(weight, candidates, n_candidates):
     """weight = exp(weight - max) of the active columns, in place; returns the sum."""
     top = -np.inf
@@ -392,7 +392,7 @@ def _exponentiate(weight, candidates, n_candidates):
     return total
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def draw_clusters(key, first, last, documents, topic, topics, factors, log_context, is_active, cluster):
     """z_j of documents first..last-1 in active clusters: ``cluster`` gets the column drawn, in place.
 
@@ -436,7 +436,7 @@ def draw_clusters(key, first, last, documents, topic, topics, factors, log_conte
 
 
 # -- topics of tokens given the measures and the clusters -----------------------------------------------------
-@kernel(error_model="numpy")
+@kernel
 def draw_topics(key, first, last, cells, topics, row_of, tau, psi, topic):
     """l_ji of all tokens in active topics of words first..last-1, in place.
 

@@ -45,7 +45,7 @@ from mc2core.inference.gibbs.weights import Concentrations, weight_of_new
 _UNION = 2  # the slot of both components together
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _empty_slots(clusters, contexts, priors):
     for slot in range(clusters.n_k.size):
         clusters.n_k[slot] = clusters.n_tokens[slot] = 0
@@ -61,7 +61,7 @@ def _empty_slots(clusters, contexts, priors):
             clusters.n_mk[m, slot], clusters.kept_mk[m, slot] = 0, kept
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _gather(stream, i, j, cluster, members):
     """List i, j and, in random order, all other documents of their clusters; returns how many there are."""
     a, b, n = cluster[i], cluster[j], 2
@@ -74,7 +74,7 @@ def _gather(stream, i, j, cluster, members):
     return n
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _allocate(stream, members, n, is_split, documents, contexts, clusters, priors, work, component):
     """Draw the components of a split, or take those of two clusters; returns their part of the ratio."""
     cluster, weight, result, chosen = documents.cluster, work.weight, 0.0, 0
@@ -84,7 +84,7 @@ def _allocate(stream, members, n, is_split, documents, contexts, clusters, prior
         n_present = count_topics_of(documents, d, work.counts, work.present)
         for slot in range(3):
             weight[slot] = math.log(clusters.n_k[slot] + priors.law.each) if clusters.n_k[slot] > 0 else 0.0
-        weigh_contexts(clusters, contexts, d, 3, work.row, weight)
+        weigh_contexts(contexts, d, clusters.natural, clusters.totals, clusters.vectors, 3, work.row, weight)
         weigh_topics(clusters, priors, work, length, n_present, 3)
         if position == 1:
             chosen = 1
@@ -104,7 +104,7 @@ def _allocate(stream, members, n, is_split, documents, contexts, clusters, prior
     return result
 
 
-@kernel(error_model="numpy")
+@kernel
 def _split_and_merge(key, n_proposals, n_used, documents, contexts, clusters, priors, work, members, component):
     """Make proposals, in place; returns how many splits and merges were made. A new cluster gets the next number."""
     cluster, n_documents, stream = documents.cluster, documents.cluster.size, np.zeros(2, np.uint64)

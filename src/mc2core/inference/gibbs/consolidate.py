@@ -57,7 +57,7 @@ def nearest(counts: sp.csr_matrix) -> np.ndarray:
     return cosines.argmax(axis=1)
 
 
-@kernel(error_model="numpy")
+@kernel
 def _merge(key, pairs, end, tokens, topics, constants, parts):
     """Merge the topics of each pair in turn, if both still exist and one is better."""
     stream = np.zeros(2, np.uint64)
@@ -122,7 +122,7 @@ def count_document(j, start, tokens, n_j):
         n_j[tokens.topic[i]] += 1.0
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_with(m, members, n, start, n_wm, n_m, tau, tokens, constants):
     """ln of how likely the words of topic m's n ``members`` and their topic are, theta and psi summed out, given tau,
     and ln of the product of the probabilities of topic m for each member given the topics of all other tokens.
@@ -153,7 +153,7 @@ def log_with(m, members, n, start, n_wm, n_m, tau, tokens, constants):
     return result, chosen
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def share_out(stream, m, members, n, start, n_wm, n_m, tau, tokens, constants, new):
     """Draw topics other than m for topic m's n ``members``, into ``new``, and count them there, no longer in m.
 
@@ -203,7 +203,7 @@ def _put_back(m, members, n, n_wm, n_m, tokens, new):
     n_m[m] = n
 
 
-@kernel(error_model="numpy")
+@kernel
 def _remove(key, order, most, start, n_wm, n_m, tau, tokens, constants):
     """Try topics in this order, those of at most so many tokens; tau of a removed topic goes to all others."""
     stream, members, new = np.zeros(2, np.uint64), np.empty(most, np.int64), np.empty(most, np.int32)

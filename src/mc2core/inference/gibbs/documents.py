@@ -104,7 +104,7 @@ class ClusterSweepWork(NamedTuple):
     row: np.ndarray  # (D,) float64
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _multiply(prior, n, count, n_slots, product):
     """product[k] *= G(prior + n[k] + count) / G(prior + n[k]) for k < n_slots, for a small count."""
     for i in range(count):
@@ -112,7 +112,7 @@ def _multiply(prior, n, count, n_slots, product):
             product[k] *= prior + (n[k] + i)
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _take_logs(n_slots, product, weight):
     """weight[k] += ln product[k]; product[k] = 1."""
     for k in range(n_slots):
@@ -120,35 +120,35 @@ def _take_logs(n_slots, product, weight):
         product[k] = 1.0
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _add_stirling(prior, n, kept, count, n_slots, weight):
     """weight[k] += ln G(prior + n[k] + count) - kept[k], for prior + n[k] + count >= 8."""
     for k in range(n_slots):
         weight[k] += stirling(prior + (n[k] + count)) - kept[k]
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _add_log_gamma(prior, n, kept, count, n_slots, weight):
     """The same for any arguments."""
     for k in range(n_slots):
         weight[k] += log_gamma(prior + (n[k] + count)) - kept[k]
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _subtract_totals(v, n, kept, length, n_slots, weight):
     """weight[k] += ln G(v + n[k]) - ln G(v + n[k] + length), the first being ``kept``."""
     for k in range(n_slots):
         weight[k] += kept[k] - log_gamma(v + (n[k] + length))
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _log_gammas(x, n):
     """x = ln G(x), in place, for its first n entries."""
     for i in range(n):
         x[i] = log_gamma(x[i])
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _exponentiate(weight, n_slots):
     """weight = exp(weight - max), in place; returns the sum."""
     top = weight[0]
@@ -162,7 +162,7 @@ def _exponentiate(weight, n_slots):
     return total
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def count_topics_of(documents, j, counts, present):
     """Count document j's tokens in each topic; returns the number of its topics."""
     topic, n_present = documents.topic, 0
@@ -175,7 +175,7 @@ def count_topics_of(documents, j, counts, present):
     return n_present
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def add_or_remove(clusters, contexts, priors, work, j, k, sign, length, n_present):
     """Add document j, the one at hand, to cluster k (sign 1) or take it out (-1)."""
     n_mk, kept_mk, prior = clusters.n_mk, clusters.kept_mk, priors.topics
@@ -198,17 +198,16 @@ def add_or_remove(clusters, contexts, priors, work, j, k, sign, length, n_presen
     describe_cluster(k, clusters.natural[:, k], contexts.vectors, contexts.offsets, clusters.vectors)
 
 
-@inner_kernel(error_model="numpy")
-def weigh_contexts(clusters, contexts, j, n_slots, row, weight):
-    """weight[k] += ln f_k(x_j)."""
-    vectors = clusters.vectors
+@inner_kernel
+def weigh_contexts(contexts, j, natural, totals, vectors, n_slots, row, weight):
+    """weight[k] += ln f_k(x_j), of clusters with these natural parameters, totals and vectors."""
     if contexts.vectors.n_others > 0:
-        add_predictives(contexts, j, clusters.natural, clusters.totals, n_slots, vectors.product, row, weight)
+        add_predictives(contexts, j, natural, totals, n_slots, vectors.product, row, weight)
     indptr, indices, values = contexts.indptr, contexts.indices, contexts.values
     add_log_predictives(indptr, indices, values, j, contexts.vectors, contexts.offsets, vectors, n_slots, weight)
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _weigh_sizes_and_contexts(clusters, contexts, law, j, empty, n_slots, row, weight):
     """weight[k] = ln (n_k + b) + ln f_k(x_j), that of a new cluster in slot ``empty``; other empty slots get none."""
     n_k, n_used = clusters.n_k, 0
@@ -221,10 +220,10 @@ def _weigh_sizes_and_contexts(clusters, contexts, law, j, empty, n_slots, row, w
     new = weight_of_new(law, n_used)
     if new > 0.0:
         weight[empty] = log(new)
-    weigh_contexts(clusters, contexts, j, n_slots, row, weight)
+    weigh_contexts(contexts, j, clusters.natural, clusters.totals, clusters.vectors, n_slots, row, weight)
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def weigh_topics(clusters, priors, work, length, n_present, n_slots):
     """weight[k] += ln of the probability of the topics of a document of ``length`` tokens, given those of cluster k."""
     if length > 0:
@@ -248,49 +247,58 @@ def weigh_topics(clusters, priors, work, length, n_present, n_slots):
     _take_logs(n_slots, product, weight)
 
 
-@kernel(error_model="numpy")
+@inner_kernel
+def _move_document(stream, j, n_clusters, documents, contexts, clusters, priors, work):
+    """Draw the cluster of document j; returns it, or -1 if the weights have no finite sum above 0."""
+    n_k, cluster, weight = clusters.n_k, documents.cluster, work.weight
+    length = documents.start[j + 1] - documents.start[j]
+    n_present = count_topics_of(documents, j, work.counts, work.present)
+    add_or_remove(clusters, contexts, priors, work, j, np.int64(cluster[j]), -1, length, n_present)
+    # one empty slot stands for the new cluster: the first one
+    empty = n_clusters
+    for slot in range(n_clusters):
+        if n_k[slot] == 0:
+            empty = slot
+            break
+    n_slots = max(n_clusters, empty + 1)
+    _weigh_sizes_and_contexts(clusters, contexts, priors.law, j, empty, n_slots, work.row, weight)
+    weigh_topics(clusters, priors, work, length, n_present, n_slots)
+    total = _exponentiate(weight, n_slots)
+    if not 0.0 < total < np.inf:
+        return -1
+    chosen = index_of(weight, n_slots, streams.uniform(stream) * total, empty)
+    cluster[j] = chosen
+    add_or_remove(clusters, contexts, priors, work, j, chosen, 1, length, n_present)
+    for p in range(n_present):
+        work.counts[work.present[p]] = 0
+    return chosen
+
+
+@kernel
 def _sweep_clusters(key, first, n_clusters, documents, contexts, clusters, priors, work):
     """Sweep documents ``first``...; returns (next document, clusters). It stops early when no slot is spare.
 
     (-1 - j, clusters): the weights of document j have no finite sum above 0.
     """
-    n_k, cluster, weight = clusters.n_k, documents.cluster, work.weight
-    stream = np.zeros(2, np.uint64)
-    for j in range(first, cluster.size):
-        if n_clusters == n_k.size:
+    stream, n_documents = np.zeros(2, np.uint64), documents.cluster.size
+    for j in range(first, n_documents):
+        if n_clusters == clusters.n_k.size:
             return j, n_clusters
         streams.seek(stream, key, j)
-        length = documents.start[j + 1] - documents.start[j]
-        n_present = count_topics_of(documents, j, work.counts, work.present)
-        add_or_remove(clusters, contexts, priors, work, j, np.int64(cluster[j]), -1, length, n_present)
-        # one empty slot stands for the new cluster: the first one
-        empty = n_clusters
-        for slot in range(n_clusters):
-            if n_k[slot] == 0:
-                empty = slot
-                break
-        n_slots = max(n_clusters, empty + 1)
-        _weigh_sizes_and_contexts(clusters, contexts, priors.law, j, empty, n_slots, work.row, weight)
-        weigh_topics(clusters, priors, work, length, n_present, n_slots)
-        total = _exponentiate(weight, n_slots)
-        if not 0.0 < total < np.inf:
+        chosen = _move_document(stream, j, n_clusters, documents, contexts, clusters, priors, work)
+        if chosen < 0:
             return -1 - j, n_clusters
-        chosen = index_of(weight, n_slots, streams.uniform(stream) * total, empty)
         n_clusters = max(n_clusters, chosen + 1)
-        cluster[j] = chosen
-        add_or_remove(clusters, contexts, priors, work, j, chosen, 1, length, n_present)
-        for p in range(n_present):
-            work.counts[work.present[p]] = 0
-    return cluster.size, n_clusters
+    return n_documents, n_clusters
 
 
-@kernel(error_model="numpy")
+@kernel
 def _exponents(prior, most):
     """(M,) float64: no factor of topic m is above 2**bits[m] or below 2**-bits[m], if none is above 2**most."""
     return np.array([max(most, -math.log2(a)) for a in prior])
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def _log_gamma_table(prior, n_mk, kept_mk):
     for m in range(n_mk.shape[0]):
         a, row, kept = prior[m], n_mk[m], kept_mk[m]
@@ -379,14 +387,14 @@ def sweep_clusters(
 _SCORING_BLOCK = 64  # documents that a thread takes at a time
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def _log_gamma_of_priors(prior, out):
     for m in range(prior.shape[0]):
         for k in range(prior.shape[1]):
             out[m, k] = log_gamma(prior[m, k])
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def _add_topic(prior, n, kept, scores):
     """scores[k] += ln G(prior[k] + n) - kept[k]."""
     if n == 1:
@@ -404,34 +412,34 @@ def _score(first, last, start, topic, count, prior, kept, scores):
             _add_topic(prior[topic[c]], count[c], kept[topic[c]], scores[j])
 
 
-@kernel(error_model="numpy")
+@inner_kernel
+def _draw_member(stream, j, scores, contexts, natural, totals, clusters, each, n_k, cluster, weight, row):
+    """Draw the cluster of document j among those in use."""
+    old, has_contexts = np.int64(cluster[j]), contexts.offsets.size > 1
+    n_k[old] -= 1
+    if has_contexts:
+        add_to_column(contexts, j, -1.0, natural, totals, old)
+        describe_cluster(old, natural[:, old], contexts.vectors, contexts.offsets, clusters)
+    for k in range(n_k.size):
+        weight[k] = scores[j, k] + log(n_k[k] + each)
+    if has_contexts:
+        weigh_contexts(contexts, j, natural, totals, clusters, n_k.size, row, weight)
+    total = _exponentiate(weight, n_k.size)
+    new = index_of(weight, n_k.size, streams.uniform(stream) * total, old)
+    cluster[j] = new
+    n_k[new] += 1
+    if has_contexts:
+        add_to_column(contexts, j, 1.0, natural, totals, new)
+        describe_cluster(new, natural[:, new], contexts.vectors, contexts.offsets, clusters)
+
+
+@kernel
 def _draw_members(key, scores, contexts, natural, totals, clusters, each, n_k, cluster):
-    indptr, indices, values, offsets, vectors = (
-        contexts.indptr, contexts.indices, contexts.values, contexts.offsets, contexts.vectors
-    )  # fmt: skip
-    has_contexts = offsets.size > 1
     stream, weight, row = np.zeros(2, np.uint64), np.empty(n_k.size), np.empty(contexts.natural.size)
     for j in range(cluster.size):
-        old = np.int64(cluster[j])
-        if n_k[old] == 1:
-            continue
-        streams.seek(stream, key, j)
-        n_k[old] -= 1
-        if has_contexts:
-            add_to_column(contexts, j, -1.0, natural, totals, old)
-            describe_cluster(old, natural[:, old], vectors, offsets, clusters)
-        for k in range(n_k.size):
-            weight[k] = scores[j, k] + log(n_k[k] + each)
-        if has_contexts:
-            add_predictives(contexts, j, natural, totals, n_k.size, clusters.product, row, weight)
-            add_log_predictives(indptr, indices, values, j, vectors, offsets, clusters, n_k.size, weight)
-        total = _exponentiate(weight, n_k.size)
-        new = index_of(weight, n_k.size, streams.uniform(stream) * total, old)
-        cluster[j] = new
-        n_k[new] += 1
-        if has_contexts:
-            add_to_column(contexts, j, 1.0, natural, totals, new)
-            describe_cluster(new, natural[:, new], vectors, offsets, clusters)
+        if n_k[cluster[j]] > 1:
+            streams.seek(stream, key, j)
+            _draw_member(stream, j, scores, contexts, natural, totals, clusters, each, n_k, cluster, weight, row)
 
 
 def sweep_members(

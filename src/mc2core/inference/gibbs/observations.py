@@ -68,7 +68,7 @@ class ObservationWork(NamedTuple):
     product: np.ndarray  # (columns,) float64
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+@inner_kernel(fastmath={"contract", "reassoc", "nsz"})
 def _weigh(n_columns, n, prior, log_p, weight):
     """weight = (n + prior) exp(log_p), as large as they can be together; returns the total."""
     top = log_p[0]
@@ -81,7 +81,7 @@ def _weigh(n_columns, n, prior, log_p, weight):
     return total
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _sweep_document(k, first, end, stream, position, topic, values, tables, topics, constants, work):
     """Sweep observations ``first`` to ``end`` - 1 of a document of cluster k; as :func:`_sweep_observations`."""
     n_topics, tau, tau_remaining = position[TOPICS], topics.tau, topics.tau_remaining
@@ -145,7 +145,7 @@ def _sweep_document(k, first, end, stream, position, topic, values, tables, topi
     return DONE
 
 
-@kernel(error_model="numpy")
+@kernel
 def _sweep_observations(key, stream, position, start, cluster, topic, n_km, values, tables, topics, constants, work):
     """Sweep document by document from ``position`` on; says why it stopped, as :func:`.tokens.run_sweep` has it.
 

@@ -45,7 +45,7 @@ def _uniform(stream):
     return streams.uniform(stream)
 
 
-@kernel(error_model="numpy")
+@kernel
 def _allocate_sequentially(stream, n, fixed, first_topic, least, eps, tokens, constants, parts, observed):
     return allocate_sequentially(stream, n, fixed, first_topic, least, eps, tokens, constants, parts, observed)
 

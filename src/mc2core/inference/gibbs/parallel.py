@@ -94,7 +94,7 @@ class VisibleWords(NamedTuple):
     x: np.ndarray  # (room,) float64
 
 
-@kernel(error_model="numpy")
+@kernel
 def _draw_used(key, first, last, start, topic, is_active, s, is_dense, used, sums, n_used):
     """Draw entries of words first..last-1; ``sums`` and ``n_used`` (M,) gain what these have of each topic."""
     room, size, topic_of, x_of = used
@@ -137,7 +137,7 @@ def _list_words(used, place, word):
             place[used.topic[c]] += 1
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def draw_visible(stream, n_pseudo, n_words, s, mass, taken, urn, place, visible):
     """Make words without tokens of the topic visible by a Polya urn of pseudo-observations, and draw their entries.
 
@@ -175,7 +175,7 @@ def draw_visible(stream, n_pseudo, n_words, s, mass, taken, urn, place, visible)
     return n
 
 
-@kernel(error_model="numpy")
+@kernel
 def _draw_visible_words(key, first, last, word_start, word, n_words, s, mass, n_pseudo, visible):
     """Pseudo-observations of topics first..last-1."""
     stream, taken = np.zeros(2, np.uint64), np.zeros(n_words, np.bool_)
@@ -216,7 +216,7 @@ def _fill_visible(visible, rows):
             rows.size[w] += 1
 
 
-@kernel(error_model="numpy")
+@kernel
 def _fill_used(key, first, last, used, rate, rows):
     """Finish the rows of words first..last-1."""
     row_start, row_size, row_topic, row_x = rows
@@ -359,7 +359,7 @@ def _join(m, place, x, inverse, n_j, prior, scale, p, block):
     return gain
 
 
-@kernel(error_model="numpy")
+@kernel
 def _sweep_block(key, first, last, number, documents, rows, tau, omega, inverse, topic):
     """Sweep over documents first..last-1, of which 0 has the stream ``number``.
 

@@ -199,7 +199,7 @@ def _move_token(stream, w, j_draws, sizes, topics, n, weights, total, counts, co
     return n + 1, j_draws + 1, total + _add_draw(m, w, 1, counts, constants, weights)
 
 
-@kernel(error_model="numpy")
+@kernel
 def _sweep(key, cells, before, cluster, priors, counts, constants, after):
     """Move all tokens whose word is repeated, once on average; returns the number of draws.
 

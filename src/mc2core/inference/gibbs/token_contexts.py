@@ -137,7 +137,7 @@ def _log_student(x, sum_x, count, half_count, half_square, prior):
     return series + log(shift * math.sqrt(y / spread)) - half * log(1.0 + distance * distance / spread)
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_student(x, n_km, j, n_topics, sums, prior, out):
     """Fill ``out`` (columns,) with the log predictive of x under each topic with its tokens of document j, all at x."""
     half_square = 0.5 * x * x
@@ -148,7 +148,7 @@ def log_student(x, n_km, j, n_topics, sums, prior, out):
         )
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _move_document(x, j, sign, n_topics, n_km, sums):
     """Add (sign 1) or take out (-1) document j's times; a topic left without any has sums of 0, not of rounding."""
     if math.isnan(x):
@@ -162,7 +162,7 @@ def _move_document(x, j, sign, n_topics, n_km, sums):
         sums[3, m] = sums[3, m] + n * 0.5 * x * x if is_left else 0.0
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _scale_all(x, j, n_topics, topics, weights, constants, time_prior):
     """Scale all topics for document j; returns f_0 relative to the largest factor, and what weights sum to at least."""
     n_km, n_m, scale, log_factor = topics.n_km, topics.n_m, weights.scale, weights.log_factor
@@ -191,7 +191,7 @@ def _scale_all(x, j, n_topics, topics, weights, constants, time_prior):
     return new, least
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _compute_steps(m, x, j, topics, weights, constants, time_prior):
     """Scale topic m as if it had numbers of the document's tokens around that which it has."""
     steps, sums, prior, half_square = weights.steps, topics.sums, time_prior, 0.5 * x * x
@@ -240,7 +240,7 @@ def _weigh_topic(m, j, w, n_km, n_wm, s, prior, scale, p, block):
     return gain
 
 
-@kernel(error_model="numpy")
+@kernel
 def _sweep_timed(key, stream, position, documents, time, topic, topics, constants, time_prior, weights):
     """Sweep document by document from ``position`` on; says why it stopped, as :func:`.tokens.run_sweep` has it.
 

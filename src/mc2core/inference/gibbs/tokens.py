@@ -225,7 +225,7 @@ def break_off(m, stream, eps, remaining, eta):
     remaining[0] *= left
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def open_topic(m, k, stream, topics, constants):
     """Break topic m, picked by a token of cluster k, off the rests of epsilon and of every tau."""
     eps, remaining, tau, tau_remaining = topics.eps, topics.remaining, topics.tau, topics.tau_remaining
@@ -376,7 +376,7 @@ def collect_word(w, cells, cluster, topic, word_tokens):
     return n_runs, n_tokens
 
 
-@kernel(error_model="numpy")
+@kernel
 def _sweep_words(key, stream, position, cells, cluster, topic, topics, constants, weights, word_tokens):
     """Sweep word by word from ``position`` on; says why it stopped, as :func:`run_sweep` has it."""
     token_of, topic_of, run_cluster, run_end, _, _ = word_tokens
@@ -498,7 +498,7 @@ def _fetch_row(n_wm, w, n_columns):
         prefetch(n_wm, w * n_wm.shape[1] + m)
 
 
-@kernel(error_model="numpy")
+@kernel
 def _sweep_documents(key, stream, position, documents, topic, topics, constants, weights):
     """Sweep document by document from ``position`` on; says why it stopped, as :func:`run_sweep` has it."""
     indptr, word, counts, start, cluster = documents

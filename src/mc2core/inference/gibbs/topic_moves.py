@@ -147,7 +147,7 @@ def gather(a, b, tokens, parts):
     return n
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def count_components(n, parts):
     """Count the words of the first n members in both components; returns how many different words there are."""
     component, n_w, words, n_words = parts.component, parts.n_w, parts.words, 0
@@ -209,7 +209,7 @@ def _expect_tables_of(which, k, n_j, n_documents, constants, parts):
     parts.shape[which, k] += n_documents * shape
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _expect_tables(constants, parts):
     """Tables of both components in each cluster, expected at the estimated shares, and these less their variance."""
     parts.tables[:] = 0.0
@@ -224,7 +224,7 @@ def _expect_tables(constants, parts):
             _expect_tables_of(which, of, length, 1, constants, parts)
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def estimate_components(n, eps, tokens, constants, parts):
     """Count documents, and estimate each component's shares of epsilon and of every tau, in place, in some passes from
     the tables expected at the last one.
@@ -261,7 +261,7 @@ def _shuffle_documents(stream, n, parts):
     return n_documents
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def allocate_sequentially(stream, n, fixed, first_topic, least, eps, tokens, constants, parts, observed):
     """Draw the components of all members but ``fixed``, in component 0, in one pass, each given those drawn before it.
 
@@ -332,7 +332,7 @@ def allocate_sequentially(stream, n, fixed, first_topic, least, eps, tokens, con
     return result + math.log(product), n_words
 
 
-@inner_kernel(forceinline=True, error_model="numpy")
+@inner_kernel(forceinline=True)
 def _add_expected_tables(which, k, n_j, a, prior, parts):
     """Count the tables that n_j tokens of a document are expected to have, and the tables these are expected to."""
     if n_j > 0.0:
@@ -347,7 +347,7 @@ def _log_beta(a, b):
     return log_gamma(a) + log_gamma(b) - log_gamma(a + b)
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _draw_log_shares(stream, shapes, means, log_share):
     """Logarithms of X / (X + Y) and Y / (X + Y), X and Y Gammas of these shapes and means, in place."""
     for which in range(2):
@@ -359,7 +359,7 @@ def _draw_log_shares(stream, shapes, means, log_share):
     log_share[1] -= log_sum
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def draw_shares(stream, eps, constants, parts):
     """Draw what the components have of epsilon and of every tau."""
     _draw_log_shares(stream, parts.eps_tables, parts.eps_tables, parts.eps_log_share)
@@ -373,7 +373,7 @@ def draw_shares(stream, eps, constants, parts):
         parts.log_share[0, k], parts.log_share[1, k] = log_share
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_eps_ratio(constants, parts):
     """ln of the density of epsilon's shares under the prior, eta / (u (1 - u)), over that of the proposal."""
     tables, share = parts.eps_tables, parts.eps_log_share
@@ -381,7 +381,7 @@ def log_eps_ratio(constants, parts):
     return result - tables[0] * share[0] - tables[1] * share[1]
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_tau_ratio(k, eps, constants, parts):
     """ln of the density of tau_k's shares under the prior, a Beta, over that of the proposal, 0 if it is the prior.
 
@@ -405,7 +405,7 @@ def log_tau_ratio(k, eps, constants, parts):
     return result + total * (top + math.log(exp(log_scaled[0] - top) + exp(log_scaled[1] - top)))
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_words_ratio(n_words, constants, parts):
     """ln of the marginal likelihood of the words of two components, over that of both together."""
     n_w, words, s, vs, log_gamma_s = parts.n_w, parts.words, constants.s, constants.vs, log_gamma(constants.s)
@@ -417,7 +417,7 @@ def log_words_ratio(n_words, constants, parts):
     return result - log_gamma(n_0 + vs) - log_gamma(n_1 + vs) + log_gamma(n_0 + n_1 + vs) + log_gamma(vs)
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_documents_ratio(constants, parts):
     """ln of the probability of the members' components, theta summed out, over that of one topic, at the drawn shares.
 
@@ -461,7 +461,7 @@ class TopicSlots(NamedTuple):
     norm: np.ndarray  # (slots,) float64: sum over words of (n_wm + s)**2
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_ratio_of(content_ratio, eps, constants, parts):
     """ln of the density of the split over that of the merge, times the density of the merge's shares over 1.
 
@@ -473,7 +473,7 @@ def log_ratio_of(content_ratio, eps, constants, parts):
     return result + log_documents_ratio(constants, parts)
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _weigh_by_likeness(n_words, m, n_slots, tokens, topics, constants, parts):
     """Weights of all topics but m by their likeness to component 0, left in ``parts.weights``; returns their sum."""
     weights, n_wm, n_0, total = parts.weights, topics.n_wm, parts.size[0], 0.0
@@ -495,7 +495,7 @@ def _weigh_by_likeness(n_words, m, n_slots, tokens, topics, constants, parts):
     return total
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _norm(n_words, which, constants, parts):
     """Sum over all words of (n_w + s)**2 on one component."""
     result = 0.0
@@ -504,7 +504,7 @@ def _norm(n_words, which, constants, parts):
     return result + constants.s * (2.0 * parts.size[which] + constants.vs)
 
 
-@kernel(error_model="numpy")
+@kernel
 def set_norms(n_slots, tokens, topics, constants):
     """Count the norm of every topic."""
     for m in range(n_slots):
@@ -520,7 +520,7 @@ def _likeness(product, norm, other):
     return (product * product / (norm * other)) ** 2
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def weigh_partners(m, n_slots, tokens, topics, constants, parts):
     """Weights of the topics that m may be merged with, left in ``parts.weights``; returns their sum."""
     n = gather(m, m, tokens, parts)
@@ -531,7 +531,7 @@ def weigh_partners(m, n_slots, tokens, topics, constants, parts):
     return total
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def weigh_back(m, n, n_words, n_slots, tokens, topics, constants, parts):
     """What :func:`weigh_partners` would give component 1 after the split of topic m, and all other topics."""
     total = _weigh_by_likeness(n_words, m, n_slots, tokens, topics, constants, parts)
@@ -548,7 +548,7 @@ def partner_share(weight, n, total):
     return 0.5 / n + 0.5 * weight / total
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _draw_partner(stream, m, n_slots, n, total, tokens, weights):
     """(the topic that m is to be merged with, logarithm of its probability)."""
     for other in range(n_slots):
@@ -558,7 +558,7 @@ def _draw_partner(stream, m, n_slots, n, total, tokens, weights):
     return chosen, math.log(weights[chosen])
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def draw_token(stream, n_slots, tokens):
     """A token of a topic in use, both drawn evenly; returns how many topics are in use too."""
     n_topics = 0
@@ -572,7 +572,7 @@ def draw_token(stream, n_slots, tokens):
     return tokens.order[tokens.first[m] + min(np.int64(streams.uniform(stream) * n), n - 1)], n_topics
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def place_of(n, token, members):
     """Where a token is among the first n members."""
     first, last = 0, n - 1
@@ -723,7 +723,7 @@ def _try_merge(stream, i, max_allocated, n_topics, n_slots, tokens, topics, cons
     return True
 
 
-@kernel(error_model="numpy")
+@kernel
 def _propose(first, last, n_slots, key, max_allocated, tokens, topics, constants, parts):
     """Make proposals from number ``first`` on until one is to be made, and leave it in ``parts``.
 
@@ -743,7 +743,7 @@ def _propose(first, last, n_slots, key, max_allocated, tokens, topics, constants
     return last
 
 
-@kernel(error_model="numpy")
+@kernel
 def _keep(n_slots, end, tokens, topics, constants, parts):
     """Make the change that is in ``parts``; returns how many slots are in use and the end of what is listed."""
     a, b, n, n_words = parts.change

@@ -187,7 +187,7 @@ _MAX_STEPS = 200
 _SUMMED_BLOCK = 256  # documents that a thread takes at a time
 
 
-@kernel(error_model="numpy")
+@kernel
 def _log_documents(first, last, lengths, cluster, start, topic, count, tau, omega):
     result = 0.0
     for j in range(first, last):
@@ -259,7 +259,7 @@ def draw_omega(
         low, high = (new, high) if new < x else (low, new)
 
 
-@kernel(error_model="numpy")
+@kernel
 def log_words(n_wm, s):
     """Return the sum over topics and words of ln G(n_wm + s) - ln G(s)."""
     result = 0.0
@@ -294,7 +294,7 @@ def expect_table_shape(a, n):
     return a * a * (1.0 / (a + 0.5) - 1.0 / (a + n - 0.5))
 
 
-@kernel(error_model="numpy")
+@kernel
 def _draw_tables(key, n_km, prior, tables):
     stream = np.zeros(2, np.uint64)
     for k in range(n_km.shape[0]):
@@ -328,7 +328,7 @@ def draw_tables(n_km: np.ndarray, prior: np.ndarray, key: np.uint64) -> np.ndarr
 _SAMPLED_BLOCK = 256  # documents that a thread takes at a time
 
 
-@kernel(error_model="numpy")
+@kernel
 def _sample_document_tables(key, first, last, cluster, counts, token_start, prior, tables, n_tables):
     """Topics of the tables of documents first..last-1, from each one's first token on, and how many it has."""
     stream = np.zeros(2, np.uint64)

@@ -19,7 +19,7 @@ LOST_SHARE = 1e-18
 Assign = Callable[[Batch, np.ndarray, Expectations, Executor | None], DocumentStatistics]
 
 
-@kernel(error_model="numpy")
+@kernel
 def assign_in_block(indptr, indices, counts, log_likelihood, first, last, shares, log_evidence):
     """Documents first..last-1: ``shares`` (B, K) float64 holds ln E p(z) + context and becomes mu_jk.
 
@@ -66,7 +66,7 @@ def cells_by_word(indptr, indices, counts, n_words):
     return start, documents, of_word
 
 
-@kernel(error_model="numpy")
+@kernel
 def add_word_mass(indptr, documents, counts, start, cluster, share, first, last, word_mass):
     """word_mass[u, k] = sum_j mu_jk x_ju for words u in first..last-1.
 

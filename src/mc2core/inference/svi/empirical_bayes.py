@@ -38,7 +38,7 @@ def backtracked(value: Callable[[float], float], now: float) -> float:
     return 0.0
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def trigamma(x):
     """Return the derivative of digamma for x > 0, by a shift of 8 and the asymptotic series."""
     total = 0.0
@@ -50,7 +50,7 @@ def trigamma(x):
     return total + r + 0.5 * z + z * r * series
 
 
-@kernel(error_model="numpy")
+@kernel
 def sum_over_words(topic_words, s, first, last):
     """Return sums over words first..last-1 and topics of ln G(s + n) - ln G(s) and its two derivatives by s."""
     at_s = log_gamma(s), digamma(s), trigamma(s)
@@ -110,7 +110,7 @@ class TopicWeights(NamedTuple):
     v: float
 
 
-@kernel(error_model="numpy")
+@kernel
 def sum_over_clusters(n_km, a, value, slope):
     """value[m] = sum_k ln G(a_m + n_km) - ln G(a_m), and slope[m], its derivative with respect to a_m."""
     n_topics = a.size

@@ -68,7 +68,7 @@ def near_topics(state: Globals) -> np.ndarray:
     return np.unique(pairs, axis=0)
 
 
-@kernel(error_model="numpy")
+@kernel
 def add_local_gains(cells, words, visit, pairs, prior_of_pair, first, last):
     """(P,) change of the bound of documents first..last-1 by each union of topics, their words aside."""
     gains = np.zeros(len(pairs))

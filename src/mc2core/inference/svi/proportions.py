@@ -114,7 +114,7 @@ class TopicProportions:
         return known[:, topics], self.topic_weights[topics], v
 
 
-@kernel(error_model="numpy")
+@kernel
 def fill_shares(scores, log_shares, shares):
     """Rows of ``scores`` (rows, M) normalised: ln and value of exp(score) over its row's sum."""
     for i in range(scores.shape[0]):

@@ -13,7 +13,7 @@ from mc2core.compute.special import digamma, log_gamma
 _LARGE = 1e4
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def log_rising_factorial(a, n):
     """Return ln G(a + n) - ln G(a) for a > 0, n >= 0."""
     if a < _LARGE:
@@ -22,7 +22,7 @@ def log_rising_factorial(a, n):
     return (a - 0.5) * np.log1p(n / a) + n * (np.log(a + n) - 1.0) + series
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def expected_tables(a, n):
     """Return a (digamma(a + n) - digamma(a)), the derivative of :func:`log_rising_factorial` by ln a."""
     if a < _LARGE:
@@ -31,7 +31,7 @@ def expected_tables(a, n):
     return a * np.log1p(n / a) + 0.5 * n / b - (a / (b * b) - 1.0 / a) / 12.0
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def tetragamma(x):
     """Return the second derivative of digamma for x >= 1, by a shift of 6 and the asymptotic series."""
     total = 0.0
@@ -42,7 +42,7 @@ def tetragamma(x):
     return -total - z * (1.0 + r + z * (0.5 - z * (1.0 / 6.0 - z / 6.0)))
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def uncertain_tables(a, n, square):
     """Return E[a (digamma(a + N) - digamma(a))] for whole numbers N with mean ``n`` and variance n - ``square``.
 

@@ -29,7 +29,7 @@ class WordScores(NamedTuple):
     weights: np.ndarray
 
 
-@inner_kernel(error_model="numpy", fastmath={"contract"})
+@inner_kernel(fastmath={"contract"})
 def fill_log_psi(topic_words, shrink, words, prior, log_total, first, last, log_psi):
     """log_psi[u, m] = digamma(shrink n_wm + s) - digamma(total_m) for u in first..last-1."""
     for u in range(first, last):
@@ -39,7 +39,7 @@ def fill_log_psi(topic_words, shrink, words, prior, log_total, first, last, log_
 
 
 # a maximum in any order is the same number, so its loop may be vectorised
-@inner_kernel(error_model="numpy", fastmath={"nnan", "ninf", "nsz", "reassoc"})
+@inner_kernel(fastmath={"nnan", "ninf", "nsz", "reassoc"})
 def row_maxima(scores, first, last, top):
     """top[u] = max scores[u] for u in first..last-1."""
     for u in range(first, last):
@@ -49,7 +49,7 @@ def row_maxima(scores, first, last, top):
         top[u] = highest
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def exponentiate(scores, top, first, last, weights):
     """weights[u] = exp(scores[u] - top[u]) for u in first..last-1."""
     for u in range(first, last):
@@ -57,7 +57,7 @@ def exponentiate(scores, top, first, last, weights):
             weights[u, d] = exp(scores[u, d] - top[u])
 
 
-@kernel(error_model="numpy")
+@kernel
 def fill_weights(topic_words, shrink, words, prior, log_total, first, last, scores, top, weights):
     """Rows first..last-1 of :class:`WordScores`."""
     for u in range(first, last):  # a row at a time, which stays in the cache
@@ -113,7 +113,7 @@ def add_rows(table, rows, values, factor, first, last):
     return total
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def sum_topic_divergence(topic_words, shrink, prior, log_total, log_gamma_prior, first, last):
     """Sum over words first..last-1 and topics of n E ln psi - lnG(s + n) + lnG(s), n being shrink topic_words."""
     total = 0.0

@@ -68,7 +68,7 @@ class WordTopics(NamedTuple):
     buffers: Buffers
 
 
-@kernel(error_model="numpy")
+@kernel
 def fill_likelihoods(weights, top, tau, highest, first, last, sums, log_likelihood):
     """Rows first..last-1 of ``sums`` and lse, given (M, K) ``tau`` by topic; whether a pair of these words is lost."""
     np.dot(weights[first:last], tau, sums[first:last])
@@ -97,7 +97,7 @@ def word_topics(
     return WordTopics(of_topics, sums, lse, has_lost, set(), log_tau, tau, state.buffers)
 
 
-@kernel(error_model="numpy")
+@kernel
 def sum_block(word_mass, sums, weights, tau, first, last, is_there, n_km, topic_words):
     """Words first..last-1: topic_words[u] = P (Q W), and Q^T P is added to ``n_km``, lost pairs left out.
 
@@ -143,7 +143,7 @@ def sum_block(word_mass, sums, weights, tau, first, last, is_there, n_km, topic_
                 topic_words[u, m] *= weights[u, m]
 
 
-@kernel(error_model="numpy")
+@kernel
 def add_shares(sums, is_there, tau, n_km):
     """n_km = W (the sum of ``sums`` (shares, K, M), whose rows hold something where ``is_there`` says so)."""
     for k in range(tau.shape[0]):

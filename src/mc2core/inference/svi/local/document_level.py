@@ -70,7 +70,7 @@ class DocumentPosteriors(NamedTuple):
     lengths: np.ndarray
 
 
-@kernel(error_model="numpy")
+@kernel
 def sum_rising_factorials(cluster, share, counts, prior, first, last):
     """Sum over documents first..last-1 of mu_jk ln G(a_km + n_jkm) - ln G(a_km)."""
     total = 0.0
@@ -86,7 +86,7 @@ def sum_rising_factorials(cluster, share, counts, prior, first, last):
     return total
 
 
-@kernel(error_model="numpy")
+@kernel
 def add_tables(cluster, share, counts, squares, prior, is_uncertain, tables, of_document):
     """tables[k, m] += mu_jk a (digamma(a + n_jkm) - digamma(a)); of_document[j] += it or :func:`uncertain_tables`."""
     for j in range(cluster.shape[0]):
@@ -123,7 +123,7 @@ def tables_of(
     return tables, of_document
 
 
-@inner_kernel(error_model="numpy", fastmath=SUMS)
+@inner_kernel(fastmath=SUMS)
 def _proportions(a, n, log_theta, theta):
     """log_theta = digamma(a + n) less its largest, and its exponential."""
     highest = -np.inf
@@ -138,7 +138,7 @@ def _proportions(a, n, log_theta, theta):
         theta[m] = theta[m] if theta[m] > MIN_FACTOR else 0.0
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _assign_vanished(ratio, total, x, u, used, scores, log_theta, best, fresh):
     """Cells whose sum is too small for float64 go to their likeliest topic: ``best`` of one prior, and fresh += x."""
     for c in range(x.size):
@@ -154,7 +154,7 @@ def _assign_vanished(ratio, total, x, u, used, scores, log_theta, best, fresh):
         fresh[best[c]] += x[c]
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def run_passes(p, words, x, u, used, a, n, theta, total, best, n_passes):
     """At most ``n_passes`` passes of one document over the topics ``used`` (A,), under C priors ``a`` (C, A) together.
 
@@ -246,14 +246,14 @@ class Candidates(NamedTuple):
         return DocumentPosteriors(self.cluster, self.share, self.counts, self.squares, lengths)
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _used(n, least):
     """Numbers of the topics with at least ``least`` of the largest count."""
     highest = n.max()
     return np.flatnonzero(n >= least * highest)
 
 
-@inner_kernel(error_model="numpy", fastmath=SUMS)
+@inner_kernel(fastmath=SUMS)
 def _suits(a, n):
     """ln of how well a prior suits counts, up to what is the same for all.
 
@@ -265,7 +265,7 @@ def _suits(a, n):
     return value
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _choose(j, n, used, visit):
     """Candidates of document j in its row of ``visit.cluster``, after those to be kept there; they start from ``n``."""
     n_candidates = visit.cluster.shape[1]
@@ -293,7 +293,7 @@ def _choose(j, n, used, visit):
                 score[k] = -np.inf
 
 
-@inner_kernel(error_model="numpy")
+@inner_kernel
 def _start(j, x, p, words, u, visit):
     """Counts of document j from which clusters are chosen: those it was left with, or those under the mean prior."""
     n_topics = visit.mean_prior.size
@@ -310,7 +310,7 @@ def _start(j, x, p, words, u, visit):
     return n
 
 
-@kernel(error_model="numpy")
+@kernel
 def visit_documents(cells, words, omega, least, visit, first, last):
     """Documents first..last-1: candidates, passes and shares (see :class:`Candidates`).
 
@@ -372,7 +372,7 @@ def visit_documents(cells, words, omega, least, visit, first, last):
                     visit.best[begin + c, place] = used[best[i, c]]
 
 
-@kernel(error_model="numpy")
+@kernel
 def add_topic_words(indptr, cell, document, visit, weights, first, last, topic_words):
     """(U, M) expected tokens of words first..last-1; ``cell`` and ``document`` are in the order of words, by indptr."""
     n_topics = topic_words.shape[1]

@@ -44,7 +44,7 @@ _SHARES = 8
 _MIN_SUM = 1e-250
 
 
-@kernel(error_model="numpy")
+@kernel
 def find_rows(shares):
     """(rows,) int64: the one topic of a hard row of ``shares`` (rows, M); M, M + 1, ... for the soft rows in order."""
     row = np.empty(shares.shape[0], np.int64)
@@ -80,7 +80,7 @@ class TableRows(NamedTuple):
         return cls(row.reshape(table_topic.shape[:-1]), np.where(soft > LOST_SHARE, soft, 0.0))
 
 
-@kernel(error_model="numpy")
+@kernel
 def take_logs(sums, top, scores, row, log_table, first, last, log_likelihood):
     """log_likelihood[u, k] = top[u] + ln sums[u, k]; after an underflow again, less its largest term."""
     for u in range(first, last):
@@ -164,7 +164,7 @@ class TableMass(NamedTuple):
     lost: np.ndarray
 
 
-@kernel(error_model="numpy")
+@kernel
 def fill_ratio(word_mass, sums, first, last, ratio, n_pairs):
     """``ratio`` of words first..last-1 and n_pairs[k], how many of them have R_k(u) > 0; returns how many are lost."""
     n_lost = 0
@@ -180,7 +180,7 @@ def fill_ratio(word_mass, sums, first, last, ratio, n_pairs):
     return n_lost
 
 
-@kernel(error_model="numpy")
+@kernel
 def fill_pairs(word_mass, first, last, place, word):
     """Write the words of the pairs of words first..last-1 from ``place`` (K,) on; ``place`` moves."""
     for u in range(first, last):
@@ -212,7 +212,7 @@ def table_mass(tables: WordTables, word_mass: np.ndarray, pool: Executor | None)
     return TableMass(ratio, start, word, word_mass, lost)
 
 
-@kernel(error_model="numpy")
+@kernel
 def sum_pairs(word, start, first_cluster, ratio, weights, row, table, scores, n_kt, log_likelihood):
     """n_kt[k] = sum_w N_kt(w), log_likelihood[k] = sum_w N_kt(w) E ln psi_mw for clusters k of one share.
 
@@ -243,7 +243,7 @@ def sum_pairs(word, start, first_cluster, ratio, weights, row, table, scores, n_
                     log_likelihood[k, t, m] += product[t, m]
 
 
-@kernel(error_model="numpy")
+@kernel
 def sum_tables(ratio, weights, was, table, now, soft, first, last, topic_words):
     """topic_words[u] = sum_kt mu_kt N_kt(u) for words u in first..last-1; rows of tables: ``was`` then, ``now`` now."""
     n_topics = topic_words.shape[1]
