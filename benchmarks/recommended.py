@@ -175,8 +175,6 @@ def finest(tie: float, half: float = 0.5) -> Callable[[Fitted], int]:
     def rule(one: Fitted) -> int:
         able = one.explained >= half
         able[0] = False
-        if not able.any():
-            return 1
         return int(np.flatnonzero(able & (one.agreement >= tie * one.agreement[able].max())).max()) + 1
 
     return rule
@@ -257,7 +255,7 @@ def as_markdown(fits: Mapping[str, Sequence[Fitted]]) -> str:
     for name, rule in RULES.items():
         shares, agree, gaps, cells = [], [], [], []
         for several in fits.values():
-            numbers = [1 if one.is_one else rule(one) for one in several]
+            numbers = [1 if one.is_one or one.hierarchy.n_clusters == 1 else rule(one) for one in several]
             cuts = [one.hierarchy.cut(number) for one, number in zip(several, numbers, strict=True)]
             shares.append([one.ari[n - 1] / one.ari.max() for one, n in zip(several, numbers, strict=True)])
             agree += [adjusted_rand_index(*pair) for pair in itertools.combinations(cuts, 2)]
