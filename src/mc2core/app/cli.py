@@ -20,7 +20,6 @@ mc2 verify data/own fits/today
 from __future__ import annotations
 
 import sys
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from mc2core.app.commands import add_command, add_fit, add_module, add_threads, in_lines, run
@@ -93,11 +92,8 @@ def _add_readers(commands: Any) -> None:
     _add_merge(commands)
     text = "write a question sheet by which people check clusters by words and documents, and score their answers"
     add_module(commands, "sheet", "mc2core.app.sheet_command", text)
-    verify = add_command(
-        commands, "verify", _verify, "verify saved corpora, posteriors and checkpoints by their digests"
-    )
-    told = "folder of a corpus or a fit, or an .npz file"
-    verify.add_argument("paths", metavar="PATH", nargs="+", type=Path, help=told)
+    text = "verify saved corpora, posteriors and checkpoints by their digests, and whether a fit comes out the same"
+    add_module(commands, "verify", "mc2core.app.verify_command", text)
 
     describe = add_command(
         commands, "describe", _describe, "write the HTML report (index.html) and the tables of a fit"
@@ -330,47 +326,6 @@ def _describe(options: argparse.Namespace) -> None:
     settings = (title, options.seed, options.threads, options.names, options.texts)
     describe(posterior, corpus, options.out, *settings, phrases=options.phrases)
     print(in_lines(f"{options.out / 'index.html'}: open it in a browser; the CSV tables are in its folder", sys.stdout))
-
-
-def _verify(options: argparse.Namespace) -> int:
-    """Look at every path; the exit code is 2 where one of them is not whole."""
-    from mc2core.base.progress import work
-
-    code = 0
-    for path in chain.from_iterable(map(_files, options.paths)):
-        try:
-            with work(f"reading {path}"):
-                said = _whole(path)
-        except (ValueError, OSError) as error:
-            print(f"mc2: error: {error}", file=sys.stderr)
-            code = 2
-        else:
-            print(f"{path}: {said}", flush=True)
-    return code
-
-
-def _files(path: Path) -> list[Path]:
-    """The .npz files in the folder of a fit; ``path`` where it is no such."""
-    from mc2core.posterior.posterior import posterior_file
-
-    return sorted(path.glob("*.npz")) if path.is_dir() and posterior_file(path).is_file() else [path]
-
-
-def _whole(path: Path) -> str:
-    """The kind of a file or folder of mc2core. Raises ValueError if it is damaged."""
-    from mc2core.base import storage
-    from mc2core.base.checks import counted
-    from mc2core.corpus import Corpus
-    from mc2core.inference.running import checkpoint
-    from mc2core.posterior import Posterior
-
-    if path.is_dir():
-        corpus = Corpus.load(path, verify=True)
-        _ = corpus.vocabulary, corpus.documents
-        return f"complete corpus of {counted(corpus.n_documents, 'documents')}"
-    if checkpoint.is_one(storage.read_arrays(path)):
-        return f"complete checkpoint at iteration {checkpoint.load(path).iteration}"
-    return f"complete posterior of {counted(len(Posterior.load(path).samples), 'samples')}"
 
 
 def _clusters(options: argparse.Namespace) -> None:

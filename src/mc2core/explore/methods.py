@@ -11,6 +11,7 @@ from mc2core.base.checks import counted
 from mc2core.corpus import Corpus
 from mc2core.corpus.building.settings import CHOSEN, WORDS
 from mc2core.corpus.checks import CONTENT_KINDS
+from mc2core.inference.base import n_samples
 from mc2core.posterior import Posterior, consensus
 
 _MODELS = {
@@ -41,7 +42,7 @@ def paragraph(posterior: Posterior, corpus: Corpus, about: Mapping[str, Any], re
         f"{_documents(posterior, corpus, about)}.",
         _preprocessing(posterior.imported or corpus.imported, corpus),
         _missing(posterior, corpus),
-        f"Inference was by {how}, {_run(about, unit)}, with the random seed {about['seed']}.",
+        f"Inference was by {how}, {_run(posterior, about, unit)}, with the random seed {about['seed']}.",
         _updates(about),
         f"Engine settings: {_settings(engine)}." if _settings(engine) else "",
         _found(posterior, recommended, model.get("n_clusters") is not None),
@@ -134,11 +135,19 @@ def _contexts(model: dict[str, Any]) -> str:
     return f", with the contexts {', '.join(named)}," if named else ""
 
 
-def _run(about: Mapping[str, Any], unit: str) -> str:
+def burn_in_of(posterior: Posterior) -> int:
+    """Return the number of iterations before the first sample: by default, half of them, also of a continued fit."""
+    about = posterior.provenance
+    iterations, thin = int(about.get("stopped_at", about["iterations"])), about["thin"]
+    per_chain = (about.get("chains") or [len(posterior.samples)])[0]
+    return iterations // 2 if per_chain == n_samples(iterations, iterations // 2, thin) else about["burn_in"]
+
+
+def _run(posterior: Posterior, about: Mapping[str, Any], unit: str) -> str:
     """Iterations, burn-in, samples and chains."""
     said = counted(about.get("stopped_at", about["iterations"]), unit)
     if about.get("burn_in") is not None and about["engine"]["name"] == "gibbs":
-        said += f", of which the first {about['burn_in']} were discarded"
+        said += f", of which the first {burn_in_of(posterior)} were discarded"
     chains = len(about.get("chains", []) or [1])
     return said + (f", in {chains} independent chains" if chains > 1 else "")
 

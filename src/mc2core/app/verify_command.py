@@ -1,0 +1,110 @@
+"""``mc2 verify``: whether files are complete, and whether a fit comes out the same again."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mc2core.app.commands import add_threads, in_lines
+
+if TYPE_CHECKING:
+    from mc2core.corpus import Corpus
+    from mc2core.inference.running.checkpoint import Checkpoint
+    from mc2core.posterior import Posterior
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The command's own options."""
+    parser.add_argument(
+        "paths",
+        metavar="PATH",
+        nargs="+",
+        type=Path,
+        help="folder of a corpus or a fit, or an .npz file. For one fit and one corpus, the command also says whether "
+        "they belong together and whether the versions are those of the fit",
+    )
+    parser.add_argument(
+        "--rerun",
+        action="store_true",
+        help="run the fit again on the corpus, with its settings and seed, and compare the results bit by bit",
+    )
+    add_threads(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read every path. The exit code is 2 if one is damaged, or if the rerun gives another result."""
+    from mc2core.base.progress import work
+
+    code, found = 0, {}
+    for path in chain.from_iterable(map(_files, options.paths)):
+        try:
+            with work(f"reading {path}"):
+                found[path] = _read(path)
+        except (ValueError, OSError) as error:
+            print(f"mc2: error: {error}", file=sys.stderr)
+            code = 2
+        else:
+            print(f"{path}: {_kind(found[path])}", flush=True)
+    return max(code, _together(found, options.rerun, options.threads))
+
+
+def _files(path: Path) -> list[Path]:
+    """The .npz files in the folder of a fit; ``path`` where it is no such."""
+    from mc2core.posterior.posterior import posterior_file
+
+    return sorted(path.glob("*.npz")) if path.is_dir() and posterior_file(path).is_file() else [path]
+
+
+def _read(path: Path) -> Corpus | Checkpoint | Posterior:
+    """A file or folder of mc2core. Raises ValueError if it is damaged."""
+    from mc2core.base import storage
+    from mc2core.corpus import Corpus
+    from mc2core.inference.running import checkpoint
+    from mc2core.posterior import Posterior
+
+    if path.is_dir():
+        corpus = Corpus.load(path, verify=True)
+        _ = corpus.vocabulary, corpus.documents
+        return corpus
+    return checkpoint.load(path) if checkpoint.is_one(storage.read_arrays(path)) else Posterior.load(path)
+
+
+def _kind(one: Corpus | Checkpoint | Posterior) -> str:
+    from mc2core.base.checks import counted
+    from mc2core.corpus import Corpus
+    from mc2core.posterior import Posterior
+
+    if isinstance(one, Corpus):
+        return f"complete corpus of {counted(one.n_documents, 'documents')}"
+    if isinstance(one, Posterior):
+        return f"complete posterior of {counted(len(one.samples), 'samples')}"
+    return f"complete checkpoint at iteration {one.iteration}"
+
+
+def _together(found: dict[Path, Corpus | Checkpoint | Posterior], is_rerun: bool, threads: int) -> int:
+    """Whether the only fit and the only corpus belong together; runs the fit again if this is requested."""
+    from mc2core.corpus import Corpus
+    from mc2core.posterior import Posterior
+
+    fits = [(path, one) for path, one in found.items() if isinstance(one, Posterior)]
+    corpora = [(path, one) for path, one in found.items() if isinstance(one, Corpus)]
+    if len(fits) != 1 or len(corpora) != 1:
+        if is_rerun:
+            raise ValueError("--rerun needs one fit and one corpus: mc2 verify FIT CORPUS --rerun")
+        return 0
+    from mc2core.explore.rerun import other_versions, rerun
+
+    (path, posterior), (folder, corpus) = fits[0], corpora[0]
+    is_fitted = posterior.was_fitted_on(corpus)
+    belongs = "is the corpus of the fit" if is_fitted else "is not the corpus of the fit"
+    versions = other_versions(posterior)
+    same = f"it was made with other versions: {', '.join(versions)}" if versions else "it was made with these versions"
+    print(in_lines(f"{path}: {folder} {belongs}; {same}", sys.stdout), flush=True)
+    if not is_rerun:
+        return 0
+    result = rerun(posterior, corpus, threads)
+    print(in_lines(f"{path}: {result}", sys.stdout))
+    return 2 if result.differing else 0
