@@ -38,6 +38,7 @@ class Picture(SphinxDirective):
     final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
+        import mc2core
         from mc2core import plots
 
         call = self.arguments[0]
@@ -46,7 +47,7 @@ class Picture(SphinxDirective):
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
             function = call.partition("(")[0]
-            ax = eval(call, {function: getattr(plots, function), "fit": _example()})
+            ax = eval(call, {function: getattr(plots, function), "fit": _example(), "mc2core": mc2core})
             ax.figure.savefig(path, dpi=110)
         image = nodes.image(uri=f"/{FOLDER}/{name}", alt=call, width="70%")
         return [nodes.literal_block(text=f"mc2core.plots.{call}", language="python"), image]

@@ -7,6 +7,7 @@ from .explore.compare import robustness as robustness
 from .explore.fit import Fit as Fit
 from .explore.fit import fit as fit
 from .explore.guide import guide as guide
+from .explore.tables import for_paper as for_paper
 from .posterior import Posterior as Posterior
 
 __version__: str

@@ -15,14 +15,16 @@ from mc2core.explore.plots import (
     agreement,
     clusters_by_context,
     clusters_over_time,
+    comparison,
     hierarchy,
     map_of_documents,
+    save,
     topics_over_time,
     trace,
     words,
 )
 
 __all__ = [
-    "agreement", "clusters_by_context", "clusters_over_time", "hierarchy", "map_of_documents", "topics_over_time",
-    "trace", "words",
+    "agreement", "clusters_by_context", "clusters_over_time", "comparison", "hierarchy", "map_of_documents", "save",
+    "topics_over_time", "trace", "words",
 ]  # fmt: skip

@@ -95,6 +95,13 @@ def _add_readers(commands: Any) -> None:
     text = "verify saved corpora, posteriors and checkpoints by their digests, and whether a fit comes out the same"
     add_module(commands, "verify", "mc2core.app.verify_command", text)
 
+    _add_describe(commands)
+
+
+def _add_describe(commands: Any) -> None:
+    """The command that writes the HTML report."""
+    from pathlib import Path
+
     describe = add_command(
         commands, "describe", _describe, "write the HTML report (index.html) and the tables of a fit"
     )
@@ -123,6 +130,15 @@ def _add_readers(commands: Any) -> None:
         "--phrases",
         action="store_true",
         help="use frequent two-word phrases of the texts (--texts) in names",
+    )
+    describe.add_argument(
+        "--tables",
+        metavar="latex|html",
+        choices=("latex", "html"),
+        action="append",
+        default=[],
+        help="also write the tables of clusters and topics for a paper: as LaTeX (.tex), or as HTML that Word opens; "
+        "may be repeated",
     )
     describe.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="folder for index.html and tables")
 
@@ -163,6 +179,12 @@ def _add_compare(commands: Any) -> None:
         metavar="JACCARD",
         type=float,
         help="with more than two fits: Jaccard index from which on a cluster stands in another fit (default 0.5)",
+    )
+    compare.add_argument(
+        "--picture",
+        metavar="FILE",
+        type=Path,
+        help="of two fits: save a picture of the matched clusters (.pdf, .svg or .png), and its numbers as .csv",
     )
     compare.add_argument("--table", action="store_true", help="print the documents in each pair of clusters instead")
 
@@ -284,6 +306,8 @@ def _compare(options: argparse.Namespace) -> None:
 
     if options.table and options.more:
         raise ValueError("--table is of two fits; leave out the others")
+    if options.picture and options.more:
+        raise ValueError("--picture is of two fits; leave out the others")
     if options.least is not None and not options.more:
         raise ValueError("--least is of more than two fits")
     with work("comparing the fits"):
@@ -293,6 +317,13 @@ def _compare(options: argparse.Namespace) -> None:
         else:
             found = compare(options.first, options.second)
     print(in_lines(f"mc2: {found}", sys.stderr), file=sys.stderr)
+    if options.picture:
+        import logging
+
+        from mc2core.explore import plots
+
+        logging.getLogger("fontTools").setLevel(logging.WARNING)  # it reports each step of a PDF
+        plots.save(plots.comparison(found), options.picture)
     if options.table:
         print(found.table.to_csv(index_label="a\\b"), end="")
     else:
@@ -324,7 +355,7 @@ def _describe(options: argparse.Namespace) -> None:
     name = folder.parent.name if folder.name in ("train", "test", "corpus") else folder.name
     title = options.title or f"Clusters and topics of {name}"
     settings = (title, options.seed, options.threads, options.names, options.texts)
-    describe(posterior, corpus, options.out, *settings, phrases=options.phrases)
+    describe(posterior, corpus, options.out, *settings, phrases=options.phrases, forms=options.tables)
     print(in_lines(f"{options.out / 'index.html'}: open it in a browser; the CSV tables are in its folder", sys.stdout))
 
 

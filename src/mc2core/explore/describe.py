@@ -25,7 +25,7 @@ MAX_DOCUMENTS = 100_000
 """Largest number of documents in the tables and the HTML report; larger corpora are sampled."""
 DESCRIBED_FILES = (
     r"(summary|clusters|cluster_\w+|topics|topic_\w+|names|shares|trends|documents|document_clusters|document_topics|hierarchy|cut_clusters|arrivals)\.csv|index\.html"
-    r"|summary\.md|texts_\d+\.js"
+    r"|summary\.md|texts_\d+\.js|(clusters|topics)\.(tex|html)"
     r"|\.snakemake_timestamp"
 )
 """Pattern of the names that this module and Snakemake write. A folder with other files is not replaced."""
@@ -49,13 +49,14 @@ class Report:
     files: dict[str, str]
     tables: Tables
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
+    def save(self, folder: str | os.PathLike[str], forms: Sequence[str] = ()) -> None:
         """Write the tables as CSV and the files into a folder. An existing report there is replaced.
 
-        Raises ValueError if the folder contains anything else.
+        The tables of clusters and topics are also written in the ``forms`` "latex" and "html", for papers
+        (:func:`mc2core.explore.tables.for_paper`). Raises ValueError if the folder contains anything else.
         """
         with work("writing tables and HTML report"), storage.replacing_folder(Path(folder), DESCRIBED_FILES) as new:
-            write_tables(new, self.tables)
+            write_tables(new, self.tables, forms)
             for name, text in self.files.items():
                 with storage.replacing(new / name) as stream:
                     stream.write(text)
@@ -119,14 +120,15 @@ def describe(
     folder: str | os.PathLike[str],
     *settings: Any,
     progress: bool | None = None,
+    forms: Sequence[str] = (),
     **more: Any,
 ) -> None:
     """Write the tables as CSV, the HTML report as ``index.html`` and a short summary as ``summary.md``.
 
-    The other arguments and errors are those of :func:`report`; ``progress`` is as in
-    :meth:`mc2core.Posterior.predict_proba`. An existing description in the folder is replaced. Raises ValueError if the
-    folder contains anything else.
+    ``forms`` is as in :meth:`Report.save`, and ``progress`` as in :meth:`mc2core.Posterior.predict_proba`. The other
+    arguments and errors are those of :func:`report`. An existing description in the folder is replaced. Raises
+    ValueError if the folder contains anything else.
     """
     storage.refuse_foreign(folder, DESCRIBED_FILES)
     with showing(progress):
-        report(posterior, corpus, *settings, **more).save(folder)
+        report(posterior, corpus, *settings, **more).save(folder, forms)

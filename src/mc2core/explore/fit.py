@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from mc2core.explore.describe import Report
     from mc2core.explore.description import Description
+    from mc2core.explore.rerun import Rerun
     from mc2core.explore.words import Names
     from mc2core.inference.base import State
 
@@ -310,6 +311,26 @@ class Fit:
 
         about = self.posterior.provenance | self.provenance
         return paragraph(self.posterior, self.corpus, about, self.description.recommended)
+
+    def rerun(self) -> Rerun:
+        """Run the fit again with its stored settings and seed, and compare the results bit by bit.
+
+        ``print(fit.rerun())`` says whether the result is the same (:func:`mc2core.explore.rerun.rerun`).
+        """
+        from mc2core.explore.rerun import rerun
+
+        return rerun(self.posterior, self.corpus, self.threads)
+
+    def to_arviz(self, burn_in: int | None = None) -> Any:
+        """Return the trace as ``InferenceData`` of ArviZ (:func:`mc2core.explore.traces.to_arviz`).
+
+        Raises ValueError if the posterior was loaded: ``Fit(posterior, corpus, trace=frame)`` gives it the trace.
+        """
+        from mc2core.explore.traces import to_arviz
+
+        if self.trace is None:
+            raise ValueError("a loaded posterior has no trace; read trace.tsv next to it")
+        return to_arviz(self.trace, burn_in)
 
     def _named(self, table: pd.DataFrame, cut: int | str) -> pd.DataFrame:
         """The rows of topics and of clusters of a cut, with their names."""

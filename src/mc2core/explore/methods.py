@@ -131,7 +131,7 @@ def _clusters(model: dict[str, Any]) -> str:
 
 def _contexts(model: dict[str, Any]) -> str:
     contexts = model.get("contexts") or {}
-    named = [f"{name} ({one['family'] if isinstance(one, dict) else one})" for name, one in contexts.items()]
+    named = [f"{name} ({one['family']}, strength {one['strength']:g})" for name, one in contexts.items()]
     return f", with the contexts {', '.join(named)}," if named else ""
 
 

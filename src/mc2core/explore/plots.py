@@ -1,7 +1,7 @@
 """Plots of a fit by matplotlib, one function each.
 
-Each function draws into ``ax``, or into a new figure if ``ax`` is not given, and returns the axes.
-``ax.figure.savefig(path)`` saves the figure; pyplot is not needed. ``found`` is a fit (:class:`mc2core.Fit`). Clusters
+Each function draws into ``ax``, or into a new figure if ``ax`` is not given, and returns the axes. :func:`save` writes
+the figure and the numbers that it shows; pyplot is not needed. ``found`` is a fit (:class:`mc2core.Fit`). Clusters
 and topics have the same numbers as in the tables of the fit. The functions raise MissingPackage if matplotlib is not
 installed.
 """
@@ -9,8 +9,11 @@ installed.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -21,6 +24,8 @@ from mc2core.posterior import consensus
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from mc2core.explore.compare import Comparison
 
 COLOURS = (
     "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#901010", "#1050d0", "#105050", "#10d070", "#70d0f0",
@@ -37,6 +42,38 @@ _MAX_LEAVES = 12
 _NEAR = 0.05  # of the width of a map: documents around one are counted
 _LETTER, _LINE = 0.011, 0.03  # of the width of a map: a letter and a line, about
 _LONGEST = 40  # characters of a name
+_NUMBERS: WeakKeyDictionary[Any, pd.DataFrame] = WeakKeyDictionary()  # what axes show
+
+
+def save(ax: Axes, path: str | os.PathLike[str]) -> None:
+    """Save the figure of a plot, and the numbers that the plot shows as a CSV file with the same name.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        Axes that a function of this module returned.
+    path : path
+        File of the figure. Its suffix is the format, such as .pdf, .svg or .png.
+
+    Raises
+    ------
+    ValueError
+        If no function of this module drew into the axes.
+
+    Examples
+    --------
+    >>> import mc2core
+    >>> corpus = mc2core.Corpus.from_texts(["apple tree leaf", "leaf tree apple", "iron nail", "nail iron forge"])
+    >>> fit = mc2core.fit(corpus, iterations=4)
+    >>> mc2core.plots.save(mc2core.plots.words(fit, topic=1), "words.pdf")  # and words.csv
+    """
+    from matplotlib import rc_context
+
+    if ax not in _NUMBERS:
+        raise ValueError("no function of mc2core.plots drew into these axes")
+    with rc_context({"pdf.fonttype": 42}):  # text that journals can embed
+        ax.figure.savefig(path, bbox_inches="tight")  # type: ignore[union-attr]
+    _NUMBERS[ax].to_csv(Path(path).with_suffix(".csv"), index=False, float_format="%.6g")
 
 
 def topics_over_time(
@@ -112,6 +149,7 @@ def _over_time(
         ax.plot(middle, line["share"], color=colour, marker="o", markersize=3, label=_label(line["name"].iloc[0]))
         ax.fill_between(middle, line["low"], line["high"], color=colour, alpha=0.15, linewidth=0)
     shown = f"{what}s" if len(chosen) == n else f"{len(chosen)} of {n} {what}s"
+    _NUMBERS[ax] = table[table["number"].isin(chosen)]
     xlabel = f"{name} (middle of each bin)" if is_binned else name
     ax.set(xlabel=xlabel, ylabel=f"share of the {parts}", title=f"{shown} over {name}, 90 % intervals")
     ax.set_ylim(bottom=0)
@@ -160,6 +198,8 @@ def clusters_by_context(
     ax = _axes(ax, (width, 0.9 + 0.06 * max(map(len, said)) + 0.3 * max(len(rows), 6)))
     image = ax.imshow(drawn, cmap="Blues", vmin=0.0, aspect="auto", interpolation="nearest")
     ax.set_facecolor(_NONE)
+    column = table["value" if "value" in table else "start"]
+    _NUMBERS[ax] = table[table["number"].isin(rows["cluster"]) & column.isin(columns)]
     ax.set_yticks(range(len(rows)), names)
     ax.set_xticks(range(len(columns)), said, rotation=45, ha="right", rotation_mode="anchor")
     is_value = "value" in table or bool((table["end"] - table["start"] == 1).all())
@@ -205,6 +245,10 @@ def hierarchy(found: Fit, size: int | None = None, ax: Axes | None = None) -> Ax
         _place(root, children, height)
     names = found._names["cluster"]
     ax = _axes(ax, (7.0, 1.2 + 0.3 * begin))
+    tables, own = found._of_clusters, description.recommended
+    rows = [tables["clusters"].assign(cut=own, number=tables["clusters"]["cluster"]), tables["cut_clusters"]]
+    table = pd.concat(rows)[["cluster", "cut", "number", "name", "documents", "joins"]]
+    _NUMBERS[ax] = table[table["cut"] <= begin].sort_values("cut", ascending=False, kind="stable")
     for one in shown:
         for node in range(first[one], first[one] + one):
             if node not in height:  # a cluster that has no document
@@ -275,6 +319,7 @@ def map_of_documents(
             ax.figure.colorbar(points, ax=ax, label=_short(name))
         else:
             _draw_groups(ax, place, variable.values.tocsc(), variable.names)
+    _NUMBERS[ax] = found.documents(cut).assign(x=place[:, 0], y=place[:, 1])
     ax.set(xticks=[], yticks=[], title=f"documents by {_short(colour or 'cluster')}", aspect="equal")
     ax.set_xlabel("nearby documents are similar; axes and large distances have no meaning (t-SNE)")
     return ax
@@ -313,6 +358,7 @@ def words(
         raise ValueError(f"there is no {what} {number}")
     ax = _axes(ax, (5.6, 1.2 + 0.26 * len(rows)))
     places = range(len(rows))
+    _NUMBERS[ax] = rows
     ax.barh(places, rows["probability"], color=_colour(0), height=0.7, label=f"in the {what}")
     ax.plot(rows["probability"] / rows["lift"], places, "|", color="black", markersize=11, label="in all documents")
     ax.set_yticks(places, [_short(word) for word in rows["word"]])
@@ -348,6 +394,7 @@ def trace(fit: Fit, what: str | None = None, ax: Axes | None = None) -> Axes:
     from matplotlib.ticker import MaxNLocator
 
     chains = fit.trace["chain"].unique()
+    _NUMBERS[ax] = fit.trace[["chain", "iteration", name]]
     for place, chain in enumerate(chains):
         line = fit.trace[fit.trace["chain"] == chain]
         ax.plot(line["iteration"], line[name], color=_colour(place), linewidth=1.2, label=f"chain {chain}")
@@ -387,10 +434,69 @@ def agreement(found: Fit, ax: Axes | None = None) -> Axes:
     for (row, column), value in np.ndenumerate(index):
         ax.text(column, row, f"{value:.2f}", ha="center", va="center", color="white" if value > 0.6 else "black")
     labels = [f"chain {one + 1}" for one in range(len(chains))]
+    _NUMBERS[ax] = pd.DataFrame(index, columns=labels).assign(of=labels)
     ax.set_xticks(range(len(chains)), labels)
     ax.set_yticks(range(len(chains)), labels)
     ax.set_title("agreement of chains")
     ax.figure.colorbar(image, ax=ax, label="adjusted Rand index")
+    return ax
+
+
+def comparison(found: Comparison, ax: Axes | None = None) -> Axes:
+    """Draw the recommended clusters of two fits side by side, with a band for the documents that two clusters share.
+
+    The height of a cluster is its number of documents in both fits, and the width of a band is the number of shared
+    documents. Clusters of the first fit, on the left, are ordered by size. Clusters of the second fit are ordered so
+    that bands cross little. Bands have the colour of the cluster on the left.
+
+    Parameters
+    ----------
+    found : Comparison
+        Result of :func:`mc2core.compare`.
+    ax : matplotlib Axes, optional
+
+    Examples
+    --------
+    >>> import mc2core
+    >>> corpus = mc2core.Corpus.from_texts(["apple tree leaf", "leaf tree apple", "iron nail", "nail iron forge"])
+    >>> one, other = (mc2core.fit(corpus, iterations=4, seed=seed) for seed in (0, 1))
+    >>> ax = mc2core.plots.comparison(mc2core.compare(one, other))
+    """
+    table = found.table[found.table.sum(axis=1) > 0].loc[:, lambda part: part.sum() > 0]
+    place = np.arange(len(table)) @ table.to_numpy() / table.sum().to_numpy()
+    table = table.iloc[:, np.argsort(place, kind="stable")]
+    counts, total = table.to_numpy(), int(table.to_numpy().sum())
+    ax = _axes(ax, (8.6, 1.0 + 0.36 * max(counts.shape)))
+    gap = 0.8 * total / max(counts.shape)  # as high as a name
+    tops = []
+    for side, label, x, align in ((0, "a", -0.03, "right"), (1, "b", 1.03, "left")):
+        sizes = counts.sum(axis=1 - side)
+        height = total + gap * (max(counts.shape) - 1)
+        between = (height - total) / max(len(sizes) - 1, 1)
+        tops.append(np.concatenate([[0], np.cumsum(sizes + between)[:-1]]) + (len(sizes) == 1) * (height - total) / 2)
+        names = dict(zip(found.clusters[label], found.clusters[f"name_{label}"], strict=True))
+        for number, size, top in zip(table.axes[side], sizes, tops[side], strict=True):
+            colour = _colour(list(table.index).index(number)) if side == 0 else REST
+            ax.fill_between([side - 0.015, side + 0.015], top, top + size, color=colour, linewidth=0)
+            said = f"{number}: {_short(names[number])} ({size:,})"
+            ax.text(x, top + size / 2, said, ha=align, va="center", fontsize="small")
+    bend = np.linspace(0.0, 1.0, 40)
+    smooth = bend**2 * (3 - 2 * bend)
+    left, right = tops[0].copy(), tops[1].copy()
+    for row, column in np.argwhere(counts):
+        n = counts[row, column]
+        band = left[row] + (right[column] - left[row]) * smooth
+        ax.fill_between(0.015 + 0.97 * bend, band, band + n, color=_colour(row), alpha=0.45, linewidth=0)
+        left[row] += n
+        right[column] += n
+    ax.invert_yaxis()
+    ax.set_axis_off()
+    a, b, both = found.n_documents
+    ax.set_title(
+        f"clusters of fit A (left) and B (right): {both:,} documents in both (A has {a:,}, B {b:,})", loc="center"
+    )
+    shared = table.reset_index().melt("a", var_name="b", value_name="shared")
+    _NUMBERS[ax] = shared[shared["shared"] > 0].sort_values(["a", "b"])
     return ax
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
-from mc2core.base import storage
-from mc2core.base.checks import counted
+from mc2core.base import extras, storage
+from mc2core.base.checks import choice, counted
 from mc2core.base.progress import work
 from mc2core.corpus.checks import CONTENT_KINDS
 from mc2core.corpus.embeddings import projection_of
@@ -28,6 +29,11 @@ from mc2core.posterior.consensus import between
 
 Tables = Mapping[str, pd.DataFrame]
 _DIGITS = "%.6g"
+#: forms of tables next to CSV, and the suffixes of their files
+FORMS = {"latex": "tex", "html": "html"}
+_IN_PAPERS = "clusters", "topics"
+_NOT_FOR_PAPERS = {"joins", "weight", "words", "tokens", "x", "y", "npmi_by_chance", "npmi_by_chance_sd"}
+_LONGEST = 30  # characters of a cell that is not broken into lines
 
 
 def tables_of(description: Description, seed: int = 0) -> dict[str, pd.DataFrame]:
@@ -46,8 +52,59 @@ def tables_of(description: Description, seed: int = 0) -> dict[str, pd.DataFrame
     return {name: table for name, table in tables.items() if len(table) or name == "topics"}
 
 
-def write_tables(folder: Path, tables: Tables) -> None:
-    """Write each table to ``folder``/NAME.csv, with numbers to six digits."""
+def for_paper(table: pd.DataFrame, form: str) -> str:
+    """Return a table, such as that of clusters or topics, as LaTeX or as HTML that Word opens.
+
+    Numbers have three digits. Columns for diagnostics, such as the place of a topic on the map, are left out.
+
+    Parameters
+    ----------
+    table : DataFrame
+    form : "latex" or "html"
+        LaTeX needs the package booktabs.
+
+    Raises
+    ------
+    ValueError
+        If there is no such form.
+    MissingPackage
+        If Jinja, with which pandas writes LaTeX, is not installed.
+
+    Examples
+    --------
+    >>> print(for_paper(pd.DataFrame({"cluster": [1], "share": [0.1254]}), "latex"))
+    \\begin{tabular}{rr}
+    \\toprule
+    cluster & share \\\\
+    \\midrule
+    1 & 0.125 \\\\
+    \\bottomrule
+    \\end{tabular}
+    <BLANKLINE>
+    """
+    choice("form", form, FORMS)
+    shown = table[[name for name in table if name not in _NOT_FOR_PAPERS]]
+    shown = shown.rename(columns=lambda name: name.replace("_", " "))
+
+    def rounded(number: float) -> str:
+        return f"{number:.3g}" if abs(number) < 1000 else f"{number:.0f}"
+
+    if form == "html":
+        page = '<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Table</title>\n'
+        return page + shown.to_html(index=False, float_format=rounded, na_rep="") + "\n"
+    extras.require("jinja2", extra="explore", purpose="a table in LaTeX")
+    longest = [0 if is_numeric_dtype(shown[name]) else shown[name].astype(str).str.len().max() for name in shown]
+    widths = ["r" if n == 0 else "l" if n <= _LONGEST else "p{5cm}" for n in longest]
+    return shown.to_latex(index=False, float_format=rounded, na_rep="", escape=True, column_format="".join(widths))
+
+
+def write_tables(folder: Path, tables: Tables, forms: Sequence[str] = ()) -> None:
+    """Write each table to ``folder``/NAME.csv, with numbers to six digits; clusters and topics also in ``forms``."""
+    for form in forms:
+        for name in _IN_PAPERS:
+            if name in tables:
+                with storage.replacing(folder / f"{name}.{FORMS[form]}") as stream:
+                    stream.write(for_paper(tables[name], form))
     for name, table in tables.items():
         with storage.replacing(folder / f"{name}.csv") as stream:
             table.to_csv(stream, index=False, float_format=_DIGITS)

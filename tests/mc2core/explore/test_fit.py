@@ -252,7 +252,7 @@ def test_the_methods_paragraph_says_model_settings_and_numbers(done):
     clusters, within = done.posterior.n_clusters, between(done.posterior.interval("main clusters"))
     for part in (
         "without a document level, as in the paper",
-        "year (normal_gamma), author (dirichlet)",
+        "year (normal_gamma, strength 1), author (dirichlet, strength 1)",
         f"to {done.corpus.n_documents} documents",
         "8 sweeps, of which the first 4 were discarded, in 2 independent chains, with the random seed 1",
         "start_topics 5",
@@ -302,7 +302,7 @@ def test_methods_say_how_words_were_made_and_what_is_missing(done):
 
 def test_methods_of_one_sweep_and_one_document_are_singular():
     about = {"iterations": 1, "engine": {"name": "svi"}, "updates": [{"documents": 1, "before": 9, "sweeps": 1}]}
-    assert methods._run(about, "epochs") == "1 epoch"
+    assert methods._run(None, about, "epochs") == "1 epoch"
     assert methods._updates(about).startswith("1 document was added to the 9 of the fit in 1 update:")
     about["updates"].append({"documents": 2, "before": 10, "sweeps": 20})
     assert methods._updates(about).startswith("3 documents were added to the 9 of the fit in 2 updates:")

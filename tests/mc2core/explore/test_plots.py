@@ -4,6 +4,7 @@ import itertools
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from matplotlib.figure import Figure
 
 import mc2core
 from mc2core import Corpus, plots
+from mc2core.app.cli import main
 from mc2core.base import extras
 from mc2core.explore import documents
 from mc2core.explore import plots as code
@@ -212,10 +214,61 @@ def test_agreement_of_chains_is_the_rand_index_of_each_pair(done):
 
 def test_each_draws_into_the_given_axes_and_returns_them(done):
     calls = {"clusters_by_context": ("author",), "words": (1,)}
-    for name in plots.__all__:
+    for name in {*plots.__all__} - {"save"}:
         ax = Figure().subplots()
-        assert getattr(plots, name)(done, *calls.get(name, ()), ax=ax) is ax
+        of = mc2core.compare(done, done) if name == "comparison" else done
+        assert getattr(plots, name)(of, *calls.get(name, ()), ax=ax) is ax
         assert ax.get_title()
+
+
+def test_the_numbers_of_a_plot_are_saved_next_to_it(done, tmp_path):
+    def saved(ax):
+        plots.save(ax, tmp_path / "one.pdf")
+        assert (tmp_path / "one.pdf").read_bytes().startswith(b"%PDF")
+        return pd.read_csv(tmp_path / "one.csv")
+
+    year = done.contexts("year").query("of == 'topic' and number == 2")
+    numbers = saved(plots.topics_over_time(done, topics=[2])).dropna()
+    np.testing.assert_allclose(numbers["low"], year.dropna(subset="low")["low"], rtol=1e-5)
+    assert set(numbers["number"]) == {2}
+    author = saved(plots.clusters_by_context(done, "author"))
+    assert len(author) == len(done.contexts("author").query("of == 'cluster'"))
+    assert saved(plots.words(done, topic=1, n=3))["by_relevance"].tolist() == [1, 2, 3]
+    assert len(saved(plots.trace(done))) == 16
+    assert saved(plots.agreement(done)).columns.tolist() == ["chain 1", "chain 2", "of"]
+    assert saved(plots.map_of_documents(done))["x"].between(0, 1).all()
+    merges = saved(plots.hierarchy(done))
+    assert (merges.groupby("cut")["documents"].sum() == done.corpus.n_documents).all()
+    with pytest.raises(ValueError, match=r"no function of mc2core\.plots drew into these axes"):
+        plots.save(Figure().subplots(), tmp_path / "two.pdf")
+
+
+def test_the_bands_of_two_fits_are_their_shared_documents(done, tmp_path, capsys):
+    own = done.documents()["cluster"].to_numpy() - 1
+    other = np.where(own == 1, 0, own)  # the first two clusters in one
+    sample = replace(done.posterior.representative, cluster=other)
+    parts = replace(done.posterior, samples=[sample], hierarchy=None, provenance={"corpus": "same"})
+    first = replace(done.posterior, provenance={"corpus": "same"})
+    found = mc2core.compare(first, parts)
+    ax = plots.comparison(found)
+    plots.save(ax, tmp_path / "one.svg")
+    numbers = pd.read_csv(tmp_path / "one.csv")
+    assert numbers["shared"].sum() == len(own)
+    for row in numbers.itertuples():
+        assert row.shared == found.table.loc[row.a, row.b]
+    assert len(numbers) == len(np.unique(own)) > 1
+    assert numbers.set_index("a")["b"][1] == numbers.set_index("a")["b"][2]
+    n_bars = sum((found.table.sum(axis=side) > 0).sum() for side in (0, 1))
+    assert len(ax.collections) == n_bars + len(numbers)
+    heights = [np.ptp(one.get_paths()[0].vertices[:2, 1]) for one in ax.collections[n_bars:]]
+    assert sorted(np.round(heights).astype(int)) == sorted(numbers["shared"])
+    first.save(tmp_path / "a.npz")
+    parts.save(tmp_path / "b.npz")
+    command = ["compare", str(tmp_path / "a.npz"), str(tmp_path / "b.npz")]
+    assert main([*command, "--picture", str(tmp_path / "two.pdf")]) == 0
+    assert (tmp_path / "two.csv").read_text() == (tmp_path / "one.csv").read_text()
+    assert main([*command, str(tmp_path / "a.npz"), "--picture", str(tmp_path / "three.pdf")]) == 2
+    assert "--picture is of two fits" in capsys.readouterr().err
 
 
 def boxes(ax, texts):

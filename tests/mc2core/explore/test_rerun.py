@@ -39,7 +39,7 @@ def fitted(corpus, **lengths):
 )
 def test_a_fit_comes_out_the_same_after_it_was_saved(corpus, tmp_path, lengths):
     fitted(corpus, **lengths).save(tmp_path / "one.npz")
-    found = rerun(Posterior.load(tmp_path / "one.npz"), corpus, threads=2, progress=False)
+    found = mc2core.Fit(Posterior.load(tmp_path / "one.npz"), corpus, threads=2).rerun()
     assert found.differing == found.versions == []
     n = 6 if lengths["chains"] == 2 else 2
     assert str(found) == f"the rerun gives the same result, bit by bit ({n} samples)"

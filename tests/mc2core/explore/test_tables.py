@@ -1,6 +1,7 @@
 """Tables of a fit against sums over documents, written out."""
 
 import dataclasses
+import re
 import sys
 from types import SimpleNamespace
 
@@ -576,3 +577,24 @@ def test_a_missing_package_is_named_before_anything_is_computed(tmp_path, monkey
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "sklearn" else object())
     with pytest.raises(MissingPackage, match="the HTML report needs the package scikit-learn, which is not installed"):
         describe.describe(None, None, tmp_path / "out")
+
+
+def test_tables_for_papers_escape_names_and_round_numbers(description, tmp_path, capsys):
+    table = pd.DataFrame({"cluster": [1, 2], "context_year_mean": [2012.83, np.nan], "name": ["A & B_1", "50 %"]})
+    latex = tables.for_paper(table.assign(x=0.5), "latex")
+    assert latex.splitlines()[2:6] == [
+        r"cluster & context year mean & name \\", r"\midrule", r"1 & 2013 & A \& B\_1 \\", r"2 &  & 50 \% \\",
+    ]  # fmt: skip
+    cells = re.findall("<td>(.*?)</td>", tables.for_paper(table, "html"))
+    assert cells == ["1", "2013", "A &amp; B_1", "2", "", "50 %"]
+    with pytest.raises(ValueError, match="form is 'word'; allowed: latex, html"):
+        tables.for_paper(table, "word")
+    description.corpus.save(tmp_path / "corpus")
+    description.posterior.save(tmp_path / "posterior.npz")
+    command = ["describe", str(tmp_path), str(tmp_path / "corpus"), "--out", str(tmp_path / "out")]
+    for _ in range(2):  # the second one replaces the first
+        assert main([*command, "--tables", "latex", "--tables", "html"]) == 0
+    wanted = {"clusters.tex", "clusters.html", "topics.tex", "topics.html"}
+    assert {one.name for one in (tmp_path / "out").iterdir()} >= wanted
+    assert main(command) == 0
+    assert not {one.name for one in (tmp_path / "out").iterdir()} & wanted

@@ -1,0 +1,50 @@
+"""The trace of a fit in the form of ArviZ, for its diagnostics."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mc2core.base.extras import MissingPackage
+
+
+def to_arviz(trace: pd.DataFrame, burn_in: int | None = None) -> Any:
+    """Return the numbers of a trace (log joint, clusters, topics, ...) as ``InferenceData`` of ArviZ.
+
+    The result has one chain per chain and one draw per iteration after the burn-in, in the group ``posterior``. From
+    ArviZ 1.0, it is a ``DataTree``.
+
+    Parameters
+    ----------
+    trace : DataFrame
+        ``Fit.trace``, or ``pandas.read_csv("FIT/trace.tsv", sep="\\t")``.
+    burn_in : int, optional
+        Number of iterations to discard. The default is half of them.
+
+    Raises
+    ------
+    MissingPackage
+        If ArviZ is not installed.
+    ValueError
+        If no iteration is left.
+    """
+    if importlib.util.find_spec("arviz") is None:
+        raise MissingPackage("a trace for ArviZ needs the package arviz, which is not installed: pip install arviz")
+    arviz = importlib.import_module("arviz")
+    last = int(trace.groupby("chain")["iteration"].max().min())
+    burn_in = last // 2 if burn_in is None else burn_in
+    kept = trace[trace["iteration"].between(burn_in + 1, last)]
+    if kept.empty:
+        raise ValueError(f"a burn-in of {burn_in} leaves none of {last} iterations")
+    values = {
+        str(name): np.stack([part.to_numpy(float) for _, part in kept.groupby("chain")[name]])
+        for name in trace.columns
+        if name not in ("chain", "iteration", "seconds", "tokens")
+    }
+    if hasattr(arviz, "InferenceData"):
+        return arviz.from_dict(posterior=values)
+    return arviz.from_dict({"posterior": values})
