@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import mc2core
+from mc2core import Fit
 from mc2core.base.extras import MissingPackage
 from mc2core.explore import traces
 
@@ -34,9 +34,9 @@ def test_chains_and_draws_after_the_burn_in(monkeypatch):
     assert list(found) == ["topics", "log_joint"]
     assert found["topics"].tolist() == [[6, 8, 10], [7, 9, 11]]
     assert traces.to_arviz(TRACE, burn_in=5)["posterior"]["log_joint"].tolist() == [[-10], [-11]]
-    assert mc2core.Fit(None, None, trace=TRACE).to_arviz(5)["posterior"]["topics"].tolist() == [[10], [11]]
+    assert Fit(None, None, trace=TRACE).to_arviz(5)["posterior"]["topics"].tolist() == [[10], [11]]
     with pytest.raises(ValueError, match="a loaded posterior has no trace"):
-        mc2core.Fit(None, None).to_arviz()
+        Fit(None, None).to_arviz()
     with pytest.raises(ValueError, match="a burn-in of 6 leaves none of 6 iterations"):
         traces.to_arviz(TRACE, burn_in=6)
 
