@@ -154,7 +154,13 @@ def _add_merge(commands: Any) -> None:
         "merge recommended clusters of a fit by hand, and save the result as another fit",
     )
     add_fit(merge, "posterior")
-    merge.add_argument("clusters", metavar="CLUSTER", type=int, nargs="+", help="numbers of the clusters to merge")
+    merge.add_argument("clusters", metavar="CLUSTER", type=int, nargs="*", help="numbers of the clusters to merge")
+    merge.add_argument(
+        "--names",
+        metavar="FILE",
+        type=Path,
+        help="instead, names.csv of the HTML report, in which clusters were chosen (Merge with)",
+    )
     merge.add_argument(
         "--out", metavar="FOLDER", type=Path, required=True, help="new folder for the fit with merged clusters"
     )
@@ -332,18 +338,30 @@ def _compare(options: argparse.Namespace) -> None:
 
 def _merge(options: argparse.Namespace) -> None:
     from mc2core.base.progress import work
-    from mc2core.explore.merging import merge_clusters
+    from mc2core.explore.merging import merge_clusters, merge_named
     from mc2core.explore.methods import merged_by_hand
+    from mc2core.explore.words import read_names
     from mc2core.posterior import Posterior
     from mc2core.posterior.posterior import POSTERIOR
 
     if options.out.exists():
         raise ValueError(f"{options.out} exists; give a new folder")
+    if bool(options.clusters) == bool(options.names):
+        raise ValueError("give the numbers of clusters, or --names names.csv of the HTML report")
+    names: pd.DataFrame | None = None
     with work("reading the posterior"):
-        posterior = merge_clusters(Posterior.load(options.posterior), options.clusters)
+        before = Posterior.load(options.posterior)
+        if options.names:
+            posterior, names = merge_named(before, read_names(options.names))
+        else:
+            posterior = merge_clusters(before, options.clusters)
     options.out.mkdir(parents=True)
     posterior.save(options.out / POSTERIOR)
-    print(in_lines(f"{options.out}: {merged_by_hand(posterior)[-1]}", sys.stdout))
+    said = merged_by_hand(posterior)[len(merged_by_hand(before)) :]
+    print(in_lines(f"{options.out}: {' '.join(said)}", sys.stdout))
+    if names is not None:
+        names.to_csv(options.out / "names.csv", index=False)
+        print(in_lines(f"next: mc2 describe {options.out} CORPUS --names {options.out / 'names.csv'}", sys.stdout))
 
 
 def _describe(options: argparse.Namespace) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+import pandas as pd
+
 from mc2core.explore.compare import recommended_names
 from mc2core.posterior import Posterior
 
@@ -26,3 +29,55 @@ def merge_clusters(posterior: Posterior, clusters: Sequence[int]) -> Posterior:
     about = {"clusters": sorted(clusters), "of": hierarchy.recommended, "names": [names[one - 1] for one in clusters]}
     before = posterior.provenance.get("merged", [])
     return replace(posterior, hierarchy=merged, provenance={**posterior.provenance, "merged": [*before, about]})
+
+
+def merge_named(posterior: Posterior, names: pd.DataFrame) -> tuple[Posterior, pd.DataFrame]:
+    """Merge the clusters that ``names.csv`` of an HTML report marks; return the posterior and the names.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    names : DataFrame
+        The file (:func:`mc2core.explore.words.read_names`), with the column merge: recommended clusters with the same
+        number in it are merged.
+
+    Returns
+    -------
+    (Posterior, DataFrame)
+        The second has the columns of, number and name: the names that were given, with the numbers after the merge. A
+        merged cluster has the name of the cluster whose number was in merge, or else of its first part with a name.
+
+    Raises
+    ------
+    ValueError
+        If no clusters are marked, or as :func:`merge_clusters` does.
+    """
+    missing = {"level": "recommended", "default": "", "merge": ""}
+    names = names.assign(**{column: value for column, value in missing.items() if column not in names})
+    clusters = names[(names["of"] == "cluster") & (names["level"] == "recommended")]
+    marks = clusters["merge"].str.strip()
+    groups = [part.tolist() for _, part in clusters["number"].groupby(marks[marks != ""])]
+    if not groups:
+        raise ValueError("no clusters are marked in the column merge; choose them in the HTML report (Merge with)")
+    before = posterior
+    for group in groups:
+        now = _numbers(before, posterior)
+        posterior = merge_clusters(posterior, [int(now[one - 1]) if one <= len(now) else one for one in group])
+    now = _numbers(before, posterior)
+    given = names[names["name"] != names["default"]]
+    is_cluster = given["of"] == "cluster"
+    known = given[~is_cluster | given["number"].isin(clusters["number"]) & (given["level"] == "recommended")]
+    known = known.assign(is_first=known["number"].astype(str) != known["merge"])
+    known = known.sort_values("is_first", kind="stable")  # the named target of a merge comes before its other parts
+    number = [now[one - 1] if of == "cluster" else one for of, one in zip(known["of"], known["number"], strict=True)]
+    return posterior, known.assign(number=number)[["of", "number", "name"]].drop_duplicates(["of", "number"])
+
+
+def _numbers(before: Posterior, after: Posterior) -> np.ndarray:
+    """The number that each recommended cluster has after merges, from 1."""
+    first, last = before.hierarchy, after.hierarchy
+    if first is None or last is None or first is last:
+        return np.arange(1, (first.recommended if first is not None else 0) + 1)
+    numbers = np.zeros(first.recommended, np.int64)
+    numbers[list(first.merged or range(first.recommended))] = np.array(last.merged) + 1
+    return numbers

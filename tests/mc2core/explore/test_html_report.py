@@ -920,6 +920,28 @@ def test_names_that_are_given_are_shown_everywhere(opened, description, tmp_path
         assert "Theme 2" in page.inner_text("#results button")
 
 
+def test_clusters_to_merge_are_chosen_and_saved(opened, folder, description):
+    assert description.recommended >= 3
+    with opened(folder / "index.html") as page:
+        page.click("#clusters [data-cluster='1']")
+        page.select_option("#merge-with", "2")
+        page.click("#clusters [data-cluster='3']")
+        page.select_option("#merge-with", "1")
+        said = page.inner_text("#merges")
+        assert said.startswith("To be merged: Cluster 1: ")
+        assert said.count(" + Cluster ") == 2
+        rows = csv_of(page, "#panel .save-names")
+        merged = [row["number"] for row in rows if row["merge"]]
+        assert merged == ["1", "2", "3"]
+        assert {row["merge"] for row in rows if row["merge"]} == {"2"}
+        page.select_option("#merge-with", "")  # the third is taken out again
+        assert page.inner_text("#merges").count(" + Cluster ") == 1
+        page.click("#clusters [data-cluster='1']")
+        page.select_option("#merge-with", "")
+        assert page.inner_text("#merges") == ""
+        assert "merge" not in csv_of(page, "#panel .save-names")[0]
+
+
 def test_pictures_and_tables_are_saved(opened, folder, description):
     with opened(folder / "index.html") as page:
         rows = csv_of(page, "#save-topics button")

@@ -117,6 +117,42 @@ def test_merge_on_the_command_line(posterior, corpus, tmp_path, capsys):
         assert "two or more different numbers of clusters from 1 to 4 are needed" in capsys.readouterr().err
 
 
+def test_the_file_of_names_marks_clusters_and_their_names(posterior, corpus, tmp_path, capsys):
+    rows = [
+        ("cluster", 1, "Sea", "3"),
+        ("cluster", 2, "Food", "2"),
+        ("cluster", 3, "Sky", "3"),
+        ("cluster", 4, "w", "2"),
+    ]
+    names = pd.DataFrame([*rows, ("topic", 1, "One", "")], columns=["of", "number", "name", "merge"])
+    names.assign(level=["recommended"] * 4 + [""], default=["", "", "", "w", ""]).to_csv(
+        tmp_path / "names.csv", index=False
+    )
+    posterior.save(tmp_path / "posterior.npz")
+    corpus.save(tmp_path / "corpus")
+    out = tmp_path / "merged"
+    assert main(["merge", str(tmp_path), "--names", str(tmp_path / "names.csv"), "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert said.count("were merged by hand") == 2
+    assert f"next: mc2 describe {out} CORPUS --names {out}/names.csv" in said
+    found = Fit(Posterior.load(out), corpus)
+    assert (found.documents()["cluster"] == np.array([1, 2, 1, 2])[GROUP]).all()  # 24 + 16 and 20 + 10 documents
+    found.rename(out / "names.csv")
+    assert found.clusters()["name"].tolist() == ["Sky", "Food"]
+    assert found.names["topic"] == {1: "One"}
+    again = tmp_path / "again"  # a merge of merged clusters
+    names = pd.DataFrame({"of": "cluster", "number": [1, 2], "name": ["All", "All"], "merge": ["1", "1"]})
+    names.to_csv(tmp_path / "names.csv", index=False)
+    assert main(["merge", str(out), "--names", str(tmp_path / "names.csv"), "--out", str(again)]) == 0
+    assert pd.read_csv(again / "names.csv").to_numpy().tolist() == [["cluster", 1, "All"]]
+    for chosen in ([], ["3", "4", "--names", str(tmp_path / "names.csv")]):
+        assert main(["merge", str(tmp_path), *chosen, "--out", str(tmp_path / "none")]) == 2
+        assert "give the numbers of clusters, or --names names.csv" in capsys.readouterr().err
+    names.drop(columns="merge").to_csv(tmp_path / "names.csv", index=False)
+    assert main(["merge", str(tmp_path), "--names", str(tmp_path / "names.csv"), "--out", str(tmp_path / "none")]) == 2
+    assert "no clusters are marked in the column merge" in capsys.readouterr().err
+
+
 def test_what_cannot_be_merged_is_said(fit, posterior):
     with pytest.raises(ValueError, match="keeps no hierarchy"):
         mc2core.Fit(replace(posterior, hierarchy=None), fit.corpus).merge_clusters([1, 2])

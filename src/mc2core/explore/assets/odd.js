@@ -127,10 +127,31 @@ const rename = (what, number, title) => {
 };
 $("rename-cluster").onclick = () => rename("cluster", chosen, $("panel-title"));
 $("rename-topic").onclick = () => rename("topic", topic, $("topic-title"));
+// clusters that the reader merges: each has the number of the cluster that it becomes a part of (mc2 merge --names)
+const mergeable = [...nodes.values()].filter((row) => row.cut === DESCRIPTION.recommended), mergedWith = (row) => mergeable.filter((one) => one.merge && one.merge === row.merge);
+const offerMerge = () => {
+  const row = nodes.get(chosen), parts = mergedWith(row);
+  $("merge").hidden = noClusters || noGroups || mergeable.length < 2 || row.cut !== DESCRIPTION.recommended;
+  const option = (one) => element("option", nameOf(one.cluster), { value: one.cluster });
+  fill($("merge-with"), [element("option", parts.length ? "(undo)" : "", { value: "" }), ...mergeable.filter((one) => one !== row).map(option)]);
+  $("merge-with").value = parts.find((one) => one !== row)?.cluster ?? "";
+  const groups = [...grouped(mergeable.filter((one) => one.merge), "merge").values()];
+  $("merges").textContent = groups.length ? `To be merged: ${groups.map((group) => group.map((one) => nameOf(one.cluster)).join(" + ")).join("; ")}. Save names.csv, then run: mc2 merge FIT --names names.csv --out FOLDER` : "";
+};
+$("merge-with").onchange = ({ target }) => {
+  const row = nodes.get(chosen), other = nodes.get(+target.value), rest = mergedWith(row).filter((one) => one !== row);
+  if (other) for (const one of [...mergedWith(row), row, ...mergedWith(other), other]) one.merge = other.merge || other.cluster;
+  else {
+    row.merge = undefined;
+    for (const one of rest) one.merge = rest.length > 1 ? rest[0].cluster : undefined;
+  }
+  for (const one of document.querySelectorAll(".save-names")) one.hidden = false;
+  offerMerge();
+};
 const rowsOfNames = [
   ...[...nodes.values()].map((row) => ({ row, of: "cluster", number: row.cluster, level: row.cut === DESCRIPTION.recommended ? "recommended" : row.cut })),
   ...topics.map((row) => ({ row, of: "topic", number: row.topic, level: "" })),
 ].map((one) => ({ ...one, default: DESCRIPTION.defaults[one.of]?.[one.number] ?? one.row.name }));
 // default and words tell what a name is of, should the fit change
-const allNames = () => rowsOfNames.map(({ row, of, number, level, default: byWords }) => ({ of, number, level, name: row.name, default: byWords, words: row.words ?? "" }));
+const allNames = () => rowsOfNames.map(({ row, of, number, level, default: byWords }) => ({ of, number, level, name: row.name, default: byWords, words: row.words ?? "", ...(mergeable.some((one) => one.merge) && { merge: of === "cluster" ? row.merge ?? "" : "" }) }));
 for (const one of document.querySelectorAll(".save-names")) one.onclick = () => saveText("names.csv", toCsv(allNames()), "text/csv");

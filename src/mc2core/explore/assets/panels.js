@@ -61,6 +61,7 @@ const choose = (node, focus = false) => {
   listDocuments("typical", (typical.get(node) || []), (one) => short(one.overlap), markedOfCluster(node));
   aboutCluster(node);
   offerMembers();
+  offerMerge();
   drawCompare();
   drawTree();
   if (focus) $("panel-title").focus();
