@@ -214,6 +214,9 @@ def _parsed(program: str, about: str, add: Callable[[Any], None], arguments: Seq
             print(f"{program} {__version__}" + (f" (commit {known})" if known else ""))
             parser.exit()
 
+    if "--missing" in arguments[:-1]:  # a code such as -99,unknown is no option
+        at = arguments.index("--missing")
+        arguments = [*arguments[:at], f"--missing={arguments[at + 1]}", *arguments[at + 2 :]]
     parser = argparse.ArgumentParser(
         prog=program, description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -13,6 +13,8 @@ from mc2core.inference.base import AUTO
 
 #: seconds of compiling from which they are told; kernels that are there already load in fewer
 _COMPILED = 10.0
+#: iterations from which on it is known whether numbers are level
+_FEWEST = 16
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -207,6 +209,8 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
     more = f"the same command with --iterations {2 * provenance['iterations']} resumes from here"
     if provenance["inferred"]["changing"]:
         more += ", or with --iterations auto until clusters and topics no longer change"
+    elif provenance["iterations"] >= _FEWEST and provenance["engine"]["name"] != "svi":
+        more += "; this is hardly needed, because log joint, clusters and topics are level"
     lines.append(f"for more iterations: {more}")
     fit, corpus, out = (shlex.quote(str(one)) for one in (posterior, options.corpus, options.out / "description"))
     if "clusters" not in model.reported:  # there are none to describe

@@ -11,6 +11,8 @@ from mc2core.base.checks import counted
 from mc2core.corpus import Corpus
 from mc2core.corpus.building.settings import CHOSEN, WORDS
 from mc2core.corpus.checks import CONTENT_KINDS
+from mc2core.corpus.readers.bibliography import told
+from mc2core.corpus.readers.reading import BIBLIOGRAPHY
 from mc2core.inference.base import n_samples
 from mc2core.posterior import Posterior, consensus
 
@@ -71,12 +73,15 @@ def _preprocessing(imported: Mapping[str, Any] | None, corpus: Corpus) -> str:
         built = "observations" if corpus.is_of_observations else "counts"
         return f"The corpus was built from {built}; how these were made is not recorded."
     known = imported.get("settings", {}) | imported.get("chosen", {})
+    works = [
+        f"{note[0].upper()}{note[1:]}." for note in (told(imported[BIBLIOGRAPHY]) if BIBLIOGRAPHY in imported else [])
+    ]
     shown = {name: known[name] for name in (*WORDS, *CHOSEN, "missing") if known.get(name)}
     shown |= {"vocabulary": "given"} if "vocabulary" in shown else {}
     if isinstance(shown.get("stop_words"), list):
         shown["stop_words"] = f"a list of {len(shown['stop_words'])}"
     listed = ", ".join(f"{name} {', '.join(one) if isinstance(one, list) else one}" for name, one in shown.items())
-    return f"Preprocessing: {listed}." if listed else ""
+    return " ".join([*works, *([f"Preprocessing: {listed}."] if listed else [])])
 
 
 def _missing(posterior: Posterior, corpus: Corpus) -> str:

@@ -32,7 +32,8 @@ _DIGITS = "%.6g"
 #: forms of tables next to CSV, and the suffixes of their files
 FORMS = {"latex": "tex", "html": "html"}
 _IN_PAPERS = "clusters", "topics"
-_NOT_FOR_PAPERS = {"joins", "weight", "words", "tokens", "x", "y", "npmi_by_chance", "npmi_by_chance_sd"}
+_NOT_FOR_PAPERS = {"joins", "chains", "weight", "words", "tokens", "x", "y", "npmi_by_chance", "npmi_by_chance_sd"}
+_VALUES = 3  # of a context in a cell
 _LONGEST = 30  # characters of a cell that is not broken into lines
 
 
@@ -55,7 +56,8 @@ def tables_of(description: Description, seed: int = 0) -> dict[str, pd.DataFrame
 def for_paper(table: pd.DataFrame, form: str) -> str:
     """Return a table, such as that of clusters or topics, as LaTeX or as HTML that Word opens.
 
-    Numbers have three digits. Columns for diagnostics, such as the place of a topic on the map, are left out.
+    Numbers have three digits. Columns for diagnostics, such as the place of a topic on the map, are left out. Of the
+    values of a context, the three commonest are kept.
 
     Parameters
     ----------
@@ -84,6 +86,9 @@ def for_paper(table: pd.DataFrame, form: str) -> str:
     """
     choice("form", form, FORMS)
     shown = table[[name for name in table if name not in _NOT_FOR_PAPERS]]
+    for name in shown.columns[shown.columns.str.startswith("context_")]:
+        if not is_numeric_dtype(shown[name]):  # the commonest values come first
+            shown = shown.assign(**{name: shown[name].str.split("; ").str[:_VALUES].str.join("; ")})
     shown = shown.rename(columns=lambda name: name.replace("_", " "))
 
     def rounded(number: float) -> str:

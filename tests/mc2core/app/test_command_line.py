@@ -441,9 +441,10 @@ class TestFit:
                 f"found {clusters[29]} clusters and 7 topics; {ONE_CHAIN}; over the last 10 iterations {last}; "
                 "other values of --seed or start_topics may give another result"
             )
-            automatic = ", or with --iterations auto until clusters and topics no longer change" if differ else ""
+            automatic = ", or with --iterations auto until clusters and topics no longer change"
+            level = "; this is hardly needed, because log joint, clusters and topics are level"
             more = "for more iterations: the same command with --iterations 60 resumes from here"
-            assert told[3] == more + automatic
+            assert told[3] == more + (automatic if differ else level)
             assert told[6].endswith(" --hierarchy")
             assert len(told) == 7
         of_svi = summary(specify("mc2", "svi", {}), [5] * 30)[1]
@@ -718,6 +719,12 @@ class TestCommands:
         done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
         error = "mc2: error: standard input is closed; mc2 predict reads documents from it\n"
         assert (done.returncode, done.stderr) == (2, error)
+
+    def test_codes_of_missing_values_may_begin_with_a_dash(self, tmp_path):
+        (tmp_path / "a.csv").write_text("text,age\nsea ferry,-99\nsea bread,7\nsea,-\n")
+        command = ["import", str(tmp_path / "a.csv"), "--text", "text", "--context", "age:number"]
+        assert main([*command, "--missing", "-99,-", "--out", str(tmp_path / "corpus")]) == 0
+        assert Corpus.load(tmp_path / "corpus").missing("age").tolist() == [True, False, True]
 
     @pytest.mark.parametrize(
         "order", ["F --cut 2 C", "--cut 2 F C", "F C --cut 2", "F --cut=2 --threads 1 C", "--cut 2 -- F C"]

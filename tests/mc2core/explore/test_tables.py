@@ -585,6 +585,8 @@ def test_tables_for_papers_escape_names_and_round_numbers(description, tmp_path,
     assert latex.splitlines()[2:6] == [
         r"cluster & context year mean & name \\", r"\midrule", r"1 & 2013 & A \& B\_1 \\", r"2 &  & 50 \% \\",
     ]  # fmt: skip
+    names = pd.DataFrame({"context_who": ["a; b; c; d", None], "chains": [1, 2]})
+    assert tables.for_paper(names, "latex").splitlines()[2:5:2] == [r"context who \\", r"a; b; c \\"]
     cells = re.findall("<td>(.*?)</td>", tables.for_paper(table, "html"))
     assert cells == ["1", "2013", "A &amp; B_1", "2", "", "50 %"]
     with pytest.raises(ValueError, match="form is 'word'; allowed: latex, html"):
