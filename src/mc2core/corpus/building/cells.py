@@ -112,7 +112,7 @@ def parse_number(value: Any, decimal_comma: bool = False) -> float:
         except (TypeError, ValueError, OverflowError):
             number = math.inf
     if not math.isfinite(number):
-        raise ValueError(f"found {shown(value)}; a finite number is needed, or an empty cell if it is missing")
+        raise ValueError(f"found {shown(value)}; a finite number, an empty cell or a code of --missing is needed")
     return number
 
 

@@ -34,9 +34,9 @@ class TestBadRows:
             read_table(path, layout)
         assert str(caught.value).splitlines() == [
             f"{path}: 4 of 6 rows cannot be read:",
-            "  line 3, column 'year': found 'soon'; a finite number is needed, or an empty cell if it is missing",
+            "  line 3, column 'year': found 'soon'; a finite number, an empty cell or a code of --missing is needed",
             "  line 4 has 1 field, but the header has 3",
-            "  line 6, column 'year': found 'never'; a finite number is needed, or an empty cell if it is missing",
+            "  line 6, column 'year': found 'never'; a finite number, an empty cell or a code of --missing is needed",
             "  line 7 is not UTF-8 text: byte 0xe9 at place 1",
         ]
         for allowed in (3, 0):

@@ -200,7 +200,7 @@ class TestRefused:
             ('{"b": ["x"], "n": NaN}', "line 2 is not one JSON object: NaN is not a number; use null for"),
             ('{"b": ["x"], "b": ["y"]}', "line 2 is not one JSON object: it has the key 'b' twice"),
             (b'{"b": ["\xff"]}', "line 2 is not UTF-8 text: byte 0xff at place 9"),
-            ('{"b": ["x"], "n": 1e999, "id": "c"}', "line 2, column 'n': found inf; a finite number is needed, or"),
+            ('{"b": ["x"], "n": 1e999, "id": "c"}', "line 2, column 'n': found inf; a finite number, an empty cell"),
             ('{"b": ["x"], "n": true, "id": "c"}', "line 2, column 'n': found True; a finite number"),
             ('{"b": ["x"], "n": "soon", "id": "c"}', "line 2, column 'n': found 'soon'; a finite number"),
             ('{"b": ["x"], "n": [1], "id": "c"}', "line 2, column 'n': found [1]; a finite number"),
