@@ -75,6 +75,16 @@ def fits(folder, tmp_path):
     return tmp_path
 
 
+def test_a_fit_that_cannot_be_updated_says_what_to_do(fits):
+    posterior = Posterior.load(fits / "gibbs")
+    posterior.provenance["engine"] = {"name": "fastex"}
+    posterior.save(fits / "gibbs/posterior.npz")
+    with pytest.raises(
+        ValueError, match=r"is by fastex, which cannot be updated .* mc2 import --like and mc2 clusters"
+    ):
+        update_fit(fits / "gibbs", fits / "data")
+
+
 def test_it_is_the_stream_of_python_from_a_file_or_a_corpus(fits, capsys):
     new = written(fits / "new.jsonl", rows(35, 1))
     assert main(["import", new, "--like", str(fits / "data"), "--out", str(fits / "new")]) == 0

@@ -300,6 +300,15 @@ def test_methods_say_how_words_were_made_and_what_is_missing(done):
     assert "The corpus was built from counts" in mc2core.fit(counts, iterations=2, chains=1, progress=False).methods()
 
 
+def test_methods_say_what_the_texts_of_a_bibliography_are(done):
+    known = {"records": 9, "same_id": 1, "same_title": 0, "without_abstract": 2, "forms": 5, "authors": 4}
+    imported = {"form": "a table", "settings": {"min_letters": 2}, "bibliography": known}
+    said = methods._preprocessing(imported, done.corpus)
+    assert said.startswith("9 records; the text of a document is its title and abstract. Duplicates left out: 1 with")
+    assert "2 documents without an abstract: only the title is the text. Authors as 'Surname, I.': 5 forms" in said
+    assert said.endswith("(1 merged). Preprocessing: min_letters 2.")
+
+
 def test_methods_of_one_sweep_and_one_document_are_singular():
     about = {"iterations": 1, "engine": {"name": "svi"}, "updates": [{"documents": 1, "before": 9, "sweeps": 1}]}
     assert methods._run(None, about, "epochs") == "1 epoch"

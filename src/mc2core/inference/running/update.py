@@ -177,7 +177,10 @@ def update_fit(
         with stopping.install(), storage.only_one(out / POSTERIOR, "another fit"), showing(progress):
             return _add_documents(file, new, out, columns, new_columns, sweeps, threads)
     if engine != "svi":
-        raise ValueError(f"the fit is by {engine}, which cannot be updated; fits by gibbs and svi can")
+        raise ValueError(
+            f"the fit is by {engine}, which cannot be updated (fits by gibbs and svi can); assign the new documents to "
+            "its clusters with mc2 import --like and mc2 clusters, or fit all documents again"
+        )
     if iterations is not None:
         raise ValueError(f"iterations is {iterations}; a fit by svi uses each new document once")
     with stopping.install(), storage.only_one(out / POSTERIOR, "another fit"), showing(progress):
