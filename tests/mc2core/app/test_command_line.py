@@ -54,7 +54,7 @@ def test_the_typical_session_of_the_help_runs_as_printed(tmp_path, monkeypatch, 
     folder = tmp_path / "my fits; echo hi"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    for name in ("papers", "new", "today"):
+    for number, name in enumerate(("papers", "new", "today")):
         texts = ["lake sea river boat", "star sun moon sky"] * 8
         rows = [{"abstract": text, "year": 1990 + j + number} for j, text in enumerate(texts)]
         Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
