@@ -1,4 +1,4 @@
-"""How models are fitted: the engines and the one loop that runs them (see ``base``)."""
+"""Inference: the engines that fit models, and the loop that runs every engine (see ``base``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SVI", "FastEx", "Gibbs", "Stream"]
 
-# loaded when first asked for: one engine's kernels need not wait for another's
+# modules are loaded at first use, so that one engine does not wait for the kernels of another
 _HOME = {"FastEx": "fastex.engine", "Gibbs": "gibbs.engine", "SVI": "svi.engine", "Stream": "svi.stream"}
 
 

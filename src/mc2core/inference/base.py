@@ -41,31 +41,30 @@ class Engine(Settings, ABC):
 
     #: name in configuration files and in the registry
     name: ClassVar[str]
-    #: the kinds of models it can fit, the one of a fit that names none first; :meth:`supports` refuses what more it
-    #: must
+    #: kinds of models it can fit, its default model first; :meth:`supports` makes further checks
     models: ClassVar[tuple[type[Model], ...]]
-    #: whether a posterior averages over samples of several iterations, or holds the last state only
+    #: whether a posterior averages over samples of several iterations, or contains only the last state
     keeps_samples: ClassVar[bool]
     #: whether a fit keeps a sample of its documents, to which :class:`mc2core.inference.Stream` adds new ones
     keeps_documents: ClassVar[bool] = False
-    #: sweeps or epochs of a run that names no number of them
+    #: default number of sweeps or epochs
     default_iterations: ClassVar[int]
     aside: ClassVar[tuple[str, ...]] = ("threads",)
 
     threads: int = 1
-    #: chains of a fit that names no number of them, see :attr:`default_chains`
+    #: default number of chains, see :attr:`default_chains`
     several_chains: ClassVar[int] = 1
-    #: parts of the corpus that Spark's executors work on; None is this process alone
+    #: number of parts of the corpus that Spark's executors process; None uses only this process
     n_shards: int | None = None
 
     @property
     def default_chains(self) -> int:
-        """Default number of chains of a fit; one on Spark, whose executors cannot be shared by two chains."""
+        """Default number of chains of a fit. It is one on Spark, because two chains cannot share the executors."""
         return self.several_chains if self.n_shards is None else 1
 
     @property
     def can_stream(self) -> bool:
-        """Whether a fit with these settings can be continued by :class:`mc2core.inference.Stream`."""
+        """Whether :class:`mc2core.inference.Stream` can continue a fit with these settings."""
         return False
 
     def supports(self, model: Model) -> None:
@@ -150,9 +149,9 @@ def posterior_of(model: Model, corpus: Corpus, samples: list[Sample], provenance
 # -- checks that the constructors share ----------------------------------------------------------------------------
 
 
-#: iterations of a run that goes on until its numbers are level ...
+#: smallest number of iterations of a run with ``iterations="auto"``
 AUTO = "auto"
-# ... and how often their number is doubled at most: a limit of time would make results depend on the machine
+# how often this number is doubled at most; a limit of time would make results depend on the machine
 _DOUBLINGS = 4
 
 

@@ -14,7 +14,8 @@ from mc2core.families.base import ContentFamily
 from mc2core.families.contents import log_gammas_of
 from mc2core.inference.seeding import cluster_rows
 
-# how far from 0, in units of a standardised observation's length, a plane is that has k-means of directions on it
+# distance from 0 of the plane of observations before spherical k-means, in units of the length of a standardised
+# observation
 _FAR = 10.0
 
 

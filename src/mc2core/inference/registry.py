@@ -13,10 +13,10 @@ from mc2core.models import Model
 
 #: name: class in :mod:`mc2core.models`
 MODELS = {"hdp": "HDP", "mc2": "MC2", "mixture": "Mixture", "nptot": "NPTOT"}
-#: name, and of the engine's folder: class in its module ``engine``, loaded when asked for
+#: name of the engine and of its folder: class in its module ``engine``, loaded at first use
 ENGINES = {"fastex": "FastEx", "gibbs": "Gibbs", "svi": "SVI"}
-#: of a fit that names neither: of ``mc2 fit``, :func:`mc2core.fit`, ``MC2Clusterer`` and the workflow. An engine alone
-#: has the first of its models, a model alone the first engine here that fits it.
+#: defaults of ``mc2 fit``, :func:`mc2core.fit`, ``MC2Clusterer`` and the workflow if neither model nor engine is given.
+#: If only the engine is given, its first model is used; if only the model is given, the first engine here that fits it.
 DEFAULT_MODEL, DEFAULT_ENGINE = "mc2", "gibbs"
 
 

@@ -1,4 +1,4 @@
-"""Starts of chains and variational posteriors: k-means++ and k-means of documents by Hellinger distance."""
+"""Initial clusters for chains and variational posteriors: k-means++ and k-means of documents by Hellinger distance."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from mc2core.corpus import Corpus, take_rows
 from mc2core.families.stacked import StackedContexts
 
 _LLOYD_PASSES = 10
-_FACTORS, _SUBSPACE_PASSES = 20, 4  # of words
-_BLOCK = 10_000  # documents whose square roots are held at once
+_FACTORS, _SUBSPACE_PASSES = 20, 4  # number of latent factors of words
+_BLOCK = 10_000  # number of documents whose square roots of word frequencies are in memory at once
 _CANDIDATES = 4
-_MAX_DENSE = 2**24  # entries of an array of centres, or of products with them, that is held at once
+_MAX_DENSE = 2**24  # largest number of entries of a dense array of centres, or of products with centres
 
 
 def cluster_documents(
@@ -63,7 +63,7 @@ def cluster_words(corpus: Corpus, n_clusters: int, rng: np.random.Generator) -> 
 
 
 def _latent_factors(rows: sp.csr_matrix, rng: np.random.Generator) -> np.ndarray:
-    """(V, factors): columns of the rows by their largest singular vectors, by subspace iteration."""
+    """Return the right singular vectors of the largest singular values, (V, factors), by subspace iteration."""
     factors = rng.standard_normal((rows.shape[1], min(_FACTORS, *rows.shape)))
     for _ in range(_SUBSPACE_PASSES):
         factors = rows.T @ _orthonormal(rows @ _orthonormal(factors))
@@ -71,7 +71,10 @@ def _latent_factors(rows: sp.csr_matrix, rng: np.random.Generator) -> np.ndarray
 
 
 def _orthonormal(columns: np.ndarray) -> np.ndarray:
-    """A basis of the same space. By ``einsum``: a library of linear algebra sums in an order that threads decide."""
+    """Return an orthonormal basis of the space that the columns span.
+
+    It uses ``einsum``, because a library of linear algebra adds numbers in an order that depends on the threads.
+    """
     values, vectors = np.linalg.eigh(np.einsum("ij,ik->jk", columns, columns))
     kept = values > 1e-9 * values.max()
     return np.einsum("ij,jk->ik", columns, vectors[:, kept] / np.sqrt(values[kept]))
@@ -106,7 +109,7 @@ def seed_rows(rows: sp.csr_matrix, n_seeds: int, rng: np.random.Generator) -> np
 
 
 def _squared_distances(rows: sp.csr_matrix, seeds: Any) -> np.ndarray:
-    """(n, seeds): squared Euclidean distances of unit rows."""
+    """Return squared Euclidean distances between unit rows and seeds, (n, seeds)."""
     return np.maximum(2.0 - 2.0 * (rows @ take_rows(rows, np.asarray(seeds)).toarray().T), 0.0)
 
 
@@ -144,13 +147,13 @@ def join_nearest(content: sp.csr_matrix, cluster: np.ndarray, n_clusters: int) -
 
 
 def _blocks(rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Parts of ``rows``, ``_BLOCK`` at a time."""
+    """Yield ``rows`` in blocks of ``_BLOCK`` rows."""
     for first in range(0, len(rows), _BLOCK):
         yield rows[first : first + _BLOCK]
 
 
 def _nearest_centres(rows: sp.csr_matrix, centres: sp.csr_matrix) -> np.ndarray:
-    """(n,) int: the centre with the largest product with each row, the first of equals."""
+    """Return the centre with the largest scalar product with each row, (n,) int. Of equal centres, it is the first."""
     cluster, largest = np.zeros(rows.shape[0], np.int64), np.full(rows.shape[0], -np.inf)
     together = max(1, _MAX_DENSE // max(rows.shape))
     for first in range(0, centres.shape[0], together):

@@ -101,7 +101,8 @@ class Shard(NamedTuple):
     kept: dict[str, Any]
 
 
-#: what a task does with its shard and the arrays of a step; a function that a process elsewhere finds by its name
+#: what a task does with its shard and the arrays of a step; a module-level function, so that executors can import it by
+#: name
 Work = Callable[[Shard, Mapping[str, np.ndarray]], Any]
 
 
@@ -117,7 +118,7 @@ class ShardedCorpus:
 
     def run(self, arrays: Mapping[str, Any], work: Work) -> list[Any]:
         """Return the results of ``work`` for each shard and these arrays, in the order of the shards."""
-        # a new name: on a file system of a network, one that was seen before may be an older file
+        # always a new name: on a network file system, an executor could read an older version of a known name
         path = self.shards.folder / f"step-{socket.gethostname()}-{os.getpid()}-{next(self.steps)}.npz"
         with step_file(path, arrays), spark.in_a_sentence("Spark gave up a step"):
             results: list[Any] = self.numbers.mapPartitions(partial(visit, self.shards, path, work)).collect()
@@ -163,18 +164,19 @@ def shards_of(corpus: Corpus, n_shards: int) -> ShardedCorpus:
 
 
 # -- on executors --------------------------------------------------------------------------------------------------
-# The shards that this process has opened. It is a cache and no more: a process that starts anew opens them again
+# The shards that this process has opened. It is only a cache: a new process opens them again
 _open: dict[tuple[str, int, str], Shard] = {}
 
 
 def visit(shards: Shards, path: Path, work: Work, numbers: Iterator[int]) -> Iterator[Any]:
     """Yield the results of ``work`` for the shards ``numbers`` and the step at ``path``."""
-    for p in numbers:  # to the end, or Spark does not use this process again
+    for p in numbers:  # the step is read to its end; otherwise Spark does not use this process again
         yield spark.marked(partial(_visit_one, shards, path, work, p), f"shard {name_of(p)}")
 
 
 def _visit_one(shards: Shards, path: Path, work: Work, p: int) -> Any:
-    key = str(shards.folder), p, shards.digests[p]  # two shards may hold the same
+    # two shards can have the same content, so the number is part of the key
+    key = str(shards.folder), p, shards.digests[p]
     if key not in _open:
         first, last = shards.bounds[p : p + 2].tolist()
         _open[key] = Shard(p, first, last, open_shard(shards, p), {})

@@ -59,7 +59,7 @@ class Visits:
 
 @dataclass(frozen=True)
 class ChainSettings:
-    """What a chain depends on, of model and engine; those with defaults are of the proposals of FastEx."""
+    """Settings of model and engine that a chain needs. Fields with defaults belong to the proposals of FastEx."""
 
     n_clusters: int
     topic_word_prior: float
@@ -94,13 +94,14 @@ class ClusterSizes(NamedTuple):
 
 @numba.njit(inline="always")
 def log_gamma_of(table, topic_word_prior, n):
-    """ln G(n + a), from ``table`` where n is in it."""
+    """Return ln G(n + a), from ``table`` if it contains n."""
     return table[n] if n < table.size else math.lgamma(n + topic_word_prior)
 
 
 @numba.njit(inline="always")
 def word_term(component, table, topic_word_prior, n, x):
-    """What a word's count x adds to the sum over words that :func:`log_evidence` takes; n: the cluster's count."""
+    """Return the contribution of a word's count x to the sum over words in :func:`log_evidence`; n is the count of the
+    cluster."""
     if component == GAUSSIAN:
         return np.float64(n) * x
     return log_gamma_of(table, topic_word_prior, n + x) - log_gamma_of(table, topic_word_prior, n)
@@ -108,7 +109,7 @@ def word_term(component, table, topic_word_prior, n, x):
 
 @numba.njit(inline="always")
 def theta_of(component, table, topic_word_prior, n):
-    """theta_kd of the count n, float32, from ``table`` where n is in it."""
+    """Return theta_kd of the count n, float32, from ``table`` if it contains n."""
     if n < table.size:
         return table[n]
     return _F(n) if component == GAUSSIAN else _F(math.log1p(n / topic_word_prior))
@@ -116,13 +117,14 @@ def theta_of(component, table, topic_word_prior, n):
 
 @numba.njit(inline="always")
 def precision_rate(rate_prior, topic_word_prior, n_documents, mass, squares):
-    """Rate of a Gaussian cluster's posterior precision: rate_prior + (sum |x|^2 - |sum x|^2 / (a + n)) / 2."""
+    """Return the rate of a Gaussian cluster's posterior precision: rate_prior + (sum |x|^2 - |sum x|^2 / (a + n)) /
+    2."""
     return rate_prior + 0.5 * (mass - squares / (topic_word_prior + n_documents))
 
 
 @numba.njit(inline="always")
 def precision_shape(n_words, n_documents):
-    """Shape of a Gaussian cluster's posterior precision."""
+    """Return the shape of a Gaussian cluster's posterior precision."""
     return _PRECISION_SHAPE + 0.5 * n_words * n_documents
 
 
@@ -136,7 +138,7 @@ def log_gaussian(n_words, topic_word_prior, rate_prior, n_documents, mass, squar
 
 @inner_kernel
 def log_evidence(constants, n_documents, mass, squares, words, document_mass):
-    """ln p(y = k) p(x | y = k) of a document outside the cluster, without terms that are the same for all clusters.
+    """Return ln p(y = k) p(x | y = k) of a document outside the cluster, without terms that are equal for all clusters.
 
     Multinomial: NIPS12 eq. 18. Poisson: the negative binomial of every word. Gaussian: Student's t.
     ``words`` is the sum of :func:`word_term` over the document's words.
@@ -156,10 +158,10 @@ def log_evidence(constants, n_documents, mass, squares, words, document_mass):
 
 @inner_kernel
 def linear_terms(constants, background, n_documents, mass, squares, overlap):
-    """(constant, slope, factor) of a cluster's score, see the module.
+    """Return (constant, slope, factor) of a cluster's score; see the module.
 
-    ``overlap``: <p, theta_k> over hashed words in units of 1 / OVERLAP_UNIT; ``background``: that of the others, as
-    expected of a cluster of this mass, a table in steps of its logarithm.
+    ``overlap``: <p, theta_k> over hashed words in units of 1 / OVERLAP_UNIT; ``background``: expected value of the same
+    product over the other words, a table in steps of the log mass of the cluster.
     """
     step = math.log2(1.0 + mass) * BACKGROUND_STEPS
     i = int(step)
@@ -182,7 +184,7 @@ def linear_terms(constants, background, n_documents, mass, squares, overlap):
 
 
 def log_joint_of_weights(settings: ChainSettings, n_k: np.ndarray) -> float:
-    """ln p(y), the clusters' weights integrated out, of clusters of (K,) ``n_k`` documents."""
+    """Return ln p(y) of clusters of (K,) ``n_k`` documents, with the weights of clusters integrated out."""
     total = settings.n_clusters * settings.weight_prior
     log_p = gammaln(total) - gammaln(total + n_k.sum())
     return float(log_p + np.sum(gammaln(n_k + settings.weight_prior) - gammaln(settings.weight_prior)))
@@ -191,7 +193,8 @@ def log_joint_of_weights(settings: ChainSettings, n_k: np.ndarray) -> float:
 def log_joint_of_sizes(
     settings: ChainSettings, n_words: int, n_documents: int, n_k: np.ndarray, mass: np.ndarray, squares: np.ndarray
 ) -> float:
-    """ln p(x, y) without the sum over cells of ln G(n_kd + a) - ln G(a) and ln x! of the count models."""
+    """Return ln p(x, y) without the sum over cells of ln G(n_kd + a) - ln G(a), and without ln x! of the count
+    models."""
     log_p = log_joint_of_weights(settings, n_k)
     if settings.component == GAUSSIAN:
         priors = settings.topic_word_prior, settings.rate_prior
@@ -207,14 +210,15 @@ def log_joint_of_sizes(
 
 
 def document_mass(component: int, counts: np.ndarray, indptr: np.ndarray) -> np.ndarray:
-    """(J,) int64: tokens of each document, or its squared length for the Gaussian; ``counts`` in CSR order."""
+    """Return (J,) int64: tokens of each document, or its squared length for Gaussian clusters; ``counts`` in CSR
+    order."""
     counts = counts.astype(np.int64)
     sums = np.concatenate([[0], np.cumsum(counts**2 if component == GAUSSIAN else counts)])
     return sums[indptr[1:]] - sums[indptr[:-1]]
 
 
 def document_columns(corpus: Corpus, component: int) -> dict[str, np.ndarray]:
-    """The corpus as kernels read it.
+    """Return the arrays of the corpus that kernels use.
 
     Returns
     -------
@@ -230,10 +234,11 @@ def document_columns(corpus: Corpus, component: int) -> dict[str, np.ndarray]:
 
 
 def expected_background(component: int, topic_word_prior: float, totals: np.ndarray, all_mass: int) -> np.ndarray:
-    """(BACKGROUND_SIZE,) float64: <p, theta> to expect over words of these totals in a cluster of each mass.
+    """Return the expected <p, theta> over words of these totals, for a cluster of each mass, (BACKGROUND_SIZE,)
+    float64.
 
-    Its counts are taken as Poisson, with the corpus' word frequencies p = totals / all_mass. Words are taken together
-    whose totals differ by less than a tenth.
+    Counts are assumed to be Poisson, with the word frequencies of the corpus, p = totals / all_mass. Words whose totals
+    differ by less than a tenth are grouped.
     """
     mass = 2.0 ** (np.arange(BACKGROUND_SIZE) / BACKGROUND_STEPS) - 1.0
     group, index = np.unique(np.rint(8.0 * np.log2(totals)), return_inverse=True)
@@ -245,7 +250,7 @@ def expected_background(component: int, topic_word_prior: float, totals: np.ndar
 
 
 def _expected_theta(component: int, topic_word_prior: float, mean: np.ndarray) -> np.ndarray:
-    """E[theta(n)] for Poisson counts n with these means; from 8 on to the second order in 1 / mean."""
+    """Return E[theta(n)] for Poisson counts n with these means; for means from 8 on, to second order in 1 / mean."""
     if component == GAUSSIAN:
         return mean
     is_few = mean < 8.0

@@ -61,14 +61,15 @@ class MixtureEngine(Engine):
 
     @abstractmethod
     def _settings(self, model: Mixture) -> ChainSettings:
-        """Settings of a chain."""
+        """Return the settings of a chain."""
 
     @abstractmethod
     def _states(self, model: Mixture, corpus: Corpus, stored: Collection[str]) -> type[MixtureState]:
-        """States of a chain; ``stored``: names of a checkpoint's arrays, () of a new chain."""
+        """Return the class of states of a chain; ``stored`` has the names of the arrays of a checkpoint, () for a new
+        chain."""
 
     def _checked(self, model: Mixture, corpus: Corpus, stored: Collection[str] = ()) -> type[MixtureState]:
-        """:meth:`_states`. Raises ValueError if the corpus does not fit, before anything is allocated for it."""
+        """Return :meth:`_states`. Raises ValueError if the corpus does not fit, before memory is allocated."""
         if corpus.n_tokens == 0:
             raise ValueError(f"{type(self).__name__} clusters documents by their words, but the corpus has none")
         settings, kind = self._settings(model), self._states(model, corpus, stored)
@@ -291,7 +292,8 @@ class FastEx(MixtureEngine):
         return choose_proposal(corpus, self._settings(model)) if self.proposal == "auto" else self.proposal
 
     def to_warm(self, model: Mixture, corpus: Corpus) -> tuple[Engine, Sequence[int]]:
-        """Like :meth:`Engine.to_warm`, with the proposal that "auto" chooses for the corpus, and an exact sweep."""
+        """Return an engine and iterations as :meth:`Engine.to_warm`, with the proposal that "auto" chooses, and an
+        exact sweep."""
         engine = copy(self)
         engine.proposal = self.chosen_proposal(model, corpus)
         return engine, (1, 2, *self.exact_sweeps[:1])
@@ -306,7 +308,8 @@ class FastEx(MixtureEngine):
         )  # fmt: skip
 
     def _states(self, model: Mixture, corpus: Corpus, stored: Collection[str]) -> type[MixtureState]:
-        """As :meth:`MixtureEngine._states`: "auto" keeps the choice with which its chain began."""
+        """Return the class of states as :meth:`MixtureEngine._states`. With "auto", a resumed chain keeps its
+        proposal."""
         if model.component == "gauss_wishart":
             return GaussWishartState
         if self.proposal == "auto" and stored:

@@ -78,20 +78,22 @@ class Tables(NamedTuple):
 
 
 def is_frequent(document_frequency: np.ndarray, n_clusters: int) -> np.ndarray:
-    """(V,) bool: words that get rows over the clusters, not lists."""
+    """Return (V,) bool: whether a word has rows over all clusters instead of lists."""
     return CLUSTERS_PER_DOCUMENT * document_frequency > n_clusters
 
 
 def count_log_gammas(corpus: Corpus, frequent: np.ndarray) -> int:
-    """How many log-gammas are tabulated: those of all counts of words that are not ``frequent``, (V,) bool."""
+    """Return the number of tabulated log-gammas: enough for all counts of words that are not ``frequent``, (V,)
+    bool."""
     totals = np.bincount(corpus.content.indices, weights=corpus.content.data, minlength=corpus.n_words)
     return max(_MIN_TABULATED, int(totals[~frequent].max(initial=0)) + 1)
 
 
 def table_bytes(corpus: Corpus, n_clusters: int) -> int:
-    """Most bytes of tables of counts and terms; a word has no more rows than documents, or its largest count.
+    """Return an upper bound on the bytes of tables of counts and terms. A word has at most as many rows as documents,
+    and as its largest count.
 
-    What is tabulated for any corpus is left out.
+    Tables that every corpus needs are not included.
     """
     frequency = np.bincount(corpus.content.indices, minlength=corpus.n_words)
     frequent = is_frequent(frequency, n_clusters)
@@ -103,7 +105,8 @@ def table_bytes(corpus: Corpus, n_clusters: int) -> int:
 
 
 def build_tables(corpus: Corpus, settings: ChainSettings, mass: np.ndarray) -> tuple[OrderedCells, Tables]:
-    """The corpus in the sweep's order, and tables without a document. Raises ValueError if they exceed memory."""
+    """Return the corpus in the order of the sweep, and tables without documents. Raises ValueError if they exceed
+    memory."""
     content, n_clusters = corpus.content, settings.n_clusters
     frequency = np.bincount(content.indices, minlength=corpus.n_words)
     frequent = is_frequent(frequency, n_clusters)
@@ -151,7 +154,8 @@ def _order_cells(words, counts, frequent, pairs, unit, starts, cells):
 
 @numba.njit(inline="always")
 def term(component, log_gamma, topic_word_prior, n, x):
-    """What a word's count x adds to the score of a cluster that has the word n times, over one that lacks it."""
+    """Return the contribution of a word's count x to the score of a cluster with count n, relative to a cluster with
+    count 0."""
     return word_term(component, log_gamma, topic_word_prior, n, x) - word_term(
         component, log_gamma, topic_word_prior, 0, x
     )
@@ -286,7 +290,7 @@ class ExactChain(NamedTuple):
 # -- a cluster's part -----------------------------------------------------------------------------------------------
 @inner_kernel
 def cluster_terms(constants, n_documents, mass, squares):
-    """A cluster's (head, slope, tail, shape), from which ``log_evidence`` of any document follows.
+    """Return (head, slope, tail, shape) of a cluster, from which ``log_evidence`` of any document is computed.
 
     Multinomial: the evidence is concave in the document's mass m, so its tangent at m = ``constants.mean_mass``, head +
     slope * m, is never below it; see :func:`excess`.
@@ -330,7 +334,7 @@ def bound_scores(component, mass, terms, scores):
 
 @numba.njit(inline="always")
 def excess(component, mass, head, slope, tail, shape):
-    """How far the bound of :func:`bound_scores` is above a cluster's log evidence."""
+    """Return by how much the bound of :func:`bound_scores` exceeds the log evidence of a cluster."""
     if component != MULTINOMIAL:
         return 0.0
     return head + mass * slope - shape + special.log_gamma(tail + mass)
@@ -449,12 +453,12 @@ def choose_ahead(key, first, last, chain, cluster, ahead, scores, likely):
 
 @inner_kernel
 def sweep_exact(key, first, last, chain, cluster, moves, ahead, scores, likely):
-    """One Gibbs draw for each of documents ``first`` to ``last - 1`` in order, in place.
+    """Draw the cluster of each of documents ``first`` to ``last - 1`` in order, in place.
 
-    ``ahead`` (last - first,) or (0,) int64: draws of :func:`choose_ahead` for them, which hold until a document moves;
-    then the sweep stops. The mixture's sizes, tables and terms follow. ``moves`` (2,) int64 as in
-    :func:`.hashed.sweep`. Returns the document after the last one, or -1 - j where document j has scores that are
-    not finite.
+    ``ahead`` (last - first,) or (0,) int64: draws of :func:`choose_ahead` for these documents. They are valid until a
+    document moves; then the sweep stops. Sizes, tables and terms of the mixture are updated. ``moves`` (2,) int64 as in
+    :func:`.hashed.sweep`. Returns the document after the last one, or -1 - j if document j has scores that are not
+    finite.
     """
     constants, log_gamma, cells, tables, sizes, terms = chain
     n_k, sums, squares = sizes
@@ -531,9 +535,10 @@ class ExactState(MixtureState):
         refuse_large_counts(corpus, cls.proposal)
 
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
-        """As :meth:`MixtureState.sweep`, in order, with the same bits on any number of threads.
+        """Run a sweep as :meth:`MixtureState.sweep`, in order. The result does not depend on the number of threads.
 
-        Of very many clusters, two threads draw for a few documents ahead, and for those after one that moves again.
+        With very many clusters, two threads draw for a few documents ahead. If a document moves, the draws after it are
+        repeated.
         """
         n_documents, n_clusters = len(self.cluster), self.settings.n_clusters
         terms = Terms(*np.empty((4, n_clusters)))

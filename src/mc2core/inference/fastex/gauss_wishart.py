@@ -69,7 +69,7 @@ class DrawScratch(NamedTuple):
 # -- a cluster's factor ---------------------------------------------------------------------------------------------
 @inner_kernel
 def log_head(priors, n_documents, factor):
-    """Part of the log evidence, in a cluster, that is the same for all documents; without V / 2 ln pi."""
+    """Return the part of the log evidence of a cluster that is equal for all documents, without V / 2 ln pi."""
     head = factors.log_head(priors.topic_word_prior + n_documents, n_documents + 2, factor)
     return math.log(n_documents + priors.weight_prior) + head
 
@@ -86,7 +86,7 @@ def refresh(priors, clusters, zeros, k):
 
 @inner_kernel
 def refresh_all(priors, clusters):
-    """As :func:`refresh`, of all clusters."""
+    """Recompute the factors of all clusters, as :func:`refresh`."""
     zeros = np.zeros(clusters.sums.shape[1])
     for k in range(clusters.n_k.size):
         refresh(priors, clusters, zeros, k)
@@ -137,7 +137,7 @@ def log_evidence_with(priors, n_documents, sums, factor, head, x, v):
 
 @inner_kernel
 def log_evidence_without(priors, clusters, k, work):
-    """As :func:`log_evidence_with`, for a document, ``work.x``, that is in the cluster k and is taken out first."""
+    """Return :func:`log_evidence_with` for document ``work.x``, after it is removed from its cluster k."""
     n_others, ridge = clusters.n_k[k] - 1, 2.0 * priors.rate_prior
     log_density = log_student_without(
         priors.topic_word_prior + n_others, n_others + 2, clusters.sums[k], clusters.scatter[k], ridge,
@@ -169,10 +169,10 @@ def write_document(documents, j, x):
 
 @kernel
 def sweep(key, priors, documents, clusters, cluster, moves, work):
-    """One Gibbs draw for each document in order, in place; then all factors are computed again.
+    """Draw the cluster of each document in order, in place; then recompute all factors.
 
-    ``moves`` (2,) int64 as in :func:`.hashed.sweep`. Returns the number of documents, or -1 - j where document j
-    has scores that are not finite.
+    ``moves`` (2,) int64 as in :func:`.hashed.sweep`. Returns the number of documents, or -1 - j if document j has
+    scores that are not finite.
     """
     stream = np.zeros(2, np.uint64)
     for j in range(cluster.size):
@@ -198,7 +198,7 @@ def sweep(key, priors, documents, clusters, cluster, moves, work):
 
 # -- the state ------------------------------------------------------------------------------------------------------
 def no_clusters(n_clusters: int, n_words: int) -> FactoredClusters:
-    """Clusters without documents, whose factors are still to be made."""
+    """Return clusters without documents. Their factors are not computed yet."""
     square = n_clusters, n_words, n_words
     return FactoredClusters(
         np.zeros(n_clusters, np.int64), np.zeros((n_clusters, n_words), np.int64), np.zeros(square, np.int64),
@@ -207,7 +207,7 @@ def no_clusters(n_clusters: int, n_words: int) -> FactoredClusters:
 
 
 def workspace(n_clusters: int, n_words: int) -> DrawScratch:
-    """Scratch memory."""
+    """Allocate work arrays."""
     return DrawScratch(
         np.zeros(n_words), np.zeros(n_words), np.zeros((n_words, n_words)), np.zeros(n_clusters),
         np.zeros(n_clusters, np.int64),
@@ -239,7 +239,7 @@ class GaussWishartState(MixtureState):
         return settings.n_clusters * (16 * corpus.n_words**2 + 8 * corpus.n_words + 24)
 
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
-        """As :meth:`MixtureState.sweep`, in order, on one thread."""
+        """Run a sweep as :meth:`MixtureState.sweep`, in order, on one thread."""
         work = workspace(*self.clusters.sums.shape)
         done = sweep(key, self.priors, self.documents, self.clusters, self.cluster, moves, work)
         self._refuse_unfinished(done)
@@ -255,7 +255,7 @@ class GaussWishartState(MixtureState):
         return float(log_p - 0.5 * len(self.cluster) * n_words * math.log(math.pi))
 
     def _log_volume(self, n_documents: int, log_det: float) -> float:
-        """Logarithm of the normaliser of a Gauss-Wishart density, up to a constant; ``log_det`` is that of Psi."""
+        """Return the log normaliser of a Gauss-Wishart density up to a constant; ``log_det`` is ln |Psi|."""
         n_words = self.clusters.sums.shape[1]
         half = 0.5 * (n_words + 1 + n_documents)
         strength = self.settings.topic_word_prior + n_documents

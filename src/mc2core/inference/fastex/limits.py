@@ -28,7 +28,7 @@ def refuse_prior_sum(name: str, value: float, number: int, of: str) -> None:
 
 
 def _busiest_word(corpus: Corpus) -> tuple[str, np.ndarray]:
-    """The beginning of a sentence on the word with most tokens, and (V,) int64 tokens of each word."""
+    """Return the beginning of a message about the word with most tokens, and (V,) int64 tokens of each word."""
     content = corpus.content
     totals = np.bincount(content.indices, weights=content.data, minlength=corpus.n_words).astype(np.int64)
     return f"word {np.argmax(totals)} occurs {totals.max()} times in all, too often for", totals
@@ -50,7 +50,8 @@ def refuse_large_counts(corpus: Corpus, proposal: str) -> None:
 
 
 def hashed_bytes(n_clusters: int, bits: int) -> int:
-    """Bytes that hashed proposals keep of clusters: sums of coordinates, signatures and sizes; not their counts."""
+    """Return the bytes that hashed proposals need for clusters, without their counts: sums of coordinates, signatures
+    and sizes."""
     return n_clusters * (n_signature_words(bits) * (4 * WORD_BITS + 8) + 6 * 8 + 3 * 4)
 
 

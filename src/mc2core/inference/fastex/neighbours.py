@@ -79,17 +79,19 @@ class Sums(NamedTuple):
 
 
 def index_bytes(content: sp.csr_matrix) -> int:
-    """Bytes of the :class:`Index` of (J, V) ``content``, at most."""
+    """Return an upper bound on the bytes of the :class:`Index` of (J, V) ``content``."""
     return 4 * content.nnz + (24 + 8 * _PARTS) * content.shape[1] + 16 * content.shape[0]
 
 
 def is_read(frequency: np.ndarray, n_documents: int) -> np.ndarray:
-    """(V,) bool: words whose lists tell one document from another, by their document frequency."""
+    """Return (V,) bool: whether the list of a word is used to find neighbours. Words in one document or in all are
+    not."""
     return (frequency >= 2) & (frequency < n_documents)
 
 
 def has_rare_words(corpus: Corpus, list_budget: int) -> bool:
-    """Whether half of the documents or more have a word whose list is read, and fits into ``list_budget`` entries."""
+    """Return whether at least half of the documents have a word whose list is used and has at most ``list_budget``
+    entries."""
     content = corpus.content
     frequency = np.bincount(content.indices, minlength=corpus.n_words)
     is_whole = is_read(frequency, corpus.n_documents) & (frequency <= list_budget)
@@ -100,7 +102,7 @@ def has_rare_words(corpus: Corpus, list_budget: int) -> bool:
 def find_neighbours(
     content: sp.csr_matrix, n_neighbours: int, list_budget: int, seed: int, pool: Executor | None = None
 ) -> np.ndarray:
-    """(J, n_neighbours) int32: neighbours of each document, never itself; :data:`NOBODY` where there are fewer."""
+    """Find the neighbours of each document, (J, n_neighbours) int32. Missing neighbours are :data:`NOBODY`."""
     index = _build_index(content, seed, pool)
     indptr, words = content.indptr.astype(np.int64), np.ascontiguousarray(content.indices, dtype=np.int32)
     graph = np.full((content.shape[0], n_neighbours), NOBODY, np.int32)
@@ -158,7 +160,7 @@ def _count_words(first, last, indptr, words, order, counts):
 
 @kernel
 def _in_order(frequency, keyed, n_documents):
-    """Words in ascending frequency, equally frequent ones in the order of ``keyed``: a counting sort."""
+    """Return the words in ascending frequency, ties in the order of ``keyed``, by a counting sort."""
     ends = np.zeros(n_documents + 2, np.int64)
     for frequency_of_one in frequency:
         ends[frequency_of_one + 1] += 1
@@ -287,7 +289,7 @@ class NeighbourDocuments(NamedTuple):
 
 
 class VisitConstants(NamedTuple):
-    """What is the same in a whole run; ``log_gamma[n]`` = ln G(n + a) for small n."""
+    """Constants of a run; ``log_gamma[n]`` = ln G(n + a) for small n."""
 
     component: int
     n_words: int
@@ -321,7 +323,7 @@ class Round(NamedTuple):
 # -- the proposal ---------------------------------------------------------------------------------------------------
 @inner_kernel
 def count_known(neighbours, j):
-    """N_i: neighbours that the graph has of document j."""
+    """Return N_i, the number of neighbours of document j in the graph."""
     n = neighbours.shape[1]
     while n > 0 and neighbours[j, n - 1] < 0:
         n -= 1
@@ -330,7 +332,7 @@ def count_known(neighbours, j):
 
 @inner_kernel
 def propose(stream, neighbours, j, n_known, cluster, n_clusters, uniform_share):
-    """A cluster drawn from q."""
+    """Draw a cluster from the proposal q."""
     if n_known == 0 or streams.uniform(stream) < uniform_share:
         return np.int64(streams.uniform(stream) * n_clusters)
     return np.int64(cluster[neighbours[j, np.int64(streams.uniform(stream) * n_known)]])
@@ -338,7 +340,7 @@ def propose(stream, neighbours, j, n_known, cluster, n_clusters, uniform_share):
 
 @inner_kernel
 def density(neighbours, j, n_known, cluster, n_clusters, uniform_share, k):
-    """q(k)."""
+    """Return the proposal probability q(k)."""
     if n_known == 0:
         return 1.0 / n_clusters
     n_inside = 0
@@ -434,13 +436,12 @@ def choose_ahead(key, start, first, last, chain, slots, cluster, ahead):
 def sweep(key, start, first, last, chain, slots, used, cluster, moves, ahead, redone):
     """Visit documents ``first`` to ``last - 1``, in order, of the round that begins at ``start``.
 
-    A choice that was made ahead is carried out, unless it rests on something that has changed in this round: a
-    neighbour of the document, or a cluster that was scored. Such a choice is repeated. So documents go to the same
-    clusters as if no choice were made ahead.
+    A choice that was computed ahead is used, unless a neighbour of the document or a scored cluster has changed in this
+    round. Then it is repeated. The result is the same as without choices ahead.
 
-    Returns ``last``, the document at which the table must grow, or -1 - j where document j has scores that are not
-    finite. ``cluster`` (J,) int32 in place; ``moves`` (2,) int64: other clusters proposed, and documents that moved,
-    are added to it, and to ``redone`` (1,) int64 how many choices were repeated.
+    Returns ``last``, the document at which the table must grow, or -1 - j if document j has scores that are not finite.
+    ``cluster`` (J,) int32 in place; ``moves`` (2,) int64: other clusters proposed, and documents that moved, are added
+    to it, and to ``redone`` (1,) int64 how many choices were repeated.
     """
     documents, _, constants = chain
     indptr, stream = documents.indptr, np.zeros(2, np.uint64)
@@ -470,7 +471,8 @@ def sweep(key, start, first, last, chain, slots, used, cluster, moves, ahead, re
 
 @inner_kernel
 def _is_valid(neighbours, j, start, ahead):
-    """Whether nothing that document j's choice rests on has changed in the round that begins at ``start``."""
+    """Return whether nothing that the choice of document j depends on has changed in the round that begins at
+    ``start``."""
     scored, has_moved, changed = ahead.scored, ahead.has_moved, ahead.changed
     for i in range(neighbours.shape[1]):
         neighbour = neighbours[j, i] - start
@@ -493,7 +495,8 @@ _CHOICE_BLOCK = 125  # documents of a round that one thread takes at a time
 
 
 def bytes_needed(corpus: Corpus, n_clusters: int, visits: Visits) -> dict[str, int]:
-    """Largest number of bytes in addition to the corpus, by part; index, counts and tables of exact sweeps in turn."""
+    """Return the largest number of bytes per part, in addition to the corpus. Index, counts and exact tables are not in
+    memory together."""
     content = corpus.content
     return {
         "graph": 4 * visits.n_neighbours * corpus.n_documents,
@@ -504,7 +507,7 @@ def bytes_needed(corpus: Corpus, n_clusters: int, visits: Visits) -> dict[str, i
 
 
 def most_at_once(parts: Mapping[str, int]) -> int:
-    """Most bytes at a time, of :func:`bytes_needed`: the graph stays, of the others there is one at a time."""
+    """Return the peak memory from :func:`bytes_needed`: the graph stays in memory, the other parts alternate."""
     return parts["graph"] + max(n_bytes for part, n_bytes in parts.items() if part != "graph")
 
 
@@ -572,9 +575,9 @@ class NeighbourState(CountedState):
         self._shrink()
 
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
-        """As :meth:`MixtureState.sweep`, in order, with the same bits on any number of threads.
+        """Run a sweep as :meth:`MixtureState.sweep`, in order. The result does not depend on the number of threads.
 
-        Several threads choose for a round of documents, and one carries it out, document by document.
+        Several threads choose moves for a round of documents, and one thread applies them, document by document.
         """
         n_documents, n_proposals = len(self.cluster), self.constants.n_proposals
         size = n_documents if pool is None else min(_ROUND, n_documents)
@@ -599,7 +602,8 @@ class NeighbourState(CountedState):
         self._shrink()
 
     def iterate(self, corpus: Corpus, iteration: int, key: np.uint64, moves: np.ndarray, pool: Executor | None) -> None:
-        """At fixed sweeps, one of :class:`ExactState`, whose tables take the place of the sparse counts meanwhile."""
+        """Run an iteration. At the fixed exact sweeps, run one of :class:`ExactState`, whose tables replace the sparse
+        counts meanwhile."""
         if iteration not in self.settings.visits.exact_sweeps:
             super().iterate(corpus, iteration, key, moves, pool)
             return

@@ -48,9 +48,9 @@ _EMPTY = np.uint64(0)
 
 
 def count_bits(n_clusters: int, n_words: int, largest: int) -> int:
-    """Low bits of a slot that hold the count, given the ``largest`` count a cell may reach.
+    """Return the number of low bits of a slot that hold the count, given the ``largest`` count of a cell.
 
-    ValueError where key and count do not fit in 64 bits together.
+    Raises ValueError if key and count together do not fit in 64 bits.
     """
     key_bits = max(n_clusters * n_words - 1, 1).bit_length()
     bits = 64 - key_bits
@@ -62,13 +62,13 @@ def count_bits(n_clusters: int, n_words: int, largest: int) -> int:
 
 
 def empty_table(n_cells: int) -> np.ndarray:
-    """(S,) uint64 slots for ``n_cells`` non-zero cells."""
+    """Return (S,) uint64 empty slots for ``n_cells`` non-zero cells."""
     return np.zeros(max(_MIN_SLOTS, int(n_cells / MAX_LOAD) + 1), dtype=np.uint64)
 
 
 @numba.njit(inline="always")
 def preferred_slot(key, size):
-    """Preferred slot of a key in a table of ``size`` < 2**32 slots."""
+    """Return the preferred slot of a key in a table of ``size`` < 2**32 slots."""
     return np.int64(((streams.mix(key) >> _32) * np.uint64(size)) >> _32)
 
 
@@ -142,7 +142,7 @@ def _rehash(old, shift, new):
 
 
 def grown(slots: np.ndarray, shift: np.uint64, n_cells: int) -> np.ndarray:
-    """A table with the same cells and room for at least ``n_cells`` of them."""
+    """Return a table with the same cells and space for at least ``n_cells`` cells."""
     if n_cells <= MAX_LOAD * len(slots):
         return slots
     new = np.zeros(max(int(len(slots) * _GROWTH), int(n_cells / MAX_LOAD) + 1), dtype=np.uint64)
@@ -151,7 +151,7 @@ def grown(slots: np.ndarray, shift: np.uint64, n_cells: int) -> np.ndarray:
 
 
 def shrunk(slots: np.ndarray, shift: np.uint64, n_cells: int) -> np.ndarray:
-    """A table with the same ``n_cells`` cells, made smaller if it has come to take over 16 bytes for each."""
+    """Return a table with the same ``n_cells`` cells. It is smaller if the table uses more than 16 bytes per cell."""
     if slots.nbytes <= MAX_BYTES_PER_CELL * max(n_cells, _MIN_SLOTS):
         return slots
     new = empty_table(n_cells)
@@ -176,7 +176,7 @@ def count_documents(documents, shift, n_words, slots, used, cluster, first):
 
 @numba.njit(inline="always")
 def cell_of(slot, shift, n_words):
-    """(cluster, word, count) of a slot in use."""
+    """Return (cluster, word, count) of a slot in use."""
     key = slot >> shift
     n = np.int64(slot & ((np.uint64(1) << shift) - np.uint64(1)))
     k = key // np.uint64(n_words)
@@ -204,9 +204,9 @@ N_TABULATED = 1 << 14
 
 
 def evidence_constants(corpus: Corpus, settings: ChainSettings) -> dict[str, Any]:
-    """Scalars and a table of a run, by name; ``shift``: count bits of the sparse counts.
+    """Return the scalars and a table of a run, by name; ``shift`` is the number of count bits of the sparse counts.
 
-    ValueError where a cell of the sparse counts does not fit into 64 bits.
+    Raises ValueError if a cell of the sparse counts does not fit into 64 bits.
     """
     totals = np.bincount(corpus.content.indices, weights=corpus.content.data, minlength=corpus.n_words)
     return {
@@ -222,7 +222,8 @@ def evidence_constants(corpus: Corpus, settings: ChainSettings) -> dict[str, Any
 
 @inner_kernel
 def fetch_cells(documents, slots, n_words, j, k):
-    """Ask for document j's cells of cluster k: in a table larger than the caches, waiting for each in turn is slow."""
+    """Prefetch document j's cells of cluster k. In a table larger than the caches, waiting for each cell in turn is
+    slow."""
     words, first_key = documents.words, np.uint64(k) * np.uint64(n_words)
     for cell in range(documents.indptr[j], documents.indptr[j + 1]):
         prefetch(slots, preferred_slot(first_key + np.uint64(words[cell]), slots.size))
@@ -274,7 +275,7 @@ class CountedState(MixtureState):
     @property
     @abstractmethod
     def chain(self) -> Any:
-        """What kernels take together: documents, clusters, constants and more."""
+        """Arguments of kernels: documents, clusters, constants and more."""
 
     @property
     def _data(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:

@@ -39,7 +39,8 @@ class MixtureState(State):
     @classmethod
     @abstractmethod
     def least_bytes(cls, corpus: Corpus, settings: ChainSettings) -> int:
-        """Bytes that a chain takes at least; what more the corpus asks for is known when its tables are laid out."""
+        """Return the smallest number of bytes of a chain. The corpus may need more, which is known when its tables are
+        laid out."""
 
     @classmethod
     def refuse(cls, corpus: Corpus, settings: ChainSettings) -> None:
@@ -50,35 +51,35 @@ class MixtureState(State):
     def start(
         cls, corpus: Corpus, settings: ChainSettings, cluster: np.ndarray, seed: int, pool: Executor | None
     ) -> Self:
-        """A chain that starts from these clusters."""
+        """Return a chain that starts from these clusters."""
         return cls(corpus, settings, cluster)
 
     @classmethod
     def restore(cls, corpus: Corpus, settings: ChainSettings, arrays: Mapping[str, np.ndarray]) -> Self:
-        """The inverse of :meth:`arrays`, which are as ``described``."""
+        """Restore a chain from its :meth:`arrays`, which are as ``described``."""
         return cls(corpus, settings, arrays["cluster"])
 
     @abstractmethod
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
-        """Visit each document once; ValueError, with a document, where scores are not finite.
+        """Visit each document once. Raises ValueError, with the number of a document, if scores are not finite.
 
         ``moves`` (2,) int64: other clusters proposed, and documents that moved, are added to it. Without proposals,
         documents that moved are added to both.
         """
 
     def iterate(self, corpus: Corpus, iteration: int, key: np.uint64, moves: np.ndarray, pool: Executor | None) -> None:
-        """Sweep number ``iteration`` of a run, from 1."""
+        """Run sweep number ``iteration`` of a run, from 1."""
         self.sweep(key, moves, pool)
 
     @property
     def sizes(self) -> np.ndarray:
-        """(K,) int64: documents of each cluster."""
+        """Number of documents per cluster, (K,) int64."""
         return self.clusters.n_k
 
     @property
     @abstractmethod
     def log_joint(self) -> float:
-        """ln p(x, y) in nats, weights and cluster parameters integrated out (Poisson: less ln x!)."""
+        """Return ln p(x, y) in nats, with weights and cluster parameters integrated out (Poisson: without ln x!)."""
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {"cluster": self.cluster}

@@ -57,18 +57,18 @@ _SHARED = 2.0**40
 
 @dataclass(frozen=True)
 class Held:
-    """What a sample says of the old documents.
+    """Counts and parameters of the old documents in one sample.
 
     Attributes
     ----------
     sample : Sample
-        In the columns of the new documents.
+        The sample with the columns of the new documents.
     sizes : (K,) int64
-        Documents of each cluster.
+        Number of documents of each cluster.
     tables : (K, M) int32
-        Tables of topic m in cluster k; tokens if documents share the proportions of their cluster.
+        Number of tables of topic m in cluster k; number of tokens if documents share the proportions of their cluster.
     words : (V, M) int32
-        Tokens of each word in each topic.
+        Number of tokens of each word in each topic.
     concentrations : Concentrations
         alpha, v and eta, and the largest number of clusters.
     """
@@ -81,7 +81,7 @@ class Held:
 
     @classmethod
     def of(cls, sample: Sample, most_clusters: float, topic_concentration: float) -> Held:
-        """Recover the counts of a sample, whose means and weights are functions of them.
+        """Recover the counts from the means and weights of a sample.
 
         ``most_clusters`` is the bound of the number of clusters, infinite without one. ``topic_concentration`` only
         affects how the rest of epsilon is divided among several new topics. Raises ValueError if the sample has no mass
@@ -174,7 +174,7 @@ class AddedDocuments:
 
     @property
     def _old(self) -> tuple[int, int]:
-        """Numbers of the old clusters and topics."""
+        """Number of old clusters and of old topics."""
         return self.held.tables.shape
 
     def _count(self) -> None:
@@ -259,7 +259,7 @@ class AddedDocuments:
         self._count()
 
     def _columns(self, cluster: np.ndarray, slots: int) -> tuple[np.ndarray, np.ndarray, VectorClusters]:
-        """Natural parameters (D, slots) of old and new documents, their totals and vectors."""
+        """Return the natural parameters (D, slots) of clusters of old and new documents, their totals and vectors."""
         stacked, old = of_documents.contexts_of(self.contexts), self.held.sample.natural
         natural = np.tile(self.contexts.prior, (slots, 1))
         natural[: len(old)] = old
@@ -275,7 +275,7 @@ class AddedDocuments:
         return sizes
 
     def _with_old(self, n_km: np.ndarray) -> np.ndarray:
-        """Tables (K', M') of new documents, and of old ones."""
+        """Return the tables (K', M') of new and old documents together."""
         tables = n_km.copy()
         tables[: self._old[0], : self._old[1]] += self.held.tables
         return tables

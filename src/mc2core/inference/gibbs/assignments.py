@@ -135,7 +135,8 @@ _COUNTED_BLOCK = 256  # documents that a thread takes at a time
 
 @kernel
 def _count_topics(first, last, start, topic, n_topics, size, row_topic, row_count):
-    """Rows of documents first..last-1, from each one's first token on, and how long they are."""
+    """Write the topic counts of documents first..last-1, each from its first token on. Returns the length of each
+    row."""
     n_j = np.zeros(n_topics, np.int32)
     for j in range(first, last):
         for i in range(start[j], start[j + 1]):
@@ -246,7 +247,7 @@ def topics_by_word(
 
 
 def _share_words(content: sp.csr_matrix, work: Callable[[int, int], None], pool: Executor | None) -> None:
-    """``work(first, last)`` of the words of each thread, which have about as many cells as those of the others."""
+    """Run ``work(first, last)`` on one range of words per thread; the ranges have about the same number of cells."""
     n_words, n = content.shape[1], n_threads(pool)
     some = np.append(np.sort(content.indices[:: 1 + len(content.indices) // _SAMPLED]), n_words)
     bounds = np.concatenate([[0], some[len(some) * np.arange(1, n) // n], [n_words]]).astype(np.int64)

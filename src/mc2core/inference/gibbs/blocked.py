@@ -281,7 +281,8 @@ class BlockedWork(NamedTuple):
 
 @kernel(fastmath={"contract"})
 def centred_log(mass, log_mass):
-    """log_mass (words, K) float32 = ln mass - max_k ln mass: what is common to all clusters of a word cancels."""
+    """Write ln mass - max_k ln mass to log_mass (words, K) float32. Constants that all clusters of a word share
+    cancel."""
     n_clusters = mass.shape[1]
     work = np.zeros(n_clusters, np.float64)
     for w in range(mass.shape[0]):
@@ -304,7 +305,7 @@ def _add_row(row, factor, weight):
 
 @inner_kernel(fastmath={"contract"})
 def _document_work(first, last, documents, n_clusters):
-    """Scratch memory for documents first..last-1."""
+    """Return work arrays for documents first..last-1."""
     widest, longest = 0, 0
     for j in range(first, last):
         widest = max(widest, documents.indptr[j + 1] - documents.indptr[j])
@@ -394,14 +395,15 @@ def _exponentiate(weight, candidates, n_candidates):
 
 @kernel(fastmath={"contract"})
 def draw_clusters(key, first, last, documents, topic, topics, factors, log_context, is_active, cluster):
-    """z_j of documents first..last-1 in active clusters: ``cluster`` gets the column drawn, in place.
+    """Draw the clusters z_j of documents first..last-1 among the active clusters, and write their columns to
+    ``cluster``.
 
-    Returns the first document whose weights have no finite sum above 0, or -1.
+    Returns the first document whose weights have no finite positive sum, or -1.
 
     Parameters
     ----------
     documents : DocumentRows; topic : l; topics : CutTopics; factors : LogFactors
-    log_context : (last - first, K), or (0, K) without contexts; is_big : (K',) int32, column of each cluster, or -1
+    log_context : (last - first, K), or (0, K) without contexts; is_active : (K',) int32, column of each cluster, or -1
     """
     stream = np.zeros(2, np.uint64)
     work = _document_work(first, last, documents, factors.pi.size)
@@ -438,11 +440,11 @@ def draw_clusters(key, first, last, documents, topic, topics, factors, log_conte
 # -- topics of tokens given the measures and the clusters -----------------------------------------------------
 @kernel
 def draw_topics(key, first, last, cells, topics, row_of, tau, psi, topic):
-    """l_ji of all tokens in active topics of words first..last-1, in place.
+    """Draw the topics l_ji of all tokens of words first..last-1 that are in active topics, in place.
 
-    ``row_of`` (J,) int32: 1 + the document's row of ``tau`` (K, width) float32, 0 where the document stays as it is.
-    A word's tokens are drawn cluster by cluster, because those of one cluster share their weights. Returns the first
-    token whose weights sum to infinity or no number, or -1.
+    ``row_of`` (J,) int32: 1 + the row of the document in ``tau`` (K, width) float32, or 0 if the document does not
+    move. A word's tokens are drawn cluster by cluster, because those of one cluster share their weights. Returns the
+    first token whose weights have no finite sum, or -1.
     """
     column, label = topics.column, topics.label
     stream = np.zeros(2, np.uint64)

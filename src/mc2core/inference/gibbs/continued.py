@@ -28,10 +28,10 @@ def with_documents(
     old: S, model: TopicModel, corpus: Corpus, before: np.ndarray, shares: np.ndarray | None, seed: int,
     pool: Executor | None
 ) -> S:  # fmt: skip
-    """The state ``old`` of the documents ``before`` (their numbers, ascending) of ``corpus``, with all its documents.
+    """Extend the state ``old`` of the documents ``before`` (indices, ascending) of ``corpus`` to all its documents.
 
-    ``shares`` : (B, K), how likely the others are in each of its clusters; None where each is a cluster of its own.
-    ValueError where these have words and those of ``old`` none.
+    ``shares`` : (B, K), probabilities of the clusters for the other documents; None if each document is a cluster.
+    Raises ValueError if new documents have words and ``old`` has no topics.
     """
     added = np.setdiff1d(np.arange(corpus.n_documents), before)
     repeats = old.repeats if isinstance(old, DocumentLevelState) else None
@@ -72,13 +72,14 @@ def with_documents(
 
 
 def _draw(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A column of each row of (n, K) weights, drawn in proportion to them."""
+    """Draw one column per row of (n, K) weights, in proportion to the weights."""
     total = np.cumsum(weights, axis=1)
     return (total <= rng.random(len(total))[:, None] * total[:, -1:]).sum(axis=1)
 
 
 def _topics(corpus: Corpus, proportions: np.ndarray, sample: Sample, rng: np.random.Generator) -> np.ndarray:
-    """(n_tokens,) topics, tokens in CSR order, given (J, M) proportions of documents and what topics emit."""
+    """Draw (n_tokens,) topics, tokens in CSR order, given (J, M) proportions of documents and the topics of the
+    sample."""
     content, contents, observations = corpus.content, sample.contents, corpus.observations
     words = np.zeros((0, 0)) if contents else np.ascontiguousarray(sample.word_given_topic.T)
     parts = [np.zeros(0, np.int64)]

@@ -173,7 +173,7 @@ class Gibbs(Engine):
         memory.need(n_bytes, what, f"start_topics and start_clusters may be lower{fewer}")
 
     def _start(self, model: TopicModel, corpus: Corpus) -> tuple[np.ndarray | None, list[int], list[int]]:
-        """Directions of embeddings, and the numbers of clusters and of topics to try, ascending."""
+        """Return the directions of embeddings, and the numbers of clusters and of topics to try, ascending."""
         if model.document_level:
             directions = start_directions(model, corpus)
             clusters = clusters_to_try(corpus, self.start_clusters, directions is not None)
@@ -191,7 +191,7 @@ class Gibbs(Engine):
         return state.report()
 
     def _sharded(self, corpus: Corpus) -> ShardedCorpus | None:
-        """The corpus on Spark's executors, if it is to be there."""
+        """Return the corpus on the executors of Spark, or None if the engine does not use Spark."""
         if self.n_shards is None:
             return None
         from mc2core.inference.shards import shards_of

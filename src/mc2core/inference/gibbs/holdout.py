@@ -66,7 +66,7 @@ def log_weights(sample: Sample, corpus: Corpus, contexts: StackedContexts | None
 
 
 def _in_order(block: Block, seed: int) -> list[np.ndarray]:
-    """Of each document its tokens, numbers of the block's words, in an order of its own."""
+    """Return the tokens of each document, as numbers of the words of the block, in random order."""
     indptr, indices, counts = block.arrays
     tokens = []
     for j, row in enumerate(block.rows):
@@ -77,7 +77,7 @@ def _in_order(block: Block, seed: int) -> list[np.ndarray]:
 
 
 def _occurrences(tokens: np.ndarray) -> np.ndarray:
-    """How often the word of each token occurs before it."""
+    """Return how often the word of each token occurs before it."""
     order = np.argsort(tokens, kind="stable")
     is_first = np.append(True, np.diff(tokens[order]) != 0)[: len(tokens)]
     place, before = np.arange(len(tokens)), np.empty(len(tokens), np.int64)
@@ -88,7 +88,8 @@ def _occurrences(tokens: np.ndarray) -> np.ndarray:
 def _log_words(
     tokens: list[np.ndarray], psi: np.ndarray, log_scale: np.ndarray, prior: np.ndarray, b: float = np.inf
 ) -> np.ndarray:
-    """(B, K) float64 nats, of ``psi`` (U, M + 1), times exp of ``log_scale`` (U,), omega tau (K, M + 1), and b."""
+    """Return (B, K) log likelihoods in nats for ``psi`` (U, M + 1) times exp of ``log_scale`` (U,), ``prior`` omega tau
+    (K, M + 1), and b."""
     lengths = np.array([len(one) for one in tokens])
     longest = np.argsort(-lengths, kind="stable")
     omega, out = prior.sum(axis=1), np.zeros((len(tokens), len(prior)))

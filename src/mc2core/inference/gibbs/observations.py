@@ -83,7 +83,7 @@ def _weigh(n_columns, n, prior, log_p, weight):
 
 @inner_kernel
 def _sweep_document(k, first, end, stream, position, topic, values, tables, topics, constants, work):
-    """Sweep observations ``first`` to ``end`` - 1 of a document of cluster k; as :func:`_sweep_observations`."""
+    """Sweep observations ``first`` to ``end`` - 1 of one document of cluster k, as :func:`_sweep_observations`."""
     n_topics, tau, tau_remaining = position[TOPICS], topics.tau, topics.tau_remaining
     prior, n, log_p, weight, product = work
     code, count, sums, others, mean, slope, power = (
@@ -147,9 +147,9 @@ def _sweep_document(k, first, end, stream, position, topic, values, tables, topi
 
 @kernel
 def _sweep_observations(key, stream, position, start, cluster, topic, n_km, values, tables, topics, constants, work):
-    """Sweep document by document from ``position`` on; says why it stopped, as :func:`.tokens.run_sweep` has it.
+    """Sweep document by document from ``position`` on. Returns the reason for stopping, as :func:`.tokens.run_sweep`.
 
-    Without a document level ``topics.tau`` has no rows.
+    Without a document level, ``topics.tau`` has no rows.
     """
     eps, tau, has_level, prior, n = topics.eps, topics.tau, topics.tau_remaining.size > 0, work.prior, work.n
     for j in range(position[VISIT], cluster.size):
@@ -196,7 +196,7 @@ class Observations(ObservedValues):
     ) -> np.ndarray:
         """Sweep over all observations, as :func:`.tokens.sweep_document_topics`, and return tau of the topics in use.
 
-        Without a document level ``tau`` has no rows.
+        Without a document level, ``tau`` has no rows.
         """
         columns, start = assignments.n_topics + 1 + _SPARE, assignments.document_start
         tables = content_tables(self.family, self.natural(assignments), columns, self.scale, self.log_gammas)

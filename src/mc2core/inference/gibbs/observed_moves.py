@@ -76,7 +76,8 @@ class ObservedMoves:
     natural: np.ndarray
 
     def propose(self, stream: np.ndarray, n_slots: int) -> tuple[int, int]:
-        """One proposal; (1, 0) where a split was made, whose component 1 is in slot ``n_slots``, (0, 1) for a merge."""
+        """Make one proposal. Returns (1, 0) after a split, whose component 1 is in slot ``n_slots``, (0, 1) after a
+        merge, else (0, 0)."""
         i, n_topics = draw_token(stream, n_slots, self.tokens)
         if _uniform(stream) < 0.5:
             return int(self._split(stream, i, n_topics, n_slots)), 0
@@ -91,7 +92,7 @@ class ObservedMoves:
         return _allocate_sequentially(stream, n, fixed, first_topic, least, eps, *given)[0]
 
     def _log_ratio(self, eps: float, natural: np.ndarray) -> float:
-        """ln of the density of the split over that of the merge, of components with (2, P) ``natural`` parameters."""
+        """Return the log ratio of the densities of split and merge, for components with natural parameters (2, P)."""
         marginal, both = self.observations.family.log_marginal, natural.sum(axis=0) - self._prior
         return log_ratio_of(float(marginal(natural).sum() - marginal(both)), eps, self.constants, self.parts)
 
@@ -100,20 +101,20 @@ class ObservedMoves:
         return self.natural[-1]  # a slot is spare, or nothing is proposed
 
     def _of_components(self, n: int) -> np.ndarray:
-        """(2, P) natural parameters; their sizes are left in ``parts.size``."""
+        """Return the natural parameters of the two components, (2, P), and store their sizes in ``parts.size``."""
         one, component = self.observations, self.parts.component[:n].astype(np.int32)
         self.parts.size[:] = np.bincount(component, minlength=2)
         return natural_of_topics(one.family, one.values[self.parts.members[:n]], component, 2, one.scale)
 
     def _weights(self, natural: np.ndarray, size: float, others: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Weights of merging a topic with ``others`` (n, P), of (n,) ``sizes``; 0 of those without observations, and of
-        no others: they are shares of their sum."""
+        """Return the weights of merging a topic with each of ``others`` (n, P) with (n,) ``sizes``. They are 0 for
+        topics without observations. The weights are not normalised."""
         marginal = self.observations.family.log_marginal
         gains = marginal(natural + others - self._prior) - marginal(natural) - marginal(others)
         return np.where(sizes > 0, np.exp(np.clip(gains / np.maximum(np.minimum(size, sizes), 1), MIN_LOG, 0.0)), 0.0)
 
     def _others(self, m: int, natural: np.ndarray, size: float, n_slots: int) -> np.ndarray:
-        """(n_slots,) weights of all topics but m, to be merged with one of these parameters."""
+        """Return (n_slots,) weights of merging topic m with each other topic; the weight of m is 0."""
         weights = self._weights(natural, size, self.natural[:n_slots], self.tokens.size[:n_slots])
         weights[m] = 0.0
         return weights
@@ -189,7 +190,8 @@ def split_and_merge_observed_topics(
     key: np.uint64,
     n_proposals: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As :func:`.topic_moves.split_and_merge_topics`; returns tau over the topics now in use, and splits and merges."""
+    """Split and merge topics as :func:`.topic_moves.split_and_merge_topics`; returns tau of the topics in use, and
+    counts of splits and merges."""
     lengths, n_clusters, n_tokens = np.diff(assignments.document_start), len(tau), len(assignments.topic)
     constants = TopicConstants(float(omega), float(concentrations.table), float(concentrations.topic), 0.0, 0.0)
     n_topics, made, stream = assignments.n_topics, np.zeros(2, np.int64), np.zeros(2, np.uint64)

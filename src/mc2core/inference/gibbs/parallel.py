@@ -60,8 +60,8 @@ _CERTAIN = 37.0  # exp(-37) is less than any number that is drawn
 
 
 def smallest_topic(n_tokens: int, eta: float) -> float:
-    """The weight above which topics are active: below that of nearly all that are in use, whose number grows as tokens'
-    root.
+    """Return the weight above which a topic is active. Nearly all topics in use have a larger weight; their number
+    grows with the square root of the number of tokens.
     """
     return smallest_atom(0.1 / math.sqrt(n_tokens), eta)
 
@@ -130,7 +130,7 @@ def _draw_used(key, first, last, start, topic, is_active, s, is_dense, used, sum
 
 @kernel
 def _list_words(used, place, word):
-    """The words of each topic, from ``place`` on, which is left at the next topic's first."""
+    """Write the words of each topic from ``place`` on. Afterwards, ``place`` is the start of the next topic."""
     for w in range(used.size.size):
         for c in range(used.start[w], used.start[w] + used.size[w]):
             word[place[used.topic[c]]] = w
@@ -177,7 +177,7 @@ def draw_visible(stream, n_pseudo, n_words, s, mass, taken, urn, place, visible)
 
 @kernel
 def _draw_visible_words(key, first, last, word_start, word, n_words, s, mass, n_pseudo, visible):
-    """Pseudo-observations of topics first..last-1."""
+    """Draw the words of the pseudo-observations of topics first..last-1."""
     stream, taken = np.zeros(2, np.uint64), np.zeros(n_words, np.bool_)
     most = 0
     for m in range(first, last):
@@ -218,7 +218,7 @@ def _fill_visible(visible, rows):
 
 @kernel
 def _fill_used(key, first, last, used, rate, rows):
-    """Finish the rows of words first..last-1."""
+    """Complete the rows of words first..last-1."""
     row_start, row_size, row_topic, row_x = rows
     stream = np.zeros(2, np.uint64)
     for w in range(first, last):
@@ -331,7 +331,7 @@ def _enter(first, last, tau, k, omega, inverse, topic, n_j, prior, scale):
 
 @numba.njit(inline="always")
 def _fetch_row(row, n, row_topic, row_x):
-    """Ask for a row of n entries, which is in no near cache."""
+    """Prefetch a row of n entries, which is not in a cache."""
     for place in range(row, row + n, LANES):
         prefetch(row_topic, place)
         prefetch(row_x, place)
@@ -339,7 +339,7 @@ def _fetch_row(row, n, row_topic, row_x):
 
 @numba.njit(inline="always")
 def _weigh(row, n_blocks, row_topic, row_x, scale, p, block):
-    """Weigh the topics of a word's row; returns the total."""
+    """Compute the weights of the topics in the row of a word. Returns their sum."""
     total = 0.0
     for b in range(n_blocks):
         block[b] = weigh_gathered(row_x, row_topic, row, scale, p, b * LANES)
@@ -361,9 +361,9 @@ def _join(m, place, x, inverse, n_j, prior, scale, p, block):
 
 @kernel
 def _sweep_block(key, first, last, number, documents, rows, tau, omega, inverse, topic):
-    """Sweep over documents first..last-1, of which 0 has the stream ``number``.
+    """Sweep over documents first..last-1; document 0 has the stream ``number``.
 
-    Returns the first token whose weights sum to infinity or no number, or -1.
+    Returns the first token whose weights have no finite sum, or -1.
     """
     indptr, word, counts, start, cluster = documents
     row_start, row_size, row_topic, row_x = rows
@@ -421,7 +421,7 @@ def _sweep_block(key, first, last, number, documents, rows, tau, omega, inverse,
 
 
 class TokenSweep(NamedTuple):
-    """What a sweep needs in addition to documents and their topics: the measures and a key of random numbers."""
+    """Arguments of a sweep apart from documents and their topics: measures and a random key."""
 
     key: np.uint64
     rows: WordRows
@@ -471,18 +471,18 @@ def sweep_documents(
 def instantiate(
     assignments: Assignments, tau: np.ndarray, concentrations: Concentrations, smallest: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, float, np.ndarray]:
-    """Break new topics off the rests of epsilon and of every tau_k, as their priors have it.
+    """Draw new topics from the remaining mass of epsilon and of each tau_k, by their priors.
 
-    Given the state, what the rest holds is as before any token: GEM(eta) on epsilon's, and DP(v, .) around it on each
-    tau_k's. Topics of at most the weight ``smallest`` are put back.
+    Given the state, the remaining mass has its prior distribution: GEM(eta) for epsilon, and DP(v, .) around it for
+    each tau_k. New topics with at most the weight ``smallest`` are not kept.
 
     Returns
     -------
     epsilon : (M',) float64
-        Weights of the topics in use and of the new ones.
+        Weights of the topics in use and of the new topics.
     remaining : float
     tau : (K, M' + 1) float64
-        Proportions over both, and the rest.
+        Proportions of these topics and of the remaining mass.
     """
     law = PartitionLaw.of(concentrations.topic)
     new, remaining = split_remaining(assignments.remaining, law, assignments.n_topics, smallest, rng)
@@ -507,9 +507,9 @@ def sweep_documents_apart(
     pool: Executor | None,
     sharded: ShardedCorpus | None = None,
 ) -> np.ndarray:
-    """One sweep over all tokens, as :func:`.tokens.sweep_document_topics`; returns tau over the topics now in use.
+    """Run one sweep over all tokens, as :func:`.tokens.sweep_document_topics`; returns tau of the topics in use.
 
-    ``sharded``: the corpus on executors of Spark, which move the tokens then; neither they nor threads change a bit.
+    If ``sharded`` is given, executors of Spark move the tokens. The result does not depend on executors or threads.
     """
     if corpus.n_tokens == 0:
         return tau
@@ -543,7 +543,7 @@ def sweep_documents_apart(
 def sweep_on_shards(
     sharded: ShardedCorpus, sweep: TokenSweep, start: np.ndarray, cluster: np.ndarray, topic: np.ndarray
 ) -> int:
-    """:func:`sweep_documents` of the whole corpus, shard by shard."""
+    """Run :func:`sweep_documents` on the whole corpus, shard by shard."""
     key, rows, inverse, tau, omega = sweep
     arrays: dict[str, Any] = {"key": key, "inverse": inverse, "tau": tau, "omega": omega}
     arrays |= {f"rows.{name}": array for name, array in rows._asdict().items()}
@@ -563,7 +563,7 @@ def sweep_on_shards(
 
 
 def _sweep_shard(shard: Shard, step: Mapping[str, np.ndarray]) -> tuple[int, np.ndarray]:
-    """Of a task: the first token of its shard that failed, or -1, and the topics of all of them."""
+    """Sweep one shard, as a task of Spark. Returns its first token that failed, or -1, and the topics of its tokens."""
     start = document_start(shard.corpus)
     short, cluster = (step[f"{what}.{name_of(shard.number)}"] for what in ("topic", "cluster"))
     rows = WordRows(*(step[f"rows.{name}"] for name in WordRows._fields))

@@ -124,7 +124,7 @@ class _Constants(NamedTuple):
 
 
 class _Weights(NamedTuple):
-    """What the weights of topics of new draws are made of."""
+    """Arrays from which the weights of topics for new draws are computed."""
 
     prior: np.ndarray  # (M,) float64, omega tau_k
     factor: np.ndarray  # (M,) float64: (n_jm + prior) / (n_m + V s)

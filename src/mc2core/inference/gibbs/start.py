@@ -76,7 +76,7 @@ _MORE_TOPICS = 4
 
 
 class Start(NamedTuple):
-    """What a start begins with."""
+    """Numbers of clusters and topics of a start."""
 
     n_clusters: int | None  # None: each document is a cluster
     n_topics: int
@@ -244,9 +244,11 @@ def _burn_in(
     state: DocumentLevelState, corpus: Corpus, kernel: str, seed: int, last: int, pool: Executor | None,
     sharded: ShardedCorpus | None, n_clusters: int | None, trying: int
 ) -> None:  # fmt: skip
-    """Sweeps of the burn-in, which hold clusters and omega, then ``trying`` in which all move, to no. ``last``.
+    """Run the burn-in with fixed clusters and omega, then ``trying`` sweeps in which everything moves, up to sweep
+    ``last``.
 
-    If there are more clusters than the fixed number, they are merged in place of the sweep halfway through the latter.
+    If there are more clusters than the fixed number, they are merged halfway through the ``trying`` sweeps, in place of
+    one sweep.
     """
     first = last - BURN_IN - trying
     merging = last - trying // 2 if state.concentrations.most_clusters != state.model.most_clusters else None

@@ -68,7 +68,7 @@ class TimedTopics(NamedTuple):
 
 
 class TimedWeights(NamedTuple):
-    """What the weights of topics are made of, for the document and word at hand; a column for each topic."""
+    """Work arrays for the weights of topics, for the current document and word; one column per topic."""
 
     s: np.ndarray  # (columns,) float32: prior of a topic's words
     prior: np.ndarray  # (columns,) float32: v eps_m
@@ -105,11 +105,12 @@ class TokenTimes:
         self._statistics, self._log_base = stacked.statistics, stacked.log_base
 
     def sums(self, assignments: Assignments) -> np.ndarray:
-        """(4, M): T(x) summed over each topic's tokens; document j is cluster j."""
+        """Return (4, M) sums of T(x) over the tokens of each topic. Each document is a cluster."""
         return np.ascontiguousarray(self._statistics.T @ assignments.n_km)
 
     def log_marginal(self, assignments: Assignments) -> float:
-        """ln p(x of all tokens | l), topics' parameters integrated out, base measure included."""
+        """Return ln p(x of all tokens | l), with the parameters of topics integrated out. It includes the base
+        measure."""
         natural = self.family.prior(4) + self.sums(assignments).T
         log_base = self._log_base @ np.diff(assignments.document_start)
         return float(self.family.log_marginal(natural).sum() + log_base)
@@ -117,7 +118,8 @@ class TokenTimes:
 
 @numba.njit(inline="always")
 def _log_student(x, sum_x, count, half_count, half_square, prior):
-    """ln of the predictive of x after observations of these sums T(x), less its constant -ln(pi) / 2."""
+    """Return the log predictive density of x given the sums T(x) of earlier observations, without its constant -ln(pi)
+    / 2."""
     kappa, a = prior[1] + count, prior[2] + half_count
     mu = (prior[0] + sum_x) / kappa
     square = prior[3] + half_square
@@ -214,7 +216,8 @@ def _compute_steps(m, x, j, topics, weights, constants, time_prior):
 
 @numba.njit(inline="always")
 def _weigh_word(n_wm, w, n_km, j, n_blocks, weights, new):
-    """Weigh all topics for the tokens of one word; returns the total, ``new`` for new topics included."""
+    """Compute the weights of all topics for the tokens of one word. Returns their sum plus ``new``, the weight of new
+    topics."""
     s, scale, prior, h, p, block = weights.s, weights.scale, weights.prior, weights.h, weights.p, weights.block
     capacity = prior.size
     for b in range(n_blocks):
@@ -232,7 +235,7 @@ def _count(m, j, w, sign, n_km, n_wm, n_m):
 
 @numba.njit(inline="always")
 def _weigh_topic(m, j, w, n_km, n_wm, s, prior, scale, p, block):
-    """Weigh one topic by its counts and scale; returns what its weight gains."""
+    """Compute the weight of one topic from its counts and its scale. Returns the change of the weight."""
     before = np.float64(p[m])
     p[m] = (np.float32(n_km[j, m]) + prior[m]) * ((np.float32(n_wm[w, m]) + s[m]) * scale[m])
     gain = np.float64(p[m]) - before
@@ -242,7 +245,7 @@ def _weigh_topic(m, j, w, n_km, n_wm, s, prior, scale, p, block):
 
 @kernel
 def _sweep_timed(key, stream, position, documents, time, topic, topics, constants, time_prior, weights):
-    """Sweep document by document from ``position`` on; says why it stopped, as :func:`.tokens.run_sweep` has it.
+    """Sweep document by document from ``position`` on. Returns the reason for stopping, as :func:`.tokens.run_sweep`.
 
     ``time`` (J,) float64: x_j, NaN if missing; ``time_prior`` (4,) float64: natural parameters.
     """
@@ -343,10 +346,10 @@ def sweep_timed_topics(
     topic_word_prior: float,
     key: np.uint64,
 ) -> None:
-    """One collapsed sweep over all tokens, in place; topics that end empty are dropped. Document j is cluster j.
+    """Run one collapsed sweep over all tokens, in place, and drop empty topics. Each document is a cluster.
 
-    ``key`` (:func:`mc2core.compute.streams.key`) names the sweep's family of streams: one stream for each document.
-    Sums of the times are first computed from the assignments, so that they do not drift from sweep to sweep.
+    ``key`` (:func:`mc2core.compute.streams.key`) is the random key of the sweep; each document has its own stream. The
+    sums of times are first recomputed from the assignments, so that rounding errors do not accumulate over sweeps.
     """
     content, columns = corpus.content, LANES * (assignments.n_topics // LANES + 1)
     documents = DocumentRows.of(content, assignments.document_start, assignments.cluster)

@@ -126,7 +126,8 @@ class GammaPrior:
 
 
 def _within_range(concentration: float) -> float:
-    """The nearest concentration that settings may hold: beyond them, nothing of the model changes any more."""
+    """Return the nearest concentration that settings allow; beyond these limits, the model practically does not
+    change."""
     return min(max(float(concentration), MIN_PRIOR), MAX_PRIOR)
 
 
@@ -330,7 +331,7 @@ _SAMPLED_BLOCK = 256  # documents that a thread takes at a time
 
 @kernel
 def _sample_document_tables(key, first, last, cluster, counts, token_start, prior, tables, n_tables):
-    """Topics of the tables of documents first..last-1, from each one's first token on, and how many it has."""
+    """Draw the topics of the tables of documents first..last-1, each from its first token on, and their numbers."""
     stream = np.zeros(2, np.uint64)
     start, topic, n = counts
     for j in range(first, last):

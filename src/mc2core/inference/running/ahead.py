@@ -18,7 +18,7 @@ from mc2core.posterior.consensus import consensus
 from mc2core.posterior.proportions import DocumentTopics
 
 _Cases = dict[str, list[tuple[str, dict[str, Any]]]]
-#: models and settings of each engine; those without a document level are the papers'
+#: models and settings of each engine; those without a document level are the models of the papers
 _WORDS: _Cases = {
     "gibbs": [("mc2", {}), ("mc2", {"document_level": False}), ("hdp", {}), ("nptot", {})],
     "svi": [("mc2", {}), ("mc2", {"batch_size": 5}), ("mc2", {"document_level": False, "batch_size": 5})],
@@ -26,7 +26,7 @@ _WORDS: _Cases = {
 }
 _OBSERVATIONS: _Cases = {"gibbs": [("mc2", {})], "svi": [("mc2", {"batch_size": 5})]}
 _N_DOCUMENTS, _N_GROUPS, _N_WORDS, _N_OBSERVATIONS = 24, 3, 9, 120
-_ITERATIONS = 4  # SVI joins topics from the fourth epoch on
+_ITERATIONS = 4  # SVI merges topics from the fourth epoch on
 
 
 def compile_kernels(engine: str) -> None:
@@ -35,7 +35,8 @@ def compile_kernels(engine: str) -> None:
     Arrays of a corpus in memory have other types; for these, only the kernels of the default model are compiled.
     """
     rng = streams.generator(0, "compile")
-    group = np.arange(_N_DOCUMENTS) % _N_GROUPS  # so different that fits find several clusters, and join some
+    # documents that differ so much that fits find several clusters and merge some
+    group = np.arange(_N_DOCUMENTS) % _N_GROUPS
     contexts = {
         "names": sp.csr_matrix(rng.integers(0, 3, (_N_DOCUMENTS, 3))),
         "number": rng.normal(size=_N_DOCUMENTS),

@@ -22,7 +22,7 @@ _DESCRIBED = {
     **{"format": str, "run": {str: object}, "iteration": int, "seconds": (int, float), "cpu_seconds": (int, float)},
     **{"n_samples": int, "trace": [{str: (int, float)}], "snapshot_times": [{str: (int, float)}]},
 }
-#: what to do about one of another run
+#: what the user can do about a checkpoint of another run
 ELSEWHERE = "write elsewhere, or remove it to start again"
 
 
@@ -55,7 +55,7 @@ class Checkpoint:
 
     @property
     def begins_after(self) -> int:
-        """Number of first iterations whose samples were not kept or have been dropped."""
+        """Number of first iterations without samples, because they were not kept or were dropped."""
         return min(self.run["burn_in"], self.iteration)
 
     def lacks(self, burn_in: int) -> bool:
@@ -63,7 +63,7 @@ class Checkpoint:
         return n_samples(self.begins_after, burn_in, self.run["thin"]) > 0
 
     def drop(self, burn_in: int) -> None:
-        """Drop the samples up to ``burn_in``."""
+        """Remove the samples of the first ``burn_in`` iterations."""
         begins, thin = self.begins_after, self.run["thin"]
         if self.lacks(burn_in):
             burn_in = begins
@@ -136,7 +136,7 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
 
 @contextmanager
 def _or_anew() -> Iterator[None]:
-    """Say of a damaged file that it is of no use any more."""
+    """Add to the message about a damaged file that it cannot be used any more."""
     try:
         yield
     except ValueError as error:
@@ -145,7 +145,7 @@ def _or_anew() -> Iterator[None]:
 
 @contextmanager
 def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Raise ValueError for whatever is wrong with the content of a file."""
+    """Raise ValueError for any error in the content of a file."""
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -153,7 +153,7 @@ def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _open(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays of the file, and its description."""
+    """Return the arrays of the file and its description."""
     arrays = storage.read_arrays(path)
     with _reading(path):
         meta = storage.parse_json(str(arrays["meta"]))

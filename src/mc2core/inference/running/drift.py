@@ -6,14 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-#: nats a word by which documents are less likely than those of earlier updates, from which on the model no longer fits:
-#: 1.28 times the perplexity. Years of NIPS are 0.02 to 0.04 apart
+#: If documents are less likely than documents of earlier updates by this many nats per word, the model no longer fits.
+#: This is 1.28 times the perplexity. Successive years of NIPS differ by 0.02 to 0.04.
 MIN_DRIFT = 0.25
-#: the same at the first update, beside documents of the fit, which it had learnt from: NIPS' next year is 0.41 lower
+#: the same at the first update. Here, the comparison is with documents that the model learnt from: the next year of
+#: NIPS is 0.41 lower.
 FIRST_DRIFT = 0.75
-#: share of documents in clusters that were small or empty, from which on the model no longer fits
+#: if this share of the documents is in clusters that were small or empty, the model no longer fits
 MAX_IN_SMALL = 0.2
-#: share of tokens without a column, from which on the model no longer fits
+#: if this share of the tokens has no column, the model no longer fits
 MAX_LEFT_OUT = 0.2
 
 

@@ -105,7 +105,7 @@ def fit_corpus(
 
 
 def _with_spark(properties: Mapping[str, Any] | None) -> AbstractContextManager[None]:
-    """A session of Spark with these properties; nothing without any."""
+    """Return a context manager with a Spark session with these properties, or without a session if there are none."""
     if not properties:
         return nullcontext()
     from mc2core.compute import spark
@@ -114,7 +114,7 @@ def _with_spark(properties: Mapping[str, Any] | None) -> AbstractContextManager[
 
 
 def _keep_for_later(done: RunResult, corpus: Corpus, keeps_documents: bool) -> None:
-    """Add a hierarchy to the posterior, and what ``mc2 update`` needs of the documents."""
+    """Add a hierarchy to the posterior, and the data about its documents that ``mc2 update`` needs."""
     add_hierarchy(done.posterior, corpus, done.provenance["inferred"])
     if not corpus.is_of_observations:
         from mc2core.corpus.fingerprints import fingerprints_of
@@ -127,7 +127,7 @@ def _keep_for_later(done: RunResult, corpus: Corpus, keeps_documents: bool) -> N
 
 
 def _distance_to(labels: Any) -> Callable[[int, State], dict[str, float]]:
-    """Callback of the loop: variation of information between ``labels`` and the clusters of the state, in bits."""
+    """Return a callback that computes the variation of information of ``labels`` and the current clusters, in bits."""
     if not isinstance(labels, np.ndarray):
         raise ValueError("clusters cannot be compared with labels: each document of the corpus needs a label")
     from mc2core.posterior import clustering

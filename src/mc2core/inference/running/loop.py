@@ -47,12 +47,12 @@ logger = logging.getLogger(__name__)
 
 Callback = Callable[[int, State], Mapping[str, float] | None]
 
-#: what the kernels of earlier fits of this process hang on: settings and types of arrays
+#: settings and types of arrays for which this process has compiled kernels
 _warmed: set[tuple[str, ...]] = set()
 
-# no more than this much work, and the part of an iteration after it, is lost when a run is killed
+# seconds between two checkpoints: if a run is killed, it loses at most this time and the started part of an iteration
 _CHECKPOINT_SECONDS = 60.0
-# iterations from one checkpoint to the next
+# iterations between two checkpoints
 _EVERY = 50
 
 
@@ -103,22 +103,22 @@ def length_of(trace: pd.DataFrame) -> str:
 
 @dataclass
 class _Chain:
-    """A chain under way.
+    """A running chain.
 
     Attributes
     ----------
     state : State
-        Now.
+        Current state.
     done : Checkpoint
-        All that has been done; its ``state`` is filled when it is written.
+        Record of the completed iterations; its ``state`` is filled when it is written.
     ahead : list of numbers, ascending
-        When snapshots are still to be taken, in iterations.
+        Iterations at which snapshots are still to be taken.
     burn_in : int, optional
-        The one that was named.
+        Burn-in that the caller gave.
     path : path, optional
-        Where checkpoints go.
+        File of the checkpoint.
     saved : float
-        ``time.perf_counter`` at the last one.
+        ``time.perf_counter`` at the last checkpoint.
     """
 
     corpus: Corpus
@@ -137,7 +137,8 @@ class _Chain:
         return self.done.iteration + self.state.progress
 
     def advance(self) -> dict[str, float] | None:
-        """Do the next part of an iteration. Returns the engine's report once the iteration is complete, else None."""
+        """Run the next part of an iteration. Returns the report of the engine once the iteration is complete, else
+        None."""
         return self.engine.advance(self.corpus, self.state, self.done.run["seed"], self.done.iteration + 1)
 
     def note(self, report: Mapping[str, float], callback: Callback | None) -> Exception | None:
@@ -155,7 +156,7 @@ class _Chain:
         try:
             more = dict(callback(iteration, self.state) or {}) if callback is not None else {}
             done.trace[-1].update({name: float(value) for name, value in more.items()})
-        except Exception as error:  # whatever the user's function raises, the fit so far is kept
+        except Exception as error:  # the fit so far is kept, whatever exception the user's function raises
             return error
         return None
 
@@ -202,7 +203,7 @@ def asked_for(
 def _stored(
     path: str | os.PathLike[str] | None, engine: Engine, asked: Mapping[str, Any], corpus: Corpus, iterations: int
 ) -> checkpoints.Checkpoint | None:
-    """The checkpoint of this run, if there is one."""
+    """Return the stored checkpoint of this run, or None if there is none."""
     if path is None:
         return None
     sizes = {"J": corpus.n_documents, "V": corpus.n_words}
@@ -232,7 +233,7 @@ def _begin(
     burn_in: int | None,
     path: str | os.PathLike[str] | None,
 ) -> _Chain:
-    """Start the chain, or take it up where it was stored."""
+    """Start the chain, or resume it from its checkpoint."""
     ahead = asked.get("snapshots", [])
     if stored is None:
         with telling.work(f"{engine.name}, start"):
@@ -265,7 +266,7 @@ def checkpoints_of(path: str | os.PathLike[str], chains: int) -> list[Path]:
 
 @contextmanager
 def _side_by_side(engine: Engine, chains: int, threads: int) -> Iterator[tuple[Executor | None, Engine]]:
-    """Threads on which chains run, and the engine with each one's share of them; Spark has its own."""
+    """Yield a pool of threads for parallel chains, and the engine with its share of the threads per chain."""
     together = min(threads, chains) if engine.in_this_process() is engine else 1
     if together == 1:
         yield None, engine
@@ -277,7 +278,7 @@ def _side_by_side(engine: Engine, chains: int, threads: int) -> Iterator[tuple[E
 
 
 def _timed(work: Callable[[int], Any], n: int, pool: Executor | None) -> tuple[list[Any], float, float]:
-    """``work(number)`` of n chains, done side by side, and the seconds of the clock and of processors."""
+    """Return the results of ``work(number)`` for n parallel chains, with the elapsed and the processor seconds."""
     before, cpu_before = time.perf_counter(), time.process_time()
     results = in_blocks(pool, lambda first, last: work(first), n, 1)
     return results, time.perf_counter() - before, time.process_time() - cpu_before
@@ -393,7 +394,8 @@ def fit(
     model = model.for_corpus(corpus)
     engine.supports(model)
     tell_unused(corpus, model.contexts)
-    # what is not looked at is no part of what the fit is of; a corpus of neither words nor contexts cannot be fitted
+    # unused contexts are removed, so that they are not part of the fit; a corpus without words and contexts cannot be
+    # fitted
     given = corpus
     if corpus.n_tokens and set(corpus.contexts) > set(model.contexts):
         corpus = corpus.with_contexts({name: corpus.contexts[name] for name in model.contexts})
@@ -413,7 +415,8 @@ def fit(
         raise ValueError(f"callback is {shown(callback)}; a function of the iteration and the state is needed")
     ahead = _moments(snapshots, least)
     if len(lengths) > 1 and not is_named:
-        burn_in = lengths[-1] // 2  # of any length: the run itself drops the first half of what it has done
+        # the burn-in is not fixed: the run itself drops the first half of the completed iterations
+        burn_in = lengths[-1] // 2
     paths = [None] * chains if checkpoint is None else checkpoints_of(checkpoint, chains)
     asked, stored = [], []
     for number, (path, own_seed) in enumerate(zip(paths, seeds_of(seed, chains), strict=True)):
@@ -437,7 +440,7 @@ def fit(
 
 
 def _moments(snapshots: Any, iterations: int) -> list[float]:
-    """Return the snapshots in ascending order. Raises ValueError for those beyond so many iterations."""
+    """Return the snapshots in ascending order. Raises ValueError if one is later than the last iteration."""
     ahead = sorted(finite("snapshots", moment) for moment in several("snapshots", snapshots))
     if ahead and not 0 <= ahead[0] <= ahead[-1] <= iterations:
         raise ValueError(f"snapshots run from {ahead[0]:g} to {ahead[-1]:g}; they must lie within 0..{iterations}")
@@ -445,17 +448,19 @@ def _moments(snapshots: Any, iterations: int) -> list[float]:
 
 
 def _tell_resumed(paths: Sequence[Any], stored: Sequence[checkpoints.Checkpoint | None], iterations: int) -> None:
-    """Log where each chain with a checkpoint continues."""
+    """Log at which iteration each chain with a checkpoint continues."""
     for number, (path, one) in enumerate(zip(paths, stored, strict=True)):
-        if one is not None and one.seconds > 0.0:  # one that was only prepared is not resumed
+        if one is not None and one.seconds > 0.0:  # a chain that was only prepared is not resumed
             rest = "nothing is left to do" if one.iteration == iterations else "resuming from there"
             whose = f"chain {number + 1}: " if len(paths) > 1 else ""
             logger.info("%s%s is at iteration %d of %d: %s", whose, path, one.iteration, iterations, rest)
 
 
 def _goal(done: Sequence[checkpoints.Checkpoint], lengths: Sequence[int]) -> int:
-    """Iterations after which the chains, of which so much is done, next end: the next one of ``lengths``, ascending, or
-    the one after it if all chains are there and are not level."""
+    """Return the iteration at which the chains end next: the next one of ``lengths`` (ascending).
+
+    If all chains have reached it and their traces still change, it is the length after it.
+    """
     least = min((one.iteration for one in done), default=0)
     ahead = [length for length in lengths if length >= least]
     is_there = all(one.iteration == ahead[0] for one in done)
@@ -463,14 +468,14 @@ def _goal(done: Sequence[checkpoints.Checkpoint], lengths: Sequence[int]) -> int
 
 
 def _share(chains: Sequence[_Chain], seconds: float, cpu_seconds: float) -> None:
-    """Count so much time, an even share for each of the chains that took it."""
+    """Add an even share of the elapsed and processor seconds to each of these chains."""
     for chain in chains:
         chain.done.seconds += seconds / len(chains)
         chain.done.cpu_seconds += cpu_seconds / len(chains)
 
 
 def _specified(model: Model | None, engine: Engine | None) -> tuple[Model, Engine]:
-    """Both, the default where one is None. Raises ValueError for what is neither."""
+    """Return model and engine, with the default for None. Raises ValueError for arguments of another type."""
     if not (model is None or isinstance(model, Model)):
         raise ValueError(f"model is {shown(model)}; one is needed, such as mc2core.models.MC2()")
     if not (engine is None or isinstance(engine, Engine)):
@@ -494,10 +499,10 @@ def _iterate(
     trace: str | os.PathLike[str] | None,
     on_stop: Callable[[RunResult], None] | None,
 ) -> RunResult:
-    """Do what is left of so many iterations, those chains next that have done fewest; arguments as of :func:`fit`.
+    """Run the remaining iterations, starting with the chains that have completed fewest; arguments as of :func:`fit`.
 
-    ``given`` is its corpus, of which chains have what the model looks at. ``lengths`` has the numbers of iterations
-    after which the run may end, ascending.
+    ``given`` is the corpus of the user; the chains have only the contexts that the model uses. ``lengths`` has the
+    numbers of iterations after which the run may end, ascending.
     """
     least, failed, done = min(chain.done.iteration for chain in chains), None, [chain.done for chain in chains]
     iterations = _goal(done, lengths)
@@ -521,7 +526,8 @@ def _iterate(
             before, least = least, min(chain.done.iteration for chain in chains)
             for row in _rows(chains, before, least):
                 write_row(row)
-            is_asked_to_stop = bool(stop or failed)  # once: a signal between two looks would leave no checkpoint
+            # read the signal once: a signal between two reads would not lead to a checkpoint
+            is_asked_to_stop = bool(stop or failed)
             for chain, report in zip(behind, reports, strict=True):
                 iteration = chain.done.iteration
                 is_due = report is not None and (iteration % checkpoint_every == 0 or iteration == iterations)
@@ -546,14 +552,14 @@ def _iterate(
 
 
 def _rows(chains: Sequence[_Chain], first: int, last: int) -> list[dict[str, float]]:
-    """Rows of the trace of iterations first + 1..last, of all chains in turn."""
+    """Return the rows of the trace for iterations first + 1..last, with all chains of an iteration in turn."""
     return [
         {"chain": number, **chain.done.trace[i]} for i in range(first, last) for number, chain in enumerate(chains, 1)
     ]
 
 
 def _result(chains: Sequence[_Chain], engine: Engine, given: Corpus, iterations: int, compiled: float) -> RunResult:
-    """What a run leaves that has done ``iterations``, or has stopped before: without samples, the state is one."""
+    """Return the result of a run that is complete or was stopped; without samples, the state is the only one."""
     first = chains[0]
     model, corpus, done = first.model, first.corpus, first.done
     samples = [
@@ -587,13 +593,13 @@ def _result(chains: Sequence[_Chain], engine: Engine, given: Corpus, iterations:
 
 
 def _warm(model: Model, engine: Engine, corpus: Corpus) -> float:
-    """Have every kernel that the run will use, on a few documents of it; returns the seconds of compiling.
+    """Compile every kernel of the run by a start on a few documents; returns the seconds of compiling.
 
-    A fit like an earlier one of this process has them: a start on few documents may take half as long as that on all.
+    If this process has already run a fit with the same settings, nothing is done.
     """
     engine, lengths = engine.in_this_process(), corpus.document_lengths
     iterations: Sequence[int] = ()
-    with suppress(ValueError):  # the run itself meets the same settings, and names documents by their numbers
+    with suppress(ValueError):  # the run itself reports the error, with the right numbers of documents
         engine, iterations = engine.to_warm(model, corpus)
     kinds = *(f"{type(one).__qualname__}{one.settings()}" for one in (model, engine)), *_types(corpus)
     if kinds in _warmed:
@@ -611,7 +617,7 @@ def _warm(model: Model, engine: Engine, corpus: Corpus) -> float:
 
 
 def _types(corpus: Corpus) -> list[str]:
-    """What kernels are compiled for: of each array its type, and whether it may be written to."""
+    """Return the type and writability of each array of the corpus. Kernels are compiled for these."""
     parts = [
         (one.indptr, one.indices, one.data) if sp.issparse(one) else (one,)
         for one in (corpus.content, *corpus.contexts.values())
@@ -621,7 +627,7 @@ def _types(corpus: Corpus) -> list[str]:
 
 @contextmanager
 def _trace_file(path: Any, rows: list[dict[str, float]]) -> Iterator[Callable[[dict[str, float]], None]]:
-    """Write the rows there are, then yield a function that appends one more."""
+    """Write the rows of the trace so far, then yield a function that appends a row."""
     if path is None:
         yield lambda row: None
         return

@@ -19,19 +19,19 @@ from mc2core.posterior.hierarchy import MIN_AGREEMENT
 
 logger = logging.getLogger(__name__)
 
-#: names of the trace that are followed
+#: numbers of the trace whose changes are reported
 _NAMES = ("clusters", "topics")
-#: times the clusters of another chain; one that has so few, and a lower joint, is taken as stuck
+#: a chain counts as stuck if another chain has this many times its clusters, and its log joint is lower
 APART = 3
-#: standard deviations of the log joint over samples by which it is lower
+#: a log joint counts as lower from this many standard deviations over samples
 _LOWER = 5.0
-#: numbers of the trace that are level before a run of "auto" iterations ends, and their names
+#: numbers of the trace that may not change when a run of "auto" iterations ends, with their names
 _FOLLOWED = {"log_joint": "log joint", "clusters": "clusters", "topics": "topics"}
-# iterations of a quarter, with fewer of which no trend is looked for
+# smallest number of iterations per quarter for which trends are computed
 _FEWEST = 4
-#: tokens per document below which a mixture is worth a try
+#: mean tokens per document below which a mixture model is recommended
 _SHORT = 10
-#: of the commonest words; so many of them that are markup are worth a word
+#: number of the commonest words that are checked for markup, and number of markup words from which a warning is given
 _COMMONEST, _MARKUP = 200, 3
 _WORDS_OF_MARKUP = frozenset(
     {"amp", "br", "class", "div", "font", "gt", "href", "html", "http", "https", "img", "lt", "nbsp"}
@@ -147,7 +147,7 @@ def sentence_of_all(about: Sequence[Mapping[str, Any]]) -> str:
 
 
 ONE_CHAIN = "one chain; another start may differ"
-#: what it means where all documents are in one cluster
+#: phrase for a fit with all documents in one cluster
 ONE_CLUSTER = "no groups of documents were found: topics alone explain how documents differ (docs/how_to/choosing_k.md)"
 
 
@@ -178,13 +178,13 @@ def agreement(chains: Mapping[str, Any]) -> str:
 
 
 def _interval(name: str, about: Mapping[str, Any]) -> str:
-    """Of the main clusters. There is none of topics: samples agree on their number more than it is certain."""
+    """Return the interval of the number of main clusters as a phrase, or ""."""
     bounds = about["intervals"].get("main clusters") if name == "clusters" else None
     return "" if bounds is None else f" ({consensus.in_samples(bounds)})"
 
 
 def _ends(about: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    """From what to what each number of the only chain went."""
+    """Return phrases with the first and the last value of each number, for a single chain."""
     ends = [(name, about["before"][name][0], about["after"][name][0]) for name in names if name in about["before"]]
     return [
         f"{name} were {after} at the start and the end" if before == after else f"{name} went from {before} to {after}"
@@ -193,7 +193,7 @@ def _ends(about: Mapping[str, Any], names: Sequence[str]) -> list[str]:
 
 
 def _changes(known: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
-    """By how much each number changed in the chains of some fits."""
+    """Return phrases with the change of each number in the chains of some fits."""
     told = []
     for name in names:
         if all(name in one["before"] for one in known):
@@ -203,7 +203,7 @@ def _changes(known: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[s
 
 
 def _of_at_most(known: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
-    """The truncations, for engines whose numbers follow them."""
+    """Return the truncations as a phrase, or "" if the engines have none."""
     if not all("truncations" in one for one in known):
         return ""
     following = [name for name in names if name in known[0]["truncations"]]
@@ -212,7 +212,7 @@ def _of_at_most(known: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str
 
 
 def _with_changes(first: str, about: Mapping[str, Any], told: Sequence[str]) -> str:
-    """``first``, with the changes ``told`` and the iterations over which they occurred; alone without these."""
+    """Return ``first`` with the changes ``told`` and the number of iterations; ``first`` alone without changes."""
     over = "iteration" if about["over"] == 1 else f"{about['over']} iterations"
     if not told:
         return first
@@ -221,13 +221,13 @@ def _with_changes(first: str, about: Mapping[str, Any], told: Sequence[str]) -> 
 
 
 def _counted_range(values: Sequence[int], what: str) -> str:
-    """ "12 to 15 clusters", "1 cluster"."""
+    """Return a range of counts with its noun, such as "12 to 15 clusters" or "1 cluster"."""
     least, most = min(values), max(values)
     return counted(most, what) if least == most else f"{least:,} to {counted(most, what)}"
 
 
 def _range(values: Sequence[int], sign: str = "") -> str:
-    """ "12 to 15", or "12" if they are all the same; with a ``sign`` "+" as "0 to +3"."""
+    """Return "12 to 15", or "12" if all values are equal; with ``sign`` "+", for example "0 to +3"."""
     least, most = (f"{value:{sign if value else ''}d}" for value in (min(values), max(values)))
     return least if least == most else f"{least} to {most}"
 
@@ -331,7 +331,8 @@ def _of_chains(posterior: Posterior) -> list[str]:
     ari, of_what = between["ari"], "they "
     if "recommended_ari" in between:
         ari, of_what = between["recommended_ari"], f"the recommended {between['recommended']} of each "
-    elif posterior.hierarchy is not None and posterior.hierarchy.recommended == 1:  # there are no groups to agree on
+    # one cluster: the agreement of groups has no meaning
+    elif posterior.hierarchy is not None and posterior.hierarchy.recommended == 1:
         return said
     if not said and ari < MIN_AGREEMENT:
         *others, last = between["clusters"]

@@ -41,17 +41,17 @@ if TYPE_CHECKING:
     from mc2core.inference.svi.stream import Stream
 
 logger = logging.getLogger(__name__)
-# no more work than of so many seconds is lost when an update is killed
+# seconds between two checkpoints: a killed update loses at most this work
 _CHECKPOINT_SECONDS = 60.0
-# numbers of a visit that an update adds up
+# attributes of a mini-batch's report that an update adds up
 _COUNTED = (*("documents", "tokens", "in_small"), *("clusters_born", "clusters_gone", "topics_born", "topics_gone"))
 _ELSEWHERE = "name another folder, or remove it"
 _REPEATED = "in the fit already (same id)"
-#: sweeps over the documents that are added, for each sample of the fit
+#: sweeps over the added documents, for each sample of the fit
 SWEEPS = 20
-#: probability of its cluster below which a document counts as unsure
+#: a document is unsure if the probability of its cluster is lower than this
 UNSURE = 0.5
-#: shares from which on a new fit is due: of documents added in those of the fit, and of unsure ones in the new ones
+#: a new fit is recommended from these shares on: of added documents relative to the fit, and of unsure documents
 MAX_ADDED, MAX_UNSURE = 0.25, 0.2
 
 
@@ -62,7 +62,7 @@ class _FitFile(NamedTuple):
     arrays: dict[str, np.ndarray]
     digest: str
     posterior: Posterior
-    stamp: tuple[int, int, int]  # of the file, when it was read
+    stamp: tuple[int, int, int]  # state of the file when it was read
 
     @classmethod
     def read(cls, path: Path) -> _FitFile:
@@ -98,13 +98,13 @@ class _FitFile(NamedTuple):
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
-    """What changes where a file is replaced."""
+    """Return inode, size and time of change of a file: they change when the file is replaced."""
     found = path.stat() if path.is_file() else None
     return (found.st_ino, found.st_size, found.st_mtime_ns) if found else (0, 0, 0)
 
 
 class _Saved(NamedTuple):
-    """A fit, as far as a stream continues it; ``corpus`` are the documents that were kept."""
+    """The saved results of a fit that a stream needs; ``corpus`` has the documents that were kept."""
 
     posterior: Posterior
     state: Globals
@@ -201,7 +201,7 @@ def _go_on(
     file: _FitFile, new: Path, out: Path, total_samples: int | None, columns: Mapping[str, Any], new_columns: int,
     threads: int,
 ) -> dict[str, Any]:  # fmt: skip
-    """The update of a stream, from the start or from where it was stopped."""
+    """Run the update of a stream, from its start or from its checkpoint, and return the provenance."""
     from mc2core.inference.svi.stream import Stream
 
     path, part = out / POSTERIOR, out / "update.npz"
@@ -229,7 +229,8 @@ def _go_on(
     is_new = _is_new(corpus, fingerprints, files, stream, stream.updates[:-1] if part.is_file() else stream.updates)
     if not is_new.any():
         raise ValueError(f"the fit already contains the documents of {new}; a document can be used only once")
-    # which of the documents of a file had the tokens that were left out is not known: an even share of them
+    # it is not known which documents of a file had the words that were left out; each file is counted with an even
+    # share
     lost = sum(one.number for one in dropped if one.what == "tokens")
     n_tokens, repeated = corpus.n_tokens, int((~is_new).sum())
     if repeated:
@@ -257,7 +258,7 @@ def _go_on(
 
 
 def _take(stream: Stream, corpus: Corpus, part: Path) -> None:
-    """The documents that the last of the updates has not had yet; ``part`` is written on the way."""
+    """Process the remaining documents of the last update, and write checkpoints to ``part``."""
     now, saved = stream.updates[-1], time.perf_counter()
     with stopping.flush() as stop, work("svi, new documents", corpus.n_documents, "documents", now["documents"]) as bar:
         for visit in stream.visits(corpus, now["documents"]):
@@ -275,19 +276,19 @@ def _take(stream: Stream, corpus: Corpus, part: Path) -> None:
 
 
 def _leave(out: Path, stream: Stream) -> dict[str, Any]:
-    """Write what an update leaves, or what a killed one has not come to."""
+    """Write the results of an update, also for a killed update that had not written them."""
     with work("writing the posterior"):
         stream.save(out / POSTERIOR)
     about = stream.posterior.provenance | {"drift": drift(stream.fitted, stream.updates)} | environment()
     storage.write_json(out / "provenance.json", about)
-    # that of the fit would go on without the new documents, and what it writes would replace them
+    # otherwise, the fit could later be resumed without the new documents and overwrite the result
     for name in ("update.npz", "checkpoint.npz"):
         (out / name).unlink(missing_ok=True)
     return about
 
 
 def _checkpoint(path: Path, about: Mapping[str, Any], seed: int | None = None) -> checkpoints.Checkpoint:
-    """The checkpoint of the fit that ``about`` is the provenance of."""
+    """Return the checkpoint of the fit with the provenance ``about``."""
     names = ("model", "engine", "seed", "corpus", "names", "burn_in", "thin", "snapshots")
     run = {name: about[name] for name in names if name in about} | ({} if seed is None else {"seed": seed})
     stored = checkpoints.read(path, run)
@@ -297,14 +298,14 @@ def _checkpoint(path: Path, about: Mapping[str, Any], seed: int | None = None) -
 
 
 def _is_of(one: Mapping[str, Any], source: Mapping[str, Any], is_in_place: bool) -> bool:
-    """Whether an update took the documents of ``source``, from its posterior; in place that is another one by now."""
+    """Return whether an update used the documents of ``source``, from its posterior unless the update was in place."""
     return all(one[name] == source[name] for name in source if not (is_in_place and name == "from"))
 
 
 # -- documents -----------------------------------------------------------------------------------------------------
 def _files(path: Path, corpus: Corpus, identity: str) -> list[tuple[str, int]]:
-    """Digests of the files that documents come from, and how many come from each, in their order; of a corpus that
-    does not know its files, its own.
+    """Return the digest and the number of documents of each source file, in order. If the corpus does not know its
+    files, it counts as one file.
     """
     known = corpus.imported or {}
     if not _is_corpus(path) or "digest" not in known:
@@ -320,7 +321,8 @@ def _is_new(
     stream: Stream,
     updates: Sequence[Mapping[str, Any]],
 ) -> np.ndarray:
-    """(J,) bool: documents that neither the fit nor the ``updates`` took: none with the same id or of the same file."""
+    """Return (J,) bool: documents that neither the fit nor ``updates`` used, by their ids and the digests of their
+    files."""
     if stream.posterior.was_fitted_on(corpus):
         return np.zeros(corpus.n_documents, dtype=bool)
     taken = alignment.files_of(stream.posterior.imported).union(*(one.get("files", ()) for one in updates))
@@ -329,7 +331,7 @@ def _is_new(
 
 
 def _identity(path: Path) -> str:
-    """Digest of the documents of a file or of the folder of a corpus: their counts, contexts and names."""
+    """Return a digest of the documents of a file or corpus folder: their counts, contexts and names."""
     if not _is_corpus(path):
         return storage.digest_path(path)
     corpus = Corpus.load(path)
@@ -343,7 +345,7 @@ def _is_corpus(path: Path) -> bool:
 def _read(
     path: Path, posterior: Posterior, columns: Mapping[str, Any], new_columns: int
 ) -> tuple[Corpus, list[Dropped]]:
-    """The documents of a corpus, or of a file that is read as those of the fit were."""
+    """Return the documents of a corpus or file, read as for the fit, and the parts that were left out."""
     from mc2core.corpus.readers.reading import read_own
 
     with work(f"reading {path}"):
@@ -357,7 +359,7 @@ def _add_documents(
     file: _FitFile, new: Path, out: Path, columns: Mapping[str, Any], new_columns: int | None, sweeps: int,
     threads: int,
 ) -> dict[str, Any]:  # fmt: skip
-    """Draw the clusters and topics of new documents given each sample of the old ones."""
+    """Draw the clusters and topics of the new documents for each sample of the old ones."""
     from mc2core.inference.gibbs.added import AddedDocuments, Held, widened
     from mc2core.posterior.added import with_added
 
@@ -427,9 +429,9 @@ def _add_documents(
 def _new_documents(
     path: Path, posterior: Posterior, columns: Mapping[str, Any]
 ) -> tuple[Corpus, Corpus | None, list[Dropped]]:
-    """The new documents of a file or of a corpus, the old ones where the corpus begins with them, what was left out.
+    """Return the new documents, the old ones if the corpus begins with them (else None), and the parts left out.
 
-    ValueError where none is new.
+    Raises ValueError if no document is new.
     """
     corpus, dropped = _read(path, posterior, columns, 1)
     corpus = corpus.with_contexts({name: one for name, one in corpus.contexts.items() if name in posterior.families})
@@ -454,10 +456,10 @@ def _new_documents(
 
 
 def _with_new_columns(posterior: Posterior, corpus: Corpus, least: int | None) -> alignment.Schema:
-    """The words and values of the fit, and new ones of ``corpus`` by the rules of the import.
+    """Return the words and values of the fit with the new ones of ``corpus``, chosen by the rules of the import.
 
-    A new word needs ``min_df`` of the new documents, and a new value the number of ``rare``, at least two. There are no
-    new words if the vocabulary was given, or limited by ``max_features``. ``least`` replaces these numbers.
+    A new word needs ``min_df`` of the new documents, and a new value the number of ``rare``, at least 2. No words are
+    added if the vocabulary was given, or limited by ``max_features``. ``least`` replaces these numbers.
     """
     chosen = (posterior.imported or {}).get("chosen", {})
     schema = alignment.schema_of(posterior)
@@ -475,7 +477,7 @@ def _with_new_columns(posterior: Posterior, corpus: Corpus, least: int | None) -
 
 
 def _together(before: Corpus, placed: Corpus, schema: alignment.Schema) -> Corpus:
-    """Old and new documents in one corpus with the columns of the updated fit."""
+    """Return old and new documents in one corpus with the columns of the updated fit."""
     old, _ = alignment.conform(Corpus, before, schema)
     whole = Corpus.concatenate([old, placed])
     whole.imported = before.imported
@@ -490,7 +492,7 @@ def _joined_fingerprints(posterior: Posterior, new: Corpus) -> np.ndarray | None
 
 
 def _placed(before: Posterior, after: Posterior) -> dict[str, Any]:
-    """Sizes of the recommended clusters before and after an update, and the certainty of the added documents."""
+    """Return sizes of the recommended clusters before and after an update, and the certainty of the added documents."""
     if before.hierarchy is None or after.hierarchy is None:
         old, new, sure = before.by_size[before.cluster], after.by_size[after.cluster], None
     else:

@@ -21,7 +21,8 @@ Assign = Callable[[Batch, np.ndarray, Expectations, Executor | None], DocumentSt
 
 @kernel
 def assign_in_block(indptr, indices, counts, log_likelihood, first, last, shares, log_evidence):
-    """Documents first..last-1: ``shares`` (B, K) float64 holds ln E p(z) + context and becomes mu_jk.
+    """Compute the responsibilities mu_jk of documents first..last-1.||``shares`` (B, K) float64 holds ln E p(z) +
+    context and is overwritten with mu_jk. ``log_evidence`` (B,) is filled.
 
     Fills ``log_evidence`` (B,).
     """
@@ -49,7 +50,8 @@ def assign_in_block(indptr, indices, counts, log_likelihood, first, last, shares
 
 @kernel
 def cells_by_word(indptr, indices, counts, n_words):
-    """The cells of documents by word: (n_words + 1,) int64 indptr, their documents, ascending, and counts, int32."""
+    """Sort the cells of documents by word. Returns (n_words + 1,) int64 indptr, documents (ascending) and counts,
+    int32."""
     start = np.zeros(n_words + 1, np.int64)
     for cell in range(indices.size):
         start[indices[cell] + 1] += 1
@@ -68,10 +70,10 @@ def cells_by_word(indptr, indices, counts, n_words):
 
 @kernel
 def add_word_mass(indptr, documents, counts, start, cluster, share, first, last, word_mass):
-    """word_mass[u, k] = sum_j mu_jk x_ju for words u in first..last-1.
+    """Write word_mass[u, k] = sum_j mu_jk x_ju for words u in first..last-1.
 
     (indptr, documents, counts) are the counts by word; ``cluster`` and ``share`` at start[j]..start[j + 1] - 1 are the
-    clusters of document j that count.
+    clusters of document j that are not negligible.
     """
     for u in range(first, last):
         for k in range(word_mass.shape[1]):

@@ -115,7 +115,7 @@ class Trial(NamedTuple):
 
     @property
     def is_new(self) -> np.ndarray:
-        """(K',) bool: clusters that were not there before."""
+        """Whether each cluster is new, (K',) bool."""
         is_new = np.ones(self.state.n_clusters, bool)
         is_new[self.place] = False
         return is_new
@@ -169,7 +169,7 @@ def add_new_clusters(
 
 
 def _alike(state: Globals, local: DocumentPosteriors, n: int, weight: float) -> Alike:
-    """Up to n groups of documents by their topics; none of fewer than two."""
+    """Return up to n groups of documents with similar topics; a group has at least two documents."""
     topics = np.einsum("bc,bcm->bm", local.share, local.counts)
     rng = streams.generator(0, "svi.births of clusters", state.n_updates)
     group = cluster_rows(unit_rows(sp.csr_matrix(topics)), n, rng)
@@ -180,11 +180,11 @@ def _alike(state: Globals, local: DocumentPosteriors, n: int, weight: float) -> 
 
 
 def _may_part(state: Globals, batch: Batch, alike: Alike, weight: float) -> bool:
-    """Whether some group loses little as a cluster of its own, tables being as they are: by the score of the union of
-    both parts, without contexts.
+    """Return whether some group loses little likelihood as a new cluster, given its current tables and without
+    contexts.
 
-    What documents win when they change their tables is not known before the trial; where clusters were added, the best
-    group lost .6 nats a table at most, or won.
+    The gain from new tables is unknown before the trial. When clusters were added, the best group lost at most 0.6 nats
+    per table, or gained.
     """
     factor = min(1.0 / weight, 1.0)
     cluster, n_k, n_km = state.cluster[batch.rows], factor * state.n_k, factor * state.tau.n_km
@@ -199,7 +199,7 @@ def _may_part(state: Globals, batch: Batch, alike: Alike, weight: float) -> bool
 
 
 def _tables(state: Globals) -> float:
-    """Of a token."""
+    """Return the expected number of tables per token."""
     return float(state.tau.n_km.sum() / max(state.n_m.sum(), 1e-300))
 
 
@@ -230,7 +230,8 @@ def add_clusters(
 def _tried(
     documents: SampledDocuments, state: Globals, place: np.ndarray, weight: float, of_topics: float | None = None
 ) -> Trial:
-    """What the documents, which count ``weight`` times in ``state``, say of it where each counts once at most."""
+    """Compute the bound of the sampled documents for ``state``, in which each of them counts ``weight`` times (here at
+    most once)."""
     factor, counted = min(1.0 / weight, 1.0), state.copy()
     counted.shrink, counted.context_shrink = factor * state.shrink, factor * state.context_shrink
     counted.n_m, counted.context_totals = factor * state.n_m, factor * state.context_totals
@@ -242,7 +243,7 @@ def _tried(
 
 
 def _merged(documents: SampledDocuments, now: Trial, weight: float) -> Trial:
-    """With as many unions of new clusters, with each other or with others, as do not lower the bound."""
+    """Return the trial after as many merges of new clusters, with new or old ones, as do not lower the bound."""
 
     def merged(pairs: np.ndarray) -> Trial:
         state = now.state.copy()

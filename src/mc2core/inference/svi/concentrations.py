@@ -29,18 +29,19 @@ class ConcentrationPriors:
 
     @classmethod
     def of(cls, model: MC2, n: int) -> ConcentrationPriors:
-        """The first ``n`` of them: all with tables, else alpha alone."""
+        """Return the priors of the first ``n`` concentrations: all three with tables, else only alpha."""
         roles = ROLES[:n]
         priors = np.array([model.prior_of(role) for role in roles])
         start, is_learnt = (np.array([of(role) for role in roles]) for of in (model.start_of, model.is_learnt))
         return cls(start, is_learnt, priors[:, 0], priors[:, 1])
 
     def starting_rates(self, stick_arrays: tuple[np.ndarray, ...]) -> np.ndarray:
-        """Rates of posteriors whose means are the starting values."""
+        """Return rates of posteriors whose means are the starting values."""
         return (self.shape + [one[0].size for one in stick_arrays]) / self.start
 
     def posteriors(self, rates: np.ndarray, stick_arrays: tuple[np.ndarray, ...]) -> Concentrations:
-        """Given the rates of the posteriors and the sticks; those that are not learnt as they were set."""
+        """Return the concentrations given the rates of their posteriors and the sticks; fixed ones keep their
+        values."""
         learnt, a0, b0, b = self.is_learnt, self.shape, self.rate, rates
         a = a0 + [one[0].size for one in stick_arrays]
         kl = (a - a0) * array_digamma(a) - gammaln(a) + gammaln(a0) + a0 * (np.log(b) - np.log(b0)) + a * (b0 / b - 1.0)

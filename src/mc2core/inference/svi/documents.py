@@ -47,12 +47,12 @@ class Batch(NamedTuple):
 
     @property
     def n_documents(self) -> int:
-        """B."""
+        """Number B of documents."""
         return len(self.indptr) - 1
 
     @property
     def lengths(self) -> np.ndarray:
-        """(B,) float64: tokens of each document."""
+        """Number of tokens of each document, (B,) float64."""
         before = np.append(0, np.cumsum(self.counts, dtype=np.int64))
         return np.diff(before[self.indptr]).astype(np.float64)
 
@@ -117,12 +117,12 @@ def statistics_of(
 
 
 def sum_by(number: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """(n, ...) sums of the rows of ``values`` with each number 0..n-1."""
+    """Return (n, ...) sums of the rows of ``values`` with each number 0..n-1."""
     total = np.zeros((int(number.max(initial=-1)) + 1, *values.shape[1:]))
     np.add.at(total, number, values)
     return total
 
 
 def renumbered(cluster: np.ndarray, number: np.ndarray) -> np.ndarray:
-    """int32 ``number[cluster]``, and -1 where ``cluster`` is -1."""
+    """Return ``number[cluster]`` as int32, and -1 where ``cluster`` is -1."""
     return np.where(cluster >= 0, number[cluster], np.int32(-1))

@@ -112,7 +112,7 @@ class TopicWeights(NamedTuple):
 
 @kernel
 def sum_over_clusters(n_km, a, value, slope):
-    """value[m] = sum_k ln G(a_m + n_km) - ln G(a_m), and slope[m], its derivative with respect to a_m."""
+    """Write value[m] = sum_k ln G(a_m + n_km) - ln G(a_m), and its derivative slope[m] with respect to a_m."""
     n_topics = a.size
     log_gamma_a, digamma_a = np.empty(n_topics), np.empty(n_topics)
     for m in range(n_topics):
@@ -149,7 +149,8 @@ class Objective:
     _latest: tuple[TopicWeights, ObjectiveTerms] | None = field(default=None, init=False, repr=False)
 
     def terms(self, weights: TopicWeights) -> ObjectiveTerms:
-        """Those of the weights asked for last are kept: a step asks several times, and begins where the last ended."""
+        """Return the objective and its terms. The terms of the last weights are cached, because a step uses them
+        several times."""
         if self._latest is None or self._latest[0] is not weights:
             value, slope = np.empty((2, len(weights.topics)))
             sum_over_clusters(self.n_km, weights.v * weights.topics, value, slope)
@@ -166,7 +167,7 @@ class Objective:
         return f + penalty
 
     def expected_tables(self, weights: TopicWeights) -> np.ndarray:
-        """(M,): sum_k v eps_m (digamma(v eps_m + n_km) - digamma(v eps_m))."""
+        """Return (M,) expected tables: sum_k v eps_m (digamma(v eps_m + n_km) - digamma(v eps_m))."""
         return np.asarray(weights.v * weights.topics * self.terms(weights)[2])
 
     def step_topics(self, weights: TopicWeights) -> TopicWeights:
@@ -196,7 +197,8 @@ class Objective:
         return self._line_search(at, weights)
 
     def _line_search(self, at: Callable[[float], TopicWeights], weights: TopicWeights) -> TopicWeights:
-        """``at`` the first share of a step that is not lower than ``weights``, else these."""
+        """Return ``at`` the first share of a step whose objective is not lower than at ``weights``, else
+        ``weights``."""
         now = self.value(weights)
 
         def value(share: float) -> float:

@@ -156,7 +156,7 @@ class Globals(State):
         return self.n_visited / len(self.cluster)
 
     def _stored(self) -> dict[str, Any]:
-        """The part of the state that holds each array and number of a checkpoint."""
+        """Return, by name, the part of the state that holds each array and number of a checkpoint."""
         parts = [self, self.proportions, *([] if self.documents is None else [self.documents])]
         return {name: part for part in parts for name in part.described}
 
@@ -174,7 +174,8 @@ class Globals(State):
         arrays: Mapping[str, np.ndarray],
         observed: ObservedTopics | None = None,
     ) -> Self:
-        """The inverse of :meth:`arrays` of (J, V) documents and words; ValueError where they lack sizes or range."""
+        """Restore the state of (J, V) documents and words from :meth:`arrays`. Raises ValueError if sizes or values are
+        invalid."""
         proportions = TopicProportions if settings.n_tables is None else TableProportions
         kinds = [cls, proportions, *([DocumentLevel] if model.document_level else [])]
         law = ClusterWeights(model.n_clusters, is_truncated=settings.n_tables is not None)
@@ -240,47 +241,47 @@ class Globals(State):
     # -- expectations ----------------------------------------------------------------------------------------------
     @property
     def n_clusters(self) -> int:
-        """K."""
+        """Number K of clusters."""
         return self.context_counts.shape[1]
 
     @property
     def n_k(self) -> np.ndarray:
-        """(K,) float64: expected documents of each cluster."""
+        """Expected number of documents per cluster, (K,) float64."""
         return self.law.n_k(self.group_weights, self.concentrations().mean[GROUP])
 
     @property
     def tau(self) -> TopicProportions:
-        """The proportions of a state without tables."""
+        """Topic proportions of a state without tables."""
         assert isinstance(self.proportions, TopicProportions)
         return self.proportions
 
     @property
     def theta(self) -> DocumentLevel:
-        """The document level of a state that has one."""
+        """Document level of a state that has one."""
         assert self.documents is not None
         return self.documents
 
     @property
     def document_concentration(self) -> float:
-        """omega; infinite where documents share the proportions of their cluster."""
+        """Omega; infinite if documents share the proportions of their cluster."""
         return math.inf if self.documents is None else self.documents.document_concentration
 
     @property
     def natural(self) -> np.ndarray:
-        """(K, D): natural parameters of q(phi_k)."""
+        """Natural parameters (K, D) of q(phi_k)."""
         return self.contexts.prior + self.context_shrink * self.context_counts.T
 
     @property
     def topic_sums(self) -> np.ndarray:
-        """(P, M): sums of statistics of topics that emit observations."""
+        """Sums (P, M) of the statistics of topics that emit observations."""
         return self.shrink * self.topic_words
 
     def topic_sizes(self) -> np.ndarray:
-        """(M,): ``n_m`` as ``topic_words`` has it, less ``shrink``."""
+        """Return (M,) sizes of topics from ``topic_words``, without the factor ``shrink``."""
         return self.topic_words.sum(axis=0) if self.observed is None else self.observed.sizes(self.topic_words)
 
     def expected_weights(self) -> np.ndarray:
-        """(n,) float64, at least K: E beta, those of clusters not in use last; sums to 1."""
+        """Return E beta, (n,) float64 with n >= K and sum 1; unused clusters come last."""
         return self.law.expected(self.group_weights)
 
     def expectations(self, columns: np.ndarray | None = None) -> Expectations:
@@ -299,7 +300,7 @@ class Globals(State):
         return Expectations(log_group=log_group, log_topic_total=log_topic_total, contexts=contexts, observed=observed)
 
     def stick_arrays(self) -> tuple[np.ndarray, ...]:
-        """Sticks behind the concentrations that have Gamma posteriors, in the order of alpha, v, eta."""
+        """Sticks that depend on the concentrations with Gamma posteriors, in the order alpha, v, eta."""
         return self.law.sticks(self.group_weights), *self.proportions.stick_arrays()
 
     def concentrations(self) -> Concentrations:
@@ -372,7 +373,7 @@ class Globals(State):
     def expected_log_words(
         self, expected: Expectations, words: np.ndarray, counts: np.ndarray, pool: Executor | None
     ) -> float:
-        """sum_wm counts_wm E ln psi_mw, nats; ``counts`` (U, M) at ``words`` (U,)."""
+        """Return sum_wm counts_wm E ln psi_mw in nats; ``counts`` (U, M) at ``words`` (U,)."""
 
         def work(first: int, last: int) -> float:
             log_psi = np.empty((last - first, counts.shape[1]))
@@ -520,7 +521,8 @@ class Globals(State):
             self.documents.forget(len(cluster), len(self.n_m))
 
     def add_columns(self, contexts: StackedContexts, n_words: int) -> None:
-        """Extend to ``n_words`` words and the columns of ``contexts``, in place; new ones come last and are empty."""
+        """Extend the state to ``n_words`` words and the columns of ``contexts``, in place; new columns come last and
+        are empty."""
         more = np.zeros((n_words - len(self.topic_words), len(self.n_m)))
         self.topic_words = np.concatenate([self.topic_words, more])
         counts = np.zeros((contexts.dimension, self.n_clusters))

@@ -51,8 +51,8 @@ _DOCUMENT_BLOCK = 16
 
 # -- topics --------------------------------------------------------------------------------------------------------
 def near_topics(state: Globals) -> np.ndarray:
-    """(P, 2) pairs of topics, the first the smaller number: each with those whose words are likest (Hellinger), or with
-    which its observations, or theirs, lose least.
+    """Return (P, 2) pairs of topics, the smaller index first: each topic with its nearest topics.||Topics are near if
+    their word distributions are similar (Hellinger distance), or if merging their observations loses little likelihood.
     """
     if state.observed is None:
         roots = np.sqrt(state.topic_words / np.maximum(state.n_m, 1e-300))
@@ -70,7 +70,7 @@ def near_topics(state: Globals) -> np.ndarray:
 
 @kernel
 def add_local_gains(cells, words, visit, pairs, prior_of_pair, first, last):
-    """(P,) change of the bound of documents first..last-1 by each union of topics, their words aside."""
+    """Return (P,) changes of the bound of documents first..last-1 by each merge of two topics, without the words."""
     gains = np.zeros(len(pairs))
     for j in range(first, last):
         for i in range(visit.cluster.shape[1]):
@@ -101,7 +101,8 @@ def add_local_gains(cells, words, visit, pairs, prior_of_pair, first, last):
 def topic_gains(
     state: Globals, documents: SampledDocuments, words: WordScores, visit: Candidates, pairs: np.ndarray
 ) -> np.ndarray:
-    """(P,) nats by which each union changes the bound, local posteriors being fixed except for their sums."""
+    """Return (P,) nats by which each merge changes the bound. Local posteriors are fixed, except that their counts are
+    added."""
     own, level = state.tau, state.theta
     s, v, omega, tables = state.topic_word_prior, own.table_concentration, level.document_concentration, own.n_km
     n_words, (one, other) = len(state.topic_words), pairs.T
@@ -131,7 +132,8 @@ def topic_gains(
 
 # -- clusters ------------------------------------------------------------------------------------------------------
 def log_partition(n_k: np.ndarray, alpha: float) -> np.ndarray:
-    """(...,) the evidence of documents (..., K) in clusters in order of size, by their sticks, up to a constant."""
+    """Return (...,) log evidence of documents (..., K) in clusters under their sticks, with clusters in order of size,
+    up to a constant."""
     n_k = -np.sort(-n_k, axis=-1)
     later = np.flip(np.cumsum(np.flip(n_k, -1), -1), -1) - n_k
     return np.asarray(betaln(1.0 + n_k, alpha + later).sum(axis=-1))
@@ -153,12 +155,12 @@ class UnionScore:
         self._alone, self._partition = self._of(n_km, natural), log_partition(n_k, self.alpha)
 
     def _of(self, n_km: np.ndarray, natural: np.ndarray | None) -> np.ndarray:
-        """(n,) of some clusters' tables and contexts."""
+        """Return (n,) log scores of clusters with these tables and contexts."""
         score = log_rising(self.a, n_km).sum(axis=1) - log_rising(self.v, n_km.sum(axis=1))
         return score if natural is None else score + self.contexts.log_marginal(natural)
 
     def gains(self, one: int, others: np.ndarray) -> np.ndarray:
-        """(n,) of the unions of cluster ``one`` with each of ``others``."""
+        """Return (n,) gains of merging cluster ``one`` with each of ``others``."""
         natural = self.natural
         natural = None if natural is None else natural[others] + natural[one] - self.contexts.prior
         sizes = np.tile(self.n_k, (len(others), 1))
@@ -175,7 +177,8 @@ class UnionScore:
 
 
 def cluster_gains(state: Globals, visit: Candidates, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """(P, 2) all pairs of clusters, the first the smaller number, and (P,) nats at least gained by each union."""
+    """Return (P, 2) all pairs of clusters, the smaller index first, and (P,) lower bounds on the gain of each merge in
+    nats."""
     shares, score = visit.shares, UnionScore(state, state.n_k, state.tau.n_km, state.natural)
     pairs, gains = [], []
     for k in range(state.n_clusters - 1):
@@ -191,7 +194,7 @@ def cluster_gains(state: Globals, visit: Candidates, scale: float) -> tuple[np.n
 
 # -- unions --------------------------------------------------------------------------------------------------------
 def apart(pairs: np.ndarray, gains: np.ndarray) -> np.ndarray:
-    """Pairs that have no part in common: the best, the best of those left, and so on."""
+    """Return disjoint pairs: the best pair, the best of the pairs that share no member with it, and so on."""
     taken: set[int] = set()
     chosen = []
     for p in np.argsort(-gains, kind="stable"):
@@ -203,16 +206,17 @@ def apart(pairs: np.ndarray, gains: np.ndarray) -> np.ndarray:
 
 
 def numbers(pairs: np.ndarray, size: int) -> np.ndarray:
-    """(size,) the number of each part after these unions, in the order of their first parts."""
+    """Return (size,) new indices of clusters or topics after merging these pairs, in the order of their first
+    members."""
     first = np.arange(size)
     first[pairs[:, 1]] = pairs[:, 0]
     return np.unique(first, return_inverse=True)[1]
 
 
 def merge(state: Globals, cluster_of: np.ndarray, topic_of: np.ndarray) -> np.ndarray:
-    """Unions in place, given the (K,) and (M,) new numbers of clusters and topics, from 0 on; clusters by size again.
+    """Merge clusters and topics in place, given the (K,) and (M,) new indices, and sort the clusters by size.
 
-    Returns (K,) int32, the numbers that clusters then have.
+    Returns (K,) int32, the index of each old cluster after sorting.
     """
     own, level = state.tau, state.theta
     n_k = sum_by(cluster_of, state.n_k)
@@ -256,14 +260,15 @@ class SampledDocuments:
 
     @classmethod
     def of(cls, corpus: Corpus, state: Globals, pool: Executor | None) -> Self:
-        """All of a full batch, else some that are spread evenly."""
+        """Take all documents of a full batch, or else an evenly spaced sample."""
         n, is_full = corpus.n_documents, state.settings.batch_size is None
         by_tokens = int(max(_MIN_SAMPLE, _MAX_TOKENS * n / max(corpus.n_tokens, 1)))
         size = n if is_full else min(n, _MAX_SAMPLE, by_tokens)
         return cls(take_batch(corpus, state.contexts, np.arange(size) * n // size), n / size, pool, is_full)
 
     def visit(self, state: Globals, of_topics: float | None = None) -> Visited:
-        """Their local posteriors, under the globals as they are; ``of_topics`` as of :meth:`.Globals.divergence`."""
+        """Compute local posteriors of the documents under the current globals; ``of_topics`` as in
+        :meth:`.Globals.divergence`."""
         level, expected = state.theta, state.expectations(self.columns)
         words = state.word_scores(expected, self.batch.words, self.pool)
         kept = (level.local_cluster, level.local_counts) if self.is_full else None
@@ -274,7 +279,8 @@ class SampledDocuments:
         return Visited(words, candidates, evidence - state.divergence(self.pool, of_topics))
 
     def with_omega(self, state: Globals) -> Proposal:
-        """A copy, and its bound; in mini-batches omega, where it is learnt, makes some steps, with new visits each."""
+        """Return a copy of the state with its bound. With mini-batches, omega (if learnt) makes some steps with new
+        local posteriors."""
         trial = state.copy()
         level, visited = trial.theta, self.visit(trial)
         for _ in range(0 if self.is_full or level.omega_prior is None else _STEPS_OF_OMEGA):
@@ -306,7 +312,8 @@ _Bounded = TypeVar("_Bounded", bound=Any)
 
 
 def best_unions(now: _Bounded, pairs: np.ndarray, merged: Callable[[np.ndarray], _Bounded]) -> _Bounded:
-    """What ``merged`` makes of as many pairs, best first, as do not lower the ``bound``; ``now`` where none is."""
+    """Return ``merged`` of as many pairs, best first, as do not lower the ``bound``; ``now`` if every merge lowers
+    it."""
     while len(pairs):
         proposal = merged(pairs)
         if proposal.bound >= now.bound:
@@ -316,7 +323,7 @@ def best_unions(now: _Bounded, pairs: np.ndarray, merged: Callable[[np.ndarray],
 
 
 def merge_pairs(documents: SampledDocuments, now: Proposal, pairs: np.ndarray, of_topics: bool) -> Proposal:
-    """With as many of these unions of topics, or else of clusters, as do not lower the bound."""
+    """Return the state after as many of these merges of topics, or else of clusters, as do not lower the bound."""
 
     def merged(pairs: np.ndarray) -> Proposal:
         trial = now.state.copy()
@@ -329,9 +336,9 @@ def merge_pairs(documents: SampledDocuments, now: Proposal, pairs: np.ndarray, o
 
 
 def merge_alike(corpus: Corpus, state: Globals, pool: Executor | None) -> float:
-    """Steps of omega, unions of topics, then of clusters unless their number is fixed, in place.
+    """Update omega, then merge topics, then clusters unless their number is fixed; in place.
 
-    Returns the bound in nats: of a full batch as it is, else as the documents that are looked at say.
+    Returns the bound in nats. With mini-batches, it is an estimate from a sample of the documents.
     """
     documents = SampledDocuments.of(corpus, state, pool)
     now = documents.with_omega(state)

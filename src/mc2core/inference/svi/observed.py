@@ -57,28 +57,29 @@ class ObservedTopics:
         return self.observations.family
 
     def natural(self, sums: np.ndarray) -> np.ndarray:
-        """(M, P) natural parameters of (P, M) sums of statistics."""
+        """Return (M, P) natural parameters of (P, M) sums of statistics."""
         return self.prior + sums.T
 
     def contents(self, sums: np.ndarray) -> Contents:
-        """Current parameters of the topics."""
+        """Return the current parameters of the topics."""
         one = self.observations
         return Contents(one.family, one.centre, one.scale, self.natural(sums))
 
     def sizes(self, sums: np.ndarray) -> np.ndarray:
-        """(M,) expected observations of each topic."""
+        """Return (M,) expected numbers of observations of each topic."""
         return np.maximum(self.family.parts(self.natural(sums), self.observations.scale)[0], 0.0)
 
     def expected(self, sums: np.ndarray) -> np.ndarray:
-        """(P, M): E[t(psi_m)]."""
+        """Return (P, M) expected parameters E[t(psi_m)]."""
         return np.ascontiguousarray(self.family.expected_parameters(self.natural(sums)).T)
 
     def scores(self, expected: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """(n, M): expected log densities of the observations ``numbers`` (n,), in nats and the unit of the corpus."""
+        """Return (n, M) expected log densities of the observations ``numbers`` (n,), in nats, in the unit of the
+        corpus."""
         return self._statistics(numbers) @ expected + self.log_base[numbers, None]
 
     def likeliest(self, sums: np.ndarray) -> np.ndarray:
-        """(N,) int32: the topic in which each observation is likeliest."""
+        """Return (N,) int32: the topic under which each observation has the largest expected density."""
         expected, n = self.expected(sums), len(self.log_base)
 
         def work(first: int, last: int) -> np.ndarray:
@@ -87,7 +88,8 @@ class ObservedTopics:
         return np.concatenate(in_blocks(None, work, n, _BLOCK)).astype(np.int32)
 
     def sums(self, numbers: np.ndarray, shares: np.ndarray, pool: Executor | None = None) -> np.ndarray:
-        """(P, M): sums of the statistics of the observations ``numbers`` (n,), of which topics have (n, M) shares."""
+        """Return (P, M) sums of statistics of the observations ``numbers`` (n,), weighted by the (n, M) shares of
+        topics."""
 
         def work(first: int, last: int) -> np.ndarray:
             return self._statistics(numbers[first:last]).T @ shares[first:last]
@@ -97,17 +99,17 @@ class ObservedTopics:
         return total[self.family.first_alike(self.observations.values.shape[1])]
 
     def sums_of(self, numbers: np.ndarray, topic: np.ndarray, n_topics: int) -> np.ndarray:
-        """The same where each observation is in one topic, (n,) ints."""
+        """Return the same sums for observations that are each in one topic, (n,) ints."""
         one = self.observations
         natural = natural_of_topics(one.family, one.values[numbers], topic, n_topics, one.scale)
         return np.ascontiguousarray((natural - self.prior).T)
 
     def divergence(self, sums: np.ndarray) -> float:
-        """sum_m KL(q(psi_m) || prior), nats."""
+        """Return sum_m KL(q(psi_m) || prior) in nats."""
         return float(self.family.kl(self.natural(sums)).sum())
 
     def gains(self, sums: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-        """(n,) nats that marginal likelihoods gain where (n, 2) pairs of topics are each one."""
+        """Return (n,) gains of marginal likelihood in nats if each of the (n, 2) pairs of topics is merged."""
         natural, (one, other) = self.natural(sums), pairs.T
         alone = self.family.log_marginal(natural)
         return self.family.log_marginal(natural[one] + natural[other] - self.prior) - alone[one] - alone[other]

@@ -50,12 +50,12 @@ class TopicProportions:
 
     @classmethod
     def fixed(cls, model: MC2) -> dict[str, Any]:
-        """Fields that no step changes."""
+        """Return the fields that no step changes."""
         return {"eta": model.start_of("topic"), "v_prior": gamma_prior(model, "table")}
 
     @classmethod
     def sizes(cls, model: MC2, settings: RunSettings, arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
-        """K of a finite mixture; else K and M are what is left of the truncations."""
+        """Return K of a finite mixture; otherwise {}, because pruning changes K and M below the truncations."""
         shape, most = np.shape(arrays.get("n_km", ())), (settings.n_clusters, settings.n_topics)
         if len(shape) == 2 and not (0 < shape[0] <= most[0] and 0 < shape[1] <= most[1]):
             raise ValueError(f"'n_km' has the shape {shape}; at most {most} is needed, at least (1, 1)")
@@ -63,7 +63,7 @@ class TopicProportions:
 
     @property
     def weights(self) -> TopicWeights:
-        """epsilon and v."""
+        """Epsilon and v."""
         return TopicWeights(self.topic_weights, self.remaining, self.table_concentration)
 
     @weights.setter
@@ -76,11 +76,11 @@ class TopicProportions:
         return Objective(self.n_km, self.eta, self.v_prior)
 
     def stick_arrays(self) -> tuple[np.ndarray, ...]:
-        """Sticks behind v and eta: none, these have point estimates or stay as set."""
+        """Sticks that depend on v and eta: none, because v has a point estimate and eta is fixed."""
         return ()
 
     def expected_log_tau(self) -> np.ndarray:
-        """(K, M): E ln tau_km."""
+        """Return (K, M) E ln tau_km."""
         v = self.table_concentration
         total = array_digamma(v + self.n_km.sum(axis=1, keepdims=True))
         return np.asarray(array_digamma(v * self.topic_weights + self.n_km) - total)
@@ -90,7 +90,7 @@ class TopicProportions:
         self.weights = self.objective.improved(self.weights, n_steps)
 
     def divergence(self, penalty: float = 0.0) -> float:
-        """sum_k KL(q(tau_k) || Dir(v eps)) less the penalties of epsilon and v, and a further ``penalty``, in nats."""
+        """Return sum_k KL(q(tau_k) || Dir(v eps)) minus the penalties of epsilon and v, and ``penalty``, in nats."""
         f, own, _ = self.objective.terms(self.weights)
         used = self.n_km > 0
         return float(np.sum(self.n_km[used] * self.expected_log_tau()[used])) - f - (own + penalty)
@@ -108,7 +108,7 @@ class TopicProportions:
     def expected(
         self, clusters: np.ndarray, topics: np.ndarray, concentrations: Concentrations
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """(K', M') E[tau] of some clusters and topics, (M',) their epsilon, and v."""
+        """Return (K', M') E[tau] of these clusters and topics, their (M',) epsilon, and v."""
         v, n_km = self.table_concentration, self.n_km[clusters]
         known = (v * self.topic_weights + n_km) / (v + n_km.sum(axis=1, keepdims=True))
         return known[:, topics], self.topic_weights[topics], v
@@ -116,7 +116,7 @@ class TopicProportions:
 
 @kernel
 def fill_shares(scores, log_shares, shares):
-    """Rows of ``scores`` (rows, M) normalised: ln and value of exp(score) over its row's sum."""
+    """Normalise the rows of ``scores`` (rows, M): write log softmax and softmax."""
     for i in range(scores.shape[0]):
         highest = -np.inf
         for m in range(scores.shape[1]):
@@ -133,7 +133,7 @@ def fill_shares(scores, log_shares, shares):
 
 
 def topic_shares(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(ln mu, mu), both (K, T, M), of natural parameters of q(c): log_softmax and softmax of the last axis."""
+    """Return (ln mu, mu), both (K, T, M), of natural parameters of q(c): log_softmax and softmax of the last axis."""
     log_shares, shares = np.empty((2, *scores.shape))
     rows = -1, scores.shape[-1]
     fill_shares(scores.reshape(rows), log_shares.reshape(rows), shares.reshape(rows))
@@ -166,25 +166,26 @@ class TableProportions:
 
     @classmethod
     def fixed(cls, model: MC2) -> dict[str, Any]:
-        """Fields that no step changes: none."""
+        """Return the fields that no step changes: none."""
         return {}
 
     @classmethod
     def sizes(cls, model: MC2, settings: RunSettings, arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
-        """K, T and M are the truncations."""
+        """Return the truncations K, T and M."""
         return {"K": settings.n_clusters, "T": settings.n_tables or 0, "M": settings.n_topics}
 
     def stick_arrays(self) -> tuple[np.ndarray, ...]:
-        """Sticks behind v and eta."""
+        """Sticks that depend on v and eta."""
         return self.table_sticks, self.topic_sticks
 
     def divergence(self, penalty: float = 0.0) -> float:
-        """Nats that the ELBO pays for the tables' topics, sticks not counted."""
+        """Return the divergence of the topics of tables in nats, without the sticks, minus ``penalty``."""
         log_share, share = topic_shares(self.table_topic)
         return float(np.sum(share * (log_share - expected_log_weights(self.topic_sticks)))) - penalty
 
     def scale_counts(self, factor: float, concentrations: Concentrations) -> None:
-        """Tables are not documents: their topics' sticks stay, and E ln epsilon counts once in each q(c_kt)."""
+        """Multiply the counts by ``factor``. The sticks of topics stay, because tables are not documents, and E ln
+        epsilon stays in each q(c_kt)."""
         v = concentrations.mean[TABLE]
         self.table_sticks = stick_posterior(factor * stick_counts(self.table_sticks, v), v)
         log_topic = expected_log_weights(self.topic_sticks)
@@ -193,7 +194,7 @@ class TableProportions:
     def expected(
         self, clusters: np.ndarray, topics: np.ndarray, concentrations: Concentrations
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """(K', M') E[tau] of some clusters and topics, (M',) their E[epsilon], and v."""
+        """Return (K', M') E[tau] of these clusters and topics, their (M',) E[epsilon], and v."""
         tables = expected_weights(self.table_sticks)[clusters]
         _, share = topic_shares(self.table_topic)
         known = np.einsum("kt,ktm->km", tables, share[clusters][:, :, topics])

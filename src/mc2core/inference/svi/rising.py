@@ -63,5 +63,5 @@ def tables_of_lengths(lengths: np.ndarray, omega: float) -> np.ndarray:
 
 
 def log_rising(prior: np.ndarray | float, n: np.ndarray) -> np.ndarray:
-    """ln G(prior + n) - ln G(prior)."""
+    """Return ln G(prior + n) - ln G(prior)."""
     return np.asarray(gammaln(prior + n) - gammaln(prior))

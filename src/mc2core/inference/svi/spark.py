@@ -36,7 +36,7 @@ class ShardStatistics(NamedTuple):
 
 
 def assign_on_shards(sharded: ShardedCorpus, families: Mapping[str, Family], rows: np.ndarray) -> Assign:
-    """:func:`.direct.assign_documents` of the documents ``rows``, without their shares."""
+    """Return :func:`.direct.assign_documents` for the documents ``rows`` on Spark, without their shares."""
     work = partial(_assign, {name: family_settings(family) for name, family in families.items()})
 
     def assign(
@@ -58,7 +58,7 @@ def assign_on_shards(sharded: ShardedCorpus, families: Mapping[str, Family], row
 def _together(
     shards: Iterable[ShardStatistics | None], log_likelihood: np.ndarray, contexts: np.ndarray
 ) -> DocumentStatistics:
-    """Sums of all documents, shard after shard; over the (U, K) words and (K, D') columns of the batch."""
+    """Add the statistics of all shards in order, in the (U, K) words and (K, D') columns of the batch."""
     total = None
     for one in shards:
         if one is None:
@@ -75,7 +75,7 @@ def _together(
 def _assign(
     families: Mapping[str, Mapping[str, Any]], shard: Shard, step: Mapping[str, np.ndarray]
 ) -> ShardStatistics | None:
-    """Of a task: the documents of the step that are in its shard."""
+    """Assign the documents of a step that are in this shard, as a task of Spark; None if there are none."""
     name = f"contexts as {json.dumps(families, sort_keys=True)}"
     if name not in shard.kept:
         of = {name: family_from_settings(one) for name, one in families.items()}

@@ -65,9 +65,9 @@ def start(
     seed: int,
     threads: int,
 ) -> Globals:
-    """The state that a run on ``corpus`` starts from.
+    """Return the initial state of a run on ``corpus``.
 
-    At most 10,000 documents, drawn at random, are looked at; their counts are scaled up to the corpus.
+    It is computed from at most 10,000 random documents, whose counts are scaled up to the corpus.
     """
     rng = streams.generator(seed, "svi.init")
     chosen = np.arange(corpus.n_documents)
@@ -129,7 +129,7 @@ def start(
 
 
 def _over_topics(assignments: StartAssignments, order: np.ndarray, scale: float, model: MC2) -> TopicProportions:
-    """Those of clusters in this order."""
+    """Return the topic proportions of the clusters in this order."""
     n_topics = assignments.topic_words.shape[1]
     n_km = np.zeros((len(order), n_topics))
     np.add.at(n_km, (np.arange(len(n_km))[:, None], assignments.table_topic), assignments.n_kt)
@@ -146,7 +146,8 @@ def _over_topics(assignments: StartAssignments, order: np.ndarray, scale: float,
 def _over_tables(
     assignments: StartAssignments, order: np.ndarray, scale: float, model: MC2
 ) -> tuple[TableProportions, np.ndarray]:
-    """The same over tables, and the topics' words: tables and topics in order of size, as sticks prefer them."""
+    """Return the proportions with tables, and the words of topics. Tables and topics are sorted by size, as sticks need
+    it."""
     n_topics = assignments.topic_words.shape[1]
     tables = np.argsort(-assignments.n_kt[order], axis=1, kind="stable")
     n_kt = np.take_along_axis(assignments.n_kt[order], tables, axis=1)
@@ -161,7 +162,8 @@ def _over_tables(
 
 
 def _spread_documents(state: Globals, corpus: Corpus) -> None:
-    """Tokens become tables, and documents that the start did not look at join the nearest cluster, in place."""
+    """Replace tokens by expected tables, and assign the documents that the start did not use to the nearest cluster, in
+    place."""
     own, n_k = state.tau, state.n_k
     # each document has the tables expected of its length, at its cluster's topics
     tables = tables_of_lengths(corpus.document_lengths, state.document_concentration).mean() * n_k
@@ -187,8 +189,8 @@ def assign_observations(
     seed: int,
     threads: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) clusters of the documents and topics of their observations, which are ``numbers`` of all: by k-means, of
-    documents by these topics; by Gibbs sampling; or drawn evenly.
+    """Return (n,) clusters of the documents and topics of their observations ``numbers``.||Observations are clustered
+    by k-means and documents by k-means of these topics, or both are drawn by Gibbs sampling or uniformly.
     """
     if initialisation == "gibbs":
         return assign_by_gibbs(seen, model, settings, seed, threads)
@@ -201,14 +203,14 @@ def assign_observations(
 
 
 def tables_at_start(settings: RunSettings) -> int:
-    """Topics that each cluster sits on at a start without Gibbs sampling."""
+    """Return the number of topics that each cluster starts with, unless the start uses Gibbs sampling."""
     return settings.n_tables or min(_NEAREST_TOPICS, settings.n_topics)
 
 
 def assign_by_gibbs(
     seen: Corpus, model: MC2, settings: RunSettings, seed: int, threads: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) clusters of documents and topics of tokens after some sweeps of the interleaved Gibbs sampler."""
+    """Return (n,) clusters of documents and topics of tokens after some sweeps of the interleaved Gibbs sampler."""
     shared = MC2(
         document_level=False,
         n_clusters=model.n_clusters,
@@ -236,12 +238,13 @@ def assignments_of(
     settings: RunSettings,
     observed: tuple[ObservedTopics, np.ndarray] | None = None,
 ) -> StartAssignments:
-    """Clusters z (n,) and topics l (n_tokens,), in CSR order, cut to the truncations of ``settings``.
+    """Return the starting assignments from clusters z (n,) and topics l (n_tokens,) in CSR order, limited by the
+    truncations.
 
-    ``observed`` : all observations, and (n_tokens,) the numbers of these, where topics emit them.
+    ``observed`` : all observations and the (n_tokens,) indices of these, if topics emit observations.
 
-    Tokens whose topic gets no table in their cluster move to a common topic, which is the last one and has a table in
-    every cluster: left out, a third of the tokens would be of words that no table of their cluster expects.
+    Tokens whose topic has no table in their cluster move to a common topic, the last one, which has a table in every
+    cluster. Without it, a third of the tokens would have words with low probability in all tables of their cluster.
     """
     n_clusters, n_topics = settings.n_clusters, settings.n_topics
     n_tables = settings.n_tables or n_topics
@@ -276,7 +279,8 @@ def assignments_of(
 def _largest_topics(
     token_cluster: np.ndarray, topic: np.ndarray, n_clusters: int, n_tables: int, n_topics: int
 ) -> np.ndarray:
-    """(K, T) int: the topics with most tokens in each cluster, from the first again where there are fewer topics."""
+    """Return (K, T) int: the topics with most tokens in each cluster, repeated from the first if there are fewer
+    topics."""
     known = (topic >= 0) & (token_cluster >= 0)
     n_km = np.bincount(token_cluster[known] * n_topics + topic[known], minlength=n_clusters * n_topics)
     order = np.argsort(-n_km.reshape(n_clusters, n_topics), axis=1, kind="stable")
@@ -284,7 +288,7 @@ def _largest_topics(
 
 
 def _largest(labels: np.ndarray, n_labels: int) -> np.ndarray:
-    """Labels renumbered by size, largest first; -1 from ``n_labels`` on."""
+    """Return labels renumbered by size, largest first, and -1 for labels from ``n_labels`` on."""
     order = np.argsort(-np.bincount(labels), kind="stable")
     number = np.argsort(order)
     number[number >= n_labels] = -1
@@ -292,7 +296,7 @@ def _largest(labels: np.ndarray, n_labels: int) -> np.ndarray:
 
 
 def assign_at_random(seen: Corpus, settings: RunSettings, rng: np.random.Generator) -> StartAssignments:
-    """Clusters and table topics drawn evenly; topics are the word frequencies times Gamma(1, 1) noise."""
+    """Draw clusters and topics of tables uniformly. Topics are the word frequencies times Gamma(1, 1) noise."""
     n_topics, shape = settings.n_topics, (settings.n_clusters, tables_at_start(settings))
     words = np.asarray(seen.content.sum(axis=0), dtype=np.float64).ravel()
     return StartAssignments(
@@ -306,7 +310,10 @@ def assign_at_random(seen: Corpus, settings: RunSettings, rng: np.random.Generat
 def assign_by_seeds(
     seen: Corpus, some: StackedContexts, settings: RunSettings, rng: np.random.Generator
 ) -> StartAssignments:
-    """Documents by k-means; one topic of all words, the others of groups of a cluster's, half of each token for either.
+    """Start from k-means clusters of documents: one common topic of all words, and topics of groups of clusters.||Half
+    of the words come from the common topic. Every cluster starts with its own topics and the common topic; its other
+    tables have the topics nearest to its words. If there are only as many topics as clusters, each cluster has its own
+    topic and there is no common one.
 
     Every cluster sits on the topics that are its alone and the common one; its other tables serve the topics nearest to
     its words. Topics that just suffice for one to each cluster are those: with a common one, some cluster would have
@@ -347,5 +354,5 @@ def assign_by_seeds(
 
 
 def _root(counts: np.ndarray) -> np.ndarray:
-    """Square roots of the rows' frequencies; rows of zeros stay."""
+    """Return square roots of the row frequencies; rows of zeros stay zero."""
     return np.sqrt(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300))

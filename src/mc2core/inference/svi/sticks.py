@@ -70,38 +70,38 @@ class ClusterWeights(NamedTuple):
 
     @property
     def stored(self) -> Stored:
-        """``q`` in a checkpoint."""
+        """Description of ``q`` in a checkpoint."""
         return Stored("f", "2 K-1" if self.is_truncated else "2 K" if self.n_clusters is None else "1 K")
 
     def posterior(self, n_k: np.ndarray, alpha: float) -> np.ndarray:
-        """q given (K,) expected documents."""
+        """Return q given (K,) expected numbers of documents."""
         if self.n_clusters is not None:
             return (alpha / self.n_clusters + n_k)[None]
         return stick_posterior(n_k if self.is_truncated else np.append(n_k, 0.0), alpha)
 
     def n_k(self, q: np.ndarray, alpha: float) -> np.ndarray:
-        """(K,) float64: the expected documents behind q."""
+        """Return (K,) float64: the expected numbers of documents from which q was computed."""
         if self.is_truncated:
             return stick_counts(q, alpha)
         return q[0] - (1.0 if self.n_clusters is None else alpha / self.n_clusters)
 
     def expected_logs(self, q: np.ndarray) -> np.ndarray:
-        """(K,) float64: E ln beta_k of the existing clusters."""
+        """Return (K,) float64: E ln beta_k of the existing clusters."""
         if self.n_clusters is not None:
             return np.asarray(array_digamma(q[0]) - array_digamma(q[0].sum()))
         logs = expected_log_weights(q)
         return logs if self.is_truncated else logs[:-1]
 
     def expected(self, q: np.ndarray) -> np.ndarray:
-        """(n,) float64 with n >= K: E beta; unused clusters come last. The sum is 1."""
+        """Return E beta, (n,) float64 with n >= K and sum 1; unused clusters come last."""
         return expected_weights(q) if self.n_clusters is None else q[0] / q[0].sum()
 
     def sticks(self, q: np.ndarray) -> np.ndarray:
-        """(2, sticks): the sticks that depend on alpha; a finite mixture has none."""
+        """Return the (2, sticks) sticks that depend on alpha; a finite mixture has none."""
         return q if self.n_clusters is None else np.empty((2, 0))
 
     def divergence(self, q: np.ndarray, alpha: float) -> float:
-        """KL(q(beta) || Dir(alpha / N, ...)) in nats; 0 for sticks, which are counted elsewhere."""
+        """Return KL(q(beta) || Dir(alpha / N, ...)) in nats; 0 for sticks, whose divergence is added elsewhere."""
         if self.n_clusters is None:
             return 0.0
         each = alpha / self.n_clusters

@@ -202,13 +202,13 @@ class Stream:
         self._posterior: Posterior | None = None
 
     def _in_columns(self, corpus: Corpus) -> Corpus:
-        """The documents of a corpus in the words of the stream, with its contexts alone, in its units."""
+        """Return the documents with the words, contexts and units of the stream."""
         corpus = matching.in_units(corpus, self.model.contexts, self._kept.units)
         contexts = {name: corpus.contexts[name] for name in self._kept.contexts}
         return self._kept.with_documents(corpus.content, contexts)
 
     def _restored(self, arrays: Mapping[str, np.ndarray], settings: RunSettings) -> Globals:
-        """The state of a stream from its arrays, which are copied."""
+        """Restore the state of a stream from copies of its arrays."""
         contexts = StackedContexts(self._kept, self.model.contexts)
         shape = np.size(arrays.get("cluster", ())), self._kept.n_words
         return Globals.restore(self.model, settings, shape, contexts, arrays)
@@ -225,7 +225,7 @@ class Stream:
 
     @property
     def _n_latest(self) -> int:
-        """Documents whose clusters the state has, except those kept."""
+        """Number of the latest documents whose clusters the state has, without the documents kept from the fit."""
         return min(self.total_samples, self.fitted["documents"] + self.n_documents)
 
     @property
@@ -338,7 +338,7 @@ class Stream:
             state.contexts = known
 
     def _visit(self, corpus: Corpus, rows: np.ndarray, pool: Executor | None) -> Visit:
-        """One block; its documents become the latest ones."""
+        """Process one block. Its documents become the latest ones."""
         state, self._posterior = self._state, None
         latest, kept = np.split(state.cluster, [self._n_latest])
         clusters, topics = clusters_in_use(state), topics_in_use(state)
@@ -370,7 +370,7 @@ class Stream:
         return Visit(len(rows), n_tokens, evidence, in_small, *changes)
 
     def _mass_of_new_names(self, corpus: Corpus, rows: np.ndarray) -> tuple[int, float]:
-        """Tokens of a block, and the nats by which names that nothing was known of are likelier by their prior mass."""
+        """Return the tokens of a block, and the nats by which prior mass favours words and values without data."""
         state = self._state
         first, last = corpus.content.indptr[[rows[0], rows[-1] + 1]]
         words, counts = corpus.content.indices[first:last], corpus.content.data[first:last]
@@ -383,7 +383,7 @@ class Stream:
         return int(counts.sum(dtype=np.int64)), unmet
 
     def _learn(self, corpus: Corpus, state: Globals, rows: np.ndarray, pool: Executor | None) -> float:
-        """The passes over a block, in place; the sum of its ln Z_j under the globals before, nats."""
+        """Run the passes over a block, in place. Returns the sum of its ln Z_j under the globals before, in nats."""
         state.rescale()
         n_steps = -(-len(rows) // cast(int, state.settings.batch_size))
         rates = [self.engine.rate(self.model, state.n_updates + step) for step in range(n_steps)]
@@ -412,7 +412,7 @@ class Stream:
         return evidence
 
     def _go_over_kept(self, n: int, pool: Executor | None) -> None:
-        """Mini-batches of n documents of those kept, or of all these, drawn again each time."""
+        """Process mini-batches of n random documents of those kept from the fit, or of all of them."""
         state, kept = self._state, self._kept
         contexts, (latest, state.cluster) = state.contexts, np.split(state.cluster, [self._n_latest])
         state.contexts = StackedContexts(kept, self.model.contexts)
@@ -426,7 +426,7 @@ class Stream:
             state.cluster, state.contexts = np.append(latest, state.cluster), contexts
 
     def _n_new(self, n_documents: int) -> tuple[int, int]:
-        """Clusters and topics that a block of so many documents may add."""
+        """Return the numbers of clusters and topics that a block of this size may add."""
         state, level = self._state, self.model.document_level
         if state.settings.n_tables is not None:
             return 0, 0
@@ -488,23 +488,23 @@ def _fingerprints_of(posterior: Posterior) -> np.ndarray:
 
 
 def _changes(before: np.ndarray, after: np.ndarray) -> tuple[int, int]:
-    """How many numbers came, and how many went."""
+    """Return how many numbers were added and how many were removed."""
     return len(np.setdiff1d(after, before)), len(np.setdiff1d(before, after))
 
 
 def _count_unseen(table: np.ndarray, columns: np.ndarray, counts: np.ndarray) -> float:
-    """The sum of the ``counts`` in ``columns`` of which ``table`` (columns, n) holds nothing."""
+    """Return the sum of the ``counts`` in those ``columns`` whose rows of ``table`` (columns, n) are zero."""
     used, place = np.unique(columns, return_inverse=True)
     return float(counts[~table[used].any(axis=1)[place]].sum())
 
 
 def _geometric(prior: float) -> float:
-    """ln of the mean less the mean of ln, up to the total, of a probability with this prior count alone."""
+    """Return ln E p - E ln p, up to the total, for a probability p with this prior count and no data."""
     return math.log(prior) - float(digamma(prior))
 
 
 def _specified(provenance: Mapping[str, Any], threads: int) -> tuple[MC2, SVI]:
-    """Model and engine of a fit. Raises ValueError if it cannot continue as a stream."""
+    """Return model and engine of a fit. Raises ValueError if it cannot continue as a stream."""
     model, engine = specified_in(provenance, threads)
     if not isinstance(engine, SVI):
         raise ValueError(f"the fit is by {engine.name}; a stream continues a fit by {SVI.name}")
@@ -532,7 +532,7 @@ def state_of(posterior: Posterior, arrays: Mapping[str, np.ndarray], n_tokens: i
 
 
 def _documents_of(posterior: Posterior, corpus: Corpus) -> Corpus:
-    """The documents of a corpus in the columns of a posterior, with its contexts alone, in its units."""
+    """Return the documents with the columns, contexts and units of the posterior."""
     corpus = matching.in_units(corpus, posterior.families, posterior.units)
     contexts = {name: corpus.contexts[name] for name in posterior.families}
     names, units = posterior.context_names, posterior.units

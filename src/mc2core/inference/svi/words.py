@@ -31,7 +31,7 @@ class WordScores(NamedTuple):
 
 @inner_kernel(fastmath={"contract"})
 def fill_log_psi(topic_words, shrink, words, prior, log_total, first, last, log_psi):
-    """log_psi[u, m] = digamma(shrink n_wm + s) - digamma(total_m) for u in first..last-1."""
+    """Write log_psi[u, m] = digamma(shrink n_wm + s) - digamma(total_m) for u in first..last-1."""
     for u in range(first, last):
         counts, out = topic_words[words[u]], log_psi[u]
         for m in range(counts.size):
@@ -41,7 +41,7 @@ def fill_log_psi(topic_words, shrink, words, prior, log_total, first, last, log_
 # a maximum in any order is the same number, so its loop may be vectorised
 @inner_kernel(fastmath={"nnan", "ninf", "nsz", "reassoc"})
 def row_maxima(scores, first, last, top):
-    """top[u] = max scores[u] for u in first..last-1."""
+    """Write top[u] = max scores[u] for u in first..last-1."""
     for u in range(first, last):
         highest = scores[u, 0]
         for d in range(1, scores.shape[1]):
@@ -51,7 +51,7 @@ def row_maxima(scores, first, last, top):
 
 @inner_kernel
 def exponentiate(scores, top, first, last, weights):
-    """weights[u] = exp(scores[u] - top[u]) for u in first..last-1."""
+    """Write weights[u] = exp(scores[u] - top[u]) for u in first..last-1."""
     for u in range(first, last):
         for d in range(scores.shape[1]):
             weights[u, d] = exp(scores[u, d] - top[u])
@@ -59,7 +59,7 @@ def exponentiate(scores, top, first, last, weights):
 
 @kernel
 def fill_weights(topic_words, shrink, words, prior, log_total, first, last, scores, top, weights):
-    """Rows first..last-1 of :class:`WordScores`."""
+    """Fill rows first..last-1 of :class:`WordScores`."""
     for u in range(first, last):  # a row at a time, which stays in the cache
         if log_total.size > 0:  # scores of observations are there already
             fill_log_psi(topic_words, shrink, words, prior, log_total, u, u + 1, scores)
@@ -103,7 +103,7 @@ def blend_rows(
 
 @kernel
 def add_rows(table, rows, values, factor, first, last):
-    """table[rows[u]] += factor * values[u] for u in first..last-1; returns the sum of these values."""
+    """Add factor * values[u] to table[rows[u]] for u in first..last-1; returns the sum of these values."""
     total = np.zeros(values.shape[1])
     for u in range(first, last):
         row, value = table[rows[u]], values[u]

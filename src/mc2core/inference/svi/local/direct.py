@@ -70,7 +70,8 @@ class WordTopics(NamedTuple):
 
 @kernel
 def fill_likelihoods(weights, top, tau, highest, first, last, sums, log_likelihood):
-    """Rows first..last-1 of ``sums`` and lse, given (M, K) ``tau`` by topic; whether a pair of these words is lost."""
+    """Fill rows first..last-1 of ``sums`` and the log likelihoods, given (M, K) ``tau``; returns whether a sum
+    underflows."""
     np.dot(weights[first:last], tau, sums[first:last])
     has_lost = False
     for u in range(first, last):
@@ -99,9 +100,9 @@ def word_topics(
 
 @kernel
 def sum_block(word_mass, sums, weights, tau, first, last, is_there, n_km, topic_words):
-    """Words first..last-1: topic_words[u] = P (Q W), and Q^T P is added to ``n_km``, lost pairs left out.
+    """Write topic_words[u] = P (Q W) for words first..last-1, and add Q^T P to ``n_km``, without pairs that underflow.
 
-    Rows of ``n_km`` hold something where ``is_there`` (K,) says so.
+    ``is_there`` (K,) marks the rows of ``n_km`` that are filled.
     """
     n_clusters, n_topics = tau.shape
     n = 0
@@ -145,7 +146,7 @@ def sum_block(word_mass, sums, weights, tau, first, last, is_there, n_km, topic_
 
 @kernel
 def add_shares(sums, is_there, tau, n_km):
-    """n_km = W (the sum of ``sums`` (shares, K, M), whose rows hold something where ``is_there`` says so)."""
+    """Write n_km = W times the sum of ``sums`` (shares, K, M), whose filled rows ``is_there`` marks."""
     for k in range(tau.shape[0]):
         for m in range(tau.shape[1]):
             n_km[k, m] = 0.0

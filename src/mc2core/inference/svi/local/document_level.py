@@ -88,7 +88,8 @@ def sum_rising_factorials(cluster, share, counts, prior, first, last):
 
 @kernel
 def add_tables(cluster, share, counts, squares, prior, is_uncertain, tables, of_document):
-    """tables[k, m] += mu_jk a (digamma(a + n_jkm) - digamma(a)); of_document[j] += it or :func:`uncertain_tables`."""
+    """Add mu_jk a (digamma(a + n_jkm) - digamma(a)) to tables[k, m], and this or :func:`uncertain_tables` to
+    of_document[j]."""
     for j in range(cluster.shape[0]):
         for i in range(cluster.shape[1]):
             if share[j, i] < MIN_SHARE:
@@ -125,7 +126,7 @@ def tables_of(
 
 @inner_kernel(fastmath=SUMS)
 def _proportions(a, n, log_theta, theta):
-    """log_theta = digamma(a + n) less its largest, and its exponential."""
+    """Write log_theta = digamma(a + n) minus its maximum, and its exponential."""
     highest = -np.inf
     for m in range(a.size):
         log_theta[m] = digamma(a[m] + n[m])
@@ -140,7 +141,7 @@ def _proportions(a, n, log_theta, theta):
 
 @inner_kernel
 def _assign_vanished(ratio, total, x, u, used, scores, log_theta, best, fresh):
-    """Cells whose sum is too small for float64 go to their likeliest topic: ``best`` of one prior, and fresh += x."""
+    """Assign cells whose sum underflows in float64 to their likeliest topic: ``best`` of each prior, and fresh += x."""
     for c in range(x.size):
         best[c] = -1
         if total[c] >= MIN_SUM:
@@ -156,7 +157,8 @@ def _assign_vanished(ratio, total, x, u, used, scores, log_theta, best, fresh):
 
 @inner_kernel
 def run_passes(p, words, x, u, used, a, n, theta, total, best, n_passes):
-    """At most ``n_passes`` passes of one document over the topics ``used`` (A,), under C priors ``a`` (C, A) together.
+    """Run at most ``n_passes`` passes of one document over the topics ``used`` (A,), under C priors ``a`` (C, A)
+    together.
 
     ``p`` (A, cells) are the weights of its words ``u``, ``x`` their counts: a pass is two matrix products for all
     priors. ``n`` (C, A) holds the counts it starts from, zeros where there are none, and those of the last pass;
@@ -235,7 +237,7 @@ class Candidates(NamedTuple):
 
     @property
     def shares(self) -> np.ndarray:
-        """(B, K) float64 mu_jk."""
+        """Responsibilities mu_jk, (B, K) float64."""
         shares = np.zeros((len(self.share), len(self.prior)))
         document, place = np.nonzero(self.cluster >= 0)
         shares[document, self.cluster[document, place]] = self.share[document, place]
@@ -248,16 +250,16 @@ class Candidates(NamedTuple):
 
 @inner_kernel
 def _used(n, least):
-    """Numbers of the topics with at least ``least`` of the largest count."""
+    """Return the topics with at least ``least`` of the largest count."""
     highest = n.max()
     return np.flatnonzero(n >= least * highest)
 
 
 @inner_kernel(fastmath=SUMS)
 def _suits(a, n):
-    """ln of how well a prior suits counts, up to what is the same for all.
+    """Return the log evidence of counts under a prior, up to a constant that is equal for all priors.
 
-    A choice needs no :func:`log_rising_factorial`.
+    The accuracy of :func:`log_rising_factorial` is not needed for a choice.
     """
     value = 0.0
     for m in range(a.size):
@@ -267,7 +269,8 @@ def _suits(a, n):
 
 @inner_kernel
 def _choose(j, n, used, visit):
-    """Candidates of document j in its row of ``visit.cluster``, after those to be kept there; they start from ``n``."""
+    """Write the candidate clusters of document j to its row of ``visit.cluster``, after a held one; they start from
+    ``n``."""
     n_candidates = visit.cluster.shape[1]
     if visit.held[j] >= 0:
         is_kept = visit.cluster[j, 0] == visit.held[j]
@@ -295,7 +298,7 @@ def _choose(j, n, used, visit):
 
 @inner_kernel
 def _start(j, x, p, words, u, visit):
-    """Counts of document j from which clusters are chosen: those it was left with, or those under the mean prior."""
+    """Return counts of document j by which candidates are chosen: from its last visit, or under the mean prior."""
     n_topics = visit.mean_prior.size
     n, n_kept = np.zeros(n_topics), 0
     for i in range(visit.cluster.shape[1]):
@@ -312,9 +315,10 @@ def _start(j, x, p, words, u, visit):
 
 @kernel
 def visit_documents(cells, words, omega, least, visit, first, last):
-    """Documents first..last-1: candidates, passes and shares (see :class:`Candidates`).
+    """Process documents first..last-1: candidates, passes and shares (see :class:`Candidates`).
 
-    Topics with less than ``least`` of a document's largest are left out after the passes under the mean prior.
+    After the passes under the mean prior, topics with a smaller share than ``least`` of the document's largest topic
+    are left out.
     """
     for j in range(first, last):
         begin, end = cells.indptr[j], cells.indptr[j + 1]
@@ -374,7 +378,8 @@ def visit_documents(cells, words, omega, least, visit, first, last):
 
 @kernel
 def add_topic_words(indptr, cell, document, visit, weights, first, last, topic_words):
-    """(U, M) expected tokens of words first..last-1; ``cell`` and ``document`` are in the order of words, by indptr."""
+    """Write (U, M) expected tokens of words first..last-1; ``cell`` and ``document`` are sorted by word, as in
+    indptr."""
     n_topics = topic_words.shape[1]
     ratio, best, theta = visit.ratio, visit.best, visit.theta
     for u in range(first, last):

@@ -46,7 +46,8 @@ _MIN_SUM = 1e-250
 
 @kernel
 def find_rows(shares):
-    """(rows,) int64: the one topic of a hard row of ``shares`` (rows, M); M, M + 1, ... for the soft rows in order."""
+    """Return (rows,) int64: for a row of ``shares`` (rows, M) with a single topic, this topic; else M, M + 1, ... in
+    order."""
     row = np.empty(shares.shape[0], np.int64)
     n_soft = 0
     for i in range(shares.shape[0]):
@@ -73,7 +74,7 @@ class TableRows(NamedTuple):
 
     @classmethod
     def of(cls, table_topic: np.ndarray) -> TableRows:
-        """The rows of (K, T, M) mu."""
+        """Return the rows of mu (K, T, M)."""
         n_topics = table_topic.shape[-1]
         row = find_rows(table_topic.reshape(-1, n_topics))
         soft = table_topic.reshape(-1, n_topics)[row >= n_topics]
@@ -82,7 +83,8 @@ class TableRows(NamedTuple):
 
 @kernel
 def take_logs(sums, top, scores, row, log_table, first, last, log_likelihood):
-    """log_likelihood[u, k] = top[u] + ln sums[u, k]; after an underflow again, less its largest term."""
+    """Write log_likelihood[u, k] = top[u] + ln sums[u, k]. If a sum underflows, it is recomputed relative to its
+    largest term."""
     for u in range(first, last):
         for k in range(sums.shape[1]):
             log_likelihood[u, k] = top[u] + log(max(sums[u, k], _MIN_SUM))
@@ -120,7 +122,7 @@ class WordTables(NamedTuple):
 
 
 def word_tables(state: Globals, expected: Expectations, words: np.ndarray, pool: Executor | None) -> WordTables:
-    """E ln psi and lse of the given words under the current globals."""
+    """Return E ln psi and the log likelihoods of the given words under the current globals."""
     assert isinstance(state.proportions, TableProportions)
     table_topic = topic_shares(state.proportions.table_topic)[1]
     log_table = expected_log_weights(state.proportions.table_sticks)
@@ -166,7 +168,8 @@ class TableMass(NamedTuple):
 
 @kernel
 def fill_ratio(word_mass, sums, first, last, ratio, n_pairs):
-    """``ratio`` of words first..last-1 and n_pairs[k], how many of them have R_k(u) > 0; returns how many are lost."""
+    """Fill ``ratio`` of words first..last-1, and n_pairs[k], the number of words with R_k(u) > 0; returns the number of
+    pairs that underflow."""
     n_lost = 0
     for k in range(n_pairs.size):
         n_pairs[k] = 0
@@ -191,7 +194,7 @@ def fill_pairs(word_mass, first, last, place, word):
 
 
 def table_mass(tables: WordTables, word_mass: np.ndarray, pool: Executor | None) -> TableMass:
-    """N_kt(w) = R_k(w) r_kt(w) given R (U, K)."""
+    """Return N_kt(w) = R_k(w) r_kt(w), given R (U, K)."""
     n_words, n_clusters = word_mass.shape
     n_pairs = np.zeros((max(1, -(-n_words // WORD_BLOCK)), n_clusters), np.int64)
     ratio = np.empty_like(word_mass)
@@ -214,10 +217,10 @@ def table_mass(tables: WordTables, word_mass: np.ndarray, pool: Executor | None)
 
 @kernel
 def sum_pairs(word, start, first_cluster, ratio, weights, row, table, scores, n_kt, log_likelihood):
-    """n_kt[k] = sum_w N_kt(w), log_likelihood[k] = sum_w N_kt(w) E ln psi_mw for clusters k of one share.
+    """Write n_kt[k] = sum_w N_kt(w) and log_likelihood[k] = sum_w N_kt(w) E ln psi_mw for the clusters of one share.
 
-    The share is first_cluster, first_cluster + _SHARES, ... Its clusters take turns at each block of words, whose rows
-    of ``weights`` and ``scores`` then come from the cache.
+    The share has the clusters first_cluster, first_cluster + _SHARES, ... All of them are processed for one block of
+    words before the next, so that its rows of ``weights`` and ``scores`` stay in the cache.
     """
     n_clusters, n_tables, n_topics = log_likelihood.shape
     mass, log_psi = np.empty((WORD_BLOCK, n_tables)), np.empty((WORD_BLOCK, n_topics))
@@ -245,7 +248,8 @@ def sum_pairs(word, start, first_cluster, ratio, weights, row, table, scores, n_
 
 @kernel
 def sum_tables(ratio, weights, was, table, now, soft, first, last, topic_words):
-    """topic_words[u] = sum_kt mu_kt N_kt(u) for words u in first..last-1; rows of tables: ``was`` then, ``now`` now."""
+    """Write topic_words[u] = sum_kt mu_kt N_kt(u) for words u in first..last-1; ``was`` and ``now`` are the old and new
+    rows of tables."""
     n_topics = topic_words.shape[1]
     mass = np.empty(n_topics + soft.shape[0])
     for u in range(first, last):
@@ -267,14 +271,14 @@ def sum_tables(ratio, weights, was, table, now, soft, first, last, topic_words):
 
 
 def lost_mass(tables: WordTables, mass: TableMass) -> np.ndarray:
-    """(T, lost): N_kt of the lost pairs."""
+    """Return (T, lost) N_kt of the pairs that underflow."""
     word, cluster = mass.lost
     log_share = tables.scores[word, tables.rows.row[cluster].T] + tables.log_table[cluster].T
     return mass.word_mass[word, cluster] * np.exp(log_share - tables.log_likelihood[word, cluster])
 
 
 def table_statistics(tables: WordTables, mass: TableMass, pool: Executor | None) -> tuple[np.ndarray, np.ndarray]:
-    """(K, T) float64 n_kt = sum_w N_kt(w), and (K, T, M) float64 sum_w N_kt(w) E ln psi_mw."""
+    """Return n_kt = sum_w N_kt(w), (K, T) float64, and sum_w N_kt(w) E ln psi_mw, (K, T, M) float64."""
     n_clusters, n_tables = tables.log_table.shape
     n_topics = tables.rows.soft.shape[1]
     n_kt = np.zeros((n_clusters, n_tables))
@@ -293,7 +297,7 @@ def table_statistics(tables: WordTables, mass: TableMass, pool: Executor | None)
 
 
 def topic_statistics(tables: WordTables, mass: TableMass, table_topic: np.ndarray, pool: Executor | None) -> np.ndarray:
-    """(U, M) float64: sum_kt mu_ktm N_kt(w) given (K, T, M) mu, which may have moved since ``tables``."""
+    """Return (U, M) float64 sum_kt mu_ktm N_kt(u), given mu (K, T, M), which may differ from that of ``tables``."""
     now, table = TableRows.of(table_topic), np.exp(tables.log_table)
     topic_words = np.empty((len(mass.ratio), table_topic.shape[2]))
 
@@ -317,10 +321,10 @@ class TableStep(LocalStep):
     log_likelihood: np.ndarray
 
     def step(self, state: Globals, scale: float, rate: float, pool: Executor | None) -> None:
-        """The target of q(c_kt) is UAI16's a_ktm (eq. 5): E ln eps_m + sum_w N_kt(w) E ln psi_mw.
+        """Update the globals. The target of q(c_kt) is a_ktm of UAI16 (eq. 5): E ln eps_m + sum_w N_kt(w) E ln psi_mw.
 
-        The tables' topics are globals themselves, so q(epsilon) is not scaled by J / B: UAI16's eq. 4 prints the sum
-        without the 1/J that would undo the scale. Finite differences settle it
+        The topics of tables are global, so q(epsilon) is not scaled by J / B. Eq. 4 of UAI16 prints the sum without the
+        factor 1/J that would cancel this scale. A test with finite differences confirms the version here
         (tests/mc2core/inference/svi/test_engine.py).
         """
         assert isinstance(state.proportions, TableProportions)
@@ -341,7 +345,7 @@ class TableStep(LocalStep):
 
 
 def local_step(state: Globals, batch: Batch, pool: Executor | None, assign: Assign = assign_documents) -> TableStep:
-    """The local step of a mini-batch."""
+    """Run the local step of a mini-batch."""
     expected = state.expectations(batch.columns)
     words = word_tables(state, expected, batch.words, pool)
     documents = assign(batch, words.log_likelihood, expected, pool)
