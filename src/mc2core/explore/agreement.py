@@ -109,9 +109,7 @@ def found_topics(description: Description) -> np.ndarray:
 
 
 def _overlap(one: Contents, other: Contents) -> np.ndarray:
-    """(M, M'): Bhattacharyya's coefficient, from 0 to 1, of Gaussians with the means and standard deviations of the
-    topics, the numbers of an observation independent.
-    """
+    """Return (M, M') Bhattacharyya coefficients, from 0 to 1, of Gaussian topics with independent coordinates."""
     log_overlap = np.zeros((len(one.mean), len(other.mean)))
     for mean, sd, of_other, sd_of_other in zip(one.mean.T, one.sd.T, other.mean.T, other.sd.T, strict=True):
         both = sd[:, None] ** 2 + sd_of_other**2
@@ -121,7 +119,7 @@ def _overlap(one: Contents, other: Contents) -> np.ndarray:
 
 
 def _likeliest(topic_words: Any) -> sp.csr_matrix:
-    """(M, V) CSR of ones: the N_COMPARED likeliest words of each topic."""
+    """Return the N_COMPARED likeliest words of each topic, (M, V) CSR of ones."""
     counts: Any = topic_words.tocsr() if sp.issparse(topic_words) else np.asarray(topic_words)
     rows, columns = [], []
     for topic in range(counts.shape[0]):

@@ -80,13 +80,14 @@ class Associations:
         return (sign != 0) & (sign == np.sign(np.asarray(lift) - 1.0))
 
     def _together(self, what: str) -> list[np.ndarray]:
-        """The rows that are tested together."""
+        """Return the rows that are tested together: all topics, or all clusters of a cut."""
         if what == "topic":
             return [np.arange(self._of.posterior.representative.n_topics)]
         return [np.arange(first, first + size) for size, first in self._of.first.items()]
 
     def _responses(self, what: str) -> tuple[list[sp.csr_matrix], np.ndarray, sp.csr_matrix]:
-        """Shares of each document, (J, n) CSR, by its words and in samples; its weight; (J, n) CSR as shown."""
+        """Return shares of each document, (J, n) CSR, by its words and in samples; the weights of documents; and (J, n)
+        CSR as shown."""
         found, length = self._of, self._of.corpus.document_lengths.astype(np.float64)
         members, tokens = found.by_words
         if what == "cluster":
@@ -97,7 +98,8 @@ class Associations:
         return [sp.csr_matrix(inverse @ one) for one in (tokens, *found.matched_topics)], length, found.document_topics
 
     def _values(self, what: str, has: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
-        """(n, V) each: p-values, NaN for what is not tested, and the sign of the difference from the average."""
+        """Return (n, V) p-values, NaN for values that are not tested, and the signs of the differences from the
+        average."""
         several, weight, shown = self._responses(what)
         n, seen = np.asarray(has.sum(axis=0)).ravel(), np.diff(has.indptr) > 0
         tested = np.flatnonzero(n >= MIN_DOCUMENTS)
@@ -123,7 +125,7 @@ class Associations:
         return p, sign
 
     def _trend(self, what: str, variable: Variable) -> pd.DataFrame:
-        """Slopes, and their ratios to standard errors (HC3; MacKinnon and White, 1985)."""
+        """Return slopes and their ratios to standard errors (HC3; MacKinnon and White, 1985)."""
         seen = np.flatnonzero(~np.isnan(variable.values))
         several, weight, shown = self._responses(what)
         weight, shown = weight[seen], shown[seen]
@@ -149,7 +151,7 @@ class Associations:
         return pd.DataFrame({**columns, "t": t, "freedom": max(len(seen) - 2, 1), "is_based": is_based})
 
     def _intervals(self, what: str, table: pd.DataFrame) -> pd.DataFrame:
-        """The slopes with intervals whose level depends on the number of rows, and on how many exclude 0."""
+        """Add intervals to the slopes. Their level depends on the number of rows, and on how many of them exclude 0."""
         p = np.where(table["is_based"], 2.0 * stats.t.sf(table["t"], table["freedom"]), np.nan)
         is_notable, level = np.zeros(len(table), bool), np.ones(len(table))
         for rows in self._together(what):

@@ -113,7 +113,8 @@ def _emitted(description: Description) -> Emitted:
 
 
 def _how_sure(description: Description) -> dict[str, np.ndarray]:
-    """Columns of :mod:`mc2core.explore.agreement`; none for one sample, new documents or a model without clusters."""
+    """Return the columns of :mod:`mc2core.explore.agreement`; {} for one sample, new documents or models without
+    clusters."""
     if not description.of_samples or description.without_clusters:
         return {}
     found = agreement_of.found_clusters(description)
@@ -124,7 +125,7 @@ def _how_sure(description: Description) -> dict[str, np.ndarray]:
 
 
 def _with_context(rows: pd.DataFrame, variable: Variable, table: pd.DataFrame) -> pd.DataFrame:
-    """With the commonest values of a context, or its mean and sd, if any cluster has some."""
+    """Add the commonest values of a context, or its mean and sd, if any cluster has some."""
     part = table[table["context"] == variable.name]
     if part.empty:
         return rows
@@ -137,7 +138,7 @@ def _with_context(rows: pd.DataFrame, variable: Variable, table: pd.DataFrame) -
 
 
 def _tops(description: Description) -> list[Top]:
-    """Words of each node, those of the fit whatever the documents are."""
+    """Return the words of each node in the fit; these do not depend on the described documents."""
     tops = []
     tokens = description.node_tokens
     for start in range(0, len(description.nodes), _BLOCK):
@@ -150,7 +151,8 @@ def _tops(description: Description) -> list[Top]:
 
 # -- contexts and labels -------------------------------------------------------------------------------------------
 def _tables_of(description: Description, variables: Sequence[Variable]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What the documents of each node have in contexts and kept columns, whether the fit looked at it or not."""
+    """Return the values and the numbers of contexts and kept columns in each node, including contexts that the fit did
+    not use."""
     values, numbers = [], []
     for variable in variables:
         if variable.is_number:
@@ -224,8 +226,9 @@ def _labels(description: Description) -> pd.DataFrame:
 
 
 def _typical(description: Description) -> pd.DataFrame:
-    """Overlap: sum over words, of observations over topics, of sqrt(share in the document * probability in the node),
-    from 0 to 1. If the model uses embeddings: the mean of this and the cosine to the node's mean embedding.
+    """Return the typical documents of each node by overlap, from 0 to 1.||The overlap is the sum over words (or topics
+    of observations) of sqrt(share in the document * probability in the node). If the model uses embeddings, the score
+    is the mean of the overlap and of the cosine to the mean embedding of the node.
     """
     root, rows, vectors = description.document_features, [], description.document_vectors
     for start in range(0, len(description.nodes), _BLOCK):
@@ -253,7 +256,8 @@ def agreement(description: Description, size: int) -> dict[str, float]:
 
 
 def _hierarchy(description: Description) -> pd.DataFrame:
-    """A row for each size (:meth:`mc2core.posterior.hierarchy.Hierarchy.table`), those described with their scores."""
+    """Return one row per size (:meth:`mc2core.posterior.hierarchy.Hierarchy.table`); described cuts have their
+    agreement."""
     kept = description.posterior.hierarchy
     if kept is None or not description.cuts:
         return pd.DataFrame()

@@ -68,7 +68,7 @@ def coherence(content: sp.spmatrix, words: Sequence[np.ndarray], seed: int = 0) 
 
 
 def _scores(counts: sp.csc_matrix, places: Sequence[np.ndarray]) -> np.ndarray:
-    """(lists,) means over the pairs of columns of each list; NaN for fewer than two."""
+    """Return (lists,) mean scores over the pairs of columns of each list; NaN for fewer than two columns."""
     counts.sum_duplicates()
     met = sp.csc_matrix((np.ones_like(counts.indices), counts.indices, counts.indptr), counts.shape)
     n, scores = met.shape[0], np.full(len(places), np.nan)

@@ -265,7 +265,8 @@ def _posterior(one: Any) -> Posterior:
 
 
 def _matched(a: Posterior, b: Posterior) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the same documents in both fits: by ids, else all if both are of one corpus or B updates A."""
+    """Return the row numbers of the common documents in both fits: by ids, else all if both use one corpus or B updates
+    A."""
     n_a, n_b = len(a.cluster), len(b.cluster)
     if a.fingerprints is not None and b.fingerprints is not None and len(a.fingerprints) == n_a:
         _, rows_a, rows_b = np.intersect1d(a.fingerprints[:n_a], b.fingerprints[:n_b], return_indices=True)
@@ -283,7 +284,7 @@ def _matched(a: Posterior, b: Posterior) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _clusters(posterior: Posterior, level: str) -> np.ndarray:
-    """(J,) clusters of a level, numbered from 0 as in tables."""
+    """Return (J,) clusters of a level, numbered from 0 in the order of the tables."""
     if level == "all" or posterior.hierarchy is None:
         return np.where(posterior.cluster < 0, -1, posterior.by_size[posterior.cluster])
     return posterior.hierarchy.cut(posterior.hierarchy.size_of(level))
@@ -292,7 +293,7 @@ def _clusters(posterior: Posterior, level: str) -> np.ndarray:
 def _pairs(
     of_a: np.ndarray, of_b: np.ndarray, rows_a: np.ndarray, rows_b: np.ndarray
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rows of :attr:`Comparison.clusters` without names, and :attr:`Comparison.table`."""
+    """Return the rows of :attr:`Comparison.clusters` without names, and :attr:`Comparison.table`."""
     shape = int(of_a.max()) + 1, int(of_b.max()) + 1
     seen = (of_a[rows_a] >= 0) & (of_b[rows_b] >= 0)
     both = sp.coo_matrix((np.ones(seen.sum(), np.int64), (of_a[rows_a][seen], of_b[rows_b][seen])), shape=shape)
@@ -328,7 +329,7 @@ def _pairs(
 
 
 def _jaccard(table: np.ndarray) -> np.ndarray:
-    """Jaccard index of each pair of clusters, from the numbers of documents in both."""
+    """Return the Jaccard index of each pair of clusters, from the numbers of common documents."""
     return table / np.maximum(table.sum(axis=1)[:, None] + table.sum(axis=0) - table, 1)
 
 

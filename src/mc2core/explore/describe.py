@@ -65,7 +65,7 @@ class Report:
         return f"Report({', '.join(self.files)}, {len(self.tables)} tables)"
 
     def _repr_html_(self) -> str:
-        """The report in a frame of its own, whose styles and names do not meet those of a notebook."""
+        """Return the report in an iframe, so that its styles and names do not interfere with a notebook."""
         page = html.escape(self.files["index.html"], quote=True)
         return f'<iframe title="HTML report" srcdoc="{page}" style="width:100%;height:900px;border:0"></iframe>'
 

@@ -233,10 +233,10 @@ class Description:
 
     @cached_property
     def of_samples(self) -> list[tuple[sp.csr_matrix, np.ndarray]]:
-        """For each of at most N_SAMPLES samples, its clusters (J, k) as CSR of ones, and the share of the documents of
-        each cluster that are in each node, (k, nodes) float64.
+        """At most N_SAMPLES samples, each as its clusters (J, k), CSR of ones, and the shares (k, nodes) of nodes in
+        its clusters.
 
-        It is empty if there is one sample, or if the documents are not those of the fit.
+        The list is empty if there is one sample, or if the documents were not fitted.
         """
         samples, n = self.posterior.samples, self.corpus.n_documents
         if not self.posterior.was_fitted_on(self.corpus):
@@ -253,7 +253,8 @@ class Description:
 
     @cached_property
     def matched_samples(self) -> list[tuple[sp.csr_matrix, np.ndarray]]:
-        """As :attr:`of_samples`, but at each size a sample's cluster belongs to the node with most of its documents."""
+        """The same as :attr:`of_samples`, but at each size, a sample's cluster belongs to the node with most of its
+        documents."""
         matched = []
         for met, share in self.of_samples:
             whole = np.zeros_like(share)
@@ -448,7 +449,7 @@ def chosen_samples(posterior: Posterior, most: int = N_SAMPLES) -> list[int]:
 
 
 def _sizes(hierarchy: Hierarchy) -> list[int]:
-    """Sizes below the fit's own that are described, the largest first."""
+    """Return the sizes of the cuts that are described (without the clustering of the fit), the largest first."""
     sizes, size = {hierarchy.recommended, hierarchy.other, *range(1, EVERY_SIZE + 1)}, EVERY_SIZE
     while (size := size * 5 // 4) <= MAX_GROUPS:
         sizes.add(size)

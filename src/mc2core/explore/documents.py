@@ -75,7 +75,7 @@ def document_topics(description: Description) -> pd.DataFrame:
 
 
 def _context(description: Description, name: str) -> Any:
-    """(J,) numbers in their own unit, or the names of each document with a semicolon between, "" for none."""
+    """Return (J,) numbers in the original unit, or the values of each document separated by semicolons, "" for none."""
     corpus = description.corpus
     if corpus.context_kinds[name] == "number":
         return own_unit(corpus, name)
@@ -175,13 +175,13 @@ def flattened(features: np.ndarray, neighbours: int, seed: int) -> np.ndarray:
 
 
 def _scaled(values: np.ndarray) -> np.ndarray:
-    """Of (n, D): each column from 0 to 1, 0 where it is one value."""
+    """Scale each column of (n, D) values to 0 to 1; a constant column becomes 0."""
     low, high = values.min(axis=0), values.max(axis=0)
     return (values - low) / np.where(high > low, high - low, 1.0)
 
 
 def _components(root: sp.csr_matrix) -> np.ndarray:
-    """(n, at most _DIMENSIONS): places on the first singular vectors of (n, F) features."""
+    """Return (n, at most _DIMENSIONS) scores of (n, F) features on their first singular vectors."""
     n = min(_DIMENSIONS, min(root.shape) - 1)
     if n < 1:
         return root.toarray()

@@ -333,7 +333,7 @@ class Fit:
         return to_arviz(self.trace, burn_in)
 
     def _named(self, table: pd.DataFrame, cut: int | str) -> pd.DataFrame:
-        """The rows of topics and of clusters of a cut, with their names."""
+        """Return the rows of topics and of clusters of a cut, with their names."""
         size = self._size(cut)
         first = self.description.first[size]
         is_shown = (table["of"] == "topic") | table["number"].isin(self.clusters(size)["cluster"] + first)
@@ -344,7 +344,7 @@ class Fit:
         return table
 
     def _size(self, cut: int | str) -> int:
-        """Clusters of a cut that is described."""
+        """Return the number of clusters of a cut. Raises ValueError if the cut is not described."""
         known: dict[int | str, int] = {one: one for one in self.description.first} | self.description.levels
         if cut not in known:
             names, sizes = ", ".join(self.description.levels), ", ".join(map(str, sorted(self.description.first)))
@@ -371,7 +371,7 @@ class Fit:
 
     @property
     def _names(self) -> dict[str, dict[int, str]]:
-        """Names by number."""
+        """Names of clusters and topics by number."""
         clusters, topics = self._of_clusters, self._of_topics["topics"]
         of_clusters = {
             int(number): name
@@ -381,7 +381,7 @@ class Fit:
         return {"cluster": of_clusters, "topic": dict(zip(topics["topic"], topics["name"], strict=True))}
 
     def _repr_html_(self) -> str:
-        """In a notebook: what was found, how, and the largest clusters and commonest topics."""
+        """Return the summary for a notebook: results, methods, and the largest clusters and commonest topics."""
         from mc2core.explore.topics import describe_topics
 
         about = self.provenance
@@ -400,7 +400,7 @@ class Fit:
         return facts("Fit", rows, "".join(tables))
 
     def _largest(self) -> pd.DataFrame:
-        """Recommended clusters with their names, the largest first."""
+        """Return the recommended clusters with their names, the largest first."""
         import numpy as np
         import pandas as pd
 
@@ -444,5 +444,5 @@ fit = _with_tables(loop.fit)
 
 
 def _by_number(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    """A copy whose index has the numbers of a column, so that no other number is printed next to them."""
+    """Return a copy whose index is a column of numbers, so that only these numbers are printed."""
     return table.set_axis(table[column].to_numpy())

@@ -57,7 +57,8 @@ def paragraph(posterior: Posterior, corpus: Corpus, about: Mapping[str, Any], re
 
 
 def _documents(posterior: Posterior, corpus: Corpus, about: Mapping[str, Any]) -> str:
-    """The fitted documents; their tokens and words where ``corpus`` has them."""
+    """Return a phrase with the number of fitted documents, and their tokens and words if ``corpus`` is the fitted
+    one."""
     if "stream" in about:
         return counted(about["stream"]["fitted"]["documents"], "documents")
     if not posterior.was_fitted_on(corpus):
@@ -68,7 +69,7 @@ def _documents(posterior: Posterior, corpus: Corpus, about: Mapping[str, Any]) -
 
 
 def _preprocessing(imported: Mapping[str, Any] | None, corpus: Corpus) -> str:
-    """How words were made and which were kept."""
+    """Return sentences on how words were made and selected."""
     if imported is None:
         built = "observations" if corpus.is_of_observations else "counts"
         return f"The corpus was built from {built}; how these were made is not recorded."

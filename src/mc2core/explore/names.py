@@ -53,7 +53,7 @@ def with_names(description: Description, given: pd.DataFrame) -> Description:
 
 
 def _numbers_of(given: pd.DataFrame, known: pd.DataFrame) -> list[int]:
-    """The number that each row of a file has among the ``known`` ones of a fit, each at most once; 0 for none."""
+    """Return the number of the cluster or topic of the fit for each row of a file, each at most once; 0 for none."""
     overlap = np.array([[_overlap(row, one) for one in known.itertuples()] for row in given.itertuples()])
     numbers = np.zeros(len(given), np.int64)
     if overlap.size:
@@ -64,7 +64,7 @@ def _numbers_of(given: pd.DataFrame, known: pd.DataFrame) -> list[int]:
 
 
 def _overlap(row: Any, known: Any) -> float:
-    """Share of common words, with a little more for the same number."""
+    """Return the share of common words, slightly increased if the numbers are equal."""
     words, others = row.words.split(), known.words.split()
     if row.level != known.level:
         return 0.0

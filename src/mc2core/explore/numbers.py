@@ -58,7 +58,7 @@ def standing(description: Description) -> np.ndarray:
 
 
 def _of_documents(description: Description) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The nodes whose documents have observations, and (n, D) each the mean and sd of these."""
+    """Return the nodes whose documents have observations, and the (n, D) mean and sd of their observations."""
     corpus, (centre, scale) = description.corpus, description.all_observations
     values = (np.asarray(corpus.observations) - centre) / scale  # squares of what is far from 0 would lose digits
     into = sp.csr_matrix(corpus.content, dtype=np.float64)
@@ -72,8 +72,8 @@ def _of_documents(description: Description) -> tuple[np.ndarray, np.ndarray, np.
 def _table(
     description: Description, what: str, rows: Sequence[int] | np.ndarray, mean: np.ndarray, sd: np.ndarray
 ) -> pd.DataFrame:
-    """A row for each number of each topic or cluster, those that differ most first: its name, mean and sd, and next to
-    them those of all observations.
+    """Return one row per topic or cluster and number, the most different from the average first: mean and sd, here and
+    in all observations.
     """
     (centre, scale), names = description.all_observations, np.array(description.corpus.vocabulary, dtype=object)
     order = np.argsort(-np.abs((mean - centre) / scale), axis=1, kind="stable")

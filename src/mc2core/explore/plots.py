@@ -502,7 +502,7 @@ def comparison(found: Comparison, ax: Axes | None = None) -> Axes:
 
 # -- what they share -----------------------------------------------------------------------------------------------
 def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """``ax``, or those of a figure of its own (inches), which pyplot does not know."""
+    """Return ``ax``, or the axes of a new figure (size in inches) that pyplot does not manage."""
     extras.require("matplotlib", extra="plots", purpose="mc2core.plots")
     if ax is not None:
         return ax
@@ -512,7 +512,7 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
 
 
 def _context(found: Fit, name: str | None, is_number: bool = False) -> str:
-    """The context that is meant. Raises ValueError if that is not clear."""
+    """Return the name of the requested context. Raises ValueError if several are possible."""
     tables = found._shares
     kinds = [tables["trends"]] if is_number else [tables["shares"], tables["trends"]]
     known = list(dict.fromkeys(str(one) for table in kinds for one in table["context"]))
@@ -526,7 +526,7 @@ def _context(found: Fit, name: str | None, is_number: bool = False) -> str:
 
 
 def _middle(line: pd.DataFrame) -> Any:
-    """Where a step is drawn: at its value where it is one whole number, else in its middle."""
+    """Return the position of each step: its value if it is one whole number, else its middle."""
     is_whole = (line["end"] - line["start"] == 1) & (line["start"] % 1 == 0)
     return line["start"].where(is_whole, (line["start"] + line["end"]) / 2)
 
@@ -536,13 +536,14 @@ def _colour(place: int) -> str:
 
 
 def _short(name: str, longest: int = _LONGEST) -> str:
-    """A name as matplotlib draws it: the text between two dollar signs is a formula unless they are escaped."""
+    """Return a shortened name for matplotlib. Dollar signs are escaped, because text between two of them is a
+    formula."""
     shown = name if len(name) <= longest else name[: longest - 1].rstrip() + "…"
     return shown.replace("$", r"\$")
 
 
 def _label(name: str) -> str:
-    """A name in a legend, which leaves out labels that begin with an underscore."""
+    """Return a name for a legend. Legends omit labels that begin with an underscore, so a space is added."""
     return f" {_short(name)}" if name.startswith("_") else _short(name)
 
 
@@ -605,7 +606,8 @@ def _draw_clusters(ax: Axes, found: Fit, place: np.ndarray, cut: int | str) -> N
 
 
 def _draw_groups(ax: Axes, place: np.ndarray, table: Any, names: Sequence[str]) -> None:
-    """A document of several values has the colour of the commonest of them."""
+    """Draw the documents in the colours of their groups; a document with several values has the colour of the
+    commonest."""
     ax.scatter(place[:, 0], place[:, 1], s=6, color=REST, linewidths=0, label="others")
     counts = np.diff(table.indptr)
     for rank, column in reversed([*enumerate(np.argsort(-counts, kind="stable")[:_MAX_NAMES])]):

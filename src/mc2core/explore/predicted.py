@@ -49,8 +49,8 @@ def predictions(description: Description, rows: np.ndarray) -> dict[str, dict[st
 
 
 def _clusters(description: Description, rows: np.ndarray) -> tuple[list[Sample], sp.csr_matrix, np.ndarray]:
-    """Samples; (n', C) CSR, weights of their clusters, side by side, in the n' different sets of these that documents
-    have; and (n,) which set each document has.
+    """Return samples, (n', C) CSR weights of their clusters, and (n,) the row of each document in it.||The clusters of
+    all samples are columns next to each other. Documents in the same clusters share a row.
     """
     posterior = description.posterior
     samples = [posterior.samples[number] for number in chosen_samples(posterior)] or [posterior.representative]

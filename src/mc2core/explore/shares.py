@@ -183,7 +183,8 @@ def effects(description: Description, variables: Sequence[Variable]) -> pd.DataF
 
 
 def _regression(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """(p, n): what makes coefficients of n values, given (n, p) ``x`` and weights; ValueError where there are none."""
+    """Return the (p, n) matrix that maps n values to regression coefficients, given (n, p) ``x`` and weights. Raises
+    ValueError if it does not exist."""
     used = x[weight > 0]
     used = used / np.maximum(np.abs(used).max(axis=0, initial=0.0), 1e-300)
     if len(used) <= x.shape[1] or np.linalg.matrix_rank(used) < x.shape[1]:
@@ -195,7 +196,7 @@ def _regression(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 def _coefficients(x: np.ndarray, y: np.ndarray, pull: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(p, m) each: coefficients of (n, m) ``y`` and their variances."""
+    """Return the (p, m) coefficients of (n, m) ``y`` and their variances."""
     n, p = x.shape
     effect = pull @ y
     effect[np.abs(effect) * np.abs(x).max(axis=0)[:, None] < _ROUNDING] = 0.0
@@ -243,13 +244,13 @@ def _day_of(date: float) -> datetime.date:
 
 
 def _start(period: pd.Period) -> float:
-    """The start of a period as a year and its fraction."""
+    """Return the start of a period as a year with its fraction."""
     day = period.asfreq("D", how="start")
     return parse_date(datetime.date(day.year, day.month, day.day))
 
 
 def _table(description: Description, variable: Variable, into: sp.csr_matrix, rows: dict[str, Any]) -> pd.DataFrame:
-    """A row for each cluster or topic and each row of ``into``, (n, J) CSR of ones."""
+    """Return a table with one row per cluster or topic and row of ``into``, (n, J) CSR of ones."""
     documents, parts = np.asarray(into.sum(axis=1)).ravel(), []
     for what, (count, share, low, high) in (
         ("cluster", _of_clusters(description, into)),
@@ -265,14 +266,15 @@ def _table(description: Description, variable: Variable, into: sp.csr_matrix, ro
 
 
 def _effective(share: np.ndarray, n: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """How many independent documents give a share this variance; ``n`` (rows, 1) where there is none."""
+    """Return the number of independent documents for which a share has this variance; ``n`` (rows, 1) if it has
+    none."""
     smoothed = (share * n + 0.5) / (n + 1.0)
     whole = np.broadcast_to(n, share.shape)
     return np.divide(smoothed * (1.0 - smoothed), variance, where=variance > 0, out=whole.astype(np.float64))
 
 
 def _of_clusters(description: Description, into: sp.csr_matrix) -> tuple[np.ndarray, ...]:
-    """(n, nodes) each: documents, their share and the bounds of its interval."""
+    """Return (n, nodes) each: documents, their share and the bounds of its interval."""
     count = np.asarray((into @ description.documents_of.T).toarray())
     n = np.asarray(into.sum(axis=1))
     share = np.divide(count, n, where=n > 0, out=np.full_like(count, np.nan))
@@ -282,7 +284,7 @@ def _of_clusters(description: Description, into: sp.csr_matrix) -> tuple[np.ndar
 
 
 def _mixed(shares: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of central intervals of Beta distributions with the moments of mixtures over samples.
+    """Return bounds of central intervals of Beta distributions with the moments of mixtures over samples.
 
     ``shares`` (S, ...) are of ``sizes`` independent documents. An interval begins at 0 if the share is 0 in all
     samples, and ends at 1 if it is 1 in all samples (Brown, Cai and DasGupta, 2001).
@@ -296,7 +298,7 @@ def _mixed(shares: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _of_topics(description: Description, into: sp.csr_matrix) -> tuple[np.ndarray, ...]:
-    """(n, M) each: expected tokens, their share and the bounds of its interval."""
+    """Return (n, M) each: expected tokens, their share and the bounds of its interval."""
     length = np.asarray(description.document_topics.sum(axis=1)).ravel()
     count, share, effective = ratios(description.document_topics, length, into)
     several = [ratios(tokens, length, into)[1:] for tokens in description.matched_topics]

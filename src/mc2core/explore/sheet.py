@@ -89,12 +89,12 @@ def write_sheet(
 
 
 def _key(fit: str | os.PathLike[str], sheet: str) -> Path:
-    """The file with the right answers to a question sheet."""
+    """Return the path of the file with the right answers to a question sheet."""
     return posterior_file(fit).parent / f"sheet_{sheet}.json"
 
 
 def _form(sheet: str, questions: Sequence[dict[str, Any]]) -> str:
-    """The questions as a page whose button saves the answers."""
+    """Return the questions as an HTML page with a button that saves the answers."""
     parts = []
     for number, one in enumerate(questions, start=1):
         labels = [
@@ -111,7 +111,7 @@ def _form(sheet: str, questions: Sequence[dict[str, Any]]) -> str:
 
 
 def _questions(description: Description, shown: Sequence[str], seed: int) -> list[dict[str, Any]]:
-    """Questions with their kind, cluster (from 1), options, and the number of the intruder among them (from 1)."""
+    """Return questions with their kind, cluster (from 1), options, and the position of the intruder (from 1)."""
     rng = streams.generator(seed, "explore.sheet")
     tables = cluster_tables(description)
     words, documents = tables["cluster_words"], tables["cluster_documents"]
@@ -137,7 +137,7 @@ def _questions(description: Description, shown: Sequence[str], seed: int) -> lis
 def _question(
     rng: np.random.Generator, kind: str, cluster: int, inside: list[str], outside: list[str]
 ) -> list[dict[str, Any]]:
-    """The question whose intruder is one of ``outside``, in a list; none if there are too few of either."""
+    """Return a question whose intruder is one of ``outside``, as a list; [] if there are too few options."""
     if len(inside) < 2 or not outside:
         return []
     options = [*inside, outside[rng.integers(len(outside))]]

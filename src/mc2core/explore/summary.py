@@ -59,7 +59,7 @@ def summary(description: Description, tables: Tables, title: str) -> str:
 
 
 def _words(table: pd.DataFrame) -> dict[str, pd.Series]:
-    """The column of words, if there are any; topics of observations have their means in the name."""
+    """Return the column of words, or {} for observations, whose topics have their means in the name."""
     return {"words": table["distinctive_words"]} if "distinctive_words" in table else {}
 
 

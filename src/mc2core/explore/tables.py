@@ -116,7 +116,7 @@ def write_tables(folder: Path, tables: Tables, forms: Sequence[str] = ()) -> Non
 
 
 def _summary(description: Description, clusters: pd.DataFrame) -> pd.DataFrame:
-    """What is described: name, value. A model without clusters has no rows about clusters."""
+    """Return facts about the fit as rows of name and value. A model without clusters has no rows about clusters."""
     corpus, posterior = description.corpus, description.posterior
     provenance: Mapping[str, Any] = posterior.provenance
     has_clusters = not description.without_clusters

@@ -114,7 +114,7 @@ def names(description: Description) -> pd.DataFrame:
 
 
 def _of_words(description: Description, tokens: np.ndarray, seed: int) -> Emitted:
-    """The words of each topic, and how coherent they are."""
+    """Return the words of each topic, and the coherence of the topics."""
     tops, corpus = _tops(description, tokens), description.corpus
     shown = [top.column[np.argsort(top.by_probability)[:N_SHOWN]] for top in tops]
     emitted = of_words("topic", tops, corpus.vocabulary, phrases=description.phrases)
@@ -131,7 +131,7 @@ def _tops(description: Description, tokens: np.ndarray) -> list[Top]:
 
 
 def _uses(description: Description) -> pd.DataFrame:
-    """Topics with MIN_SHARE of a node's tokens or more."""
+    """Return the topics with at least MIN_SHARE of a node's tokens."""
     shares = sp.coo_matrix(description.topic_shares[0])
     kept = shares.data >= MIN_SHARE
     table = pd.DataFrame(
@@ -145,10 +145,10 @@ def _uses(description: Description) -> pd.DataFrame:
 
 
 def _typical(description: Description) -> pd.DataFrame:
-    """Documents with large shares of each topic, the largest first. They are chosen by shares of the length plus half
-    the mean length, so that short documents do not fill the list.
+    """Return documents with large shares of each topic, the largest first; none if clusters are topics.||The shares are
+    relative to the length of the document plus half the mean length, so that short documents do not fill the list.
 
-    None where clusters are topics: their typical documents are those of the clusters.
+    If clusters are topics, the typical documents of the clusters serve for both.
     """
     rows: list[tuple[int, int, int, float]] = []
     if not description.clusters_are_topics:
@@ -165,10 +165,11 @@ def _typical(description: Description) -> pd.DataFrame:
 
 
 def _of_contexts(description: Description) -> dict[str, pd.DataFrame]:
-    """The tables topic_values and topic_numbers: the contexts and kept columns of the documents of each topic.
+    """Return the tables topic_values and topic_numbers: contexts and kept columns of the documents of each topic.
 
     ``tokens`` are the expected tokens of the topic in documents with the value, ``share`` their share of the topic's
-    tokens, and ``lift`` is this share divided by that of all tokens. Numbers are weighted by the topic's tokens.
+    tokens, and ``lift`` is this share divided by the share of the value in all tokens. Numbers are weighted by the
+    topic's tokens.
     """
     values: list[tuple[Any, ...]] = []
     numbers: list[tuple[Any, ...]] = []

@@ -161,13 +161,14 @@ def name_of(
 
 
 def _scores(top: Top) -> np.ndarray:
-    """How well each word of ``top`` names it: probability ** NAME_WEIGHT * log lift, and 0 below MIN_LIFT."""
+    """Return how suitable each word of ``top`` is as a name: probability ** NAME_WEIGHT * log lift, and 0 below
+    MIN_LIFT."""
     return np.where(top.lift > MIN_LIFT, top.probability**NAME_WEIGHT * np.log(top.lift), 0.0)
 
 
 def _shared(tops: Mapping[int, Top]) -> dict[int, set[int]]:
-    """By key: the columns among its first N_SHOWN that are among the first of another of ``tops``, too, with at least
-    SHARED of the score that they have here.
+    """Return, by key, which of the first N_SHOWN columns are also among the first of another of ``tops``.||A column
+    counts only if its score in the other one is at least SHARED of its score here.
     """
     firsts: dict[int, list[tuple[int, float]]] = {}
     best: dict[int, list[float]] = {}
@@ -184,12 +185,12 @@ def _shared(tops: Mapping[int, Top]) -> dict[int, set[int]]:
 
 
 def _of_another(best: Sequence[float], score: float) -> float:
-    """The highest of the ``best`` two scores that is not this one, or 0."""
+    """Return the highest of the two ``best`` scores that is not this one, or 0."""
     return best[0] if score < best[0] else best[1] if len(best) > 1 else 0.0
 
 
 def _is_form_of(one: str, other: str) -> bool:
-    """Whether words differ by an ending of at most two letters, or of three after at least four letters."""
+    """Return whether words differ by an ending of at most two letters, or of three after at least four letters."""
     short, long = sorted((one, other), key=len)
     return len(short) >= 3 and len(long) - len(short) <= 2 + (len(short) > 3) and long.startswith(short)
 

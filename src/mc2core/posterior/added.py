@@ -157,7 +157,7 @@ class GrownHierarchy(Hierarchy):
         return total / len(self.of_samples)
 
     def _numbers(self, found: np.ndarray, old_size: int, size: int) -> np.ndarray:
-        """(B,) int32: the likeliest old cluster of added documents, or the new cluster that they are in."""
+        """Return (B,) int32: the likeliest old cluster of each added document, or its new cluster."""
         likeliest = self._shares(found, old_size, size)[:, :old_size].argmax(axis=1)
         is_new = (self.label >= 0) & (self.label < size - old_size)
         return np.where(is_new, old_size + self.label, likeliest).astype(np.int32)
@@ -196,7 +196,7 @@ def with_added(posterior: Posterior, samples: list[Sample], **changed: Any) -> P
 
 
 def _grown(hierarchy: Hierarchy, several: Sequence[np.ndarray], added: Added, update: int) -> GrownHierarchy:
-    """The hierarchy with the documents of an update."""
+    """Return the hierarchy extended by the documents of an update."""
     bounds = np.append(added.before, len(added.cluster))
     rows, start = slice(bounds[update], bounds[update + 1]), bounds[0]
     label = added.label[rows.start - start : rows.stop - start]

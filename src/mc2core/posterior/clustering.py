@@ -12,7 +12,7 @@ from mc2core.base.checks import counted
 
 
 def _labels(values: Any, name: str) -> np.ndarray:
-    """(J,) ints 0..L-1 of hard labels (numbers or text)."""
+    """Return (J,) ints 0..L-1 of hard labels (numbers or text)."""
     if sp.issparse(values) or np.ndim(values) != 1:
         raise ValueError(f"{name} must hold one label for each document; memberships suit extended_nmi only")
     array = np.asarray(values)
@@ -24,7 +24,8 @@ def _labels(values: Any, name: str) -> np.ndarray:
 
 
 def _table(truth: Any, clusters: Any) -> sp.csr_matrix:
-    """(L, K) CSR of the documents with each label in each cluster; its size is that of the non-zeros."""
+    """Return (L, K) CSR: the number of documents with each label in each cluster. Memory grows with the non-zeros
+    only."""
     known, found = _labels(truth, "truth"), _labels(clusters, "clusters")
     if len(known) != len(found):
         raise ValueError(f"truth has {counted(len(known), 'documents')}, but clusters has {len(found):,}")
@@ -32,12 +33,12 @@ def _table(truth: Any, clusters: Any) -> sp.csr_matrix:
 
 
 def _entropies(table: sp.csr_matrix) -> tuple[float, float, float]:
-    """Entropies in nats of the rows, the columns and both together."""
+    """Return the entropies in nats of the rows, of the columns and of the table."""
     return _entropy(table.sum(axis=1)), _entropy(table.sum(axis=0)), _entropy(table.data)
 
 
 def _pairs(truth: Any, clusters: Any) -> tuple[int, int, int, int]:
-    """Ordered pairs of documents: all, together in the truth, in the clusters, in both."""
+    """Return numbers of ordered pairs of documents: all, with the same label, in the same cluster, and both."""
     table = _table(truth, clusters)
     n = int(table.sum())
     sums = table.sum(axis=1), table.sum(axis=0), table.data
@@ -46,7 +47,7 @@ def _pairs(truth: Any, clusters: Any) -> tuple[int, int, int, int]:
 
 
 def _entropy(counts: Any) -> float:
-    """Entropy in nats of non-negative masses."""
+    """Return the entropy in nats of non-negative weights."""
     p = np.asarray(counts, dtype=np.float64).ravel()
     p = p / p.sum()
     p = p[p > 0]  # in this order: the least of masses may be 0 once divided
@@ -54,7 +55,7 @@ def _entropy(counts: Any) -> float:
 
 
 def _normalised(information: float, one: float, other: float) -> float:
-    """2 I / (H + H); two partitions of one class each are equal, so 1."""
+    """Return 2 I / (H + H); two partitions with one class each are equal, so it is 1 for them."""
     return min(max(2.0 * information / (one + other), 0.0), 1.0) if one + other > 0 else 1.0
 
 
@@ -110,7 +111,7 @@ def variation_of_information(truth: Any, clusters: Any) -> float:
 
 
 def _memberships(values: Any, name: str) -> sp.csr_matrix:
-    """(J, L) CSR whose rows sum to 1, of hard labels or of non-negative memberships."""
+    """Return (J, L) CSR with row sums of 1, from hard labels or non-negative memberships."""
     if not sp.issparse(values) and np.ndim(values) == 1:
         labels = _labels(values, name)
         return sp.csr_matrix((np.ones(len(labels)), labels, np.arange(len(labels) + 1)))

@@ -129,7 +129,8 @@ def between(bounds: Sequence[int]) -> str:
 
 
 def _members(clusterings: Sequence[np.ndarray]) -> sp.csr_matrix:
-    """(J, L) CSR int32 of ones, S in each row: the clusters of all clusterings side by side, -1 as the first."""
+    """Return the indicator matrix (J, L) of the clusters of all clusterings, CSR int32 with S ones per row. Documents
+    without a cluster (-1) have a column as well."""
     first, columns = 0, []
     for one in clusterings:
         labels = np.asarray(one, np.int64) + (np.min(one, initial=0) < 0)
@@ -142,7 +143,7 @@ def _members(clusterings: Sequence[np.ndarray]) -> sp.csr_matrix:
 
 
 def _sizes(members: sp.csr_matrix) -> np.ndarray:
-    """(L,) float64: documents of each cluster."""
+    """Return (L,) float64: the number of documents of each cluster."""
     return np.asarray(members.sum(axis=0), np.float64).ravel()
 
 

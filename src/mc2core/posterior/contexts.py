@@ -126,8 +126,8 @@ class PredictedNumbers:
     def _between(
         self, share: float, low: np.ndarray, high: np.ndarray, at_low: np.ndarray, at_high: np.ndarray
     ) -> np.ndarray:
-        """(J,): the quantiles, standardised, within bounds and the excess of probability there: by halvings, and of a
-        density by chords (Illinois).
+        """Find the standardised quantiles within bounds, (J,), given the excess of probability there. It uses bisection
+        and, for densities, the Illinois method.
         """
         start = self.shares.indptr[:-1]
         document = np.repeat(np.arange(len(low)), np.diff(self.shares.indptr))
@@ -215,7 +215,7 @@ class PredictedVectors:
 
 
 def _largest(probability: np.ndarray, n: int) -> np.ndarray:
-    """(J, n) columns of the largest entries of (J, A) rows, the largest first, of equals the first."""
+    """Return (J, n) columns of the largest entries of (J, A) rows, in descending order; of equal entries the first."""
     if n < probability.shape[1]:
         order = np.sort(np.argpartition(-probability, n - 1, axis=1)[:, :n], axis=1)
         least = np.take_along_axis(probability, order, axis=1).min(axis=1)

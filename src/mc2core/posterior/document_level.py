@@ -88,7 +88,7 @@ def priors_of(mixture: SampleMixture) -> tuple[np.ndarray, np.ndarray]:
 
 @inner_kernel(fastmath={"contract"})
 def _add_topic(prior, n, log_p):
-    """log_p[k] += ln G(prior[k] + n) / G(prior[k])."""
+    """Add ln G(prior[k] + n) / G(prior[k]) to log_p[k]."""
     if n > _FEW:
         for k in range(log_p.size):
             log_p[k] += log_gamma(prior[k] + n) - log_gamma(prior[k])
@@ -125,7 +125,7 @@ def _fit_clusters(indptr, indices, counts, psi, prior, priors, log_weights, pass
 
 
 def _mean_prior(priors: np.ndarray, log_weights: np.ndarray) -> np.ndarray:
-    """Mean of the pseudo-counts (K, M) of the topics of a document over clusters with these log weights, (M,)."""
+    """Return the mean over clusters of the pseudo-counts (K, M) of topics, with these log weights, (M,)."""
     weights = np.exp(log_weights)
     return np.asarray(weights @ priors / weights.sum())
 
@@ -266,8 +266,8 @@ def _sweep_tokens(state, token, word, topic, psi, prior, number, tokens_of, reme
 
 @inner_kernel
 def _seat(state, topic, prior, tables_of, seats):
-    """Seat the tokens of each topic at tables, by the Chinese restaurant process of concentration ``prior`` (M,);
-    returns how many tables there are.
+    """Assign the tokens of each topic to tables by the Chinese restaurant process of concentration ``prior`` (M,);
+    returns the number of tables.
 
     ``tables_of``: (M,) the newest table of each topic and its tokens so far, overwritten. ``seats``: (N,) the table of
     each token; of each table the next older one of its topic (-1: none), its tokens, and its first one.
@@ -353,7 +353,8 @@ def _add(logs, log_p):
 
 @inner_kernel
 def _list_tokens(indices, counts, begin, end):
-    """Of each token of the cells from begin to end: its word's row of psi, and its word's place in the document."""
+    """Return, for each token of cells ``begin`` to ``end`` - 1, the row of its word in psi, and the word's place in the
+    document."""
     n_tokens = counts[begin:end].sum()
     token, word, i = np.empty(n_tokens, np.int64), np.empty(n_tokens, np.int64), 0
     for position in range(begin, end):
@@ -400,7 +401,7 @@ def _draw_topics(state, number, n_tables, shared, opened, token, word, psi, like
 
 @inner_kernel
 def _mix(log_weights, rows, mean):
-    """The mean of rows by weights whose logarithms are given, in place."""
+    """Write the mean of rows to ``mean``, weighted by weights with these logarithms."""
     mean[:] = 0.0
     for k in range(log_weights.size):
         share = exp(log_weights[k])
@@ -410,7 +411,7 @@ def _mix(log_weights, rows, mean):
 
 @inner_kernel
 def _exponentiate(log_p, p):
-    """exp of ``log_p`` less its largest, in place; returns their sum."""
+    """Write exp of ``log_p`` minus its maximum to ``p``; returns the sum."""
     top, total = log_p.max(), 0.0
     for k in range(p.size):
         p[k] = exp(log_p[k] - top)
@@ -421,7 +422,7 @@ def _exponentiate(log_p, p):
 
 @inner_kernel
 def _pick(u, p):
-    """The index that ``u``, evenly drawn below the sum of ``p``, falls on."""
+    """Return the index on which ``u`` falls, drawn uniformly below the sum of ``p``."""
     for k in range(p.size):
         if u < p[k]:
             return k

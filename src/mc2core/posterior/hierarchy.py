@@ -128,7 +128,7 @@ class Hierarchy:
 
     @property
     def n_clusters(self) -> int:
-        """K."""
+        """Number K of clusters."""
         return len(self.scores)
 
     @property
@@ -225,7 +225,7 @@ class Hierarchy:
         return 0 < cells <= MAX_CELLS and int(numbers.min()) >= 0
 
     def at(self, size: int) -> np.ndarray:
-        """As :meth:`cut`, but with the numbers of the clusters of the fit that are left (``joined``)."""
+        """Return :meth:`cut` with the cluster numbers of the fit that remain after the merges (``joined``)."""
         if not 1 <= size <= self.n_clusters:
             raise ValueError(f"{size} clusters were requested; a cut has 1 to {self.n_clusters}, the number of the fit")
         step = self.n_clusters - size
@@ -292,8 +292,8 @@ class Hierarchy:
 
 
 def _mean_shares(samples: Sequence[np.ndarray], found: np.ndarray, size: int) -> Iterator[tuple[slice, np.ndarray]]:
-    """Blocks of documents, and for each (B, size) the share of each of the clusters ``found`` (J,) in the document's
-    cluster, averaged over samples.
+    """Yield blocks of documents with (B, size) mean shares.||The share of one of the clusters ``found`` (J,) is
+    computed in the document's cluster, and averaged over samples.
     """
     tables = []
     for cluster in samples:
@@ -309,7 +309,7 @@ def _mean_shares(samples: Sequence[np.ndarray], found: np.ndarray, size: int) ->
 
 
 def _likeliest(mean_shares: Iterable[tuple[slice, np.ndarray]], found: np.ndarray, size: int) -> np.ndarray:
-    """(J,) int64: the likeliest of the clusters ``found`` (J,) for each document, of equals its own.
+    """Return (J,) int64: the likeliest of the clusters ``found`` (J,) for each document; of equal ones, its own.
 
     ``mean_shares`` are the blocks of :func:`_mean_shares`. A cluster that would lose all of its documents keeps them.
     """
@@ -440,14 +440,14 @@ def most_clusters(columns: int) -> int:
 
 
 def _numbered(cluster: np.ndarray) -> np.ndarray:
-    """(J,) int32: the clusters that have documents, numbered from 0; -1 for none."""
+    """Return (J,) int32: clusters renumbered from 0 without gaps; -1 for documents without a cluster."""
     used, number = np.unique(cluster, return_inverse=True)
     numbered: np.ndarray = (number - np.searchsorted(used, 0)).astype(np.int32)
     return numbered
 
 
 def _descend(held: _Held, told: Work) -> Hierarchy:
-    """Hierarchy without agreement and a recommended number."""
+    """Return the hierarchy without agreement and recommended number."""
     clusters = _Clusters(held)
     n_clusters = clusters.n
     joined, moves = np.zeros((n_clusters - 1, 2), np.int32), []
@@ -472,7 +472,8 @@ def _descend(held: _Held, told: Work) -> Hierarchy:
 
 @dataclass(frozen=True)
 class _Held:
-    """What documents hold: counts under Dirichlet priors, in blocks, and numbers by other families.
+    """Data of documents for the hierarchy: counts under Dirichlet priors, in blocks, and sufficient statistics of other
+    families.
 
     Attributes
     ----------
@@ -557,8 +558,9 @@ class _Held:
 
 # -- what documents hold -------------------------------------------------------------------------------------------
 def _content(sample: Sample) -> tuple[Callable[[Corpus, Callable[[float], None]], sp.csr_matrix], np.ndarray]:
-    """What gives (B, F) whole counts of documents, and (F,) their Dirichlet prior: of their words, where each cluster
-    is a topic; else of the topics of their words, those in use and last the rest. It reports how many are done.
+    """Return a function that computes (B, F) whole counts of documents, and their (F,) Dirichlet prior.||The counts are
+    word counts if each cluster is a topic, else counts of topics, the rest in the last column. The function reports how
+    many documents are done.
     """
     known: Any = sample.topic_given_cluster
     if sp.issparse(known):
@@ -591,7 +593,7 @@ def _content(sample: Sample) -> tuple[Callable[[Corpus, Callable[[float], None]]
 
 
 def _whole(tokens: np.ndarray) -> np.ndarray:
-    """(B, M) whole numbers of the same sums by row, which are whole: the largest remainders are rounded up."""
+    """Return (B, M) whole numbers with the same row sums, which are whole: the largest remainders are rounded up."""
     whole = np.floor(tokens)
     left = np.rint((tokens - whole).sum(axis=1))
     order = np.argsort(whole - tokens, axis=1, kind="stable")
@@ -690,7 +692,7 @@ class _Clusters:
         return bool(_sweep(of_counts, held.totals, of_numbers, clusters, self.n))
 
     def renew(self) -> None:
-        """Recompute the gains of merges for clusters whose documents have changed by ``_STALE``."""
+        """Recompute the gains of merges for clusters of which a share ``_STALE`` of the documents has changed."""
         for one in np.flatnonzero(self._came[: self.n] > _STALE * self._sizes[: self.n]):
             self._renew(int(one))
             self._came[one] = 0
@@ -709,7 +711,7 @@ class _Clusters:
 
 @inner_kernel
 def _rising(a, x):
-    """ln G(a + x) / G(a)."""
+    """Return ln G(a + x) / G(a)."""
     return log_gamma(a + x) - log_gamma(a)
 
 

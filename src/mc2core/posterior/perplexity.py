@@ -90,7 +90,7 @@ def _left_to_right(block: Block, mixtures: list[SampleMixture], stacked: Any, *r
 
 
 def _average_over_samples(one: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """ln of the mean over samples of exp(one(...)), for each document."""
+    """Return a function that computes ln of the mean over samples of exp(one(...)), for each document."""
 
     def average(block: Block, mixtures: list[SampleMixture], *rest: Any) -> np.ndarray:
         total = np.full(len(block.rows), -np.inf)
@@ -102,7 +102,8 @@ def _average_over_samples(one: Callable[..., np.ndarray]) -> Callable[..., np.nd
 
 
 def _icml14_sample(sample: Any) -> Any:
-    """The sample as A.4 has it: topics smoothed with its constant, clusters and topics in use only."""
+    """Return the sample as in A.4 of the paper: topics are smoothed with its constant, and nothing is reserved for new
+    clusters and topics."""
     none_new = np.zeros_like(sample.new_topic_weight)
     return replace(sample, topic_word_prior=ICML14_SMOOTH, new_topic_weight=none_new, new_cluster_weight=0.0)
 

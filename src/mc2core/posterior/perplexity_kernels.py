@@ -65,7 +65,8 @@ SUMS = {"contract", "reassoc", "nsz"}
 
 @inner_kernel(fastmath=SUMS)
 def weigh(psi, row, prior, sums):
-    """``sums`` of psi[row] * prior over blocks of topics, the last one maybe shorter; returns the total."""
+    """Fill ``sums`` with psi[row] * prior summed over blocks of topics; the last block may be shorter. Returns the
+    total."""
     total = 0.0
     for b in range(sums.size):
         of_block = 0.0
@@ -82,7 +83,7 @@ def weigh(psi, row, prior, sums):
 
 @inner_kernel
 def find(psi, row, prior, sums, u):
-    """The topic that ``u`` falls to, of weights psi[row] * prior whose ``sums`` are those of :func:`weigh`."""
+    """Return the topic on which ``u`` falls, for weights psi[row] * prior with the ``sums`` of :func:`weigh`."""
     b = 0
     while b < sums.size - 1 and u >= sums[b]:
         u -= sums[b]
@@ -92,7 +93,7 @@ def find(psi, row, prior, sums, u):
 
 @inner_kernel
 def _find_in_block(psi, row, prior, b, u):
-    """:func:`find` with the block of the topic given, and ``u`` less the sums of earlier blocks."""
+    """Return the topic as :func:`find`, given its block b and ``u`` minus the sums of earlier blocks."""
     m, end = b * BLOCK, min((b + 1) * BLOCK, prior.size) - 1
     while m < end and u >= psi[row, m] * prior[m]:
         u -= psi[row, m] * prior[m]
@@ -120,7 +121,7 @@ def start(state, draws, key, words, indices, counts, begin, end):
 
 @inner_kernel
 def _draw(state, cumulative):
-    """Index drawn with the weights whose running sums are given; one of weight 0 is never drawn."""
+    """Draw an index with weights given by their running sums; an index with weight 0 is never drawn."""
     target = streams.uniform(state) * cumulative[-1]
     low, high = 0, len(cumulative) - 1
     while low < high:
@@ -153,13 +154,13 @@ def likeliest_topic(indptr, indices, psi, tau, cluster, first, last, out):
 
 @kernel
 def importance(indptr, indices, counts, words, psi, asked, passes, first, last, out):
-    """ln of the importance-sampling estimates of p(w_j | psi, theta_j ~ Dirichlet(priors[k])) into ``out`` (J, C).
+    """Write the log importance-sampling estimates of p(w_j | psi, theta_j ~ Dirichlet(priors[k])) to ``out`` (J, C).
 
     Wallach et al. 2009, section 4.1, with their iterated pseudo-counts: the topics of all tokens are drawn
-    independently from q(m | w) prop. to psi_mw (alpha_m + expected tokens of m among the other tokens), and weighed by
-    p(w, z) / q(z) with theta_j integrated out. exp(out) is unbiased for any number of ``draws`` and ``passes``, but low
-    more often than not: where p(z | w) has several modes, as under small alpha, q keeps to one of them, and the mass of
-    the others is in rare draws of large weight. :func:`left_to_right` does without one q for all tokens.
+    independently from q(m | w) prop. to psi_mw (alpha_m + expected tokens of m among the other tokens), and weighted by
+    p(w, z) / q(z) with theta_j integrated out. exp(out) is unbiased for any number of ``draws`` and ``passes``, but
+    usually too low: if p(z | w) has several modes, as for small alpha, q covers one of them, and the mass of the others
+    is in rare draws with large weights. :func:`left_to_right` does not need one q for all tokens.
     """
     priors, keys, chosen, draws, _ = asked
     n_topics = priors.shape[1]
@@ -227,7 +228,7 @@ def importance(indptr, indices, counts, words, psi, asked, passes, first, last, 
 
 @inner_kernel
 def _resample(state, weights, ancestors):
-    """Systematic resampling: particle r is followed by about R weights[r] copies; weights sum to 1."""
+    """Resample particles systematically: particle r gets about R weights[r] copies; weights sum to 1."""
     n = len(weights)
     position = streams.uniform(state)
     source, reached = 0, weights[0]
@@ -240,8 +241,8 @@ def _resample(state, weights, ancestors):
 
 @inner_kernel
 def _order(state, counts, begin, end, word):
-    """Each token's place among its document's words into ``word``, in random order: with equal words in a row, the
-    first topics would be far from the document's."""
+    """Write each token's place among its document's words to ``word``, in random order. In the original order, equal
+    words would follow each other, and the first topics would not be typical of the document."""
     n = 0
     for u in range(end - begin):
         for _ in range(counts[begin + u]):
@@ -253,11 +254,11 @@ def _order(state, counts, begin, end, word):
 
 @inner_kernel
 def _draw_topics(state, these, n, particles, moves, word, rows, psi, prior, weighed, repeats, work):
-    """Redraw topics of ``moves`` tokens before token n, then draw that of n, in each particle.
+    """Redraw the topics of ``moves`` tokens before token n, then draw the topic of token n, in each particle.
 
-    ``rows`` are those of ``psi`` of the document's distinct words, ``prior`` the pseudo-counts of topics and their sum,
-    ``weighed`` what :func:`weigh` gives for the words: totals, and sums of blocks. ``repeats`` : b, and the tokens of
-    each word before n. The probabilities of token n go to ``work[0]``.
+    ``rows`` are the rows of ``psi`` for the document's distinct words, ``prior`` the pseudo-counts of topics and their
+    sum, and ``weighed`` the totals and block sums that :func:`weigh` returns for the words. ``repeats`` : b, and the
+    tokens of each word before n. The probabilities of token n go to ``work[0]``.
     """
     # once, not at each use: an array taken out of a tuple, or a row as an argument, costs an atomic reference count,
     # which takes as long as the work
@@ -327,20 +328,20 @@ def _copy(these, source, others, r, n_tokens):
 
 @kernel
 def left_to_right(indptr, indices, counts, words, psi, asked, moves, first, last, out):
-    """ln of the left-to-right estimates of p(w_j | psi, theta_j ~ Dirichlet(priors[k])) into ``out`` (J, C).
+    """Write the log left-to-right estimates of p(w_j | psi, theta_j ~ Dirichlet(priors[k])) to ``out`` (J, C).
 
-    Wallach et al. 2009, section 4.3. Particles hold the topics of the tokens so far. For the next token, each redraws
-    ``moves`` of its earlier topics, given all others, and predicts the token; the predictions' mean is a factor of the
-    estimate. The printed algorithm redraws every earlier topic (a cost quadratic in N_j) and weighs particles alike,
-    which leaves a bias; here particles keep the weights that their predictions earn and are resampled when the
-    effective number of them falls below half. exp(out) is then unbiased for any number of particles, ``draws``, and
-    ``moves``.
+    Wallach et al. 2009, section 4.3. Each particle holds topics of the tokens so far. Before the next token, it redraws
+    ``moves`` of its earlier topics, given the others, and predicts the token. The mean of the predictions is a factor
+    of the estimate. The printed algorithm redraws every earlier topic (a cost quadratic in N_j) and gives all particles
+    equal weights, which causes a bias. Here, particles are weighted by their predictions, and resampled when the
+    effective number of particles falls below half. exp(out) is then unbiased for any number of particles, ``draws``,
+    and ``moves``.
 
-    A topic's weight is psi (n_m + alpha_m). The first part is summed over the topics that a particle has, the second
-    once for each word.
+    A topic's weight is psi (n_m + alpha_m). The first part is summed over the topics of each particle, and the second
+    once per word.
 
-    If words repeat (b is finite), a particle also holds which tokens are draws; only these have topics. Token n + 1 is
-    one with probability b p / (n_w + b p), where p is the probability of its word by topics and n_w the number of
+    If words repeat (b is finite), a particle also records which tokens are draws; only these have topics. Token n + 1
+    is a draw with probability b p / (n_w + b p), where p is the probability of its word by topics and n_w the number of
     earlier tokens of the word.
     """
     priors, keys, chosen, draws, b = asked

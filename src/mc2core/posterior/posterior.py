@@ -60,8 +60,8 @@ def posterior_file(path: str | os.PathLike[str]) -> Path:
 
 
 def _largest(row: Any, n: int) -> np.ndarray:
-    """Columns of the n largest entries of at least FEWEST_TOKENS of a row, dense or (1, V) sparse; of equal entries
-    the first.
+    """Return the columns of the n largest entries of a row, dense or (1, V) sparse, if they are at least FEWEST_TOKENS;
+    of equal entries the first.
     """
     if sp.issparse(row):
         row = sp.csr_matrix(row)
@@ -145,7 +145,7 @@ class Posterior:
         )
 
     def _repr_html_(self) -> str:
-        """In a notebook."""
+        """Return a table of facts for a notebook."""
         from mc2core.base.pages import facts
 
         rows: dict[str, Any] = {"topics": f"{self.number('topics'):,}"}
@@ -161,7 +161,7 @@ class Posterior:
     # -- samples -------------------------------------------------------------------------------------------
     @cached_property
     def representative(self) -> Sample:
-        """The sample with the least expected Binder loss. Words, topics and tables are taken from this sample."""
+        """Sample with the least expected Binder loss. Words, topics and tables are taken from this sample."""
         return self.samples[self._first]
 
     @cached_property
@@ -217,7 +217,7 @@ class Posterior:
 
     @cached_property
     def _answering(self) -> list[int]:
-        """Numbers of the samples that the clustering rests on: all but those of chains that are stuck."""
+        """Indices of the samples that the clustering uses: all samples except those of stuck chains."""
         bounds = np.cumsum([0, *self.provenance.get("chains", [len(self.samples)])]).tolist()
         stuck = self.provenance.get("stuck", [])
         parts = [range(*pair) for number, pair in enumerate(itertools.pairwise(bounds)) if number not in stuck]
@@ -337,7 +337,7 @@ class Posterior:
         return self._natural(self.representative, name)
 
     def _natural(self, sample: Sample, name: str) -> np.ndarray:
-        """:meth:`context_parameters` of a ``sample``."""
+        """Return :meth:`context_parameters` of a ``sample``."""
         offset = 0
         for context in sorted(self.families):
             if context == name:
@@ -638,7 +638,8 @@ class Posterior:
     def _stacked_to_predict(
         self, corpus: Corpus, use_context: bool = True, names: Iterable[str] | None = None
     ) -> StackedContexts | None:
-        """Contexts to predict by, if any, all or ``names``; ValueError where the corpus does not fit the posterior."""
+        """Return the contexts that are used for prediction, all or ``names``. Raises ValueError if the corpus does not
+        fit the posterior."""
         self.check_corpus(corpus)
         families = self.families if names is None else {name: self.families[name] for name in names}
         if not (use_context and families):

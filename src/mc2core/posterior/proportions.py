@@ -24,7 +24,8 @@ _PASSES = 20  # over a document whose proportions are its own
 
 @inner_kernel(fastmath={"reassoc"})
 def _sum(values):
-    """Stores nothing: where a loop does, whether it is vector code, and so the order, may depend on addresses."""
+    """Return the sum of values, in a fixed order. A kernel that stores nothing is vectorised independently of memory
+    addresses."""
     total = 0.0
     for m in range(values.size):
         total += values[m]
@@ -130,7 +131,7 @@ class DocumentTopics:
         return sp.csr_matrix(sp.vstack(parts, format="csr"))
 
     def _likely(self, block: Block) -> np.ndarray:
-        """(U, M) float64: probability of each word in each topic; of observations their density over the highest."""
+        """Return (U, M) float64: the probability of each word in each topic, or relative densities of observations."""
         if self._contents is not None:
             return relative_densities(self._contents.log_densities(block.emitted)[:, :-1])[0]
         psi = self._buffers.empty("words", len(block.words), self._n_topics)

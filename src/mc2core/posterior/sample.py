@@ -43,7 +43,7 @@ class SparseRows:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(K, D)."""
+        """Shape (K, D)."""
         return self.above.shape
 
     def dense(self, columns: slice = slice(None)) -> np.ndarray:
@@ -229,7 +229,7 @@ _DESCRIBED_TABLES = {"topic_given_cluster": Stored("f", "K M"), "words": Stored(
 
 
 def _unpack_contents(stored: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> Contents | None:
-    """None where topics emit words."""
+    """Return the contents from stored arrays; None if topics emit words."""
     if "contents.family" not in stored:
         return None
     described = {f"contents.{name}": one for name, one in _DESCRIBED_CONTENTS.items()}
