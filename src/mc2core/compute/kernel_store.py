@@ -41,10 +41,10 @@ _KEPT_FOLDERS = 3  # of earlier sources
 # -- folder --------------------------------------------------------------------------------------------------------
 @functools.cache
 def folder() -> Path | None:
-    """Folder of the kernels of these sources; None if nothing can be stored.
+    """Return the folder of the compiled kernels of these sources; None if nothing can be stored.
 
-    It is in ``NUMBA_CACHE_DIR`` if that is set, else next to the package, else in the user's cache. If none of these
-    can be written to, or the disk is full, a copy of its contents serves until the process ends.
+    It is in ``NUMBA_CACHE_DIR`` if this is set, else next to the package, else in the user's cache. If none of these is
+    writable, or the disk is full, a temporary copy is used until the process ends.
     """
     for place in _places():
         if _can_write(place):
@@ -117,7 +117,7 @@ def _digest(place: Path | None) -> str:
 
 @functools.cache
 def _code_digest(contents: str, place: Path | None) -> str:
-    """The digest of the code whose files have the digest ``contents``."""
+    """Return the digest of the code of the files with the digest ``contents``."""
     name = f"{contents}.code"
     for known in [place] if place else _places():
         with suppress(OSError):
@@ -140,7 +140,7 @@ def _code_digest(contents: str, place: Path | None) -> str:
 
 # -- checksums -----------------------------------------------------------------------------------------------------
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """What numba has stored, in one folder per state of a file and folder of sources, with the names in the list."""
+    """Yield the files that numba has stored, with their names in the list of checksums."""
     for path in sorted(folder.glob("*/*/*")):
         yield path.relative_to(folder).as_posix(), path
 
@@ -151,7 +151,7 @@ def _known_checksum(path: Path, size: int, modified: int) -> str:
 
 
 def _checksum(path: Path) -> str | None:
-    """SHA-256 (hex) of a file, None if it cannot be read."""
+    """Return the SHA-256 (hex) of a file, None if it cannot be read."""
     try:
         about = path.stat()
         return _known_checksum(path, about.st_size, about.st_mtime_ns)
@@ -160,7 +160,7 @@ def _checksum(path: Path) -> str | None:
 
 
 def _listed(folder: Path) -> dict[str, str]:
-    """Checksums of the stored files; {} if there is no list that can be read."""
+    """Return the checksums of the stored files; {} if the list is missing or unreadable."""
     try:
         lines = (folder / _CHECKSUMS).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -23,7 +23,8 @@ _decorating = threading.Lock()  # numba's folder is one setting for all threads
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Decorator: ``numba.njit`` with the options that all kernels share, and further ``options``."""
+    """Compile a function by ``numba.njit`` with the options that all kernels share, and further ``options`` (a
+    decorator)."""
     if function is None:
         return lambda function: kernel(function, **options)
     options = {**_OPTIONS, **options}
@@ -43,9 +44,9 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 def inner_kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Decorator as :func:`kernel`, of a function that kernels call: it is compiled with each of them.
+    """Decorate a function that only kernels call; it is compiled as a part of each of them.
 
-    Then it has no entry point for Python, and constants as arguments make no versions of it: half of the compilation.
+    It has no entry point for Python and no versions for constant arguments, which halves the time of compilation.
     """
     if function is None:
         return lambda function: inner_kernel(function, **options)
@@ -137,7 +138,7 @@ for _kind in ("numba:compile", "numba:compiler_lock", "numba:run_pass"):
 
 @contextmanager
 def compile_seconds() -> Iterator[list[float]]:
-    """The seconds that kernels were compiled in the block, [] of none; there once the block has ended."""
+    """Yield a list that contains the seconds of each compilation of a kernel once the block has ended."""
     seconds: list[float] = []
     with event.install_timer("numba:compile", seconds.append):
         yield seconds

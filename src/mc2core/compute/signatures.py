@@ -28,7 +28,8 @@ BITS = (8, 16, 32, 64, 128, 256)
 
 
 def n_signature_words(bits: int) -> int:
-    """64-bit words that hold a signature of ``bits`` bits. Raises ValueError for a length that is not supported."""
+    """Return the number of 64-bit words of a signature of ``bits`` bits. Raises ValueError for a length that is not
+    supported."""
     if bits not in BITS:
         raise ValueError(f"bits is {bits!r}; allowed: {', '.join(map(str, BITS))}")
     return -(-bits // WORD_BITS)
@@ -55,7 +56,8 @@ def add_signed(sums, signs, word, value):
 
 @kernel
 def signature_word(sums, total, part, bits):
-    """Word ``part`` of the signature: bit b is set where <signs_b, vector> = 2 sums[b] - total > 0, |total| < 2**32."""
+    """Return word ``part`` of the signature: bit b is set if <signs_b, vector> = 2 sums[b] - total > 0, |total| <
+    2**32."""
     # whole numbers: 2 s > total is s > floor(total / 2), which int32 holds as it holds every s
     word = above(sums, part * WORD_BITS, np.int32(total >> 1))
     if bits < WORD_BITS:

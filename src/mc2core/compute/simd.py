@@ -32,15 +32,15 @@ class Arrays:
         self.context, self.builder, self.kinds, self.arguments = context, builder, signature.args, arguments
 
     def struct(self, place: int) -> Any:
-        """The array's numba structure."""
+        """Return the numba structure of the array."""
         return self.context.make_array(self.kinds[place])(self.context, self.builder, self.arguments[place])
 
     def address(self, place: int, index: Any, vector: Any) -> Any:
-        """Where entry ``index`` of the array, counted without regard to its shape, and those after it are."""
+        """Return the address of entry ``index`` of the flattened array, as a pointer to a ``vector``."""
         return self.builder.bitcast(self.builder.gep(self.struct(place).data, [index]), vector.as_pointer())
 
     def load(self, place: int, index: Any, vector: Any) -> Any:
-        """The entries from ``index`` on as a ``vector``."""
+        """Return the entries from ``index`` on as a ``vector``."""
         return self.builder.load(self.address(place, index, vector), align=4)
 
     def store(self, value: Any, place: int, index: Any) -> None:
@@ -49,12 +49,12 @@ class Arrays:
 
 
 def constant(vector: Any, value: float) -> Any:
-    """A vector with ``value`` everywhere."""
+    """Return a vector with ``value`` in all entries."""
     return ir.Constant(vector, [value] * vector.count)
 
 
 def spread(builder: Any, scalar: Any, vector: Any) -> Any:
-    """A vector with ``scalar`` everywhere."""
+    """Return a vector with ``scalar`` in all entries."""
     one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(one, one, constant(ir.VectorType(ir.IntType(32), vector.count), 0))
 
@@ -67,7 +67,7 @@ def call(builder: Any, name: str, result: Any, arguments: list[Any], fastmath: t
 
 
 def _prefetch(typingctx, array, index):
-    """Ask for the cache line of array[index]; any index will do."""
+    """Prefetch the cache line of array[index]; the index need not be valid."""
     signature = types.void(array, types.intp)
 
     def generate(context, builder, signature, arguments):
@@ -87,7 +87,7 @@ def _sum(builder, vector):
 
 
 def _running_sums(builder, total, zeros):
-    """Running sums of the 16 entries of ``total``, in four steps of doubled reach."""
+    """Return running sums of the 16 entries of ``total``, in four steps of doubled reach."""
     for reach in (1, 2, 4, 8):
         # lanes of the second operand are numbered from LANES on: the lowest ones are filled with zeros
         moved = ir.Constant(_I32, [lane - reach if lane >= reach else LANES for lane in range(LANES)])
@@ -156,10 +156,11 @@ def _weigh_products(typingctx, left, row, right, other_row, sums, first):
 
 
 def _find_lane(typingctx, weights, first, u, left_out):
-    """Index 0..15 of the first running sum of weights[first:first + 16] that exceeds ``u`` (float64); 16 if none does.
+    """Return the index 0..15 of the first running sum of weights[first:first + 16] that exceeds ``u`` (float64); 16 if
+    none does.
 
-    The weight at the place ``left_out`` of ``weights`` counts as 0, if it is one of these. Running sums are float32,
-    taken in four steps of doubled reach. The weight at the index is above 0.
+    weights[left_out] counts as 0. Running sums are float32, computed in four steps of doubled reach. The weight at the
+    index is positive.
     """
     signature = types.intp(weights, types.intp, types.float64, types.intp)
 
@@ -178,7 +179,8 @@ def _find_lane(typingctx, weights, first, u, left_out):
 
 
 def _find_equal(typingctx, numbers, first, number):
-    """Index 0..15 of the first of numbers[first:first + 16] (int32) that is ``number`` (int32); 16 if none is."""
+    """Return the index 0..15 of the first of numbers[first:first + 16] (int32) that equals ``number`` (int32); 16 if
+    none does."""
     signature = types.intp(numbers, types.intp, types.int32)
 
     def generate(context, builder, signature, arguments):
@@ -193,7 +195,8 @@ def _find_equal(typingctx, numbers, first, number):
 
 
 def _count_passed(typingctx, sums, first, u):
-    """How many of sums[first:first + 16] are at most ``u``: for ascending sums, the index of the first above it."""
+    """Return how many of sums[first:first + 16] are at most ``u``; for ascending sums, this is the index of the first
+    larger one."""
     signature = types.intp(sums, types.intp, types.float64)
 
     def generate(context, builder, signature, arguments):
@@ -240,13 +243,12 @@ def _polynomial(builder, coefficients, x):
 
 
 def _score_block(typingctx, signatures, query, norms, constants, slopes, first, factors, scores):
-    """Scores of columns first..first + 63 into ``scores``; returns the largest.
+    """Write scores of columns first..first + 63 to ``scores``; returns the largest.
 
     score = inverse_temperature * (constant + mass * slope) + inverse_temperature * norm * norms * cos(pi max(distance *
-    inverse_bits
-    - slack, 0)), distance being the bits in which the column of ``signatures`` (n_parts, columns) uint64 differs from
-    ``query`` (n_parts,) uint64. ``factors``: inverse_bits, slack, norm, mass, inverse_temperature. Arrays are
-    contiguous, floats float32.
+    inverse_bits - slack, 0)), where distance is the number of bits in which the column of ``signatures`` (n_parts,
+    columns) uint64 and ``query`` (n_parts,) uint64 differ. ``factors``: inverse_bits, slack, norm, mass,
+    inverse_temperature. Arrays are contiguous, floats float32.
     """
     five = types.UniTuple(types.float32, 5)
     signature = types.float32(signatures, query, norms, constants, slopes, types.intp, five, scores)
@@ -311,10 +313,10 @@ WORD_BITS = 64
 
 
 def _add_where_set(typingctx, sums, first, mask, value):
-    """sums[first + b] += value for every bit b set in ``mask``.
+    """Add ``value`` to sums[first + b] for every bit b that is set in ``mask``.
 
-    ``sums`` contiguous int32 with 64 entries from ``first`` on (not checked); ``mask`` uint64; ``value`` int32. One
-    masked vector addition where the processor has them: a loop over bits is several times slower.
+    ``sums`` contiguous int32 with 64 entries from ``first`` on (not checked); ``mask`` uint64; ``value`` int32. It is
+    one masked vector addition if the processor supports it; a loop over bits is several times slower.
     """
     signature = types.void(sums, types.intp, types.uint64, types.int32)
 
@@ -330,7 +332,8 @@ def _add_where_set(typingctx, sums, first, mask, value):
 
 
 def _above(typingctx, sums, first, threshold):
-    """uint64 whose bit b is set where sums[first + b] > ``threshold``, int32; ``sums`` as in :func:`_add_where_set`."""
+    """Return a uint64 whose bit b is set if sums[first + b] > ``threshold``, int32; ``sums`` as in
+    :func:`_add_where_set`."""
     signature = types.uint64(sums, types.intp, types.int32)
 
     def generate(context, builder, signature, arguments):

@@ -25,7 +25,7 @@ _ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it leaves a float's nearest i
 
 @kernel(fastmath={"contract"}, forceinline=True)
 def log(x):
-    """Natural logarithm of a normal, positive float64; relative error below 3e-16 (away from 1: absolute).
+    """Return the natural logarithm of a normal, positive float64; relative error below 3e-16 (absolute near 1).
 
     The argument is x = 2**e * (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2); log(1 + f) by the odd series in
     f / (2 + f) with the minimax coefficients of FreeBSD's e_log.c. Zero, subnormal, infinite and NaN arguments are
@@ -48,7 +48,8 @@ def log(x):
 
 @kernel(fastmath={"contract"}, forceinline=True)
 def exp(x):
-    """Exponential of a float64, relative error below 3e-16; arguments below -708 give 0, above 709 infinity."""
+    """Return the exponential of a float64, relative error below 3e-16; arguments below -708 give 0, above 709
+    infinity."""
     clipped = min(max(x, -708.0), 709.0)
     shifted = clipped * 1.4426950408889634 + _ROUND
     k = shifted - _ROUND
@@ -110,7 +111,7 @@ MAX_FACTORS = 16
 
 @inner_kernel
 def log_rising_factorial(a, n):
-    """ln of a (a + 1) ... (a + n - 1)."""
+    """Return ln of a (a + 1) ... (a + n - 1)."""
     if n > MAX_FACTORS:
         return log_gamma(a + n) - log_gamma(a)
     product = 1.0
@@ -121,10 +122,10 @@ def log_rising_factorial(a, n):
 
 @numba.njit(inline="always")
 def digamma(x):
-    """Digamma for x > 0 (down to 1e-150); error below 1e-14 (1 + |result|).
+    """Return the digamma function for x > 0 (down to 1e-150); error below 1e-14 (1 + |result|).
 
-    Below 8 the argument is shifted by 8, the eight reciprocals being summed as P'(x) / P(x), P = x (x+1) ... (x+7);
-    then the asymptotic series to x**-14.
+    Below 8, the argument is shifted by 8, and the eight reciprocals are added as P'(x) / P(x) with P = x (x+1) ...
+    (x+7). Then the asymptotic series to x**-14 is used.
     """
     is_small = x < 8.0
     product = x

@@ -47,20 +47,20 @@ def _words(seed: int, purpose: str, iteration: int, document: int) -> bytes:
 
 
 def generator(seed: int, purpose: str, iteration: int = 0, document: int = 0) -> np.random.Generator:
-    """NumPy generator of the stream (seed, purpose, iteration, document)."""
+    """Return a NumPy generator of the stream (seed, purpose, iteration, document)."""
     digest = hashlib.blake2b(_words(seed, purpose, iteration, document), digest_size=16).digest()
     return np.random.Generator(np.random.Philox(key=np.frombuffer(digest, dtype=np.uint64)))
 
 
 def key(seed: int, purpose: str, iteration: int = 0) -> np.uint64:
-    """64-bit key of the family of streams (seed, purpose, iteration, .) for :func:`seek`."""
+    """Return the 64-bit key of the streams (seed, purpose, iteration, .) for :func:`seek`."""
     digest = hashlib.blake2b(_words(seed, purpose, iteration, 0), digest_size=8).digest()
     return np.frombuffer(digest, dtype=np.uint64)[0]
 
 
 @numba.njit(inline="always")
 def mix(word):
-    """Finaliser of SplitMix64 (Stafford's variant 13): uint64 -> uint64, one to one."""
+    """Apply the finaliser of SplitMix64 (Stafford's variant 13): a one-to-one map of uint64."""
     word = (word ^ (word >> _S30)) * _MIX_1
     word = (word ^ (word >> _S27)) * _MIX_2
     return word ^ (word >> _S31)
@@ -68,7 +68,7 @@ def mix(word):
 
 @numba.njit(inline="always")
 def finish_murmur(word):
-    """MurmurHash3's finaliser: uint64 -> uint64, one to one."""
+    """Apply the finaliser of MurmurHash3: a one-to-one map of uint64."""
     word = (word ^ (word >> _S33)) * _MIX_3
     word = (word ^ (word >> _S33)) * _MIX_4
     return word ^ (word >> _S33)
@@ -84,20 +84,20 @@ def seek(state, key, item):
 
 @numba.njit(inline="always")
 def to_unit(word):
-    """A number in (0, 1) of the high 52 bits of a word, float64."""
+    """Convert the high 52 bits of a word to a number in (0, 1), float64."""
     return (np.float64(word >> _S12) + 0.5) * _TO_UNIT
 
 
 @numba.njit(inline="always")
 def uniform(state):
-    """Next float64 of the stream, uniform on (0, 1): never 0, never 1."""
+    """Draw the next float64 of the stream, uniform on (0, 1), without 0 and 1."""
     state[0] += state[1]
     return to_unit(mix(state[0]))
 
 
 # -- variates ----------------------------------------------------------------------------------------------------------
 def log_gammas(shape: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """ln of Gamma(shape, 1) variates, float64: finite where the variates themselves underflow.
+    """Draw logarithms of Gamma(shape, 1) variates, float64. They are finite even if the variates underflow.
 
     By Gamma(a) = Gamma(a + 1) U**(1/a). Shapes below 1e-300, 0 among them, count as 1e-300.
     """
@@ -106,10 +106,11 @@ def log_gammas(shape: np.ndarray, generator: np.random.Generator) -> np.ndarray:
 
 
 def dirichlet(shape: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """(..., n) float64: a draw of Dir(shape[...]) in each row; rows sum to 1 however small their shapes.
+    """Draw from Dir(shape[...]) in each row, (..., n) float64. Rows sum to 1 even for very small shapes.
 
-    The sum of a row's Gammas is a Gamma of their total shape. Where that is large enough for every row, Gammas are
-    drawn as they are; else all are drawn in logarithms. Only shapes decide, never what was drawn, so both are exact.
+    The sum of a row's Gammas is a Gamma of their total shape. If the total shape is large enough in every row, Gammas
+    are drawn directly; otherwise, their logarithms are drawn. The choice depends only on the shapes, not on the draws,
+    so both methods are exact.
     """
     if shape.sum(axis=-1).min(initial=np.inf) >= _SAFE_SHAPE:
         gammas = generator.standard_gamma(shape)
@@ -120,7 +121,8 @@ def dirichlet(shape: np.ndarray, generator: np.random.Generator) -> np.ndarray:
 
 
 def choose(weights: np.ndarray, generator: np.random.Generator, what: str, size: int | None = None) -> Any:
-    """Indices drawn with the given weights. Raises ValueError with ``what`` is weighed unless their sum is usable."""
+    """Draw indices with the given weights. Raises ValueError unless their sum is finite and positive; ``what`` names
+    the weights."""
     total = weights.sum()
     if not 0.0 < total < np.inf:
         raise ValueError(f"the weights of {what} sum to {total}; a draw needs a finite sum above 0")
@@ -129,10 +131,11 @@ def choose(weights: np.ndarray, generator: np.random.Generator, what: str, size:
 
 @numba.njit(inline="always")
 def index_at(weights, first, last, u):
-    """(index, rest): where the running sum of ``weights`` from ``first`` on exceeds ``u`` >= 0; ``last`` at the latest.
+    """Return (index, rest): the first index from ``first`` on where the running sum of ``weights`` exceeds ``u`` >= 0,
+    at most ``last``.
 
-    ``rest`` is u less the weights before the index. With u uniform below their sum, weights[first:last + 1] are drawn
-    from, and what rounding leaves goes to the last.
+    ``rest`` is u minus the weights before the index. If u is uniform below their sum, the index is drawn in proportion
+    to weights[first:last + 1]; rounding errors go to the last index.
     """
     i = first
     while i < last and u >= weights[i]:
@@ -143,9 +146,11 @@ def index_at(weights, first, last, u):
 
 @numba.njit(inline="always")
 def index_of(weights, n, u, otherwise):
-    """The first of n ``weights`` whose running sum exceeds ``u`` >= 0; what rounding leaves goes to the last above 0.
+    """Return the first of n ``weights`` whose running sum exceeds ``u`` >= 0; rounding errors go to the last positive
+    weight.
 
-    With u uniform below their sum, they are drawn from. ``otherwise`` if none is above 0.
+    If u is uniform below their sum, the index is drawn in proportion to the weights. Returns ``otherwise`` if no weight
+    is positive.
     """
     chosen = otherwise
     for i in range(n):
@@ -163,7 +168,8 @@ MAX_NATS_BELOW_BEST = 45.0
 
 @kernel
 def argmax(scores):
-    """Index of the largest of (n,) float64 ``scores``, any where one is NaN; in eight chains, unlike np.argmax."""
+    """Return the index of the largest of (n,) float64 ``scores``, or any index if a score is NaN. It keeps eight maxima
+    at a time and is faster than np.argmax."""
     end = scores.size // 8 * 8
     a = b = c = d = e = f = g = h = scores[0]
     for k in range(0, end, 8):
@@ -195,9 +201,9 @@ def select_likely(scores, least, likely):
 
 @kernel
 def draw_from_logs(stream, scores):
-    """Index drawn in proportion to exp(scores), -1 where one is NaN or the largest is infinite.
+    """Draw an index in proportion to exp(scores); -1 if a score is NaN or the largest is infinite.
 
-    (n,) float64 ``scores`` become weights, the largest of them 1.
+    (n,) float64 ``scores`` are overwritten by the weights; the largest weight is 1.
     """
     top = scores[argmax(scores)]
     are_numbers = True
@@ -215,7 +221,8 @@ def draw_from_logs(stream, scores):
 
 
 def _ziggurat(layers: int, r: float, area: float) -> tuple[np.ndarray, np.ndarray]:
-    """Right edges x_0 > x_1 = r > ... > x_layers = 0 of equal-area layers under exp(-x**2 / 2), and heights there."""
+    """Return the right edges x_0 > x_1 = r > ... > x_layers = 0 of equal-area layers under exp(-x**2 / 2), and their
+    heights."""
     edges = np.zeros(layers + 1)
     edges[0], edges[1] = area * math.exp(0.5 * r * r), r
     for i in range(2, layers):
@@ -232,7 +239,7 @@ _LOW = np.uint64(4095)
 
 @kernel
 def normal(state):
-    """Standard normal float64 by Marsaglia and Tsang's ziggurat."""
+    """Draw a standard normal float64 by Marsaglia and Tsang's ziggurat."""
     while True:
         state[0] += state[1]
         word = mix(state[0])
@@ -253,7 +260,7 @@ def normal(state):
 
 @kernel
 def gamma_variate(state, shape):
-    """Gamma(shape, 1) variate for shape >= 1 (Marsaglia and Tsang 2000)."""
+    """Draw a Gamma(shape, 1) variate for shape >= 1 (Marsaglia and Tsang 2000)."""
     d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
     while True:
@@ -269,7 +276,7 @@ def gamma_variate(state, shape):
 
 @kernel
 def log_gamma_variate(state, shape):
-    """Logarithm of a Gamma(shape, 1) variate, shape > 0; finite where the variate itself underflows.
+    """Draw the logarithm of a Gamma(shape, 1) variate, shape > 0. It is finite even if the variate underflows.
 
     Below 1: Gamma(shape + 1) * U**(1/shape).
     """
@@ -281,10 +288,10 @@ def log_gamma_variate(state, shape):
 # -- many Gamma variates of one shape, by rejection where it is small ----------------------------------------------
 @numba.njit(inline="always")
 def _small_shape_envelope(shape):
-    """(slope, right) of the envelope of z = -shape * ln(variate) for shape < 0.5 (Liu, Martin and Syring 2017).
+    """Return (slope, right) of the envelope of z = -shape * ln(variate) for shape < 0.5 (Liu, Martin and Syring 2017).
 
-    The density of z is exp(-z - exp(-z / shape)) up to a constant; the envelope is exp(-z) right of 0, which ``right``
-    of its mass is under, and exp(slope z) / e left of it.
+    The density of z is exp(-z - exp(-z / shape)) up to a constant; the envelope is exp(-z) right of 0, with the share
+    ``right`` of its mass, and exp(slope z) / e left of 0.
     """
     return 1.0 / shape - 1.0, 1.0 / (1.0 + shape / (math.e * (1.0 - shape)))
 

@@ -19,7 +19,7 @@ MAX_THREADS = 1024
 
 
 def n_cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -36,7 +36,7 @@ class Helpers(ThreadPoolExecutor):
         self.n_helpers = n_helpers
 
     def submit(self, *work: Any, **given: Any) -> Any:
-        """As of every executor. Raises ValueError if the system starts no more threads."""
+        """Submit work as every executor. Raises ValueError if the system starts no more threads."""
         try:
             return super().submit(*work, **given)
         except RuntimeError as error:
@@ -59,12 +59,12 @@ def thread_budget(threads: int) -> Iterator[Executor | None]:
 
 
 def n_threads(pool: Executor | None) -> int:
-    """The caller's own and its helpers."""
+    """Return the number of threads: the caller's and its helpers."""
     return 1 if pool is None else cast(Helpers, pool).n_helpers + 1
 
 
 def in_blocks(pool: Executor | None, work: Callable[[int, int], Any], size: int, block: int) -> list[Any]:
-    """``work(first, last)`` over fixed blocks of ``range(size)``; results in the order of the blocks."""
+    """Run ``work(first, last)`` on fixed blocks of ``range(size)``; returns results in the order of the blocks."""
     bounds = [(first, min(first + block, size)) for first in range(0, size, block)]
     if pool is None or len(bounds) == 1:
         return [work(*bound) for bound in bounds]
@@ -92,25 +92,25 @@ def in_blocks(pool: Executor | None, work: Callable[[int, int], Any], size: int,
 def look_ahead(
     pool: Executor | None, first: int, last: int, look: Callable[[int, int, int], int]
 ) -> tuple[int, list[int]]:
-    """Look at proposals on threads, each as if those before it were refused, as most are.
+    """Evaluate proposals on several threads ahead, each as if all earlier ones were rejected, as most of them are.
 
-    A thread takes the next proposal when it is done with its last, since some take a thousand times as long as others.
+    A thread takes the next proposal when it has finished one, because some take a thousand times as long as others.
 
     Parameters
     ----------
     first, last : int
-        Numbers of the proposals that are left.
+        Numbers of the remaining proposals.
     look : callable
-        (thread, first, last) -> number of the first of these proposals that is to be made, or last. It changes
-        nothing that another thread reads; what is to be made stays with the thread.
+        (thread, first, last) -> number of the first of these proposals that is accepted, or last. It changes nothing
+        that another thread reads; the accepted move stays with the thread.
 
     Returns
     -------
     int
-        Number of the first proposal that is to be made; last where there is none.
+        Number of the first accepted proposal; last if there is none.
     list of int
-        Threads with a proposal to be made, the first's first. Those of the others are to be looked at again, so that
-        the chain is that of one thread.
+        Threads with an accepted proposal, the earliest proposal first. The proposals of the other threads must be
+        evaluated again, so that the chain equals the chain of one thread.
     """
     n = n_threads(pool)
     if n == 1:

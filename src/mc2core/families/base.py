@@ -294,7 +294,7 @@ class CoordinateFamily(VectorFamily):
 
     @abstractmethod
     def check_each(self, observed: np.ndarray, documents: np.ndarray) -> None:
-        """As :meth:`ScalarFamily.check_each`, for coordinates."""
+        """Check coordinates as :meth:`ScalarFamily.check_each`."""
 
     def check(self, values: np.ndarray) -> None:
         self.check_each(values.ravel(), np.repeat(np.arange(len(values)), values.shape[1]))

@@ -91,7 +91,7 @@ class ContentTables(NamedTuple):
 
 @inner_kernel
 def _renew_normal(m, n, first, second, mean, slope, power, constant, own_constant, own_ratio, prior, log_gammas):
-    """What follows from the sums of topic m."""
+    """Recompute the columns that depend on the sums of topic m."""
     dimension, count = first.shape[0], n[m]
     kappa, a = prior[1] + count, prior[2] + 0.5 * count
     inverse, half = 1.0 / kappa, 0.5 * kappa / (kappa + 1.0)
@@ -177,7 +177,7 @@ def _renew_vectors(m, n, first, mean, slope, power, constant, own_constant, own_
 
 @inner_kernel
 def _renew(m, tables):
-    """What follows from the sums of topic m, and of its inverse factor."""
+    """Recompute the columns that depend on the sums and the inverse factor of topic m."""
     code, n, first, second, slope = tables.code, tables.n, tables.first, tables.second, tables.slope
     mean, power, constant, own_constant = tables.mean, tables.power, tables.constant, tables.own_constant
     if code == NORMAL_GAMMA:
@@ -272,7 +272,7 @@ def add_observation(tables, values, i, m, sign):
 
 @inner_kernel(fastmath={"contract"})
 def log_normal(values, i, n_columns, product, out, mean, slope, power, constant):
-    """As :func:`log_densities`, for Normal-Gamma."""
+    """Compute :func:`log_densities` for Normal-Gamma."""
     dimension = mean.shape[0]
     for m in range(n_columns):
         out[m] = 0.0
@@ -292,7 +292,7 @@ def log_normal(values, i, n_columns, product, out, mean, slope, power, constant)
 
 @inner_kernel(fastmath={"contract"})
 def log_counts(values, i, n_columns, product, out, first, slope, constant, together):
-    """As :func:`log_densities`, for Gamma-Poisson."""
+    """Compute :func:`log_densities` for Gamma-Poisson."""
     taken = 0
     for m in range(n_columns):
         out[m] = constant[m]
@@ -318,7 +318,7 @@ def log_counts(values, i, n_columns, product, out, first, slope, constant, toget
 
 @inner_kernel(fastmath={"contract"})
 def log_ones(values, i, n_columns, product, out, slope, constant):
-    """As :func:`log_densities`, for Beta-Bernoulli."""
+    """Compute :func:`log_densities` for Beta-Bernoulli."""
     taken = 0
     for m in range(n_columns):
         out[m] = constant[m]
@@ -341,7 +341,7 @@ def log_ones(values, i, n_columns, product, out, slope, constant):
 
 @inner_kernel(fastmath={"contract"})
 def log_vectors(values, i, n_columns, product, out, mean, slope, power, constant, inverse):
-    """As :func:`log_densities`, for Gauss-Wishart; leaves squared distances in ``product``."""
+    """Compute :func:`log_densities` for Gauss-Wishart; leaves squared distances in ``product``."""
     for m in range(n_columns):
         product[m] = 0.0
     for r in range(mean.shape[0]):
@@ -401,7 +401,7 @@ def log_normal_without(values, i, m, mean, slope, power, own_constant, own_ratio
 
 @inner_kernel
 def log_counts_without(values, i, m, first, mean, own_constant, together):
-    """As :func:`log_normal_without`, for Gamma-Poisson."""
+    """Compute :func:`log_normal_without` for Gamma-Poisson."""
     result, product, taken = own_constant[m], 1.0, 0
     for d in range(first.shape[0]):
         x, c = values[i, d], mean[d, m]
@@ -420,7 +420,7 @@ def log_counts_without(values, i, m, first, mean, own_constant, together):
 
 @inner_kernel
 def log_ones_without(values, i, m, first, second, own_constant):
-    """As :func:`log_normal_without`, for Beta-Bernoulli."""
+    """Compute :func:`log_normal_without` for Beta-Bernoulli."""
     dimension, result, product = first.shape[0], own_constant[m], 1.0
     for d in range(dimension):
         product *= (first[d, m] if values[i, d] == 1.0 else second[d, m]) - 1.0
@@ -432,14 +432,14 @@ def log_ones_without(values, i, m, first, second, own_constant):
 
 @inner_kernel
 def log_vector_without(m, product, slope, power, own_constant, own_ratio):
-    """As :func:`log_normal_without`, for Gauss-Wishart, from squared distances; NaN if too few digits are left."""
+    """Compute :func:`log_normal_without` for Gauss-Wishart from squared distances; NaN if too few digits are left."""
     left = 1.0 - own_ratio[m] * slope[0, m] * product[m]  # of the determinant
     return own_constant[m] + (power[m] - 1.0) * math.log(left) if left >= MIN_LEFT else math.nan
 
 
 @inner_kernel
 def log_vector_anew(tables, values, i, m):
-    """As :func:`log_vector_without`, by a newly computed factor."""
+    """Compute :func:`log_vector_without` with a recomputed factor."""
     strength, freedom = tables.prior[1] + tables.n[m] - 1.0, 2.0 * tables.prior[2] + tables.n[m] - 1.0
     v, room = tables.room[0], tables.room[1:]
     result = log_student_anew(strength, freedom, tables.first[:, m], tables.scatter[m], 0.0, values[i], v, room)
@@ -459,7 +459,7 @@ def log_gammas_of(family: ContentFamily, shape: tuple[int, int]) -> np.ndarray:
 
 
 def _factors_together(family: ContentFamily) -> int:
-    """How many of the factors of counts, (a + step) / (b + e), can be multiplied before a logarithm is taken."""
+    """Return how many factors (a + step) / (b + e) of counts can be multiplied before a logarithm is taken."""
     if family.code != GAMMA_POISSON:
         return 0
     a, b = family.prior_sums[[0, 3]]
@@ -512,7 +512,8 @@ def natural_of_topics(
 
 
 def _columns(n: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, ...]:
-    """``n``, ``first``, ``second`` and ``scatter`` of :class:`ContentTables`, new ones, of ``ContentFamily.parts``."""
+    """Return ``n``, ``first``, ``second`` and ``scatter`` of :class:`ContentTables` from ``ContentFamily.parts``, as
+    copies."""
     nearest = np.rint(n)
     n = np.where(abs(n - nearest) < _NEAR_WHOLE, nearest, n)  # they are differences
     if second.ndim == 3:
@@ -521,7 +522,8 @@ def _columns(n: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.n
 
 
 def _second(of_each: np.ndarray, scatter: np.ndarray) -> np.ndarray:
-    """(M, D) or (M, D, D), full matrices, of ``second`` and ``scatter`` of :class:`ContentTables`."""
+    """Return the second moments, (M, D) or full matrices (M, D, D), from ``second`` and ``scatter`` of
+    :class:`ContentTables`."""
     return np.triu(scatter) + np.triu(scatter, 1).transpose(0, 2, 1) if scatter.size else of_each.T
 
 

@@ -75,7 +75,7 @@ class DirichletCategorical(Family):
 
 
 class _Discrete(Family):
-    """What families with two natural parameters per value, a and b, share."""
+    """Base class of families with two natural parameters per value, a and b."""
 
     a0: float
     b0: float

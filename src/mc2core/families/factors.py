@@ -111,7 +111,7 @@ def change_inverse_by_rank_one(inverse, m, v, sign, sums):
 
 @inner_kernel
 def squared_distance(factor, v):
-    """v' Psi^-1 v by forward substitution; (D,) ``v`` is scratch afterwards."""
+    """Return v' Psi^-1 v by forward substitution; (D,) ``v`` is overwritten."""
     total = 0.0
     for i in range(v.size):
         row = factor[i]
@@ -124,7 +124,7 @@ def squared_distance(factor, v):
 
 @inner_kernel
 def log_head(strength, freedom, factor):
-    """ln of all of Student's t before the power, without D / 2 ln pi; ``freedom`` is 2 a."""
+    """Return the log of the factor of Student's t before the power, without D / 2 ln pi; ``freedom`` is 2 a."""
     dimension = factor.shape[0]
     half_log_det = 0.0
     for i in range(dimension):
@@ -136,7 +136,7 @@ def log_head(strength, freedom, factor):
 
 @inner_kernel
 def log_student(strength, freedom, sums, factor, head, x, v):
-    """ln p(x), ``head`` being that of :func:`log_head`; (D,) ``v`` is scratch."""
+    """Return ln p(x), given the result ``head`` of :func:`log_head`; (D,) ``v`` is overwritten."""
     for d in range(v.size):
         v[d] = x[d] - sums[d] / strength
     c = strength / (strength + 1.0)
@@ -145,9 +145,9 @@ def log_student(strength, freedom, sums, factor, head, x, v):
 
 @inner_kernel
 def log_student_without(strength, freedom, sums, scatter, ridge, factor, x, v, room):
-    """As :func:`log_student`, of ``x`` that is in sums, scatter and ``factor`` and is taken out first.
+    """Return :func:`log_student` of ``x`` after removing it from sums, scatter and ``factor``.
 
-    ``strength`` and ``freedom`` are those without it; (D,) ``v`` and (D, D) ``room`` are scratch.
+    ``strength`` and ``freedom`` exclude ``x``; (D,) ``v`` and (D, D) ``room`` are overwritten.
     """
     for d in range(v.size):
         v[d] = x[d] - (sums[d] - x[d]) / strength
@@ -160,7 +160,7 @@ def log_student_without(strength, freedom, sums, scatter, ridge, factor, x, v, r
 
 @inner_kernel
 def log_student_anew(strength, freedom, sums, scatter, ridge, x, v, room):
-    """As :func:`log_student_without`, by a factor that is computed again without ``x``."""
+    """Return :func:`log_student_without`, with a factor that is recomputed without ``x``."""
     factorise(strength, sums, scatter, x, ridge, room)
     for d in range(v.size):
         v[d] = x[d] - (sums[d] - x[d]) / strength

@@ -51,7 +51,7 @@ class _Gaussian(Family):
         return {"mu0": self.mu0, "kappa0": self.kappa0, "a0": self.a0, "b0": self.b0, "strength": self.strength}
 
     def _most(self, n: float) -> float:
-        """The largest |x| whose n observations' sum of squares, halved, has a last digit below b0."""
+        """Return the largest |x| for which the rounding error of n halved squares is below b0."""
         return float(np.sqrt(2.0**53 * self.b0 / n))
 
     def check_each(self, observed: np.ndarray, documents: np.ndarray) -> None:
@@ -124,7 +124,7 @@ class NormalGamma(_Gaussian, ScalarFamily):
 
 
 class _GaussianVector(_Gaussian):
-    """What vectors of real numbers share as observations: they are standardised over all of a corpus."""
+    """Base class of families for vectors of real numbers as observations: they are standardised over the corpus."""
 
     def unit(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         scale = np.where(np.ptp(values, axis=0) > 0.0, values.std(axis=0), 0.0)  # a rounded mean leaves an sd
@@ -300,6 +300,6 @@ class GaussWishart(_GaussianVector, ContentFamily):
 
 
 def _side_by_side(first: np.ndarray, second: np.ndarray, third: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """(..., D + 2 + D**2) of vectors, two numbers and (..., D, D) matrices."""
+    """Join vectors, two numbers and (..., D, D) matrices to (..., D + 2 + D**2) rows."""
     flat = matrix.reshape(*matrix.shape[:-2], matrix.shape[-1] ** 2)
     return np.concatenate([first, second[..., None], third[..., None], flat], axis=-1)

@@ -101,7 +101,7 @@ def _normal_gammas(indices, values, start, end, natural):
 
 @inner_kernel
 def _gamma_poisson(indices, values, start, end, natural):
-    """Of a count, or of all coordinates of a vector, two columns each."""
+    """Return the log predictive density of counts: the coordinates of a vector, two columns each."""
     result = 0.0
     for position in range(start, end, 2):
         first = indices[position]
@@ -114,7 +114,7 @@ def _gamma_poisson(indices, values, start, end, natural):
 
 @inner_kernel
 def _beta_bernoulli(indices, values, start, end, natural):
-    """Of a zero or one, or of all coordinates of a vector, two columns each."""
+    """Return the log predictive density of zeros and ones: the coordinates of a vector, two columns each."""
     result = 0.0
     for position in range(start, end, 2):
         first = indices[position]
@@ -125,7 +125,7 @@ def _beta_bernoulli(indices, values, start, end, natural):
 
 @inner_kernel
 def _gauss_wishart(values, start, end, natural, first):
-    """Of a vector, all columns of it: x, 1, 1, x x', times the strength."""
+    """Return the log predictive density of a vector with all its columns: x, 1, 1, x x', times the strength."""
     dimension = int(math.sqrt(4.0 * (end - start) - 7.0)) // 2
     strength, kappa = values[start + dimension], natural[first + dimension]
     freedom = natural[first + dimension + 1] + dimension

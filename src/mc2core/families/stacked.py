@@ -73,7 +73,7 @@ class StackedContexts:
 
     @property
     def dimension(self) -> int:
-        """D."""
+        """Number D of columns of all contexts."""
         return len(self.prior)
 
     def segment(self, name: str) -> slice:
@@ -89,7 +89,8 @@ class StackedContexts:
 
     @cached_property
     def are_whole_vectors(self) -> np.ndarray:
-        """(C,) bool: contexts of independent Gaussian coordinates, of which each document has all or none."""
+        """Whether each context has independent Gaussian coordinates and each document has all or none of them, (C,)
+        bool."""
         statistics, result = self.statistics, np.zeros(len(self.families), bool)
         for c, (family, part) in enumerate(self.segments()):
             length = part.stop - part.start

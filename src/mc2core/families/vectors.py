@@ -62,7 +62,7 @@ class Vectors(NamedTuple):
 
 
 class VectorClusters(NamedTuple):
-    """What predictives need of the clusters, a column for each."""
+    """Data of clusters for predictive densities, one column per cluster."""
 
     mean: np.ndarray  # (rows, slots) float64: mu
     scale: np.ndarray  # (rows, slots) float64: r
@@ -99,7 +99,7 @@ def describe_cluster(k, natural, vectors, offsets, clusters):
 
 @inner_kernel
 def _multiplied(log_product, product, factor):
-    """(log_product, product) with a factor more; their value is exp(log_product) product."""
+    """Multiply a number, stored as (log_product, product) with the value exp(log_product) product, by a factor."""
     product *= factor
     if not 1.0 / _MOST < product < _MOST:
         return log_product + math.log(product), 1.0

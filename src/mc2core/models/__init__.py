@@ -281,9 +281,9 @@ def concentration(name: str, value: float | str) -> float | str:
 
 
 def _priors(priors: Any, roles: tuple[str, ...], further: tuple[str, ...]) -> dict[str, list[float]]:
-    """Checked copy of a ``concentration_priors`` argument: [shape, rate] by role; (1, 1) for ``roles`` left out.
+    """Return a checked copy of ``concentration_priors``: [shape, rate] by role, with (1, 1) for missing ``roles``.
 
-    ``further`` may be named in addition to ``roles``.
+    Roles in ``further`` are allowed, but optional.
     """
     allowed = (*roles, *further)
     if priors is not None and not isinstance(priors, Mapping):
