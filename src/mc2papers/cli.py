@@ -52,7 +52,7 @@ def _add_commands(commands: Any) -> None:
 
 
 def _checkout() -> Path:
-    """Folder of the workflow: the checkout, or the copy in an installed package (setup.py)."""
+    """Return the folder of the workflow: the checkout, or the copy in an installed package (setup.py)."""
     from pathlib import Path
 
     package = Path(__file__).resolve().parent

@@ -14,11 +14,11 @@ _FOLDER = Path(__file__).parents[1]
 
 
 def code_digest(*modules: str, files: Iterable[Path] = ()) -> str:
-    """SHA-256 (hex) of the source of modules of both packages, of all they import from these, of files in ``assets``
-    folders next to these, and of further files, wherever these lie.
+    """Return a SHA-256 (hex) of the source of modules of both packages, of their imports from them, of files in their
+    ``assets`` folders, and of ``files``.
 
-    A workflow sees that a script changed, but not that a module did: this, as a parameter of a rule, shows it.
-    Sources are read, not imported. Raises ValueError for a module that is not there.
+    A workflow notices a changed script, but not a changed module. As a parameter of a rule, this digest shows such
+    changes. Sources are read, not imported. Raises ValueError for a module that is not there.
     """
     found = set(modules)
     for name in modules:
@@ -42,5 +42,5 @@ def _source(name: str) -> Path:
 
 @functools.cache
 def _imports() -> grimp.ImportGraph:
-    """What imports what in both packages, inside functions too, but not for types only."""
+    """Return the graph of imports of both packages, including imports in functions, but not imports for types only."""
     return grimp.build_graph("mc2core", "mc2papers", exclude_type_checking_imports=True, cache_dir=None)

@@ -14,6 +14,6 @@ KEEP_SAMPLES = ("gibbs",)
 
 
 def engine_of(name: str) -> Any:
-    """An engine as the library's registry takes it: its name, or the class of one that the library does not have."""
+    """Return an engine as the library's registry needs it: a name, or the class of an engine outside the library."""
     # loaded by name: what only reads settings of runs need not run again when the engine changes
     return importlib.import_module(ENGINES[name]).Uncollapsed if name == "uncollapsed" else name

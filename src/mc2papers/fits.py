@@ -76,7 +76,7 @@ def _seeds(runs: Runs) -> Iterator[tuple[str, Mapping[str, Any], int]]:
 
 
 def _corpora(results: Path) -> Callable[[str, str], Corpus]:
-    """Function that loads the train or test part of a dataset, once as long as no other is asked for."""
+    """Return a function that loads the train or test part of a dataset; it keeps the last two parts in memory."""
     from mc2core.corpus import Corpus
 
     return functools.lru_cache(2)(lambda dataset, part: Corpus.load(results / "corpora" / dataset / part))

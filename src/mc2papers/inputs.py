@@ -27,7 +27,7 @@ KINDS = {
 
 
 def files_of(kind: str, configuration: Configuration, target: str) -> list[str]:
-    """Files of a kind that a target is made from. Raises ValueError if it has no run that it needs."""
+    """Return the input files of one kind for a target. Raises ValueError if a necessary run is missing."""
     file = KINDS[kind]
     if "{" not in file:
         return [file]

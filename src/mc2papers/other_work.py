@@ -26,13 +26,13 @@ class OtherWork:
         return max((others - first_others) / max(wall - first_wall, 1e-9), 0.0)
 
     def _now(self) -> tuple[float, float]:
-        """Seconds by the clock, and processor seconds of all processes less those of this one."""
+        """Return the elapsed seconds, and the processor seconds of all processes except this one."""
         own = os.times()
         return time.perf_counter(), _busy_seconds() - own.user - own.system - own.children_user - own.children_system
 
 
 def _busy_seconds(path: str | os.PathLike[str] = "/proc/stat") -> float:
-    """Processor seconds of all processes since the machine started; NaN where Linux does not count them."""
+    """Return the processor seconds of all processes since the machine started; NaN if Linux does not count them."""
     try:
         counts = Path(path).read_text(encoding="utf-8").split("\n", 1)[0].split()[1:9]
         user, nice, system, _, _, irq, softirq, steal = map(int, counts)

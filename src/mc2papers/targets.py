@@ -141,12 +141,12 @@ class Target:
 
     @property
     def item(self) -> str:
-        """ "table 1"."""
+        """Number of the table or figure as text, such as "table 1"."""
         return re.sub(r"([0-9]+)", r" \1", self.name.partition("_")[2]).replace("_", " ")
 
     @property
     def is_table(self) -> bool:
-        """Whether it is a table rather than a figure."""
+        """Whether the target is a table, not a figure or a study."""
         return not self.item.startswith("figure") and not self.is_study
 
     @property

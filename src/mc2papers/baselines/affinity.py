@@ -18,7 +18,8 @@ _TABLES = 6
 
 
 def symmetric_kl(shares: np.ndarray) -> np.ndarray:
-    """(J, J) float64 nats: KL(p_i || p_j) + KL(p_j || p_i) of (J, M) ``shares`` above 0, whose rows sum to 1."""
+    """Return (J, J) float64 KL(p_i || p_j) + KL(p_j || p_i) in nats, for positive (J, M) ``shares`` whose rows sum to
+    1."""
     cross = shares @ np.log(shares).T
     own = np.diag(cross)
     # rounding must not make the divergence of equal documents negative
@@ -41,7 +42,7 @@ class _Propagation(Baseline):
         )
 
     def _propagate(self, similarities: np.ndarray, seed: int) -> Fitted:
-        """Clusters of (J, J) similarities. Raises ValueError if no exemplar was found at all."""
+        """Cluster (J, J) similarities. Raises ValueError if no exemplar was found."""
         from sklearn import cluster
 
         with one_thread():

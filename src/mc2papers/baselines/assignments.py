@@ -32,7 +32,7 @@ class Assignments:
 
     @property
     def n_documents(self) -> int:
-        """J."""
+        """Number J of documents."""
         return len(next(iter(self.solutions.values())))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -65,10 +65,10 @@ class Assignments:
 
 
 def evaluate_assignments(assignments: Assignments, train: Corpus, test: Corpus | None) -> dict[str, Any]:
-    """Scores in the form of :func:`mc2core.posterior.scores.evaluate`: no topics and no perplexity.
+    """Return scores in the form of :func:`mc2core.posterior.scores.evaluate`, without topics and perplexity.
 
-    ``solutions`` holds name, clusters found and, where the train part has labels, the agreement of each solution.
-    ValueError: another train part.
+    ``solutions`` has name, number of clusters and, if the train part has labels, the agreement of each solution. Raises
+    ValueError for another train part.
     """
     if assignments.n_documents != train.n_documents:
         raise ValueError(

@@ -88,24 +88,24 @@ class ByNumber(Baseline):
         return Fitted(Assignments(solutions), iterations, converged)
 
     def _points(self, table: sp.csr_matrix, seed: int) -> Any:
-        """What is clustered, of the table of :func:`features`. Raises ValueError if it does not do."""
+        """Return the data to cluster, from the table of :func:`features`. Raises ValueError if it is not suitable."""
         return table
 
     @abstractmethod
     def _solve(self, k: int, points: Any, seed: int) -> tuple[np.ndarray, int, bool]:
-        """Labels for ``k`` clusters, the iterations they took, and whether the method came to rest."""
+        """Return the labels for ``k`` clusters, the number of iterations, and whether the method converged."""
 
 
 # -- what methods share --------------------------------------------------------------------------------------------
 def features(corpus: Corpus, weighting: str, method: str) -> sp.csr_matrix:
-    """(J, D) float64: a row for each document, its words and the columns of its count contexts side by side.
+    """Return (J, D) float64 features: one row per document with its words and the columns of its count contexts.
 
-    ``counts`` takes the counts as they are; ``tfidf`` multiplies them by ln((1 + J) / (1 + J_d)) + 1, J_d being the
-    documents with column d, and brings rows to Euclidean length 1 (scikit-learn's TfidfTransformer). What ICML14 did
-    for the rivals of its section 4.2 is not known to us. The default is tfidf, which serves them better: in counts the
-    lengths of documents come before their words.
+    ``counts`` uses the counts directly. ``tfidf`` multiplies them by ln((1 + J) / (1 + J_d)) + 1, where J_d is the
+    number of documents with column d, and scales rows to Euclidean length 1 (scikit-learn's TfidfTransformer). We do
+    not know which features ICML14 used for the other methods of its section 4.2. The default is tfidf, with which they
+    perform better: with counts, the lengths of documents dominate.
 
-    ValueError for a context of numbers and for a document with nothing in it.
+    Raises ValueError for a context of numbers and for an empty document.
     """
     parts = [corpus.content]
     for name, context in corpus.contexts.items():
@@ -124,8 +124,9 @@ def features(corpus: Corpus, weighting: str, method: str) -> sp.csr_matrix:
 
 
 def lsa_space(table: sp.csr_matrix, dimension: int, state: int) -> np.ndarray:
-    """(J, D) float64: rows of Euclidean length 1, of the first left singular vectors of a (J, V) table times its
-    singular values (Deerwester et al. 1990, Indexing by latent semantic analysis).
+    """Return (J, D) float64 rows of length 1: the first left singular vectors of a (J, V) table times their singular
+    values.||This is latent semantic analysis (Deerwester et al. 1990). There are ``dimension`` of them, or as many as
+    ARPACK finds: one fewer than rows, and than columns. Raises ValueError if there are none.
 
     ``dimension`` of them, or as many as ARPACK finds: one fewer than rows, and than columns. ValueError where that is
     none.
@@ -140,12 +141,12 @@ def lsa_space(table: sp.csr_matrix, dimension: int, state: int) -> np.ndarray:
 
 
 def weighting_of(value: Any) -> str:
-    """Checked ``weighting`` of :func:`features`."""
+    """Check and return the ``weighting`` of :func:`features`."""
     return choice("weighting", value, WEIGHTINGS)
 
 
 def cluster_numbers(value: Any) -> list[int]:
-    """A whole number of clusters, or several different ones, as a list."""
+    """Return a whole number of clusters, or several different ones, as a list."""
     values = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     numbers = [whole("n_clusters", one) for one in values]
     if not numbers or len(set(numbers)) < len(numbers):
@@ -154,7 +155,7 @@ def cluster_numbers(value: Any) -> list[int]:
 
 
 def random_state(seed: int, purpose: str, start: int = 0) -> int:
-    """A seed as scikit-learn takes it, of 32 bits. Raises ValueError for an invalid seed."""
+    """Return a 32-bit seed for scikit-learn. Raises ValueError for an invalid seed."""
     return int(streams.key(seed, purpose, start)) & 0xFFFFFFFF
 
 
@@ -172,7 +173,7 @@ def load_libraries() -> None:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Hold all libraries that are loaded to one thread: sums do not depend on the number of cores."""
+    """Limit all loaded libraries to one thread, so that sums do not depend on the number of cores."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(limits=1):

@@ -77,7 +77,8 @@ class LDA(Baseline):
 def lda_model(
     corpus: Corpus, topic_words: np.ndarray, topic_word_prior: float, document_prior: np.ndarray, shares: np.ndarray
 ) -> Posterior:
-    """The model of an LDA: (K, V) expected tokens, their prior, (K,) the documents' prior and (J, K) their shares."""
+    """Return an LDA as a posterior, from (K, V) expected tokens, their prior, the (K,) prior and the (J, K) shares of
+    documents."""
     k, mean = len(topic_words), shares.mean(axis=0)
     sample = Sample(
         cluster_weights=mean / mean.sum(),

@@ -71,7 +71,8 @@ class MLlibLDA(Baseline):
         return Fitted(lda_model(corpus, expected, self.topic_word_prior, prior, shares), self.iterations)
 
     def _run(self, corpus: Corpus, state: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(K, V) parameters of the topics' Dirichlet posteriors, (K,) the document prior, (J, K) documents' shares."""
+        """Return (K, V) parameters of the Dirichlet posteriors of topics, the (K,) prior and the (J, K) shares of
+        documents."""
         context = spark.context()
         from pyspark.ml.clustering import LDA
         from pyspark.ml.linalg import SparseVector

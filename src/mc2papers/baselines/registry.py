@@ -22,7 +22,7 @@ BASELINES: dict[str, type[Baseline]] = {
 
 
 def make_baseline(name: str, settings: Mapping[str, Any]) -> Baseline:
-    """A baseline from plain settings. ValueError: unknown name or setting, or a value that the baseline refuses."""
+    """Make a baseline from plain settings. Raises ValueError for an unknown name or setting, or an invalid value."""
     known = settings_of(name)
     for setting in settings:
         choice(f"a setting of baseline {name!r}", setting, known)
@@ -30,5 +30,5 @@ def make_baseline(name: str, settings: Mapping[str, Any]) -> Baseline:
 
 
 def settings_of(name: str) -> dict[str, Any]:
-    """Settings of a baseline with their defaults. ValueError: unknown name."""
+    """Return the settings of a baseline with their defaults. Raises ValueError for an unknown name."""
     return BASELINES[choice("baseline", name, BASELINES)].defaults()

@@ -75,7 +75,7 @@ def draw_precisions(key, n_words, topic_word_prior, rate_prior, n_k, mass, squar
 
 @inner_kernel
 def draw_means(key, first, last, indptr, clusters, counts, strength, precision, means, totals):
-    """As :func:`draw_parameters` for Gaussian clusters: means, and their squares added to ``totals``.
+    """Draw the means of Gaussian clusters, as :func:`draw_parameters`, and add their squares to ``totals``.
 
     ``strength`` (K,): a + n_k, so that a mean is N(n_kd / strength, 1 / (strength precision)).
     """
@@ -94,9 +94,9 @@ def draw_means(key, first, last, indptr, clusters, counts, strength, precision, 
 
 @inner_kernel
 def log_total(logs, totals, k):
-    """ln of the sum over words of exp(logs[:, k]), which is ``totals[k]`` unless that has underflowed.
+    """Return ln of the sum over words of exp(logs[:, k]). It is ln ``totals[k]`` unless this has underflowed.
 
-    At small word priors all words of an empty cluster may be too small for a float64.
+    With small word priors, all parameters of an empty cluster may underflow in float64.
     """
     if totals[k] > _MIN_TOTAL:
         return math.log(totals[k])
@@ -184,7 +184,7 @@ class UncollapsedState(MixtureState):
         memory.need(cls.least_bytes(corpus, settings), what, "use fewer clusters")
 
     def _cells(self) -> sp.csr_matrix:
-        """(V, K) CSR of the counts n_kd."""
+        """Return the counts n_kd, (V, K) CSR."""
         n_documents = len(self.cluster)
         members = np.ones(n_documents, np.int64), self.cluster, np.arange(n_documents + 1)
         cells = sp.csr_matrix(self.by_word @ sp.csr_matrix(members, (n_documents, self.settings.n_clusters)))
@@ -192,14 +192,14 @@ class UncollapsedState(MixtureState):
         return cells
 
     def _sizes(self, cells: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Documents, mass and squares of each cluster, (K,) float64 except the first, int64."""
+        """Return documents (int64), mass and squares (float64) of each cluster, (K,) each."""
         n_clusters = self.settings.n_clusters
         mass = np.bincount(self.cluster, weights=self.documents.mass, minlength=n_clusters)
         squares = np.bincount(cells.indices, weights=cells.data.astype(np.float64) ** 2, minlength=n_clusters)
         return self.sizes, mass, squares
 
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
-        """As :meth:`MixtureState.sweep`: draw weights and parameters, then all assignments."""
+        """Draw weights and parameters, then all assignments; otherwise as :meth:`MixtureState.sweep`."""
         settings, cells = self.settings, self._cells()
         by_word = cells.indptr.astype(np.int64), cells.indices.astype(np.int32), cells.data
         n_k, mass, squares = self._sizes(cells)

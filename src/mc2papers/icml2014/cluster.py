@@ -17,13 +17,13 @@ AUTHOR, YEAR = "author", "year"
 def describe(
     corpus: Corpus, model: Posterior, n_authors: int = 10, n_documents: int = 12, n_topics: int = 5, n_words: int = 8
 ) -> pd.DataFrame:
-    """The largest cluster as a table: part (author, document, topic), rank, text, value.
+    """Return the largest cluster as a table: part (author, document, topic), rank, text, value.
 
     Authors come with their probability, topics with their share of the cluster's tokens (value) and their likeliest
-    words (text), documents with the year (0 where unknown). Documents are those whose words speak most, per token,
-    for the cluster against the next best one.
+    words (text), documents with the year (0 where unknown). The documents are those whose words, per token, favour the
+    cluster most over the second best one.
 
-    ValueError: ``corpus`` is not the one the model was fitted on.
+    Raises ValueError if the model was not fitted on ``corpus``.
     """
     model.check_fitted(corpus)
     sample = model.representative
@@ -68,7 +68,7 @@ def _years(corpus: Corpus) -> np.ndarray:
 
 
 def draw(table: pd.DataFrame, source: str) -> Figure:
-    """The table of :func:`describe` as a picture."""
+    """Draw the table of :func:`describe`."""
     parts = {name: rows.reset_index(drop=True) for name, rows in table.groupby("part")}
     n_lines = len(parts["document"]) + 1.2 * len(parts["topic"]) + 3.0
     figure = style.new_figure(7.4, 0.9 + 0.2 * n_lines)

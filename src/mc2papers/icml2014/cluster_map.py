@@ -26,19 +26,20 @@ _PERPLEXITY = 30.0
 
 
 def largest_clusters(model: Posterior) -> np.ndarray:
-    """Clusters of at least MIN_DOCUMENTS documents in the consensus, (n,) int, largest first."""
+    """Return the clusters with at least MIN_DOCUMENTS documents in the consensus, (n,) int, largest first."""
     sizes = np.bincount(model.cluster)
     return np.argsort(-sizes, kind="stable")[: int((sizes >= MIN_DOCUMENTS).sum())]
 
 
 def describe(corpus: Corpus, models: Sequence[Posterior], n_clusters: int = 7) -> pd.DataFrame:
-    """A row for each document of the largest clusters of each fit that has as many of at least MIN_DOCUMENTS
-    documents in its consensus: document, seed (of the fit), cluster (1 is the largest), class, x, y, drawn.
+    """Return the documents of the largest clusters of each fit, one row per document.||Fits with fewer than
+    ``n_clusters`` clusters of at least MIN_DOCUMENTS documents are left out. The columns are document, seed (of the
+    fit), cluster (1 is the largest), class, x, y and drawn.
 
-    Documents are their words and the counts of all contexts side by side, as tf-idf of length 1
-    (:func:`mc2papers.baselines.base.features`): the data, not what the model made of them. x and y are t-SNE's
-    (van der Maaten and Hinton, 2008) with perplexity 30, or a third of the documents if that is less. ``drawn`` marks
-    the fit with the most such clusters, of equals the first.
+    The positions are computed from the data, not from the model: from words and counts of all contexts, as tf-idf of
+    length 1 (:func:`mc2papers.baselines.base.features`). x and y are t-SNE's (van der Maaten and Hinton, 2008) with
+    perplexity 30, or a third of the documents if that is less. ``drawn`` marks the fit with the most such clusters; of
+    equal ones, the first.
 
     Raises
     ------

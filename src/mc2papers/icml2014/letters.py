@@ -39,14 +39,14 @@ RIVALS = "LDA", "HDP"
 
 
 def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Posterior], seeds: int) -> tuple[Figure, pd.DataFrame]:
-    """The figure, and each number drawn in it (table with the columns of :func:`_long`).
+    """Draw the figure, and return it with a table of each number drawn (with the columns of :func:`_long`).
 
     Parameters
     ----------
     corpus : the letters that were fitted; numeric context ``number``, labels are the words.
-    models : ``{method: model}``, one row of letters each below the truth; clusters and contexts are drawn of those of
-        MC2, as printed first.
-    seeds : how many fits there are in all, of which these show the first.
+    models : ``{method: model}``, one row of letters each below the truth. Clusters and contexts are drawn only for MC2,
+        the printed variant first.
+    seeds : total number of fits; the figure shows the first.
     """
     for model in models.values():
         model.check_corpus(corpus)
@@ -109,8 +109,8 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Posterior], seeds: i
 
 
 def match_clusters(corpus: Corpus, model: Posterior) -> dict[int, str]:
-    """Clusters of the representative sample in the order of the words that the documents were drawn from, each with
-    its word; "" for further ones, which come after, heaviest first.
+    """Match clusters of the representative sample to the words that the documents were drawn from.||Returns the
+    clusters in the order of the words, each with its word; further clusters come after them with "", heaviest first.
 
     Words and clusters are matched one to one so that as many documents as possible are in their word's cluster.
     """
@@ -123,7 +123,8 @@ def match_clusters(corpus: Corpus, model: Posterior) -> dict[int, str]:
 
 
 def _order(truth: Truth, model: Posterior) -> tuple[np.ndarray, np.ndarray]:
-    """Found topics in the order of the true ones they match (-1: none), then the others, heaviest first; distances."""
+    """Return found topics in the order of the true ones they match (-1: none), then the others, heaviest first; and
+    distances."""
     match, distance = match_topics(truth.word_given_topic, model.word_given_topic)
     share = model.cluster_weights @ model.topic_given_cluster
     rest = [topic for topic in np.argsort(-share, kind="stable") if topic not in match]
@@ -196,17 +197,17 @@ def _draw_densities(
 
 
 def sizes(model: Posterior) -> tuple[int, int]:
-    """Clusters of the representative sample: all, and those with at least LARGE of the documents."""
+    """Return the number of clusters of the representative sample, and of those with at least LARGE of the documents."""
     counts = np.bincount(model.representative.cluster, minlength=model.representative.n_clusters)
     return len(counts), int((counts >= LARGE * counts.sum()).sum())
 
 
 def what_became_of(pair: Sequence[str], truth: np.ndarray, found: np.ndarray) -> str:
-    """Whether topics tell two letters apart.
+    """Return whether topics separate two letters.
 
-    "apart": each letter is matched, one to one with all letters, by a topic within FOUND_WITHIN that is nearer to it
-    than to the average of the two. "mixed up": they are not apart, and a topic within FOUND_WITHIN of the average is
-    nearer to it than to either. "not found": neither.
+    Topics are matched one to one to all letters. "apart": each of the two letters has a topic within FOUND_WITHIN that
+    is nearer to it than to the average of the two. "mixed up": they are not apart, and a topic within FOUND_WITHIN of
+    the average is nearer to the average than to either letter. "not found": otherwise.
 
     Parameters
     ----------
@@ -226,10 +227,11 @@ def what_became_of(pair: Sequence[str], truth: np.ndarray, found: np.ndarray) ->
 
 
 def judge_rivals(truth: Truth, models: Mapping[str, Sequence[Posterior]]) -> list[Claim]:
-    """The paper's claims on LDA and HDP: they recover the letters less well than MC2, and above all those of PAIRS.
+    """Judge the paper's claims on LDA and HDP: they recover the letters less well than MC2, in particular the letters
+    of PAIRS.
 
-    They are judged by how far the letters are on average from the topics that are matched to them, and hold whether or
-    not any method recovers a letter.
+    The measure is the mean distance of the letters from their matched topics. It can be judged even if no method
+    recovers a letter.
 
     models : the fits of each method, by seed
     """
@@ -263,16 +265,17 @@ def judge_rivals(truth: Truth, models: Mapping[str, Sequence[Posterior]]) -> lis
 
 
 def letters_found(truth: Truth, model: Posterior) -> int:
-    """How many letters have a topic of their own within FOUND_WITHIN."""
+    """Return the number of letters that have their own topic within FOUND_WITHIN."""
     return int((match_topics(truth.word_given_topic, model.word_given_topic)[1] < FOUND_WITHIN).sum())
 
 
 def judge_recovery(
     corpus: Corpus, truth: Truth, models: Sequence[Posterior], sweeps: int, method: str = MC2
 ) -> list[Claim]:
-    """The paper's claims on MC2, judged by most fits: their number, what is in them, their contexts, and the letters.
+    """Judge the paper's claims on MC2 by the majority of fits: number of clusters, their documents and contexts, and
+    the letters.
 
-    method : how the fits are called; claims on others than the paper's begin with it.
+    method : name of the fits; claims on methods other than the paper's begin with it.
     """
     whose, prefix = (PAPERS_OWN, "") if method == MC2 else (OURS, f"{method}: ")
     n_clusters, n_letters = len(truth.cluster_weights), len(truth.word_given_topic)
@@ -315,20 +318,20 @@ def judge_recovery(
 
 
 def _span(numbers: Sequence[int]) -> str:
-    """ "4" or "11 to 19"."""
+    """Return a range as text, such as "4" or "11 to 19"."""
     return str(min(numbers)) if min(numbers) == max(numbers) else f"{min(numbers)} to {max(numbers)}"
 
 
 def share_in_own(corpus: Corpus, model: Posterior) -> float:
-    """Share of the documents that are in the cluster of their word."""
+    """Return the share of documents that are in the cluster of their word."""
     named = {word: k for k, word in match_clusters(corpus, model).items() if word}
     own = np.array([named.get(word.capitalize(), -1) for word in WORDS])
     return float((own[np.asarray(corpus.labels)] == model.representative.cluster).mean())
 
 
 def context_overlap(corpus: Corpus, truth: Truth, model: Posterior) -> float:
-    """Least overlap, over the words, of the density of the context in a word's cluster with the truth; 0 if a word has
-    no cluster, 1 if all densities are those of the truth."""
+    """Return the smallest overlap, over the words, of the density of the context in a word's cluster with the
+    truth.||It is 0 if a word has no cluster, and 1 if all densities equal the truth."""
     named = {word: k for k, word in match_clusters(corpus, model).items() if word}
     if len(named) < len(WORDS):
         return 0.0

@@ -35,7 +35,8 @@ ABOUT_UNIGRAMS = f"†: not below {UNIGRAMS} (word shares, alike for all documen
 
 
 def unigram_score(folder: str | os.PathLike[str], estimators: Sequence[str]) -> dict[str, Any]:
-    """The score, as one of a fit, of UNIGRAMS on a prepared corpus, under the name of the first estimator."""
+    """Return the score of UNIGRAMS on a prepared corpus in the form of a fit's score, under the name of the first
+    estimator."""
     from mc2core.corpus import Corpus  # slow to load, and every job imports this module
 
     folder = Path(folder)
@@ -113,8 +114,8 @@ def judge_order(
 ) -> Claim:
     """Judge whether every fit of one method has a lower perplexity than every fit of another.
 
-    A method that has learnt nothing does not support the claim, so both methods must be below unigrams by more than
-    GAIN. A rival that is not the paper's rival does not support it either (:func:`lost_lead`).
+    A method without a gain over unigrams does not support the claim, so both methods must be below unigrams by more
+    than GAIN. A method that lost the lead it has in the paper does not support it either (:func:`lost_lead`).
 
     Parameters
     ----------
@@ -139,9 +140,10 @@ def judge_order(
 
 
 def lost_lead(name: str, rows: Mapping[str, pd.Series], reference: Mapping[str, pd.Series], paper: pd.DataFrame) -> str:
-    """Why a method is no rival: the paper prints it below the HDP, and here it is above it by more than GAIN.
+    """Return the reason why a comparison with a method supports nothing: the paper prints it below the HDP, and here it
+    is above it by more than GAIN.
 
-    What others lead over such a method by is not what the paper says of them. "" if it keeps its place.
+    A lead over such a method is not the lead that the paper claims. Returns "" if the method is not above the HDP.
 
     Parameters
     ----------
@@ -189,10 +191,10 @@ def _row(
 def format_perplexity_table(
     table: pd.DataFrame, estimators: Sequence[str], reference: tuple[str, str] = ("HDP", "words")
 ) -> pd.DataFrame:
-    """The table of :func:`perplexity_rows` as text for people: our numbers on the left, the paper's on the right.
+    """Format the table of :func:`perplexity_rows` as text: our numbers on the left, the paper's on the right.
 
-    Levels of different data are not comparable. What is, is how far a row is from the row ``reference`` (method,
-    features) of the same dataset: in per cent of that, for our numbers and the paper's each against its own.
+    Perplexities of different data are not comparable. Therefore, the table has the difference from the row
+    ``reference`` (method, features) of the same dataset in per cent, for our numbers and for the paper's.
     """
     rows = []
     for dataset, here in table.groupby("dataset", sort=False):
@@ -223,7 +225,8 @@ def format_perplexity_table(
 
 
 def _against(here: pd.DataFrame, column: str, reference: tuple[str, str]) -> list[str]:
-    """ "-17.6%" for each row of a dataset; "" for the reference itself, and where there is nothing to compare."""
+    """Return the difference of each row from the reference as text, such as "-17.6%"; "" for the reference and missing
+    values."""
     is_reference = (here["method"] == reference[0]) & (here["features"] == reference[1])
     base = here.loc[is_reference, column].mean()
     change = (100 * (here[column] / base - 1)).mask(is_reference)
@@ -231,7 +234,7 @@ def _against(here: pd.DataFrame, column: str, reference: tuple[str, str]) -> lis
 
 
 def _say_data(dataset: str, here: pd.DataFrame) -> str:
-    """ "NIPS-shaped, simulated, 870 documents": what our rows of a dataset are of."""
+    """Return a description of the data, such as "NIPS-shaped, simulated, 870 documents"."""
     source, documents = (here[name].dropna().iloc[0] for name in ("source", "documents"))
     return f"{dataset}{'-shaped' if source == 'simulated' else ''}, {source}, {number(documents)} documents"
 

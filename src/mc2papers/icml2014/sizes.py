@@ -15,16 +15,17 @@ _OTHER = {"n_tokens": "n_documents", "n_documents": "n_tokens"}
 
 
 def summarise(rows: pd.DataFrame) -> pd.DataFrame:
-    """Mean and sd (n - 1) of the NMI over the repeats at each point: axis, n_tokens, n_documents, with_context, ..."""
+    """Return mean and sd (n - 1) of the NMI over the repeats at each point: axis, n_tokens, n_documents, with_context,
+    ..."""
     keys = ["axis", "n_tokens", "n_documents", "with_context"]
     grouped = rows.groupby(keys)["nmi"]
     return grouped.agg(nmi="mean", nmi_sd="std", repeats="size").fillna({"nmi_sd": 0.0}).reset_index()
 
 
 def draw(points: pd.DataFrame) -> Figure:
-    """Two panels of NMI (mean, and bars of one sd) from the table of :func:`summarise`.
+    """Draw two panels of NMI (means, with bars of one sd) from the table of :func:`summarise`.
 
-    Both lines are MC2: filled and solid with the context, hollow and dashed without.
+    Both lines show MC2: solid with filled markers if it uses the context, dashed with hollow markers if not.
     """
     figure = style.new_figure(7.2, 2.9)
     colour, marker = palette.look("MC2")
@@ -67,8 +68,9 @@ def draw(points: pd.DataFrame) -> Figure:
 def judge_sizes(rows: pd.DataFrame) -> list[Claim]:
     """Judge the claims on figure 7 (A.3), paired by the repeat; too few sizes give no verdict.
 
-    Contexts make recovery more robust: at every size NMI is higher with them. Longer documents soon add very little:
-    from the middle length to the longest NMI gains less than from the shortest to the middle one, with and without.
+    First claim: contexts make recovery more robust, so NMI is higher with them at every size. Second claim: longer
+    documents soon add very little. It holds if NMI gains less from the middle to the longest length than from the
+    shortest to the middle length, with and without contexts.
     """
     claims = []
     for axis, label in _AXES.items():
@@ -101,5 +103,5 @@ def _judge_lengths(table: pd.DataFrame) -> Claim:
 
 
 def _by_repeat(rows: pd.DataFrame, axis: str) -> pd.DataFrame:
-    """NMI, a row for each repeat, columns the sizes of an axis and whether there is a context."""
+    """Return NMI with one row per repeat; columns are the sizes of an axis, and whether there is a context."""
     return rows[rows["axis"] == axis].pivot(index="repeat", columns=[axis, "with_context"], values="nmi")

@@ -32,7 +32,7 @@ _TIME, _WORDS = "words+timestamp", "words"
 def perplexity_table(
     scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame, estimators: Sequence[str]
 ) -> tuple[pd.DataFrame, list[Claim]]:
-    """ICML14 table 1: the rows of :func:`perplexity_rows`, and its claims on each dataset."""
+    """Return ICML14 table 1: the rows of :func:`perplexity_rows`, and its claims on each dataset."""
     fits = perplexities(scores, estimators)
     claims = [
         one
@@ -88,7 +88,7 @@ def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series], paper: pd.D
 
 
 def _judge_clusters(dataset: str, scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> Claim:
-    """Whether MC2 finds as many clusters as the paper prints of its fits to this dataset, whatever its features."""
+    """Judge whether MC2 finds as many clusters as the paper prints for this dataset, with any features."""
     printed = paper.loc[(paper["method"] == "MC2") & (paper["dataset"] == dataset), "clusters"]
     least, most = int(printed.min()), int(printed.max())
     text = "MC2 finds tens of clusters, as printed"

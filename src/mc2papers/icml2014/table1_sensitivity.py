@@ -118,9 +118,10 @@ def conclude(table: pd.DataFrame, found: pd.DataFrame, paper: pd.DataFrame, is_r
 
 
 def judge_search(dataset: str, found: pd.DataFrame, paper: pd.DataFrame, is_real: bool) -> Claim:
-    """Whether K word distributions reach the printed perplexities on held-out papers, for each printed K.
+    """Judge whether K word distributions reach the printed perplexities on held-out papers, for each printed K.
 
-    It says what a search found, not what exists: its solutions are local optima. They have no spread over seeds.
+    The result is the best that a search found; its solutions are local optima, so better ones may exist. There is one
+    search, so there is no variation over seeds.
     """
     text = "as many word distributions as printed clusters reach the printed perplexities on held-out papers"
     one, most = (_of_printed(found, paper, end) for end in ("first", "last"))
@@ -150,7 +151,7 @@ def judge_choices(
     estimators: Sequence[str],
     *about: str,
 ) -> list[Claim]:
-    """The claims of table 1 as judged by the fits of each open choice, if it has the fits that they compare.
+    """Judge the claims of table 1 with the fits of each open choice, if the necessary fits exist.
 
     Parameters
     ----------
@@ -168,18 +169,18 @@ def judge_choices(
 
 
 def _said(change: float) -> str:
-    """ "9.4% below"."""
+    """Return a change as text, such as "9.4% below"."""
     return f"{100 * abs(change):.1f}% {'below' if change < 0 else 'above'}"
 
 
 def _of_printed(found: pd.DataFrame, paper: pd.DataFrame, end: str) -> pd.DataFrame:
-    """Rows of one solution (the "first") or of all of them (the "last") for the K of each printed pair."""
+    """Return the rows of one solution (the "first") or of all of them (the "last") for the K of each printed pair."""
     of_k = found.groupby("clusters").nth(0 if end == "first" else -1).set_index("clusters", drop=False)
     return of_k.loc[paper["clusters"].astype(int)]
 
 
 def _reached(values: Any, paper: pd.DataFrame) -> str:
-    """ "1 of the 4 printed perplexities"."""
+    """Return a phrase such as "1 of the 4 printed perplexities"."""
     printed = paper["perplexity"].to_numpy(float)
     return f"{int((np.asarray(values) <= printed).sum()) or 'none'} of the {len(printed)} printed perplexities"
 

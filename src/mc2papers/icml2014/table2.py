@@ -32,14 +32,14 @@ ORDER = {("MC2", "tags+SIFT"): "MC2 with tags", ("MC2", "SIFT"): "MC2 without ta
 def perplexity_table(
     scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame, estimators: Sequence[str]
 ) -> tuple[pd.DataFrame, list[Claim]]:
-    """ICML14 table 2: the rows of :func:`perplexity_rows`, and its claims."""
+    """Return ICML14 table 2: the rows of :func:`perplexity_rows`, and its claims."""
     fits = perplexities(scores, estimators, FEATURES)
     table = perplexity_rows(scores, paper, estimators, FEATURES)
     return table, [claim for dataset in fits for claim in _claims(dataset, fits[dataset])]
 
 
 def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series]) -> Iterator[Claim]:
-    """The two steps of the order; the first is on what contexts gain."""
+    """Yield the claims on the two steps of the order; the first is the gain from contexts."""
     unigrams = fits.get((UNIGRAMS, "SIFT"))
     for (low, high), favours in zip(pairwise(ORDER), (ANY_SIMULATOR, MC2), strict=True):
         better, worse = ((ORDER[key], {key[1]: fits[key]} if key in fits else {}) for key in (low, high))

@@ -22,15 +22,16 @@ KEY = "missing_percent"
 def agreement_table(
     scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame, measures: Mapping[str, str] = MEASURES
 ) -> pd.DataFrame:
-    """ICML14 table 3: a row for each share of missing contexts that the paper or we have, in per cent, ascending.
+    """Return ICML14 table 3: one row per share of missing contexts, in per cent, ascending.
 
-    Below these, without figures of the paper, are those of MC2 with a document level.
+    The shares are those of the paper or of our fits. Rows of MC2 with a document level follow, without numbers of the
+    paper.
 
     Parameters
     ----------
     scores : one for each fit, with ``method``, ``seed``, ``contexts``, ``missing`` (share of the documents without
-        them, 0 if absent), ``clusters``, ``source``, ``title`` and the measures. A fit without contexts has 100 % of
-        them missing: where contexts are declared but every document lacks them, the same chain comes out.
+        them, 0 if absent), ``clusters``, ``source``, ``title`` and the measures. A fit without contexts counts as 100 %
+        missing, because a fit with contexts that all documents lack gives the same chain.
     paper : columns missing_percent and the measures, as printed.
     measures : names of those of the table.
 
@@ -53,13 +54,13 @@ def agreement_table(
 
 
 def by_share(scores: Sequence[Mapping[str, Any]], measure: str) -> pd.DataFrame:
-    """A measure of MC2 as printed: a row for each seed, a column for each share of missing contexts, ascending."""
+    """Return a measure of MC2 as printed: one row per seed, one column per share of missing contexts, ascending."""
     ours = _measured(scores, (measure,))
     return ours[ours["method"] != DOCUMENT_LEVEL].pivot(index="seed", columns=KEY, values=measure)
 
 
 def _measured(scores: Sequence[Mapping[str, Any]], measures: Iterable[str]) -> pd.DataFrame:
-    """A row for each fit: share of missing contexts, what it is, its seed, clusters and measures."""
+    """Return one row per fit: share of missing contexts, method, dataset, seed, clusters and measures."""
     rows = []
     for fit in scores:
         (values,) = solutions_with_agreement(fit)
@@ -73,7 +74,7 @@ def _measured(scores: Sequence[Mapping[str, Any]], measures: Iterable[str]) -> p
 def _rows(
     ours: pd.DataFrame, paper: pd.DataFrame, about: Mapping[str, Any], measures: Iterable[str]
 ) -> Iterator[dict[str, Any]]:
-    """A row for each share of missing contexts that one of the two has."""
+    """Yield one row per share of missing contexts in our fits or in the paper."""
     for percent in sorted({*ours[KEY], *paper[KEY].astype(float)}):
         fits, there = ours[ours[KEY] == percent], paper[paper[KEY] == percent]
         row: dict[str, Any] = {KEY: percent, "method": ours["method"].iloc[0] if len(ours) else "", **about}
@@ -87,9 +88,10 @@ def _rows(
 def judge_decay(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> list[Claim]:
     """Judge the claims on table 3, for all measures of MC2 as printed.
 
-    Contexts gain much: at 0% each measure is higher than at 100% by at least what the paper prints. It degrades
-    gracefully up to half of them missing: no step to fewer is sure to raise a measure, and at 50% each is still higher
-    than at 100%. How much contexts gain is set by a simulator; how the gain is lost is not.
+    First claim: contexts gain much. At 0%, each measure is higher than at 100% by at least the printed difference.
+    Second claim: quality degrades gracefully up to 50% missing. No step to fewer contexts increases a measure
+    significantly, and at 50% each measure is still higher than at 100%. A simulator determines how much contexts gain,
+    but not how the gain decreases.
     """
     printed = {share: paper[paper[KEY] == share].iloc[0] for share in (0, 100)}
     wanted = {name: float(printed[0][name]) - float(printed[100][name]) for name in MEASURES}
@@ -124,7 +126,7 @@ def judge_decay(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> lis
 def format_table(
     table: pd.DataFrame, label: str = "contexts missing", key: str = KEY, measures: Mapping[str, str] = MEASURES
 ) -> pd.DataFrame:
-    """The table of :func:`agreement_table` as text for people; its column ``key`` of per cents becomes ``label``."""
+    """Format the table of :func:`agreement_table` as text; its column ``key`` of percentages is called ``label``."""
     rows = []
     for _, row in table.iterrows():
         shown = {label: f"{row[key]:.0f}%", "method": row["method"], "data": row["source"]}

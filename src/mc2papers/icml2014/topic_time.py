@@ -18,10 +18,10 @@ _POINTS_A_YEAR = 4
 
 
 def time_given_topic(model: Posterior, time: np.ndarray) -> np.ndarray:
-    """(M, n) density of each topic at n values of the context ``year``, in its own unit (years).
+    """Return the density of each topic at n values of the context ``year``, in years, (M, n).
 
-    p(t | m) = sum_k pi_k tau_km p(t | phi_k) / sum_k pi_k tau_km, p(t | phi_k) being the posterior predictive of
-    cluster k's context (docs/model.md, section 1) and everything the representative sample's.
+    p(t | m) = sum_k pi_k tau_km p(t | phi_k) / sum_k pi_k tau_km, where p(t | phi_k) is the posterior predictive of
+    cluster k's context (docs/model.md, section 1). All parameters are from the representative sample.
     """
     mean, sd = model.units.get(YEAR, (0.0, 1.0))
     natural = model.context_parameters(YEAR)
@@ -31,7 +31,7 @@ def time_given_topic(model: Posterior, time: np.ndarray) -> np.ndarray:
 
 
 def narrowest(model: Posterior, time: np.ndarray) -> int:
-    """The topic whose shortest interval of half its mass, on the grid ``time``, is shortest."""
+    """Return the topic with the shortest interval that contains half of its mass, on the grid ``time``."""
     density = time_given_topic(model, time)
     share = np.asarray(model.cluster_weights) @ model.topic_given_cluster
     ordered = np.sort(density, axis=1)[:, ::-1]
@@ -41,7 +41,7 @@ def narrowest(model: Posterior, time: np.ndarray) -> int:
 
 
 def topic_of(model: Posterior, word: str) -> int:
-    """The topic in which ``word`` is likeliest. Raises ValueError if no topic of the model has it."""
+    """Return the topic in which ``word`` is likeliest. Raises ValueError if no topic of the model has it."""
     if word not in model.vocabulary:
         raise ValueError(f"figure4.word is {word!r}; the vocabulary has no such word")
     counts = np.asarray(model.representative.topic_words[:, [model.vocabulary.index(word)]].sum(axis=1)).ravel()
@@ -51,13 +51,14 @@ def topic_of(model: Posterior, word: str) -> int:
 
 
 def describe(corpus: Corpus, model: Posterior, word: str | None = None, n_words: int = 8) -> pd.DataFrame:
-    """A topic over time as a table: part, year, value, text.
+    """Return the development of a topic over time as a table: part, year, value, text.
 
-    Parts: "topic" and "all" (densities on a grid of quarter years; "all" is the clusters' mixture), "documents" (how
-    many documents of a year have the word) and "words" (the topic's likeliest words, value their probability).
-    ``word`` picks the topic; None: the one of the narrowest peak, and the word is its likeliest.
+    Parts: "topic" and "all" (densities on a grid of quarter years; "all" is the mixture of all clusters), "documents"
+    (number of documents of a year with the word) and "words" (likeliest words of the topic, with their probability as
+    value). ``word`` selects the topic. If it is None, the topic with the narrowest peak is used, and the word is its
+    likeliest.
 
-    ValueError: the corpus is not the one that was fitted, or ``word`` is one that no topic has.
+    Raises ValueError if the corpus is not the fitted one, or if no topic has ``word``.
     """
     model.check_fitted(corpus)
     mean, sd = corpus.units.get(YEAR, (0.0, 1.0))
@@ -82,7 +83,7 @@ def describe(corpus: Corpus, model: Posterior, word: str | None = None, n_words:
 
 
 def draw(table: pd.DataFrame, source: str) -> Figure:
-    """The table of :func:`describe` as a picture."""
+    """Draw the table of :func:`describe`."""
     parts = dict(iter(table.groupby("part")))
     figure = style.new_figure(5.6, 4.2)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1.7, 1.0])

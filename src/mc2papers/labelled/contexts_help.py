@@ -40,8 +40,8 @@ _CASE = ["dataset", "context", "method"]
 
 
 def runs_with_contexts(configuration: Configuration) -> dict[str, dict[str, Any]]:
-    """Rows of the experiments table that are fitted with and without their context, by name, with the study's
-    length."""
+    """Return the experiments that are fitted with and without their context, by name, with the iterations of the
+    study."""
     rows = {run: one for run, one in configuration.runs.items() if "labelled_contexts_help" in one["targets"]}
     length = configuration.config["contexts_help"]["length"]
     return {
@@ -51,7 +51,7 @@ def runs_with_contexts(configuration: Configuration) -> dict[str, dict[str, Any]
 
 
 def gain(fits: pd.DataFrame, measure: str, of: str = CONTEXT, over: str = WORDS) -> pd.Series:
-    """Gain by seed of what is given over something else, in per cent if it is a change.
+    """Return the gain by seed of fits with ``of`` over fits with ``over``; for perplexity, the change in per cent.
 
     fits : of one dataset, context and method (:func:`mc2papers.labelled.contexts_help_fits.fits_with_contexts`)
     """
@@ -85,7 +85,7 @@ def gains(fits: pd.DataFrame) -> pd.DataFrame:
 
 
 def _has_classes(here: pd.DataFrame) -> bool:
-    """Whether a sample has classes, and enough documents in them."""
+    """Return whether a sample has classes, and enough documents per class."""
     return 0 < here["classes"].iloc[0] <= here["documents"].iloc[0] / FEWEST_PER_CLUSTER
 
 
@@ -130,7 +130,7 @@ def _lower(table: pd.DataFrame) -> pd.Series:
 
 
 def judge_contexts(fits: pd.DataFrame, printed: Mapping[Any, float]) -> list[Claim]:
-    """Judge what contexts gain: the papers' claims on corpora with several names per document, our own on all corpora.
+    """Judge what contexts gain: the papers' claims on corpora with several names per document, our own claim on all.
 
     printed : gain by (place, measure)
     """

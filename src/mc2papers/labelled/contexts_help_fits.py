@@ -76,7 +76,7 @@ def fits_with_contexts(
 def _fitted(
     train: Corpus, test: Corpus, one: Mapping[str, Any], contexts: Mapping[str, Any], seed: int, threads: int
 ) -> dict[str, Any]:
-    """Scores of a fit."""
+    """Fit a model to the training documents and return its scores."""
     families = {name: one["contexts"][name] for name in contexts}
     made = specify(one["model"], one["engine"], one["settings"], families, threads)
     about = {name: one[name] for name in ("iterations", "burn_in", "thin", "chains") if name in one}
@@ -95,7 +95,8 @@ def _fitted(
 
 
 def _clustered(train: Corpus, seed: int) -> dict[str, Any]:
-    """Scores of K-means with as many clusters as classes; none with a context of numbers, which it does not take."""
+    """Return the scores of K-means with as many clusters as classes; {} if a context has numbers, which K-means cannot
+    use."""
     if not _n_classes(train) or not all(map(sp.issparse, train.contexts.values())):
         return {}
     begun = time.process_time()

@@ -56,7 +56,7 @@ NOTES = (
 def agreement_table(
     scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses: Mapping[str, str]
 ) -> pd.DataFrame:
-    """A row for each dataset, method and contexts, in the order in which they come.
+    """Return a table with one row per dataset, method and contexts, in the order of ``scores``.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def agreement_table(
 
 
 def _measured(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses: Mapping[str, str]) -> pd.DataFrame:
-    """A row for each clustering that is shown, of the arguments of :func:`agreement_table`."""
+    """Return one row per reported clustering, from the arguments of :func:`agreement_table`."""
     from mc2core.posterior.scores import solutions_of
     from mc2papers.report.agreement import solutions_with_agreement
 
@@ -122,9 +122,10 @@ def _measured(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], u
 
 
 def claims(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses: Mapping[str, str]) -> list[Claim]:
-    """Ours, no paper's: whether MC2, with and without a document level, reaches K-means with K fixed; whether, with K
-    fixed too, it reaches each of the others; whether the recommended cut is near to the best of these and to the number
-    of classes; and what contexts add. Then the claims of ICML14 figure 5, where there are contexts.
+    """Judge our own claims on the labelled corpora, then the claims of ICML14 figure 5 on corpora with contexts.||Our
+    claims: MC2, with and without a document level, reaches K-means with K fixed. With K fixed, it also reaches each of
+    the other methods. The recommended cut is near the best of these methods and near the number of classes. Contexts
+    increase the agreement.||The arguments are those of :func:`agreement_table`.
 
     Of the arguments of :func:`agreement_table`.
     """
@@ -154,7 +155,8 @@ def claims(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses
 
 
 def _of_figure5(dataset: str, scores: Sequence[Mapping[str, Any]]) -> list[Claim]:
-    """The claims of ICML14 figure 5 on real data: MC2 as printed, with contexts, against the methods of that figure."""
+    """Judge the claims of ICML14 figure 5 on real data: MC2 as printed, with contexts, against the methods of that
+    figure."""
     from mc2papers.report import agreement
 
     known = [one for one in scores if one["method"] in ("MC2", *_FIGURE5)]
@@ -167,7 +169,8 @@ def _of_figure5(dataset: str, scores: Sequence[Mapping[str, Any]]) -> list[Claim
 
 
 def _of_cut(dataset: str, here: Mapping[Any, pd.DataFrame], n_classes: int) -> list[Claim]:
-    """Of the recommended cut: its ARI next to the ARI of the best rival with K fixed, and its number of clusters."""
+    """Compare the recommended cut with the best other method with K fixed, and its clusters with the number of
+    classes."""
     cut = here[_CUT, ""]
     ratio = cut["clusters"] / n_classes
     bounds = [mean_of("times the classes", ratio, above=1.0 / _TIMES, digits=2)]
@@ -210,7 +213,7 @@ def _compared(
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of :func:`agreement_table` as text for people."""
+    """Format the table of :func:`agreement_table` as text."""
     return pd.DataFrame(
         [
             {

@@ -63,7 +63,7 @@ def read_curves(
     corpora: Sequence[str | os.PathLike[str]],
     runs: Mapping[str, Mapping[str, Any]],
 ) -> pd.DataFrame:
-    """One long table of all curves.
+    """Read all curves into one long table.
 
     Parameters
     ----------
@@ -107,20 +107,20 @@ def read_curves(
 
 
 def seconds_to(curve: pd.DataFrame, vi_bits: float) -> float:
-    """Seconds after which a curve is first at most ``vi_bits``; NaN if it never is."""
+    """Return the seconds after which a curve first has at most ``vi_bits``; NaN if it never has."""
     there = curve.loc[curve["vi_bits"] <= vi_bits, "seconds"]
     return float(there.iloc[0]) if len(there) else np.nan
 
 
 def compare(curves: pd.DataFrame) -> pd.DataFrame:
-    """Each fit against the baseline of its dataset and seed, all at their ``bits``.
+    """Compare each fit with the baseline of its dataset and seed, all at their ``bits``.
 
-    Every seed counts, however its baseline ends. A method that ends with one cluster gets nowhere.
+    Every seed counts, even if its baseline is poor. A method that ends with one cluster never reaches the baseline.
 
     Returns
     -------
-    A row for each dataset, method, bits and seed: what curves say of them, sweeps, seconds, first_vi_bits, vi_bits,
-    in_use (last ones), seconds_to_baseline and speedup, NaN where the fit does not get there.
+    One row per dataset, method, bits and seed: the columns of the curves, sweeps, seconds, first_vi_bits, vi_bits,
+    in_use (last values), seconds_to_baseline and speedup, NaN if the fit does not reach the baseline.
     """
     rows = []
     for (dataset, seed), here in curves.groupby(["dataset", "seed"], sort=False):
@@ -150,18 +150,18 @@ def compare(curves: pd.DataFrame) -> pd.DataFrame:
 
 
 def _prefix(method: str) -> str:
-    """What claims on another method than the paper's begin with."""
+    """Return the beginning of claims on other methods than the paper's."""
     return f"{method}: " if method != FASTEX else ""
 
 
 def judge_method(fits: pd.DataFrame, dataset: str, method: str, times: float) -> list[Claim]:
-    """Two claims on one method, over seeds.
+    """Judge two claims on one method, over seeds.
 
-    The method ends no farther from the truth than the baseline, and reaches the baseline's VI sooner by the order of
-    the printed ``times``; a fit that does not get there counts as no sooner. ``fits`` is the table of :func:`compare`.
-    The precondition fails if a side is missing, or if the baseline is no measure: it ends with one cluster in every
-    seed, or on average no better than after its first sweep. Fits that all end with one cluster may be worse than the
-    baseline, but not as good.
+    The final VI of the method is at most that of the baseline. The method reaches the baseline's VI faster by the order
+    of the printed ``times``; a fit that does not reach it counts as not faster. ``fits`` is the table of
+    :func:`compare`. The precondition fails if one side is missing, or if the baseline is no useful reference: it ends
+    with one cluster in every seed, or on average no better than after its first sweep. Fits that all end with one
+    cluster can be judged worse than the baseline, but not equally good.
     """
     here = fits[fits["dataset"] == dataset].set_index("seed")
     ours, rival = here[here["method"] == method], here[here["method"] == BASELINE]
@@ -190,10 +190,10 @@ def judge_method(fits: pd.DataFrame, dataset: str, method: str, times: float) ->
 
 
 def moving(curves: pd.DataFrame) -> tuple[str, str]:
-    """The method that shows the effect of bits, and why it is not FASTEX if it is not.
+    """Return the method that shows the effect of bits, and the reason if it is not FASTEX.
 
-    As printed, all documents may end in one cluster, in which nothing moves. The paper says that the correction of its
-    estimates can be reduced in practice: PLAIN is without it.
+    With the printed algorithm, all documents may end in one cluster, and then no document moves. The paper says that
+    the correction of its estimates can be reduced in practice; PLAIN has no correction.
     """
     ends = curves[curves["method"] == FASTEX].groupby(["bits", "seed"])["in_use"].last()
     if len(ends) and (ends == 1).all() and (curves["method"] == PLAIN).any():
@@ -225,11 +225,12 @@ def judge_bits(fits: pd.DataFrame, dataset: str, method: str = FASTEX, why: str 
 
 
 def judge_longer(curves: pd.DataFrame, dataset: str, method: str = FASTEX, why: str = "") -> list[Claim]:
-    """The claims that more bits converge sooner and have a higher acceptance ratio: at the most bits against the least.
+    """Judge the claims that signatures with more bits converge faster and have a higher acceptance ratio (most against
+    fewest bits).
 
-    Sooner is by the mean VI over the seconds that all chains of a seed have. The ratio is of moves to another cluster,
-    accepted ones to proposed ones, in the first half of a chain's sweeps, in which it converges. Preconditions and
-    arguments are those of :func:`judge_bits`.
+    Convergence is compared by the mean VI over the time that all chains of a seed have. The acceptance ratio is the
+    ratio of accepted to proposed moves to another cluster, in the first half of a chain's sweeps, in which it
+    converges. Preconditions and arguments are those of :func:`judge_bits`.
     """
     here = curves[(curves["dataset"] == dataset) & (curves["method"] == method)]
     few, many = (int(end(here["bits"])) for end in (min, max)) if len(here) else (0, 0)
@@ -261,5 +262,5 @@ def judge_longer(curves: pd.DataFrame, dataset: str, method: str = FASTEX, why: 
 
 
 def usual(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows (of curves or fits) where methods of several lengths have :data:`BITS`, and all those of other methods."""
+    """Return the rows with :data:`BITS` for methods that have several lengths, and all rows of other methods."""
     return rows[~rows["method"].isin(BY_BITS) | (rows["bits"] == BITS)]

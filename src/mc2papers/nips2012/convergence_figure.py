@@ -14,7 +14,8 @@ from mc2papers.report import palette, style
 
 
 def draw(curves: pd.DataFrame, source: str) -> Figure:
-    """A panel of all methods, and one of the lengths of signatures; a line is the mean over seeds, a band its range.
+    """Draw one panel with all methods, and one with the lengths of signatures. Lines are means over seeds, bands their
+    ranges.
 
     ``curves`` is the table of :func:`mc2papers.nips2012.convergence.read_curves` of one dataset; ``source`` is written
     into the picture (:func:`mc2papers.report.style.mark_source`). Lengths are of the method that

@@ -59,7 +59,8 @@ def sweep(indptr, indices, data, rows, cluster, n_documents, word_counts, totals
 
 
 def microseconds_per_document(corpus: Corpus, n_clusters: int, seed: int) -> float:
-    """Time for one document in a sweep from a random start, over _TIMED documents at most; compilation excluded."""
+    """Return the time per document of a sweep from a random start, over at most _TIMED documents, without
+    compilation."""
     content: Any = corpus.content
     indptr, indices = np.asarray(content.indptr), np.asarray(content.indices)
     data = np.asarray(content.data).astype(np.int64)

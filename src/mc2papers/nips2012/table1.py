@@ -32,14 +32,16 @@ NOTES = (
 
 
 def speed_table(times: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, list[Claim]]:
-    """NIPS12 table 1, our and printed numbers (columns part, clusters, bits, microseconds_per_document), and claims.
+    """Return NIPS12 table 1 with our and the printed numbers (columns part, clusters, bits, microseconds_per_document),
+    and its claims.
 
     times : of :func:`mc2papers.nips2012.times.time_documents`; the table has the means over its chains.
 
-    The claims, from the least to the largest K: the total hardly grows, judged by order at each number of bits
-    (:data:`mc2papers.report.claims.ORDER`); at the paper's bits it grows, and by the proposal for the most part; the
-    standard sampler's time is linear in K. Times that were taken while other work ran decide nothing. If all chains of
-    a cell end with one cluster nothing moves, and its total is not the paper's: if that is so of FASTEX, PLAIN decides.
+    The claims compare the smallest and the largest K. The total time hardly grows, judged by its order at each number
+    of bits (:data:`mc2papers.report.claims.ORDER`). At the paper's bits, it grows, mostly because of the proposal. The
+    time of the standard sampler is linear in K. Times that were measured while other processes ran decide nothing. If
+    all chains of a cell end with one cluster, no document moves, and the total is not comparable with the paper's; then
+    PLAIN decides instead of FASTEX.
     """
     table, claims = _speed_table(times, paper)
     cores = float(times["other_cores"].max())
@@ -47,7 +49,7 @@ def speed_table(times: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame,
 
 
 def _speed_table(times: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, list[Claim]]:
-    """The table, and the claims as if nothing else had run."""
+    """Return the table, and the claims without regard to other processes."""
     keys = ["part", "method", "clusters", "bits"]
     printed = paper.rename(columns={"microseconds_per_document": "paper_microseconds_per_document"})
     printed = printed.assign(method=FASTEX)
@@ -78,7 +80,7 @@ def _speed_table(times: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame
 
 
 def _idle(hashed: pd.DataFrame) -> set[int]:
-    """Numbers of bits at which all chains of some K end with one cluster."""
+    """Return the numbers of bits for which all chains of some K end with one cluster."""
     in_use = hashed.groupby(["bits", "clusters"])["in_use"].max()
     return set(in_use[in_use == 1].index.get_level_values("bits"))
 
@@ -114,7 +116,7 @@ def _judge_standard(totals: pd.DataFrame) -> Claim:
 
 
 def format_speed_table(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of :func:`speed_table` as text for people: a row for each part, method and bits."""
+    """Format the table of :func:`speed_table` as text, with one row per part, method and bits."""
     rows = []
     for (part, method, bits), here in table.groupby(["part", "method", "bits"], sort=False):
         row = {"part": part, "method": method, "bits": f"{bits}" if bits else ""}

@@ -33,9 +33,9 @@ NOTES = (
 
 
 def speedup_table(curves: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, list[Claim]]:
-    """NIPS12 table 2: our mean and sd over seeds next to the paper's figures, and its claims judged.
+    """Return NIPS12 table 2 with our means and sds over seeds next to the paper's numbers, and its claims.
 
-    The claims on the paper's method are judged with both priors of the baseline.
+    The claims on the paper's method are judged for both priors of the baseline.
 
     ``paper`` has columns dataset, clusters, articles, vocabulary, fastex_vi_bits, baseline_vi_bits, speedup.
     """
@@ -66,13 +66,13 @@ def speedup_table(curves: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFra
 
 
 def _printed(paper: pd.DataFrame, dataset: str) -> dict[str, Any]:
-    """The paper's row on a dataset; empty where it has none."""
+    """Return the paper's row for a dataset; {} if there is none."""
     rows = paper[paper["dataset"] == dataset]
     return {str(name): rows[name].iloc[0] for name in rows} if len(rows) else {}
 
 
 def format_speedup_table(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of :func:`speedup_table` as text for people."""
+    """Format the table of :func:`speedup_table` as text."""
     return pd.DataFrame(
         [
             {

@@ -38,7 +38,8 @@ _Cell = tuple[str, int, dict[str, Any]]  # method, bits, settings
 
 
 def _seconds_of_proposals(state: Any, repeats: int) -> float:
-    """Median seconds of proposals for all documents of a FastEx state; a first call compiles and does not count."""
+    """Return the median seconds of proposals for all documents of a FastEx state; the first call compiles and is not
+    counted."""
     proposed = np.zeros(len(state.cluster), np.int32)
     seconds = []
     for repeat in range(1 + repeats):
@@ -60,8 +61,8 @@ def time_documents(
     more_clusters: Sequence[int] = (),
     n_seeds: int = 1,
 ) -> pd.DataFrame:
-    """Time every K with every length of signature, as printed and by plain estimates; next to them our variants, exact
-    scoring, and the standard sampler.
+    """Measure times for every K and every length of signatures, as printed and with plain estimates, and for our
+    variants, exact scoring and the standard sampler.
 
     ``settings`` of the engine hold for all cells, except those that the grid sets. ``sweeps`` of each chain, at least
     5: the first after which the projection stays as it is. ``more_clusters``: further K, at which nothing is hashed,

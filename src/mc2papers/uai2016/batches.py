@@ -37,14 +37,14 @@ def agreement_by_batch(
     missing: float = 0.0,
     threads: int = 1,
 ) -> pd.DataFrame:
-    """Agreement of q(z_j) with a truth, for each mini-batch of the first epoch of SVI.
+    """Return the agreement of q(z_j) with a truth, for each mini-batch of the first epoch of SVI.
 
-    With the names of the count context ``truth`` it is eNMI. Without, it is that of the likeliest clusters with the
-    corpus' labels, by MEASURES. q(z_j) is taken under the globals that the mini-batch is visited with. ``truth`` is
-    that of the whole corpus, whatever the fit sees of it: ``missing`` is the share of documents whose contexts it does
-    without. Documents without ``truth`` are not compared. Columns: seed, batch (from 1), documents (visited so far),
-    and enmi, NaN where none can be compared, or clusters and MEASURES. ValueError where the corpus has no such context
-    of counts, or no labels.
+    If ``truth`` names a count context, the measure is eNMI with its names. Otherwise, the likeliest clusters are
+    compared with the labels of the corpus by MEASURES. q(z_j) is computed from the globals before the mini-batch.
+    ``truth`` is complete, even if the fit does not use all contexts: ``missing`` is the share of documents whose
+    contexts the fit does not use. Documents without ``truth`` are not compared. Columns: seed, batch (from 1),
+    documents (visited so far), and enmi (NaN if no document can be compared), or clusters and MEASURES. Raises
+    ValueError if the corpus lacks this context of counts, or labels.
     """
     names = corpus.labels if truth is None else corpus.contexts.get(truth)
     if truth is None and not isinstance(names, np.ndarray):
@@ -68,7 +68,7 @@ def agreement_by_batch(
 
 
 def _following(truth: Any) -> Any:
-    """The SVI engine that notes the agreement of each mini-batch."""
+    """Return a subclass of the SVI engine that records the agreement of each mini-batch."""
 
     class Following(SVI):
         def batch_step(self, corpus: Corpus, state: Globals, rows: np.ndarray, *more: Any) -> tuple[Batch, LocalStep]:

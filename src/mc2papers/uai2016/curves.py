@@ -19,9 +19,9 @@ _FIRST_SHARE = 1 / 64
 
 
 def snapshot_times(iterations: int, n_snapshots: int) -> list[float]:
-    """When to look at a fit of ``iterations``: at the start, then about evenly on a log axis to the end.
+    """Return the iterations of snapshots: the start, then about even steps on a log axis to the end.
 
-    A moment within half a step of the end of a whole iteration is moved there.
+    A snapshot within half a step of the end of an iteration is moved to this end.
     """
     later = np.geomspace(_FIRST_SHARE * iterations, iterations, n_snapshots - 1)
     whole = np.maximum(np.rint(later), 1.0)
@@ -31,10 +31,10 @@ def snapshot_times(iterations: int, n_snapshots: int) -> list[float]:
 
 
 def perplexity_curve(snapshots: Posterior, test: Corpus, estimator: str) -> pd.DataFrame:
-    """A row for each snapshot of a fit: method, seed, threads, iteration, seconds, perplexity (of this one), averaged.
+    """Return one row per snapshot of a fit: method, seed, threads, iteration, seconds, perplexity and averaged.
 
-    ``averaged``, in the last row only, is the perplexity under all snapshots of the second half of the run together:
-    what averaging over samples of the posterior gains a sampler. Scoring does not count into the seconds.
+    ``averaged``, in the last row only, is the perplexity under all snapshots of the second half of the run together: it
+    shows how much a sampler gains from averaging over samples. The seconds do not include scoring.
     """
     about = snapshots.provenance
     rows = pd.DataFrame(about["snapshot_times"])

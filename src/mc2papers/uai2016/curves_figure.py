@@ -37,7 +37,7 @@ LITTLE = 0.01
 
 
 def summarise(rows: pd.DataFrame) -> pd.DataFrame:
-    """Mean, least and largest over the seeds at each moment of each method and dataset.
+    """Return mean, minimum and maximum over the seeds at each snapshot of each method and dataset.
 
     Parameters
     ----------
@@ -55,9 +55,10 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw(points: pd.DataFrame) -> Figure:
-    """A panel for each dataset from the table of :func:`summarise`; lines are means, bands run from least to most.
+    """Draw one panel per dataset from the table of :func:`summarise`; lines are means, bands reach from minimum to
+    maximum.
 
-    Data that are not the paper's are called by what they are, not by its name.
+    Data other than the paper's have their own names.
     """
     datasets = list(dict.fromkeys(points["dataset"]))
     figure = style.new_figure(3.6 * len(datasets) + 0.2, 3.5)
@@ -108,7 +109,7 @@ def draw(points: pd.DataFrame) -> Figure:
 
 
 def _leaves(line: pd.DataFrame, top: float) -> float | None:
-    """Seconds at which a line comes down from above ``top`` for the last time; None if it is never there."""
+    """Return the seconds at which a line falls below ``top`` for the last time; None if it is never above."""
     seconds, values = line["seconds"].to_numpy(), line["perplexity"].to_numpy()
     above = np.flatnonzero(values > top)
     if not len(above):
@@ -123,11 +124,11 @@ def _leaves(line: pd.DataFrame, top: float) -> float | None:
 def claims(rows: pd.DataFrame, dataset: str) -> list[Claim]:
     """Judge the claims on figure 3 of UAI16 on the curves of each seed, for SVI as printed and without tables.
 
-    Gibbs is the paper's collapsed sampler. Its level is that of its kept states averaged, those of the second half of
-    the run; its time that at which a state is first as good as these are on average. SVI's best state within the first
-    epoch is to be no worse than the level, and SVI to be there in a quarter of that time, and sooner by the order of
-    ten times (the abstract). All three have preconditions (:func:`_idle`). The second epoch is to gain or lose less
-    than LITTLE. Claims on SVI without tables are our own.
+    Gibbs is the paper's collapsed sampler. Its level is the perplexity of the averaged states of the second half of the
+    run. Its time is the time of the first state that reaches their mean perplexity. The claims on SVI: its best state
+    within the first epoch reaches this level; it does so in a quarter of that time; and it is faster by the order of
+    ten times (the abstract). All three have preconditions (:func:`_idle`). A fourth claim is that the second epoch
+    changes the perplexity by less than LITTLE. Claims on SVI without tables are our own.
     """
     here = rows[rows["dataset"] == dataset]
     forms = [form for form in (SVI, DIRECT) if form == SVI or (here["method"] == form).any()]
@@ -177,7 +178,8 @@ def _claims_of(here: pd.DataFrame, dataset: str, form: str) -> list[Claim]:
 
 
 def _compared(svi: pd.DataFrame, gibbs: pd.DataFrame) -> dict[str, float]:
-    """Of one seed: starts, Gibbs' level and time, where SVI is within an epoch, and when it is at the level."""
+    """Return, for one seed: starts, Gibbs' level and time, SVI's best value within an epoch, and when it reaches the
+    level."""
     kept = gibbs[gibbs["iteration"] > gibbs["iteration"].iloc[-1] / 2]
     level = gibbs["averaged"].iloc[-1]
     ends = svi[svi["iteration"].isin([1, 2])].set_index("iteration")["perplexity"]
@@ -193,10 +195,10 @@ def _compared(svi: pd.DataFrame, gibbs: pd.DataFrame) -> dict[str, float]:
 
 
 def _idle(by_seed: pd.DataFrame, form: str) -> str:
-    """Why reaching Gibbs would say nothing of SVI's steps, "" if it does in every seed.
+    """Return the reason why a comparison with Gibbs is not meaningful, "" if it is in every seed.
 
-    Where Gibbs hardly leaves its start its level is no achievement and its time is noise; where SVI's start is at the
-    level its steps need do nothing.
+    If Gibbs hardly improves over its start, its level is easy to reach and its time is noise. If the start of SVI is at
+    this level, its steps are not tested.
     """
     n, why = len(by_seed), []
     if still := int((~leaves_start(by_seed["gibbs_start"], by_seed["level"])).sum()):
@@ -220,13 +222,14 @@ def _judge_second(dataset: str, text: str, by_seed: pd.DataFrame, whose: str) ->
 
 
 def _by_seed(here: pd.DataFrame, method: str) -> dict[Any, pd.DataFrame]:
-    """The curve of each seed of a method, in time."""
+    """Return the curve of each seed of a method, sorted by time."""
     lines = here[here["method"] == method].groupby("seed")
     return {seed: line.sort_values("iteration") for seed, line in lines}
 
 
 def _level(here: pd.DataFrame, method: str) -> str:
-    """ "Gibbs, blocked 2,990.0 at its start, 2,374.0 after 60 sweeps (2,322.0 averaged)", over the second half."""
+    """Return a phrase on the level of a method over the second half, "Gibbs, blocked 2,990.0 at its start, 2,374.0
+    after 60 sweeps (2,322.0 averaged)"."""
     lines = here[here["method"] == method]
     first, last = (lines[lines["iteration"] == end(lines["iteration"])] for end in (min, max))
     return (
@@ -236,6 +239,7 @@ def _level(here: pd.DataFrame, method: str) -> str:
 
 
 def _first_at(line: pd.DataFrame, level: float) -> float:
-    """Seconds at the first snapshot after the start whose perplexity is not above ``level``; NaN if none is."""
+    """Return the seconds of the first snapshot after the start with a perplexity of at most ``level``; NaN if there is
+    none."""
     there = line[(line["iteration"] > 0) & (line["perplexity"] <= level)]
     return float(there["seconds"].iloc[0]) if len(there) else float("nan")

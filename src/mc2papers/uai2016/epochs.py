@@ -30,11 +30,12 @@ def epoch_seconds(
     n_shards: int,
     properties: Mapping[str, Any],
 ) -> pd.DataFrame:
-    """Seconds of epochs or sweeps of a fit from the second on, for each place and, by SVI, size of mini-batches.
+    """Measure the seconds of epochs or sweeps from the second on, for each place and, for SVI, each size of
+    mini-batches.
 
     The first one opens shards and starts processes. Columns: engine, place ("threads", or a master of Spark), workers
-    (threads, or :func:`workers_of` the master), batch_size (missing of Gibbs), iteration, seconds. An iteration does
-    the same everywhere.
+    (threads, or :func:`workers_of` the master), batch_size (missing of Gibbs), iteration, seconds. An iteration has the
+    same result at every place.
     """
     batches = [{"batch_size": size} for size in batch_sizes] if engine == "svi" else [{}]
     part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
@@ -58,6 +59,7 @@ def epoch_seconds(
 
 
 def workers_of(master: str) -> int | None:
-    """Threads or executors of a master of Spark whose name says how many, such as ``local[2]``."""
+    """Return the threads or executors of a Spark master such as ``local[2]``; None if its name does not contain
+    them."""
     found = re.fullmatch(r"(?:local|local-cluster)\[(\d+)(?:,.*)?\]", master)
     return int(found[1]) if found else None

@@ -24,7 +24,8 @@ _PRINTED = "SVI-MC2, as printed (epochs not said)"
 
 
 def judge_nodes(rows: pd.DataFrame, paper: pd.DataFrame, has_spark: bool) -> list[Claim]:
-    """The paper's speed-ups of several nodes over one and our speed-ups with several workers, by size of mini-batches.
+    """Compare the paper's speed-ups of several nodes over one with our speed-ups of several workers, by size of
+    mini-batches.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ def judge_nodes(rows: pd.DataFrame, paper: pd.DataFrame, has_spark: bool) -> lis
 
 
 def _speed_up(rows: pd.DataFrame) -> tuple[int, pd.Series]:
-    """The most workers that are known, and how many times sooner than on one each timed epoch is; none if not timed."""
+    """Return the largest number of workers, and the speed-up over one worker per timed epoch; empty if not timed."""
     seconds = rows.dropna(subset="workers").pivot_table(index="iteration", columns="workers", values="seconds")
     if 1 not in seconds or seconds.shape[1] < 2:
         return 1, pd.Series(dtype=float)
@@ -77,8 +78,9 @@ def _speed_up(rows: pd.DataFrame) -> tuple[int, pd.Series]:
 
 
 def judge_batches(rows: pd.DataFrame) -> list[Claim]:
-    """Whether larger mini-batches gain more by workers: the speed-up of all workers over one at the largest size is to
-    be above that at the smallest, of threads and of each cluster that was timed with several. And what was not timed.
+    """Judge whether larger mini-batches gain more from several workers.||The speed-up of all workers over one at the
+    largest size must exceed the speed-up at the smallest size, for threads and for each Spark cluster timed with
+    several sizes. Missing timings are listed as well.
 
     rows : of :func:`judge_nodes`
     """
@@ -101,7 +103,7 @@ def judge_batches(rows: pd.DataFrame) -> list[Claim]:
 
 
 def format_table(rows: pd.DataFrame, paper: pd.DataFrame) -> pd.DataFrame:
-    """Ours, the mean of the timings of each place and size, then what the paper prints, as text for people."""
+    """Format our mean times per place and size, then the printed times, as text."""
     about = [name for name in rows if name not in ("iteration", "seconds")]
     ours = rows.groupby(about, sort=False, dropna=False)["seconds"].agg(["mean", "std", "size"]).reset_index()
     ours = ours.rename(columns={"mean": "seconds", "std": "seconds_sd"})

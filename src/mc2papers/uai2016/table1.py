@@ -22,7 +22,7 @@ SPEED_NOTES = (
 
 
 def speed_table(rows: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, list[Claim]]:
-    """UAI16 table 1: seconds of SVI on one core and on several, a row for each dataset and form of SVI.
+    """Return UAI16 table 1: seconds of SVI on one core and on several, one row per dataset and form of SVI.
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ def speed_table(rows: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, 
 
     Returns
     -------
-    table : our mean and sd over seeds (NaN where only one core was there), next to the paper's numbers.
-    claims : on each dataset that the paper times, of SVI as printed; and that more cores gain most on NUS-WIDE.
+    table : our mean and sd over seeds (NaN if there was only one core), next to the paper's numbers.
+    claims : on SVI as printed, for each dataset with a time in the paper; and that more cores gain most on NUS-WIDE.
     """
     table, claims, speedups = [], [], {}
     for (dataset, method), fits in rows.groupby(["dataset", "method"], sort=False):
@@ -60,9 +60,9 @@ def speed_table(rows: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, 
 
 
 def _judge_gain(dataset: str, speedups: Mapping[str, pd.Series], cores: int, asked: int) -> Claim:
-    """Whether more cores gain more where global parameters are few: on NUS-WIDE more than on NIPS.
+    """Judge whether more cores gain more if there are few global parameters: more on NUS-WIDE than on NIPS.
 
-    On other ``cores`` than are ``asked`` for nothing is said: on two, the verdict changed from run to run.
+    There is no verdict unless ``cores`` equals ``asked``: on two cores, the verdict differed between runs.
     """
     text = "more cores gain more time than on NIPS"
     if not {"NIPS", "NUS-WIDE"} <= speedups.keys() or any(one.empty for one in speedups.values()):
@@ -93,7 +93,7 @@ def _speed_claim(row: Mapping[str, Any], seconds: pd.DataFrame) -> Claim:
 
 
 def format_speed_table(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of :func:`speed_table` as text for people."""
+    """Format the table of :func:`speed_table` as text."""
     return pd.DataFrame(
         [
             {

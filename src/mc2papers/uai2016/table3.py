@@ -18,10 +18,10 @@ _MOMENTS = (0.25, 0.5, 1.0)
 
 
 def epoch_means(rows: pd.DataFrame) -> pd.DataFrame:
-    """Mean over the documents of an epoch of their mini-batches' eNMI, (seeds, shares of contexts).
+    """Return the mean eNMI of the mini-batches of an epoch, weighted by documents, (seeds, shares of contexts).
 
-    What is left of a corpus is a mini-batch as well, of fewer documents, whose eNMI is higher by chance. A mini-batch
-    without an eNMI under one of the shares is left out under all.
+    The last mini-batch of a corpus has fewer documents, so its eNMI is higher by chance. A mini-batch without an eNMI
+    for one of the shares is left out for all.
 
     rows : of :func:`by_batch`
     """
@@ -53,9 +53,9 @@ def by_batch(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def judge_contexts(rows: pd.DataFrame, paper: pd.DataFrame, dataset: str) -> list[Claim]:
-    """Whether eNMI of an epoch is higher with few contexts than with none by the printed ratio or more.
+    """Judge whether the eNMI of an epoch is higher with few contexts than with none, at least by the printed ratio.
 
-    Of some documents at least, or chance decides (:data:`mc2papers.report.claims.FEWEST`).
+    It needs a minimum number of documents (:data:`mc2papers.report.claims.FEWEST`), because otherwise chance decides.
 
     rows : of :func:`by_batch`
     paper : columns context_available_percent, extended_nmi as printed
@@ -81,9 +81,9 @@ def judge_contexts(rows: pd.DataFrame, paper: pd.DataFrame, dataset: str) -> lis
 
 
 def format_table(table: pd.DataFrame, paper: pd.DataFrame) -> pd.DataFrame:
-    """The table of :func:`by_batch` for people: a row for each share of contexts, some moments of the epoch.
+    """Format the table of :func:`by_batch` as text: one row per share of contexts, with some moments of the epoch.
 
-    Moments are of mini-batches of whole size.
+    Only mini-batches of full size are shown.
     """
     shown = []
     for share, here in table.groupby(KEY):

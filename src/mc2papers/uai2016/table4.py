@@ -25,7 +25,7 @@ _SHOWN = MEASURES | {"exchanged_purity": "purity, roles exchanged"}
 
 
 def table_of(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> pd.DataFrame:
-    """UAI16 table 4: the rows of :func:`agreement_table` by the share of contexts that is there, ascending.
+    """Return UAI16 table 4: the rows of :func:`agreement_table`, sorted by the share of available contexts.
 
     paper : columns context_available_percent and the measures, as printed.
     """
@@ -35,7 +35,7 @@ def table_of(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> pd.Dat
 
 
 def epoch_scores(rows: pd.DataFrame, title: str) -> list[dict[str, Any]]:
-    """The mean of each measure over the documents of an epoch's mini-batches, as scores of a fit.
+    """Return the mean of each measure over the mini-batches of an epoch, weighted by documents, as scores of a fit.
 
     rows : context_available_percent, source, seed, documents (visited so far), clusters and measures; a row for each
         mini-batch of each fit of :func:`mc2papers.uai2016.batches.agreement_by_batch`.
@@ -52,7 +52,7 @@ def epoch_scores(rows: pd.DataFrame, title: str) -> list[dict[str, Any]]:
 
 
 def judge_contexts(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> list[Claim]:
-    """Whether every measure is higher with contexts, few or all of them, than with none."""
+    """Judge whether every measure is higher with contexts, few or all of them, than with none."""
     dataset, fitted = scores[0]["title"], {}
     for name in MEASURES:
         values = by_share(scores, name)

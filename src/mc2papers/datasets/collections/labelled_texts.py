@@ -74,7 +74,7 @@ def _read(
     make: Callable[[re.Match[str], str], _Text],
     passed_over: re.Pattern[str] | None = None,
 ) -> list[_Text]:
-    """Texts of an archive in the order of their ids; ``said`` is the form of a name in messages."""
+    """Read the texts of an archive in the order of their ids; ``said`` describes the form of a name in messages."""
     found: dict[str, _Text] = {}
     for name, content in archives.iterate_members(path, max_member_bytes=MAX_TEXT_BYTES):
         match = form.fullmatch(name)

@@ -81,7 +81,7 @@ def read(path: str | os.PathLike[str]) -> Corpus:
 
 
 def _membership(rows: Sequence[np.ndarray], n_columns: int) -> sp.csr_matrix:
-    """(len(rows), n_columns) int32, 1 at the columns each row lists; a column listed twice still counts 1."""
+    """Return a (len(rows), n_columns) int32 matrix with 1 at the columns that each row lists, even if listed twice."""
     rows = [np.unique(row) for row in rows]
     indptr = np.cumsum([0, *map(len, rows)])
     columns = np.concatenate([*rows, np.empty(0, dtype=np.int64)])
@@ -97,7 +97,7 @@ def _years(path: Path, names: Sequence[str]) -> np.ndarray:
 
 
 def _lines(content: bytes) -> list[str]:
-    """Lines of a latin-1 member, ended by CRLF or LF."""
+    """Return the lines of a latin-1 member, which end with CRLF or LF."""
     lines = content.decode("latin-1").replace("\r\n", "\n").split("\n")
     return lines if lines[-1] else lines[:-1]
 
@@ -109,7 +109,8 @@ def _drop_blank_end(lines: list[str], least: int = 0) -> None:
 
 
 def _vocabulary(path: Path, lines: Sequence[str]) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Words, and how many tokens and documents the file says each has: ``word = id = tokens documents``."""
+    """Return the words, and the numbers of tokens and documents that the file states: ``word = id = tokens
+    documents``."""
     words, numbers = [], np.empty((len(lines), 2), dtype=np.int64)
     for i, line in enumerate(lines):
         match = _VOCABULARY_LINE.fullmatch(line)

@@ -123,7 +123,8 @@ class _Files:
         return name in self._places
 
     def lines(self, name: str) -> Iterator[bytes]:
-        """Lines without their ends; blank lines at the very end do not count. ValueError for a damaged archive."""
+        """Yield lines without their ends; blank lines at the very end are skipped. Raises ValueError for a damaged
+        archive."""
         if name not in self._places:
             hint = " (unpack NUS_WID_Low_Level_Features.rar there)" if name.startswith("BoW") else ""
             raise ValueError(f"{self.folder} has no file {name}{hint}")
@@ -203,7 +204,8 @@ def _rows(
     n_columns: int,
     largest: int = np.iinfo(np.int32).max,
 ) -> sp.csr_matrix:
-    """(len(chosen), n_columns) counts, from the files of the two parts or from the one in Imagelist.txt's order."""
+    """Return (len(chosen), n_columns) counts, from the files of the two parts or from one file in the order of
+    Imagelist.txt."""
     names = {part: by_part.format(part.capitalize()) for part in PARTS}
     if all(name in files for name in names.values()) or of_all not in files:
         tables = [(names[part], images[part]) for part in PARTS]

@@ -84,7 +84,7 @@ class _Names:
         self._seen: dict[str, int] = {}  # by the text as it stands in the file: each is checked once
 
     def number(self, line: int, value: Any) -> int:
-        """The number of a name. Raises ValueError if it is none."""
+        """Return the number of a name. Raises ValueError if the value is not a name."""
         if type(value) is str and (known := self._seen.get(value)) is not None:
             return known
         name = _name(self._path, line, self._column, value)
@@ -94,7 +94,7 @@ class _Names:
         return number
 
     def finish(self) -> tuple[list[str], np.ndarray]:
-        """(names in alphabetical order, new number of each old one)."""
+        """Return the names in alphabetical order, and the new number of each old one."""
         names = sorted(self.number_of)
         rank = np.empty(len(names), dtype=np.int64)
         rank[[self.number_of[name] for name in names]] = np.arange(len(names))

@@ -104,7 +104,7 @@ class _Requests:
 
 
 def _found_keys(path: Path) -> list[str]:
-    """PMIDs of a search, in rising order."""
+    """Return the PMIDs of a search, ascending."""
     for _, fields in xmlstream.records(path, "eSearchResult", _SEARCH, ["list"]):
         keys = sorted((value.decode() for name, value in fields if name == "id"), key=int)
         count = int(next((value for name, value in fields if name == "count"), b"-1"))
@@ -123,7 +123,7 @@ def _check_citations(path: Path) -> None:
 
 
 def _inside_root(content: bytes) -> bytes:
-    """What stands between the tags of the root element."""
+    """Return the content between the tags of the root element."""
     root = ROOT.encode()
     match = re.search(rb"<%s(?:\s[^>]*)?>(.*)</%s\s*>" % (root, root), content, re.DOTALL)
     return match[1] if match else b""

@@ -202,7 +202,7 @@ def _download(address: str, target: Path, sha256: str | None, patience: Patience
 
 
 def _transfer(address: str, part: Path, sha256: str | None, patience: Patience) -> None:
-    """One request: append to ``part`` if the server agrees, else write it again from the start."""
+    """Make one request: append to ``part`` if the server supports it, else write it from the start."""
     start, headers = _resume_point(address, part, sha256)
     try:
         with requests.get(
@@ -241,7 +241,7 @@ def _transfer(address: str, part: Path, sha256: str | None, patience: Patience) 
 
 
 def left_https(response: requests.Response) -> str | None:
-    """The first address without https that an https address was redirected to; None if there is none."""
+    """Return the first address without https to which an https address was redirected; None if there is none."""
     first, *others = [one.url for one in [*response.history, response]]
     return next((url for url in others if first.startswith("https:") and not url.startswith("https:")), None)
 
@@ -267,7 +267,7 @@ def _receive(response: requests.Response, part: Path, start: int, stall_seconds:
 
 
 def _resume_point(address: str, part: Path, sha256: str | None) -> tuple[int, dict[str, str]]:
-    """Bytes to keep, and the headers that ask for the rest."""
+    """Return the number of bytes to keep, and the headers that request the rest."""
     headers = {"Accept-Encoding": "identity", "User-Agent": "mc2core"}
     size = part.stat().st_size if part.exists() else 0
     if size:
@@ -289,7 +289,7 @@ def _validator(response: requests.Response) -> str | None:
 
 
 def _asked_pause(value: str | None) -> float:
-    """Seconds of a Retry-After header: a number of seconds or a date."""
+    """Return the seconds of a Retry-After header, which has a number of seconds or a date."""
     if value is None:
         return 0.0
     if value.strip().isdecimal():
@@ -301,7 +301,7 @@ def _asked_pause(value: str | None) -> float:
 
 
 def _unusable(path: Path, sha256: str | None) -> str | None:
-    """Why the file at ``path`` is not the one wanted; None if it is."""
+    """Return the reason why the file at ``path`` is not the expected one; None if it is."""
     size = path.stat().st_size
     if size == 0:
         return "is empty"
@@ -340,14 +340,14 @@ def _discard(part: Path) -> None:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """The reason at the bottom of a nest of network errors."""
+    """Return the innermost reason of nested network errors."""
     while isinstance(inner := getattr(error, "reason", None) or next(iter(error.args), None), BaseException):
         error = inner
     return error
 
 
 def _short(error: BaseException) -> str:
-    """The innermost reason of a nest of network errors, on one line."""
+    """Return the innermost reason of nested network errors as text on one line."""
     error = _innermost(error)
     inner = getattr(error, "reason", None) or next(iter(error.args), None)
     text = " ".join(str(inner or error).split()) or type(error).__name__

@@ -96,7 +96,7 @@ def _value(value: bytes) -> bytes:
 
 
 def _naming_column(path: Path) -> str:
-    """The column of categorylinks that names the category: by number or, in older dumps, by name."""
+    """Return the column of categorylinks that identifies the category: by number or, in older dumps, by name."""
     for line in _lines(path):
         if b"`cl_target_id`" in line:
             return "cl_target_id"
@@ -106,7 +106,7 @@ def _naming_column(path: Path) -> str:
 
 
 def read_targets(path: str | os.PathLike[str]) -> dict[int, str]:
-    """Names of categories by ``lt_id`` from the dump ``linktarget``."""
+    """Return the names of categories by ``lt_id`` from the dump ``linktarget``."""
     return {
         int(key): wikitext.category_name(title.decode("utf-8", "replace"))
         for key, namespace, title in sql_rows(path, "linktarget", ("lt_id", "lt_namespace", "lt_title"))
@@ -115,7 +115,8 @@ def read_targets(path: str | os.PathLike[str]) -> dict[int, str]:
 
 
 def category_pages(folders: Iterable[str | os.PathLike[str]]) -> dict[int, str]:
-    """Names of categories by page id, from the shards of :func:`mc2papers.datasets.dumps.wikipedia.parse_pages`."""
+    """Return the names of categories by page id, from the shards of
+    :func:`mc2papers.datasets.dumps.wikipedia.parse_pages`."""
     names: dict[int, str] = {}
     for folder in shards.ordered(folders):
         arrays = storage.read_arrays(folder / "category_pages.npz")
@@ -149,12 +150,14 @@ Nearest = tuple[int, frozenset[int]]
 
 
 def nearest_tops(links: Iterable[tuple[str, str]], root: str) -> tuple[list[str], dict[str, Nearest]]:
-    """The top-level categories below ``root``, and for each category that leads up to one: (steps, nearest ones).
+    """Return the top-level categories below ``root``, and (steps, nearest top-level categories) for each category below
+    them.
 
-    Breadth first from all top-level categories at once: a category first reached at step d gets all that its parents
-    of step d - 1 have. The root is no way from one to another. Cycles, of which there are many, do no harm.
+    The search is breadth first from all top-level categories at once: a category first reached at step d gets all
+    top-level categories of its parents of step d - 1. Paths through the root are not used. Cycles, which are frequent,
+    do no harm.
 
-    ValueError: the root has no subcategories.
+    Raises ValueError if the root has no subcategories.
     """
     children: dict[str, set[str]] = {}
     for child, parent in links:

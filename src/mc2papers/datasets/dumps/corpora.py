@@ -53,15 +53,15 @@ def read_wikipedia(
     contexts: Sequence[str],
     root: str,
 ) -> Reading:
-    """Articles of dumps (UAI16, section 5).
+    """Read articles of dumps (UAI16, section 5).
 
     Parameters
     ----------
-    files : "shards"; "vocabulary" (one word list) where ``vocabulary`` is a name; "writers"
+    files : "shards"; "vocabulary" (one word list) if ``vocabulary`` is a name; "writers"
         (:func:`mc2papers.datasets.dumps.wikipedia.parse_first_writers`) for the context "writer"; "links" and, for
         newer dumps, "targets" for the context "topic".
-    seed : not used: nothing is drawn.
-    vocabulary : how many of the most frequent words, None for all, or the name of a given list.
+    seed : not used, because nothing is random.
+    vocabulary : number of the most frequent words, None for all, or the name of a given list.
     contexts : of "category", "writer" and "topic".
     root : the category whose subcategories are the top-level ones of "topic".
     """
@@ -81,15 +81,15 @@ def read_wikipedia(
 def read_categories(
     files: Files, seed: int, *, n_categories: int, least_articles: int, min_letters: int, drop_stop_words: bool
 ) -> Reading:
-    """Articles of sampled categories with their whole vocabulary: W100 and W1000 (NIPS12, section 4.1).
+    """Read articles of sampled categories with their whole vocabulary: W100 and W1000 (NIPS12, section 4.1).
 
-    The label of an article is its sampled category, and of several the one with the fewest articles.
+    The label of an article is its sampled category. If it has several, the label is the one with the fewest articles.
 
     Parameters
     ----------
     files : "shards".
     seed : of the sample.
-    n_categories : drawn from those of at least ``least_articles`` articles.
+    n_categories : number of categories drawn among those with at least ``least_articles`` articles.
     """
     chosen = shards.choose(files["shards"], counted=_ALMOST_ARTICLES)
     names = wikipedia.sample_categories(chosen, n_categories, seed, least_articles)
@@ -130,16 +130,16 @@ def read_pubmed(
     contexts: Sequence[str],
     labels: str | None,
 ) -> Reading:
-    """Citations of PubMed (UAI16, section 5), PNAS among them (ICML14, section 4.2); selected when they were parsed.
+    """Read citations of PubMed (UAI16, section 5), including PNAS (ICML14, section 4.2). The parser selected them.
 
     Parameters
     ----------
-    files : "shards"; "vocabulary" (one word list) where ``vocabulary`` is a name.
-    seed : not used: nothing is drawn.
-    vocabulary : how many of the most frequent words, None for all, or the name of a given list.
-    check_tags : whether MeSH keeps the tags that are given by routine
+    files : "shards"; "vocabulary" (one word list) if ``vocabulary`` is a name.
+    seed : not used, because nothing is random.
+    vocabulary : number of the most frequent words, None for all, or the name of a given list.
+    check_tags : whether to keep the MeSH tags that indexers check routinely
     (:data:`mc2papers.datasets.dumps.pubmed.CHECK_TAGS`). contexts : of "mesh", "mesh_major" and "year".
-    labels : "mesh" or "mesh_major" as true groups, several to a document; None for none.
+    labels : "mesh" or "mesh_major" as true groups, several per document; None for no labels.
     """
     parsed = [shards.read_about(shard) for shard in files["shards"]]
     reasons = sorted({reason for one in parsed for reason in one["counts"]} - {*_TOTALS, "book"})
@@ -170,9 +170,9 @@ def _reading(
     documents: str,
     counted: Sequence[str],
 ) -> Reading:
-    """The reading of a corpus from ``chosen``.
+    """Return the reading of a corpus from ``chosen``.
 
-    records, documents : what the parser's totals are called. counted : the reasons that ``chosen`` was made with.
+    records, documents : names of the parser's totals. counted : the reasons passed to ``choose``.
     """
     files: dict[str, Counter[str]] = {}
     warnings: list[str] = []

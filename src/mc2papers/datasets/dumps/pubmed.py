@@ -39,7 +39,7 @@ CHECK_TAGS = frozenset(
 
 @dataclass(frozen=True)
 class Selection:
-    """Which citations become documents.
+    """Rules that select the citations that become documents.
 
     first_year, last_year : of publication, both included; None: no bound, and citations without a year count.
     issn : journals; empty: all.
@@ -92,7 +92,7 @@ def parse_citations(
 
 
 def deleted_keys(folders: Iterable[str | os.PathLike[str]]) -> set[int]:
-    """The PMIDs that the files of these shards withdraw."""
+    """Return the PMIDs that the files of these shards withdraw."""
     return {key for folder in folders for key in shards.read_about(folder)["deleted"]}
 
 
@@ -111,7 +111,7 @@ def _add_citation(one: Citation, selection: Selection, writer: shards.ShardWrite
 
 
 def _unwanted(selection: Selection, one: Citation) -> str | None:
-    """Why a citation is dropped; None if it is kept."""
+    """Return the reason why a citation is dropped; None if it is kept."""
     issn = {number.strip().decode() for number in one.found.get("issn", ())}
     if selection.issn and not issn & set(selection.issn):
         return "other journal"

@@ -79,7 +79,7 @@ class ShardWriter:
             self._flush()
 
     def drop(self, key: int, version: int, reason: str) -> None:
-        """Note a document that is not wanted, and why: its version still puts earlier ones out of date."""
+        """Record a document that is not wanted, with the reason. Its version still replaces earlier ones."""
         self._dropped.append((key, version, self._reasons.setdefault(reason, len(self._reasons))))
 
     def finish(self, **about: Any) -> dict[str, Any]:
@@ -126,18 +126,18 @@ class ShardWriter:
 
 
 def pack_lines(lines: Iterable[str]) -> np.ndarray:
-    """Strings without line breaks as the uint8 array of their UTF-8 lines."""
+    """Return strings without line breaks as the uint8 array of their UTF-8 lines."""
     packed = "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
     return np.frombuffer(packed, dtype=np.uint8)
 
 
 def unpack_lines(packed: np.ndarray) -> list[str]:
-    """Inverse of :func:`pack_lines`."""
+    """Return the strings from the result of :func:`pack_lines`."""
     return packed.tobytes().decode("utf-8").split("\n")[:-1]
 
 
 def read_about(shard: str | os.PathLike[str]) -> dict[str, Any]:
-    """``shard.json`` of a shard. Raises ValueError if the folder is not a shard."""
+    """Read ``shard.json`` of a shard. Raises ValueError if the folder is not a shard."""
     shard = Path(shard)
     if not (shard / "shard.json").is_file():
         raise ValueError(f"{shard} is not a shard: shard.json is missing")
@@ -150,9 +150,9 @@ def read_about(shard: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def ordered(shards: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """The shards in the order of their sources and positions, whatever order or folders they come in.
+    """Return the shards sorted by source and position, independent of the order of the arguments.
 
-    ValueError for no shard, or two of one source and position.
+    Raises ValueError if there are no shards, or two with the same source and position.
     """
     read = ((read_about(shard), Path(shard)) for shard in shards)
     places = sorted((about["source"], about["position"], shard) for about, shard in read)
@@ -165,7 +165,7 @@ def ordered(shards: Iterable[str | os.PathLike[str]]) -> list[Path]:
 
 
 def blocks(shard: Path) -> Iterator[Mapping[str, np.ndarray]]:
-    """The arrays of each block in turn; arrays are read when asked for."""
+    """Yield the arrays of each block in turn; arrays are read when they are used."""
     for number in range(read_about(shard)["blocks"]):
         path = shard / f"block-{number:05d}.npz"
         if not path.is_file():
@@ -175,12 +175,13 @@ def blocks(shard: Path) -> Iterator[Mapping[str, np.ndarray]]:
 
 @dataclass
 class Chosen:
-    """Which documents count.
+    """Selection of documents.
 
     shards : in order. masks : for each block of each shard, in order, (D,) bool.
-    repeated : documents dropped because a later version of them is there; deleted : because their source says so.
-    fates : of the keys that some version made a document (or that count all the same, see :func:`choose`): by what
-        their latest version is, KEPT or the reason why it was dropped.
+    repeated : number of documents dropped because of a later version; deleted : number of documents that their source
+        deleted.
+    fates : number of keys with a document (or counted anyway, see :func:`choose`) by the result of their latest
+        version: KEPT or the reason why it was dropped.
     """
 
     shards: list[Path]
@@ -194,7 +195,7 @@ class Chosen:
         return int(sum(mask.sum() for mask in self.masks))
 
     def blocks(self) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
-        """(rows chosen, arrays) of each block."""
+        """Yield the chosen rows and the arrays of each block."""
         masks = iter(self.masks)
         for shard in self.shards:
             for block in blocks(shard):
@@ -263,7 +264,7 @@ class Gathered:
     outside: int
 
     def corpus(self, contexts: Sequence[str], labels: str | None = None) -> Corpus:
-        """A Corpus with the named contexts, and memberships of the context ``labels`` as ground truth."""
+        """Return a Corpus with the named contexts, and with the memberships of context ``labels`` as ground truth."""
         known = {**{name: matrix for name, (matrix, _) in self.members.items()}, **self.numbers}
         for name in [*contexts, *([] if labels is None else [labels])]:
             if name not in known:
@@ -281,16 +282,16 @@ class Gathered:
 
 
 def membership(lists: Iterable[Iterable[str]]) -> tuple[sp.csr_matrix, list[str]]:
-    """((J, A) int32 with 1 where row j lists name a, the A names in the order of the alphabet)."""
+    """Return a (J, A) int32 matrix with 1 if row j lists name a, and the A names in alphabetical order."""
     return count_words(set(names) for names in lists)
 
 
 def gather(chosen: Chosen, vocabulary: Sequence[str]) -> Gathered:
-    """Counts of the vocabulary's words in the chosen documents, ordered by key.
+    """Count the words of the vocabulary in the chosen documents, ordered by key.
 
-    Holds the result, which grows with the documents chosen, and one block.
+    Only the result, which grows with the number of documents, and one block are in memory.
 
-    ValueError: no document is left.
+    Raises ValueError if no document is left.
     """
     column = {word.encode(): v for v, word in enumerate(vocabulary)}
     if len(column) != len(vocabulary):
@@ -343,7 +344,8 @@ def _tokens(block: Mapping[str, np.ndarray], rows: np.ndarray) -> int:
 def _columns(
     block: Mapping[str, np.ndarray], prefix: str, names: Sequence[Any], column: Mapping[Any, int], n_columns: int
 ) -> sp.csr_matrix:
-    """A block's counts (or, without ``data``, membership) with columns renumbered; names without one are dropped."""
+    """Return a block's counts (or, without ``data``, membership) with renumbered columns; names without a column are
+    dropped."""
     target = np.array([column.get(name, -1) for name in names] or [-1], dtype=np.int64)
     indices = target[block[f"{prefix}indices"]] if len(block[f"{prefix}indices"]) else np.empty(0, dtype=np.int64)
     keep = indices >= 0
@@ -356,7 +358,7 @@ def _columns(
 def _by_name(
     parts: Sequence[sp.csr_matrix], ids: Mapping[str, int], order: np.ndarray
 ) -> tuple[sp.csr_matrix, list[str]]:
-    """Stack membership blocks, put rows in ``order`` and columns in that of the names that occur."""
+    """Stack membership blocks, sort rows by ``order`` and columns by name, without unused names."""
     stacked = sp.vstack(
         [sp.csr_matrix((part.data, part.indices, part.indptr), shape=(part.shape[0], len(ids))) for part in parts],
         format="csr",

@@ -26,10 +26,10 @@ def count_vocabulary(
     min_letters: int = MIN_LETTERS,
     stop_words: Collection[str] = STOP_WORDS,
 ) -> list[str]:
-    """The ``size`` most frequent words of the chosen documents (None: all of them), in alphabetical order.
+    """Return the ``size`` most frequent words of the chosen documents (None: all of them), in alphabetical order.
 
-    By tokens; of words with equal numbers the first in the alphabet wins. Memory is bounded by RUN_WORDS words:
-    sorted runs are spilled into the folder ``scratch`` and merged.
+    Frequency is the number of tokens; ties are resolved alphabetically. At most RUN_WORDS words are in memory: sorted
+    runs are written to the folder ``scratch`` and merged.
     """
     if min_letters < MIN_LETTERS:
         raise ValueError(f"min_letters is {min_letters}; shards keep words of {MIN_LETTERS} letters or more")

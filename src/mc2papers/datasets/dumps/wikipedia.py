@@ -64,7 +64,7 @@ _PREFIXES = {
 
 
 class _Site:
-    """What a dump says of its wiki: namespaces by number."""
+    """Namespaces of a wiki by number, read from its dump."""
 
     def __init__(self, fields: Iterable[tuple[str, bytes]] = ()) -> None:
         self.numbers = dict(_PREFIXES)
@@ -183,7 +183,7 @@ def _add_page(
 
 
 def _is_disambiguation(content: bytes) -> bool:
-    """Whether one of the templates is there, or the switch."""
+    """Return whether a page has a disambiguation template or the magic word for it."""
     return b"__DISAMBIG__" in content or any(
         _DISAMBIGUATION.fullmatch(name.decode("utf-8", "replace").strip())
         for name in wikitext.template_names(content, b"dab", b"dis")
@@ -242,7 +242,7 @@ def multistream_ranges(
 
 
 def _site_of(path: Path) -> _Site:
-    """What the head of a dump says, before its first page."""
+    """Read the head of a dump, before its first page."""
     record, fields = next(xmlstream.records(path, ROOT, _TEXTS, ("page", "siteinfo")), ("", []))
     return _Site(fields if record == "siteinfo" else ())
 
@@ -299,7 +299,7 @@ def parse_first_writers(
 
 
 def _earlier(known: tuple[bytes, str, str] | None, revision: Mapping[str, bytes]) -> tuple[bytes, str, str]:
-    """The earlier of two revisions as (timestamp, named | anonymous | hidden, name)."""
+    """Return the earlier of two revisions as (timestamp, named | anonymous | hidden, name)."""
     timestamp = revision.get("timestamp", b"9999")
     if known is not None and known[0] <= timestamp:
         return known

@@ -27,7 +27,7 @@ FILE, CATEGORY = 1, 2
 
 
 def pack_names(names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Names as one run of bytes and (n + 1,) int64 offsets into it."""
+    """Pack names into an array of bytes and (n + 1,) int64 offsets into it."""
     encoded = [name.encode() for name in names]
     return np.frombuffer(b"".join(encoded), dtype=np.uint8), np.cumsum([0, *map(len, encoded)])
 
@@ -100,14 +100,16 @@ def _character(reference: re.Match[bytes]) -> bytes:
 
 
 def template_names(text: bytes, *marks: bytes) -> list[bytes]:
-    """Names, of up to 60 bytes, of the templates that hold one of ``marks`` (small letters) in any case."""
+    """Return the names, of up to 60 bytes, of the templates that contain one of ``marks`` (small letters) in any
+    case."""
     packed, ends = pack_names([mark.decode() for mark in marks])
     places = _template_names(np.frombuffer(text, dtype=np.uint8), packed, ends)
     return [text[start:end] for start, end in places.tolist()]
 
 
 def category_name(name: str) -> str:
-    """The canonical form of a category's name: spaces for underscores, single, and a capital first."""
+    """Return the canonical form of a category's name: single spaces instead of underscores, and a capital first
+    letter."""
     name = " ".join(html.unescape(name).replace("_", " ").split())
     return name[:1].upper() + name[1:]
 
@@ -119,7 +121,7 @@ def _is_letter(sign):
 
 @inner_kernel
 def _matches(text, start, names, begin, end):
-    """Whether ``text`` has, at ``start``, one of the packed names (given in small ASCII letters)."""
+    """Return whether ``text`` has, at ``start``, one of the packed names (in small ASCII letters)."""
     if start + end - begin > len(text):
         return False
     for i in range(end - begin):
@@ -133,7 +135,7 @@ def _matches(text, start, names, begin, end):
 
 @kernel
 def _template_names(text, marks, ends):
-    """(n, 2) int64 where names of templates begin and end that hold one of the packed marks."""
+    """Return (n, 2) int64: begin and end of the names of templates that contain one of the packed marks."""
     found = [np.int64(0) for _ in range(0)]
     n, i = len(text), 0
     while i < n - 2:
@@ -159,7 +161,7 @@ def _template_names(text, marks, ends):
 
 @inner_kernel
 def _find_close(text, start, names, begin, end):
-    """Position of ``</name`` at or after ``start``; -1 if there is none."""
+    """Return the position of ``</name`` at or after ``start``; -1 if there is none."""
     for i in range(start, len(text) - 1):
         if text[i] == _LESS and text[i + 1] == _SLASH and _matches(text, i + 2, names, begin, end):
             after = i + 2 + end - begin
@@ -170,7 +172,7 @@ def _find_close(text, start, names, begin, end):
 
 @inner_kernel
 def _element(text, start, names, ends):
-    """Index of the element whose name stands at ``start``; -1 for a name that is not listed."""
+    """Return the index of the element whose name is at ``start``; -1 if the name is not listed."""
     stop = start
     while stop < len(text) and (_is_letter(text[stop]) or 48 <= text[stop] <= 57):
         stop += 1
@@ -182,7 +184,7 @@ def _element(text, start, names, ends):
 
 @inner_kernel
 def _drop_elements(text, out, names, ends):
-    """First pass: comments, tags and hidden elements go; returns the length of what is left in ``out``."""
+    """Remove comments, tags and hidden elements (first pass); returns the length of the rest in ``out``."""
     n, i, size = len(text), 0, 0
     no_close = np.zeros(len(ends) - 1, np.bool_)  # no end tag from here on: looked for once, so the scan stays linear
     while i < n:
@@ -244,9 +246,10 @@ def _drop_elements(text, out, names, ends):
 
 @inner_kernel
 def _match_brackets(text, n):
-    """Second pass: (n,) int32, at each opener of a template, link or table the position behind its closer, else 0.
+    """Match brackets (second pass). Returns (n,) int32: for each opening bracket of a template, link or table, the
+    position after its closing bracket, else 0.
 
-    A closer of a template or table may skip link openers that nothing closed; a link's closer must meet its opener.
+    The end of a template or table may skip unclosed links; the end of a link must match its start.
     """
     close = np.zeros(n + 1, np.int32)
     stack = np.empty(n // 2 + 1, np.int32)
@@ -306,7 +309,8 @@ def _match_brackets(text, n):
 
 @inner_kernel
 def _link_kind(text, start, end, names, ends, kinds):
-    """Namespace of a link's target: (kind, where its name begins); kind FILE also for other languages."""
+    """Return the kind of a link's target by its namespace, and where its name begins; links to other languages have the
+    kind FILE."""
     while start < end and (text[start] == _SPACE or text[start] == _UNDERSCORE):
         start += 1
     colon, plain = start, True
@@ -337,7 +341,7 @@ def _link_kind(text, start, end, names, ends, kinds):
 
 @inner_kernel
 def _scheme_letters(text, colon):
-    """Letters of the "http", "https" or "ftp" that ends at ``colon``; 0 if there is none."""
+    """Return the number of letters of the "http", "https" or "ftp" that ends at ``colon``; 0 if there is none."""
     i = colon
     while i > 0 and colon - i < 6 and _is_letter(text[i - 1]):
         i -= 1
@@ -352,7 +356,7 @@ def _scheme_letters(text, colon):
 
 @kernel
 def _scan(source, element_names, element_ends, names, ends, kinds):
-    """(text, marks): plain text in text[:marks[0]], category names at text[marks[1]:marks[2]], ...
+    """Return (text, marks): plain text in text[:marks[0]], category names in text[marks[1]:marks[2]], ...
 
     Category names follow the plain text in the same array.
     """

@@ -49,7 +49,7 @@ class ArchiveError(ValueError):
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """ArchiveError naming ``path`` for all that a damaged archive makes the libraries raise."""
+    """Raise ArchiveError with ``path`` for all errors that libraries raise on a damaged archive."""
     try:
         yield
     except ArchiveError:
@@ -134,9 +134,9 @@ def read_members(
     max_member_bytes: int = MAX_MEMBER_BYTES,
     max_total_bytes: int = MAX_TOTAL_BYTES,
 ) -> dict[str, bytes]:
-    """Contents of the members whose last path component is in ``names``, whatever folder holds them.
+    """Return the contents of the members whose file name is in ``names``, from any folder of the archive.
 
-    ArchiveError as in :func:`iterate_members`, and where a name is missing or two folders hold it.
+    Raises ArchiveError as :func:`iterate_members`, and if a name is missing or occurs in two folders.
     """
     found: dict[str, bytes] = {}
     for member, content in iterate_members(

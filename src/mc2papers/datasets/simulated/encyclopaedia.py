@@ -48,9 +48,9 @@ W1000 = Encyclopaedia(n_categories=1000, n_documents=710_000, n_words=5_600_000)
 
 
 def scaled(shape: Encyclopaedia, scale: float) -> Encyclopaedia:
-    """``shape`` with ``scale`` times the documents and a vocabulary in proportion; categories stay.
+    """Return ``shape`` with ``scale`` times the documents and words; the number of categories stays.
 
-    At least five words for each typical word of a category are kept. ValueError for a scale that leaves no document.
+    At least five words per typical word of a category are kept. Raises ValueError if no document is left.
     """
     n_documents = round(shape.n_documents * scale) if 0 < scale < np.inf else 0
     if n_documents < 1:
@@ -59,7 +59,7 @@ def scaled(shape: Encyclopaedia, scale: float) -> Encyclopaedia:
 
 
 def simulate(shape: Encyclopaedia, seed: int) -> Corpus:
-    """A corpus of ``shape`` with its categories as labels; the same shape and seed give the same corpus.
+    """Simulate a corpus of ``shape`` with its categories as labels; the same shape and seed give the same corpus.
 
     Every document's words are distinct draws with their counts, so its length varies around ``distinct_words``.
     """

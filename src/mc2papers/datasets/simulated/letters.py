@@ -45,7 +45,7 @@ L      M      N      O      R      T
 
 
 def bitmaps() -> dict[str, np.ndarray]:
-    """The thirteen letters in alphabetical order: ``{letter: (7, 5) bool, True where dark}``."""
+    """Return the thirteen letters in alphabetical order: ``{letter: (7, 5) bool, True if dark}``."""
     images: dict[str, np.ndarray] = {}
     for panel in _BITMAPS.strip().split("\n\n"):
         names, *rows = (line.split() for line in panel.splitlines())

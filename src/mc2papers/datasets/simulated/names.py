@@ -12,7 +12,7 @@ _STRIDE = 104_729  # a prime that the number of syllables lacks: spreads neighbo
 
 
 def pseudo_words(n: int) -> list[str]:
-    """n distinct words one can pronounce; earlier (more frequent) ones are shorter."""
+    """Return n distinct pronounceable words; earlier (more frequent) ones are shorter."""
     words: list[str] = []
     base, length = len(_SYLLABLES), 2
     while len(words) < n:
@@ -27,5 +27,5 @@ def pseudo_words(n: int) -> list[str]:
 
 
 def author_names(n: int) -> list[str]:
-    """n distinct names in the form of the NIPS authors: Surname_I."""
+    """Return n distinct names in the form of the NIPS authors: Surname_I."""
     return [f"{word.capitalize()}_{'ABCDEFGHIJKLMNOPRSTVWY'[i * 7 % 22]}" for i, word in enumerate(pseudo_words(n))]

@@ -57,7 +57,7 @@ class Bag:
     distinct: bool = False
 
     def of(self, n_values: int) -> Bag:
-        """The bag with as many names; clusters differ as much as before."""
+        """Return a bag with ``n_values`` names; clusters differ as much as before."""
         return replace(self, n_values=n_values, mass=self.mass * n_values / self.n_values)
 
 
@@ -100,11 +100,11 @@ class Shape:
     classes: tuple[tuple[str, float], ...] = ()
 
     def scaled(self, scale: float) -> Shape:
-        """The shape with documents, words, tokens per document and names of bags times ``scale``.
+        """Return the shape with documents, words, tokens per document and names of bags multiplied by ``scale``.
 
-        A given vocabulary stays, and so do tokens per document and bags of fewer than a thousand names. Clusters and
-        topics stay, but at least ten documents are left to a cluster and ten words to a topic. Dirichlet masses keep
-        their ratio to the number of words or names: topics are as sparse as they were.
+        A given vocabulary does not change, and then tokens per document do not change either. Bags with fewer than a
+        thousand names stay. Clusters and topics stay, as long as there are ten documents per cluster and ten words per
+        topic. Dirichlet masses keep their ratio to the number of words or names, so topics are as sparse as before.
         """
         if not 0 < scale < np.inf:
             raise ValueError(f"scale is {scale}; it must be a number above 0")
@@ -177,7 +177,8 @@ def simulate(shape: Shape, seed: int, scale: float = 1.0, drawn_from: str = "mc2
 
 
 def _classes(cluster_weights: np.ndarray, shares: Sequence[float]) -> np.ndarray:
-    """The class of each cluster, (K,) int64: the heaviest first, each to the class that lacks most of its share."""
+    """Return the class of each cluster, (K,) int64. Heavy clusters come first; each goes to the class that needs most
+    weight."""
     lacks, classes = np.asarray(shares, np.float64).copy(), np.zeros(len(cluster_weights), np.int64)
     for k in np.argsort(-cluster_weights, kind="stable"):
         classes[k] = np.argmax(lacks)
@@ -216,10 +217,10 @@ def draw_counts(
 def _draw_correlated(
     cluster: np.ndarray, lengths: np.ndarray, topic_given_cluster: np.ndarray, word_given_topic: np.ndarray, seed: int
 ) -> tuple[sp.csr_matrix, np.ndarray]:
-    """Counts of the law "correlated", and the mean proportions (K, M) of the documents of each cluster.
+    """Draw counts by the law "correlated"; returns them and the mean proportions (K, M) of documents per cluster.
 
-    Document j has theta_j = softmax(log tau_{z_j} + L f_j + e_j), f_j and e_j normal. Its i-th token (from 0) is with
-    probability i / (_URN + i) one of the i before it, and otherwise drawn from theta_j's topics.
+    Document j has theta_j = softmax(log tau_{z_j} + L f_j + e_j), f_j and e_j normal. Its i-th token (from 0) repeats
+    one of the i earlier tokens with probability i / (_URN + i), and is otherwise drawn from theta_j's topics.
     """
     n_clusters, n_topics = topic_given_cluster.shape
     loadings = _FACTOR_SD * streams.generator(seed, "simulated factors").standard_normal((n_topics, _FACTORS))
@@ -243,7 +244,7 @@ def _draw_correlated(
 def _blocks(
     lengths: np.ndarray, seed: int, purpose: str
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.random.Generator]]:
-    """Documents by blocks of about a million tokens: their numbers, the row in the block of each token, the stream."""
+    """Yield blocks of documents with about a million tokens: document numbers, the row of each token, and a stream."""
     block_of_document = (np.cumsum(lengths) - lengths) // _BLOCK_TOKENS
     for block in np.unique(block_of_document):
         rows = np.flatnonzero(block_of_document == block)
@@ -252,7 +253,7 @@ def _blocks(
 
 
 def _counts(token_row: np.ndarray, word: np.ndarray, n_rows: int, n_words: int) -> sp.csr_matrix:
-    """How often each row has each word, (n_rows, n_words) int32 CSR; ``token_row`` is ascending."""
+    """Count the words of each row, (n_rows, n_words) int32 CSR; ``token_row`` is ascending."""
     cells, counts = np.unique(token_row * np.int64(n_words) + word, return_counts=True)
     indptr = np.searchsorted(cells, np.arange(n_rows + 1) * np.int64(n_words))
     columns = (cells % n_words).astype(np.int32)
@@ -260,7 +261,7 @@ def _counts(token_row: np.ndarray, word: np.ndarray, n_rows: int, n_words: int) 
 
 
 def _draw_by_group(group: np.ndarray, cdf: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """For each i draw a column from row group[i] of ``cdf``; group by group, so that one row stays in cache."""
+    """Draw a column from row group[i] of ``cdf`` for each i, group by group, so that one row stays in the cache."""
     order = np.argsort(group, kind="stable")
     ends = np.cumsum(np.bincount(group, minlength=len(cdf)))
     uniform = rng.random(len(group))
@@ -275,7 +276,8 @@ def _draw_by_group(group: np.ndarray, cdf: np.ndarray, rng: np.random.Generator)
 
 
 def _cdf(rows: np.ndarray) -> np.ndarray:
-    """Cumulative sums that end in exactly 1 from the last positive entry on: no uniform number falls behind."""
+    """Return cumulative sums that are exactly 1 from the last positive entry on, so that every uniform number finds an
+    entry."""
     cdf = np.cumsum(rows, axis=1)
     return np.where(cdf >= cdf[:, -1:], 1.0, cdf / cdf[:, -1:])
 
@@ -306,14 +308,14 @@ def _draw_whole_numbers(
 
 
 def _sticks(concentration: float, n: int, rng: np.random.Generator) -> np.ndarray:
-    """n weights of GEM(concentration), the last one taking all that is left."""
+    """Draw n weights of GEM(concentration); the last one has the remaining mass."""
     broken = rng.beta(1.0, concentration, n)
     broken[-1] = 1.0
     return broken * np.concatenate([[1.0], np.cumprod(1.0 - broken[:-1])])
 
 
 def _dirichlet_rows(parameter: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """n draws of Dirichlet(parameter); with tiny parameters most entries underflow to 0, which is harmless."""
+    """Draw n vectors of Dirichlet(parameter); with tiny parameters most entries underflow to 0, which is harmless."""
     weights = rng.standard_gamma(np.broadcast_to(parameter, (n, len(parameter))))
     empty = weights.sum(axis=1) == 0.0
     weights[empty, np.argmax(parameter)] = 1.0
