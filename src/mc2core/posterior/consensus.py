@@ -3,7 +3,7 @@
 Binder's loss (1978) between two clusterings is the number of document pairs that one of them puts together and the
 other does not. Here it is a share of all pairs, one minus the Rand index, and its expectation over samples is minimised
 (Lau and Green 2007). Moving document j to cluster k changes it by 1 / 2 - P(j and i together) for each member i of k.
-So only the labels of S samples are needed, and no table of document pairs.
+So the method needs only the labels of S samples, and no table of document pairs.
 
 The consensus starts from the sample with the least expected loss and moves documents one by one to the cluster of that
 sample with the least loss (Dahl, Johnson and Mueller 2022). So cluster k of the consensus corresponds to cluster k of a

@@ -2,9 +2,9 @@
 
     p(x_j | w_j, y_j, fit) = 1/S sum_s sum_k P_s(z_j = k | w_j, y_j) p_s(x_j | k)
 
-The sums are over the S samples of a fit and the clusters of each. Such predictions tell, for example, the likely
-authors, date or tags of a document (ICML14, section 4.2). w_j are its words, y_j its contexts except the predicted one,
-and p_s(x | k) is the posterior predictive of cluster k. Clusters without documents of the fit are left out.
+The sums are over the S samples of a fit and the clusters of each. For example, they give the likely authors, date or
+tags of a document (ICML14, section 4.2). w_j are its words, y_j its contexts except the predicted one, and p_s(x | k)
+is the posterior predictive of cluster k. Clusters without documents of the fit are left out.
 """
 
 from __future__ import annotations

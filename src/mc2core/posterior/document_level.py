@@ -3,16 +3,16 @@
     p(w_j) = sum_k pi_k integral Dir(theta; omega tau_k) prod_i (sum_m theta_m psi_m,w_ji)
 
 If words repeat, each factor is (n_ji + b sum_m theta_m psi_m,w_ji) / (i - 1 + b), with n_ji earlier tokens of its word.
-The integral is that of the HDP and of LDA, with the prior of a cluster. It has unbiased estimators. ``left_to_right``
-is preferable: under a small omega, the topics of a document have several modes, and ``importance`` is then mostly too
-low. Only a few clusters are plausible for a document, so the integral is estimated for those that suit its topics under
-all clusters together, with fewer draws for less plausible ones.
+The integral has the same form as in the HDP and LDA, with the prior of a cluster, and unbiased estimators exist.
+``left_to_right`` is preferable: under a small omega, the topics of a document have several modes, and ``importance`` is
+then mostly too low. Only a few clusters are plausible for a document, so the integral is estimated for those that suit
+its topics under all clusters together, with fewer draws for less plausible ones.
 
-These estimates do not tell which cluster a document belongs to: for long documents, their errors exceed the differences
-between clusters. So the cluster is sampled together with the topics of the document. Given its topics, a document would
-hardly leave a cluster, because other clusters lack these topics. But its tokens sit at tables, each with a topic (Teh
-et al. 2006), and the seating does not depend on the cluster. Given the seating, the topics of the tables t are summed
-out,
+These estimates are not accurate enough to determine the cluster of a document: for long documents, their errors exceed
+the differences between clusters. Therefore, the cluster is sampled together with the topics of the document. Given its
+topics, a document would hardly leave a cluster, because other clusters lack these topics. But the tokens are grouped
+into tables, each with a topic (Teh et al. 2006), and this grouping does not depend on the cluster. Given the tables,
+their topics are summed out,
 
     P(z_j = k | w_j, tables) ~ pi_k prod_t sum_m tau_km prod_i psi_m,w_ji over the tokens i of t,
 

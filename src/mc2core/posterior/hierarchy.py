@@ -2,10 +2,10 @@
 
 Each step merges the two clusters whose union lowers the log marginal likelihood least. Then each document in turn moves
 to the cluster that raises it most. In a cut, each document is in the cluster that is likeliest by the samples. The
-likelihood is that of the topics of words, with proportions from a Dirichlet around v epsilon (docs/model.md, section
-2), or of the words themselves if each cluster is a topic (FastEx, NIPS12 eq. 18), and of the contexts, by their
-families. The tokens of a document in each topic are estimated with the proportions of all clusters together as prior,
-because with topics drawn under its own cluster, a document would never move.
+likelihood is the likelihood of the topics of words, with proportions from a Dirichlet around v epsilon (docs/model.md,
+section 2). If each cluster is a topic, it is the likelihood of the words (FastEx, NIPS12 eq. 18). Both include the
+contexts. The number of tokens of a document per topic is estimated with the mean proportions of all clusters as prior:
+with topics drawn under its own cluster, a document would never move.
 """
 
 from __future__ import annotations

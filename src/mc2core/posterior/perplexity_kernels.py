@@ -1,13 +1,15 @@
 """Compiled estimators of a document's likelihood, for blocks of documents.
 
-Plain twins in NumPy, fed from the same streams: tests/mc2core/posterior/test_perplexity.py. A document's stream starts
-from its own words, so its value depends neither on its neighbours nor on how documents are shared among threads.
+Tests compare them with plain versions in NumPy that use the same streams (tests/mc2core/posterior/test_perplexity.py).
+The random stream of a document depends on its words, so its result depends neither on other documents nor on the
+threads.
 
-All take one block of documents as CSR over its distinct words: ``indptr``, ``indices`` into the U rows of ``psi``,
-``counts``; ``psi`` (U, M) float64 is the probability of each word in each topic; documents first..last are done.
+All functions process documents first..last - 1 of a block, which is a CSR matrix over its distinct words: ``indptr``,
+``indices`` into the U rows of ``psi``, and ``counts``. ``psi`` (U, M) float64 has the probability of each word in each
+topic.
 
-Estimators of p(w_j) do so for C clusters of each document (:class:`Asked`). ``words`` (U,) are the words' numbers in
-the corpus. NaN where the weights of a token's topics have no finite sum.
+Estimators of p(w_j) use C clusters of each document (:class:`Asked`). ``words`` (U,) are the numbers of the words in
+the corpus. The result is NaN if the weights of a token's topics have no finite sum.
 """
 
 from __future__ import annotations

@@ -1,22 +1,21 @@
-"""The kinds of cluster FastEx knows, and all that differs between the first three (NIPS12 sections 2 and 3).
+"""Kinds of clusters in FastEx, with all code that differs between the first three (NIPS12 sections 2 and 3).
 
-* multinomial: a document's words given their number, Dirichlet(a) prior;
-* poisson: x_d ~ Poisson(rate_d) for every word, Gamma(a, rate_prior) prior;
-* gaussian: x ~ N(mean, I / precision) in V dimensions, with mean ~ N(0, I / (a precision)) and
-  precision ~ Gamma(1, rate_prior), a Normal-Gamma prior;
-* gauss_wishart: x ~ N(mean, precision^-1) with a precision matrix, mean ~ N(0, (a precision)^-1) and precision ~
-  Wishart(V + 1, (2 rate_prior I)^-1), which has kernels of its own, :mod:`.gauss_wishart`. Of one word's variance its
-  prior says what the Gaussian's says, and all correlations of two words are equally likely.
+* multinomial: a document's words given their number, Dirichlet(a) prior; * poisson: x_d ~ Poisson(rate_d) for every
+word, Gamma(a, rate_prior) prior; * gaussian: x ~ N(mean, I / precision) in V dimensions, with mean ~ N(0, I / (a
+precision)) and precision ~ Gamma(1, rate_prior), a Normal-Gamma prior; * gauss_wishart: x ~ N(mean, precision^-1) with
+a precision matrix, mean ~ N(0, (a precision)^-1) and precision ~ Wishart(V + 1, (2 rate_prior I)^-1), which has kernels
+of its own, :mod:`.gauss_wishart`. For the variance of one word, its prior equals that of the Gaussian, and all
+correlations of two words are equally likely.
 
-Of the first three, each cluster k is summarised by its documents n_k, the counts n_kd, its mass (tokens; Gaussian: the
-sum of squared lengths |x|^2) and, for the Gaussian, |n_k.|^2. Two things are computed from that:
+For the first three, a cluster k is summarised by its number of documents n_k, the counts n_kd, its mass (tokens; for
+the Gaussian, the sum of squared lengths |x|^2) and, for the Gaussian, |n_k.|^2. Two scores are computed from these:
 
 * the collapsed log likelihood, exactly: :func:`word_term` summed over the document's words, into :func:`log_evidence`;
-* what proposals use, linear in x (eq. 11, the Taylor form: the predictive density is nearly the density at
-  theta* = E[theta | X], with an error of order 1 / n by Lemma 1): constant + mass_j * slope + factor * <x, theta_k>.
-  For the two count models theta_kd = ln(1 + n_kd / a), relative to a word the cluster lacks, which is exact for a word
-  that occurs once; E[theta | X] itself has digamma for ln, far off for counts near 0. For the Gaussian theta_kd = n_kd
-  and the factor E[precision] / (a + n_k).
+* a score for proposals that is linear in x (eq. 11, the Taylor form: the predictive density is nearly the density at
+theta* = E[theta | X], with an error of order 1 / n by Lemma 1): constant + mass_j * slope + factor * <x, theta_k>. For
+the two count models theta_kd = ln(1 + n_kd / a), relative to a word the cluster lacks, which is exact for a word that
+occurs once; E[theta | X] itself has digamma for ln, far off for counts near 0. For the Gaussian theta_kd = n_kd and the
+factor E[precision] / (a + n_k).
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""Exact scoring inside FastEx: every cluster, word by word, and a draw (collapsed Gibbs).
+"""Exact scoring in FastEx: every cluster is scored word by word, and one is drawn (collapsed Gibbs sampling).
 
-What a word adds to a cluster's score is taken relative to a cluster that lacks it: ln G(n + a + x) - ln G(n + a), less
-the same at n = 0. So a word matters to the clusters that have it, no more of them than its documents. Hence
+The contribution of a word to the score of a cluster is relative to a cluster that lacks the word: ln G(n + a + x) - ln
+G(n + a), minus the same at n = 0. So a word contributes only to the clusters that have it, and their number is at most
+the number of its documents. Therefore:
 
-* a frequent word has its K counts, and a row of K terms for each count x with which it occurs in a document: it is
-  scored by the addition of a row, at the speed at which memory delivers it;
-* a rare word has a list of the clusters that have it, with its counts there; its terms are looked up one by one.
+* A frequent word has K counts, and a row of K terms for each count x with which it occurs in a document. Its
+contribution is one addition of a row, limited by the speed of memory. * A rare word has a list of the clusters that
+have it, with its counts. Its terms are computed one by one.
 
-A document stays in its cluster while clusters are scored; its own cluster's terms are taken at the counts without it,
-to the same bits as if it had been taken out. Tables change where a document moves.
+While clusters are scored, a document remains in its cluster. The terms of its own cluster use the counts without it,
+with the same bits as if it had been removed. Tables change only if a document moves.
 """
 
 from __future__ import annotations

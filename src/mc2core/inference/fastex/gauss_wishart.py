@@ -1,14 +1,15 @@
-"""FastEx's clusters with a covariance of their own: collapsed Gibbs of Gaussians under a Gauss-Wishart prior (NIPS12).
+"""Clusters with full covariance for FastEx: collapsed Gibbs sampling of Gaussians with a Gauss-Wishart prior (NIPS12).
 
 A cluster with n documents of V counts x, their sum s and their scatter C, the sum of x x', has
 
     strength = a + n,    m = s / strength,    Psi = 2 b I + C - s s' / strength.
 
-whose Cholesky factor follows a document that joins or leaves, and tells densities (:mod:`mc2core.families.factors`).
+The Cholesky factor of Psi is updated when a document joins or leaves, and gives the densities
+(:mod:`mc2core.families.factors`).
 
-Sums and scatters are whole numbers, so no order of moves changes them. Factors are computed from them after a sweep,
-after :data:`.MAX_DOWNDATES` downdates of a cluster, and where a downdate would lose more than four digits: rounding
-does not build up, and what a sweep starts from depends on the assignments alone.
+Sums and scatters are whole numbers, so they do not depend on the order of moves. Factors are recomputed from them after
+a sweep, after :data:`.MAX_DOWNDATES` downdates of a cluster, and if a downdate would lose more than four digits. So
+rounding errors do not accumulate, and the start of a sweep depends only on the assignments.
 """
 
 from __future__ import annotations

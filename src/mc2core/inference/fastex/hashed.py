@@ -1,21 +1,23 @@
-"""FastEx's hashed proposals: propose a cluster from signatures, accept exactly (NIPS12 section 3, docs/model.md).
+"""Hashed proposals of FastEx: a cluster is proposed by signatures and accepted exactly (NIPS12 section 3,
+docs/model.md).
 
-With theta_kd = ln(1 + n_kd / a), the parameter of word d in cluster k relative to that of a word the cluster lacks,
-the log likelihood of a document x is about <x, theta_k> less a scalar of the cluster. The proposal replaces the inner
-product by norms and the angle between signatures (eq. 14). The projection decides what is hashed:
+With theta_kd = ln(1 + n_kd / a), the parameter of word d in cluster k relative to a word that the cluster lacks, the
+log likelihood of a document x is approximately <x, theta_k> minus a scalar of the cluster. The proposal replaces the
+inner product by norms and the angle between signatures (eq. 14). The projection decides what is hashed:
 
-* paper: x and theta_k themselves;
-* balanced: (x - n_x p) g and (theta_k - c) / g, with p the corpus' word frequencies, c the mean and g**4 the ratio of
-  the spread of theta_kd to that of x_d. As sum_d (x_d - n_x p_d) c_d is the same for all clusters, and n_x <p, theta_k>
-  is one exact scalar of the cluster, the product that is approximated is the same; its norms are smaller. Words that
-  tell little about clusters are left out: of them, p and the cluster's size tell what to expect (``background``).
+* paper: x and theta_k themselves; * balanced: (x - n_x p) g and (theta_k - c) / g, with p the corpus' word frequencies,
+c the mean and g**4 the ratio of the spread of theta_kd to that of x_d. The approximated product is the same, because
+sum_d (x_d - n_x p_d) c_d is equal for all clusters, and n_x <p, theta_k> is an exact scalar of the cluster. But its
+norms are smaller, so the error is smaller. Words that hardly differ between clusters are left out; their expected
+contribution follows from p and the size of the cluster (``background``).
 
-The proposal must not know where the document is now: it is taken out of its cluster's counts, sums, norm and
-signature before a cluster is drawn. Then Metropolis-Hastings (eq. 17) with the collapsed likelihood (eq. 18) leaves the
-posterior invariant, whatever c, g and the hash are, as long as they do not depend on the assignments of this sweep.
+The proposal must not depend on the current cluster of the document. Therefore, the document is removed from its
+cluster's counts, sums, norm and signature before a cluster is drawn. Then Metropolis-Hastings (eq. 17) with the
+collapsed likelihood (eq. 18) leaves the posterior invariant for any c, g and hash that do not depend on the assignments
+of this sweep.
 
-Everything cached for a cluster is an integer: coordinates are rounded to a grid before they are summed, so adding and
-removing a document gives back the same bits, in any order, and nothing drifts.
+All cached values of a cluster are integers: coordinates are rounded to a grid before they are summed. So adding and
+removing documents in any order gives identical sums, without rounding errors.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Neighbour proposals: a document tries clusters that its nearest documents are in (docs/model.md).
+"""Neighbour proposals: a document tries the clusters of its nearest documents (docs/model.md).
 
-The proposal is q(k) = (1 - eps) v_k / N_i + eps / K, with v_k the neighbours now in cluster k, N_i the neighbours that
-the graph has of the document and eps the ``uniform_share``; without neighbours it is uniform. It reads the graph, which
-is fixed, and where the other documents are, never where the document itself is: no document is its own neighbour. So
-each try is a Metropolis-Hastings move that leaves the document's conditional as it is, and so are a fixed number of
-them.
+The proposal is q(k) = (1 - eps) v_k / N_i + eps / K, where v_k is the number of neighbours that are in cluster k, N_i
+the number of neighbours in the graph, and eps the ``uniform_share``. Without neighbours, the proposal is uniform. It
+depends on the graph, which is fixed, and on the clusters of other documents, but not on the cluster of the document
+itself, because no document is its own neighbour. So each try is a Metropolis-Hastings move that leaves the conditional
+distribution of the document invariant, and a fixed number of tries does so too.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Sparse counts n_kd of words in clusters: one open hash table of 64-bit slots.
 
-A slot holds the cell's key k V + d in its high bits and the count in its low bits; 0 is an empty slot (cells with
-count 0 are not kept). Linear probing, at most 70% full, grown by a third: between 11.4 and 15.3 bytes for each
-non-zero cell once it has grown, whatever V and K are. While it grows, the old and the new table exist side by side.
+A slot holds the cell's key k V + d in its high bits and the count in its low bits; 0 is an empty slot (cells with count
+0 are not kept). The table uses linear probing, is at most 70% full, and grows by a third. It needs between 11.4 and
+15.3 bytes per non-zero cell after it has grown, for any V and K. While it grows, the old and the new table are both in
+memory.
 
-What the table holds does not depend on the order of additions and removals; where it holds it does, so no result
-may depend on the order of slots.
+The contents of the table do not depend on the order of additions and removals, but the places of cells do. Therefore,
+no result may depend on the order of slots.
 
 A document's log evidence in one cluster takes as many probes of the table as the document has words. Arguments of its
 kernels are named tuples: ``documents`` with the fields of :class:`.components.DocumentCells`, ``clusters`` with those

@@ -1,7 +1,7 @@
-"""Gibbs moves of added documents alone, given a sample of the old ones.
+"""Gibbs moves of added documents only, given a sample of the old documents.
 
-The old state is held: the clusters and tables (without a document level: tokens) of the old documents, the topics of
-their tokens, and all concentrations. It leaves Dirichlet posteriors, which are the priors of the new documents:
+The old state is fixed: the clusters and tables (without a document level: tokens) of the old documents, the topics of
+their tokens, and all concentrations. It determines Dirichlet posteriors, which are priors for the new documents:
 
     tau_k ~ Dir(v eps + t_k)   of an old cluster with t_km tables,   tau ~ Dir(v eps) of a new one;
     psi_m ~ Dir(s + n_m)       of an old topic with n_mw tokens;
@@ -11,9 +11,9 @@ A sweep moves the tokens of the new documents given tau, their clusters given ta
 clusters given the tables with tau summed out, which adds and removes new clusters, and tau given all tables. These are
 the moves of :class:`mc2core.inference.gibbs.state.DocumentLevelState`, with the counts of the old documents in their
 tables. If words repeat, a token is a draw, and tokens first move between draws
-(:mod:`mc2core.inference.gibbs.repeats`). A new topic is broken off the rests of epsilon and tau, as there. Old clusters
-and topics keep their numbers. The cost of a sweep grows with the new documents and with the table of tau, not with the
-old documents.
+(:mod:`mc2core.inference.gibbs.repeats`). The weight of a new topic is drawn from the remaining mass of epsilon and tau,
+in the same way. Old clusters and topics keep their numbers. The cost of a sweep grows with the new documents and with
+the table of tau, not with the old documents.
 """
 
 from __future__ import annotations

@@ -6,21 +6,22 @@ summed out:
 
     P(z_j = k | measures) prop. to pi_k f(x_j | phi_k) prod_i sum_m tau_km psi_m,w_ji,      l_ji ~ tau_{z_j} psi_.,w_ji.
 
-**New atoms, exactly and without slice variables.** G_0 has infinitely many atoms. Its atoms not in use are split off
-``remaining`` by GEM(eta) until less than ``SMALLEST_TOPIC`` is left, so every atom above that weight (*active*) is
-known; likewise every cluster with pi_k above that of ``SMALLEST_CLUSTER`` documents. A token in a small topic stays
-there (it enters its document's weight as a factor tau_k,l), a document in a small cluster stays as it is, and
-everything else moves among the active atoms. Active and small are properties of the measures, not of z and l, and moves
-stay among active atoms, so the move is a Gibbs step on the whole model. All others move in collapsed sweeps and after
-the next draw of epsilon.
+**New atoms, exactly and without slice variables.** G_0 has infinitely many atoms. Unused atoms are drawn from
+``remaining`` by GEM(eta) until less than ``SMALLEST_TOPIC`` remains, so every atom above this weight (*active*) is
+known. In the same way, every cluster is known whose pi_k exceeds the weight of ``SMALLEST_CLUSTER`` documents. A token
+in a small topic stays there, and contributes the factor tau_k,l to the weight of its document. A document in a small
+cluster does not move either. Everything else moves among the active atoms. Whether an atom is active depends on the
+measures, not on z and l, and moves stay among active atoms. Therefore, the move is a Gibbs step on the whole model. The
+others move in collapsed sweeps and after the next draw of epsilon.
 
-**Threads.** Words, documents and again words are split into fixed blocks. Random streams are keyed by words and
-documents, and sums over blocks are taken in order, so results do not depend on the number of threads.
+**Threads.** Words and documents are split into fixed blocks. Random streams are keyed by words and documents, and sums
+over blocks are taken in order, so results do not depend on the number of threads.
 
 **Zeros.** psi and tau are float32. Gammas of psi below 1e-18 become 0, and so do entries of tau below 1e-38 of their
-topic's sum: they carry less than rounding, and subnormal products would cost a hundred cycles each. A token's own
-topic always has psi and tau of a Gamma with shape above 1, so the present state never becomes impossible. All Gammas of
-a topic or cluster not in use may underflow, if the prior of its words or v is small; they are then drawn in logarithms.
+topic's sum: they are smaller than rounding errors, and subnormal products are very slow. For the current topic of a
+token, psi and tau come from a Gamma with a shape above 1, so the current state always has a positive probability. If
+the prior of words or v is small, all Gammas of an unused topic or cluster may underflow. Then their logarithms are
+drawn.
 """
 
 from __future__ import annotations

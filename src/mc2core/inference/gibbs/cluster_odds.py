@@ -1,16 +1,16 @@
-"""How much likelier the clusters of a state are than one cluster, given the topics of tokens.
+"""Log odds of the clusters of a state against one cluster, given the topics of tokens.
 
-With the topics l of all tokens given, the clustering z of a state at the document level has the density
+Given the topics l of all tokens, the clustering z of a state at the document level has the density
 
     p(z, l, x | omega) prop. to p(z) prod_k f_k(x) int Dir(tau_k; v eps)
                                 prod_j G(omega) / G(omega + N_j) prod_m G(omega tau_km + n_jm) / G(omega tau_km) dtau_k,
 
-with each integral by an estimate. tau_k has the density of Gammas of shapes e_m and means g_m, divided by their sum,
-where g = (v eps + u) / (v + u.) and u are the tables expected at parameters omega g. e_m is the curvature of the log
-posterior of tau_km there: v eps_m plus the expectation minus the variance of the tables. The estimate is the
-integrand at g over that density. Two clusterings of the same topics can be compared by it, each with the omega that
-suits it best. States that differ in their topics cannot: the density is that of single assignments of tokens, of
-which a state with more topics has more that are about as dense.
+where each integral is estimated. The posterior of tau_k is approximated by normalised Gammas with shapes e_m and means
+g_m. Here g = (v eps + u) / (v + u.), and u are the expected tables for the parameters omega g. e_m is the curvature of
+the log posterior of tau_km at g: v eps_m plus the expectation minus the variance of the tables. The estimate is the
+integrand at g divided by the approximate density. It can compare two clusterings of the same topics, each with its best
+omega. It cannot compare states with different topics, because it is the density of a single assignment of tokens, and a
+state with more topics has more assignments of about the same density.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A state to which documents are added: those that a start held out.
+"""Extension of a state by documents that a start held out.
 
-A new document's cluster is drawn given its words and contexts, and its tokens' topics given that, by what the state of
-the chain says of documents it has not seen. What is not of single documents is drawn once given all.
+The cluster of a new document is drawn from its predictive distribution given its words and contexts, and the topics of
+its tokens given the cluster. Then all global parameters are drawn once, given all documents.
 """
 
 from __future__ import annotations

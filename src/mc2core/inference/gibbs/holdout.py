@@ -1,7 +1,7 @@
-"""Prediction of held-out documents by states of a chain, by which several starts are compared.
+"""Prediction of held-out documents by states of a chain, used to compare several starts.
 
-The density of a state is misleading if documents are short: it is highest if topics determine the assignment of tokens,
-so one cluster has the highest value (docs/notes/gibbs_document_level.md).
+For short documents, the density of a state is misleading: it is highest if topics alone determine the assignment of
+tokens, so a state with one cluster has the highest value (docs/notes/gibbs_document_level.md).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Split and merge moves of topics that emit observations, at the document level.
 
-The moves are those by sequential allocation in :mod:`mc2core.inference.gibbs.topic_moves`, which has the state, the
-shares of epsilon and tau and their ratios. Predictive densities and marginal likelihoods of observations replace those
-of words. The topic to merge with is drawn uniformly or, with probability 1/2, with weights exp(min(D, 0)), where D is
-the gain of the log marginal likelihood in nats per observation of the smaller topic.
+The moves are the moves by sequential allocation of :mod:`mc2core.inference.gibbs.topic_moves`, which describes the
+state, the shares of epsilon and tau, and the ratios. Predictive densities and marginal likelihoods of observations
+replace the terms for words. The topic to merge with is drawn uniformly or, with probability 1/2, with weights
+exp(min(D, 0)), where D is the gain of the log marginal likelihood in nats per observation of the smaller topic.
 """
 
 from __future__ import annotations

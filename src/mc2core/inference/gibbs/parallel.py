@@ -1,31 +1,31 @@
-"""Sweep over tokens at the document level on any number of threads (docs/model.md, section 2): psi drawn, theta out.
+"""Sweep over tokens at the document level on any number of threads, with psi drawn and theta summed out (docs/model.md,
+section 2).
 
 Given tau, omega and the word distributions psi of the topics, documents are independent of each other:
 
     P(l_ji = m) prop. to (n_jm + omega tau_km) psi_m,w,     k = z_j     (counts without the token)
 
-after Magnusson et al. (2018) and Terenin, Magnusson and Jonsson (2020), who do so for LDA and the HDP. There are
-infinitely many topics and most entries of psi are next to 0, so a token moves among few: those whose topic is *active*
-and whose entry psi_mw is *visible*. A token in any other stays where it is.
+after Magnusson et al. (2018) and Terenin, Magnusson and Jonsson (2020), who use this for LDA and the HDP. There are
+infinitely many topics, and most entries of psi are nearly 0. So a token moves only among topics that are *active* and
+whose entry psi_mw is *visible*. A token in another topic does not move.
 
-* A topic is active if epsilon_m is above :func:`smallest_topic`; those not in use are broken off the rests of epsilon
-  and of every tau_k until less than this weight remains.
-* An entry is visible if a Poisson number of mean lambda_m psi_mw is above 0: if its word is one of those of lambda_m
-  pseudo-observations of the topic. lambda_m is ``PSEUDO_OBSERVATIONS`` times the tokens that tau and z let expect of
-  the topic.
+* A topic is active if epsilon_m is above :func:`smallest_topic`; unused topics are drawn from the remaining mass of
+epsilon and of every tau_k until less than this weight remains. * An entry is visible if a Poisson number of mean
+lambda_m psi_mw is above 0: that is, if its word is among the pseudo-observations of the topic. lambda_m is
+``PSEUDO_OBSERVATIONS`` times the expected number of tokens of the topic given tau and z.
 
-Both are properties of the measures and of draws that only depend on these, never of l. What moves stays among what is
-active and visible, so the sweep is made of Gibbs steps on the model with its measures, and exact. New ones are drawn
-every sweep. Pseudo-observations make psi sparse at no approximation: given how many each word has, psi is Dirichlet
-with these counts added, so the many words that have no token of the topic and are not visible enter by their sum alone,
-a Gamma. The rows of words hold what is left of psi: as Gammas, of which a topic's sum is kept apart.
+Both depend only on the measures and on draws given these, never on l. Tokens move only among active and visible topics,
+so the sweep consists of exact Gibbs steps. Measures and pseudo-observations are drawn anew in every sweep.
+Pseudo-observations make psi sparse without approximation. Given their counts, psi is a Dirichlet with these counts
+added. Words of a topic without tokens and without pseudo-observations matter only through their sum, which is a Gamma.
+The rows of words contain the other entries of psi as Gammas; the sum of each topic is stored separately.
 
-**Threads.** Words, topics and documents are cut into fixed blocks. Random numbers belong to words, topics and
-documents, and sums over blocks are taken in their order.
+**Threads.** Words, topics and documents are split into fixed blocks. Random streams are keyed by words, topics and
+documents, and sums over blocks are taken in order, so results do not depend on the number of threads.
 
-**Spark.** Executors can move the tokens, each those of a shard of documents (:mod:`mc2core.inference.shards`): a step
-has the measures and the tokens' topics, which come back. This process keeps the state, and draws and moves all else, so
-that shards, executors and faults change no bit of the chain, and executors have nothing that could be lost.
+**Spark.** Executors can move the tokens of shards of documents (:mod:`mc2core.inference.shards`). A step sends the
+measures and the topics of tokens, and receives the new topics. This process stores the state, and makes all other draws
+and moves. Therefore, shards, executors and faults do not change the chain, and a failed executor loses no data.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """Words that repeat within a document: burstiness (docs/model.md, section 2; docs/notes/burstiness.md).
 
 A document's words are drawn from DP(b, sum_m theta_jm psi_m): each token is a new *draw* from the document's topics
-with probability b / (i + b), i being the number of tokens before it, or else it repeats one of these. So a word that a
-document uses ten times may be one draw. Draws have topics as tokens have without burstiness. Given the draws, all moves
-of :mod:`mc2core.inference.gibbs.state` apply to a corpus that contains each draw once. Given their topics, the draws
-are moved here:
+with probability b / (i + b), where i is the number of tokens before it. Otherwise it repeats one of these tokens. So a
+word that occurs ten times in a document may be a single draw. Only draws have topics. Given the draws, all moves of
+:mod:`mc2core.inference.gibbs.state` apply to a corpus that contains each draw once. Given their topics, the draws are
+moved here:
 
     P(token joins a draw of its word)     prop. to the tokens of the draw
     P(token is a new draw, of topic m)    prop. to b (n_jm + omega tau_km) / (N_j + omega) (n_mw + s) / (n_m + V s)
 
-where counts are of draws without this token. A token that is the only draw of its topic stays, and no draw opens a
-topic: on these states the move is a Gibbs step, on others it does nothing. Topics are opened by
+where counts are numbers of draws without this token. A token that is the only draw of its topic does not move, and this
+move adds no topic. With this restriction, it is a Gibbs step. Topics are added by
 :mod:`mc2core.inference.gibbs.tokens`.
 """
 

@@ -1,19 +1,20 @@
 """The starting state of a chain with a document level: the best of some short burn-ins (docs/model.md, section 2).
 
-Random starting topics end as many copies of each true topic, which hundreds of sweeps do not merge, and a small omega
-would remove the clusters of short documents. So words are clustered by their documents, and a token begins in the topic
-of its word. Documents begin in clusters found by k-means of their words or, if they have embeddings, of these
+If topics start at random, several copies of each true topic remain even after hundreds of sweeps. And a small omega
+would remove the clusters of short documents. Therefore, words are clustered by their documents, and a token begins in
+the topic of its word. Documents begin in clusters found by k-means of their words or, if they have embeddings, of these
 (docs/notes/embeddings.md). The clusters are fixed in the burn-in. Then duplicate topics are merged and artefacts
 removed (:mod:`mc2core.inference.gibbs.consolidate`), and everything moves.
 
-The best numbers of topics and of clusters to start with are not known in advance. So three starts are made on all but a
-tenth of the documents: with 20 clusters and few topics, with 20 and many topics, and with 100 and many topics. The
-chain continues from the first one, unless many topics predict the tenth better by one standard error, and 100 clusters
-by three standard errors and 1 % (:mod:`mc2core.inference.gibbs.holdout`, docs/notes/starts.md). The joint density of a
-state does not serve: it falls by thousands of nats where more topics predict better. For fewer than a hundred
-documents, none are held out, and there is one start, with few topics.
+The best numbers of topics and of clusters to start with are not known in advance. Therefore, three starts are made on
+nine tenths of the documents: with 20 clusters and few topics, with 20 and many topics, and with 100 and many topics.
+The other tenth is held out. The chain continues from the first start, unless many topics predict the held-out tenth
+better by one standard error, or 100 clusters by three standard errors and 1 % (:mod:`mc2core.inference.gibbs.holdout`,
+docs/notes/starts.md). The joint density of a state cannot select the start, because it falls by thousands of nats even
+if more topics predict better. For fewer than a hundred documents, none are held out, and there is one start, with few
+topics.
 
-If the number of clusters is fixed and all are in use, none can be split, so two classes that k-means puts together
+If the number of clusters is fixed and all are in use, no cluster can be split, so two classes in one cluster of k-means
 would stay together. Therefore such a start has twice as many clusters, which are merged as in a hierarchy
 (:mod:`mc2core.posterior.hierarchy`) halfway through the last sweeps (docs/notes/labelled.md).
 """

@@ -1,18 +1,18 @@
-"""Collapsed sweep over tokens whose topics emit the document's context too (npTOT; docs/model.md, section 2).
+"""Collapsed sweep over tokens if topics also emit the context of the document (npTOT; docs/model.md, section 2).
 
     P(l_ji = m)         prop. to (n_jm + v eps_m) (n_mw + s) / (n_m + V s) f_m(x_j)     (all without the token)
     P(l_ji = new topic) prop. to v eps_new / V f_0(x_j)
 
 f_m is the predictive of topic m's Normal-Gamma, Student's t; a missing x_j has the factor 1.
 
-**Order.** Tokens are visited document by document, where :mod:`mc2core.inference.gibbs.tokens` goes word by word:
-all tokens of a document have one x_j, so that while it is visited f_m depends only on how many of its tokens topic m
-has. Factors of all topics are computed once for the document, and of a topic whose tokens move for 16 counts at a
-time. The price is a table of the words' counts, (V, M).
+**Order.** Tokens are visited document by document, not word by word as in :mod:`mc2core.inference.gibbs.tokens`. All
+tokens of a document have the same x_j, so during its visit, f_m depends only on the number of its tokens in topic m.
+The factors of all topics are computed once per document. For topics whose tokens move, they are tabulated for 16 counts
+at a time. This order needs a table of word counts, (V, M).
 
-**Range.** Factors are taken relative to the largest one, and those with which no token of the document could have a
-share of 1e-9 of its weights are 0: subnormal products would cost a hundred cycles each. Where moves have carried the
-sum of the weights below what that rests on, all are computed again.
+**Range.** Factors are relative to the largest one. A factor is set to 0 if it gives every token of the document less
+than a share of 1e-9, because subnormal products are very slow. If moves reduce the sum of the weights so far that such
+factors would matter, all factors are computed again.
 """
 
 from __future__ import annotations

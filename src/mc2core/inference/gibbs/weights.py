@@ -1,8 +1,8 @@
 """Concentrations, table counts and weights given the assignments (ICML14, section 3.2 and appendix A.2, corrected).
 
-The concentrations' priors are Gamma(shape, rate); alpha, v, eta are ICML14's names of the concentrations of document
-clusters (group), of topics within a cluster (table) and of topics (topic); omega is that of documents around their
-cluster, s that of words in a topic.
+The concentrations have Gamma(shape, rate) priors. ICML14 calls them alpha for document clusters (group), v for topics
+within a cluster (table), and eta for topics (topic). Omega is the concentration of documents around their cluster, and
+s the prior of words in a topic.
 
 **Clusters of documents** are a Dirichlet process, or a finite mixture of N clusters:
 
@@ -13,12 +13,14 @@ With pi summed out, K clusters in use and b = alpha / N, a partition of J docume
     p(z) = N! / (N - K)! G(alpha) / G(alpha + J) prod_k G(n_k + b) / G(b)
          = G(alpha) / G(alpha + J) prod_{i < K} alpha (1 - i / N) prod_k G(n_k + b) / G(1 + b)
 
-so that one more document joins a cluster of n_k in proportion to n_k + b and a new one in proportion to
-alpha (1 - K / N). The Dirichlet process is N = infinity, to the last bit.
+Therefore, a further document joins a cluster of n_k documents with a probability proportional to n_k + b, and a new
+cluster with a probability proportional to alpha (1 - K / N). N = infinity gives the Dirichlet process, with identical
+bits.
 
-**Tables of documents.** Document j's tokens sit at tables whose topics are drawn from tau_k. Given t_jm, the number of
-its tables with topic m, the tables of a cluster's documents are to tau_k what tokens are in MC2 without a document
-level, so z, v, epsilon, eta and alpha are moved as there, with tables in place of tokens and tau summed out.
+**Tables of documents.** The tokens of document j sit at tables, and the topics of tables are drawn from tau_k. t_jm is
+the number of its tables with topic m. Given these numbers, tables have the same role as tokens in MC2 without a
+document level. Therefore, z, v, epsilon, eta and alpha are sampled as in that model, with tables instead of tokens and
+tau summed out.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""Merge moves of SVI with a document level (docs/model.md, Unions): the score of a union, and which unions are made.
+"""Merge moves of SVI with a document level: scores of merges, and selection of merges (docs/model.md).
 
-Mean field never leaves a split: two topics or clusters that are one stay two. At the end of an epoch pairs are merged
-whose union does not lower the bound. What a union changes is known given the local posteriors of some documents, whose
-shares gamma of the two topics, or mu of the two clusters, are added. Of topics that is exact. The score of a union of
-clusters (:class:`UnionScore`, birth moves ask it, too) is far below what the bound gains, since this is convex in
-E ln tau and documents change their topics with their cluster; it says which pairs to propose, in which order.
+Mean field does not merge two copies of one topic or cluster by itself. Therefore, at the end of an epoch, pairs are
+merged if this does not lower the bound. The change of the bound is computed from the local posteriors of some
+documents, by adding their shares gamma of the two topics, or mu of the two clusters. For topics, it is exact. For
+clusters, the score (:class:`UnionScore`, also used by birth moves) is far below the gain of the bound, because the
+bound is convex in E ln tau and documents change their topics with their cluster. It only determines which pairs are
+proposed, and in which order.
 
-Pairs without a part in common are taken, the best first, and merged together where the bound is not lower when these
-documents are visited again and omega has made some steps, with and without the unions: fewer clusters need a smaller
-omega. Else the better half of the pairs is tried, and so on.
+Disjoint pairs are selected, the best first, and merged together. Then the local posteriors and omega are updated, with
+and without the merges, because fewer clusters need a smaller omega. If the bound is lower with the merges, the better
+half of the pairs is tried, and so on.
 """
 
 from __future__ import annotations

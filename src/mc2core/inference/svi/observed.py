@@ -1,13 +1,13 @@
-"""Topics that emit observations in SVI: what takes the place of words, whose posteriors are Dirichlet.
+"""Topics that emit observations in SVI. They replace words, which have Dirichlet posteriors.
 
 q(psi_m) is conjugate, with natural parameters eta_m = eta_0 + sum_i gamma_im T(x_i) (:mod:`mc2core.families.base`), so
 that the score of an observation is its expected log density,
 
     E ln p(x | psi_m) = T(x) . E[t(psi_m)] + ln h(x),
 
-and the bound pays KL(q(psi_m) || prior). Each observation is a word of its own that is met once: the local steps see no
-difference. A state keeps (P, M) sums of statistics where it keeps (V, M) tokens of words, and natural-gradient steps
-blend both in the same way.
+and the bound contains -KL(q(psi_m) || prior). For the local steps, each observation is a different word that occurs
+once. A state stores (P, M) sums of statistics instead of (V, M) tokens of words, and natural-gradient steps update both
+in the same way.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The local step of SVI-MC2 on Spark (UAI16, section 4.3): documents on executors, everything global in this process.
+"""The local step of SVI-MC2 on Spark (UAI16, section 4.3): documents are processed by executors, global parameters by
+this process.
 
-A step of :mod:`mc2core.inference.shards` has the numbers of a mini-batch's documents, lse of its words and expectations
-of clusters and contexts. A task assigns its documents with the kernels of the local engine and sends back sums; they
-are added here in the order of the shards. So the result depends on the number of shards alone.
+A step of :mod:`mc2core.inference.shards` sends the document numbers of a mini-batch, the log likelihoods of its words,
+and the expectations of clusters and contexts. A task assigns its documents with the kernels of the local engine and
+returns sums, which are added here in the order of the shards. So the result depends only on the number of shards.
 """
 
 from __future__ import annotations

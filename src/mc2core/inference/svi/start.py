@@ -1,8 +1,9 @@
-"""Starts of SVI-MC2: documents as seeds, a short Gibbs run, or noise.
+"""Starts of SVI-MC2: from k-means, from a short Gibbs run, or at random.
 
-Every start is a soft assignment of tokens - tokens of each word in each topic, of each cluster at each table, documents
-of each cluster - turned into posteriors as if those were the statistics of the whole corpus. Direct assignment reads a
-table as the tokens of its topic, a document level those as the tables expected of the documents.
+Every start has three tables of expected counts: tokens of each word in each topic, tokens of each cluster at each
+table, and documents of each cluster. The posteriors are computed from these as if they were the statistics of the whole
+corpus. With direct assignment, the tokens of a table count for its topic. With a document level, they are converted to
+the expected tables of the documents.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sticks: weights of n atoms are beta_i = v_i prod_{l<i} (1 - v_l) with v_n = 1.
+"""Stick-breaking weights: the weights of n atoms are beta_i = v_i prod_{l<i} (1 - v_l) with v_n = 1.
 
 A posterior is one array (2, ..., n - 1), float64 > 0: the two parameters of each stick's Beta.
 """

@@ -1,16 +1,16 @@
-"""Local step of SVI-MC2 by direct assignment of tokens to topics, for documents without own proportions.
+"""Local step of SVI-MC2 by direct assignment of tokens to topics, for documents without their own proportions.
 
-**Documents** (UAI16, eq. 1): lse_k(w), the logarithm of the expected likelihood of a word w in cluster k with the
-token's topic or table summed out, is the same in every document. It is computed once for each distinct word of a
-mini-batch; a document needs lse only (:func:`assign_documents`),
+**Documents** (UAI16, eq. 1): lse_k(w) is the logarithm of the expected likelihood of a word w in cluster k, with the
+topic or table of the token summed out. It is the same in every document, so it is computed once per distinct word of a
+mini-batch. Documents are assigned by lse alone (:func:`assign_documents`),
 
     ln mu_jk = E ln beta_k + E ln p(x_j | phi_k) + sum_w x_jw lse_k(w) - ln Z_j,
 
-and the global step needs only small sums over documents, which may be computed elsewhere.
+and the global step needs only small sums over documents, which another process can compute.
 
-**Words** are two dense products forward, two back (docs/model.md, Direct assignment). With P_m(w) = exp(E ln psi_mw)
-and W_km = exp(E ln tau_km), lse_k(w) = ln sum_m W_km P_m(w), and by the documents' masses R_k(w) and
-Q = R / (P W^T)
+**Words** need two dense matrix products before the assignment and two after it (docs/model.md, Direct assignment). With
+P_m(w) = exp(E ln psi_mw) and W_km = exp(E ln tau_km), lse_k(w) = ln sum_m W_km P_m(w), and with the tokens R_k(w) of
+words in clusters and Q = R / (P W^T)
 
     n_km = W_km (Q^T P)_km,    tokens of word w in topic m = P_m(w) (Q W)_wm.
 

@@ -1,8 +1,8 @@
 """SVI-MC2 with a document level, theta_j ~ DP(omega, tau_{z_j}): its local step and omega (docs/model.md).
 
-q(tau_k) = Dir(v eps_1 + t_k1, ..., v eps_M + t_kM, v eps_rest), t_km being expected tables of documents, with a_km =
+q(tau_k) = Dir(v eps_1 + t_k1, ..., v eps_M + t_kM, v eps_rest), where t_km are expected tables of documents and a_km =
 omega exp(E ln tau_km). omega has a point estimate if it is learnt. In the first epoch, documents stay in their starting
-clusters: under the topics of the start, which belong to clusters, they would gather in a few clusters.
+clusters: otherwise, under the first topics, most would move to a few clusters.
 
 **Local step**: the tree q(z_j) q(l_j | z_j), theta_j summed out. Under cluster k the tokens of a document have shares
 gamma_wm and expected counts n_m = sum_w x_jw gamma_wm; a pass

@@ -1,22 +1,23 @@
 """SVI-MC2 with tables, as UAI16 prints it: its proportions and its local step.
 
-q(epsilon) and q(tau_k) are truncated sticks, q(c_kt) categorical. K, T, M are truncations: clusters, tables in each,
-topics.
+q(epsilon) and q(tau_k) are truncated sticks, q(c_kt) categorical. K, T and M are the truncations of clusters, of tables
+per cluster and of topics.
 
 **Words under tables.** S_kt(w) = sum_m mu_ktm E ln psi_mw + E ln tau_kt and lse_k(w) = ln sum_t exp S_kt(w).
 
-**Hard tables.** After the first steps nearly every q(c_kt) is a single topic up to rounding. Such a table's row
-sum_m mu_ktm E ln psi_mw is a column of E ln psi, and all tables that serve a topic share it, so the K T rows of the
-product shrink to M and a few dozen of *soft* tables (:class:`TableRows`). exp is taken of these, and a product with
-the tables' weights exp(E ln tau_kt) sums over tables. The result is the same either way; only the cost follows.
+**Hard tables.** After the first steps, nearly every q(c_kt) is a single topic up to rounding. For such a table, the row
+sum_m mu_ktm E ln psi_mw is a column of E ln psi, which all tables of the topic share. Therefore, only M rows and a few
+dozen rows of *soft* tables are computed instead of K T rows (:class:`TableRows`). The exponentials of these rows are
+multiplied by the weights exp(E ln tau_kt) of tables. The result is the same; only the time is shorter.
 
 **Statistics.** The global step needs sums of N_kt(w) = R_k(w) r_kt(w), the tokens of word w at table t of cluster k,
-with a mini-batch's word masses R_k(w). It is made from three small factors where it is summed (:class:`TableMass`).
-Sums over words are taken in fixed blocks, in their order: bits do not depend on threads.
+where R_k(w) are the tokens of the word in the cluster in a mini-batch. N is not stored, but computed from three small
+factors during the sum (:class:`TableMass`). Sums over words are taken in fixed blocks in order, so the result does not
+depend on the threads.
 
-**Global step** (UAI16, eq. 2-5, mended). It has two halves. Sticks and tables come first and then, given the tables'
-new topics, the topics. q(c_kt) and q(psi_m) enter each other's targets, so moving both at once, as a joint step does,
-could lower the ELBO even with the whole corpus and rate 1.
+**Global step** (UAI16, eq. 2-5, corrected). It has two halves: first sticks and tables, then the topics given the new
+topics of tables. q(c_kt) and q(psi_m) enter each other's targets, so moving both at once, as a joint step does, could
+lower the ELBO even with the whole corpus and rate 1.
 """
 
 from __future__ import annotations
