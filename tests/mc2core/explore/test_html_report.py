@@ -1000,6 +1000,22 @@ def test_several_clusters_and_topics_are_compared_with_intervals(opened, folder,
         assert {row["of"].split()[0] for row in csv_of(page, "#compare-part .saves button >> nth=0")} == {"Topic"}
 
 
+def test_it_lists_what_rises_and_falls_over_time(opened, folder):
+    with opened(folder / "index.html") as page:
+        for what in ("cluster", "topic"):
+            page.select_option("#compare-what", what)
+            names = pd.read_csv(folder / f"{what}s.csv").set_index(what)["name"]
+            rows = pd.read_csv(folder / f"{what}_numbers.csv").query("context == 'year' and is_notable")
+            rows = rows[rows[what].isin(names.index)].sort_values("trend", ascending=False)
+            said = [
+                f"The share {verb} with year for: {'; '.join(names[some[what]])}."
+                for verb, some in (("rises", rows[rows["trend"] > 0]), ("falls", rows[rows["trend"] < 0][::-1]))
+                if len(some)
+            ]
+            expected = " ".join(said) or f"No {what} has a trend with year beyond chance."
+            assert page.inner_text("#compare .block:has-text('year (') .trends") == expected
+
+
 def test_the_heat_map_shows_contexts_and_topics(opened, folder, description):
     found = pd.read_csv(folder / "shares.csv").query("of == 'cluster' and context == 'label'")
     with opened(folder / "index.html") as page:

@@ -6,6 +6,17 @@ const nameOfPick = (number) => (compareWhat === "cluster" ? nameOf(number) : top
 const shortOf = (number) => (compareWhat === "cluster" ? nodes.get(number).name : byTopic.get(number).name);
 const choices = () => (compareWhat === "cluster" ? groups.slice(0, 500).map((row) => row.cluster) : topics.slice(0, 200).map((row) => row.topic));
 const startPicks = () => { picks = choices().slice(0, 3); };
+// which shares change over a number by more than chance explains, the largest changes first
+const MAX_TRENDS = 8;
+const sayTrends = (name) => {
+  const of = compareWhat === "cluster" ? numbers : topicNumbers, all = choices().flatMap((one) => (of.get(one) || []).filter((row) => row.context === name).map((row) => ({ ...row, called: shortOf(one) })));
+  const part = (verb, sign) => {
+    const rows = all.filter((row) => row.is_notable && sign * row.trend > 0).sort((a, b) => sign * (b.trend - a.trend)), more = rows.length - MAX_TRENDS;
+    return rows.length ? [`The share ${verb} with ${name} for: ${rows.slice(0, MAX_TRENDS).map((row) => row.called).join("; ")}${more > 0 ? `; and ${whole(more)} more` : ""}.`] : [];
+  };
+  const said = [...part("rises", 1), ...part("falls", -1)];
+  return said.length ? said.join(" ") : `No ${compareWhat} has a trend with ${name} beyond chance.`;
+};
 const drawCompare = () => {
   $("compare-part").hidden = !variables.length || !topics.length;
   if (!variables.length || !topics.length) return;
@@ -29,12 +40,15 @@ const drawCompare = () => {
   if ($("compare").children.length !== asked.length)
     fill($("compare"), asked.map(({ name, role }, i) => {
       const one = element("div", null, { className: "block" }), chart = element("div", null, { id: `compare-${i}`, className: "chart" });
-      one.append(element("h3", name === role ? name : `${name} (${role})`), element("p", null, { className: "soft small" }), chart);
+      one.append(element("h3", name === role ? name : `${name} (${role})`), element("p", null, { className: "trends" }), element("p", null, { className: "soft small" }), chart);
       return one;
     }));
   asked.forEach((variable, i) => {
     const { name } = variable, title = `Share of ${compareWhat}s among the ${what} by ${name}`;
-    $(`compare-${i}`).previousElementSibling.textContent = `Share of the ${compareWhat === "cluster" ? "documents" : `${TOKENS} in the documents`} ${variable.number ? `of each step of ${name}` : `with each ${name}`} that is in the ${compareWhat}`;
+    const trends = $(`compare-${i}`).parentElement.querySelector(".trends");
+    trends.hidden = !variable.number || choices().length < 2;
+    if (!trends.hidden) trends.textContent = sayTrends(name);
+    $(`compare-${i}`).previousElementSibling.textContent = `For each ${variable.number ? "interval of " : ""}${name}: share of the ${what} in each ${compareWhat}`;
     const rows = shown.flatMap((one, series) => inOrder(sharesOf(compareWhat, one, name), name).map((row, place) => ({ ...row, place, series, name: nameOfPick(one), colour: colour.get(one), shape: shapeOf(series) })));
     const say = (d) => `${variable.number ? step(name, d) : d.value}\n${d.name}\n${sayShare(d)}\n${many(d.documents, "document")}`;
     const columns = ({ name: of, documents: n, share, low, high, ...row }) => ({ ...(variable.number ? { start: row.start, end: row.end } : { value: row.value }), of, documents: n, share, low, high });
