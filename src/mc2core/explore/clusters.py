@@ -226,9 +226,11 @@ def _labels(description: Description) -> pd.DataFrame:
 
 
 def _typical(description: Description) -> pd.DataFrame:
-    """Return the typical documents of each node by overlap, from 0 to 1.||The overlap is the sum over words (or topics
-    of observations) of sqrt(share in the document * probability in the node). If the model uses embeddings, the score
-    is the mean of the overlap and of the cosine to the mean embedding of the node.
+    """Return the typical documents of each node by overlap, from 0 to 1.
+
+    The overlap is the sum over words (or topics of observations) of sqrt(share in the document * probability in the
+    node). If the model uses embeddings, the score is the mean of the overlap and of the cosine to the mean embedding of
+    the node.
     """
     root, rows, vectors = description.document_features, [], description.document_vectors
     for start in range(0, len(description.nodes), _BLOCK):

@@ -49,8 +49,9 @@ def predictions(description: Description, rows: np.ndarray) -> dict[str, dict[st
 
 
 def _clusters(description: Description, rows: np.ndarray) -> tuple[list[Sample], sp.csr_matrix, np.ndarray]:
-    """Return samples, (n', C) CSR weights of their clusters, and (n,) the row of each document in it.||The clusters of
-    all samples are columns next to each other. Documents in the same clusters share a row.
+    """Return samples, (n', C) CSR weights of their clusters, and (n,) the row of each document in it.
+
+    The clusters of all samples are columns next to each other. Documents in the same clusters share a row.
     """
     posterior = description.posterior
     samples = [posterior.samples[number] for number in chosen_samples(posterior)] or [posterior.representative]

@@ -145,8 +145,10 @@ def _uses(description: Description) -> pd.DataFrame:
 
 
 def _typical(description: Description) -> pd.DataFrame:
-    """Return documents with large shares of each topic, the largest first; none if clusters are topics.||The shares are
-    relative to the length of the document plus half the mean length, so that short documents do not fill the list.
+    """Return documents with large shares of each topic, the largest first; none if clusters are topics.
+
+    The shares are relative to the length of the document plus half the mean length, so that short documents do not fill
+    the list.
 
     If clusters are topics, the typical documents of the clusters serve for both.
     """

@@ -167,8 +167,9 @@ def _scores(top: Top) -> np.ndarray:
 
 
 def _shared(tops: Mapping[int, Top]) -> dict[int, set[int]]:
-    """Return, by key, which of the first N_SHOWN columns are also among the first of another of ``tops``.||A column
-    counts only if its score in the other one is at least SHARED of its score here.
+    """Return, by key, which of the first N_SHOWN columns are also among the first of another of ``tops``.
+
+    A column counts only if its score in the other one is at least SHARED of its score here.
     """
     firsts: dict[int, list[tuple[int, float]]] = {}
     best: dict[int, list[float]] = {}

@@ -292,8 +292,9 @@ class Hierarchy:
 
 
 def _mean_shares(samples: Sequence[np.ndarray], found: np.ndarray, size: int) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield blocks of documents with (B, size) mean shares.||The share of one of the clusters ``found`` (J,) is
-    computed in the document's cluster, and averaged over samples.
+    """Yield blocks of documents with (B, size) mean shares.
+
+    The share of one of the clusters ``found`` (J,) is computed in the document's cluster, and averaged over samples.
     """
     tables = []
     for cluster in samples:
@@ -558,9 +559,10 @@ class _Held:
 
 # -- what documents hold -------------------------------------------------------------------------------------------
 def _content(sample: Sample) -> tuple[Callable[[Corpus, Callable[[float], None]], sp.csr_matrix], np.ndarray]:
-    """Return a function that computes (B, F) whole counts of documents, and their (F,) Dirichlet prior.||The counts are
-    word counts if each cluster is a topic, else counts of topics, the rest in the last column. The function reports how
-    many documents are done.
+    """Return a function that computes (B, F) whole counts of documents, and their (F,) Dirichlet prior.
+
+    The counts are word counts if each cluster is a topic, else counts of topics, the rest in the last column. The
+    function reports how many documents are done.
     """
     known: Any = sample.topic_given_cluster
     if sp.issparse(known):

@@ -125,11 +125,10 @@ def features(corpus: Corpus, weighting: str, method: str) -> sp.csr_matrix:
 
 def lsa_space(table: sp.csr_matrix, dimension: int, state: int) -> np.ndarray:
     """Return (J, D) float64 rows of length 1: the first left singular vectors of a (J, V) table times their singular
-    values.||This is latent semantic analysis (Deerwester et al. 1990). There are ``dimension`` of them, or as many as
-    ARPACK finds: one fewer than rows, and than columns. Raises ValueError if there are none.
+    values.
 
-    ``dimension`` of them, or as many as ARPACK finds: one fewer than rows, and than columns. ValueError where that is
-    none.
+    This is latent semantic analysis (Deerwester et al. 1990). There are ``dimension`` of them, or as many as ARPACK
+    finds: one fewer than rows, and than columns. Raises ValueError if there are none.
     """
     from sklearn import decomposition, preprocessing
 

@@ -32,9 +32,10 @@ def largest_clusters(model: Posterior) -> np.ndarray:
 
 
 def describe(corpus: Corpus, models: Sequence[Posterior], n_clusters: int = 7) -> pd.DataFrame:
-    """Return the documents of the largest clusters of each fit, one row per document.||Fits with fewer than
-    ``n_clusters`` clusters of at least MIN_DOCUMENTS documents are left out. The columns are document, seed (of the
-    fit), cluster (1 is the largest), class, x, y and drawn.
+    """Return the documents of the largest clusters of each fit, one row per document.
+
+    Fits with fewer than ``n_clusters`` clusters of at least MIN_DOCUMENTS documents are left out. The columns are
+    document, seed (of the fit), cluster (1 is the largest), class, x, y and drawn.
 
     The positions are computed from the data, not from the model: from words and counts of all contexts, as tf-idf of
     length 1 (:func:`mc2papers.baselines.base.features`). x and y are t-SNE's (van der Maaten and Hinton, 2008) with

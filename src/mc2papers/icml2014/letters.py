@@ -109,8 +109,10 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Posterior], seeds: i
 
 
 def match_clusters(corpus: Corpus, model: Posterior) -> dict[int, str]:
-    """Match clusters of the representative sample to the words that the documents were drawn from.||Returns the
-    clusters in the order of the words, each with its word; further clusters come after them with "", heaviest first.
+    """Match clusters of the representative sample to the words that the documents were drawn from.
+
+    Returns the clusters in the order of the words, each with its word; further clusters come after them with "",
+    heaviest first.
 
     Words and clusters are matched one to one so that as many documents as possible are in their word's cluster.
     """
@@ -330,8 +332,10 @@ def share_in_own(corpus: Corpus, model: Posterior) -> float:
 
 
 def context_overlap(corpus: Corpus, truth: Truth, model: Posterior) -> float:
-    """Return the smallest overlap, over the words, of the density of the context in a word's cluster with the
-    truth.||It is 0 if a word has no cluster, and 1 if all densities equal the truth."""
+    """Return the smallest overlap, over the words, of the density of the context in a word's cluster with the truth.
+
+    It is 0 if a word has no cluster, and 1 if all densities equal the truth.
+    """
     named = {word: k for k, word in match_clusters(corpus, model).items() if word}
     if len(named) < len(WORDS):
         return 0.0

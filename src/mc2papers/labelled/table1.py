@@ -122,12 +122,13 @@ def _measured(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], u
 
 
 def claims(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses: Mapping[str, str]) -> list[Claim]:
-    """Judge our own claims on the labelled corpora, then the claims of ICML14 figure 5 on corpora with contexts.||Our
-    claims: MC2, with and without a document level, reaches K-means with K fixed. With K fixed, it also reaches each of
-    the other methods. The recommended cut is near the best of these methods and near the number of classes. Contexts
-    increase the agreement.||The arguments are those of :func:`agreement_table`.
+    """Judge our own claims on the labelled corpora, then the claims of ICML14 figure 5 on corpora with contexts.
 
-    Of the arguments of :func:`agreement_table`.
+    Our claims: MC2, with and without a document level, reaches K-means with K fixed. With K fixed, it also reaches each
+    of the other methods. The recommended cut is near the best of these methods and near the number of classes. Contexts
+    increase the agreement.
+
+    The arguments are those of :func:`agreement_table`.
     """
     rows, judged = _measured(scores, classes, uses), []
     for dataset in [title for title in classes if title in set(rows["dataset"])]:

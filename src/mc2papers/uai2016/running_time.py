@@ -78,9 +78,10 @@ def _speed_up(rows: pd.DataFrame) -> tuple[int, pd.Series]:
 
 
 def judge_batches(rows: pd.DataFrame) -> list[Claim]:
-    """Judge whether larger mini-batches gain more from several workers.||The speed-up of all workers over one at the
-    largest size must exceed the speed-up at the smallest size, for threads and for each Spark cluster timed with
-    several sizes. Missing timings are listed as well.
+    """Judge whether larger mini-batches gain more from several workers.
+
+    The speed-up of all workers over one at the largest size must exceed the speed-up at the smallest size, for threads
+    and for each Spark cluster timed with several sizes. Missing timings are listed as well.
 
     rows : of :func:`judge_nodes`
     """

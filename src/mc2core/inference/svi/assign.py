@@ -21,10 +21,9 @@ Assign = Callable[[Batch, np.ndarray, Expectations, Executor | None], DocumentSt
 
 @kernel
 def assign_in_block(indptr, indices, counts, log_likelihood, first, last, shares, log_evidence):
-    """Compute the responsibilities mu_jk of documents first..last-1.||``shares`` (B, K) float64 holds ln E p(z) +
-    context and is overwritten with mu_jk. ``log_evidence`` (B,) is filled.
+    """Compute the responsibilities mu_jk of documents first..last-1.
 
-    Fills ``log_evidence`` (B,).
+    ``shares`` (B, K) float64 holds ln E p(z) + context and is overwritten with mu_jk. ``log_evidence`` (B,) is filled.
     """
     n_clusters = shares.shape[1]
     score = np.empty(n_clusters)

@@ -52,8 +52,10 @@ _DOCUMENT_BLOCK = 16
 
 # -- topics --------------------------------------------------------------------------------------------------------
 def near_topics(state: Globals) -> np.ndarray:
-    """Return (P, 2) pairs of topics, the smaller index first: each topic with its nearest topics.||Topics are near if
-    their word distributions are similar (Hellinger distance), or if merging their observations loses little likelihood.
+    """Return (P, 2) pairs of topics, the smaller index first: each topic with its nearest topics.
+
+    Topics are near if their word distributions are similar (Hellinger distance), or if merging their observations loses
+    little likelihood.
     """
     if state.observed is None:
         roots = np.sqrt(state.topic_words / np.maximum(state.n_m, 1e-300))

@@ -190,8 +190,10 @@ def assign_observations(
     seed: int,
     threads: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (n,) clusters of the documents and topics of their observations ``numbers``.||Observations are clustered
-    by k-means and documents by k-means of these topics, or both are drawn by Gibbs sampling or uniformly.
+    """Return (n,) clusters of the documents and topics of their observations ``numbers``.
+
+    Observations are clustered by k-means and documents by k-means of these topics, or both are drawn by Gibbs sampling
+    or uniformly.
     """
     if initialisation == "gibbs":
         return assign_by_gibbs(seen, model, settings, seed, threads)
@@ -311,14 +313,11 @@ def assign_at_random(seen: Corpus, settings: RunSettings, rng: np.random.Generat
 def assign_by_seeds(
     seen: Corpus, some: StackedContexts, settings: RunSettings, rng: np.random.Generator
 ) -> StartAssignments:
-    """Start from k-means clusters of documents: one common topic of all words, and topics of groups of clusters.||Half
-    of the words come from the common topic. Every cluster starts with its own topics and the common topic; its other
-    tables have the topics nearest to its words. If there are only as many topics as clusters, each cluster has its own
-    topic and there is no common one.
+    """Start from k-means clusters of documents: one common topic of all words, and topics of groups of clusters.
 
-    Every cluster sits on the topics that are its alone and the common one; its other tables serve the topics nearest to
-    its words. Topics that just suffice for one to each cluster are those: with a common one, some cluster would have
-    none alone.
+    Half of the words come from the common topic. Every cluster starts with its own topics and the common topic; its
+    other tables have the topics nearest to its words. If there are only as many topics as clusters, each cluster has
+    its own topic and there is no common one.
     """
     n_clusters, n_tables, n_topics = settings.n_clusters, tables_at_start(settings), settings.n_topics
     cluster = cluster_documents(seen, some, n_clusters, rng)
