@@ -107,7 +107,7 @@ def _sources() -> list[Path]:
 def _digest(place: Path | None) -> str:
     """Name of the folder: a digest of the code without comments and docstrings, of Python and of numba.
 
-    To parse all files takes a second, so the result is kept in ``place`` under the digest of the files' contents.
+    Parsing all files takes a second, so the result is stored in ``place`` under the digest of their contents.
     """
     contents = hashlib.sha256(f"{platform.python_version()} {numba.__version__}\0".encode())
     for path in _sources():
@@ -299,7 +299,7 @@ class Store:
 
     @contextmanager
     def taking_turns(self, what: str) -> Iterator[None]:
-        """Let other processes that compile ``what`` wait, from the first kernel that the block compiles to its end.
+        """Make other processes that compile ``what`` wait, from the first compiled kernel to the end of the block.
 
         They then load the kernels. Without turns, each process would compile all of them. ``what`` is part of the name
         of a file.

@@ -49,7 +49,8 @@ def signs_of_words(n_words: int, bits: int) -> np.ndarray:
 
 @kernel
 def add_signed(sums, signs, word, value):
-    """Add the int32 ``value`` of coordinate ``word`` to ``sums`` ((64 W,) int32) where its bit in ``signs`` is set."""
+    """Add the int32 ``value`` of coordinate ``word`` to the entries of ``sums`` ((64 W,) int32) whose bit in ``signs``
+    is set."""
     for part in range(signs.shape[1]):
         add_where_set(sums, part * WORD_BITS, signs[word, part], value)
 

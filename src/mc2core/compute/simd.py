@@ -281,7 +281,7 @@ def _score_block(typingctx, signatures, query, norms, constants, slopes, first, 
 
 
 def _weigh_block(typingctx, scores, first, top, floor):
-    """Turn scores[first:first + 64] into exp(max(score - top, floor)), and into 0 where there is no cluster.
+    """Replace scores[first:first + 64] by exp(max(score - top, floor)), and by 0 for columns without a cluster.
 
     Returns their sum; the tree of its additions has a fixed shape. float32, -80 < floor < 0.
     """

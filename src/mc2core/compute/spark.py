@@ -1,4 +1,4 @@
-"""Spark from this process: what it needs, one context for all work, and its errors in a sentence."""
+"""Spark for this process: requirements, one shared context, and its errors as one sentence."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def missing() -> str | None:
 def session(properties: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Use these properties of Spark (``spark.master``, ``spark.executor.memory``, ...) within the block.
 
-    The context is started when it is first needed and stopped at the end. One that runs already, as under
-    spark-submit, is used as it is and not stopped.
+    The context is started at its first use and stopped at the end. A context that is already running, for example under
+    spark-submit, is used without changes and is not stopped.
     """
     unknown = [name for name in properties or {} if not str(name).startswith("spark.")]
     if unknown:
@@ -111,7 +111,7 @@ def _own_signals() -> Iterator[None]:
 
 
 def stop() -> None:
-    """Stop the context that was started here, if there is one."""
+    """Stop the context if this process started it."""
     while _started:
         _started.pop().stop()
     while _scratch:

@@ -26,8 +26,8 @@ def found_clusters(description: Description) -> np.ndarray:
     """Return (S, nodes) bool: whether each node occurs in a sample (:attr:`Description.of_samples`) as one or several
     clusters.
 
-    The clusters of a sample that have more than half of their documents in the node are united. The node occurs if the
-    Jaccard index of its documents and theirs, corrected for the one expected by chance, is at least MIN_JACCARD.
+    The clusters of a sample that have more than half of their documents in the node are united. The node occurs in the
+    sample if the Jaccard index of the node and this union, corrected for chance, is at least MIN_JACCARD.
     """
     size, n = np.diff(description.documents_of.indptr), max(description.corpus.n_documents, 1)
     found = np.zeros((len(description.of_samples), len(size)), bool)
@@ -45,8 +45,8 @@ def found_clusters(description: Description) -> np.ndarray:
 def certainty(description: Description) -> np.ndarray:
     """Return the certainty of each node, (nodes,).
 
-    For each document of the node and each sample, it takes the share of the document's cluster that is in the node, and
-    averages these. NaN if there is one sample, or if the node has no documents.
+    For each document of the node and each sample, the share of the document's cluster that is in the node is computed,
+    and the mean is taken. It is NaN if there is one sample, or if the node has no documents.
     """
     size = np.diff(description.documents_of.indptr)
     sums = [
@@ -67,7 +67,7 @@ def chains_of(description: Description, found: np.ndarray) -> np.ndarray:
 
 
 def n_chains(posterior: Posterior) -> int:
-    """Return the number of chains whose samples the posterior has."""
+    """Return the number of chains of the posterior."""
     return max(len(posterior.provenance.get("chains", [])), 1)
 
 

@@ -1,4 +1,5 @@
-"""Fits compared: matched clusters, splits and merges, agreement, effects of contexts, and what all fits share."""
+"""Comparison of fits: matched clusters, splits and merges, agreement, effects of contexts, and robustness over several
+fits."""
 
 from __future__ import annotations
 
@@ -162,7 +163,8 @@ class Robustness:
     least: float
 
     def effects(self, contexts: str | list[str]) -> pd.DataFrame:
-        """Return the effects of contexts in the clusters of the first fit, and in how many other fits they stand.
+        """Return the effects of contexts in the clusters of the first fit, and the number of other fits that confirm
+        them.
 
         The columns are those of :meth:`mc2core.Fit.effects` with cluster for number, and same_in and opposite_in: the
         number of the other fits in which the cluster stands and its 90 % interval excludes 0 on the same or on the
@@ -195,9 +197,9 @@ class Robustness:
 
 
 def robustness(fits: Sequence[Any], least: float = SAME) -> Robustness:
-    """Return in how many other fits each recommended cluster of the first fit stands.
+    """Return the number of other fits in which each recommended cluster of the first fit occurs.
 
-    A cluster stands in another fit if that fit has a recommended cluster with a Jaccard index of at least ``least``.
+    A cluster "stands" in another fit if this fit has a recommended cluster with a Jaccard index of at least ``least``.
     Only documents of both fits count. Such fits may differ in their seeds, priors, models or preprocessing.
 
     Parameters

@@ -360,8 +360,8 @@ class Description:
     def matched_topics(self) -> list[sp.csr_matrix]:
         """Expected tokens per topic, (J, M) CSR, in at most N_TOPIC_SAMPLES samples.
 
-        The tokens of a sample's topic are those of the topic whose words are most similar (Bhattacharyya coefficient).
-        It is empty if there is one sample, if the documents are not those of the fit, or for observations.
+        Each topic of a sample is matched to the topic whose words are most similar (Bhattacharyya coefficient). It is
+        empty if there is one sample, if the documents are not those of the fit, or for observations.
         """
         posterior = self.posterior
         has_words = not self.is_of_observations and posterior.representative.n_topics > 0

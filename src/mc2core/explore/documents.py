@@ -91,9 +91,9 @@ def misfit(description: Description) -> np.ndarray:
 
     The result, (J,) float64, is in standard deviations. NaN for documents without words.
 
-    The overlap of words, from 0 to 1, is the one that determines typical documents (``cluster_documents``); for
-    observations, it is the overlap of topics. The usual overlap is a quadratic function of the logarithm of the length,
-    and the standard deviation is estimated from the median absolute deviation from it.
+    The overlap of words, from 0 to 1, is also used for typical documents (``cluster_documents``); for observations, it
+    is the overlap of topics. The usual overlap is a quadratic function of the logarithm of the length, and the standard
+    deviation is estimated from the median absolute deviation from it.
     """
     corpus, cluster = description.corpus, description.at(description.recommended)
     overlap, features = np.full(corpus.n_documents, np.nan), description.document_features

@@ -21,9 +21,9 @@ logger = logging.getLogger(__name__)
 def with_names(description: Description, given: pd.DataFrame) -> Description:
     """Return the description with the names of a file (:func:`mc2core.explore.words.read_names`).
 
-    The file holds the words of each named cluster and topic. If it is of another fit, a name moves to the cluster (of
-    the same clustering) or topic that has most of these words. It is left out if none has MIN_OVERLAP of them. Both are
-    logged, and shown in the report. A file without words gives names by number.
+    The file holds the words of each named cluster and topic. If the file belongs to another fit, a name moves to the
+    cluster (of the same clustering) or topic that has most of these words. It is left out if none has MIN_OVERLAP of
+    them. Both are logged, and shown in the report. A file without words gives names by number.
 
     Raises ValueError if a cluster or topic that is named by number does not exist.
     """

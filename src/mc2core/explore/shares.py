@@ -218,8 +218,8 @@ def bounds_of(values: np.ndarray) -> np.ndarray:
 def periods_of(dates: np.ndarray) -> list[pd.Period]:
     """Return the periods from the first to the last of (n,) dates, which are given as fractional years.
 
-    They are days, months, quarters or years: the shortest of which at most MAX_PERIODS are needed, or else several
-    years each. None outside the years 1 to 9998.
+    They are days, months, quarters or years: the shortest unit that gives at most MAX_PERIODS periods, or several
+    years. None outside the years 1 to 9998.
     """
     first, last = float(dates.min()) + _MOMENT, float(dates.max()) + _MOMENT
     if not 1 <= first <= last < 9999:

@@ -61,7 +61,7 @@ def topic_tables(description: Description, seed: int = 0, with_map: bool = True)
     """Return the tables topics (the commonest first), topic_words (for observations topic_means), topic_clusters,
     topic_documents, topic_names, topic_values and topic_numbers, by name.
 
-    The ``share`` of a topic is always that of :func:`fitted_shares`; ``tokens`` are its expected tokens in the
+    The ``share`` of a topic is always the result of :func:`fitted_shares`; ``tokens`` are its expected tokens in the
     described documents. ``seed`` is used by :func:`coherence` and the map of topics. With ``with_map``, columns x and y
     are positions on the map (:func:`topic_map`).
     """

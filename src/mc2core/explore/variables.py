@@ -1,4 +1,4 @@
-"""Metadata of documents: contexts, in the model or not, kept columns, and labels."""
+"""Metadata of documents: contexts (of the model or not), kept columns, and labels."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def variables_of(description: Description) -> list[Variable]:
     """Return the contexts by name, then kept columns that are groups or numbers, then labels; vectors are left out.
 
     Kept columns count as dates if they have at least a month. They count as groups if their texts have at most
-    ``LONGEST`` characters, and at most ``MAX_KINDS`` different values, half as many as documents. They count as numbers
-    if there is more than one value, but not a different one per document, as for ids.
+    ``LONGEST`` characters, and at most ``MAX_KINDS`` different values (and at most half as many as documents). They
+    count as numbers if there are several values, but not a different value per document, as for ids.
     """
     corpus, found = description.corpus, []
     imported = (corpus.imported or {}).get("settings", {}).get("contexts", ())

@@ -269,7 +269,8 @@ class ContentFamily(VectorFamily):
 class CoordinateFamily(VectorFamily):
     """Base class of families of vectors with independent coordinates, all with the same family of numbers.
 
-    Natural parameters (..., S D) concatenate those of the coordinates, S of each. NaN is a missing coordinate.
+    Natural parameters (..., S D) are the S parameters of each coordinate, one coordinate after another. NaN marks a
+    missing coordinate.
     """
 
     @property
@@ -330,7 +331,7 @@ class CoordinateFamily(VectorFamily):
 
 
 def stored_statistics(rows: np.ndarray, known: np.ndarray) -> sp.csr_matrix:
-    """Return the CSR matrix of T(x), (J, D P), from the rows (n, P) of what is ``known`` (J, D).
+    """Return the CSR matrix of T(x), (J, D P), from rows (n, P) for the entries that ``known`` (J, D) marks.
 
     A statistic that happens to be 0 is stored like any other.
     """

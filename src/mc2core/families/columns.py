@@ -84,7 +84,8 @@ def _take_logs(sign, n_slots, product, weight):
 
 @inner_kernel
 def _add_rising(a, n, sign, used, n_slots, product, weight):
-    """weight[k] += sign (ln G(a[k] + n) - ln G(a[k])), some factors of which stay in the product; returns how many."""
+    """Add sign (ln G(a[k] + n) - ln G(a[k])) to weight[k], except some factors that stay in the product; returns their
+    number."""
     if n > _FEW or n != math.floor(n):
         for k in range(n_slots):
             weight[k] += sign * log_rising(a[k], n)

@@ -64,7 +64,7 @@ _NEAR_WHOLE = 1e-6
 
 
 class ContentTables(NamedTuple):
-    """Statistics of topics, one column per topic; columns without observations have those of the prior.
+    """Statistics of topics, one column per topic; columns without observations have the statistics of the prior.
 
     For Gauss-Wishart, ``second`` has no rows; for all others, ``scatter`` is empty.
     """
@@ -473,7 +473,7 @@ def content_tables(
     unit: np.ndarray,
     log_gammas: np.ndarray | None = None,
 ) -> ContentTables:
-    """Return the tables of (M, P) ``natural`` parameters, with those of the prior from column M on.
+    """Return the tables of (M, P) ``natural`` parameters; columns from M on have the prior.
 
     ``unit`` (D,) is the scale of the family. ``log_gammas`` comes from :func:`log_gammas_of`; None if topics do not
     grow.

@@ -31,10 +31,10 @@ MIN_LEFT = 1e-4
 
 @inner_kernel
 def factorise(strength, sums, scatter, x, ridge, factor):
-    """Fill the upper triangle of ``factor`` with U, U' U = Psi + ``ridge`` I, of sums and scatter less those of (D,)
-    ``x``, or zeros; ``strength`` is that without it.
+    """Fill the upper triangle of ``factor`` with U, where U' U = Psi + ``ridge`` I, for sums and scatter without (D,)
+    ``x`` (or zeros); ``strength`` excludes ``x``.
 
-    Its numbers are NaN where rounding leaves a matrix that is not positive definite.
+    The entries are NaN if rounding makes the matrix not positive definite.
     """
     dimension = sums.size
     for i in range(dimension):
@@ -56,9 +56,9 @@ def factorise(strength, sums, scatter, x, ridge, factor):
 
 @inner_kernel
 def change_by_rank_one(factor, v, sign):
-    """Turn U of Psi into that of Psi + ``sign`` v v' in place; (D,) ``v`` is scratch afterwards.
+    """Update U of Psi to U of Psi + ``sign`` v v' in place; (D,) ``v`` is overwritten.
 
-    Returns whether that kept the digits, see :data:`MIN_LEFT`; if not, ``factor`` is of no use.
+    Returns whether enough digits remain (:data:`MIN_LEFT`); if not, ``factor`` is invalid.
     """
     for i in range(v.size):
         row = factor[i]
@@ -88,9 +88,9 @@ def invert(factor, inverse, m):
 
 @inner_kernel
 def change_inverse_by_rank_one(inverse, m, v, sign, sums):
-    """Turn column m of :func:`invert` into that of Psi + ``sign`` v v' in place; (D,) ``sums`` is scratch.
+    """Update column m of :func:`invert` for Psi + ``sign`` v v' in place; (D,) ``sums`` is overwritten.
 
-    Returns whether that kept the digits, as :func:`change_by_rank_one`.
+    Returns whether enough digits remain, as :func:`change_by_rank_one`.
     """
     t = 1.0
     for r in range(v.size):
@@ -173,7 +173,7 @@ def log_student_anew(strength, freedom, sums, scatter, ridge, x, v, room):
 def shift_of(strength, sums, x, sign, v):
     """Fill (D,) ``v`` with the vector of the change of rank one by which ``x`` joins (``sign`` 1) or leaves (-1).
 
-    ``sums`` are those before it; ``strength`` is that without ``x``.
+    ``sums`` are the sums before the change; ``strength`` excludes ``x``.
     """
     root = math.sqrt(strength / (strength + 1.0))
     for d in range(v.size):

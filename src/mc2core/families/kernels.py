@@ -53,7 +53,7 @@ def _dirichlet(indices, values, start, end, natural, total):
 
 @inner_kernel
 def _normal_gamma(indices, values, start, end, natural):
-    """Return the log predictive of a number, less the base measure."""
+    """Return the log predictive density of a number, without the base measure."""
     first = indices[start]
     kappa_mu, kappa, a, rest = natural[first], natural[first + 1], natural[first + 2], natural[first + 3]
     b = max(rest - 0.5 * kappa_mu * kappa_mu / kappa, LAST_DIGIT * rest)
@@ -68,7 +68,7 @@ def _normal_gamma(indices, values, start, end, natural):
 
 @inner_kernel
 def _normal_gammas(indices, values, start, end, natural):
-    """Return the log predictive of a vector, less the base measure; each coordinate has four columns.
+    """Return the log predictive density of a vector, without the base measure; each coordinate has four columns.
 
     Logarithms are taken of products over coordinates of the same kappa and a: all, unless some are missing.
     """

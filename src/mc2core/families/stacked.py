@@ -108,7 +108,8 @@ class StackedContexts:
         return part
 
     def narrowed(self) -> tuple[np.ndarray, StackedContexts]:
-        """Return the columns with statistics of any document, ascending (D',) int64, and the contexts in these alone.
+        """Return the columns with statistics of any document, ascending (D',) int64, and the contexts reduced to these
+        columns.
 
         For a number or a coordinate of a vector, a document has either all four columns or none.
         """

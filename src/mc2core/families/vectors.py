@@ -31,7 +31,7 @@ _MOST = 1e100  # a product below is a float64 times another factor
 
 
 class Vectors(NamedTuple):
-    """The contexts whose documents have a whole vector or none."""
+    """Contexts of vectors that each document has completely or not at all."""
 
     row: np.ndarray  # (C,) int64: where the coordinates of a context begin in arrays of clusters, -1 for other contexts
     strength: np.ndarray  # (C,) float64
@@ -42,7 +42,7 @@ class Vectors(NamedTuple):
 
     @classmethod
     def of(cls, contexts: StackedContexts) -> Vectors:
-        """Return those of the contexts."""
+        """Select these contexts."""
         is_vector = contexts.are_whole_vectors
         lengths = np.where(is_vector, np.diff(contexts.offsets) // 4, 0)
         row = np.where(is_vector, np.cumsum(lengths) - lengths, -1)

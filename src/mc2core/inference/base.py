@@ -78,11 +78,11 @@ class Engine(Settings, ABC):
 
     @classmethod
     def defaults_for(cls, model: type[Model]) -> dict[str, Any]:
-        """Return default settings for a kind of model, where they differ from :meth:`defaults`."""
+        """Return default settings for a kind of model that differ from :meth:`defaults`."""
         return {}
 
     def need_memory(self, model: Any, corpus: Corpus, chains: int = 1) -> None:
-        """Raise ValueError unless the memory holds the states of so many chains; other engines may leave it out."""
+        """Raise ValueError unless this many chains fit into memory. Engines need not implement it."""
 
     @abstractmethod
     def init(self, model: Any, corpus: Corpus, seed: int) -> State:

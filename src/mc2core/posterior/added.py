@@ -218,7 +218,7 @@ def _pinned(posterior: Posterior, added: Added) -> Posterior:
 
 
 def stored_documents(arrays: Mapping[str, np.ndarray], n_documents: int) -> int:
-    """Return the number of documents of the stored hierarchy: those of the first fit."""
+    """Return the number of documents of the stored hierarchy, which are the documents of the first fit."""
     before = arrays.get(f"{_PREFIX}before")
     return n_documents if before is None else int(np.ravel(before)[0])
 

@@ -108,7 +108,8 @@ def interval(values: Sequence[float], share: float = 0.9) -> tuple[int, int]:
 
 
 def n_main(cluster: np.ndarray, share: float = MAIN) -> int:
-    """Return the least number of clusters that hold at least this share of the documents; ``cluster`` is (J,) int.
+    """Return the smallest number of clusters that contain at least this share of the documents; ``cluster`` is (J,)
+    int.
 
     >>> n_main(np.repeat([0, 1, 2], [60, 38, 2]))
     2

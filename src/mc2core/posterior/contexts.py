@@ -197,7 +197,7 @@ class PredictedVectors:
         return self.shares @ self.family.mean(self.natural) * np.asarray(self.unit[1]) + np.asarray(self.unit[0])
 
     def coordinate(self, number: int) -> PredictedNumbers:
-        """Return the predictions of coordinate ``number`` (0 to D - 1) alone, with density and intervals."""
+        """Return the predictions of coordinate ``number`` (0 to D - 1), with density and intervals."""
         n = self.family.mean(self.natural).shape[1]
         if not 0 <= number < n:
             raise ValueError(f"number is {number}; coordinates are numbered from 0 to {n - 1}")

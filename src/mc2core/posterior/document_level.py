@@ -75,7 +75,7 @@ _SCALED = 8
 
 
 def priors_of(mixture: SampleMixture) -> tuple[np.ndarray, np.ndarray]:
-    """Return omega tau_k, (K, M + 1), and ln pi_k, (K,), including those of a new cluster if the mixture has one.
+    """Return omega tau_k, (K, M + 1), and ln pi_k, (K,), with a new cluster if the mixture has one.
 
     For an admixture (HDP, LDA) without a document level, it is v epsilon for all documents.
     """
@@ -219,8 +219,8 @@ def _weigh_met(psi, row, met, n_met, n_m):
 
 @inner_kernel
 def _sweep_tokens(state, token, word, topic, psi, prior, number, tokens_of, remembered):
-    """Draw the topics of all tokens, -1 for none so far, given the document's cluster; returns how many topics they
-    have, -1 where one's weights have no finite sum above 0.
+    """Draw the topics of all tokens (-1 for no topic so far), given the document's cluster. Returns the number of
+    topics, or -1 if the weights of a token have no finite positive sum.
 
     A topic's weight is psi (n_m + omega tau_km). The first part is summed over the topics that the document has
     (``tokens_of``: their numbers, those that are met, and where each stands there), the second, ``prior``, once for
@@ -366,7 +366,7 @@ def _list_tokens(indices, counts, begin, end):
 
 @inner_kernel
 def _weigh_clusters(n_tables, shared, opened, token, word, psi, likely, by_topic, sums, alone, is_known, log_p):
-    """Add to ``log_p`` what each cluster gives the tables, their topics summed out.
+    """Add the log likelihood of the tables under each cluster to ``log_p``, with the topics of tables summed out.
 
     ``sums`` are 1 of every topic, room for sums of blocks, and for logarithms.
     """
@@ -432,7 +432,7 @@ def _pick(u, p):
 
 @kernel
 def _sample_clusters(block, psi, by_cluster, by_topic, log_prior, sweeps, doubt, key, first, last, out):
-    """Fill in rows first..last of ``out`` (B, K), 0 so far, P(z_j | w_j) by a chain for each document; NaN where a word
+    """Compute P(z_j | w_j) of rows first..last of ``out`` (B, K), initially 0, by a chain per document; NaN if a word
     is impossible.
 
     ``block``: indptr, indices, counts, words; ``psi`` (U, M), M a multiple of the block of topics; omega tau

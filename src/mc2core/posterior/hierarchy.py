@@ -85,7 +85,7 @@ class Hierarchy:
     cluster : (J,) int32
         Clusters of the fit, 0..K-1, none empty; -1 for documents without a cluster, here and in every cut.
     joined : (K - 1, 2) int32
-        Step i merges the second cluster into the first, which keeps its number; K - 1 - i clusters are left.
+        Step i merges the second cluster into the first, which keeps its number; K - 1 - i clusters remain.
     start : (K,) int64
         ``start[i]:start[i + 1]`` are the moves of step i in ``document`` and ``to``.
     document, to : (N,) int32
@@ -239,7 +239,7 @@ class Hierarchy:
     def of_documents(self, rows: np.ndarray) -> Hierarchy:
         """Return the clusterings restricted to the documents ``rows`` (ascending); some clusters may be empty.
 
-        Scores are those of all documents, scaled to this number.
+        Scores are the scores of all documents, scaled to this number.
         """
         place = np.searchsorted(rows, self.document)
         kept = np.flatnonzero(rows[np.minimum(place, len(rows) - 1)] == self.document)
@@ -435,7 +435,7 @@ def are_too_many(n_clusters: int, columns: int) -> bool:
 
 
 def most_clusters(columns: int) -> int:
-    """Return the largest number of clusters of so many columns of which a hierarchy is made."""
+    """Return the largest number of clusters for which a hierarchy is computed, given the number of columns."""
     columns = max(columns, 1)
     return min(MAX_CLUSTERS, MAX_CELLS // columns, math.isqrt(MAX_COMPARED // columns))
 
@@ -497,9 +497,9 @@ class _Held:
 
     @classmethod
     def of(cls, posterior: Posterior, corpus: Corpus, sample: Sample, start: np.ndarray) -> _Held:
-        """Collect the sums of clusters in blocks of documents, which are kept if they may move.
+        """Collect the sums of clusters in blocks of documents. Counts are stored if documents may move.
 
-        Topics are those of ``sample``. Raises ValueError if there are too many clusters.
+        Topics are the topics of ``sample``. Raises ValueError if there are too many clusters.
         """
         content, of_content = _content(sample)
         priors = {name: one.prior(posterior.dimensions[name]) for name, one in sorted(posterior.families.items())}
@@ -550,9 +550,9 @@ class _Held:
 
     @property
     def most_refined(self) -> int:
-        """Largest size up to which documents move at all sizes, within ``WORK`` products in total.
+        """Largest size up to which documents move at all sizes, with at most ``WORK`` products in total.
 
-        It is above 1 only if the counts of documents are kept.
+        It is above 1 only if the counts of documents are stored.
         """
         return int(math.sqrt(2.0 * WORK / (SWEEPS * self.products)))
 
@@ -606,7 +606,7 @@ def _whole(tokens: np.ndarray) -> np.ndarray:
 
 # -- clusters of one size ------------------------------------------------------------------------------------------
 class _Clusters:
-    """The clusters of one size in columns 0..n-1 of their tables, and what the union of any two changes."""
+    """Clusters of one size, in columns 0..n-1 of tables, and the change of the score by the merge of any two."""
 
     def __init__(self, held: _Held) -> None:
         self._held, cluster = held, held.start
@@ -733,7 +733,7 @@ def _score(counts, totals, n, block, prior, total_prior):
 
 @kernel
 def _fill_changes(counts, totals, one, block, prior, total_prior, out):
-    """Add to ``out`` (n,) what the union of each cluster with ``one`` changes the score by."""
+    """Add the change of the score by merging each cluster with ``one`` to ``out`` (n,)."""
     for f in range(prior.size):
         met = counts[f, one]
         if met > 0.0:

@@ -74,13 +74,13 @@ class SampleMixture:
 
     Topics are the M topics that are not uniform and, as topic M, all that are uniform over words together.
 
-    The last one stands for the topics not in use and those without words. Merging equal topics is exact, because sums
-    of components of a Dirichlet are Dirichlet.
+    The last topic represents the unused topics and the topics without words. Merging equal topics is exact, because
+    sums of components of a Dirichlet are Dirichlet.
 
-    Attributes are ``log_weights`` (K,) and ``tau`` (K, M + 1), which is sparse if that of the sample is. If ``seed`` is
-    given and the sample has mass for a new cluster, this is row K, with proportions drawn from their prior Dir(v
-    epsilon). ``alpha`` (M + 1,) is v epsilon. If topics emit observations, these replace words, and the last topic is a
-    new one.
+    Attributes are ``log_weights`` (K,) and ``tau`` (K, M + 1), which is sparse if it is sparse in the sample. If
+    ``seed`` is given and the sample has mass for a new cluster, this is row K, with proportions drawn from their prior
+    Dir(v epsilon). ``alpha`` (M + 1,) is v epsilon. If topics emit observations, these replace words, and the last
+    topic is a new one.
     """
 
     def __init__(self, sample: Sample, seed: int | None = None, number: int = 0) -> None:

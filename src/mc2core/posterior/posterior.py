@@ -794,7 +794,7 @@ class Posterior:
 
 
 def _check_provenance(about: Mapping[str, Any], n_samples: int) -> None:
-    """Raise ValueError if what a saved posterior says of its fit is not such as is saved."""
+    """Raise ValueError if the provenance of a saved posterior has a wrong form."""
     stream = about.get("stream", {"fitted": {}, "updates": []})
     updates, chains = stream["updates"], about.get("chains", [n_samples])
     numbers = [one[name] for one in updates for name in (*_COUNTS_OF_UPDATE, "log_evidence")]

@@ -29,7 +29,8 @@ class PredictedClusters:
     Attributes
     ----------
     samples : the S samples
-    shares : (J, C) float64 CSR, the clusters of one sample after another; rows sum to 1, and those of a sample to 1 / S
+    shares : (J, C) float64 CSR, probabilities of clusters, one sample after another. Rows sum to 1, and the part of one
+        sample to 1 / S
     """
 
     samples: Sequence[Sample]
@@ -52,7 +53,7 @@ class PredictedClusters:
 class Predictors:
     """Computes P(z_j = k | w_j, x_j) for the clusters of each of ``samples``.
 
-    ``contexts`` has the (K, D) natural parameters of each context in x_j, per sample; none for words alone.
+    ``contexts`` has the (K, D) natural parameters of each context in x_j, per sample; empty if only words are used.
     """
 
     def __init__(self, samples: Sequence[Sample], contexts: Sequence[Mapping[str, np.ndarray]]) -> None:

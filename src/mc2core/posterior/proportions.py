@@ -95,7 +95,7 @@ class DocumentTopics:
     """Computes the expected tokens of documents in each topic of a ``sample``, given their clusters.
 
     With a document level, the proportions of a document come from ``_PASSES`` updates of pseudo-counts that start from
-    those of its cluster. Tokens of topics not in use are left out.
+    the pseudo-counts of its cluster. Tokens of unused topics are not counted.
     """
 
     def __init__(self, sample: Sample) -> None:

@@ -1,4 +1,4 @@
-"""Draws of documents whose words repeat, for scores of documents that were not fitted (docs/notes/burstiness.md)."""
+"""Numbers of draws of repeated words, for scores of documents that were not fitted (docs/notes/burstiness.md)."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def expected_draws(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the expected number of draws of each word of each document, rounded.
 
-    The expectation is that of the Chinese restaurant process, given the word's probability in the document, which is
-    estimated with one draw for each of its words.
+    The expectation follows from the Chinese restaurant process and the probability of the word in the document. This
+    probability is estimated with one draw per distinct word.
 
     Parameters
     ----------

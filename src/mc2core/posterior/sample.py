@@ -20,8 +20,8 @@ from mc2core.families.contents import Contents
 class SparseRows:
     """A dense (K, D) float64 matrix, stored as the smallest value of each column and all entries above it.
 
-    Natural parameters of a Dirichlet are its prior, the smallest value, plus counts, most of which are 0: of 12,000
-    authors, a cluster has only some dozens. The dense matrix is recovered exactly.
+    Natural parameters of a Dirichlet are its prior, which is the smallest value, plus counts. Most counts are 0: of
+    12,000 authors, a cluster has only some dozens. The dense matrix is recovered exactly.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class Sample:
 
     @property
     def has_document_level(self) -> bool:
-        """Whether a document's proportions are drawn from DP(omega, those of its cluster)."""
+        """Whether the proportions of a document are drawn from DP(omega, tau_k) of its cluster k."""
         return self.document_concentration < np.inf
 
     @property
@@ -152,7 +152,7 @@ class Sample:
         return counts / counts.sum(axis=1, keepdims=True)
 
     def need_words(self) -> None:
-        """Raise ValueError if topics emit observations rather than words."""
+        """Raise ValueError if topics emit observations instead of words."""
         if self.contents is not None:
             raise ValueError("topics emit observations, not words: their numbers are in posterior.contents")
 

@@ -84,7 +84,7 @@ class DocumentCells(NamedTuple):
 
 
 class ClusterSizes(NamedTuple):
-    """(K,) int64 of the clusters."""
+    """Sizes of the clusters, (K,) int64 each."""
 
     n_k: np.ndarray  # documents
     mass: np.ndarray  # of its documents

@@ -262,7 +262,7 @@ class FastEx(MixtureEngine):
             self._refuse_idle(self.proposal)
 
     def _refuse_idle(self, proposal: str, reads_budget: bool = False) -> None:
-        """Raise ValueError for a setting of another proposal than this one, which is set or which "auto" chooses.
+        """Raise ValueError for a setting that only another proposal uses.
 
         ``reads_budget``: the rule of "auto" looks at ``list_budget``.
         """

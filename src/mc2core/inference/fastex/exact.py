@@ -258,7 +258,7 @@ _ALONE = 16  # documents drawn for by one thread after documents moved early
 
 
 class ExactConstants(NamedTuple):
-    """Kind of clusters, sizes and priors: what is the same in a whole run."""
+    """Kind of clusters, sizes and priors, which are constant during a run."""
 
     component: int
     n_words: int
@@ -269,7 +269,7 @@ class ExactConstants(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """(K,) float64: what :func:`cluster_terms` returns of every cluster."""
+    """Results of :func:`cluster_terms` for all clusters, (K,) float64 each."""
 
     head: np.ndarray
     slope: np.ndarray
@@ -315,7 +315,7 @@ def cluster_terms(constants, n_documents, mass, squares):
 
 @numba.njit(inline="always")
 def _bound(component, mass, head, slope, tail, shape, score):
-    """Log evidence, or a bound of it, of a document of this mass whose terms sum to ``score``."""
+    """Return the log evidence, or a bound of it, of a document of this mass whose terms sum to ``score``."""
     if component != GAUSSIAN:
         return score + (head + mass * slope)
     # what the rate of the precision's posterior becomes with the document
@@ -344,7 +344,8 @@ def excess(component, mass, head, slope, tail, shape):
 # -- the words' part ------------------------------------------------------------------------------------------------
 @inner_kernel
 def score_clusters(constants, log_gamma, cells, tables, j, current, scores):
-    """Fill (K,) float64 ``scores`` with document j's sums of :func:`term`; those of ``current`` without it."""
+    """Fill (K,) float64 ``scores`` with document j's sums of :func:`term`; for cluster ``current``, without the
+    document."""
     place, counts, terms, lists = cells.place, cells.counts, tables.terms, tables.lists
     word, table, component, topic_word_prior = (
         tables.word,
@@ -395,7 +396,7 @@ def score_clusters(constants, log_gamma, cells, tables, j, current, scores):
 # -- the sweep ------------------------------------------------------------------------------------------------------
 @inner_kernel
 def fill_terms(constants, sizes, terms):
-    """Fill ``terms`` with those of all clusters as they are."""
+    """Compute ``terms`` of all current clusters."""
     n_k, mass, squares = sizes
     head, slope, tail, shape = terms
     for k in range(n_k.size):
@@ -404,7 +405,8 @@ def fill_terms(constants, sizes, terms):
 
 @numba.njit(inline="always")
 def weigh_document(constants, log_gamma, cells, tables, sizes, terms, j, current, scores, likely):
-    """Log probabilities, up to a constant, of the clusters of document j, which is in ``current``, given all others.
+    """Compute the log probabilities, up to a constant, of the clusters of document j, which is in ``current``, given all
+    others.
 
     (K,) ``scores`` and ``likely`` begin with the clusters that may be drawn; returns how many these are. Nothing else
     is changed.
@@ -433,9 +435,9 @@ def weigh_document(constants, log_gamma, cells, tables, sizes, terms, j, current
 
 @inner_kernel
 def choose_exactly(key, chain, cluster, j, scores, likely):
-    """Cluster drawn for document j given all others, -1 where scores are not finite; changes scratch memory alone.
+    """Draw a cluster for document j given all others; -1 if scores are not finite. Only work arrays change.
 
-    (K,) ``scores`` float64 and ``likely`` int64 are scratch.
+    (K,) ``scores`` float64 and ``likely`` int64 are work arrays.
     """
     constants, log_gamma, cells, tables, sizes, terms = chain
     n = weigh_document(constants, log_gamma, cells, tables, sizes, terms, j, np.int64(cluster[j]), scores, likely)
@@ -494,7 +496,7 @@ class ExactState(MixtureState):
     ----------
     constants : ExactConstants
     clusters : ClusterSizes
-    cells, tables, log_gamma : what kernels read; log_gamma[n] = ln G(n + a), for all counts of rare words
+    cells, tables, log_gamma : arguments of kernels; log_gamma[n] = ln G(n + a) for all counts of rare words
     """
 
     proposal = "exact"

@@ -39,7 +39,7 @@ from mc2core.inference.fastex.state import MixtureState
 
 
 class Priors(NamedTuple):
-    """Priors: what is the same in a whole run."""
+    """Priors, which are constant during a run."""
 
     topic_word_prior: float
     weight_prior: float
@@ -47,7 +47,7 @@ class Priors(NamedTuple):
 
 
 class FactoredClusters(NamedTuple):
-    """Statistics of the K clusters, and what follows from them."""
+    """Statistics of the K clusters, and values derived from them."""
 
     n_k: np.ndarray  # (K,) int64, documents
     sums: np.ndarray  # (K, V) int64

@@ -80,8 +80,8 @@ def proposal_scores(columns, signature, norm, mass, bits, slack, inverse_tempera
     """Fill (K',) float32 ``scores`` with inverse_temperature * s(x, k): NIPS12 eq. 14, and with slack > 0 its upper
     bound, eq. 15.
 
-    ``columns``: what proposals read of clusters; ``signature``, ``norm``, ``mass``: the document's. The largest score
-    of each block goes to ``blocks``. The paper misprints - ln n_y; a larger cluster is more likely.
+    ``columns``: data of clusters; ``signature``, ``norm``, ``mass``: data of the document. The largest score of each
+    block goes to ``blocks``. The paper prints - ln n_y, but a larger cluster is more likely, so the sign here is +.
     """
     signatures, norms, constants, slopes = columns.signature, columns.norm, columns.constant, columns.slope
     factors = _F(1.0 / bits), _F(slack), _F(norm), _F(mass), _F(inverse_temperature)
@@ -158,7 +158,7 @@ MAX_COLUMN_ENTRY = 1e18
 
 
 class HashedDocuments(NamedTuple):
-    """The corpus as kernels read it, with what is hashed of each document."""
+    """Cells of the documents, with their hashed data."""
 
     indptr: np.ndarray  # (J + 1,) int64
     words: np.ndarray  # (cells,) int32
@@ -179,7 +179,7 @@ class Columns(NamedTuple):
 
 
 class HashedClusters(NamedTuple):
-    """Statistics of the K clusters and what is cached of their hashed parameters."""
+    """Statistics of the K clusters and cached values of their hashed parameters."""
 
     n_k: np.ndarray  # (K,) int64, documents
     mass: np.ndarray  # (K,) int64: of its documents
@@ -336,7 +336,7 @@ def log_acceptance(log_now, log_new, weight_now, weight_new):
 def choose(documents, clusters, projection, constants, slots, j, old, stream, work):
     """Cluster of document j after ``n_proposals`` Metropolis-Hastings moves from ``old``; changes nothing but ``work``.
 
-    Returns (cluster, how many other clusters were proposed); cluster -1 where scores are not finite.
+    Returns (cluster, how many other clusters were proposed); the cluster is -1 if scores are not finite.
     """
     mass, n_clusters = documents.mass[j], clusters.n_k.size
     squares, inside = np.int64(0), np.int64(1)  # a literal would be a type of its own, and compile kernels twice
@@ -483,7 +483,7 @@ def project_empty(projection, sums):
 
 @kernel
 def project_cells(slots, constants, projection, clusters):
-    """Add every cell of the table to its cluster's sums, which start as those of an empty cluster."""
+    """Add every cell of the table to the sums of its cluster, which start as the sums of an empty cluster."""
     for slot in slots:
         if slot:
             k, word, n = cell_of(slot, constants.shift, constants.n_words)
@@ -565,7 +565,7 @@ class HashedChain(NamedTuple):
 
 @kernel
 def propose_all(key, documents, clusters, constants, proposed):
-    """Fill (J,) int32 ``proposed`` with a draw from each document's proposal, given the clusters as they are.
+    """Fill (J,) int32 ``proposed`` with a draw from each document's proposal, given the current clusters.
 
     The document stays in its cluster.
     """
@@ -583,9 +583,10 @@ def propose_all(key, documents, clusters, constants, proposed):
 
 @kernel
 def choose_all(key, first, last, chain, slots, cluster, chosen, moves):
-    """Fill ``chosen[first:last]`` with the moves of these documents given the statistics as they are: a sampler.
+    """Fill ``chosen[first:last]`` with the moves of these documents given the current statistics, as a sampler of
+    NIPS12.
 
-    Returns ``last``, or -1 - j where document j has scores that are not finite.
+    Returns ``last``, or -1 - j if document j has scores that are not finite.
     """
     documents, clusters, projection, constants = chain
     work = workspace(clusters)
@@ -736,7 +737,7 @@ class HashedState(CountedState):
         return cls(corpus, settings, arrays["cluster"], (centre, scale, float(arrays["inverse_temperature"])))
 
     def _sum_up(self) -> None:
-        """Count what documents there are in clusters, of which nothing is hashed yet."""
+        """Count the documents of clusters, before anything is hashed."""
         n_clusters, n_parts = self.settings.n_clusters, self.documents.signature.shape[1]
         size = padded(n_clusters)
         self.clusters = HashedClusters(
@@ -800,7 +801,7 @@ class HashedState(CountedState):
             self._go_through(start, stop, carry)
 
     def fit_projection(self) -> None:
-        """Fit the balanced projection to the clusters as they are now, and project again.
+        """Fit the balanced projection to the current clusters, and project again.
 
         c is the mean of theta over clusters (Gaussian: 0), and g**4 the ratio of its variance to the documents' mean
         square count. With it the error of the hashed product is in proportion to the sum over words of the product of

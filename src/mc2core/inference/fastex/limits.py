@@ -19,7 +19,7 @@ MAX_PRIOR_SUM = 1e9
 
 
 def refuse_prior_sum(name: str, value: float, number: int, of: str) -> None:
-    """Raise ValueError if a prior of ``value`` is too large in sum over ``number`` items, which are named ``of``."""
+    """Raise ValueError if a prior ``value`` times ``number`` is too large; ``of`` names the items."""
     if value * number > MAX_PRIOR_SUM:
         raise ValueError(
             f"{name} is {value:g} for each of {number} {of}; it must be at most {MAX_PRIOR_SUM / number:g}, since the "
@@ -35,7 +35,7 @@ def _busiest_word(corpus: Corpus) -> tuple[str, np.ndarray]:
 
 
 def refuse_squares(corpus: Corpus, settings: ChainSettings) -> None:
-    """Raise ValueError if words' tokens in all are too many for the components' sums of squares."""
+    """Raise ValueError if a word has too many tokens in total for the sums of squares of the components."""
     squaring = {GAUSSIAN: "gaussian", GAUSS_WISHART: "gauss_wishart"}.get(settings.component)
     word, totals = _busiest_word(corpus)
     if squaring and np.sum(totals.astype(np.float64) ** 2) >= 2.0**62:
@@ -43,7 +43,7 @@ def refuse_squares(corpus: Corpus, settings: ChainSettings) -> None:
 
 
 def refuse_large_counts(corpus: Corpus, proposal: str) -> None:
-    """Raise ValueError if a word's tokens in all are too many for tables of exact scores."""
+    """Raise ValueError if a word has too many tokens in total for tables of exact scores."""
     word, totals = _busiest_word(corpus)
     if totals.max() > MAX_LABELS:
         raise ValueError(f"{word} proposal={proposal!r}, which counts to {MAX_LABELS}; use proposal='hash'")
@@ -56,7 +56,7 @@ def hashed_bytes(n_clusters: int, bits: int) -> int:
 
 
 def refuse_beyond_memory(proposal: str, n_bytes: int, n_words: int, settings: ChainSettings) -> None:
-    """Raise ValueError if ``n_bytes`` are not available."""
+    """Raise ValueError if less than ``n_bytes`` of memory are available."""
     remedy = "use fewer clusters"
     if settings.component == GAUSS_WISHART:
         remedy = "use fewer clusters or words, since each cluster keeps two matrices of words by words"
@@ -66,7 +66,8 @@ def refuse_beyond_memory(proposal: str, n_bytes: int, n_words: int, settings: Ch
 
 
 def refuse_scores(settings: ChainSettings, what: str) -> NoReturn:
-    """Raise ValueError for scores of ``what`` (a document or a cluster) that are NaN; name the most extreme prior."""
+    """Raise ValueError for scores of ``what`` (a document or a cluster) that are NaN; the message names the most
+    extreme prior."""
     priors = {"topic_word_prior": settings.topic_word_prior, "weight_prior": settings.weight_prior}
     if settings.component != MULTINOMIAL:
         priors["rate_prior"] = settings.rate_prior

@@ -61,7 +61,7 @@ _PURPOSE = "fastex neighbours"
 
 
 class Index(NamedTuple):
-    """Documents by word. R words are read: those of at least two documents, and not of all."""
+    """Lists of documents by word. R words have lists: the words in at least two documents, but not in all."""
 
     order: np.ndarray  # (J,) int32: the document at each place
     rank: np.ndarray  # (V,) int32: number of a word in the order of reading, -1 of one that is not read
@@ -311,7 +311,7 @@ class NeighbourChain(NamedTuple):
 
 
 class Round(NamedTuple):
-    """Choices made for B documents ahead of their turn (on one thread none), and what they rest on."""
+    """Choices made ahead for B documents (none on one thread), and the data that they depend on."""
 
     chosen: np.ndarray  # (B,) int32
     proposed: np.ndarray  # (B,) int64: other clusters proposed
@@ -369,7 +369,8 @@ def choose(chain, slots, cluster, j, stream, drawn, scored, logs):
     """Cluster of document j after all tries; changes nothing but scratch memory.
 
     ``drawn`` (n_proposals,) int64, ``scored`` and ``logs`` (n_proposals + 1,): the clusters whose evidence was needed,
-    -1 after the last. Returns (cluster, how many other clusters were proposed); cluster -1 where scores are not finite.
+    -1 after the last. Returns (cluster, how many other clusters were proposed); the cluster is -1 if scores are not
+    finite.
     """
     documents, clusters, constants = chain
     neighbours, n_clusters, share = documents.neighbours, clusters.n_k.size, constants.uniform_share
@@ -422,7 +423,7 @@ def move(chain, slots, used, cluster, j, new):
 # -- sweeps ---------------------------------------------------------------------------------------------------------
 @kernel
 def choose_ahead(key, start, first, last, chain, slots, cluster, ahead):
-    """Choose for documents ``first`` to ``last - 1`` of the round that begins at ``start``, all as they are now."""
+    """Choose for documents ``first`` to ``last - 1`` of the round that begins at ``start``, given the current state."""
     drawn, stream = np.empty(chain.constants.n_proposals, np.int64), np.zeros(2, np.uint64)
     logs = np.empty(chain.constants.n_proposals + 1)
     for j in range(first, last):
@@ -516,7 +517,7 @@ class NeighbourState(CountedState):
 
     Attributes
     ----------
-    redone : documents of all sweeps on several threads for which a choice made ahead did not hold
+    redone : number of choices made ahead that had to be repeated, over all sweeps on several threads
     """
 
     proposal = "neighbours"
@@ -567,7 +568,7 @@ class NeighbourState(CountedState):
         return NeighbourChain(self.documents, self.clusters, self.constants)
 
     def _sum_up(self) -> None:
-        """Count all documents where they are now."""
+        """Count all documents in their current clusters."""
         n_clusters = self.settings.n_clusters
         self.clusters.n_k[:] = np.bincount(self.cluster, minlength=n_clusters)
         self.clusters.mass[:] = np.bincount(self.cluster, weights=self.documents.mass, minlength=n_clusters)
@@ -602,8 +603,8 @@ class NeighbourState(CountedState):
         self._shrink()
 
     def iterate(self, corpus: Corpus, iteration: int, key: np.uint64, moves: np.ndarray, pool: Executor | None) -> None:
-        """Run an iteration. At the fixed exact sweeps, run one of :class:`ExactState`, whose tables replace the sparse
-        counts meanwhile."""
+        """Run an iteration. At the fixed exact sweeps, :class:`ExactState` runs it, and its tables replace the sparse
+        counts during the sweep."""
         if iteration not in self.settings.visits.exact_sweeps:
             super().iterate(corpus, iteration, key, moves, pool)
             return

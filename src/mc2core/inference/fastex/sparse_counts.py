@@ -264,7 +264,7 @@ class CountedState(MixtureState):
 
     Attributes
     ----------
-    documents, clusters, constants : what kernels read, see the module
+    documents, clusters, constants : arguments of kernels, see the module
     slots, used : the table of counts and its number of non-zero cells
     """
 
@@ -283,7 +283,7 @@ class CountedState(MixtureState):
         return self.chain, self.slots, self.used, self.cluster
 
     def _count(self, room: int = 0) -> None:
-        """Count all documents where they are now, into a table that has ``room`` for so many cells at first."""
+        """Count all documents in their current clusters, in a table with initial space for ``room`` cells."""
         self.slots, self.used = empty_table(room), np.zeros(1, np.int64)
         data = self.documents, self.constants.shift, self.constants.n_words
         self._go_through(
@@ -291,7 +291,7 @@ class CountedState(MixtureState):
         )
 
     def _go_through(self, first: int, stop: int, go_on: Callable[[int], int]) -> None:
-        """Call ``go_on`` from document ``first`` on until it comes to ``stop``; where it halts, the table grows."""
+        """Call ``go_on`` from document ``first`` on until it reaches ``stop``; when it halts, the table grows."""
         while (first := go_on(first)) < stop:
             self._refuse_unfinished(first)
             words = int(self.documents.indptr[first + 1] - self.documents.indptr[first])

@@ -17,13 +17,13 @@ from mc2core.inference.fastex.limits import refuse_beyond_memory, refuse_scores
 
 
 class MixtureState(State):
-    """Assignments of documents to the K clusters of a mixture, and what is kept of the clusters.
+    """Assignments of documents to the K clusters of a mixture, with statistics of the clusters.
 
     Attributes
     ----------
     settings : ChainSettings
     cluster : (J,) int32
-    clusters : what is kept of them; ``n_k`` (K,) int64, the documents of each, among it
+    clusters : statistics of the clusters, including ``n_k`` (K,) int64, their numbers of documents
     """
 
     clusters: Any
@@ -44,7 +44,7 @@ class MixtureState(State):
 
     @classmethod
     def refuse(cls, corpus: Corpus, settings: ChainSettings) -> None:
-        """Raise ValueError if there is no room for a chain of this corpus, before anything is allocated for it."""
+        """Raise ValueError if memory is too small for a chain of this corpus, before anything is allocated."""
         refuse_beyond_memory(cls.proposal, cls.least_bytes(corpus, settings), corpus.n_words, settings)
 
     @classmethod
@@ -85,6 +85,6 @@ class MixtureState(State):
         return {"cluster": self.cluster}
 
     def _refuse_unfinished(self, done: int) -> None:
-        """Raise ValueError if a kernel gave up at document -1 - ``done``."""
+        """Raise ValueError if a kernel stopped at document -1 - ``done``."""
         if done < 0:
             refuse_scores(self.settings, f"document {-1 - done}")

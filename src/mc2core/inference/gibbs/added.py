@@ -83,9 +83,9 @@ class Held:
     def of(cls, sample: Sample, most_clusters: float, topic_concentration: float) -> Held:
         """Recover the counts from the means and weights of a sample.
 
-        ``most_clusters`` is the bound of the number of clusters, infinite without one. ``topic_concentration`` only
-        affects how the rest of epsilon is divided among several new topics. Raises ValueError if the sample has no mass
-        for new topics, or if documents have no cluster.
+        ``most_clusters`` is the largest possible number of clusters, or infinity. ``topic_concentration`` only affects
+        how the rest of epsilon is divided among several new topics. Raises ValueError if the sample has no mass for new
+        topics, or if documents have no cluster.
         """
         sizes = np.bincount(sample.cluster[sample.cluster >= 0], minlength=sample.n_clusters)
         n_documents, v = len(sample.cluster), sample.table_concentration
@@ -110,7 +110,7 @@ class Held:
 
 
 def widened(sample: Sample, n_words: int, prior: np.ndarray, columns: np.ndarray) -> Sample:
-    """Return a sample with further words and further values of contexts, which nothing has met.
+    """Return a sample with further words and further values of contexts, all without counts.
 
     ``prior`` (D,) are the natural parameters of the contexts with the further values; ``columns`` are the numbers of
     the sample's own among them.
@@ -137,9 +137,10 @@ class AddedDocuments:
     Attributes
     ----------
     assignments : Assignments
-        Of the new documents; clusters from K and topics from M on, those of ``held``, are new.
+        Assignments of the new documents. Clusters from K on and topics from M on are new, where K and M are the numbers
+        in ``held``.
     tau : (K', M' + 1) float64
-        Proportions of the clusters, the rest in the last column.
+        Topic proportions of the clusters; the last column has the remaining mass.
     """
 
     def __init__(self, held: Held, corpus: Corpus, contexts: StackedContexts, seed: int) -> None:
@@ -181,7 +182,8 @@ class AddedDocuments:
         self.assignments.count(max(self._old[0], int(self.assignments.cluster.max(initial=-1)) + 1))
 
     def _open_for_unseen(self) -> None:
-        """Begin with one new topic for all words that the old documents lack: alone, they would hardly find it."""
+        """Begin with one new topic for all words that the old documents lack, because the sampler would rarely add it
+        by itself."""
         assignments, content = self.assignments, self._content
         unseen = np.repeat(self.held.words.sum(axis=1)[content.indices] == 0, content.data)
         if unseen.sum() < 2:
@@ -281,7 +283,7 @@ class AddedDocuments:
         return tables
 
     def _move_members(self, counts: TopicCounts, key: np.uint64) -> None:
-        """Draw the clusters of documents given tau, among those that there are."""
+        """Draw the clusters of documents given tau, among the existing clusters."""
         cluster, n_clusters = self.assignments.cluster, self.assignments.n_clusters
         if n_clusters == 1:
             return

@@ -106,7 +106,8 @@ class Assignments:
             _count_rows(self.cluster, *counts, self.n_km)
 
     def compact(self) -> np.ndarray:
-        """Drop empty clusters and topics; the others keep their order. ``remaining`` takes the weights of the dropped.
+        """Remove empty clusters and topics; the others keep their order. The weights of removed topics go to
+        ``remaining``.
 
         Returns the old numbers of the clusters that are kept.
         """
@@ -216,7 +217,8 @@ def _count_tokens(word, counts, n_w):
 
 @kernel
 def _list_topics(first, last, word, counts, topic, place, listed):
-    """List the topics of the tokens of words first..last-1, those of word w from place[w] on, which is moved on."""
+    """List the topics of the tokens of words first..last-1. The topics of word w begin at place[w], which is
+    increased."""
     end = 0
     for cell in range(word.size):
         w, begin, end = word[cell], end, end + counts[cell]

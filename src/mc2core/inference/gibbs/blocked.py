@@ -109,7 +109,8 @@ def split_remaining(
 ) -> tuple[np.ndarray, float]:
     """Split the mass ``remaining`` in size-biased order until less than ``smallest`` is left.
 
-    Sticks are those of GEM(alpha) or, for N atoms of which ``n_known`` are known, from Beta(1 + b, b times the others).
+    Sticks have the distribution of GEM(alpha). For N atoms, of which ``n_known`` are known, they are Beta(1 + b, b
+    times the number of other atoms).
 
     Returns the weights of the new atoms and the remaining mass.
     """
@@ -241,7 +242,7 @@ def draw_measures(
     *,
     clusters_are_fixed: bool,
 ) -> Measures:
-    """Draw G_0, pi and tau given the assignments; ``key`` is that of the streams of psi, one per word."""
+    """Draw G_0, pi and tau given the assignments; ``key`` is the key of the streams of psi, one per word."""
     topics = cut_topics(assignments, concentrations.topic, rng)
     n_km, n_clusters = assignments.n_km, assignments.n_clusters
     pi = np.zeros(0)
@@ -317,7 +318,8 @@ def _document_work(first, last, documents, n_clusters):
 
 @inner_kernel(fastmath={"contract"})
 def _weigh_small(j, documents, topic, topics, log_small, work):
-    """Add ln tau of document j's tokens in small topics to its weights, and count those in active ones: work.moving."""
+    """Add ln tau of document j's tokens in small topics to its weights, and count its tokens in active topics
+    (work.moving)."""
     indptr, counts = documents.indptr, documents.counts
     column, place = topics.column, topics.place
     weight, moving, still = work.weight, work.moving, work.still
@@ -444,8 +446,8 @@ def draw_topics(key, first, last, cells, topics, row_of, tau, psi, topic):
     """Draw the topics l_ji of all tokens of words first..last-1 that are in active topics, in place.
 
     ``row_of`` (J,) int32: 1 + the row of the document in ``tau`` (K, width) float32, or 0 if the document does not
-    move. A word's tokens are drawn cluster by cluster, because those of one cluster share their weights. Returns the
-    first token whose weights have no finite sum, or -1.
+    move. A word's tokens are drawn cluster by cluster, because all tokens of one cluster have the same weights. Returns
+    the first token whose weights have no finite sum, or -1.
     """
     column, label = topics.column, topics.label
     stream = np.zeros(2, np.uint64)

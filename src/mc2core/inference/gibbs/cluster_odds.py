@@ -34,9 +34,9 @@ _LOG_OMEGA, _OMEGA_WITHIN = (-5.0, 10.0), 0.05
 
 
 def log_clustering(state: DocumentLevelState) -> float:
-    """Return ln p(z, x, epsilon, concentrations, l) with theta and tau summed out, up to terms of l alone.
+    """Return ln p(z, x, epsilon, concentrations, l) with theta and tau summed out, up to terms that depend only on l.
 
-    tau is summed out by an estimate, within a few nats per cluster.
+    The integral over tau is estimated, with an error of a few nats per cluster.
     """
     assignments, concentrations, omega = state.assignments, state.concentrations, state.omega
     lengths, eta, v = np.diff(assignments.document_start), concentrations.topic, concentrations.table

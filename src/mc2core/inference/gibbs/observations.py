@@ -70,7 +70,7 @@ class ObservationWork(NamedTuple):
 
 @inner_kernel(fastmath={"contract", "reassoc", "nsz"})
 def _weigh(n_columns, n, prior, log_p, weight):
-    """weight = (n + prior) exp(log_p), as large as they can be together; returns the total."""
+    """Compute weights proportional to (n + prior) exp(log_p), scaled to avoid underflow; returns the total."""
     top = log_p[0]
     for m in range(1, n_columns):
         top = max(top, log_p[m])

@@ -68,7 +68,7 @@ def smallest_topic(n_tokens: int, eta: float) -> float:
 
 # -- psi, as far as it is visible ------------------------------------------------------------------------------------
 class WordRows(NamedTuple):
-    """Topics that a word's tokens move among, in rows of whole vectors; entries without a topic hold 0."""
+    """Topics among which the tokens of each word move, in rows of whole vectors; entries without a topic are 0."""
 
     start: np.ndarray  # (V + 1,) int64: multiples of 16
     size: np.ndarray  # (V,) int64: entries of a word's row that have a topic
@@ -77,7 +77,7 @@ class WordRows(NamedTuple):
 
 
 class UsedWords(NamedTuple):
-    """Entries of psi whose words have tokens of the topic, or all where the prior is dense, word by word."""
+    """Entries of psi of words with tokens of the topic (or of all words if the prior is dense), word by word."""
 
     start: np.ndarray  # (V + 1,) int64: room for each word's
     size: np.ndarray  # (V,) int64: how many there are
@@ -86,7 +86,7 @@ class UsedWords(NamedTuple):
 
 
 class VisibleWords(NamedTuple):
-    """Entries of psi whose words have no token of the topic and are visible by pseudo-observations, topic by topic."""
+    """Entries of psi of words without tokens of the topic that are visible by pseudo-observations, topic by topic."""
 
     start: np.ndarray  # (M + 1,) int64: room for each topic's
     size: np.ndarray  # (M,) int64: how many there are
@@ -96,7 +96,7 @@ class VisibleWords(NamedTuple):
 
 @kernel
 def _draw_used(key, first, last, start, topic, is_active, s, is_dense, used, sums, n_used):
-    """Draw entries of words first..last-1; ``sums`` and ``n_used`` (M,) gain what these have of each topic."""
+    """Draw entries of words first..last-1, and add them and their numbers per topic to ``sums`` and ``n_used`` (M,)."""
     room, size, topic_of, x_of = used
     stream, n_w = np.zeros(2, np.uint64), np.zeros(is_active.size, np.int64)
     for w in range(first, last):
@@ -141,9 +141,9 @@ def _list_words(used, place, word):
 def draw_visible(stream, n_pseudo, n_words, s, mass, taken, urn, place, visible):
     """Make words without tokens of the topic visible by a Polya urn of pseudo-observations, and draw their entries.
 
-    ``taken`` (V,) bool: words that have tokens, of which there are V - ``n_words``; visible ones are added.
-    ``urn``: room for a cell of each pseudo-observation; entries are written from ``place`` on. Returns their number.
-    The words' entries sum to ``mass``, with all those that are not visible.
+    ``taken`` (V,) bool: marks the V - ``n_words`` words with tokens; visible words are added. ``urn``: work array with
+    one cell per pseudo-observation. Entries are written from ``place`` on, and their number is returned. The entries of
+    visible and invisible words sum to ``mass``.
     """
     n = 0
     for r in range(n_pseudo):
@@ -245,7 +245,7 @@ def draw_rows(
     iteration: int,
     pool: Executor | None,
 ) -> tuple[WordRows, np.ndarray]:
-    """Draw psi of the active topics given the tokens' topics, as far as it is visible.
+    """Draw the visible entries of psi for the active topics, given the topics of tokens.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ def draw_rows(
 # -- tokens given psi and tau --------------------------------------------------------------------------------------
 @numba.njit(inline="always")
 def _find_place(m, row, n, row_topic):
-    """Place of topic m in a row of n topics; -1 where it has none, and its tokens stay."""
+    """Return the place of topic m in a row of n topics; -1 if the row lacks it, and then its tokens do not move."""
     for place in range(0, n, LANES):
         lane = find_equal(row_topic, row + place, m)
         if lane < LANES:
@@ -349,7 +349,7 @@ def _weigh(row, n_blocks, row_topic, row_x, scale, p, block):
 
 @numba.njit(inline="always")
 def _join(m, place, x, inverse, n_j, prior, scale, p, block):
-    """Count a token to topic m, ``place`` of its word's row; returns what the topic's weight gains."""
+    """Add a token to topic m at ``place`` of its word's row; returns the change of the topic's weight."""
     before = np.float64(p[place])
     n_j[m] += 1
     scale[m] = (np.float32(n_j[m]) + prior[m]) * inverse[m]
@@ -443,19 +443,19 @@ def sweep_documents(
 
     Parameters
     ----------
-    corpus : of these documents alone
+    corpus : with only these documents
     start : (documents + 1,) int64
         First token of each.
     cluster : (documents,) int32
     topic : (n_tokens,) int32
     number : int
-        Of the first document, in the corpus that all are of.
-    pool : threads, which change no bit
+        Number of the first document in the whole corpus.
+    pool : threads, which do not change the result
 
     Returns
     -------
     int
-        The first token whose weights have no finite sum; -1 where there is none.
+        The first token whose weights have no finite sum; -1 if there is none.
     """
     key, rows, inverse, tau, omega = sweep
     documents = DocumentRows.of(corpus.content, start, cluster)

@@ -201,7 +201,7 @@ def _move_token(stream, w, j_draws, sizes, topics, n, weights, total, counts, co
 
 @kernel
 def _sweep(key, cells, before, cluster, priors, counts, constants, after):
-    """Move all tokens whose word is repeated, once on average; returns the number of draws.
+    """Move the tokens of repeated words, each once on average; returns the number of draws.
 
     ``cells`` : indptr, indices and counts of tokens. ``before`` : draws (cells,), sizes and topics (draws,), and the
     same ``after``, the latter two with room for all tokens. ``priors`` (K, M) : omega tau.
@@ -254,7 +254,7 @@ def move_draws(
     topic : (n_draws,) int32
     cluster : (J,) int32
     priors : (K, M) float64, omega tau
-    n_wm : (V, M) int32, draws of each word in each topic; it is changed to those after the move
+    n_wm : (V, M) int32, draws of each word in each topic; updated in place
 
     Returns
     -------

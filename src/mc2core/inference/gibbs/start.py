@@ -170,8 +170,9 @@ def start_chain(
 ) -> DocumentLevelState:  # fmt: skip
     """Return the state with which the chain begins: the best of several starts.
 
-    They are compared on held-out documents; without these, there is one start. ``sharded`` returns a corpus on Spark's
-    executors, if needed. ``topics``, ``clusters`` are numbers to try, ``directions`` those of :func:`start_directions`.
+    Starts are compared on held-out documents; if none are held out, there is one start. ``sharded`` returns a corpus on
+    Spark's executors, if needed. ``topics``, ``clusters`` are the numbers to try, and ``directions`` the result of
+    :func:`start_directions`.
     """
     from mc2core.inference.gibbs.holdout import draw_holdout, log_weights
 

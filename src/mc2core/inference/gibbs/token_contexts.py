@@ -166,7 +166,8 @@ def _move_document(x, j, sign, n_topics, n_km, sums):
 
 @inner_kernel
 def _scale_all(x, j, n_topics, topics, weights, constants, time_prior):
-    """Scale all topics for document j; returns f_0 relative to the largest factor, and what weights sum to at least."""
+    """Scale all topics for document j. Returns f_0 relative to the largest factor, and a lower bound of the sum of
+    weights."""
     n_km, n_m, scale, log_factor = topics.n_km, topics.n_m, weights.scale, weights.log_factor
     weights.first[:] = -_STEPS  # no step is computed
     largest = new = 0.0

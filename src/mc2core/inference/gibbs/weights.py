@@ -106,7 +106,8 @@ def no_cluster(document: int, contexts: StackedContexts, concentrations: Concent
 
 
 def no_topic(document: int, concentrations: Concentrations, prior: float | Family) -> ValueError:
-    """Return the error for a token whose topic weights have no finite sum; ``prior`` is s or that of the content."""
+    """Return the error for a token whose topic weights have no finite sum; ``prior`` is s or the prior of the
+    content."""
     of_content = f"content {prior!r}" if isinstance(prior, Family) else f"topic_word_prior {prior:g}"
     return ValueError(
         f"document {document}: the weights of a token's topics have no finite sum above 0; look at the priors "
@@ -138,8 +139,9 @@ def draw_dirichlet_process_concentration(
 ) -> float:
     """Draw the concentration of a Dirichlet process given its atoms and draws (Escobar and West).
 
-    alpha: ``n_atoms`` = K clusters, ``n_draws`` = J documents (A.2 prints Beta(alpha_1 + 1, J)); eta: M topics and
-    o_.. tables. Without draws there is no data and the prior is drawn.
+    For alpha, ``n_atoms`` is the number K of clusters and ``n_draws`` the number J of documents (A.2 prints
+    Beta(alpha_1 + 1, J)). For eta, they are the M topics and o_.. tables. Without draws, the result is a draw from the
+    prior.
     """
     if n_draws == 0:
         return _within_range(rng.gamma(prior.shape, 1.0 / prior.rate))
@@ -156,7 +158,8 @@ def draw_table_concentration(
 ) -> float:
     """Draw v given the tokens of each cluster (n_k.) and all tables (o_..) (Teh et al. 2006).
 
-    A.2 prints table counts where its own joint has n_k.; tests compare with quadrature of that joint.
+    A.2 prints table counts, but the joint density there has n_k. instead, which is used here. Tests compare the result
+    with quadrature of this density.
     """
     n_tokens = n_tokens[n_tokens > 0]
     rate = prior.rate - float(np.log(rng.beta(concentration + 1.0, n_tokens)).sum())
@@ -321,7 +324,7 @@ def draw_tables(n_km: np.ndarray, prior: np.ndarray, key: np.uint64) -> np.ndarr
     Returns
     -------
     (M,) int64
-        Numbers between that of clusters that use the topic and that of its tokens.
+        Numbers of tables: at least the number of clusters that use the topic, at most the number of its tokens.
     """
     tables = np.zeros(n_km.shape[1], np.int64)
     _draw_tables(key, n_km, prior, tables)
@@ -349,7 +352,7 @@ def _sample_document_tables(key, first, last, cluster, counts, token_start, prio
 def sample_document_tables(
     assignments: Assignments, counts: TopicCounts, prior: np.ndarray, key: np.uint64, pool: Executor | None
 ) -> Assignments:
-    """Draw t_jm given l: documents whose "tokens" are their tables, a topic t_jm times over.
+    """Draw t_jm given l. Returns documents with their tables as tokens: topic m occurs t_jm times.
 
     Parameters
     ----------
@@ -362,7 +365,7 @@ def sample_document_tables(
     Returns
     -------
     Assignments
-        Clusters (copied) and topic weights of ``assignments``, tables for tokens, counted.
+        Clusters (copied) and topic weights of ``assignments``, with tables instead of tokens, and their counts.
     """
     start, cluster = assignments.document_start, assignments.cluster
     tables, n_tables = np.empty(len(assignments.topic), np.int32), np.zeros(len(cluster), np.int64)
@@ -397,8 +400,8 @@ def update_weights(
 ) -> None:
     """Draw tables, eta, v, alpha and epsilon in turn, in place.
 
-    ``priors`` has those of the learnt ones of "topic", "table" and "group". With ``clusters_are_fixed``, alpha does not
-    depend on z.
+    ``priors`` has the priors of the learnt concentrations among "topic", "table" and "group". With
+    ``clusters_are_fixed``, alpha does not depend on z.
     """
     tables = draw_tables(assignments.n_km, concentrations.table * assignments.topic_weights, key)
     total = int(tables.sum())

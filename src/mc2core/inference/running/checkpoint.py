@@ -36,7 +36,7 @@ class Checkpoint:
         Values that must be the same when the run is resumed: model, engine, seed, corpus digest and thinning. It also
         has the burn-in, after which all samples are kept; :meth:`drop` may change it.
     iteration : int
-    seconds, cpu_seconds : float, spent so far by the clock and of processors
+    seconds, cpu_seconds : float, elapsed time and processor time so far
     state : named arrays of the engine's state
     samples : kept so far
     trace : rows so far, one dict for each iteration

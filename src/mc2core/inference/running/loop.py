@@ -163,8 +163,8 @@ class _Chain:
     def drop(self) -> None:
         """Drop the samples of the burn-in.
 
-        If no burn-in is given, it is that of a run that ends here. This keeps all samples that the run needs, whether
-        it stops here or continues. Samples of a finished run are kept until a given burn-in leaves other samples.
+        If no burn-in is given, the first half of the completed iterations is dropped, as for a run that ends here. The
+        remaining samples are enough, whether the run stops or continues.
         """
         done, named = self.done, self.burn_in
         is_within = named is not None and n_samples(done.iteration, named, done.run["thin"]) == 0

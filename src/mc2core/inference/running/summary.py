@@ -250,7 +250,7 @@ def context_weights(corpus: Corpus, families: Mapping[str, Family]) -> dict[str,
 
 
 def tell_weights(corpus: Corpus, families: Mapping[str, Family]) -> None:
-    """Log the weights of contexts, and warn of those that outweigh the words or hardly matter next to them."""
+    """Log the weights of contexts, and warn of contexts that outweigh the words or have little effect."""
     if not families or corpus.is_of_observations or not corpus.n_tokens:
         return
     weights = context_weights(corpus, families)
@@ -278,7 +278,8 @@ def _nats(weight: float) -> str:
 
 # -- warnings ----------------------------------------------------------------------------------------------------------
 def stuck_chains(traces: Sequence[Sequence[Mapping[str, float]]]) -> list[int]:
-    """Return the chains with APART times fewer clusters than another chain whose log joint is far higher, from 0.
+    """Return the numbers of stuck chains, from 0. A chain is stuck if another chain has APART times as many clusters
+    and a much higher log joint.
 
     ``traces`` are the rows of each chain; clusters and log joint are taken from their later half. The list is empty if
     engines report no ``log_joint``.

@@ -129,7 +129,7 @@ def update_fit(
     SVI processes the documents ``new`` in mini-batches, in their order; ``posterior.npz`` and ``provenance.json`` in
     ``out`` are replaced at the end. If a killed update by SVI is called again, it is resumed with identical results.
 
-    Gibbs moves the new documents alone, given each sample of the old ones. These keep their clusters, and clusters keep
+    Gibbs moves only the new documents, given each sample of the old ones. These keep their clusters, and clusters keep
     their numbers. ``new`` has the new documents, or a corpus of the fitted documents followed by the new ones. ``out``
     gets the posterior of old and new documents, the new ones as a corpus (``added``) and, if the old ones were given,
     all of them (``corpus``).
@@ -139,10 +139,11 @@ def update_fit(
     Parameters
     ----------
     fit : folder of ``mc2 fit`` or of an update, or ``posterior.npz`` in it
-    new : folder of a corpus, or what ``mc2 import`` reads, in the form of the documents of the fit
+    new : folder of a corpus, or a file that ``mc2 import`` can read, in the format of the fitted documents
     out : folder; by default that of the fit for SVI, and :func:`beside` for Gibbs
     total_samples : as in :class:`mc2core.inference.Stream`, for the first update by SVI
-    columns : where a file holds words and contexts, if not where those of the fit were: "text", "bag", "counts",
+    columns : columns of words and contexts in a file, if they differ from the columns of the fitted file: "text",
+        "bag", "counts",
         "contexts" and "id" of :func:`mc2core.corpus.readers.reading.read_own`, and the file of its "embeddings"
     new_columns : smallest number of documents in which a new word or value must occur to get a column; by default 1
         for SVI, and the limits of the import (``min_df``, ``rare``), at least 2, for Gibbs

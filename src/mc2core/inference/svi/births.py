@@ -136,8 +136,8 @@ def add_new_clusters(
 
     Parameters
     ----------
-    state : after the last pass over the block ``batch``, which it is left as where no cluster is added
-    local : of that pass
+    state : after the last pass over the block ``batch``; it does not change if no cluster is added
+    local : local posteriors of this pass
     before, since : :meth:`.Globals.rows_of`, before that pass and before the first one
     scale, rate : of the pass
     """

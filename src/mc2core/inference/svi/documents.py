@@ -15,10 +15,9 @@ from mc2core.families.stacked import StackedContexts
 class Expectations:
     """Expectations under q that all local steps use, as float64.
 
-    log_group (K,) : E ln beta
-    log_topic_total (M,) : digamma(sum_w lambda_mw)
-    contexts (K, D) : E[t(phi_k)], or (K, columns) of those asked for
-    observed (P, M) : E[t(psi_m)] of topics that emit observations, whose ``log_topic_total`` is empty; None of words
+    log_group (K,) : E ln beta log_topic_total (M,) : digamma(sum_w lambda_mw) contexts (K, D) : E[t(phi_k)], or (K,
+    columns) for some columns observed (P, M) : E[t(psi_m)] of topics that emit observations, whose ``log_topic_total``
+    is empty; None for words
     """
 
     log_group: np.ndarray
@@ -77,12 +76,12 @@ def take_batch(corpus: Corpus, contexts: StackedContexts, rows: np.ndarray) -> B
 class DocumentStatistics:
     """Statistics of documents for the global step; parts are joined by ``+``.
 
-    cluster : (B,) int32, the likeliest of each document; -1 if its weights have no finite sum above 0
+    cluster : (B,) int32, the likeliest cluster of each document; -1 if its weights have no finite sum above 0
     log_evidence : float, sum_j ln Z_j in nats
     n_k : (K,) float64, sum_j mu_jk
     contexts : (K, D) float64, sum_j mu_jk T(x_j)
     word_mass : (U, K), R_k(w) = sum_j mu_jk x_jw; empty with a document level
-    shares : (B, K) float64 mu_jk, or None where they stayed with other processes
+    shares : (B, K) float64 mu_jk, or None if they are stored by other processes
     """
 
     cluster: np.ndarray

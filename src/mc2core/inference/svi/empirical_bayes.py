@@ -128,8 +128,8 @@ def sum_over_clusters(n_km, a, value, slope):
 
 
 class ObjectiveTerms(NamedTuple):
-    """F ``f`` and the terms that are at most 0 ``penalty``, in nats, and (M,) ``slope``: dF / d(v eps_m) without what v
-    alone enters."""
+    """Terms of the objective F in nats: ``f`` and the ``penalty``, which is at most 0. ``slope`` (M,) is dF / d(v
+    eps_m) without terms that depend only on v."""
 
     f: float
     penalty: float

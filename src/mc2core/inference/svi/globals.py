@@ -88,18 +88,18 @@ class Globals(State):
     """State of SVI: parameters of the global posteriors, and the latest cluster of every document.
 
     ``group_weights`` are q(beta), as :class:`ClusterWeights` has it. q(psi_m) = Dir(s + shrink topic_words[:, m]); here
-    ``topic_words`` (V, M) are expected tokens divided by ``shrink`` and s is ``topic_word_prior``; where topics emit
-    observations, (P, M) expected sums of their statistics likewise. ``n_m`` (M,) are expected tokens of each topic.
+    ``topic_words`` (V, M) are expected tokens divided by ``shrink`` and s is ``topic_word_prior``; if topics emit
+    observations, it has (P, M) expected sums of their statistics. ``n_m`` (M,) are expected tokens of each topic.
     ``context_counts`` (D, K) are expected statistics of each cluster's contexts divided by ``context_shrink``, and
-    ``context_totals`` (C, K) their sums over each context's columns, not divided. A step that shrinks all counts by
-    1 - rate changes ``shrink`` and the rows of the batch's words or columns, not the whole table; both numbers are 1
+    ``context_totals`` (C, K) their sums over each context's columns, not divided. A step that shrinks all counts by 1 -
+    rate changes ``shrink`` and the rows of the batch's words or columns, not the whole table; both numbers are 1
     between epochs. ``concentration_rates`` are those of Gamma posteriors, of no effect where one is fixed.
 
-    ``cluster`` (J,) int32 is the likeliest cluster of each document when it was last visited, or where it was at the
-    start; -1 if neither was. ``n_updates`` counts mini-batches; ``n_visited`` documents of the epoch that is under
-    way, 0 between epochs, and ``evidence`` their sum of ln Z_j; ``last_evidence`` is that of the last epoch, and
-    ``elbo`` the latest, both in nats and NaN before. ``documents`` is None where documents share the proportions of
-    their cluster. ``buffers`` hold nothing between mini-batches.
+    ``cluster`` (J,) int32 is the likeliest cluster of each document at its last visit, or its starting cluster; -1 if
+    there is neither. ``n_updates`` counts mini-batches; ``n_visited`` the documents so far in the current epoch (0
+    between epochs), and ``evidence`` their sum of ln Z_j; ``last_evidence`` is the sum of the last epoch, and ``elbo``
+    the latest, both in nats and NaN before. ``documents`` is None where documents share the proportions of their
+    cluster. ``buffers`` hold nothing between mini-batches.
     """
 
     #: arrays and numbers of a checkpoint, beside those of the proportions and of the document level
@@ -333,7 +333,7 @@ class Globals(State):
     def divergence(self, pool: Executor | None = None, of_topics: float | None = None) -> float:
         """Return the KL divergence of all global posteriors from their priors, in nats.
 
-        ``of_topics`` : that of the topics, :meth:`topic_divergence`, where it is known.
+        ``of_topics`` : the result of :meth:`topic_divergence`, if it is known.
         """
         concentrations = self.concentrations()
         total = concentrations.divergence

@@ -12,9 +12,8 @@ class RunSettings(NamedTuple):
     n_tables : int or None, T; None without tables
     batch_size : int or None, documents of a mini-batch; None is the whole corpus
     is_joint : bool, whether all globals of tables step at once
-    total_samples : int or None, documents that mini-batches stand for (:mod:`mc2core.inference.svi.stream`); None: as
-    many
-        as the corpus has
+    total_samples : int or None, number of documents in the population (:mod:`mc2core.inference.svi.stream`); None is
+        the size of the corpus
     """
 
     n_clusters: int

@@ -43,9 +43,9 @@ _TABLE_CONTRAST = 50.0
 
 @dataclass
 class StartAssignments:
-    """A guess at who is where in the documents that were looked at, as counts.
+    """Starting assignments of the sampled documents, as counts.
 
-    cluster : (n,) int, -1 where the document has none
+    cluster : (n,) int, -1 if a document has none
     topic_words : (V, M) float64, tokens of each word in each topic; of observations (P, M), see :class:`.Globals`
     table_topic : (K, T) int, the topic that a table serves
     n_kt : (K, T) float64, tokens at each table
@@ -313,11 +313,12 @@ def assign_at_random(seen: Corpus, settings: RunSettings, rng: np.random.Generat
 def assign_by_seeds(
     seen: Corpus, some: StackedContexts, settings: RunSettings, rng: np.random.Generator
 ) -> StartAssignments:
-    """Start from k-means clusters of documents: one common topic of all words, and topics of groups of clusters.
+    """Start from k-means clusters of documents: one common topic of all words, and own topics of each cluster.
 
-    Half of the words come from the common topic. Every cluster starts with its own topics and the common topic; its
-    other tables have the topics nearest to its words. If there are only as many topics as clusters, each cluster has
-    its own topic and there is no common one.
+    A cluster has as many own topics as the number of topics allows: its documents are divided into groups by k-means,
+    and each group gives a topic. Half of each count goes to the common topic. The first tables of a cluster have its
+    own topics and the common topic, the others the topics nearest to its words. If there are only as many topics as
+    clusters, each cluster has its own topic and there is no common one.
     """
     n_clusters, n_tables, n_topics = settings.n_clusters, tables_at_start(settings), settings.n_topics
     cluster = cluster_documents(seen, some, n_clusters, rng)

@@ -60,9 +60,9 @@ def stick_divergence(sticks: np.ndarray, concentration: float, log_concentration
 class ClusterWeights(NamedTuple):
     """Form of the parameters ``q`` of q(beta): sticks, or the Dirichlet of a finite mixture.
 
-    * ``n_clusters`` N: beta ~ Dir(alpha / N, ..., alpha / N); q is one row (1, N) and all N clusters stay.
-    * ``is_truncated`` (UAI16): (2, K - 1) sticks; the last cluster has all that is left.
-    * Else (2, K) sticks; what is left behind the last is the weight of all clusters not in use.
+    * ``n_clusters`` N: beta ~ Dir(alpha / N, ..., alpha / N); q is one row (1, N) and all N clusters stay. *
+    ``is_truncated`` (UAI16): (2, K - 1) sticks; the last cluster has the remaining mass. * Else (2, K) sticks; the
+    remaining mass is the weight of all unused clusters.
     """
 
     n_clusters: int | None

@@ -301,7 +301,7 @@ class Stream:
 
         Documents are processed in blocks of :attr:`block` documents. Several calls give the same result as one call,
         bit for bit, if all calls except the last consist of whole blocks. After every ``total_samples`` documents,
-        clusters and topics that are not in use are removed. Documents that are passed twice are counted twice.
+        clusters and topics that are not in use are removed. If a document is passed twice, it counts twice.
 
         Parameters
         ----------

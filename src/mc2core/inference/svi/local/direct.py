@@ -51,7 +51,7 @@ class WordTopics(NamedTuple):
 
     of_topics : WordScores
     sums : (U, K) float64, sum_m tau_km weights_m; may vanish
-    log_likelihood : (U, K) float64, lse_k(w); of lost pairs that are not ``exact`` something above it
+    log_likelihood : (U, K) float64, lse_k(w); an upper bound for lost pairs that are not ``exact``
     has_lost : whether there are lost pairs
     exact : set of (word, cluster), lost pairs whose lse is known
     log_tau, tau : (K, M) float64, E ln tau, and its exponential divided by the cluster's largest
@@ -225,7 +225,7 @@ class DirectStep(LocalStep):
 def local_step(state: Globals, batch: Batch, pool: Executor | None, assign: Assign = assign_documents) -> DirectStep:
     """Run the local step of a mini-batch.
 
-    Documents are assigned again as long as they have a share in lost pairs that are not exact.
+    The assignment of documents is repeated as long as they have a share in lost pairs that are not exact.
     """
     expected = state.expectations(batch.columns)
     words = word_topics(state, state.tau.expected_log_tau(), expected, batch.words, pool)

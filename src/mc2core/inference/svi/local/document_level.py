@@ -56,7 +56,7 @@ LONGEST_STEP = 2.0
 class DocumentPosteriors(NamedTuple):
     """Local posteriors of some documents, C candidate clusters each.
 
-    cluster : (B, C) int32, -1 where a document has fewer
+    cluster : (B, C) int32, -1 if a document has fewer
     share : (B, C) float64, mu_jk
     counts : (B, C, M) float64, n_jkm
     squares : (B, C, M) float64, sum_w x_jw gamma_wm^2
@@ -118,7 +118,8 @@ def log_evidence(local: DocumentPosteriors, prior: np.ndarray, omega: float, poo
 def tables_of(
     local: DocumentPosteriors, prior: np.ndarray, is_uncertain: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return t_km, (K, M), and the tables of each document, (B,); with ``is_uncertain``, those for omega."""
+    """Return t_km, (K, M), and the tables of each document, (B,). With ``is_uncertain``, these include the uncertainty
+    of counts and serve to update omega."""
     tables, of_document = np.zeros_like(prior), np.zeros(len(local.lengths))
     add_tables(local.cluster, local.share, local.counts, local.squares, prior, is_uncertain, tables, of_document)
     return tables, of_document
@@ -160,10 +161,10 @@ def run_passes(p, words, x, u, used, a, n, theta, total, best, n_passes):
     """Run at most ``n_passes`` passes of one document over the topics ``used`` (A,), under C priors ``a`` (C, A)
     together.
 
-    ``p`` (A, cells) are the weights of its words ``u``, ``x`` their counts: a pass is two matrix products for all
-    priors. ``n`` (C, A) holds the counts it starts from, zeros where there are none, and those of the last pass;
-    ``theta`` (C, A), ``total`` (C, cells) and ``best`` (C, cells) are filled. Passes end when the counts under each
-    prior have settled. Returns (C,) sum_w x ln sum_m psi theta - sum_m n ln theta.
+    ``p`` (A, cells) are the weights of its words ``u``, and ``x`` their counts. A pass consists of two matrix products
+    for all priors. ``n`` (C, A) holds the initial counts (zeros if there are none) and is overwritten by the counts of
+    the last pass; ``theta`` (C, A), ``total`` (C, cells) and ``best`` (C, cells) are filled. Passes end when the counts
+    under each prior have settled. Returns (C,) sum_w x ln sum_m psi theta - sum_m n ln theta.
     """
     n_priors, n_topics = a.shape
     log_theta, theta[:] = np.zeros_like(a), 1.0
@@ -214,8 +215,9 @@ class Candidates(NamedTuple):
 
     log_weights : (B, K) float64, E ln beta_k + E ln p(x_j | phi_k)
     prior, mean_prior : (K, M) and (M,) float64, a and its mean over clusters
-    held : (B,) int32, the document's cluster where it is held, else -1
-    cluster, share, counts, squares : as of :class:`DocumentPosteriors`; on entry candidates to keep, and their counts
+    held : (B,) int32, the fixed cluster of a document, else -1
+    cluster, share, counts, squares : as in :class:`DocumentPosteriors`; at the beginning, the candidates to keep and
+        their counts
     theta : (B, C, M) float64, exp(digamma(a + n)) of the last pass relative to its largest
     ratio : (cells, C) float64, mu_jk x / sum_m weights theta of each cell; 0 if the pair has no share
     best : (cells, C) int32, the one topic of a cell whose sum vanished, else -1
@@ -415,9 +417,9 @@ def visit_batch(
     Parameters
     ----------
     prior, omega : (K, M) a, and omega
-    held : (B,) int, clusters of documents that are held there, else -1
-    kept : (cluster, counts) that the documents were left with, to continue from over all topics; None is from the mean
-        prior
+    held : (B,) int, clusters of documents with a fixed cluster, else -1
+    kept : (cluster, counts) from the last visit, from which the passes continue over all topics; None starts from the
+        mean prior
     """
     n_documents, (n_clusters, n_topics) = batch.n_documents, prior.shape
     n_candidates = min(CANDIDATES, n_clusters) if kept is None else kept[0].shape[1]

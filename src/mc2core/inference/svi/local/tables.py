@@ -64,7 +64,7 @@ def find_rows(shares):
 
 
 class TableRows(NamedTuple):
-    """The distinct rows mu_kt. of q(c): row m < M is topic m alone, soft tables have further rows.
+    """The distinct rows mu_kt. of q(c): row m < M is topic m; soft tables have further rows.
 
     row : (K, T) int64
     soft : (rows - M, M) float64
@@ -151,7 +151,7 @@ def word_tables(state: Globals, expected: Expectations, words: np.ndarray, pool:
 
 
 class TableMass(NamedTuple):
-    """N_kt(w) = exp(E ln tau_kt) ratio_k(w) weights[row[k, t]], and where it is not zero.
+    """Tokens N_kt(w) = exp(E ln tau_kt) ratio_k(w) weights[row[k, t]], and the pairs with tokens.
 
     ratio : (U, K), R_k(w) / sums; 0 if the sum vanished (*lost* pairs)
     start : (blocks + 1, K) int64, pairs of cluster k in word block b are start[b, k]:start[b + 1, k]
