@@ -405,8 +405,9 @@ def fill_terms(constants, sizes, terms):
 
 @numba.njit(inline="always")
 def weigh_document(constants, log_gamma, cells, tables, sizes, terms, j, current, scores, likely):
-    """Compute the log probabilities, up to a constant, of the clusters of document j, which is in ``current``, given all
-    others.
+    """Compute log probabilities, up to a constant, of the clusters of document j given all others.
+
+    The document is in ``current``.
 
     (K,) ``scores`` and ``likely`` begin with the clusters that may be drawn; returns how many these are. Nothing else
     is changed.
