@@ -1,1 +1,2 @@
-"""Timings and qualities that are measured again and again: ``python -m benchmarks``; the README beside says how."""
+"""Measurements of time and quality that are repeated regularly: ``python -m benchmarks`` (see the README in this
+folder)."""

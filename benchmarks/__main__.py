@@ -1,4 +1,4 @@
-"""Measure benchmarks and say how each compares with its last recorded figure: ``python -m benchmarks --help``."""
+"""Run benchmarks, and compare each with its last recorded result: ``python -m benchmarks --help``."""
 
 from __future__ import annotations
 

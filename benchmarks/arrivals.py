@@ -1,10 +1,10 @@
-"""How well a fit that goes on with new documents predicts those of the next year: ``python -m benchmarks.arrivals``.
+"""Prediction of next year's documents by fits that continue with new documents: ``python -m benchmarks.arrivals``.
 
-Documents come in order of years. MC2 with a document level is fitted by SVI to those of the first years, and then each
-year is streamed (``Stream``), with several passes and births of topics or with one pass, or all so far are fitted from
-scratch. Beside it scikit-learn's online LDA goes on by
-``partial_fit``, and gensim's HDP, where it is installed, by ``update``. All are scored alike: perplexity of documents
-of the next year, left to right, in the words of the first years.
+Documents are in the order of years. MC2 with a document level is fitted by SVI to the first years. Then each year is
+streamed (``Stream``), with several passes and new topics and clusters, or with one pass; or all documents so far are
+fitted from scratch. For comparison, scikit-learn's online LDA continues by ``partial_fit``, and gensim's HDP, if it is
+installed, by ``update``. All methods have the same score: the perplexity of the documents of the next year (left to
+right), with the words of the first years.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ _SEED, _EPOCHS, _WORD_PRIOR = 0, 10, 0.01
 
 
 class Collection(NamedTuple):
-    """Documents with their years: those up to ``first`` are fitted, each block of ``years`` to ``last`` comes then.
+    """Documents with their years. The years up to ``first`` are fitted, and then the years up to ``last`` arrive in
+    blocks.
 
-    ``every`` : one of so many documents is scored.
+    ``every`` : every how many documents one is scored.
     """
 
     read: Callable[[Path], Corpus]
@@ -61,7 +62,7 @@ COLLECTIONS = {
 
 
 def in_blocks(data_folder: Path, one: Collection) -> list[Corpus]:
-    """The first years, each block that comes, and the one after the last, in the words of the first years."""
+    """Return the first years, each later block, and the block after the last, with the words of the first years."""
     corpus = one.read(data_folder)
     year = np.asarray(corpus.contexts["year"])
     ends = [*range(one.first, one.last + 1, one.years), one.last + one.years]
@@ -81,14 +82,15 @@ def streamed(blocks: list[Corpus], passes: int = 3) -> Iterator[Posterior]:
 
 
 def from_scratch(blocks: list[Corpus]) -> Iterator[Posterior | None]:
-    """After the first block as :func:`streamed`, and after the last: a fit for each would take the time of all else."""
+    """Yield the fit of the first block as :func:`streamed`, and a new fit after the last block; a fit for every block
+    would take too long."""
     yield from [None] * (len(blocks) - 2)
     together = Corpus.concatenate(blocks[:-1])
     yield fit(together, MC2(), SVI(), iterations=_EPOCHS, seed=_SEED, progress=False).posterior
 
 
 def online_lda(blocks: list[Corpus]) -> Iterator[Posterior]:
-    """100 topics; the first block ten times."""
+    """Yield LDA with 100 topics; it processes the first block ten times."""
     prior = np.full(100, 0.1)
     model = LatentDirichletAllocation(
         len(prior), doc_topic_prior=prior[0], topic_word_prior=_WORD_PRIOR, learning_method="online",
@@ -101,7 +103,7 @@ def online_lda(blocks: list[Corpus]) -> Iterator[Posterior]:
 
 
 def hdp(blocks: list[Corpus]) -> Iterator[Posterior]:
-    """At gensim's defaults (150 topics); the first block ten times."""
+    """Yield gensim's HDP with its defaults (150 topics); it processes the first block ten times."""
     from gensim.matutils import Sparse2Corpus
     from gensim.models import HdpModel
 
@@ -119,7 +121,7 @@ def hdp(blocks: list[Corpus]) -> Iterator[Posterior]:
 
 
 def of_topics(corpus: Corpus, topic_words: np.ndarray, prior: np.ndarray) -> Posterior:
-    """What has (M, V) expected tokens and (M,) the prior of a document's proportions."""
+    """Return a posterior from (M, V) expected tokens and the (M,) prior of a document's proportions."""
     return lda_model(
         corpus, topic_words, _WORD_PRIOR, prior, np.full((corpus.n_documents, len(prior)), 1.0 / len(prior))
     )
@@ -136,7 +138,7 @@ METHODS: dict[str, Callable[[list[Corpus]], Iterator[Posterior | None]]] = {
 
 # -- all together ----------------------------------------------------------------------------------------------------
 def rows(name: str, data_folder: Path) -> Iterator[dict[str, Any]]:
-    """A row for each method: seconds of processors for the last block, and perplexity of the block after each one."""
+    """Return one row per method: processor seconds for the last block, and perplexity of the block after each block."""
     one = COLLECTIONS[name]
     blocks = in_blocks(data_folder, one)
     asked = [block.subset(np.arange(0, block.n_documents, one.every)) for block in blocks[1:]]
@@ -158,7 +160,7 @@ def rows(name: str, data_folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def as_markdown(table: list[Mapping[str, Any]]) -> str:
-    """A table for each collection."""
+    """Return one Markdown table per collection."""
     parts = []
     for name in dict.fromkeys(row["corpus"] for row in table):
         chosen = [row for row in table if row["corpus"] == name]

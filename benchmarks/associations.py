@@ -1,11 +1,12 @@
-"""How many rows of contexts are shown as notable, real and at random: ``python -m benchmarks.associations``.
+"""Number of rows of contexts that are marked as notable, for real and for random contexts: ``python -m
+benchmarks.associations``.
 
 Each corpus is fitted three times: with its contexts in the model, with each context permuted over the documents, and
-without contexts; then the permuted ones are only described. Counted are the rows that the report shows beside
-clusters of the recommended clustering and topics: values of contexts, and trends over numbers. ``naive`` are those
-which a reader takes as notable without a test: values at twice the average or more, and trends with a rank correlation
-of .3 or more over the bins. ``notable`` are those that the report marks. Under permuted contexts there is nothing to
-find. Fits are kept in ``--cache``.
+without contexts. In the last case, the permuted contexts are only described. The counted rows are the rows of the
+report for recommended clusters and for topics: values of contexts, and trends over numbers. ``naive`` are rows that
+look notable without a test: values at twice the average or more, and trends with a rank correlation of at least .3 over
+the bins. ``notable`` are the rows that the report marks. Permuted contexts have no true associations. Fits are stored
+in ``--cache``.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _KINDS = "cluster values", "topic values", "cluster trends", "topic trends"
 
 # -- corpora -----------------------------------------------------------------------------------------------------
 def _counted(path: Path, n: int, **columns: str) -> Corpus:
-    """``n`` documents of a file whose words stand with their counts."""
+    """Return ``n`` documents of a file that has words with counts."""
     frame = pd.read_csv(path, dtype=str).sample(n, random_state=_SEED).reset_index(drop=True)
     pairs = frame["words"].map(lambda one: [pair.rsplit(":", 1) for pair in one.split("; ")])
     frame["words"] = pairs.map(lambda several: {word: int(count) for word, count in several})
@@ -44,28 +45,28 @@ def _counted(path: Path, n: int, **columns: str) -> Corpus:
 
 
 def addresses(folder: Path) -> Corpus:
-    """Paragraphs of addresses on the State of the Union: year and president."""
+    """Return paragraphs of State of the Union addresses with year and president."""
     frame = pd.read_csv(folder / "sotu/sotu_paragraphs_1790-2026.csv.gz").sample(1500, random_state=_SEED)
     return Corpus.from_dataframe(frame, text="text", contexts=["year", "president"], min_df=5)
 
 
 def movies(folder: Path) -> Corpus:
-    """Films by keywords: actors."""
+    """Return films, described by keywords, with actors."""
     return _counted(folder / "multiview/movies.csv.gz", 617, actor="context")
 
 
 def cora(folder: Path) -> Corpus:
-    """Papers by words: citations."""
+    """Return papers, described by words, with citations."""
     return _counted(folder / "multiview/cora.csv.gz", 1200, citation="context")
 
 
 def blogs(folder: Path) -> Corpus:
-    """Posts by stems: blog and day."""
+    """Return posts, described by word stems, with blog and day."""
     return _counted(folder / "poliblog/poliblog5k.csv.gz", 600, blog="blog", date="date")
 
 
 def noise(folder: Path) -> Corpus:
-    """Words of one distribution, an author of 200 and a year each, at random."""
+    """Return documents with words from one distribution, and a random author (of 200) and year each."""
     rng = np.random.default_rng(_SEED)
     words = rng.multinomial(60, rng.dirichlet(np.full(500, 0.3)), 400)
     author = sp.csr_matrix((np.ones(400), rng.integers(0, 200, 400), np.arange(401)), shape=(400, 200))
@@ -79,7 +80,7 @@ CORPORA: dict[str, Callable[[Path], Corpus]] = {
 
 
 def permuted(corpus: Corpus, seed: int) -> Corpus:
-    """The same documents with each context in an order of its own at random."""
+    """Return the same documents with each context permuted at random."""
     rng = np.random.default_rng([seed, 7])
     return corpus.with_contexts(
         {name: one[rng.permutation(corpus.n_documents)] for name, one in corpus.contexts.items()}
@@ -87,7 +88,7 @@ def permuted(corpus: Corpus, seed: int) -> Corpus:
 
 
 def fitted(corpus: Corpus, contexts: list[str], path: Path) -> Posterior:
-    """A default fit in two chains, with its hierarchy, from ``path`` if it is there."""
+    """Return a default fit of two chains with its hierarchy, loaded from ``path`` if it exists."""
     if not path.is_file():
         posterior = fit(corpus, MC2(contexts=contexts), seed=_SEED, chains=2, progress=False).posterior
         posterior.find_hierarchy(corpus)
@@ -98,7 +99,7 @@ def fitted(corpus: Corpus, contexts: list[str], path: Path) -> Posterior:
 
 # -- rows --------------------------------------------------------------------------------------------------------
 def rows(description: Description) -> Iterator[pd.DataFrame]:
-    """The rows that the report shows, each with its kind, whether it is notable and whether it looks so."""
+    """Return the rows that the report shows, each with its kind, whether it is notable and whether it looks notable."""
     clusters, trends = cluster_tables(description), shares_tables(description)["trends"]
     topics = topic_tables(description, with_map=False)
     for what, tables in (("cluster", clusters), ("topic", topics)):

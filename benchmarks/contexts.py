@@ -1,8 +1,8 @@
-"""How well contexts are predicted from words, beside four plain methods: ``python -m benchmarks.contexts``.
+"""Prediction of contexts from words, compared with four simple methods: ``python -m benchmarks.contexts``.
 
-A corpus is cut in two, the contexts of one part are hidden, and its authors, tags or years told from its words by MC2
-with a document level (all samples of one chain) and by what needs no model of the documents: the shares of the training
-documents (prior), the ten nearest by tf-idf, naive Bayes, and ridge regression on tf-idf.
+A corpus is divided into two parts, and the contexts of one part are hidden. MC2 with a document level (all samples of
+one chain) predicts the hidden authors, tags or years from words. The simple methods are the shares in the training
+documents (prior), the ten nearest documents by tf-idf, naive Bayes, and ridge regression on tf-idf.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def simulated_pnas(data_folder: Path) -> tuple[Corpus, Corpus]:
 
 
 def sports(data_folder: Path) -> tuple[Corpus, Corpus]:
-    """Every second tag of an image is a word, the others are what is asked for."""
+    """Return images with every second tag as a word; the other tags are to be predicted."""
     files = (data_folder / "labelled" / f"uiuc-sports-{part}.txt" for part in ("annotations", "info"))
     whole = labelled_images.read_sports(*files)[0]
     names = np.array(whole.vocabulary)
@@ -74,26 +74,26 @@ CORPORA: dict[str, tuple[Callable[[Path], tuple[Corpus, Corpus]], str, tuple[str
 
 # -- names -----------------------------------------------------------------------------------------------------------
 def tfidf(train: Corpus, test: Corpus) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """Rows of length 1."""
+    """Return tf-idf rows of length 1."""
     scale = TfidfTransformer(sublinear_tf=True).fit(train.content)
     return scale.transform(train.content), scale.transform(test.content)
 
 
 def nearest(train: Corpus, test: Corpus) -> tuple[np.ndarray, np.ndarray]:
-    """(n, 10) the nearest training documents of each, and their cosines."""
+    """Return the (n, 10) nearest training documents of each document, and their cosines."""
     known, asked = tfidf(train, test)
     distance, row = NearestNeighbors(n_neighbors=_NEIGHBOURS, metric="cosine").fit(known).kneighbors(asked)
     return row, 1.0 - distance
 
 
 def naive_bayes(train: Corpus, test: Corpus, row: np.ndarray, name: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(n, classes) probabilities and the classes, learnt of the pairs of a document ``row`` and a ``name``."""
+    """Return (n, classes) probabilities and the classes, learnt from pairs of a document ``row`` and a ``name``."""
     model = MultinomialNB(alpha=0.01).fit(train.content[row], name)
     return model.predict_proba(test.content), model.classes_
 
 
 def scores_of_names(train: Corpus, test: Corpus, context: str) -> Iterator[tuple[str, np.ndarray]]:
-    """(n, A) scores of every name by each of the plain methods."""
+    """Return (n, A) scores of every name for each of the simple methods."""
     bag = sp.csr_matrix(train.contexts[context], dtype=np.float64)
     often = np.asarray(bag.sum(axis=0)).ravel()
     rare = 1e-9 * often  # between names of equal scores the commoner first
@@ -111,8 +111,8 @@ def scores_of_names(train: Corpus, test: Corpus, context: str) -> Iterator[tuple
 
 
 def of_names(scores: np.ndarray, truth: sp.csr_matrix) -> dict[str, float]:
-    """Recall among the first 1, 5 and 20 names, and mean reciprocal rank of the first right one, over the documents
-    that have a name that the training documents know.
+    """Return recall among the first 1, 5 and 20 names, and the mean reciprocal rank of the first right one. Documents
+    without a name of the training documents are not counted.
     """
     found: dict[str, list[float]] = {what: [] for what in (*(f"recall@{n}" for n in _RANKS), "reciprocal rank")}
     for j in range(len(scores)):
@@ -128,7 +128,7 @@ def of_names(scores: np.ndarray, truth: sp.csr_matrix) -> dict[str, float]:
 
 # -- numbers ---------------------------------------------------------------------------------------------------------
 def numbers(train: Corpus, test: Corpus, context: str) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """(n,) values told by each of the plain methods, and (n, 2) intervals."""
+    """Return (n,) values predicted by each of the simple methods, and (n, 2) intervals."""
     values = train.contexts[context]
     known_rows = np.flatnonzero(~np.isnan(values))
     values = values[known_rows]
@@ -159,7 +159,8 @@ def numbers(train: Corpus, test: Corpus, context: str) -> Iterator[tuple[str, np
 
 
 def of_numbers(mean: np.ndarray, interval: np.ndarray, truth: np.ndarray) -> dict[str, float]:
-    """Mean absolute error, and the share of the values in the 90 % intervals with the median of their widths."""
+    """Return the mean absolute error, the share of values in the 90 % intervals, and the median width of the
+    intervals."""
     seen = ~np.isnan(truth)
     inside = (interval[seen, 0] <= truth[seen]) & (truth[seen] <= interval[seen, 1])
     return {
@@ -172,7 +173,7 @@ def of_numbers(mean: np.ndarray, interval: np.ndarray, truth: np.ndarray) -> dic
 
 # -- all together ------------------------------------------------------------------------------------------------------
 def rows(name: str, data_folder: Path, iterations: int) -> Iterator[dict[str, Any]]:
-    """A row for each context of a corpus and each method."""
+    """Return one row per context of a corpus and method."""
     read, _, contexts = CORPORA[name]
     train, test = read(data_folder)
     families = {
@@ -206,7 +207,7 @@ def rows(name: str, data_folder: Path, iterations: int) -> Iterator[dict[str, An
 
 
 def as_markdown(table: list[Mapping[str, Any]]) -> str:
-    """One table of names, one of numbers."""
+    """Return one Markdown table for names and one for numbers."""
     parts = []
     for last in ("reciprocal rank", "its width"):
         chosen = [row for row in table if last in row]

@@ -1,15 +1,13 @@
-"""How often 90 % intervals of numbers, shares and effects hold the truth: ``python -m benchmarks.coverage``.
+"""Coverage of 90 % intervals of numbers, shares and effects: ``python -m benchmarks.coverage``.
 
-Corpora are drawn from the model (:mod:`benchmarks.recovery`), and each document belongs to one of two groups that are
-unequally common in the clusters. Each cluster that was found is compared with the drawn cluster that it shares most
-documents with, one to one, if at least half of the documents of either are in both (Jaccard), at the recommended
-number of clusters; each topic with the drawn one whose words it overlaps with most, by at least half (Bhattacharyya's
-coefficient). A row for each length of documents, number of chains and model, with a document level and without:
-coverage of the numbers of main clusters and of topics, of shares in groups, and of effects of the group. Then, as
-"said, true": of pairs of documents that are more likely together than not, the mean probability that they are, over the
-samples, and the share of them that were drawn in one cluster; and of new documents the mean probability of their
-recommended cluster, and the share of them whose own cluster most of its documents were drawn from. The words of topics
-are drawn with the default prior of the model (.01) or others.
+Corpora are drawn from the model (:mod:`benchmarks.recovery`). Each document belongs to one of two groups, whose shares
+differ between clusters. Recommended clusters are matched one to one to drawn clusters if their Jaccard index is at
+least one half. Topics are matched to drawn topics if their words overlap by at least one half (Bhattacharyya's
+coefficient). There is one row per length of documents, number of chains and model (with or without a document level).
+It has the coverage of the numbers of main clusters and of topics, of shares in groups, and of effects of the group. The
+columns "said, true" compare a mean probability with the true frequency. For pairs, it is the probability that two
+documents are in one cluster, over pairs with a probability above one half. For new documents, it is the probability of
+the recommended cluster. The words of topics are drawn with the default prior of the model (.01) or another prior.
 """
 
 from __future__ import annotations
@@ -44,7 +42,8 @@ _NEW = 100
 def rows(
     length: int, chains: int, document_level: bool, words_prior: float, seeds: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
-    """A row for each interval or probability: what it is of, whether it holds the truth, and what was said."""
+    """Return one row per interval or probability: its quantity, whether it contains the truth, and its bounds or
+    value."""
     for seed in seeds:
         drawn = draw(Cell(6, 300 + _NEW, length, 20.0 if document_level else math.inf), seed, words_prior)
         truth, rng = drawn.cluster[:-_NEW], np.random.default_rng([seed, 1])
@@ -83,7 +82,8 @@ def rows(
 
 
 def _probabilities(posterior: Posterior, new: Corpus, truth: np.ndarray) -> Iterator[dict[str, Any]]:
-    """Of pairs of documents that are likely together, and of ``new`` documents, the last of ``truth``."""
+    """Return probabilities of pairs of documents that are likely in one cluster, and of ``new`` documents, the last of
+    ``truth``."""
     together = np.mean([one[:, None] == one for one in posterior.clusterings], axis=0)
     first, second = np.nonzero(np.triu(together > 0.5, 1))
     known = truth[: len(together)]
@@ -99,7 +99,8 @@ def _probabilities(posterior: Posterior, new: Corpus, truth: np.ndarray) -> Iter
 
 
 def _matched_topics(posterior: Posterior, corpus: Corpus, topic: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Topics of a posterior and drawn ones, given the (tokens,) drawn topic of each, in the order of the corpus."""
+    """Return matched topics of a posterior and of the truth, given the (tokens,) drawn topics in the order of the
+    corpus."""
     words = np.zeros((topic.max() + 1, corpus.n_words))
     np.add.at(words, (topic, np.repeat(corpus.content.indices, corpus.content.data)), 1.0)
     words /= np.maximum(words.sum(axis=1, keepdims=True), 1.0)

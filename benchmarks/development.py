@@ -1,9 +1,9 @@
-"""Labelled corpora to choose defaults on, and what methods find in them: ``python -m benchmarks.development``.
+"""Labelled corpora for the choice of defaults, and results of methods on them: ``python -m benchmarks.development``.
 
-No reported figure comes from these corpora: they are texts that a Debian machine with this package has, development
-halves of the labelled corpora, and corpora drawn from the model. The texts themselves depend on the versions that are
-installed; a corpus whose source is missing is skipped, and the reason is printed. Fits are kept in ``--cache``, by
-corpus, method and seed, and are repeated when the corpus or the code of the library has changed.
+No reported result comes from these corpora. They are texts on a Debian machine with this package, development halves of
+the labelled corpora, and corpora drawn from the model. The texts depend on the installed versions. If the source of a
+corpus is missing, the corpus is skipped and the reason is printed. Fits are stored in ``--cache`` by corpus, method and
+seed, and repeated if the corpus or the code of the library has changed.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def packages() -> pd.DataFrame:
 
 
 def of_sources() -> Labelled:
-    """Descriptions by source package: 120 of those with 8 packages or more, at most 80 packages of each."""
+    """Return descriptions by source package: 120 packages with 8 or more binary packages, at most 80 of each."""
     groups = {str(name): rows for name, rows in packages().groupby("source") if len(rows) >= 8}
     for name in np.random.default_rng(_SEED).permutation(sorted(groups))[:120]:
         for text in groups[name]["text"].iloc[:80]:
@@ -82,7 +82,7 @@ def of_sources() -> Labelled:
 
 
 def of_sections() -> Labelled:
-    """Descriptions by section, of sections with a subject, at most 200 of each."""
+    """Return descriptions by section, for sections with a subject, at most 200 of each."""
     for name in _TOPICAL:
         rows = packages()[packages()["section"] == name]
         for text in rows["text"].sample(min(len(rows), 200), random_state=_SEED):
@@ -90,7 +90,7 @@ def of_sections() -> Labelled:
 
 
 def of_fields() -> Labelled:
-    """Descriptions by field of science or arts, where a package has one: a dozen unequal classes."""
+    """Return descriptions by field of science or arts, if a package has one: about 12 classes of different sizes."""
     for text, tags in packages()[["text", "tags"]].to_numpy().tolist():
         fields = set(re.findall(r"field::(\w+)", tags)) - {"TODO"}  # the tag of packages that have none yet
         if len(fields) == 1:
@@ -98,7 +98,7 @@ def of_fields() -> Labelled:
 
 
 def of_manuals() -> Labelled:
-    """The first words of manual pages by package, at most 150 pages of each."""
+    """Return the first words of manual pages by package, at most 150 pages of each."""
     for name in _MANUALS:
         lists = [*Path("/var/lib/dpkg/info").glob(f"{name}.list"), *Path("/var/lib/dpkg/info").glob(f"{name}:*.list")]
         if not lists:
@@ -110,13 +110,14 @@ def of_manuals() -> Labelled:
 
 
 def plain(page: str) -> str:
-    """The text of a manual page without requests and escapes of roff."""
+    """Return the text of a manual page without the commands and escapes of roff."""
     return re.sub(r"(?m)^[.'](\\\"|[a-zA-Z]+).*$|\\[fF]\S|\\\S", " ", page)
 
 
 @cache
 def of_docstrings() -> list[tuple[str, str]]:
-    """Docstrings of public functions and classes by Python package, those of 30 words or more, at most 150 of each."""
+    """Return docstrings of public functions and classes by Python package, with 30 words or more, at most 150 of
+    each."""
     found = []
     for name in _MODULES:
         spec = importlib.util.find_spec(name)
@@ -146,7 +147,7 @@ def _first(text: str, n_words: int) -> str:
 def drawn_texts(
     source: Callable[[], Labelled], most: int = 2000, beginning: int | None = None
 ) -> tuple[list[str], list[str]]:
-    """Texts and classes, ``most`` of them at most, drawn at random, all or the ``beginning`` of each."""
+    """Return at most ``most`` random texts with their classes; ``beginning`` limits the words of each."""
     rows = list(source())
     chosen = np.sort(np.random.default_rng(_SEED).permutation(len(rows))[:most])
     texts, labels = zip(*(rows[i] for i in chosen), strict=True)
@@ -154,14 +155,14 @@ def drawn_texts(
 
 
 def from_texts(source: Callable[[], Labelled], most: int = 2000, beginning: int | None = None) -> Corpus:
-    """A corpus of :func:`drawn_texts`, without empty documents."""
+    """Return a corpus of :func:`drawn_texts`, without empty documents."""
     texts, labels = drawn_texts(source, most, beginning)
     corpus = Corpus.from_texts(texts, labels=labels, min_df=_MIN_DF)
     return corpus.subset(np.flatnonzero(corpus.document_lengths))
 
 
 def drawn(n_classes: int, n_documents: int, length: int, n_topics: int) -> Corpus:
-    """Documents of classes whose sizes fall like 1 / rank, drawn from MC2 with a document level."""
+    """Draw documents from MC2 with a document level, with class sizes proportional to 1 / rank."""
     rng = np.random.default_rng([_SEED, n_classes, n_documents, length])
     words = rng.dirichlet(np.full(3000, 0.01), n_topics)
     tau = np.maximum(rng.dirichlet(2.0 * rng.dirichlet(np.full(n_topics, 5.0)), n_classes), 1e-9)
@@ -172,7 +173,7 @@ def drawn(n_classes: int, n_documents: int, length: int, n_topics: int) -> Corpu
 
 
 def recovered() -> Corpus:
-    """One corpus of :mod:`benchmarks.recovery`, 8 clusters of 1,000 documents of 100 words."""
+    """Return a corpus of :mod:`benchmarks.recovery` with 8 clusters and 1,000 documents of 100 words."""
     one = recovery.draw(recovery.Cell(8, 1000, 100, 20.0), _SEED)
     return Corpus(one.corpus.content, one.corpus.vocabulary, labels=one.cluster)
 
@@ -184,7 +185,7 @@ def half_of(corpus: Callable[[Path], Corpus], data_folder: Path) -> Corpus:
 
 
 def corpora(data_folder: Path) -> dict[str, Callable[[], Corpus]]:
-    """By name: short texts with many classes, short ones with few, long ones with few."""
+    """Return corpora by name: short texts with many classes, short texts with few, long texts with few."""
     return {
         "sources": partial(from_texts, of_sources),
         "drawn-short": partial(drawn, 100, 2000, 8, 80),
@@ -201,13 +202,13 @@ def corpora(data_folder: Path) -> dict[str, Callable[[], Corpus]]:
 
 # -- methods -------------------------------------------------------------------------------------------------------
 def mixture(corpus: Corpus, seed: int, n_clusters: int | None = None, sweeps: int = 60, **priors: Any) -> np.ndarray:
-    """Clusters of FastEx's last state, all clusters scored; ``n_clusters`` None: the number of classes."""
+    """Return the clusters of FastEx's last state with exact scores; ``n_clusters`` None is the number of classes."""
     model = Mixture(n_clusters=n_clusters or _n_classes(corpus), **priors)
     return fit(corpus, model, FastEx(proposal="exact"), iterations=sweeps, seed=seed, progress=False).posterior.cluster
 
 
 def topics(corpus: Corpus, seed: int, is_told: bool = False) -> dict[str, np.ndarray]:
-    """Clusters of a default fit of two chains and, with K inferred, its recommended cut."""
+    """Return the clusters of a default fit of two chains and, if K is inferred, its recommended cut."""
     model = MC2(n_clusters=_n_classes(corpus) if is_told else None)
     posterior = fit(corpus, model, seed=seed, chains=2, progress=False).posterior
     if is_told:
@@ -217,7 +218,7 @@ def topics(corpus: Corpus, seed: int, is_told: bool = False) -> dict[str, np.nda
 
 
 def rival(name: str, corpus: Corpus, seed: int, **settings: Any) -> np.ndarray:
-    """Clusters of a baseline with K fixed."""
+    """Return the clusters of a baseline with K fixed."""
     result = make_baseline(name, {"n_clusters": _n_classes(corpus), **settings}).fit(corpus, seed).result
     assert isinstance(result, Assignments)
     return next(iter(result.solutions.values()))
@@ -242,7 +243,7 @@ METHODS: dict[str, Callable[[Corpus, int], Any]] = {
 
 
 def rows_of(name: str, corpus: Corpus, method: str, seed: int, folder: Path) -> list[dict[str, Any]]:
-    """ARI, NMI and number of clusters of what a method finds, from ``folder`` if they are there."""
+    """Return ARI, NMI and number of clusters of a method, loaded from ``folder`` if they exist."""
     digest = corpus.digest[:12]
     path = folder / f"{name}-{digest}-{re.sub(r'[^a-z0-9]+', '-', method.lower())}-{seed}-{_code()}.json"
     if path.is_file():
@@ -272,7 +273,7 @@ def _code() -> str:
 
 
 def as_markdown(table: Sequence[dict[str, Any]]) -> str:
-    """A line for each corpus and method: ARI of each seed, mean NMI, numbers of clusters, CPU seconds of a fit."""
+    """Return one line per corpus and method: ARI of each seed, mean NMI, numbers of clusters, CPU seconds of a fit."""
     lines = ["| corpus | method | ARI, by seed | NMI | K | CPU s |", "|---" * 6 + "|"]
     for (name, method), rows in pd.DataFrame(table).groupby(["corpus", "method"], sort=False):
         scores, numbers = (", ".join(format(one, kind) for one in rows[c]) for c, kind in (("ARI", ".3f"), ("K", "d")))

@@ -2,10 +2,10 @@
 
 ``embed`` makes the vectors, by a model in a folder and the package sentence-transformers, and keeps them in
 ``--vectors``. ``strength`` compares numbers of components and strengths by a mixture that EM fits in seconds: each
-cluster has a distribution of words and a Gaussian for each component. Of a document in eight, words are predicted from
-the vector and the vector from the words. ``table`` fits MC2 to words, to embeddings and to both, in two chains as by
-default, and compares them with clusterings of the embeddings. Fits are kept in ``--cache``. ``cost`` measures the time
-and memory that embeddings add to a default fit of simulated documents.
+cluster has a distribution of words and a Gaussian for each component. For one document in eight, words are predicted
+from the vector, and the vector from the words. ``table`` fits MC2 to words, to embeddings and to both, in two chains as
+by default, and compares them with clusterings of the embeddings. Fits are kept in ``--cache``. ``cost`` measures the
+time and memory that embeddings add to a default fit of simulated documents.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def embedded(name: str, folder: Path) -> tuple[Corpus, np.ndarray, list[str]]:
 
 # -- the strength ----------------------------------------------------------------------------------------------------
 def mixture(counts: sp.csr_matrix, z: np.ndarray, n_clusters: int, strength: float) -> tuple[np.ndarray, ...]:
-    """Log weights (K,), log probabilities of words (V, K), precisions and means (K, d), and responsibilities (J, K)."""
+    """Fit a mixture by EM. Returns log weights (K,), log probabilities of words (V, K), precisions and means (K, d),
+    and responsibilities (J, K)."""
     start = KMeans(n_clusters, n_init=1, max_iter=15, random_state=_SEED).fit_predict(z)
     shares = np.eye(n_clusters)[start]
     for _ in range(_SWEEPS):
@@ -84,7 +85,7 @@ def mixture(counts: sp.csr_matrix, z: np.ndarray, n_clusters: int, strength: flo
 
 
 def log_normal(z: np.ndarray, precision: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """(J, K): log densities of independent Gaussians, up to a constant."""
+    """Return (J, K) log densities of independent Gaussians, up to a constant."""
     squares = z**2 @ precision.T - 2.0 * z @ (precision * mean).T + (precision * mean**2).sum(axis=1)
     return 0.5 * (np.log(precision).sum(axis=1) - squares)
 
@@ -92,7 +93,7 @@ def log_normal(z: np.ndarray, precision: np.ndarray, mean: np.ndarray) -> np.nda
 def strengths(
     corpus: Corpus, vectors: np.ndarray, components: list[int], per_token: list[float]
 ) -> Iterator[dict[str, Any]]:
-    """A row for each number of components and of components per token."""
+    """Return one row per number of components and number of components per token."""
     labels, n = np.asarray(corpus.labels), corpus.n_documents
     order = np.random.default_rng(_SEED).permutation(n)
     held_out, known = order[: n // 8], order[n // 8 :]
@@ -122,7 +123,8 @@ def strengths(
 def clusterings(
     corpus: Corpus, vectors: np.ndarray, texts: list[str], seed: int, stem: str
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Names of methods, and the cluster of each document; fits are kept in files whose paths start with ``stem``."""
+    """Return the names of methods, and the cluster of each document; fits are stored in files whose paths start with
+    ``stem``."""
     n_classes = len(np.unique(np.asarray(corpus.labels)))
     directions = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     yield "k-means of embeddings, K fixed", KMeans(n_classes, n_init=10, random_state=seed).fit_predict(directions)
@@ -150,7 +152,8 @@ def clusterings(
 
 
 def bertopic(texts: list[str], vectors: np.ndarray, seed: int, path: Path) -> np.ndarray | None:
-    """Topics by the defaults of BERTopic, with a seed for UMAP; documents without a topic form one cluster."""
+    """Return the topics of BERTopic with its defaults and a seed for UMAP; documents without a topic form one
+    cluster."""
     if path.is_file():
         return np.load(path)
     try:
@@ -167,7 +170,8 @@ def bertopic(texts: list[str], vectors: np.ndarray, seed: int, path: Path) -> np
 
 
 def kept_fit(corpus: Corpus, n_clusters: int | None, seed: int, path: Path) -> Posterior:
-    """The default fit, with its hierarchy unless K is fixed, from ``path`` if it is there and of this corpus."""
+    """Return the default fit, with its hierarchy unless K is fixed, loaded from ``path`` if it exists and belongs to
+    this corpus."""
     model = MC2(n_clusters=n_clusters)
     digest = standardise(corpus, model.for_corpus(corpus).contexts).digest
     if path.is_file() and (kept := Posterior.load(path)).provenance["corpus"] == digest:
@@ -181,7 +185,8 @@ def kept_fit(corpus: Corpus, n_clusters: int | None, seed: int, path: Path) -> P
 
 
 def as_markdown(scores: dict[str, dict[str, list[tuple[float, int]]]]) -> str:
-    """A row per method, with the mean over corpora of the mean ARI, and per corpus ARI and clusters by seed."""
+    """Return one row per method, with the mean over corpora of the mean ARI, and ARI and clusters per corpus and
+    seed."""
     methods = dict.fromkeys(method for of_corpus in scores.values() for method in of_corpus)
     lines = [f"| method | mean | {' | '.join(scores)} |", "|---" * (len(scores) + 2) + "|"]
     for method in methods:
@@ -194,7 +199,8 @@ def as_markdown(scores: dict[str, dict[str, list[tuple[float, int]]]]) -> str:
 
 # -- cost ------------------------------------------------------------------------------------------------------------
 def cost(n_documents: int, length: int = 384) -> Iterator[str]:
-    """Lines on the memory of the import and the processor time of default fits, for simulated short documents."""
+    """Return lines on the memory of the import and the processor time of default fits, for simulated short
+    documents."""
     plain = development.drawn(50, n_documents, 8, 80)
     rng = np.random.default_rng(_SEED)
     centres = 0.5 * rng.standard_normal((50, length), dtype=np.float32)

@@ -1,24 +1,24 @@
-"""Chains of documents with proportions of their own, kernel beside kernel: ``python -m benchmarks.gibbs``.
+"""Comparison of kernels for models with a document level: ``python -m benchmarks.gibbs``.
 
-Three tables. The first has, at each quarter of a run, how far a chain has come: iterations, seconds of the processor,
-and the perplexity of held-out words by ``left_to_right``. The second says where an iteration goes, in nanoseconds of
-the processor a token, and what part of it is done in blocks on threads. The third is what a sweep over tokens can be
-held against: a plain loop that weighs every topic for every token, and what memory bandwidth alone would take.
+There are three tables. The first shows the progress of a chain at each quarter of a run: iterations, processor seconds,
+and the perplexity of held-out words by ``left_to_right``. The second shows the parts of an iteration in processor
+nanoseconds per token, and the share that runs in blocks on threads. The third has reference times for a sweep over
+tokens: of a plain loop that weighs every topic for every token, and of the memory traffic at full bandwidth.
 
-Quarters are of ``clock``: the seconds by the clock that these threads would take on a machine that does nothing else.
-It is reckoned as what is done on one thread, plus what is done in blocks over the number of threads, both in seconds
-of the processor: so that runs while other work ran can be compared.
+Quarters refer to ``clock``, the estimated elapsed time on an otherwise idle machine: the processor seconds on one
+thread, plus the processor seconds in blocks divided by the number of threads. So runs on a busy machine can be
+compared.
 
-``--library PYTHON`` adds rows of LDA and of the HDP by tomotopy, which that interpreter must have, on as many workers
-for as many seconds of the processor; held-out words are scored by the same estimator given its topics.
+``--library PYTHON`` adds rows of LDA and of the HDP by tomotopy, which must be installed for that interpreter, with as
+many workers and processor seconds. Held-out words are scored by the same estimator, given the topics of tomotopy.
 
-``--gain`` runs the same iterations by the clock on one thread, on ``--threads`` threads, and as so many processes of
-one thread side by side, in turn: what threads gain, and what of that of processes. Beside it stands where an iteration
-goes, in seconds, and what of each part is left on one thread. It needs a machine that does nothing else.
+``--gain`` measures the elapsed time of the same iterations on one thread, on ``--threads`` threads, and in as many
+parallel processes with one thread each. It reports the gain by threads and by processes, the seconds of each part of an
+iteration, and the share of each part that runs on one thread. It needs an otherwise idle machine.
 
-``--documents N --workers W`` is where an iteration on Spark goes, on so many executors of one core each and as many
-shards: processor seconds of this process, outside Spark's jobs and in them, of the slowest executor's tasks, and of
-Spark's own processes.
+``--documents N --workers W`` measures the parts of an iteration on Spark, with W executors of one core each and W
+shards: processor seconds of this process outside and inside of Spark's jobs, of the tasks of the slowest executor, and
+of Spark's own processes.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ CORPORA: dict[str, Callable[[], tuple[Corpus, Corpus]]] = {"nips": real_nips, "s
 
 # -- time ------------------------------------------------------------------------------------------------------------
 class Watch:
-    """Seconds of the processor since the start: of each part, and of all that is done in blocks."""
+    """Processor seconds since the start, of each part and of all work in blocks."""
 
     def __init__(self) -> None:
         self.parts: dict[str, float] = defaultdict(float)
@@ -139,7 +139,7 @@ class Watch:
 
 @contextmanager
 def watching() -> Iterator[Watch]:
-    """The watch of all chains in this process until the end."""
+    """Measure all chains of this process until the end of the block."""
     watch, kept = Watch(), []
     apart = ("tokens", (parallel, ("sweep_documents_apart",)))  # the state takes it from its module when it is called
     for part, (owner, names) in (*PARTS.items(), apart):
@@ -162,7 +162,8 @@ Row = dict[str, Any]
 def run(
     train: Corpus, test: Corpus, kernel: str, seed: int, n_threads: int, seconds: float
 ) -> tuple[list[Row], Row, list[Row]]:
-    """Rows of the quarters of a chain that takes so many seconds by the clock, where its iterations go, and limits."""
+    """Return rows at the quarters of a chain that takes this elapsed time, the parts of its iterations, and reference
+    times."""
     model, engine, few = _MODEL, Gibbs(kernel=kernel, threads=n_threads), train.subset(np.arange(40))
     engine.step(few, engine.init(model, few, 0), 0, 1)  # compiles
     reached: list[tuple[Row, Any]] = []
@@ -201,9 +202,9 @@ def run(
 def _run_alone(
     engine: Gibbs, corpus: Corpus, chain: DocumentLevelState, iterations: range, ready: Any, results: Any
 ) -> None:
-    """In a process of its own: the seconds by the clock of these iterations, which start as all others are there.
+    """Return the elapsed seconds of these iterations in this process; they start when all processes are ready.
 
-    One iteration goes before, in which memory that was the parent's is copied.
+    An iteration before the measurement copies the memory of the parent process.
     """
     engine.step(corpus, chain, 0, iterations.start - 1)
     ready.wait()
@@ -214,7 +215,7 @@ def _run_alone(
 
 
 def clock_of(engine: Gibbs, corpus: Corpus, chain: DocumentLevelState, iterations: range, n_processes: int) -> float:
-    """Seconds by the clock of an iteration, the mean of processes that run side by side; ``chain`` stays as it is."""
+    """Return the elapsed seconds of an iteration, the mean over parallel processes; ``chain`` does not change."""
     context = multiprocessing.get_context("fork")
     ready, results = context.Barrier(n_processes), context.Queue()
     processes = [
@@ -232,7 +233,7 @@ def clock_of(engine: Gibbs, corpus: Corpus, chain: DocumentLevelState, iteration
 def run_gain(
     train: Corpus, kernel: str, n_threads: int, settled: int, iterations: int = 5, rounds: int = 3
 ) -> tuple[Row, list[Row]]:
-    """What an iteration gains by threads and by processes, after so many that ``settled`` the chain; and its parts."""
+    """Return the gain of an iteration by threads and by processes, after the chain has ``settled``, and its parts."""
     alone, together = (Gibbs(kernel=kernel, threads=n) for n in (1, n_threads))
     chain = together.init(_MODEL, train, 0)
     assert isinstance(chain, DocumentLevelState)
@@ -271,7 +272,7 @@ def run_gain(
 # -- what a sweep over tokens is held against ------------------------------------------------------------------------
 @numba.njit(error_model="numpy")
 def _dense_sweep(indptr, word, counts, topic, cluster, prior, n_wm, n_m, s, vs, uniform, n_documents):
-    """The first documents, their tokens one by one, every topic weighed for each."""
+    """Sweep over the tokens of the first documents one by one, weighing every topic for each token."""
     n_topics, i = n_m.size, 0
     n_j, sums = np.zeros(n_topics, np.int64), np.empty(n_topics)
     for j in range(n_documents):
@@ -296,7 +297,7 @@ def _dense_sweep(indptr, word, counts, topic, cluster, prior, n_wm, n_m, s, vs, 
 
 
 def dense_loop(corpus: Corpus, chain: DocumentLevelState, n_tokens: int = _LOOPED) -> float:
-    """Nanoseconds a token of a plain loop over the first documents, about so many tokens, of a copy of the chain."""
+    """Return the nanoseconds per token of a plain loop over the first documents, on a copy of the chain."""
     assignments, content, n_words = chain.assignments, corpus.content, corpus.n_words
     n_documents = max(1, int(np.searchsorted(assignments.document_start, n_tokens, side="right")) - 1)
     prior, n_wm = chain.omega * chain.proportions[:, :-1], chain.words()
@@ -316,7 +317,8 @@ def _triad(a, b, c):
 
 
 def bandwidth(n_threads: int) -> float:
-    """Bytes a second that so many threads read and write together in the triad a = b + 3 c, the best of three."""
+    """Return the bytes per second that these threads read and write together in the triad a = b + 3 c, the best of
+    three."""
     arrays = np.ones((3, _NUMBERS))
     bounds = np.linspace(0, _NUMBERS, n_threads + 1).astype(int)
     _triad(*arrays[:, :1])  # compiles
@@ -336,7 +338,8 @@ def bandwidth(n_threads: int) -> float:
 
 
 def limits(corpus: Corpus, chain: DocumentLevelState, n_threads: int) -> list[Row]:
-    """The plain loop, and what a sweep must move through memory at least, at the measured bandwidth.
+    """Return the time of the plain loop, and the time for the least memory traffic of a sweep at the measured
+    bandwidth.
 
     Of a token: its topic, read and written, its share of its cell's word and count; and the word's row of counts,
     once for a cell, dense (4 bytes a topic) or its entries above 0 alone (8 bytes, with their topics), if no cache held
@@ -364,7 +367,7 @@ def limits(corpus: Corpus, chain: DocumentLevelState, n_threads: int) -> list[Ro
 
 # -- many documents --------------------------------------------------------------------------------------------------
 def known_state(n_documents: int, seed: int = 0) -> tuple[Corpus, DocumentLevelState]:
-    """Documents of 100 words, each in five of 200 topics as its cluster, of 50, has them; and the state of that."""
+    """Return documents of 100 words, each in five of 200 topics as its cluster (of 50), and the true state."""
     rng = np.random.default_rng(seed)
     n_words, n_topics, n_clusters, length, own = 20_000, 200, 50, 100, 5
     tau = rng.dirichlet(np.full(n_topics, 0.1), n_clusters)
@@ -403,7 +406,7 @@ def known_state(n_documents: int, seed: int = 0) -> tuple[Corpus, DocumentLevelS
 
 @contextmanager
 def peak_memory() -> Iterator[Callable[[], float]]:
-    """GB of anonymous memory of this process, at most, looked at twenty times a second."""
+    """Return the peak anonymous memory of this process in GB, sampled twenty times per second."""
     most, done = [0.0], threading.Event()
 
     def look() -> None:
@@ -421,8 +424,8 @@ def peak_memory() -> Iterator[Callable[[], float]]:
 
 
 def run_many(n_documents: int, kernel: str, n_threads: int, iterations: int = 2) -> tuple[Row, list[Row]]:
-    """Where the iterations of so many documents of 100 words go, from the state they were drawn with, memory, and
-    limits.
+    """Return the parts of iterations with this many documents of 100 words from the true state, memory, and reference
+    times.
     """
     corpus, chain = known_state(n_documents)
     engine, few = Gibbs(kernel=kernel, threads=n_threads), corpus.subset(np.arange(40))
@@ -442,13 +445,13 @@ def run_many(n_documents: int, kernel: str, n_threads: int, iterations: int = 2)
 
 # -- on Spark --------------------------------------------------------------------------------------------------------
 def timed_task(work: shards.Work, shard: shards.Shard, step: Mapping[str, np.ndarray]) -> tuple[Any, float]:
-    """Of a task: what ``work`` gives, and its seconds of the processor."""
+    """Run ``work`` as a task; returns its result and its processor seconds."""
     started = time.process_time()
     return work(shard, step), time.process_time() - started
 
 
 class TimedShards:
-    """A corpus on executors, and seconds of the processor: of the slowest task of each job, and of this process."""
+    """A corpus on executors that measures processor seconds of the slowest task of each job, and of this process."""
 
     def __init__(self, sharded: shards.ShardedCorpus) -> None:
         self.shards, self._sharded = sharded.shards, sharded
@@ -465,7 +468,7 @@ class TimedShards:
 
 
 def seconds_below() -> float:
-    """Of the processor, of all processes that this one has started and that still run."""
+    """Return the processor seconds of all running child processes."""
     found = 0.0
     for one in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
@@ -474,7 +477,7 @@ def seconds_below() -> float:
 
 
 def run_on_spark(n_documents: int, n_workers: int, iterations: int = 3) -> Row:
-    """Where the iterations of so many documents of 100 words go on so many executors, seconds of the processor each."""
+    """Return the processor seconds of the parts of iterations with this many documents of 100 words on Spark."""
     corpus, chain = known_state(n_documents)
     few, alone = corpus.subset(np.arange(40)), Gibbs(kernel="parallel")
     alone.step(few, alone.init(_MODEL, few, 0), 0, 1)  # compiles
@@ -507,7 +510,8 @@ def run_on_spark(n_documents: int, n_workers: int, iterations: int = 3) -> Row:
 def run_library(
     python: str, kind: str, n_topics: int, train: Corpus, test: Corpus, seed: int, n_threads: int, seconds: float
 ) -> Row:
-    """A row of a chain of tomotopy; it is taken to need no more than its processor seconds over its workers."""
+    """Return a row for a chain of tomotopy; its elapsed time is taken as its processor seconds divided by its
+    workers."""
     with tempfile.TemporaryDirectory() as folder:
         sp.save_npz(f"{folder}/corpus.npz", train.content)
         script = Path(__file__).with_name("tomotopy_chain.py")
@@ -528,7 +532,8 @@ def run_library(
 
 
 def score(test: Corpus, psi: np.ndarray, alpha: np.ndarray) -> float:
-    """Perplexity by ``left_to_right`` given (M, V) ``psi``, theta_j ~ Dirichlet(alpha); words of no topic get 1e-12."""
+    """Return the perplexity by ``left_to_right`` given (M, V) ``psi`` and theta_j ~ Dirichlet(alpha); words without a
+    topic get 1e-12."""
     content, log_p, shape = test.content, np.empty((test.n_documents, 1)), (test.n_documents, 1)
     by_word = np.maximum(np.ascontiguousarray(psi.T, dtype=np.float64), 1e-12)
     asked = perplexity_kernels.Asked(

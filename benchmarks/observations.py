@@ -1,9 +1,9 @@
-"""Clusters of documents that are sets of vectors, and what one costs: ``python -m benchmarks.observations``.
+"""Clusters of documents that are sets of vectors, and the time per observation: ``python -m benchmarks.observations``.
 
-A row for each corpus: drawn from MC2 with a document level and Gaussian topics of 10 coordinates, fitted by default and
-as printed, and beside it two mixtures of scikit-learn of the documents' means: a Gaussian one that is told the number
-of clusters, and a Dirichlet process. Below, the time of an observation beside a word's, in sweeps of as many tokens
-over as many topics.
+There is one row per corpus, drawn from MC2 with a document level and Gaussian topics of 10 coordinates. It is fitted by
+default and as printed. For comparison, two mixtures of scikit-learn are fitted to the documents' means: a Gaussian
+mixture with the true number of clusters, and a Dirichlet process mixture. A second table compares the time of an
+observation with the time of a word, in sweeps with as many tokens and topics.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ _TOPICS_OF_A_CLUSTER, _MAX_CLUSTERS, _REPEATS, _WORDS = 0.3, 20, 5, 1000
 
 
 def draw(spread: float, omega: float, seed: int, documents: int = DOCUMENTS) -> tuple[Corpus, np.ndarray]:
-    """(corpus with the clusters as labels, (N,) topics): clusters share topics in other proportions."""
+    """Draw a corpus with the clusters as labels, and (N,) topics. Clusters have different proportions of the same
+    topics."""
     rng = np.random.default_rng(seed)
     tau = rng.dirichlet(np.full(TOPICS, _TOPICS_OF_A_CLUSTER), CLUSTERS)
     centres = spread * rng.standard_normal((TOPICS, DIMENSION))
@@ -51,7 +52,8 @@ def draw(spread: float, omega: float, seed: int, documents: int = DOCUMENTS) -> 
 
 
 def row(spread: float, omega: float, seed: int, iterations: int, documents: int = DOCUMENTS) -> dict[str, float]:
-    """Agreement with the truth (ARI) by each method, and what the default fit found."""
+    """Return the agreement with the truth (ARI) of each method, and the numbers of clusters and topics of the default
+    fit."""
     corpus, topic = draw(spread, omega, seed, documents)
     assert corpus.observations is not None
     means = corpus.observations.reshape(documents, LENGTH, DIMENSION).mean(axis=1)
@@ -85,7 +87,8 @@ def row(spread: float, omega: float, seed: int, iterations: int, documents: int 
 
 
 def cost() -> list[float]:
-    """Nanoseconds of an observation and of a word, medians of sweeps of the document level from the truth."""
+    """Return the nanoseconds of an observation and of a word, medians of sweeps of the document level from the
+    truth."""
     corpus, topic = draw(*CELLS[1], 0)
     rng = np.random.default_rng(0)
     psi = rng.dirichlet(np.full(_WORDS, 0.1), TOPICS)
@@ -115,7 +118,7 @@ def cost() -> list[float]:
 
 
 def table(rows: Sequence[dict[str, float]]) -> Iterator[str]:
-    """Markdown, with means in the last line."""
+    """Return a Markdown table with means in the last line."""
     yield "| " + " | ".join(rows[0]) + " |"
     yield "|---" * len(rows[0]) + "|"
     for one in rows:

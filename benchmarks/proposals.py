@@ -2,9 +2,9 @@
 
     python -m benchmarks.proposals --clusters 1000 10000 --folder /tmp/proposals
 
-Corpora are simulated encyclopaedias that no figure of the workflow is drawn from. Every chain runs in a process of its
-own on one thread, proposals in turn; ``--repeats`` runs all of them again. Seconds are those of the processor, with the
-start and without compilation and scoring. Memory is as in :mod:`benchmarks.scale`.
+Corpora are simulated encyclopaedias that no figure of the workflow uses. Every chain runs in its own process on one
+thread; ``--repeats`` runs all chains again. Times are processor seconds, including the start, but not compilation and
+scoring. Memory is as in :mod:`benchmarks.scale`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _HELD_OUT = 50
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the parser of the command line."""
     options = argparse.ArgumentParser(prog="python -m benchmarks.proposals", description=__doc__.split("\n")[0])
     options.add_argument("--clusters", type=int, nargs="+", default=[1000, 2000, 5000, 10_000, 20_000])
     options.add_argument("--per-cluster", type=int, default=6, help="documents per category")
@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Draw a corpus for each number of clusters, run the chains, print a Markdown table."""
+    """Draw a corpus for each number of clusters, run the chains, and print a Markdown table."""
     given = parser().parse_args(arguments)
     if given.chain:
         for row in follow(given):
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def draw(given: argparse.Namespace, n_clusters: int) -> None:
-    """Save a corpus of so many categories and the documents held out."""
+    """Save a corpus with this number of categories and its held-out documents."""
     n = n_clusters * given.per_cluster
     shape = Encyclopaedia(
         n_clusters, n + _HELD_OUT, given.words,
@@ -92,7 +92,7 @@ def draw(given: argparse.Namespace, n_clusters: int) -> None:
 
 
 def run(given: argparse.Namespace, n_clusters: int, proposal: str) -> tuple[list[dict[str, Any]], int]:
-    """The sweeps of a chain in a process of its own, and its anonymous memory at most."""
+    """Run the sweeps of a chain in its own process; returns the rows and the peak anonymous memory."""
     log = given.folder / f"{proposal}.jsonl"
     settings = [part for setting in given.settings for part in ("--set", setting)]
     command = [sys.executable, "-m", "benchmarks.proposals", "--chain", proposal, "--clusters", str(n_clusters)]
@@ -102,7 +102,7 @@ def run(given: argparse.Namespace, n_clusters: int, proposal: str) -> tuple[list
 
 
 def follow(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Time and quality after each sweep; sweep 0 is the start."""
+    """Return time and quality after each sweep; sweep 0 is the start."""
     fitted, held_out = Corpus.load(given.folder / "fitted"), Corpus.load(given.folder / "held_out")
     own = {name: ast.literal_eval(value) for name, _, value in (one.partition("=") for one in given.settings)}
     settings = {**OUR_PRIORS, "n_clusters": given.clusters[0], "proposal": given.chain, **own}
@@ -134,7 +134,8 @@ def follow(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def summarised(n_clusters: int, proposal: str, chains: list[list[dict[str, Any]]], memory: int) -> Iterator[str]:
-    """A row for each sweep, with the median of the repeats' times; nats per document and, held out, per token."""
+    """Return one row per sweep, with the median time of the repeats; nats per document and, for held-out words, per
+    token."""
     for same in zip(*chains, strict=True):
         time = [statistics.median(one[name] for one in same) for name in ("of_sweep", "seconds")]
         last, one = "", same[0]

@@ -1,8 +1,9 @@
-"""What a default fit recovers of a simulated corpus, beside a chain from the truth: ``python -m benchmarks.recovery``.
+"""Recovery of simulated corpora by a default fit, compared with a chain from the truth: ``python -m
+benchmarks.recovery``.
 
-A row for each cell: a corpus drawn from MC2 with a document level and fitted twice, from the engine's own start and
-from the clusters and topics it was drawn with, for equally many sweeps after the start. Where the first has the lower
-joint or the worse held-out score, it is the search that falls short and not the model.
+Each row is a corpus drawn from MC2 with a document level. It is fitted twice with the same number of sweeps: from the
+default start, and from the true clusters and topics. If the first fit has a lower joint density or a worse held-out
+score, the search is at fault and not the model.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _HELD_OUT = 50
 
 @dataclass(frozen=True)
 class Cell:
-    """What a corpus is drawn with; an infinite ``omega`` is no document level."""
+    """Settings with which a corpus is drawn; with an infinite ``omega``, there is no document level."""
 
     clusters: int
     documents: int
@@ -54,7 +55,7 @@ GRID = tuple(Cell(*values) for values in product(CLUSTERS, DOCUMENTS, LENGTHS, O
 
 @dataclass(frozen=True)
 class Drawn:
-    """A corpus to fit and one held out, of which the first's truth is kept."""
+    """A corpus to fit and a held-out corpus; the truth is stored for the first."""
 
     corpus: Corpus
     held_out: Corpus
@@ -91,7 +92,7 @@ def draw(cell: Cell, seed: int, words_prior: float = _WORDS_PRIOR) -> Drawn:
 
 
 class FromTruth(Gibbs):
-    """The same chain, started with the clusters and topics of the truth."""
+    """The Gibbs engine, started with the true clusters and topics."""
 
     truth: Drawn
 
@@ -115,7 +116,7 @@ class FromTruth(Gibbs):
 
 
 def figures(drawn: Drawn, engine: Gibbs, iterations: int, seed: int) -> dict[str, float]:
-    """What a fit by this engine comes to."""
+    """Return the measures of a fit by this engine."""
     found = fit(drawn.corpus, MC2(), engine, iterations=iterations, seed=seed, progress=False)
     last, posterior = found.trace.iloc[-1], found.posterior
     return {
@@ -130,7 +131,7 @@ def figures(drawn: Drawn, engine: Gibbs, iterations: int, seed: int) -> dict[str
 
 
 def rows(cells: Sequence[Cell], seeds: Sequence[int], iterations: int) -> Iterator[dict[str, Any]]:
-    """A row for each cell and seed: settings, and figures of both chains."""
+    """Return one row per cell and seed: settings, and measures of both chains."""
     for cell, seed in product(cells, seeds):
         drawn, at_truth = draw(cell, seed), FromTruth()
         at_truth.truth = drawn
@@ -143,7 +144,7 @@ def rows(cells: Sequence[Cell], seeds: Sequence[int], iterations: int) -> Iterat
 
 
 def keeps_up(row: Mapping[str, Any]) -> dict[str, bool]:
-    """Whether the default is as good as the chain from the truth, by each measure that is aimed at."""
+    """Return whether the default is as good as the chain from the truth, by each measure with an aim."""
 
     def within(one: float, other: float, factor: float) -> bool:
         return 1 / factor <= one / other <= factor
@@ -158,7 +159,8 @@ def keeps_up(row: Mapping[str, Any]) -> dict[str, bool]:
 
 
 def as_markdown(table: Sequence[Mapping[str, Any]]) -> str:
-    """The table for people, each pair "default / from the truth", and how often the default keeps up."""
+    """Return a Markdown table with pairs "default / from the truth", and how often the default reaches the other
+    chain."""
     pairs = {"joint": ",.0f", "held_out": ".2f", "K": "d", "M": "d", "omega": ".3g", "ARI": ".2f", "CPU_s": ".1f"}
     heads = ["clusters", "documents", "length", "omega_true", "seed"]
     lines = ["| " + " | ".join([*heads, *pairs]) + " |", "|---" * (len(heads) + len(pairs)) + "|"]

@@ -1,4 +1,4 @@
-"""How soon a browser shows an HTML report: size, first paint, and when all charts are drawn.
+"""Time until a browser shows an HTML report: size, first paint, and time until all charts are drawn.
 
     python -m benchmarks.report description/index.html
 

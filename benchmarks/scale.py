@@ -1,4 +1,4 @@
-"""Import, fit, predict, describe and import more of a large simulated corpus by the command line: the memory of each.
+"""Memory and time of import, fit, predict, describe and append by the command line, for a large simulated corpus.
 
     python -m benchmarks.scale --documents 100000 --folder /tmp/scale
 
@@ -28,7 +28,7 @@ _SECONDS = 0.25  # between two samples of memory
 
 
 class Taken(NamedTuple):
-    """What a command took: seconds by the clock and of the processor, bytes of anonymous memory at most."""
+    """Time and memory of a command: elapsed and processor seconds, and the peak anonymous memory in bytes."""
 
     seconds: float
     processor: float
@@ -36,7 +36,7 @@ class Taken(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the corpus, run the commands, print a Markdown table of what each took."""
+    """Write the corpus, run the commands, and print a Markdown table of their times and memory."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__.split("\n")[0])
     parser.add_argument("--documents", type=int, default=100_000)
     parser.add_argument("--tokens", type=int, default=85, help="of a document; 85 are about 60 different words")
@@ -89,9 +89,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def write(path: Path, n_documents: int, n_tokens: int, first: int = 0) -> None:
-    """Documents of a few topics each, those of its cluster, with a year and a journal that depend on it.
+    """Write documents with a few topics of their cluster, and a year and a journal that depend on it.
 
-    They are numbered from ``first`` on, and drawn by that.
+    They are numbered from ``first`` on; the numbers also determine the random draws.
     """
     random = np.random.default_rng(_SEED + first)
     words = np.array([f"{_letters(number)}" for number in range(_WORDS)])
@@ -120,12 +120,12 @@ def write(path: Path, n_documents: int, n_tokens: int, first: int = 0) -> None:
 
 
 def _letters(number: int) -> str:
-    """A word that is none of a list of stop words."""
+    """Return a word that is not in a list of stop words."""
     return "zq" + "".join("abcdefghij"[int(digit)] for digit in f"{number:05d}")
 
 
 def measured(command: Sequence[str], log: Path, given: Path | None) -> Taken:
-    """Run a command, its output and errors into ``log``; RuntimeError where it fails."""
+    """Run a command, with its output and errors in ``log``. Raises RuntimeError if it fails."""
     before, started, most = _processor(), time.monotonic(), 0
     with log.open("wb") as told, (given or Path("/dev/null")).open("rb") as lines:
         process = subprocess.Popen(command, stdin=lines, stdout=told, stderr=told)
@@ -143,7 +143,7 @@ def _processor() -> float:
 
 
 def _tree(process: int) -> list[int]:
-    """A process and all below it that are there now."""
+    """Return a process and all its running descendants."""
     found = [process]
     for one in found:
         for children in Path(f"/proc/{one}/task").glob("*/children"):
@@ -152,7 +152,7 @@ def _tree(process: int) -> list[int]:
 
 
 def _anonymous(process: int) -> int:
-    """Bytes of resident memory that no file backs."""
+    """Return the bytes of resident memory without a file."""
     for line in _read(Path(f"/proc/{process}/smaps_rollup")).splitlines():
         if line.startswith("Anonymous:"):
             return 1024 * int(line.split()[1])
@@ -160,7 +160,7 @@ def _anonymous(process: int) -> int:
 
 
 def _read(path: Path) -> str:
-    """A file of /proc; nothing where its process has ended."""
+    """Read a file of /proc; "" if its process has ended."""
     try:
         return path.read_text(encoding="utf-8")
     except (FileNotFoundError, ProcessLookupError):

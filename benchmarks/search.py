@@ -1,11 +1,11 @@
-"""How far a default chain ends below states that other starts lead to: ``python -m benchmarks.search``.
+"""Difference between a default chain and chains from other starts: ``python -m benchmarks.search``.
 
 A tenth of the documents of each corpus is held out. The others are fitted by one chain from the default start, from one
-cluster, from the clusters of a mixture of multinomials (at most 300), and from the true classes. A row for each start:
-by how much it predicts the held-out documents worse than the best start of the corpus and seed, in nats per document
-with the standard error over documents (:mod:`mc2core.inference.gibbs.holdout`, three samples averaged), clusters,
-topics, ARI of all clusters with the classes, and seconds of the processor. The joint density of states is not shown: it
-falls where more topics predict better (docs/notes/starts.md).
+cluster, from the clusters of a mixture of multinomials (at most 300), and from the true classes. There is one row per
+start. It shows by how much the start predicts the held-out documents worse than the best start of the corpus and seed,
+in nats per document with the standard error over documents (:mod:`mc2core.inference.gibbs.holdout`, three samples
+averaged), It also has the clusters, topics, ARI of all clusters with the classes, and processor seconds. The joint
+density of states is not shown, because it falls even if more topics predict better (docs/notes/starts.md).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MOST, _SWEEPS_OF_MIXTURE = 300, 10
 
 
 class FromClusters(Gibbs):
-    """A chain that starts with the given clusters (J,), whose topics settle as in a default start."""
+    """A Gibbs engine that starts with the given clusters (J,); topics settle as in a default start."""
 
     cluster: np.ndarray
 
@@ -67,21 +67,21 @@ class FromClusters(Gibbs):
 
 
 def clusters_of_mixture(corpus: Corpus, seed: int) -> np.ndarray:
-    """Clusters of a mixture of multinomials after some exact sweeps."""
+    """Return the clusters of a mixture of multinomials after some exact sweeps."""
     model = Mixture(n_clusters=_MOST)
     found = fit(corpus, model, FastEx(proposal="exact"), iterations=_SWEEPS_OF_MIXTURE, seed=seed, progress=False)
     return found.posterior.cluster
 
 
 def score(posterior: Posterior, held_out: Corpus, seed: int) -> np.ndarray:
-    """(n,) log score of each held-out document, the probability averaged over three samples."""
+    """Return the (n,) log scores of held-out documents, with the probability averaged over three samples."""
     samples = posterior.samples[:: -(len(posterior.samples) // 3) or -1][:3]
     logs = [logsumexp(log_weights(one, held_out, None, seed), axis=1) for one in samples]
     return np.asarray(logsumexp(logs, axis=0) - math.log(len(logs)))
 
 
 def rows(name: str, corpus: Corpus, starts: Sequence[str], seed: int, iterations: int) -> list[dict[str, Any]]:
-    """A row for each start."""
+    """Return one row per start."""
     labels, held_out = np.unique(np.asarray(corpus.labels), return_inverse=True)[1], draw_holdout(corpus, seed)
     fitted = np.setdiff1d(np.arange(corpus.n_documents), held_out)
     part, labels, unseen = as_stored(corpus.subset(fitted), corpus), labels[fitted], corpus.subset(held_out)
@@ -112,13 +112,13 @@ def rows(name: str, corpus: Corpus, starts: Sequence[str], seed: int, iterations
 
 # -- corpora -------------------------------------------------------------------------------------------------------
 def questions(data_folder: Path, most: int = 6000) -> Corpus:
-    """Questions of CLINC150, ``most`` of them, in 150 classes."""
+    """Return at most ``most`` questions of CLINC150, in 150 classes."""
     frame = pd.read_csv(data_folder / "clinc150/clinc150.csv.gz").sample(most, random_state=0)
     return _without_empty(Corpus.from_dataframe(frame, text="text", labels="label", min_df=2))
 
 
 def papers(data_folder: Path, name: str) -> Corpus:
-    """Papers of a citation network by their words, without the citations."""
+    """Return papers of a citation network by their words, without the citations."""
     frame = pd.read_csv(data_folder / f"multiview/{name}.csv.gz")
     pairs = [[pair.split(":") for pair in cell.split("; ")] for cell in frame["words"]]
     words: Any = [{word: int(count) for word, count in one} for one in pairs]
@@ -130,20 +130,20 @@ def _without_empty(corpus: Corpus) -> Corpus:
 
 
 def simulated(n_clusters: int, n_documents: int, length: int, omega: float = 20.0) -> Corpus:
-    """Documents drawn from the model; an ``omega`` of 1 with one cluster is nearly LDA."""
+    """Draw documents from the model; with one cluster and an ``omega`` of 1, it is nearly LDA."""
     one = recovery.draw(recovery.Cell(n_clusters, n_documents, length, omega), 0)
     return Corpus(one.corpus.content, one.corpus.vocabulary, labels=one.cluster)
 
 
 def noise(n_documents: int = 600, n_words: int = 500, length: int = 50) -> Corpus:
-    """Words at random, all alike."""
+    """Return documents with random words from one distribution."""
     counts = np.random.default_rng(0).multinomial(length, np.full(n_words, 1.0 / n_words), n_documents)
     names = [f"word {w}" for w in range(n_words)]
     return Corpus(sp.csr_matrix(counts), names, labels=np.zeros(n_documents, int))
 
 
 def corpora(data_folder: Path) -> dict[str, Callable[[], Corpus]]:
-    """By name: those of :mod:`benchmarks.development`, real ones of the data folder, and simulated ones."""
+    """Return corpora by name: of :mod:`benchmarks.development`, real ones of the data folder, and simulated ones."""
     of_folder = {
         "questions": partial(questions, data_folder),
         **{name: partial(papers, data_folder, name) for name in ("cora", "citeseer", "acm")},
@@ -162,7 +162,7 @@ STARTS = "default", "one", "mixture", "truth"
 
 
 def as_markdown(table: Sequence[dict[str, Any]]) -> str:
-    """A line for each row."""
+    """Return one Markdown line per row."""
     columns = {"corpus": "", "start": "", "seed": "d", "behind": ".2f", "error": ".2f", "K": "d", "M": "d",
                "ARI": ".2f", "CPU_s": ".0f"}  # fmt: skip
     lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]

@@ -1,8 +1,9 @@
-"""How much of a default fit depends on the topics it starts with: ``python -m benchmarks.starts``.
+"""Dependence of a default fit on the number of topics at its start: ``python -m benchmarks.starts``.
 
-A row for each corpus, seed and number of topics at the start: agreement of the clusters with the classes, perplexity of
-held-out documents, numbers of clusters and topics. Below a corpus stands by how much its starts differ, means over
-seeds: the aim is an adjusted Rand index within 0.05 and perplexity within 1 %.
+There is one row per corpus, seed and number of topics at the start: agreement of the clusters with the classes,
+perplexity of held-out documents, numbers of clusters and topics. The last row of a corpus has the differences between
+its starts, as means over seeds. The aim is a difference of at most 0.05 in the adjusted Rand index and 1 % in
+perplexity.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def papers(data_folder: Path) -> Corpus:
 
 
 def some(corpus: Corpus, n_documents: int) -> Corpus:
-    """So many documents from all over the corpus, which is in order of classes or years, and the words they have."""
+    """Return ``n`` documents from the whole corpus, which is sorted by classes or years, and their words."""
     rows = np.linspace(0, corpus.n_documents - 1, n_documents).astype(int)
     part = corpus.subset(rows)
     words = np.unique(part.content.indices)
@@ -58,7 +59,7 @@ CORPORA: dict[str, Callable[[Path], Corpus]] = {"UIUC-Sports": sports, "Ohsumed"
 def rows(
     name: str, corpus: Corpus, topics: Sequence[int], seeds: Sequence[int], iterations: int
 ) -> Iterator[dict[str, Any]]:
-    """A row for each number of topics and seed of the chain; documents held out are the same in all."""
+    """Return one row per number of topics and seed of the chain; the held-out documents are the same in all."""
     train, test = corpus.with_contexts({}).split(_TEST_FRACTION, seed=_SEED)
     for n_topics in topics:
         for seed in seeds:
@@ -74,7 +75,8 @@ def rows(
 
 
 def as_markdown(table: Sequence[Mapping[str, Any]]) -> str:
-    """A line for each number of topics at the start, its seeds side by side, and by how much their means differ."""
+    """Return one line per number of topics at the start, with its seeds next to each other, and the differences of the
+    means."""
     kinds = {"ARI": ".3f", "held_out": ",.5g", "K": "d", "M": "d", "omega": ".3g", "CPU_s": ".1f"}
     lines = ["| corpus | topics at the start | " + " | ".join(kinds) + " |", "|---" * (len(kinds) + 2) + "|"]
     frame = pd.DataFrame(table)

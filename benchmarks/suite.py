@@ -1,4 +1,4 @@
-"""What a benchmark is, how it is measured, and the history of figures with the page made from it."""
+"""Definition, measurement and history of benchmarks, and the page with their results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Figures = Callable[..., Iterator[float]]
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One thing that is measured.
+    """One benchmark.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ BENCHMARKS: dict[str, Benchmark] = {}
 def benchmark(
     unit: str, *, tiny: Mapping[str, Any] | None = None, repeats: int = 3, needs: str = ""
 ) -> Callable[[Figures], Figures]:
-    """Make a benchmark of a function: its name, the first line of its docstring and its default arguments."""
+    """Make a benchmark from a function: from its name, the first line of its docstring and its default arguments."""
 
     def register(figures: Figures) -> Figures:
         name = figures.__name__.replace("_", "-")
@@ -78,7 +78,7 @@ def benchmark(
 
 
 def parser_of(name: str, about: str | None, corpora: Iterable[str]) -> argparse.ArgumentParser:
-    """Options that the commands of modules share: ``--only``, of these corpora, and ``--data-folder``."""
+    """Return a parser with the options that commands of modules share: ``--only`` (corpora) and ``--data-folder``."""
     known = list(corpora)
     made = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=(about or "").partition(":")[0])
     made.add_argument("--only", nargs="+", choices=known, default=known, metavar="CORPUS", help="; ".join(known))
@@ -88,14 +88,14 @@ def parser_of(name: str, about: str | None, corpora: Iterable[str]) -> argparse.
 
 
 def processor_seconds(work: Callable[..., Any], *arguments: Any) -> float:
-    """Seconds of the processor, of all threads of this process, that ``work`` takes."""
+    """Return the processor seconds of ``work``, of all threads of this process."""
     started = time.process_time()
     work(*arguments)
     return time.process_time() - started
 
 
 def measure(one: Benchmark, repeats: int, data_folder: Path, sizes: Mapping[str, Any]) -> list[float]:
-    """So many figures of a benchmark at these sizes."""
+    """Measure a benchmark ``repeats`` times at these sizes."""
     given = {**sizes, "data_folder": data_folder} if one.needs == "data_folder" else sizes
     with closing(one.figures(**given)) as figures:  # type: ignore[type-var]
         return list(islice(figures, repeats))
@@ -119,12 +119,12 @@ class Row:
     versions: str
 
     def is_like(self, other: Row) -> bool:
-        """Whether the figures may be compared: the same work on the same kind of machine."""
+        """Return whether two results may be compared: the same work on the same kind of machine."""
         return all(getattr(self, name) == getattr(other, name) for name in ("benchmark", "sizes", "unit", "machine"))
 
 
 def circumstances() -> dict[str, Any]:
-    """What the rows of one run share."""
+    """Return the values that all rows of one run share."""
     return {
         "date": time.strftime("%Y-%m-%d", time.gmtime()), "commit": _commit(), "load": round(os.getloadavg()[0], 1),
         "machine": _machine(), "versions": _versions(),
@@ -132,7 +132,7 @@ def circumstances() -> dict[str, Any]:
 
 
 def row_of(one: Benchmark, figures: list[float], shared: Mapping[str, Any]) -> Row:
-    """The row of a benchmark with these figures, taken at its default sizes in these circumstances."""
+    """Return the row of a benchmark with these results, measured at its default sizes."""
     median, least, most = (float(f"{of(figures):.4g}") for of in (statistics.median, min, max))
     sizes = ", ".join(f"{name}={value}" for name, value in one.sizes.items())
     return Row(
@@ -142,7 +142,7 @@ def row_of(one: Benchmark, figures: list[float], shared: Mapping[str, Any]) -> R
 
 
 def _commit() -> str:
-    """The commit of the checkout, with a plus where the library's code differs from it."""
+    """Return the commit of the checkout, with a plus if the code of the library differs from it."""
 
     def git(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -152,7 +152,7 @@ def _commit() -> str:
 
 
 def _machine() -> str:
-    """Model of the processor and number of cores."""
+    """Return the model of the processor and the number of cores."""
     described = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.M)
     return f"{described[1] if described else platform.machine()}, {os.cpu_count()} cores"
 
@@ -164,7 +164,7 @@ def _versions() -> str:
 
 # -- history and page ----------------------------------------------------------------------------------------------
 def read_history(path: Path) -> list[Row]:
-    """All rows, the oldest first."""
+    """Return all rows, the oldest first."""
     kinds = {"median": float, "least": float, "most": float, "repeats": int, "load": float}
     with path.open(encoding="utf-8", newline="") as stream:
         return [
@@ -173,7 +173,7 @@ def read_history(path: Path) -> list[Row]:
 
 
 def append(row: Row, path: Path) -> None:
-    """Write a row behind those that are there."""
+    """Append a row to the history."""
     with path.open("a", encoding="utf-8", newline="") as stream:
         table = csv.DictWriter(stream, [one.name for one in fields(Row)], lineterminator="\n")
         if stream.tell() == 0:
@@ -182,12 +182,12 @@ def append(row: Row, path: Path) -> None:
 
 
 def ratio(row: Row, history: list[Row]) -> float | None:
-    """The median over that of the last row of ``history`` that it may be compared with; None without one."""
+    """Return the median divided by the median of the last comparable row of ``history``; None if there is none."""
     return next((row.median / one.median for one in reversed(history) if row.is_like(one) and one.median), None)
 
 
 def page(text: str, history: list[Row]) -> str:
-    """The page ``text`` with the part below its mark made anew: the last row of every benchmark."""
+    """Return the page ``text`` with a new part below its mark: the last row of every benchmark."""
     lines = [
         "| benchmark | what is measured | median (least to most) | unit | ratio | load | date, commit |",
         "|---|---|---|---|---|---|---|",

@@ -1,9 +1,10 @@
-"""What a user waits for, by commands alone, in one checkout beside others.
+"""Waiting times of users, measured by commands, in one checkout next to others.
 
     python -m benchmarks.waits --data-folder DATA_FOLDER --out waits.md BEFORE=../before NOW=.
 
-Each checkout needs the README's installation in its ``.venv``. Kernels in its ``src`` are deleted before what is called
-cold. Times are by the clock and, in brackets, of the processor with all children, one run each: nothing else may run.
+Each checkout needs the installation of the README in its ``.venv``. Kernels in its ``src`` are deleted before rows
+called cold. Times are elapsed times and, in brackets, processor times with all children, of one run each. Nothing else
+may run on the machine.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _TWO = ["--threads", "2"]
 
 
 class Checkout:
-    """Commands of one checkout, whose files are in a folder of its own."""
+    """Commands of one checkout, whose files are in their own folder."""
 
     def __init__(self, root: Path, folder: Path):
         self.root, self.folder = root.resolve(), folder
@@ -38,7 +39,7 @@ class Checkout:
             kernels.unlink()
 
     def run(self, *command: str) -> tuple[float, float]:
-        """Seconds by the clock and of the processor of a command of the checkout's environment."""
+        """Run a command in the environment of the checkout; returns its elapsed and processor seconds."""
         own = self.root / ".venv" / "bin" / command[0]
         before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         done = subprocess.run([own, *command[1:]], cwd=self.root, capture_output=True, text=True, check=False)
@@ -51,19 +52,19 @@ class Checkout:
         return self.run("mc2", *arguments)
 
     def read(self, table: Path, *options: str) -> str:
-        """The folder of the corpus of a table."""
+        """Import a table; returns the folder of the corpus."""
         made = str(self.folder / table.stem)
         self.mc2("import", str(table), "--text", "text", *options, "--out", made)
         return made
 
     def posterior(self, fit: str) -> str:
-        """What a fit left, by the name that the checkout gives it."""
+        """Return the path of the posterior of a fit, whose name depends on the checkout."""
         names = ("posterior.npz", "model.npz")
         return next(str(Path(fit) / name) for name in names if (Path(fit) / name).exists())
 
 
 def measured(here: Checkout, tables: dict[str, Path]) -> dict[str, Callable[[], tuple[float, float]]]:
-    """What is measured, in order: later rows use what earlier ones left."""
+    """Measure everything in order; later rows use files of earlier rows."""
     fits = {name: str(here.folder / f"fit-{name}") for name in ("example", *tables)}
     corpora: dict[str, str] = {}
 
@@ -110,7 +111,7 @@ def measured(here: Checkout, tables: dict[str, Path]) -> dict[str, Callable[[], 
 
 
 def write_tables(data_folder: Path, folder: Path) -> dict[str, Path]:
-    """Abstracts and titles of Ohsumed and papers of NIPS as tables with a column ``text``."""
+    """Write abstracts and titles of Ohsumed, and papers of NIPS, as tables with a column ``text``."""
     texts: dict[str, list[str]] = {"abstracts": [], "nips": []}
     with tarfile.open(data_folder / "labelled" / "ohsumed_single_23.tar.gz") as archive:
         for member in archive:
